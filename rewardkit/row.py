@@ -56,6 +56,14 @@ IMAGES = pa.field("images", pa.list_(pa.struct([("bytes", pa.binary()), ("path",
 #: Key of the file metadata with JSON that says how the file was made.
 METADATA_KEY = b"rewardkit"
 
+#: File metadata that names the type of `images` for the library `datasets`, which then decodes the
+#: pictures: verl 0.5 cannot read them as bytes. All its releases know the type `Sequence`.
+IMAGES_METADATA = {
+    "huggingface": json.dumps(
+        {"info": {"features": {IMAGES.name: {"feature": {"_type": "Image"}, "_type": "Sequence"}}}}
+    )
+}
+
 #: Rows that are read, checked and written together.
 BATCH_ROWS = 2048
 
@@ -149,8 +157,10 @@ def write_rows(
     written = 0
     batches = batched(rows, BATCH_ROWS)
     first = next(batches, [])
-    schema = SCHEMA.append(IMAGES) if any(IMAGES.name in row for row in first) else SCHEMA
-    schema = schema.with_metadata({METADATA_KEY: json.dumps(metadata, ensure_ascii=False)})
+    schema, texts = SCHEMA, {METADATA_KEY.decode(): json.dumps(metadata, ensure_ascii=False)}
+    if any(IMAGES.name in row for row in first):
+        schema, texts = schema.append(IMAGES), texts | IMAGES_METADATA
+    schema = schema.with_metadata(texts)
     with (
         atomic(out, overwrite=overwrite) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd") as writer,

@@ -213,7 +213,8 @@ def row() -> str:
         table(("field", "type", "meaning"), rows),
         f"The metadata of the file has the key `{METADATA_KEY.decode()}`: JSON that says how the\n"
         "file was made (dataset, split, origin, revision, template, options and rewardkit's version,\n"
-        "or the parts and the seed of a mix).",
+        "or the parts and the seed of a mix). A file with pictures also has the key `huggingface`: by it\n"
+        "the library `datasets`, and so verl, decodes the pictures.",
         "[../data.md](../data.md) says how to make and check files with this schema.",
     )
 

@@ -287,6 +287,8 @@ def _rehearse_all(
 
 def _print_rehearsal(rehearsal: Rehearsal) -> None:
     seconds = f"{rehearsal.seconds:.0f} s"
+    if differences := len(rehearsal.notes) + len(rehearsal.not_rehearsed):
+        seconds += f", not as planned in {differences} point{'s' if differences > 1 else ''}"
     typer.echo(f"verl {rehearsal.verl}, {rehearsal.steps} steps in {seconds}: {rehearsal.folder}")
     for check in rehearsal.checks:
         typer.echo(printable(f"{'ok  ' if check.ok else 'FAIL'} {check.name}: {check.detail}"))

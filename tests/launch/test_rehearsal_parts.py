@@ -17,7 +17,7 @@ from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.rehearsal import scale_down
 from rewardkit.launch.rehearsal.engines import ENGINES, environment, find_engine, installed_versions
 from rewardkit.launch.rehearsal.rehearsal_scale import MAX_PROMPT_TOKENS, choose_scale
-from rewardkit.launch.rehearsal.row_sample import RowSample, prompt_tokens, take_sample
+from rewardkit.launch.rehearsal.row_sample import Columns, RowSample, prompt_tokens, take_sample
 from rewardkit.launch.rehearsal.substitutions import SandboxPaths
 from rewardkit.launch.rehearsal.tiny_model import VOCABULARY, write_model
 from rewardkit.launch.verl.releases import release_of
@@ -67,7 +67,7 @@ def write(path, n, groups=1000):
 @pytest.mark.parametrize("groups", [1000, 7])
 def test_a_sample_is_of_the_whole_file_and_keeps_its_schema(tmp_path, groups):
     name = write(tmp_path / "big.parquet", 100, groups)
-    sample = take_sample([name], tmp_path, "train", 10, "prompt")
+    sample = take_sample([name], tmp_path, "train", 10, Columns())
     table = pq.read_table(sample.files[0])
     assert table.column("n").to_pylist() == list(range(0, 100, 10))
     assert table.schema.equals(pq.read_schema(name), check_metadata=True)
@@ -76,7 +76,7 @@ def test_a_sample_is_of_the_whole_file_and_keeps_its_schema(tmp_path, groups):
 
 def test_each_file_gives_rows_and_becomes_a_file_of_its_own(tmp_path):
     names = [write(tmp_path / f"{n}.parquet", n) for n in (3, 50)]
-    sample = take_sample(names, tmp_path, "val", 10, "prompt")
+    sample = take_sample(names, tmp_path, "val", 10, Columns())
     assert [pq.read_metadata(file).num_rows for file in sample.files] == [3, 5]
     assert sample.rows == 8
 
@@ -85,14 +85,14 @@ def test_a_file_without_rows_or_of_another_kind_is_named(tmp_path):
     empty = tmp_path / "empty.parquet"
     pq.write_table(pa.table({"prompt": pa.array([], pa.string())}), empty)
     with pytest.raises(DataError, match=r"empty.parquet: no rows"):
-        take_sample([str(empty)], tmp_path, "train", 4, "prompt")
+        take_sample([str(empty)], tmp_path, "train", 4, Columns())
     (tmp_path / "text.parquet").write_text("no parquet")
     with pytest.raises(DataError, match=r"text.parquet: cannot be read as parquet"):
-        take_sample([str(tmp_path / "text.parquet")], tmp_path, "train", 4, "prompt")
+        take_sample([str(tmp_path / "text.parquet")], tmp_path, "train", 4, Columns())
     with pytest.raises(SourceError, match=r"none.parquet: no such file"):
-        take_sample([str(tmp_path / "none.parquet")], tmp_path, "train", 4, "prompt")
+        take_sample([str(tmp_path / "none.parquet")], tmp_path, "train", 4, Columns())
     with pytest.raises(UsageError, match="name a local copy"):
-        take_sample(["hdfs://a/b.parquet"], tmp_path, "train", 4, "prompt")
+        take_sample(["hdfs://a/b.parquet"], tmp_path, "train", 4, Columns())
 
 
 def config(**changes):

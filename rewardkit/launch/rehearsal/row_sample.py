@@ -24,15 +24,34 @@ class RowSample:
     Attributes:
         files: one for each of the user's files, so that verl joins as many.
         rows: rows of all files.
-        longest: the longest prompt, in tokens of one byte.
+        longest: the longest prompt, in tokens of one byte, without its pictures.
+        has_pictures: whether a row has pictures.
     """
 
     files: tuple[Path, ...]
     rows: int
     longest: int
+    has_pictures: bool = False
 
 
-def take_sample(names: Sequence[str], folder: Path, kind: str, rows: int, key: str) -> RowSample:
+@dataclass(frozen=True)
+class Columns:
+    """The names of the columns that a sample is measured by.
+
+    Attributes:
+        prompt: the column of prompts.
+        pictures: the column of pictures.
+        videos: the column of videos.
+    """
+
+    prompt: str = "prompt"
+    pictures: str = "images"
+    videos: str = "videos"
+
+
+def take_sample(
+    names: Sequence[str], folder: Path, kind: str, rows: int, columns: Columns
+) -> RowSample:
     """Write evenly spread rows of each file to `folder/<kind>-<i>.parquet`.
 
     Args:
@@ -40,23 +59,32 @@ def take_sample(names: Sequence[str], folder: Path, kind: str, rows: int, key: s
         folder: an existing folder.
         kind: `train` or `val`.
         rows: rows of all files together; each file gives at least one.
-        key: the column of the prompts.
+        columns: the names of the columns.
 
     Raises:
         SourceError: a file does not exist or cannot be read.
         DataError: a file is not parquet, or has no rows.
-        UsageError: a file is on another machine or has another format.
+        UsageError: a file is on another machine, has another format, or has videos.
     """
     each = max(1, rows // max(1, len(names)))
-    files, count, longest = [], 0, 0
+    files, count, longest, has_pictures = [], 0, 0, False
     for i, name in enumerate(names):
         out = folder / f"{kind}-{i}.parquet"
         for table in _write(_local(name), out, each):
             count += table.num_rows
-            prompts = table.column(key).to_pylist() if key in table.column_names else []
-            longest = max([longest, *map(prompt_tokens, prompts)])
+            longest = max([longest, *map(prompt_tokens, _values(table, columns.prompt))])
+            has_pictures = has_pictures or any(_values(table, columns.pictures))
+            if any(_values(table, columns.videos)):
+                raise UsageError(
+                    f"{name}: rows with videos (column {columns.videos}) cannot be rehearsed."
+                )
         files.append(out)
-    return RowSample(tuple(files), count, longest)
+    return RowSample(tuple(files), count, longest, has_pictures)
+
+
+def _values(table: pa.Table, column: str) -> list[Any]:
+    values: list[Any] = table.column(column).to_pylist() if column in table.column_names else []
+    return values
 
 
 def prompt_tokens(prompt: Any) -> int:

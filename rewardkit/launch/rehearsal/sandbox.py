@@ -10,11 +10,13 @@ from typing import Any
 from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.rehearsal import scale_down
-from rewardkit.launch.rehearsal.engines import HOOKS_FOLDER, Engine
-from rewardkit.launch.rehearsal.rehearsal_scale import choose_scale
-from rewardkit.launch.rehearsal.row_sample import RowSample, take_sample
+from rewardkit.launch.rehearsal.engines import HOOKS_FOLDER, Engine, require_vision
+from rewardkit.launch.rehearsal.pictures import PictureSample, read_pictures
+from rewardkit.launch.rehearsal.rehearsal_scale import RehearsalScale, choose_scale
+from rewardkit.launch.rehearsal.row_sample import Columns, RowSample, take_sample
 from rewardkit.launch.rehearsal.substitutions import SandboxPaths
 from rewardkit.launch.rehearsal.tiny_model import write_model
+from rewardkit.launch.rehearsal.tiny_vision_model import write_vision_model
 from rewardkit.launch.verl.compose import compose_config
 from rewardkit.launch.verl.releases import Release, release_of
 
@@ -35,6 +37,7 @@ class Sandbox:
         overrides: the overrides for verl's trainer.
         train: the rows to train on.
         val: the rows to validate on.
+        pictures: the pictures of both samples; None if the rows have none.
         reward: path and name of the user's function; None where verl's own scorer judges.
         notes: what the rehearsal does in another way than the plan.
         not_rehearsed: parts of the plan that the rehearsal leaves out.
@@ -48,6 +51,7 @@ class Sandbox:
     overrides: tuple[str, ...]
     train: RowSample
     val: RowSample
+    pictures: PictureSample | None = None
     reward: tuple[str, str] | None
     notes: tuple[str, ...]
     not_rehearsed: tuple[str, ...]
@@ -57,7 +61,14 @@ class Sandbox:
 
 
 def make_sandbox(
-    arguments: Sequence[str], folder: Path, engine: Engine, python: str, *, steps: int, rows: int
+    arguments: Sequence[str],
+    folder: Path,
+    engine: Engine,
+    python: str,
+    *,
+    versions: Mapping[str, str],
+    steps: int,
+    rows: int,
 ) -> Sandbox:
     """Compose the plan, sample its rows, write the model and return the sandbox.
 
@@ -72,11 +83,17 @@ def make_sandbox(
     uses_recipe = scale_down.uses_dapo_recipe(overrides, release)
     config = _compose(python, release, arguments, dapo_recipe=uses_recipe)
     _require_no_reward_model(config)
-    key = str(config.get("data.prompt_key") or "prompt")
-    train = take_sample(_files(config, "data.train_files"), folder, "train", rows, key)
-    val = take_sample(_files(config, "data.val_files"), folder, "val", MAX_VALIDATION_ROWS, key)
-    scale = choose_scale(config, train.rows, max(train.longest, val.longest), steps)
-    write_model(folder / "model", positions=scale.prompt + scale.response)
+    columns = _columns(config)
+    train = take_sample(_files(config, "data.train_files"), folder, "train", rows, columns)
+    val = take_sample(_files(config, "data.val_files"), folder, "val", MAX_VALIDATION_ROWS, columns)
+    pictures = None
+    if train.has_pictures or val.has_pictures:
+        require_vision(engine, versions)
+        limit = int(config["data.max_prompt_length"]) if scale_down.is_qwen2_vl(config) else 0
+        pictures = read_pictures(python, [*train.files, *val.files], columns.pictures, limit)
+    longest = max(train.longest, val.longest)
+    scale = choose_scale(config, train.rows, longest, steps, pictures.longest if pictures else 0)
+    _write_model(folder / "model", scale, pictures)
     reward = scale_down.reward_function(config, release)
     recorder = HOOKS_FOLDER / "rehearsal_reward.py" if reward else None
     paths = SandboxPaths(folder, train, val, recorder, engine.settings)
@@ -88,12 +105,31 @@ def make_sandbox(
         train=train,
         val=val,
         reward=reward,
-        notes=scale_down.notes(config, scale, release, uses_recipe=uses_recipe),
+        pictures=pictures,
+        notes=scale_down.notes(config, scale, release, uses_recipe=uses_recipe, pictures=pictures),
         not_rehearsed=scale_down.not_rehearsed(config, release),
         reward_manager=scale_down.reward_manager(config, release),
         varied_metric=scale_down.varied_metric(config, release),
         tool_config=scale_down.tool_config(config, release),
     )
+
+
+def _columns(config: Mapping[str, Any]) -> Columns:
+    """Return the names of the columns that verl reads."""
+    default = Columns()
+    return Columns(
+        prompt=str(config.get("data.prompt_key") or default.prompt),
+        pictures=str(config.get("data.image_key") or default.pictures),
+        videos=str(config.get("data.video_key") or default.videos),
+    )
+
+
+def _write_model(folder: Path, scale: RehearsalScale, pictures: PictureSample | None) -> None:
+    positions = scale.prompt + scale.response
+    if pictures is None:
+        write_model(folder, positions=positions)
+    else:
+        write_vision_model(folder, positions=positions, pixels=pictures.pixels)
 
 
 def _compose(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rewardkit.launch.overrides import Override
+from rewardkit.launch.rehearsal.pictures import PictureSample
 from rewardkit.launch.rehearsal.rehearsal_scale import RehearsalScale
 from rewardkit.launch.rehearsal.substitutions import (
     DROPPED_KEYS,
@@ -81,6 +83,12 @@ def _is_kept(override: Override, release: Release, *, foreign: bool) -> bool:
 def is_megatron(config: Config) -> bool:
     """Whether the user's actor is Megatron's."""
     return config.get(f"{A}actor.strategy") == "megatron"
+
+
+def is_qwen2_vl(config: Config) -> bool:
+    """Whether the user's model has a name of Qwen2-VL or Qwen2.5-VL."""
+    name = str(config.get(f"{A}model.path") or "").rstrip("/").rpartition("/")[2]
+    return bool(re.match(r"qwen-?2(\.5)?-?vl", name, re.IGNORECASE))
 
 
 def uses_dapo_recipe(overrides: Iterable[Override], release: Release) -> bool:
@@ -176,7 +184,12 @@ def varied_metric(config: Config, release: Release) -> str:
 
 
 def notes(
-    config: Config, scale: RehearsalScale, release: Release, *, uses_recipe: bool
+    config: Config,
+    scale: RehearsalScale,
+    release: Release,
+    *,
+    uses_recipe: bool,
+    pictures: PictureSample | None = None,
 ) -> tuple[str, ...]:
     """Return what a rehearsal does in another way than its plan."""
     conditions = {
@@ -185,6 +198,8 @@ def notes(
         "cut": scale.is_cut,
         "recipe": uses_recipe,
         "filter": varied_metric(config, release),
+        "scaled": pictures is not None and pictures.is_scaled,
+        "family": pictures is not None and not is_qwen2_vl(config),
     }
     return tuple(NOTES[name] for name, holds in conditions.items() if holds)
 

@@ -45,6 +45,8 @@ NOTES = {
     "megatron": "the plan's Megatron is rehearsed with FSDP",
     "cut": "prompts of more than 4,096 bytes are cut from the left",
     "recipe": "verl's DAPO recipe is rehearsed with verl's main trainer, which has its reward",
+    "scaled": "pictures of more than 1,024 tokens, or of rows with several, are scaled down",
+    "family": "a tiny Qwen2.5-VL stands in for the model; its pictures may have other tokens",
     "mode": "the plan's asynchronous trainer is rehearsed with the synchronous one",
     "filter": "every second response counts as right, in validations too: dynamic sampling would drop "
     "all groups of a random model, which is never right",
@@ -94,9 +96,7 @@ class SandboxPaths:
 def substitutions_by_reason(scale: RehearsalScale, paths: SandboxPaths) -> dict[str, Config]:
     """Return reason -> key -> value for all releases; a release gets the keys that it has."""
     return {
-        "a random model of 0.1 million weights stands in for the model and the critic": _model(
-            paths
-        ),
+        "a tiny model of random weights stands in for the model and the critic": _model(paths),
         "a sample of the user's rows, as long as they are in bytes": _rows(scale, paths),
         "batches that a CPU does in a second": _batches(scale),
         "one process without an accelerator": {**_ONE_PROCESS, **paths.engine},

@@ -1,29 +1,41 @@
 """A model and a tokenizer that are small enough for a CPU, written without torch or a network.
 
 The model is a Qwen2 of two layers with random weights; the tokenizer has one token per byte of
-UTF-8, so that it reads every language and the length of a prompt is known from its bytes.
+UTF-8, so that it reads every language and the length of a prompt is known from its bytes. For rows
+with pictures, `tiny_vision_model.py` has a Qwen2.5-VL with the same layers.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import random
 import struct
 from array import array
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+
+#: Name -> shape and numbers.
+Weights: TypeAlias = dict[str, tuple[tuple[int, ...], "array[float]"]]
 
 #: Sizes of the model. vLLM's attention on the CPU needs heads of at least 32.
 HIDDEN, INNER, LAYERS, HEADS, KV_HEADS = 64, 128, 2, 2, 1
 HEAD = HIDDEN // HEADS
 
-END, START, STOP = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
+END, START, STOP = MARKS = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 
-#: Rows of the embedding: 256 bytes and three marks, so that every sampled token is text.
-VOCABULARY = 259
+#: Tokens of bytes; the marks follow them.
+BYTES = 256
+
+#: Rows of the embedding: the bytes and three marks, so that every sampled token is text.
+VOCABULARY = BYTES + len(MARKS)
 
 #: The standard deviation of the weights.
 WEIGHT_DEVIATION = 0.02
+
+#: Endings of the names of normalisation weights, which are 1.
+NORMS = ("norm.weight", "norm1.weight", "norm2.weight", "ln_q.weight")
 
 #: A message's content is a text, or a list of parts of which some are pictures.
 TEMPLATE: Final = (
@@ -44,22 +56,27 @@ def write_model(folder: Path, *, positions: int, seed: int = 1) -> None:
         positions: the longest sequence, in tokens.
         seed: the random seed of the weights.
     """
+    files = {
+        "config.json": text_config(positions, VOCABULARY),
+        **tokenizer_files(positions, MARKS, TEMPLATE, "PreTrainedTokenizerFast"),
+    }
+    write_files(folder, files, safetensors(random_weights(text_shapes(VOCABULARY), seed)))
+
+
+def write_files(folder: Path, files: Mapping[str, Any], weights: bytes) -> None:
+    """Write files of JSON, and the weights, into a folder, which is created if needed."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in (
-        ("config.json", _config(positions)),
-        ("generation_config.json", {"eos_token_id": 258, "pad_token_id": 256}),
-        ("tokenizer.json", _tokenizer()),
-        ("tokenizer_config.json", _tokenizer_config(positions)),
-    ):
+    for name, content in files.items():
         (folder / name).write_text(json.dumps(content), encoding="utf-8")
-    (folder / "model.safetensors").write_bytes(_weights(seed))
+    (folder / "model.safetensors").write_bytes(weights)
 
 
-def _config(positions: int) -> dict[str, Any]:
+def text_config(positions: int, vocabulary: int) -> dict[str, Any]:
+    """Return the configuration of a Qwen2."""
     return {
         "architectures": ["Qwen2ForCausalLM"],
         "model_type": "qwen2",
-        "vocab_size": VOCABULARY,
+        "vocab_size": vocabulary,
         "hidden_size": HIDDEN,
         "intermediate_size": INNER,
         "num_hidden_layers": LAYERS,
@@ -88,18 +105,36 @@ def _byte_letters() -> list[str]:
     return [chr(byte if byte in plain else next(others)) for byte in range(256)]
 
 
-def _tokenizer() -> dict[str, Any]:
+def tokenizer_files(
+    positions: int, marks: Sequence[str], template: str, tokenizer_class: str
+) -> dict[str, Any]:
+    """Return file name -> content of a tokenizer with one token per byte, and these marks."""
+    return {
+        "generation_config.json": {"eos_token_id": 258, "pad_token_id": 256},
+        "tokenizer.json": _tokenizer(marks),
+        "tokenizer_config.json": {
+            "tokenizer_class": tokenizer_class,
+            "eos_token": STOP,
+            "pad_token": END,
+            "additional_special_tokens": [mark for mark in marks if mark not in {END, STOP}],
+            "chat_template": template,
+            "model_max_length": positions,
+            "clean_up_tokenization_spaces": False,
+        },
+    }
+
+
+def _tokenizer(marks: Sequence[str]) -> dict[str, Any]:
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    marks = [
-        {"id": 256 + i, "content": mark, "special": True, **flags}
-        for i, mark in enumerate((END, START, STOP))
+    added = [
+        {"id": BYTES + i, "content": mark, "special": True, **flags} for i, mark in enumerate(marks)
     ]
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": marks,
+        "added_tokens": added,
         "normalizer": None,
         "pre_tokenizer": {**level, "use_regex": True},
         "post_processor": None,
@@ -118,21 +153,10 @@ def _tokenizer() -> dict[str, Any]:
     }
 
 
-def _tokenizer_config(positions: int) -> dict[str, Any]:
-    return {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "eos_token": STOP,
-        "pad_token": END,
-        "additional_special_tokens": [START],
-        "chat_template": TEMPLATE,
-        "model_max_length": positions,
-        "clean_up_tokenization_spaces": False,
-    }
-
-
-def _shapes() -> dict[str, tuple[int, ...]]:
+def text_shapes(vocabulary: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a Qwen2's weights, by name."""
     key_value = KV_HEADS * HEAD
-    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (VOCABULARY, HIDDEN)}
+    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (vocabulary, HIDDEN)}
     for i in range(LAYERS):
         layer = f"model.layers.{i}"
         for name, rows in (("q", HIDDEN), ("k", key_value), ("v", key_value)):
@@ -144,24 +168,32 @@ def _shapes() -> dict[str, tuple[int, ...]]:
         shapes[f"{layer}.mlp.down_proj.weight"] = (HIDDEN, INNER)
         shapes[f"{layer}.input_layernorm.weight"] = (HIDDEN,)
         shapes[f"{layer}.post_attention_layernorm.weight"] = (HIDDEN,)
-    return shapes | {"model.norm.weight": (HIDDEN,), "lm_head.weight": (VOCABULARY, HIDDEN)}
+    return shapes | {"model.norm.weight": (HIDDEN,), "lm_head.weight": (vocabulary, HIDDEN)}
 
 
-def _weights(seed: int) -> bytes:
-    """Return random weights as safetensors: the header's length, the header in JSON, the numbers."""
+def random_weights(shapes: Mapping[str, tuple[int, ...]], seed: int) -> Weights:
+    """Return name -> shape and numbers: norms are 1, biases 0, other weights random."""
     generator = random.Random(seed)  # noqa: S311 - weights, no secrets
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    body = bytearray()
-    for name, shape in _shapes().items():
-        size = shape[0] * (shape[1] if len(shape) > 1 else 1)
-        if name.endswith("norm.weight"):
+    weights: Weights = {}
+    for name, shape in shapes.items():
+        size = math.prod(shape)
+        if name.endswith(NORMS):
             values = array("f", [1.0]) * size
         elif name.endswith("bias"):
             values = array("f", [0.0]) * size
         else:
             values = array("f", (generator.gauss(0.0, WEIGHT_DEVIATION) for _ in range(size)))
-        offsets = [len(body), len(body) + 4 * size]
-        header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": offsets}
+        weights[name] = shape, values
+    return weights
+
+
+def safetensors(weights: Weights) -> bytes:
+    """Return weights as safetensors: the header's length, the header in JSON, the numbers."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    body = bytearray()
+    for name, (shape, values) in weights.items():
+        end = len(body) + 4 * len(values)
+        header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [len(body), end]}
         body += values.tobytes()
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)

@@ -1,6 +1,7 @@
-"""Patches that let verl 0.5 and vLLM run on a CPU, and one for a defect of verl 0.5's `hf` rollout."""
+"""Patches that let verl 0.5 and vLLM run on a CPU, and two for verl 0.5's `hf` rollout."""
 
 import copy
+import functools
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -82,6 +83,57 @@ def sample_prompts_once(rollout: ModuleType) -> None:
         start(self, module, config)
 
     rollout.HFRollout.__init__ = once
+
+
+def show_pictures(rollout: ModuleType) -> None:
+    """Give the pictures of prompts to verl 0.5's `hf` rollout, which generates from text alone."""
+    generate = rollout.HFRollout.generate_sequences
+
+    def with_pictures(self: Any, prompts: Any) -> Any:
+        positions = prompts.batch["position_ids"]
+        if positions.dim() == 2:
+            return generate(self, prompts)
+        # A token's position has three parts; the rollout continues one, from the count of tokens.
+        prompts.batch["position_ids"] = prompts.batch["attention_mask"].cumsum(-1).sub(1).clamp(0)
+        rows = prompts.non_tensor_batch["multi_modal_data"]
+        images = [image for row in rows for image in row.get("image") or ()]
+        module = self.module
+        module.generate = functools.partial(module.generate, **_pixels(module, images))
+        try:
+            output = generate(self, prompts)
+        finally:
+            del module.generate
+        steps = output.batch["responses"].new_ones(output.batch["responses"].shape).cumsum(-1)
+        after = positions[..., -1:] + steps.unsqueeze(1)
+        output.batch["position_ids"] = import_module("torch").cat([positions, after], dim=-1)
+        return output
+
+    rollout.HFRollout.generate_sequences = with_pictures
+
+
+def _pixels(module: Any, images: list[Any]) -> dict[str, Any]:
+    if not images:
+        return {}
+    processor = import_module("transformers").AutoImageProcessor
+    pixels = processor.from_pretrained(module.config.name_or_path)(images, return_tensors="pt")
+    return dict(pixels)
+
+
+def patch_rollout(rollout: ModuleType) -> None:
+    """Apply both patches of the `hf` rollout."""
+    sample_prompts_once(rollout)
+    show_pictures(rollout)
+
+
+def declare_operators(_extension: ModuleType) -> None:
+    """Let torchvision's build for CUDA load with torch for the CPU.
+
+    It describes two operators of its library, which that torch cannot load. Nothing here calls them.
+    """
+    if not hasattr(import_module("torch").ops.torchvision, "nms"):
+        define = import_module("torch.library").define
+        for name in ("nms", "qnms"):
+            define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou) -> Tensor")
 
 
 def load_critic_with_sdpa(module: ModuleType) -> None:

@@ -5,11 +5,13 @@ rehearsal.
 """
 
 import ctypes
+import functools
 import os
 import signal
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 #: Ray schedules workers for one GPU and 16 cores, whatever the machine has.
@@ -22,6 +24,8 @@ CLUSTER_SETTINGS = {
     "log_to_driver": True,
 }
 
+#: verl's actors that train, by release.
+RUNNERS = ("TaskRunner", "TaskRunnerV1")
 
 #: prctl's option for the signal that a process gets when its parent ends.
 PR_SET_PDEATHSIG = 1
@@ -38,11 +42,33 @@ def main() -> None:
     folder = Path(os.environ["REWARDKIT_REHEARSAL_TMP"]) / "ray"
 
     def init(*_: Any, **kwargs: Any) -> Any:
+        # verl's variables for its actors, of which one is this process.
+        os.environ.update(kwargs.get("runtime_env", {}).get("env_vars", {}))
         return start(**{**kwargs, **CLUSTER_SETTINGS, "_temp_dir": str(folder)})
 
     vars(ray)["init"] = init
     import_module("rehearsal_tools").load_tools()
-    import_module("verl.trainer.main_ppo").main()
+    trainer = import_module("verl.trainer.main_ppo")
+    run_here(trainer)
+    trainer.main()
+
+
+def run_here(trainer: ModuleType) -> None:
+    """Make verl's task runner run in this process: another one would import everything again."""
+    for name in RUNNERS:
+        if actor := vars(trainer).get(name):
+            vars(trainer)[name] = SimpleNamespace(
+                remote=functools.partial(_local_actor, actor.__ray_metadata__.modified_class)
+            )
+
+
+def _local_actor(actor_class: type[Any]) -> SimpleNamespace:
+    actor = actor_class()
+
+    def run(config: Any) -> Any:
+        return import_module("ray").put(actor.run(config))
+
+    return SimpleNamespace(run=SimpleNamespace(remote=run))
 
 
 if __name__ == "__main__":

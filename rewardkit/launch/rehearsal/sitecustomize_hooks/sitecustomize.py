@@ -4,6 +4,7 @@ Ray's workers are separate processes, so verl cannot be prepared for a CPU in on
 below is applied right after its module is imported; verl's files are not changed.
 """
 
+import gc
 import sys
 from importlib import import_module
 from importlib.abc import MetaPathFinder
@@ -12,13 +13,20 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+#: Objects between two runs of the garbage collector. Python's 700 cost a fifth of the time in which
+#: verl, torch and vLLM are imported, and a rehearsal imports them in every process.
+OBJECTS_PER_COLLECTION = 100_000
+
 #: Module -> the function (`module:name`) that patches it after its import.
 PATCHES = {
+    "torchvision.extension": "cpu_patches:declare_operators",
+    "transformers.models.qwen2_5_vl.modeling_qwen2_5_vl": "picture_counter:count_actor",
     "verl.utils.device": "cpu_patches:use_cpu_device",
     "verl.utils.fsdp_utils": "cpu_patches:disable_offload",
     "verl.utils.model": "cpu_patches:load_critic_with_sdpa",
-    "verl.workers.rollout.hf_rollout": "cpu_patches:sample_prompts_once",
+    "verl.workers.rollout.hf_rollout": "cpu_patches:patch_rollout",
     "vllm.model_executor.layers.utils": "cpu_patches:keep_plain_weights",
+    "vllm.model_executor.models.qwen2_5_vl": "picture_counter:count_rollout",
 }
 
 
@@ -50,4 +58,5 @@ class PatchingFinder(MetaPathFinder):
         return spec
 
 
+gc.set_threshold(OBJECTS_PER_COLLECTION)
 sys.meta_path.insert(0, PatchingFinder())
