@@ -58,7 +58,7 @@ def serve(channel: Channel) -> None:
     sys.stdout = stdout = _WriteCounter()
     spec, options, seconds = channel.receive()
     try:
-        with channel.loading(seconds):
+        with channel.load_deadline(seconds):
             entry, description = _load(spec, options)
     except RewardkitError as error:
         channel.send({"error": str(error), "error_type": type(error).__name__})

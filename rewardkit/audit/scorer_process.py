@@ -14,7 +14,7 @@ from rewardkit.isolate.child_process import (
     ChildTimeoutError,
     FailureKind,
 )
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, place_in_stacks, start_loaded
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, place_in_stacks, start_and_load
 
 #: Share of the timeout of a call after which its process notes where it stands.
 WATCHED_SHARE = 0.9
@@ -120,7 +120,7 @@ class ScorerProcess:
 
     def _start(self) -> ChildProcess:
         module, request = "rewardkit.audit.audit_child", (self.spec, self.options)
-        process, description = start_loaded(
+        process, description = start_and_load(
             module, request, self.spec, self.load_seconds, is_quiet=True
         )
         if "error" in description:

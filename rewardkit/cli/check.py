@@ -11,13 +11,13 @@ import typer
 
 from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import (
-    importing,
     print_json,
     print_table,
     print_wrapped,
     printable,
     prints_to_stderr,
     progress,
+    show_import,
     warn,
 )
 from rewardkit.cli.shared.help import examples
@@ -36,7 +36,7 @@ from rewardkit.cli.shared.options import (
     require_unused,
     scorer_options,
 )
-from rewardkit.cli.shared.user_code import open_scorer, require_datasets
+from rewardkit.cli.shared.user_code import open_scorer_with_status, require_datasets
 from rewardkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def _judging(
     if is_built_in(name):
         yield {"scorer": load_scorer(name, **options), "jobs": jobs}
         return
-    with open_scorer(name, options, seconds, load_seconds) as judge:
+    with open_scorer_with_status(name, options, seconds, load_seconds) as judge:
         yield {"scorer": judge, "respond": _respond(name, options, seconds, load_seconds)}
 
 
@@ -216,7 +216,7 @@ def _respond(
     if is_path(name) and b"respond" not in Path(name.partition(":")[0]).read_bytes():
         return None  # importing the module again may take long
     process = ScorerProcess(name, options, seconds, load_seconds)
-    with importing(name), suppress(UsageError), process:
+    with show_import(name), suppress(UsageError), process:
         return process.form
     return None
 

@@ -22,7 +22,7 @@ from rewardkit.cli.shared.options import (
     SecondsPerRow,
     scorer_options,
 )
-from rewardkit.cli.shared.user_code import open_scorer
+from rewardkit.cli.shared.user_code import open_scorer_with_status
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def command(
         for s, settings in zip(scorers, (set_a, set_b), strict=True)
     ]
     with (
-        open_scorer(scorers[0], options[0], seconds_per_row, load_seconds) as a,
-        open_scorer(scorers[1], options[1], seconds_per_row, load_seconds) as b,
+        open_scorer_with_status(scorers[0], options[0], seconds_per_row, load_seconds) as a,
+        open_scorer_with_status(scorers[1], options[1], seconds_per_row, load_seconds) as b,
         progress(f"comparing on {', '.join(files)[:60]}") as advance,
     ):
         report = compare_files(

@@ -18,7 +18,7 @@ from rewardkit.cli.shared.options import (
     Settings,
     scorer_options,
 )
-from rewardkit.cli.shared.user_code import open_scorer
+from rewardkit.cli.shared.user_code import open_scorer_with_status
 from rewardkit.errors import DataError, RewardkitError, call_catching
 
 EXAMPLES = examples(
@@ -50,7 +50,7 @@ def command(
 
     text = _read(response)
     options = scorer_options(settings)
-    with open_scorer(scorer, options, seconds_per_row, load_seconds) as judge:
+    with open_scorer_with_status(scorer, options, seconds_per_row, load_seconds) as judge:
         explanation = call_catching(explain_verdict, judge, scorer, text, gold)
     if isinstance(explanation, Exception):
         raise (

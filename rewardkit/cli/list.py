@@ -5,7 +5,13 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from rewardkit.cli.shared.console import importing, print_json, print_table, prints_to_stderr, warn
+from rewardkit.cli.shared.console import (
+    print_json,
+    print_table,
+    prints_to_stderr,
+    show_import,
+    warn,
+)
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import JsonFlag, LoadSeconds
 from rewardkit.cli.shared.user_code import require_datasets
@@ -61,7 +67,7 @@ def command(load_seconds: LoadSeconds = 60.0, as_json: JsonFlag = False) -> None
 def _scorer_summary(name: str, load_seconds: float) -> str:
     from rewardkit.scorers.isolated import is_built_in, scorer_summary
 
-    with nullcontext() if is_built_in(name) else importing(name):
+    with nullcontext() if is_built_in(name) else show_import(name):
         return scorer_summary(name, load_seconds)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rewardkit.cli.shared.completion import complete_scorers
-from rewardkit.cli.shared.console import importing, warn
+from rewardkit.cli.shared.console import show_import, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import LoadSeconds, SecondsPerRow, Settings, scorer_options
 
@@ -94,7 +94,7 @@ def command(
     )
     with ExitStack() as loading:
         if not is_built_in(scorer):
-            loading.enter_context(importing(scorer))
+            loading.enter_context(show_import(scorer))
 
         def on_listen(url: str) -> None:
             loading.close()

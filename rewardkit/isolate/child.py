@@ -46,7 +46,7 @@ STACKS_OFFSET = MARK.size + WAIT_STATUS.size
 SHARED_BYTES = 1 << 20
 
 #: The number of the mark while a user's file is loaded.
-LOADING = -1
+LOAD_MARK = -1
 
 
 class Channel:
@@ -76,7 +76,7 @@ class Channel:
         MARK.pack_into(self._memory, 0, monotonic(), number)
 
     @contextmanager
-    def loading(self, seconds: float) -> Iterator[None]:
+    def load_deadline(self, seconds: float) -> Iterator[None]:
         """End this process if the block, which loads a user's file, takes longer.
 
         The stacks of all threads are left for the caller (`ChildProcess.stacks`). The watchdog is
@@ -84,7 +84,7 @@ class Channel:
         hold or block. A copy of this process that the file forks ends with the block.
         """
         pid = os.getpid()
-        self.set_mark(LOADING)
+        self.set_mark(LOAD_MARK)
         os.lseek(self._shared, STACKS_OFFSET, os.SEEK_SET)
         faulthandler.dump_traceback_later(seconds, exit=True, file=self._shared)
         try:

@@ -1,6 +1,6 @@
 """Load a user's file or module in a child process, under a deadline.
 
-The child loads it inside `Channel.loading`, whose watchdog ends the child at the deadline and leaves
+The child loads it inside `Channel.load_deadline`, whose watchdog ends the child in time and leaves
 the stacks of its threads. The message names the line of the file that was running.
 """
 
@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from rewardkit.errors import UsageError
-from rewardkit.isolate.child import LOADING
+from rewardkit.isolate.child import LOAD_MARK
 from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
 
 #: Default timeout for importing a user's file, which may import torch.
@@ -46,7 +46,7 @@ class _Frame(NamedTuple):
     function: str
 
 
-def start_loaded(
+def start_and_load(
     module: str, request: Sequence[Any], name: str, seconds: float, *, is_quiet: bool = False
 ) -> tuple[ChildProcess, Any]:
     """Start a child process that loads a user's file; return it with its reply.
@@ -66,7 +66,7 @@ def start_loaded(
 
     def deadline() -> float:
         start, number = process.mark
-        return start + seconds + GRACE_SECONDS if number == LOADING else start_deadline
+        return start + seconds + GRACE_SECONDS if number == LOAD_MARK else start_deadline
 
     try:
         reply = process.exchange((*request, seconds), START_TIMEOUT_SECONDS, deadline)

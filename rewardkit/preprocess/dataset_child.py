@@ -12,7 +12,7 @@ def serve(channel: Channel) -> None:
     """Report whether a dataset loads: "", or the error."""
     name, target, seconds = channel.receive()
     problem = ""
-    with channel.loading(seconds):
+    with channel.load_deadline(seconds):
         try:
             if target:
                 import_target(target, name)

@@ -6,7 +6,7 @@ import os
 
 from rewardkit import registry
 from rewardkit.errors import UsageError
-from rewardkit.isolate.loading import start_loaded
+from rewardkit.isolate.loading import start_and_load
 from rewardkit.preprocess.base import Dataset
 from rewardkit.preprocess.card import Card, read_card
 
@@ -49,7 +49,7 @@ def require_dataset_loads(dataset: str, load_seconds: float) -> None:
     """
     module = "rewardkit.preprocess.dataset_child"
     target = "" if registry.is_path(dataset) else registry.target("datasets", dataset)
-    process, problem = start_loaded(module, [dataset, target], dataset, load_seconds)
+    process, problem = start_and_load(module, [dataset, target], dataset, load_seconds)
     process.close()
     if problem:
         raise UsageError(problem)

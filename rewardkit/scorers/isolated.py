@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from rewardkit import registry
 from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, start_loaded
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, start_and_load
 from rewardkit.scorers.base import Score, Scorer, Status
 from rewardkit.scorers.call import InvalidScoreError, NeverAnswersError, NoVerdictError
 from rewardkit.scorers.load import load_scorer, summary
@@ -131,7 +131,7 @@ class IsolatedScorer:
     def _start(self) -> ChildProcess:
         """Start a process and load the scorer there."""
         request = self.name, self.options
-        process, (problem, self.summary) = start_loaded(
+        process, (problem, self.summary) = start_and_load(
             "rewardkit.scorers.isolated_child", request, self.name, self.load_seconds
         )
         if problem:

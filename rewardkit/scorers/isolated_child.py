@@ -27,7 +27,7 @@ MAX_MESSAGE_LENGTH = 500
 def serve(channel: Channel) -> None:
     """Load the scorer, report its error or its summary, and score for as long as there is a caller."""
     name, options, seconds = channel.receive()
-    with channel.loading(seconds):
+    with channel.load_deadline(seconds):
         scorer = call_catching(load_scorer, name, **options)
     if isinstance(scorer, RewardkitError):
         channel.send([str(scorer), ""])

@@ -115,7 +115,7 @@ def activity(description: str) -> Iterator[Callable[[str], object]]:
 
 
 @contextmanager
-def importing(name: str) -> Iterator[None]:
+def show_import(name: str) -> Iterator[None]:
     """Show on a terminal that a custom scorer or dataset is imported while the block runs."""
     with prints_to_stderr(), activity(f"importing {name}"):
         yield

@@ -6,29 +6,29 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from rewardkit.cli.shared.console import importing
+from rewardkit.cli.shared.console import show_import
 
 if TYPE_CHECKING:
     from rewardkit.scorers.base import Scorer
 
 
 @contextmanager
-def open_scorer(
+def open_scorer_with_status(
     name: str, options: Mapping[str, Any], seconds: float, load_seconds: float
 ) -> Iterator[Scorer]:
     """Open a scorer as `scorers.isolated.open_scorer` does, and show that a custom one is imported."""
     from rewardkit.scorers import isolated
 
     with ExitStack() as stack:
-        with nullcontext() if isolated.is_built_in(name) else importing(name):
+        with nullcontext() if isolated.is_built_in(name) else show_import(name):
             scorer = isolated.open_scorer(name, options, seconds, load_seconds)
             opened = stack.enter_context(scorer)
         yield opened
 
 
 def require_scorer(name: str, options: Mapping[str, Any], load_seconds: float) -> None:
-    """Require that a scorer loads within the timeout and takes its options; see `open_scorer`."""
-    with open_scorer(name, options, load_seconds, load_seconds):
+    """Require that a scorer loads within the timeout and takes its options."""
+    with open_scorer_with_status(name, options, load_seconds, load_seconds):
         pass
 
 
@@ -37,5 +37,5 @@ def require_datasets(names: list[str], load_seconds: float) -> None:
     from rewardkit.preprocess.load import is_plugin, require_dataset_loads
 
     for name in filter(is_plugin, names):
-        with importing(name):
+        with show_import(name):
             require_dataset_loads(name, load_seconds)
