@@ -332,12 +332,16 @@ def _is_field(key: str, value: Any, base: Plan) -> bool:
         return bool(value == "cuda")
     if key in {f"{ACTOR}.strategy", "model_engine"} and value == recipe.strategy:
         return True
-    empty = key in {MODEL, *FILES} and not value
+    empty = key in {MODEL, *FILES} and _is_empty(value)
     return (
         key in COUNTS
         or empty
         or (key in base.settings and _same(base.settings[key], _planned(key, value)))
     )
+
+
+def _is_empty(value: Any) -> bool:
+    return not any(value) if isinstance(value, list) else not value
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -362,7 +366,7 @@ def _differences(draft: RecipeDraft, plan: Plan) -> Iterator[LaunchFinding]:
     """Yield where the plan of the recipe differs from the script."""
     for key, value in draft.settings.items():
         is_group = "@" in key or "/" in key or key == "model_engine" or key.startswith("hydra.")
-        has_finding = key in COUNTS or (key in {MODEL, *FILES} and not value)
+        has_finding = key in COUNTS or (key in {MODEL, *FILES} and _is_empty(value))
         if is_group or has_finding or draft.signs.get(key) == "~":
             continue
         planned = plan.settings.get(key, plan.get(key))

@@ -102,7 +102,12 @@ def join(scope: ShellScope, ends: list[ShellScope], causes: list[Unknown]) -> No
         joined[name] = [scope.env.get(name, mark)]
     scope.variables = joined
     scope.exported = set().union(*(end.exported for end in ends))
-    scope.functions = {n: b for end in ends for n, b in end.functions.items()}
+    scope.functions = {  # one that differs is a command that is not known
+        name: body
+        for end in ends
+        for name, body in end.functions.items()
+        if all(other.functions.get(name, body) == body for other in ends)
+    }
     scope.local = {n: i for end in ends for n, i in end.local.items()}
     scope.commands = first.commands
     if all(end.arguments == first.arguments for end in others):

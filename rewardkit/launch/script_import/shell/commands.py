@@ -291,7 +291,9 @@ def _run_program(texts: list[str], scope: ShellScope) -> Status:
     """Evaluate a command that starts no trainer itself."""
     name, arguments = texts[0], texts[1:]
     if name in {"source", "."}:
-        text = "reads another file, whose variables are unknown here."
+        text = (
+            "reads another file, whose variables are unknown here: pass those that matter by --env."
+        )
         scope.record.problems.add(scope.line, text, breaks=False)
         return 0
     if inner := list(shell_texts(texts)):
