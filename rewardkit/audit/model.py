@@ -232,8 +232,8 @@ class ScorerProfile:
         rows: number of rows.
         form: the form of the scorer's `respond`, else the form with the best rewards.
         forms: all forms in which it rewards most golds; `form` is the first.
-        right: median score of the gold in `form`.
-        wrong: median score of a wrong answer in `form`.
+        right: median score of the gold in `form`; None if half of the calls have no score.
+        wrong: median score of a wrong answer in `form`; None if half of the calls have no score.
         declared: whether the scorer itself declares `form`.
     """
 
@@ -241,19 +241,33 @@ class ScorerProfile:
     rows: int
     form: AnswerForm
     forms: tuple[AnswerForm, ...]
-    right: float
-    wrong: float
+    right: float | None
+    wrong: float | None
     declared: bool = False
 
     @property
     def threshold(self) -> float:
         """A score above this is a reward."""
-        return (self.right + self.wrong) / 2 if self.rewards_golds else 0.5
+        if self.right is None or not self.rewards_golds:
+            return 0.5
+        lowest = min(0.0, self.right - 1) if self.wrong is None else self.wrong
+        return (self.right + lowest) / 2
 
     @property
     def rewards_golds(self) -> bool:
-        """Whether the gold gets more than a wrong answer."""
-        return self.right > self.wrong
+        """Whether the gold gets more than a wrong answer; no score is less than any."""
+        return self.right is not None and (self.wrong is None or self.right > self.wrong)
+
+    @property
+    def scores(self) -> str:
+        """The scores of the gold and of a wrong answer, in words."""
+        right, wrong = (format_score(score) for score in (self.right, self.wrong))
+        return f"the gold gets {right}, a wrong answer {wrong}"
+
+
+def format_score(score: float | None) -> str:
+    """Return a score as text; the scorer may have returned none."""
+    return "no score" if score is None else f"{score:g}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewardkit.audit.model import SEVERITIES, AttackResult, AuditReport
+from rewardkit.audit.model import SEVERITIES, AttackResult, AuditReport, format_score
 from rewardkit.pages.model import Bars, Page, Section, Table, TableRow
 from rewardkit.versions import VERSION
 
@@ -44,8 +44,8 @@ def _profile_table(report: AuditReport) -> Table:
                 f"{profile.rows:,}",
                 profile.form("..."),
                 ", ".join(form.name for form in profile.forms),
-                f"{profile.right:g}",
-                f"{profile.wrong:g}",
+                format_score(profile.right),
+                format_score(profile.wrong),
             )
         )
         for profile in report.readings

@@ -107,7 +107,7 @@ def _print(report: AuditReport) -> None:
     for profile in report.readings:
         typer.echo(
             f"{profile.data_source or 'rows'}: {profile.rows} rows as {profile.form('...')!r}; "
-            f"the gold gets {profile.right:g}, a wrong answer {profile.wrong:g}"
+            f"{profile.scores}"
         )
     if report.left_out:
         typer.echo(f"built-in rows that the scorer does not support: {', '.join(report.left_out)}")

@@ -6,6 +6,7 @@ from rewardkit.audit import audit, behaviour_checks
 from rewardkit.audit.attacks import ATTACKS
 from rewardkit.audit.model import AnswerForm, AttackResult, Target, grade
 from rewardkit.audit.rows import sample_rows
+from rewardkit.audit.run import check_behaviour
 from rewardkit.errors import DataError, UnknownNameError, UsageError
 
 
@@ -64,6 +65,22 @@ def failed_attacks(tmp_path):
         return {finding.attack: finding for finding in report.failed}
 
     return go
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [("raise KeyError", None), ("return 1 / 0 if ground_truth in solution_str else -2.0", -2)],
+)
+def test_a_call_without_a_score_counts_as_less_than_any_score(tmp_path, body, wrong):
+    """A scorer may return -2: no number of ours may stand for a missing score."""
+    file = tmp_path / "reward.py"
+    file.write_text(f"{SIGNATURE}    {body}\n")
+    rows = [row("What is 9 + 9?", "18")]
+    profiles, *_ = check_behaviour(f"{file}:compute_score", rows)
+    (profile,) = profiles
+    assert (profile.right, profile.wrong) == (None, wrong)
+    assert not profile.rewards_golds
+    assert profile.scores.startswith("the gold gets no score, a wrong answer ")
 
 
 BAD_SCORERS = {
