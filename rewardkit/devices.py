@@ -38,17 +38,8 @@ INTERFACE_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "cpu": ("GLOO_SOCKET_IFNAME",),
 }
 
-#: verl's placement group reserves CPUs for each device; Ray's workers and the driver need others.
-CPUS_PER_DEVICE: Final = 3
-CPUS_FOR_DRIVER: Final = 16
-
 #: Timeout of a driver's tool, in seconds.
 TOOL_TIMEOUT_SECONDS: Final = 5.0
-
-
-def cpus_needed(devices: int) -> int:
-    """CPU cores that a node with this many devices needs."""
-    return CPUS_PER_DEVICE * devices + CPUS_FOR_DRIVER
 
 
 def count_devices(kind: str) -> int:

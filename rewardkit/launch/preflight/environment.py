@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.devices import (
-    CPUS_FOR_DRIVER,
-    CPUS_PER_DEVICE,
     RAY_RESOURCES,
     count_devices,
-    cpus_needed,
 )
+from rewardkit.launch.cpu_cores import STORAGE_UNITS, reserved_cores
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
 from rewardkit.launch.preflight.report import PreflightReport
 from rewardkit.launch.targets.base import WORKER_PORTS
@@ -92,12 +90,29 @@ def _check_machine(plan: Plan, report: PreflightReport) -> None:
         text = f"the recipe needs {needed} {kind.upper()}, and this machine has {present}."
         fix = "Lower devices_per_node, or choose a cluster.target."
         report.add("error", "devices", "devices_per_node", text, fix)
-    cores, cores_needed = os.cpu_count() or 1, cpus_needed(needed)
-    if cores < cores_needed:
-        text = f"{needed} devices need about {cores_needed} CPU cores ({CPUS_PER_DEVICE} each, and "
-        text += f"{CPUS_FOR_DRIVER}), and this machine has {cores}: placement may wait forever."
-        fix = "Lower devices_per_node, or set ray_kwargs.ray_init.num_cpus."
-        report.add("warning", "cpus", "devices_per_node", text, fix, "verl issue 6663")
+    _check_cores(plan, report)
+
+
+def _check_cores(plan: Plan, report: PreflightReport) -> None:
+    """Compare the cores that a Ray of this machine has with those that verl reserves."""
+    if os.environ.get("RAY_ADDRESS"):
+        return  # verl joins that cluster
+    setting = plan.release.name_of("ray_kwargs.ray_init.num_cpus")
+    given = plan.get(setting)
+    cores = given if isinstance(given, int) else os.cpu_count() or 1
+    parts = reserved_cores(plan)
+    needed = sum(parts.values())
+    if cores >= needed:
+        return
+    owner = f"{setting} is {cores}" if cores == given else f"this machine has {cores}"
+    text = (
+        f"verl {plan.verl} reserves {needed} CPU cores in Ray ({', '.join(parts)}), and {owner}: "
+    )
+    text += "the run would wait for them forever."
+    fix = f"Set {setting}={needed}: Ray only counts cores."
+    if (units := plan.get(STORAGE_UNITS)) not in {None, 1} and needed - cores < units:
+        fix = f"Set {STORAGE_UNITS}={units - (needed - cores)}, or {fix[0].lower()}{fix[1:]}"
+    report.add("error", "cpus", setting, text, fix, "verl pull request 6663")
 
 
 def _check_ray_cluster(plan: Plan, report: PreflightReport) -> None:

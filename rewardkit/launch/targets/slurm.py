@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rewardkit.devices import cpus_needed
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.secret_values import shell_word
 from rewardkit.launch.targets.ascend import node_script
@@ -16,6 +15,9 @@ from rewardkit.launch.targets.base import File, Launch, render_template, require
 
 #: The usual name of a device in Slurm; `cluster.device_resource` sets another one.
 GRES = {"gpu": "gpu", "npu": "npu"}
+
+#: Cores to request: those that verl reserves (`cpu_cores`), and some for what Ray does not count.
+CORES_PER_DEVICE, CORES_FOR_OTHERS = 3, 16
 
 
 def launch(plan: Plan, folder: Path) -> Launch:
@@ -26,7 +28,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         "slurm.sh.j2",
         plan,
         folder=str(folder),
-        cpus=cpus_needed(recipe.devices_per_node),
+        cpus=CORES_PER_DEVICE * recipe.devices_per_node + CORES_FOR_OTHERS,
         gres=recipe.cluster.device_resource or GRES.get(recipe.devices),
     )
     script = shell_word(str(folder / "slurm.sh"))
