@@ -6,7 +6,6 @@ reads a plan's settings by their names in 0.9.1.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,9 +15,16 @@ from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override, parse_verl_section
 from rewardkit.launch.presets import NO_BUFFER, environment, preset
 from rewardkit.launch.recipe import Recipe, merge_fields
-from rewardkit.launch.scorer_location import local_path, node_path, reward_settings
+from rewardkit.launch.scorer_location import (
+    local_path,
+    node_path,
+    require_one_scorer,
+    reward_settings,
+    states_scorer,
+)
 from rewardkit.launch.secret_values import shell_word
-from rewardkit.launch.verl.hydra_values import format_value, parse_value
+from rewardkit.launch.verl.effective_config import effective_config, without_ballast
+from rewardkit.launch.verl.hydra_values import format_value
 from rewardkit.launch.verl.key_renames import to_latest_key
 from rewardkit.launch.verl.releases import Release, release_notice, release_of
 from rewardkit.launch.verl.reward_keys import NEW_KEY
@@ -39,15 +45,15 @@ ENGINE_SINCE = (0, 8, 0)
 #: Before this release, verl's dapo reward manager fails on the first sample if it has no buffer.
 BUFFER_OPTIONAL_SINCE = (0, 7, 1)
 
+#: Targets that merge the settings into a file with defaults of its own.
+PRESET_TARGETS = frozenset({"modelarts"})
+
 #: The order in which settings are printed.
 _SECTIONS = (
     "data actor_rollout_ref.model actor_rollout_ref.actor actor_rollout_ref.rollout "
     "actor_rollout_ref.ref actor_rollout_ref critic reward reward_model custom_reward_function "
     "algorithm trainer"
 ).split()
-
-#: `${data.seed}`, `${oc.select:data.seed,1}`, and the same relative to the key's section (`.x`).
-_REFERENCE = re.compile(r"\$\{(?:oc\.select:)?(\.*[\w.]+)(?:,([^{}]*))?\}")
 
 #: Settings of verl that are fields of a recipe; an override of one also changes the field.
 _FIELDS = {
@@ -71,8 +77,9 @@ class Plan:
         recipe: the recipe, with the fields that were set by verl's names.
         release: the release that the arguments are for.
         module: verl's module, run with `python3 -m`.
-        arguments: of the module: Hydra's overrides and options.
-        settings: the recipe's settings by verl 0.9.1's names.
+        arguments: of the module: Hydra's overrides and options. A setting that only follows from a
+            field of the recipe is left out where it would change nothing.
+        settings: all settings of the recipe and its fields, by verl 0.9.1's names.
         config: the release's defaults with the settings in them, by verl 0.9.1's names;
             interpolations of a single key are resolved.
         env: variables that all nodes share.
@@ -145,31 +152,52 @@ def make_plan(
         UsageError: the release, a key or the scorer is unknown, or an override sets what only the
             recipe may.
     """
-    written = [*parse_verl_section(recipe.verl, "the recipe's `verl:`"), *overrides]
+    overrides = list(overrides)
+    scorer_notes = _scorer_notes(recipe, overrides)
+    written = [*_verl_section(recipe, overrides, verl), *overrides]
     recipe = _merge_overrides(recipe, written)
     settings = _settings(recipe, written, verl)
     values = {setting.key: setting.value for setting in settings if setting.sign != "~"}
-    missing = tuple(setting.key for setting in settings if setting.value == MISSING)
+    missing = [setting for setting in settings if setting.value == MISSING]
     is_dynamic = values.get("algorithm.filter_groups.enable") is True
     release = release_of(
         verl,
         megatron=recipe.strategy == "megatron",
         dapo_recipe=is_dynamic and release_of(verl).number < FILTER_SINCE,
     )
-    translated, notes = translate([s for s in settings if s.key not in missing], release)
-    config = _effective_config(release, translated)
+    translated, notes = translate([s for s in settings if s.value != MISSING], release)
+    passed = translated if _is_explicit(recipe, verl) else without_ballast(translated, release)
+    config = effective_config(release, passed)
     return Plan(
         recipe=recipe,
         release=release,
         module=DAPO_RECIPE if release.dapo_recipe else TRAINER,
-        arguments=(*_engine_arguments(release), *map(str, sorted(translated, key=_section_index))),
+        arguments=(*_engine_arguments(release), *map(str, sorted(passed, key=_section_index))),
         settings=values,
         config=config,
-        env={name: expand_home(value) for name, value in environment(recipe, config).items()},
-        notes=(*map(_missing_note, missing), *notes, *_release_notes(release, verl)),
-        missing=missing,
+        env={k: expand_home(v) for k, v in environment(recipe, config, release.number).items()},
+        notes=(
+            *(_missing_note(setting, release) for setting in missing),
+            *notes,
+            *scorer_notes,
+            *_release_notes(release, verl),
+        ),
+        missing=tuple(setting.key for setting in missing),
         secrets=secrets or {},
     )
+
+
+def _verl_section(recipe: Recipe, overrides: Iterable[Override], verl: str) -> list[Override]:
+    """Return the settings under a recipe's `verl:`.
+
+    Raises:
+        UsageError: they have another reward function than `reward:`, and the command line has none.
+    """
+    section = parse_verl_section(recipe.verl, "the recipe's `verl:`")
+    replaced = {to_latest_key(override.key) for override in overrides}
+    effective = (o for o in section if o.value != MISSING and to_latest_key(o.key) not in replaced)
+    require_one_scorer(recipe, effective, verl)
+    return section
 
 
 def _merge_overrides(recipe: Recipe, overrides: Iterable[Override]) -> Recipe:
@@ -180,13 +208,14 @@ def _merge_overrides(recipe: Recipe, overrides: Iterable[Override]) -> Recipe:
         UsageError: an override sets what only the recipe may, or the reward function is not a file.
     """
     fields: dict[str, Any] = {}
-    function = "compute_score"
+    function, written = "compute_score", f"{NEW_KEY}.path"
     for override in overrides:
         _require_allowed(override, recipe)
         key = to_latest_key(override.key)
         if key == f"{NEW_KEY}.name":
             function = override.value
         elif key == f"{NEW_KEY}.path" and override.value and override.value != MISSING:
+            written = override.key
             fields["reward"] = {"scorer": str(override.value)}
         elif key in _FIELDS and override.sign != "~":
             *section, name = _FIELDS[key]
@@ -194,9 +223,7 @@ def _merge_overrides(recipe: Recipe, overrides: Iterable[Override]) -> Recipe:
             place[name] = override.value
     if path := fields.get("reward", {}).get("scorer"):
         if not path.endswith(".py"):
-            raise UsageError(
-                f"{NEW_KEY}.path={path}: set a scorer by name: --set reward.scorer=NAME."
-            )
+            raise UsageError(f"{written}={path}: set a scorer by name: --set reward.scorer=NAME.")
         fields["reward"]["scorer"] = f"{path}:{function}"
     return merge_fields(recipe, fields, "the command line") if fields else recipe
 
@@ -272,9 +299,9 @@ def expand_home(value: Any) -> Any:
     return str(Path(value).expanduser()) if is_at_home else value
 
 
-def _missing_note(key: str) -> Note:
+def _missing_note(setting: Override, release: Release) -> Note:
     text = "is ??? in the recipe: put its value there, or pass it after `--`."
-    return Note("missing", key, text)
+    return Note("missing", setting.written or release.name_of(setting.key), text)
 
 
 def _engine_arguments(release: Release) -> list[str]:
@@ -283,6 +310,16 @@ def _engine_arguments(release: Release) -> list[str]:
     if release.number >= ENGINE_SINCE:
         return ["model_engine=megatron"]
     return ["--config-path=config", "--config-name=ppo_megatron_trainer.yaml"]
+
+
+def _scorer_notes(recipe: Recipe, overrides: Iterable[Override]) -> list[Note]:
+    """Return a note if a key on the command line replaces the scorer that the recipe states."""
+    if not states_scorer(recipe):
+        return []
+    scorer, options = recipe.reward.scorer, " and its options" if recipe.reward.options else ""
+    paths = (o for o in overrides if o.value and to_latest_key(o.key) == f"{NEW_KEY}.path")
+    text = f"replaces the recipe's reward.scorer, {scorer}{options}."
+    return [Note("hint", o.key, text) for o in paths if str(o.value) != scorer.partition(":")[0]]
 
 
 def _release_notes(release: Release, verl: str) -> Iterable[Note]:
@@ -298,33 +335,13 @@ def _release_notes(release: Release, verl: str) -> Iterable[Note]:
         )
 
 
+def _is_explicit(recipe: Recipe, verl: str) -> bool:
+    """Whether a plan repeats verl's defaults, because others may apply where it runs."""
+    is_unknown_release = parse_release(verl) > release_of(verl).number
+    return is_unknown_release or recipe.cluster.target in PRESET_TARGETS
+
+
 def _section_index(override: Override) -> int:
     """Return the place of an override's section in the command."""
     places = (i for i, name in enumerate(_SECTIONS) if override.key.startswith(f"{name}."))
     return next(places, len(_SECTIONS))
-
-
-def _effective_config(release: Release, overrides: Iterable[Override]) -> dict[str, Any]:
-    """Return the effective configuration of a release by verl 0.9.1's names."""
-    values = {**release.keys, **{override.key: override.value for override in overrides}}
-    return {release.latest_name_of(name): _resolve(name, values) for name in values}
-
-
-def _resolve(name: str, values: Mapping[str, Any]) -> Any:
-    """Return a value; the interpolation of a single key is resolved, with its fallback."""
-    value = values[name]
-    for _ in range(5):
-        match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
-        if match is None:
-            break
-        target = _absolute_key(name, match[1])
-        fallback = None if match[2] is None else parse_value(match[2])
-        value = values.get(target, fallback)
-    return value
-
-
-def _absolute_key(name: str, reference: str) -> str:
-    """`a.b.c` and `.d` -> `a.b.d`; each further dot is a section further up."""
-    relative = reference.lstrip(".")
-    levels = len(reference) - len(relative)
-    return ".".join([*name.split(".")[:-levels], relative]) if levels else reference

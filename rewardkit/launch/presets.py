@@ -52,6 +52,9 @@ ALGORITHMS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 
+#: First release of verl that sets HCCL's ranges of ports itself.
+HCCL_PORTS_SET_SINCE = (0, 7, 1)
+
 DEVICES: Mapping[str, Mapping[str, Any]] = {
     "gpu": {},
     "npu": {
@@ -106,20 +109,25 @@ def dapo_settings(dapo: Dapo) -> dict[str, Any]:
     return settings
 
 
-def environment(recipe: Recipe, config: Mapping[str, Any]) -> dict[str, str]:
+def environment(
+    recipe: Recipe, config: Mapping[str, Any], release: tuple[int, ...]
+) -> dict[str, str]:
     """Return the variables that every process of the run needs, the same on all nodes.
 
-    The script that starts Ray on a node sets those that differ by node (the network interface of
-    HCCL, NCCL and Gloo).
+    verl itself sets others (TOKENIZERS_PARALLELISM, NCCL_DEBUG), and the script that starts Ray on a
+    node those that differ by node (the network interface of HCCL, NCCL and Gloo).
     """
-    variables = {"HYDRA_FULL_ERROR": "1", "PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "true"}
+    variables = {"HYDRA_FULL_ERROR": "1", "PYTHONUNBUFFERED": "1"}
     if recipe.devices == "npu":
         eager = config.get("actor_rollout_ref.rollout.enforce_eager")
         variables |= {
             "TASK_QUEUE_ENABLE": "2" if eager else "1",
             "HCCL_CONNECT_TIMEOUT": "3600",
             "HCCL_EXEC_TIMEOUT": "3600",
-            "HCCL_HOST_SOCKET_PORT_RANGE": "auto",
-            "HCCL_NPU_SOCKET_PORT_RANGE": "auto",
         }
+        if release < HCCL_PORTS_SET_SINCE:
+            variables |= {
+                "HCCL_HOST_SOCKET_PORT_RANGE": "auto",
+                "HCCL_NPU_SOCKET_PORT_RANGE": "auto",
+            }
     return variables | dict(recipe.env)

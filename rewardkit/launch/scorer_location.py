@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import UsageError
+from rewardkit.launch.overrides import Override
 from rewardkit.launch.recipe import Recipe
+from rewardkit.launch.verl.key_renames import to_latest_key
 from rewardkit.launch.verl.releases import parse_release
 from rewardkit.launch.verl.reward_keys import NEW_KEY, PKG_SINCE
 from rewardkit.registry import SCORERS, is_path
@@ -71,3 +73,36 @@ def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
         f"{NEW_KEY}.name": function or "compute_score",
         **{f"{NEW_KEY}.reward_kwargs.{name}": value for name, value in options.items()},
     }
+
+
+def states_scorer(recipe: Recipe) -> bool:
+    """Whether a recipe's `reward:` names a scorer or its options, so that no key may name another."""
+    is_left_to_verl = recipe.reward.scorer == "verl" and not recipe.reward.options
+    return "reward" in recipe.model_fields_set and not is_left_to_verl
+
+
+def require_one_scorer(recipe: Recipe, section: Iterable[Override], verl: str) -> None:
+    """Refuse a reward function under `verl:` that is not the one of the recipe's `reward:`.
+
+    Args:
+        recipe: the recipe as it is written.
+        section: the settings under `verl:` that no override of the command line replaces.
+        verl: the release.
+
+    Raises:
+        UsageError: `verl:` names another reward function, or another value for one of its options.
+    """
+    if not states_scorer(recipe):
+        return
+    own = reward_settings(recipe, verl) | {f"{NEW_KEY}.path": local_path(recipe, verl)}
+    for override in section:
+        key = to_latest_key(override.key)
+        value = override.value
+        if key == f"{NEW_KEY}.path" and is_path(str(value)):
+            value = str(Path(str(value)).expanduser().absolute())
+        if key in own and value != own[key]:
+            raise UsageError(
+                f"{override.origin}: {override.key}={override.value}, but reward.scorer is "
+                f"{recipe.reward.scorer}: a run has one reward function. Remove the key, or remove "
+                "reward: from the recipe."
+            )

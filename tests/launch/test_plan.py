@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.overrides import parse_overrides
+from rewardkit.launch.overrides import Override, parse_overrides, parse_verl_section
 from rewardkit.launch.plan import DAPO_RECIPE, TRAINER, make_plan
 from rewardkit.launch.recipe import built_in, load_tree, read_recipe
 from rewardkit.launch.verl import key_renames, releases
+from rewardkit.launch.verl.effective_config import without_ballast
 from rewardkit.launch.verl.key_renames import (
     ignored_key,
     ignored_keys,
@@ -79,6 +80,107 @@ def test_a_plan_has_only_keys_that_its_release_lists_or_reads(name, verl):
         assert release.accepts_unlisted(key[1:]) if key.startswith("+") else release.lists(key), key
 
 
+#: What defines a run is in its recipe, even where verl has the same by default.
+FIGURES = frozenset(
+    {
+        "data.max_prompt_length",
+        "data.max_response_length",
+        "actor_rollout_ref.actor.optim.lr",
+        "actor_rollout_ref.actor.kl_loss_coef",
+        "actor_rollout_ref.rollout.tensor_model_parallel_size",
+        "critic.optim.lr",
+        "algorithm.kl_ctrl.kl_coef",
+        "trainer.logger",
+    }
+)
+
+
+def repeated_defaults(name, verl):
+    """Return the keys of a recipe's `verl:` that a release has by default, or knows nothing of."""
+    plan = make_plan(read_recipe(load_tree(name), name), verl)
+    megatron = plan.release.megatron
+    section = parse_verl_section(plan.recipe.verl, "the recipe")
+    keys = {to_latest_key(override.key, megatron=megatron) for override in section}
+    ours = [Override(plan.release.name_of(key), value) for key, value in plan.settings.items()]
+    needed = {override.key for override in without_ballast(ours, plan.release)}
+    unknown = {key for key in keys if not plan.release.lists(plan.release.name_of(key))}
+    return {key for key in keys if plan.release.name_of(key) not in needed} - unknown
+
+
+@pytest.mark.full
+@every("name", built_in())
+def test_a_built_in_recipe_repeats_verl_s_defaults_only_for_the_figures_that_define_it(name):
+    ballast = set.intersection(*(repeated_defaults(name, verl) for verl in known_releases()))
+    assert ballast - FIGURES == set()
+
+
+@every("name", built_in())
+def test_a_built_in_recipe_sets_nothing_of_a_model_that_it_does_not_load(name):
+    plan = make_plan(read_recipe(load_tree(name), name), "0.9")
+    keys = {argument.lstrip("+").partition("=")[0] for argument in plan.arguments}
+    if plan.get("algorithm.adv_estimator") != "gae":
+        assert [key for key in keys if key.startswith("critic.") or "critic_" in key] == []
+    if not plan.get("actor_rollout_ref.actor.use_kl_loss") and plan.recipe.algorithm != "ppo":
+        assert [key for key in keys if key.startswith("actor_rollout_ref.ref.")] == []
+
+
+@every("verl", known_releases())
+@every("name", built_in())
+def test_what_a_plan_leaves_out_is_what_the_release_does_anyway(name, verl):
+    """The settings of a reference model that is not loaded are the only ones that are lost."""
+    plan = make_plan(read_recipe(load_tree(name), name), verl)
+    reads_reference = plan.get("actor_rollout_ref.actor.use_kl_loss") or plan.get(
+        "algorithm.use_kl_in_reward"
+    )
+    dropped = {to_latest_key(note.key) for note in plan.notes if note.kind == "dropped"}
+    for key, value in plan.settings.items():
+        if key in dropped or str(value).startswith("${") or plan.release.dapo_recipe:
+            continue
+        if reads_reference or not key.startswith("actor_rollout_ref.ref."):
+            assert plan.get(key) == value, key
+
+
+def test_a_plan_passes_no_setting_of_ours_that_the_release_has_by_default(plan):
+    arguments = plan("0.9", devices="npu").arguments
+    for key in ("use_kl_in_reward", "kl_loss_type", "entropy_coeff", "reward_manager"):
+        assert not any(key in argument for argument in arguments), key
+    assert "actor_rollout_ref.ref.fsdp_config.use_torch_compile=False" in arguments
+    dapo = plan("0.9", devices="npu", algorithm="dapo").arguments
+    assert not any(argument.startswith("actor_rollout_ref.ref.fsdp") for argument in dapo)
+    old = plan("0.5", devices="npu").arguments  # there it follows the actor's
+    assert not any("ref.use_torch_compile" in argument for argument in old)
+
+
+@pytest.mark.parametrize("setting", ["data.shuffle=True", "algorithm.use_kl_in_reward=False"])
+def test_a_plan_passes_a_default_that_somebody_wrote(plan, setting):
+    assert setting in plan("0.9", setting).arguments
+    key, _, value = setting.partition("=")
+    assert setting in plan("0.9", verl={key: value == "True"}).arguments
+
+
+def test_a_plan_names_its_algorithm_its_size_and_its_reward_function_always(plan):
+    arguments = plan("0.9", algorithm="ppo", reward={"scorer": "gsm8k"}).arguments
+    assert "algorithm.adv_estimator=gae" in arguments
+    assert {"trainer.nnodes=1", "trainer.n_gpus_per_node=8"} <= set(arguments)
+    assert "reward.custom_reward_function.name=compute_score" in arguments
+
+
+def test_a_plan_repeats_defaults_where_others_may_apply(plan):
+    setting = "actor_rollout_ref.actor.kl_loss_type=low_var_kl"
+    assert setting not in plan("0.9").arguments
+    assert setting in plan("1.2").arguments  # a release that we do not know
+    cluster = {"target": "modelarts", "model_name": "qwen3-8b"}  # AscendFactory has its own
+    assert setting in plan("0.9", cluster=cluster).arguments
+
+
+def test_a_plan_exports_only_what_verl_does_not_set_itself(plan):
+    assert plan("0.9").env == {"HYDRA_FULL_ERROR": "1", "PYTHONUNBUFFERED": "1"}
+    old, new = plan("0.7.0", devices="npu").env, plan("0.7.1", devices="npu").env
+    ports = {"HCCL_HOST_SOCKET_PORT_RANGE", "HCCL_NPU_SOCKET_PORT_RANGE"}
+    assert set(old) - set(new) == ports
+    assert not any("VLLM" in name for name in new)
+
+
 def test_the_key_of_the_reward_depends_on_the_release(plan):
     assert "custom_reward_function.name=compute_score" in plan("0.7.0").arguments
     for verl in ("0.7.1", "0.8", "0.9"):
@@ -131,12 +233,64 @@ def test_keys_that_0_9_ignores_are_dropped_with_a_note(plan):
     assert not any("balance_batch" in a for a in result.arguments)
 
 
+def test_a_note_names_a_key_as_it_is_written(plan):
+    written = "reward.reward_kwargs.max_resp_len"
+    notes = plan("0.5", f"{written}=9", **SAMPLING).notes
+    assert written in {note.key for note in notes if note.kind == "dropped"}
+
+
+def test_an_error_names_the_key_as_it_is_written(plan):
+    with pytest.raises(UsageError, match=r"has no key 'custom_reward_function\.pth'.*\.path'"):
+        plan("0.5", "custom_reward_function.pth=/r/mine.py")
+    with pytest.raises(UsageError, match=r"line: actor_rollout_ref\.actor\.grad_clip='wide'"):
+        plan("0.9", "actor_rollout_ref.actor.grad_clip=wide")
+
+
+def test_nobody_is_told_that_the_dapo_recipe_sets_what_nobody_wrote(plan):
+    dapo = {**OVERLONG["dapo"], **SAMPLING["dapo"]}
+    assert [n.kind for n in plan("0.5", algorithm="dapo", dapo=dapo).notes] == ["hint"]
+
+
+@pytest.mark.parametrize("verl", ["0.5", "0.7.1", "0.9"])
+@pytest.mark.parametrize("key", ["custom_reward_function", "reward.custom_reward_function"])
+def test_two_reward_functions_in_a_recipe_are_refused(plan, verl, key):
+    reward = {"scorer": "gsm8k", "options": {"method": "robust"}}
+    with pytest.raises(UsageError) as error:
+        plan(verl, reward=reward, verl={f"{key}.path": "/r/mine.py"})
+    assert f"`verl:`: {key}.path=/r/mine.py, but reward.scorer is gsm8k" in str(error.value)
+    with pytest.raises(UsageError, match="a run has one reward function"):
+        plan(verl, reward=reward, verl={f"{key}.reward_kwargs.method": "strict"})
+    with pytest.raises(UsageError, match="a run has one reward function"):
+        plan(verl, reward={"options": {"method": "robust"}}, verl={f"{key}.path": "/r/mine.py"})
+
+
+def test_a_recipe_may_name_one_reward_function_twice_or_by_verl_s_key_alone(plan):
+    keys = {"custom_reward_function": {"path": "/r/mine.py", "name": "judge"}}
+    for reward in ({"scorer": "/r/mine.py:judge"}, {"scorer": "verl"}, {}):
+        result = plan("0.5", verl=keys, **({"reward": reward} if reward else {}))
+        assert result.recipe.reward.scorer == "/r/mine.py:judge"
+        assert "custom_reward_function.path=/r/mine.py" in result.arguments
+        assert result.notes == ()
+
+
+def test_a_reward_function_on_the_command_line_replaces_the_recipe_s_with_a_note(plan):
+    override = "custom_reward_function.path=/r/mine.py"
+    reward = {"scorer": "gsm8k", "options": {"method": "robust"}}
+    result = plan("0.5", override, reward=reward)
+    (note,) = result.notes
+    assert str(note) == (
+        "custom_reward_function.path: replaces the recipe's reward.scorer, gsm8k and its options."
+    )
+    both = plan("0.5", override, reward=reward, verl={"custom_reward_function.path": "/r/old.py"})
+    assert both.recipe.reward.scorer == "/r/mine.py:compute_score"
+
+
 def test_changing_the_algorithm_to_grpo_removes_all_keys_of_dapo(plan):
     dapo = {"overlong_buffer": {"len": 512}, "dynamic_sampling": {}}
     result = plan("0.8", algorithm="grpo", dapo=dapo)
     text = " ".join(result.arguments)
     assert result.module == TRAINER
-    assert "reward.reward_manager.name=naive" in result.arguments
+    assert result.get("reward.reward_manager.name") == "naive"
     assert "actor_rollout_ref.actor.use_kl_loss=True" in result.arguments
     for key in ("clip_ratio", "overlong", "filter_groups", "gen_batch_size"):
         assert key not in text

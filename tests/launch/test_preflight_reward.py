@@ -6,10 +6,19 @@ import pytest
 
 from rewardkit import prep
 from rewardkit.launch.preflight import probe_scorer
-from rewardkit.launch.preflight.report import PreflightReport
+from rewardkit.launch.preflight.report import FileFacts, PreflightReport
 from rewardkit.launch.preflight.reward import check_reward
 
 GOOD = "def compute_score(data_source, solution_str, ground_truth, extra_info=None{rest}):\n    return 1.0\n"
+
+ROWS = [
+    {
+        "data_source": "acme/test",
+        "prompt": [{"role": "user", "content": "What is 9 + 9?"}],
+        "reward_model": {"style": "rule", "ground_truth": "18"},
+        "extra_info": {"index": 0},
+    }
+]
 
 
 @pytest.fixture
@@ -94,3 +103,41 @@ def test_the_data_sources_of_the_files_are_probed_for_verl_s_own_scorer(tmp_path
 def test_a_reward_file_that_exits_during_its_import_is_a_finding(findings_of):
     (message,) = findings_of("import os\nos._exit(3)\n")
     assert "ended while it was imported (exit code 3)" in message
+
+
+@pytest.fixture
+def check_rows(tmp_path, plan):
+    """Return a function that checks a reward function on one row, for a release."""
+
+    def check(body, verl, **parts):
+        scorer, parquet = tmp_path / "mine.py", tmp_path / "train.parquet"
+        scorer.write_text(f"def compute_score(**kwargs):\n    {body}\n")
+        pq.write_table(pa.Table.from_pylist(ROWS), parquet)
+        report = PreflightReport()
+        facts = FileFacts(path=str(parquet), role="train", rows=1, data_sources=("acme/test",))
+        report.files.append(facts)
+        check_reward(plan(verl, reward={"scorer": f"{scorer}:compute_score"}, **parts), report)
+        return {finding.rule: finding for finding in report.findings}
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("verl", "key"),
+    [("0.5", "custom_reward_function.path"), ("0.9", "reward.custom_reward_function.path")],
+)
+def test_a_scorer_that_only_raises_is_reported_without_a_score_under_the_release_s_key(
+    check_rows, verl, key
+):
+    finding = check_rows("raise KeyError('nope')", verl)["L-52"]
+    assert finding.key == key
+    assert "the gold gets no score, a wrong answer no score" in finding.text
+
+
+@pytest.mark.parametrize(("verl", "total"), [("0.5", "seq_reward"), ("0.9", "reward")])
+def test_the_metric_that_replaces_a_missing_one_is_one_that_the_release_has(
+    check_rows, verl, total
+):
+    dapo = {"dynamic_sampling": {"metric": "acc"}}
+    finding = check_rows("return {'score': 1.0, 'fit': 1}", verl, algorithm="dapo", dapo=dapo)
+    assert finding["L-50"].fix.endswith(f"set algorithm.filter_groups.metric={total}.")

@@ -1,6 +1,7 @@
 """Each rule has a finding for a plan that breaks it and none for a plan that does not."""
 
 import json
+import re
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, ClassVar
@@ -15,8 +16,8 @@ from rewardkit.launch.plan import DAPO_RECIPE, Plan, make_plan
 from rewardkit.launch.recipe import built_in, deep_merge, load_tree, read_recipe
 from rewardkit.launch.rules import CHECKED_ELSEWHERE, RULES, check_rules
 from rewardkit.launch.rules.facts import GIB, RunFacts, device_memory, read_facts
-from rewardkit.launch.verl.key_renames import to_release_key
-from rewardkit.launch.verl.releases import known_releases, parse_release, snapshots
+from rewardkit.launch.verl.key_renames import renames, to_release_key
+from rewardkit.launch.verl.releases import known_releases, parse_release, release_of, snapshots
 from tests.tables import every
 
 ACTOR, MODEL = "actor_rollout_ref.actor", "actor_rollout_ref.model"
@@ -1043,6 +1044,81 @@ def test_a_finding_names_a_key_a_fix_and_its_source(rule, breaking, fixed, messa
     assert finding.source == next(r.source for r in RULES if r.id == rule)
 
 
+#: A dotted name in a sentence, which is not part of a path.
+DOTTED = re.compile(r"(?<![\w./-])[a-z_]\w*(?:\.\w+)+")
+
+
+@cache
+def all_keys():
+    """Return the keys of all releases, with their sections."""
+    variants = [release_of(v, megatron=m) for v in known_releases() for m in (False, True)]
+    keys = {key for release in variants for key in release.keys}
+    keys |= {key for entry in renames() for key in (entry.new, entry.old)}
+    parts = (key.rstrip(".").split(".") for key in keys)
+    return {".".join(names[:i]) for names in parts for i in range(2, len(names) + 1)}
+
+
+def is_a_key(name):
+    """Whether a name is a key of some release, or is below one of its sections of any name."""
+    variants = [release_of(v, megatron=m) for v in known_releases() for m in (False, True)]
+    return name in all_keys() or any(release.accepts_unlisted(name) for release in variants)
+
+
+@pytest.mark.full
+@every("verl", known_releases())
+def test_a_finding_names_only_keys_that_the_planned_release_reads(verl):
+    for rule, case, *_ in EXAMPLES:
+        changes = {"verl": case.verl} if case.verl else {}
+        plan = smallest_plan(verl, **case.parts, **changes)
+        release = plan.release
+        for finding in check_rules(plan, case.facts):
+            for name in filter(is_a_key, DOTTED.findall(str(finding))):
+                assert release.lists(name) or release.accepts_unlisted(name), (rule, name)
+                assert release.ignored(name) is None, (rule, name)
+
+
+def test_a_finding_about_the_reward_names_the_keys_of_the_planned_release():
+    case = example({"reward.reward_manager.name": "dapo"}, release="0.5.0")
+    finding = findings_of(case)["L-08"]
+    assert finding.key == "reward_model.reward_manager"
+    assert finding.fix == "Set reward_model.reward_manager=naive."
+
+
+@every(
+    ("verl", "key"),
+    [
+        ("0.5.0", f"{ACTOR}.ulysses_sequence_parallel_size"),
+        ("0.7.1", f"{ACTOR}.ulysses_sequence_parallel_size"),
+        ("0.8.0", f"{ACTOR}.fsdp_config.ulysses_sequence_parallel_size"),
+        ("0.9.1", f"{ACTOR}.fsdp_config.ulysses_sequence_parallel_size"),
+    ],
+)
+def test_the_ulysses_size_is_recommended_by_the_key_that_the_release_does_not_deprecate(verl, key):
+    packed = {**LONG, f"{MODEL}.use_remove_padding": True}
+    finding = findings_of(example(packed, release=verl))["L-57"]
+    assert finding.key == key
+    sets = finding.fix.removeprefix("Set ").removesuffix(".").split(" and ")
+    assert sets[0] == f"{key}=8"
+    assert "L-57" not in findings_of(example(packed, release=verl), sets)
+
+
+def test_a_wrong_ulysses_size_by_the_deprecated_key_is_corrected_by_the_other_one():
+    deprecated = f"{ACTOR}.ulysses_sequence_parallel_size"
+    finding = findings_of(example({deprecated: 3}))["L-57"]
+    assert finding.key == deprecated
+    own = [f"{model}.fsdp_config.ulysses_sequence_parallel_size=2" for model in (ACTOR, REF)]
+    assert finding.fix == f"Set {' and '.join(own)}, and leave {deprecated} out."
+    assert "L-57" not in findings_of(example(), own)
+
+
+@every(("verl", "name"), [("0.8.0", "ppo"), ("0.9.1", "ppo_infer")])
+def test_the_token_budget_of_the_critic_is_named_by_the_key_that_the_release_reads(verl, name):
+    long = {"data.max_prompt_length": 2048, "data.max_response_length": 38912}
+    wide = {f"{ACTOR}.ppo_max_token_len_per_gpu": 40960}
+    finding = findings_of(example({**long, **wide, **DYNAMIC}, release=verl, algorithm="ppo"))
+    assert finding["L-17"].fix == f"Set critic.{name}_max_token_len_per_gpu=40960, or more."
+
+
 def test_every_rule_has_an_example():
     assert {rule.id for rule in RULES} == {rule for rule, *_ in EXAMPLES}
 
@@ -1064,6 +1140,47 @@ def test_no_rule_raises_on_a_built_in_recipe_and_none_finds_an_error(name, verl)
         findings = check_rules(plan, read_facts(plan))
         assert [str(f) for f in findings if f.severity == "error"] == []
         assert len({finding.rule for finding in findings}) == len(findings)
+
+
+#: Rows of the built-in recipes' files, as the datasets are today.
+ROWS = {
+    "gsm8k": (7473, 1319),
+    "7b-grpo": (17391, 530),
+    "geometry3k": (2101, 601),
+    "235b": (17391, 30),
+    "32b-dapo": (17391, 30),
+    "dianjin": (25000, 500),
+}
+
+
+@pytest.mark.full
+@every("devices", ["gpu", "npu"])
+@every("verl", known_releases())
+@every("name", built_in())
+def test_a_built_in_recipe_has_no_warning_about_itself(name, verl, devices):
+    tree = {**load_tree(name), "devices": devices}
+    train, val = next(rows for part, rows in ROWS.items() if part in name)
+    for variant in (None, *(tree.get("sweep") or {})):
+        plan = make_plan(read_recipe(tree, name, variant), verl)
+        facts = replace(read_facts(plan), train_rows=train, val_rows=val)
+        serious = [f for f in check_rules(plan, facts) if f.severity != "info"]
+        assert [str(finding) for finding in serious] == []
+
+
+def test_every_built_in_recipe_validates_and_not_on_what_it_trains_on():
+    for name in built_in():
+        recipe = read_recipe(load_tree(name), name)
+        assert recipe.data.val, name
+        assert not {*recipe.data.train} & {*recipe.data.val}, name
+
+
+def test_a_rollout_over_two_nodes_is_no_warning_if_the_weights_crowd_one_node():
+    """235B parameters take 438 GiB; eight devices have 512 GiB for the rollout."""
+    wide = {f"{ROLLOUT}.tensor_model_parallel_size": 16, f"{ROLLOUT}.gpu_memory_utilization": 0.8}
+    node = RunFacts(device_bytes=80 * GIB)
+    for model, is_reported in (("Qwen3-235B-A22B", False), ("Qwen3-30B-A3B", True), ("mine", True)):
+        case = example(wide, facts=node, nodes=2, model=f"/models/{model}")
+        assert ("L-14" in findings_of(case)) is is_reported, model
 
 
 def test_the_values_in_the_fix_for_the_token_budget_remove_the_finding():

@@ -9,9 +9,9 @@ from typing import Any
 from rewardkit.errors import RewardkitError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.findings import Severity
-from rewardkit.launch.plan import Plan
+from rewardkit.launch.plan import FILTER_SINCE, Plan
 from rewardkit.launch.preflight.report import FileFacts, PreflightReport
-from rewardkit.launch.preflight.verl import REWARD_PATH
+from rewardkit.launch.preflight.verl import reward_path_key
 from rewardkit.launch.secret_values import reveal_secrets
 from rewardkit.registry import is_path
 
@@ -48,7 +48,8 @@ def check_reward(
         try:
             is_callable = _check_signature(scorer, plan, report, load_seconds)
         except RewardkitError as error:
-            report.add("error", "L-51", REWARD_PATH, str(error), "Fix the file or reward.scorer.")
+            fix = "Fix the file or reward.scorer."
+            report.add("error", "L-51", reward_path_key(plan), str(error), fix)
             return False
         if not is_callable:  # every other check would fail for the same reason
             return True
@@ -73,7 +74,7 @@ def _check_signature(scorer: str, plan: Plan, report: PreflightReport, load_seco
         keywords = ", ".join(f"{name}=" for name in (*ARGUMENTS, *options))
         text = f"{signature_error}; verl calls it with {keywords}."
         fix = "Add these keywords, and **kwargs for future ones."
-        report.add("error", "L-51", REWARD_PATH, text, fix, "verl trainer/ppo/reward.py")
+        report.add("error", "L-51", reward_path_key(plan), text, fix, "verl trainer/ppo/reward.py")
     return not signature_error
 
 
@@ -107,16 +108,17 @@ def _check_behaviour(
         )
     except RewardkitError as error:
         fix = "Fix the scorer or reward.options."
-        report.add("error", "L-51", REWARD_PATH, str(error), fix)
+        report.add("error", "L-51", reward_path_key(plan), str(error), fix)
         return
     _check_metric(plan, scorer, keys, report)
     for profile in profiles:
         if not profile.rewards_golds:
-            text = f"{file.path}: in every form tried, {name} gives the gold of "
-            text += f"{profile.data_source!r} rows {profile.right:g} and a wrong answer "
-            text += f"{profile.wrong:g}."
+            text = (
+                f"{file.path}: {name} does not reward the golds of {profile.data_source!r} in any "
+            )
+            text += f"form tried: {profile.scores}."
             fix = "Try rewardkit explain on a row, or set another scorer."
-            report.add("error", "L-52", REWARD_PATH, text, fix)
+            report.add("error", "L-52", reward_path_key(plan), text, fix)
     for result in results:
         if not result.failed:
             continue
@@ -126,7 +128,7 @@ def _check_behaviour(
             example = f" (gold {failure.gold!r}: {failure.response[:60]!r} -> {failure.got})"
         text = f"{name}: {result.about.rstrip('.')}: {result.failed} times{example}."
         severity: Severity = "error" if result.severity == "high" else "warning"
-        report.add(severity, "conduct", REWARD_PATH, text, f"See rewardkit audit {name}.")
+        report.add(severity, "conduct", reward_path_key(plan), text, f"See rewardkit audit {name}.")
 
 
 def _scorer_options(plan: Plan) -> dict[str, Any]:
@@ -143,9 +145,10 @@ def _check_metric(plan: Plan, scorer: str, keys: tuple[str, ...], report: Prefli
     metric = plan.get(key, "reward")
     is_filtered = plan.get("algorithm.filter_groups.enable") is True
     if is_filtered and keys and metric not in {*keys, "reward", "score", "seq_reward"}:
+        is_v1 = plan.release.number >= FILTER_SINCE
         text = (
             f"{scorer} returns {', '.join(keys)}, but not {metric}: verl stops at the first batch."
         )
-        fix = f"Return {metric}, or set metric: reward."
-        source = "verl 0.9.1, trainer/ppo/v1/replay_buffer.py"
-        report.add("error", "L-50", key, text, fix, source)
+        fix = f"Return {metric}, or set {key}={'reward' if is_v1 else 'seq_reward'}."
+        place = "trainer/ppo/v1/replay_buffer.py" if is_v1 else "recipe/dapo/dapo_ray_trainer.py"
+        report.add("error", "L-50", key, text, fix, f"verl {place}")

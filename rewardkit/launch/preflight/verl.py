@@ -9,9 +9,12 @@ from rewardkit.launch.verl.compose import ComposedConfig, compose_config
 from rewardkit.launch.verl.releases import installed_verl, nearest
 from rewardkit.launch.verl.reward_keys import NEW_KEY
 
-REWARD_PATH = f"{NEW_KEY}.path"
-
 _CHECKS = "verl's composition and validate_config"
+
+
+def reward_path_key(plan: Plan) -> str:
+    """Return the key that names the reward function's file in the plan's release."""
+    return plan.release.name_of(f"{NEW_KEY}.path")
 
 
 def check_with_verl(plan: Plan, report: PreflightReport, load_seconds: float | None) -> None:
@@ -61,10 +64,10 @@ def _add_reward_findings(
 ) -> None:
     if composed.reward_error:
         text = f"verl cannot load the reward function: {composed.reward_error}"
-        report.add("error", "L-51", REWARD_PATH, text)
+        report.add("error", "L-51", reward_path_key(plan), text)
     elif plan.recipe.reward.scorer != "verl" and composed.reward is None:
         text = (
             f"verl {installed} does not load a reward function from this configuration: it would "
         )
         text += "train with its own scorer of each data_source, without a warning."
-        report.add("error", "reward", REWARD_PATH, text)
+        report.add("error", "reward", reward_path_key(plan), text)

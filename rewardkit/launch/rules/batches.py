@@ -13,6 +13,7 @@ from rewardkit.launch.rules.values import (
     MICRO_BATCH,
     ROLLOUT,
     SAMPLES,
+    ULYSSES_SIZE,
     PlanValues,
 )
 
@@ -26,6 +27,9 @@ MAX_UPDATES = 16
 
 #: From this many tokens of a response on padding costs much.
 LONG_TOKENS = 4096
+
+#: verl's default of the critic's budget, which its YAML does not list, from 0.9 on.
+CRITIC_TOKENS = 32768
 
 #: Tokens of one pass that fit on an 80 GB device beside a 7B model.
 PASS_TOKENS = 32768
@@ -152,10 +156,18 @@ def _token_budgets(values: PlanValues) -> list[tuple[str, int | None, int | None
         key = f"{REF}.log_prob_max_token_len_per_gpu"
         budgets.append((key, values.count(key, TOKENS), values.sequence_parallel(REF)))
     if values.uses_critic and values.flag("critic.use_dynamic_bsz", DYNAMIC_BATCH):
-        key, name = "critic.ppo_max_token_len_per_gpu", "ulysses_sequence_parallel_size"
-        name = "megatron.context_parallel_size" if values.is_megatron else name
-        budgets.append((key, values.count(key), values.count(f"critic.{name}")))
+        name = "megatron.context_parallel_size" if values.is_megatron else ULYSSES_SIZE
+        budgets.append((*_critic_tokens(values), values.count(f"critic.{name}")))
     return budgets
+
+
+def _critic_tokens(values: PlanValues) -> tuple[str, int | None]:
+    """Return the critic's budget of tokens, by the key that the release reads."""
+    if not values.is_since(0, 9, 0):
+        key = "critic.ppo_max_token_len_per_gpu"
+        return key, values.count(key)
+    key = "critic.ppo_infer_max_token_len_per_gpu"
+    return key, values.count(key) or CRITIC_TOKENS
 
 
 @rule("L-60", "info", MICRO_BATCH, ASCEND)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from rewardkit.launch.findings import Severity
 from rewardkit.launch.presets import ACTOR
 from rewardkit.launch.rules.rule import (
     ASCEND,
@@ -72,7 +73,9 @@ def _algorithm(
     yield Expectation(ADVANTAGE, estimator, message, when=when, fix=fix)
     for key, good in ((KL_LOSS, kl_loss), (KL_IN_REWARD, kl_in_reward)):
         fix = f"Set {key}={good}, unless you want {not good}."
-        yield Expectation(key, good, message, when=when, fix=fix)
+        # A KL loss that somebody adds or leaves out is mostly an experiment.
+        severity: Severity | None = "info" if key == KL_LOSS else None
+        yield Expectation(key, good, message, when=when, fix=fix, severity=severity)
 
 
 def _needs_switch(coefficient: str, switch: str) -> Expectation:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from rewardkit.launch.presets import ACTOR
 from rewardkit.launch.rules.facts import GIB
 from rewardkit.launch.rules.rule import ASCEND, GUIDE, Violation, rule, set_to
@@ -16,6 +19,12 @@ ROLLOUT_BYTES = 2
 #: keeps bfloat16 weights, float32 gradients, and float32 weights in Adam's state.
 FSDP_BYTES, FSDP_ADAM_BYTES = 8, 8
 MEGATRON_BYTES, MEGATRON_ADAM_BYTES = 6, 12
+
+#: Weights with a larger share of the rollout's memory leave too little for its KV cache.
+CROWDED_SHARE = 0.8
+
+#: The billions of parameters in a model's name.
+_NAMED_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)[Bb](?![A-Za-z])")
 
 #: Over more devices than this a layer of the rollout waits for the network.
 MAX_TENSOR_PARALLEL = 8
@@ -51,10 +60,16 @@ def weights_fit(values: PlanValues) -> Violation | None:
         return set_to(TENSOR_PARALLEL, smallest, message, extra=extra, severity="error")
     per_node = values.count("trainer.n_gpus_per_node") or MAX_TENSOR_PARALLEL
     widest = min(MAX_TENSOR_PARALLEL, per_node)
-    if size <= widest:
+    if size <= widest or (room and _named_weights(values) > CROWDED_SHARE * room * widest):
         return None
     message = f"{size} is more than {widest}: the devices wait for each other."
     return set_to(TENSOR_PARALLEL, widest, message, extra=", if the weights fit")
+
+
+def _named_weights(values: PlanValues) -> float:
+    """Return the bytes of the rollout's weights, if need be by a name like Qwen3-235B-A22B; else 0."""
+    sizes = map(float, _NAMED_SIZE.findall(Path(values.recipe.model).name))
+    return (values.facts.parameters or max(sizes, default=0) * 1e9) * ROLLOUT_BYTES
 
 
 def _next_power(number: float) -> int:

@@ -13,11 +13,17 @@ from rewardkit.launch.rules.rule import (
     rule,
     set_to,
 )
-from rewardkit.launch.rules.values import REMOVE_PADDING, ROLLOUT, TENSOR_PARALLEL, PlanValues
+from rewardkit.launch.rules.values import (
+    REMOVE_PADDING,
+    ROLLOUT,
+    TENSOR_PARALLEL,
+    ULYSSES_SIZE,
+    PlanValues,
+)
 
 ACTOR_TENSOR = f"{ACTOR}.megatron.tensor_model_parallel_size"
 EXPERT_PARALLEL = f"{ACTOR}.megatron.expert_model_parallel_size"
-ULYSSES = f"{ACTOR}.ulysses_sequence_parallel_size"
+ULYSSES = f"{ACTOR}.{ULYSSES_SIZE}"
 
 #: From this many tokens of a response on a sequence is worth cutting, into parts of this length.
 LONG_TOKENS, PART_TOKENS = 8192, 2048
@@ -92,9 +98,11 @@ def _largest_divisor(limit: int, *totals: int) -> int:
 @rule("L-57", "info", ULYSSES, MODELARTS, CODE)
 def sequence_parts(values: PlanValues) -> Violation | None:
     """The Ulysses size is about response / 2048 above 8K; it divides devices and heads."""
-    size, devices, length = values.count(ULYSSES), values.devices, values.response_tokens or 0
+    if values.is_megatron:
+        return None
+    size, devices, length = values.sequence_parallel(), values.devices, values.response_tokens or 0
     heads, kv_heads = values.facts.heads, values.facts.kv_heads
-    if values.is_megatron or not size or not devices:
+    if not size or not devices:
         return None
     best = _largest_divisor(max(size, length // PART_TOKENS), devices, heads or devices)
     message = ""
@@ -105,21 +113,34 @@ def sequence_parts(values: PlanValues) -> Violation | None:
     elif kv_heads and kv_heads % size and size % kv_heads:
         message = f"neither of {size} and the model's {kv_heads} key-value heads divides the other."
     if message:
-        return set_to(ULYSSES, best, message, severity="error")
+        return Violation(
+            message, _ulysses_fix(values, best), values.ulysses_key(), severity="error"
+        )
     if size > 1 or length <= LONG_TOKENS or best == 1:
         return None
     message = f"with 1, each device holds responses of {length} tokens whole."
-    return set_to(ULYSSES, best, message, extra=f". It needs {REMOVE_PADDING}=True")
+    extra = f" It needs {REMOVE_PADDING}=True." if values.flag(REMOVE_PADDING) is False else ""
+    return Violation(message, f"{_ulysses_fix(values, best)}{extra}", values.ulysses_key())
+
+
+def _ulysses_fix(values: PlanValues, size: int) -> str:
+    """Return how to set the Ulysses size, by the key that the release does not deprecate."""
+    if not values.has_own_ulysses_size:
+        return f"Set {ULYSSES}={size}."
+    models = (ACTOR, REF) if values.uses_reference else (ACTOR,)
+    sets = " and ".join(f"{model}.fsdp_config.{ULYSSES_SIZE}={size}" for model in models)
+    is_deprecated = values.ulysses_key() == ULYSSES
+    return f"Set {sets}{f', and leave {ULYSSES} out' if is_deprecated else ''}."
 
 
 @rule("L-58", "error", REMOVE_PADDING, ASCEND, CODE)
 def parts_need_packing(values: PlanValues) -> Violation | None:
     """A Ulysses size above 1 needs use_remove_padding."""
-    sizes = [values.sequence_parallel()]
-    if values.uses_reference:
-        sizes.append(values.sequence_parallel(REF))
-    size = max((size for size in sizes if size), default=1)
-    if values.is_megatron or size == 1 or values.flag(REMOVE_PADDING) is not False:
+    if values.is_megatron or values.flag(REMOVE_PADDING) is not False:
         return None
-    message = f"False makes verl stop, because {ULYSSES} is {size}."
-    return set_to(REMOVE_PADDING, True, message)
+    for model in (ACTOR, REF) if values.uses_reference else (ACTOR,):
+        size = values.sequence_parallel(model)
+        if size and size > 1:
+            message = f"False makes verl stop, because {values.ulysses_key(model)} is {size}."
+            return set_to(REMOVE_PADDING, True, message)
+    return None

@@ -12,6 +12,7 @@ from typing import Any
 
 from rewardkit.launch.findings import LaunchFinding, Severity
 from rewardkit.launch.rules.values import PlanValues
+from rewardkit.launch.verl.translate import with_release_keys
 
 BLOG = "blog: verl, DAPO-Math-17k and Qwen2.5-7B (2025-10-23)"
 ASCEND = "Ascend guide: verl, DAPO and Qwen3-32B (hiascend.com, 2025-11-07)"
@@ -71,17 +72,17 @@ class PlanRule:
     check: Check
 
     def finding(self, values: PlanValues) -> LaunchFinding | None:
-        """Return the finding if a plan breaks the rule, else None."""
+        """Return the finding if a plan breaks the rule, else None; keys are named as in the release."""
         violation = self.check(values)
         if violation is None:
             return None
-        severity, key = violation.severity or self.severity, violation.key or self.key
+        release = values.plan.release
         return LaunchFinding(
-            severity=severity,
+            severity=violation.severity or self.severity,
             rule=self.id,
-            key=key,
-            text=violation.message,
-            fix=violation.fix,
+            key=with_release_keys(violation.key or self.key, release),
+            text=with_release_keys(violation.message, release),
+            fix=with_release_keys(violation.fix, release),
             source=self.source,
         )
 

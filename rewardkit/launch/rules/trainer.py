@@ -150,9 +150,10 @@ def device(values: PlanValues) -> Violation | None:
 
 @rule("L-54", "warning", f"{ACTOR}.use_torch_compile", ASCEND, MODELARTS)
 def torch_compile(values: PlanValues) -> Violation | None:
-    """NPU: use_torch_compile is False, for the actor and the reference."""
+    """NPU: use_torch_compile is False, for the actor and the reference if there is one."""
     switch = "use_torch_compile" if values.is_megatron else "fsdp_config.use_torch_compile"
-    for model in (ACTOR, REF) if values.is_npu else ():
+    models = (ACTOR, REF) if values.uses_reference else (ACTOR,)
+    for model in models if values.is_npu else ():
         key = f"{model}.{switch}"
         if values.flag(key, f"{ACTOR}.{switch}"):
             return set_to(key, False, "True does not work: NPU needs False.")

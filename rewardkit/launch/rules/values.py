@@ -28,6 +28,7 @@ MICRO_BATCH = f"{ACTOR}.ppo_micro_batch_size_per_gpu"
 REMOVE_PADDING = f"{MODEL}.use_remove_padding"
 SAMPLES = f"{ROLLOUT}.n"
 TENSOR_PARALLEL = f"{ROLLOUT}.tensor_model_parallel_size"
+ULYSSES_SIZE = "ulysses_sequence_parallel_size"
 
 #: Loggers that other people look at.
 SHARED_LOGGERS = frozenset(
@@ -171,14 +172,29 @@ class PlanValues:
 
     def sequence_parallel(self, model: str = ACTOR) -> int | None:
         """Return how many devices share a sequence: Ulysses (FSDP), context parallel (Megatron)."""
-        fsdp, megatron = "ulysses_sequence_parallel_size", "megatron.context_parallel_size"
-        name = megatron if self.is_megatron else fsdp
+        name = "megatron.context_parallel_size" if self.is_megatron else ULYSSES_SIZE
         for owner in (model, ACTOR):
-            # From verl 0.8 on FSDP's own section has the size, and the actor's is copied into it.
-            sizes = [self.count(f"{owner}.{section}{name}") for section in ("", "fsdp_config.")]
-            if size := max(filter(None, sizes), default=None):
+            size = self.count(f"{owner}.{name}")
+            if self.has_own_ulysses_size and size in {1, None}:
+                size = self.count(f"{owner}.fsdp_config.{name}") or size
+            if size:
                 return size
         return 1 if self.plan.get(f"{ACTOR}.{name}") is None else None
+
+    @property
+    def has_own_ulysses_size(self) -> bool:
+        """Whether FSDP's own section has the Ulysses size; a size above 1 of the model's wins."""
+        return not self.is_megatron and self.is_since(0, 8, 0)
+
+    def ulysses_key(self, model: str = ACTOR) -> str:
+        """Return the setting that decides a model's Ulysses size."""
+        key = f"{model}.{ULYSSES_SIZE}"
+        is_default = self.count(key) in {1, None}
+        return (
+            f"{model}.fsdp_config.{ULYSSES_SIZE}"
+            if self.has_own_ulysses_size and is_default
+            else key
+        )
 
     @property
     def model_parallel(self) -> int | None:

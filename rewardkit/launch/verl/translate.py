@@ -1,7 +1,8 @@
-"""Translates a plan's settings to the overrides of one release. No other code translates keys."""
+"""Translates a plan's settings, and the keys in messages, to one release. No other code does."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -12,6 +13,12 @@ from rewardkit.launch.verl.hydra_values import Raw
 from rewardkit.launch.verl.releases import Release, known_releases, release_of, snapshots
 from rewardkit.registry import did_you_mean
 
+#: The setting of the dapo reward manager that verl's DAPO recipe sets itself.
+MAX_RESP_LEN = "reward.reward_kwargs.max_resp_len"
+
+#: A dotted key in a sentence, which is not part of a path.
+_KEY = re.compile(r"(?<![\w./-])[a-z_]\w*(?:\.\w+)+", re.ASCII)
+
 
 @dataclass(frozen=True)
 class Note:
@@ -20,7 +27,7 @@ class Note:
     Attributes:
         kind: `renamed`, `dropped` (the setting is not in the command), `missing` (it has no value
             yet) or `hint`.
-        key: the key as the user wrote it.
+        key: the key as the user wrote it, or as the release names it if the user did not.
         text: what the command has in its place, and why.
     """
 
@@ -30,6 +37,11 @@ class Note:
 
     def __str__(self) -> str:
         return f"{self.key}: {self.text}"
+
+
+def with_release_keys(sentence: str, release: Release) -> str:
+    """Return a sentence in which verl 0.9.1's keys have the names that the release has for them."""
+    return _KEY.sub(lambda match: release.name_of(match[0]), sentence)
 
 
 def translate(settings: Iterable[Override], release: Release) -> tuple[list[Override], list[Note]]:
@@ -51,13 +63,14 @@ def translate(settings: Iterable[Override], release: Release) -> tuple[list[Over
             continue
         key = release.name_of(setting.key)
         if reason := _drop_reason(setting, key, release):
-            notes.append(Note("dropped", setting.key, reason))
+            if setting.written or setting.key != MAX_RESP_LEN:  # nobody misses ours
+                notes.append(Note("dropped", setting.written or key, reason))
             continue
         if setting.written not in {"", key}:
             notes.append(Note("renamed", setting.written, f"is {key} in verl {release.verl}."))
         if release.refuses(key, setting.value):
             raise UsageError(
-                f"{setting.origin}: {setting.key}={setting.value!r} is text, but verl "
+                f"{setting.origin}: {setting.written or key}={setting.value!r} is text, but verl "
                 f"{release.verl} has {release.keys[key]!r} there."
             )
         if (
@@ -78,7 +91,7 @@ def _drop_reason(setting: Override, key: str, release: Release) -> str | None:
     Raises:
         UsageError: no release knows the key, which has no `+` before it.
     """
-    if release.dapo_recipe and setting.key == "reward.reward_kwargs.max_resp_len":
+    if release.dapo_recipe and setting.key == MAX_RESP_LEN:
         return "verl's DAPO recipe sets it itself."
     if entry := release.ignored(key):
         return f"verl {release.verl}: {entry.why}."
@@ -92,21 +105,20 @@ def _drop_reason(setting: Override, key: str, release: Release) -> str | None:
     if _newest_listing(setting.key, megatron=not release.megatron):
         engine = "FSDP" if release.megatron else "Megatron"
         return f"this is a setting of {engine}, which this run does not use."
-    raise _unknown_key(setting, release)
+    raise _unknown_key(setting, key, release)
 
 
-def _unknown_key(setting: Override, release: Release) -> UsageError:
+def _unknown_key(setting: Override, key: str, release: Release) -> UsageError:
     """Return the error for a key that no release has for FSDP or Megatron."""
-    where = f"{setting.origin}: "
+    where, name = f"{setting.origin}: ", setting.written or key
     if engines := release.engines_of(setting.key):
         return UsageError(
-            f"{where}{setting.key} is a setting of {' and '.join(engines)} in verl {release.verl}, "
+            f"{where}{name} is a setting of {' and '.join(engines)} in verl {release.verl}, "
             "and rewardkit plans for FSDP and Megatron only. Delete the setting, or start verl "
             "without rewardkit."
         )
     return UsageError(
-        f"{where}verl {release.verl} has no key {setting.key!r}."
-        f"{did_you_mean(setting.key, list(release.keys))} "
+        f"{where}verl {release.verl} has no key {name!r}.{did_you_mean(key, list(release.keys))} "
         "Write +key if code of yours reads it."
     )
 
