@@ -26,7 +26,7 @@ from rewardkit.launch.secret_values import shell_word
 from rewardkit.launch.verl.effective_config import effective_config, without_ballast
 from rewardkit.launch.verl.hydra_values import format_value
 from rewardkit.launch.verl.key_renames import to_latest_key
-from rewardkit.launch.verl.releases import Release, release_notice, release_of
+from rewardkit.launch.verl.releases import Release, parse_release, release_notice, release_of
 from rewardkit.launch.verl.reward_keys import NEW_KEY
 from rewardkit.launch.verl.translate import Note, translate
 
