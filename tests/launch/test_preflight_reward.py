@@ -111,7 +111,7 @@ def check_rows(tmp_path, plan):
 
     def check(body, verl, **parts):
         scorer, parquet = tmp_path / "mine.py", tmp_path / "train.parquet"
-        scorer.write_text(f"def compute_score(**kwargs):\n    {body}\n")
+        scorer.write_text(GOOD.format(rest="").replace("return 1.0", body))
         pq.write_table(pa.Table.from_pylist(ROWS), parquet)
         report = PreflightReport()
         facts = FileFacts(path=str(parquet), role="train", rows=1, data_sources=("acme/test",))
