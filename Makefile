@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := -m pip install -qq --disable-pip-version-check
 
-.PHONY: demo test test-full verl test-verl lint bench bench-small docs clean
+.PHONY: demo test test-full verl test-verl rehearse-0.9.1 lint bench bench-small docs clean
 
 demo: $(BIN)/rewardkit  ## prep, check, score and verl's command on the packaged sample
 	@BIN=$(BIN) sh examples/demo.sh
@@ -21,6 +21,11 @@ verl: .venv-verl-0.9.1/.ready .venv-verl-0.5.0/.ready  ## environments for test-
 test-verl: verl  ## tests with real verl releases
 	.venv-verl-0.9.1/bin/python -m pytest --durations 12 tests/integration
 	.venv-verl-0.5.0/bin/python -m pytest --durations 12 tests/integration
+
+# Not in .ci/run, which takes about 25 of its 30 minutes without it: run it nightly, and before a release.
+rehearse-0.9.1: .venv-rehearse-0.9.1/.ready  ## rehearsals with verl 0.9.1 and vLLM on the CPU; 4 GB of packages
+	.venv-rehearse-0.9.1/bin/python -m pytest --durations 12 tests/integration/test_rehearsal_agent_loops.py \
+		tests/integration/test_rehearsal_pictures.py tests/integration/test_pictures_in_verl.py
 
 lint: $(VENV)/.lint  ## style and types
 	$(BIN)/ruff check .
@@ -40,7 +45,7 @@ docs: $(BIN)/rewardkit  ## build the pages as a site in build/site; optional
 	$(BIN)/zensical build --strict
 
 clean:  ## remove what the targets above created
-	rm -rf $(VENV) .venv-verl-* .venv-peers demo
+	rm -rf $(VENV) .venv-verl-* .venv-rehearse-* .venv-peers demo
 
 $(BIN)/rewardkit: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -60,6 +65,13 @@ VERL_PYTHON ?= $(PYTHON)
 .venv-verl-%/.ready: tests/integration/verl-%.txt pyproject.toml
 	$(VERL_PYTHON) -m venv .venv-verl-$*
 	.venv-verl-$*/bin/python $(PIP) --no-compile --requirement $< --editable '.[test]'
+	@touch $@
+
+# Here packages are compiled: a rehearsal imports them in a dozen processes.
+.venv-rehearse-0.9.1/.ready: tests/integration/rehearse-0.9.1.txt pyproject.toml
+	$(VERL_PYTHON) -m venv .venv-rehearse-0.9.1
+	.venv-rehearse-0.9.1/bin/python $(PIP) --requirement $< --editable '.[test]'
+	.venv-rehearse-0.9.1/bin/python -m pip uninstall --quiet --yes torchaudio torchcodec
 	@touch $@
 
 # The pinned peers of the package index have wheels for Python 3.11.

@@ -23,6 +23,15 @@ except PackageNotFoundError:
 PROMPT, RESPONSE = 512, 128
 
 
+def is_installed(package):
+    """Whether a package is installed, by its name on the index."""
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
     for item in items:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 import sys
 import zlib
-from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 
@@ -15,15 +14,7 @@ from rewardkit.launch.rehearsal.engines import HOOKS_FOLDER, VISION_NEEDS
 from rewardkit.launch.rehearsal.pictures import read_pictures, tokens_of
 from rewardkit.launch.rehearsal.tiny_vision_model import IMAGE, VISION_START, write_vision_model
 from rewardkit.row import build_row, write_rows
-
-
-def is_installed(package):
-    try:
-        version(package)
-    except PackageNotFoundError:
-        return False
-    return True
-
+from tests.integration.conftest import is_installed
 
 MISSING = [package for package in VISION_NEEDS if not is_installed(package)]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
