@@ -113,7 +113,7 @@ def import_script(
         *(_mistyped(override, release) for override in mistyped),
         *map(_problem, script.problems),
         *findings,
-        *_module_findings(script, release),
+        *_module_findings(script, release, plan),
         *repeated_findings(known),
         *map(unresolved_finding, script.unresolved),
         *differences,
@@ -298,10 +298,14 @@ def _problem(problem: ScriptProblem) -> LaunchFinding:
     return LaunchFinding("error" if problem.breaks else "info", "L-76", place, problem.text)
 
 
-def _module_findings(script: LaunchScript, release: Release) -> Iterator[LaunchFinding]:
+def _module_findings(
+    script: LaunchScript, release: Release, plan: Plan | None
+) -> Iterator[LaunchFinding]:
     """Yield findings about verl's module and about Hydra's options."""
-    if script.module == DAPO_RECIPE and not release.dapo_recipe:
+    if script.module == DAPO_RECIPE and not (plan and plan.module == DAPO_RECIPE):
         text = f"not part of verl {release.verl}, whose own trainer samples dynamically."
+        if release.number < FILTER_SINCE:
+            text = "a run without dynamic sampling needs nothing that it adds."
         yield LaunchFinding(
             "warning", "module", script.module, text, f"The recipe starts {TRAINER}."
         )

@@ -82,23 +82,22 @@ def _first_braces(text: str) -> tuple[int, int, list[int]] | None:
     return best
 
 
-def _skip(text: str, pos: int) -> int:
+def _skip(text: str, pos: int, depth: int = 0) -> int:
     """Return the end of what is quoted or expanded at a place of a word."""
-    char = text[pos]
+    char, pair = text[pos], text[pos : pos + 2]
     if char == "\\":
         return pos + 2
     if char in "'`":
         end = text.find(char, pos + 1)
         return end + 1 if end > 0 else len(text)
-    if char == '"':
-        match = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL).match(text, pos)
-        return match.end() if match else len(text)
-    closing = {"{": "}", "(": ")"}.get(text[pos + 1 : pos + 2])
-    if closing is None:
+    closing = '"' if char == '"' else {"${": "}", "$(": ")"}.get(pair)
+    if closing is None or depth > MAX_BRACES:
         return pos + 1
-    depth = 0
-    for place in range(pos + 1, len(text)):
-        depth += (text[place] == text[pos + 1]) - (text[place] == closing)
-        if depth == 0:
-            return place + 1
-    return len(text)
+    nested = {'"': "\\`$", "}": "\\'\"`$", ")": "\\'\"`$"}[closing]
+    place = pos + (1 if char == '"' else 2)
+    while place < len(text) and text[place] != closing:
+        if text[place] in nested:
+            place = _skip(text, place, depth + 1)
+        else:
+            place += 1
+    return place + 1

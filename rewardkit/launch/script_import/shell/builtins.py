@@ -31,8 +31,8 @@ Builtin = Callable[[Arguments, ShellScope], int | None]
 #: Commands that succeed wherever the script works, and change nothing that is read here.
 ORDINARY = frozenset(
     """
-    : alias cat chmod chown clear conda cp date deactivate echo install ln ls mkdir module mv popd
-    printf pushd ray rm rmdir sleep sync tee touch trap ulimit umask wait
+    : alias cat chmod chown clear conda cp date deactivate echo install ln ls mkdir module mv
+    printf ray rm rmdir sleep sync tee touch trap ulimit umask wait
     """.split()
 )
 
@@ -60,6 +60,19 @@ def _absolute(path: str, here: str) -> str:
         return posixpath.normpath(path)
     sign = here[:1] if here[:1] in SIGNS else ""
     return sign + posixpath.normpath(posixpath.join(unsigned(here), path))
+
+
+def pushd(arguments: Arguments, scope: ShellScope) -> int:
+    """Change the folder and remember the one before."""
+    stack = scope.variables.setdefault("DIRSTACK", [])
+    stack.append((scope.variables.get("PWD") or [""])[0])
+    return cd(arguments, scope)
+
+
+def popd(_arguments: Arguments, scope: ShellScope) -> int:
+    """Change back to the folder before the last `pushd`."""
+    stack = scope.variables.get("DIRSTACK")
+    return cd([stack.pop()], scope) if stack else 1
 
 
 def pwd(_arguments: Arguments, scope: ShellScope) -> int:
@@ -268,7 +281,9 @@ BUILTINS: dict[str, Builtin] = {
     "echo": echo,
     "false": lambda _arguments, _scope: 1,
     "let": let,
+    "popd": popd,
     "printf": printf,
+    "pushd": pushd,
     "pwd": pwd,
     "python": python,
     "python3": python,

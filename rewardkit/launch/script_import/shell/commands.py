@@ -371,8 +371,11 @@ def _start(
 ) -> Status:
     """Remember a command that starts a trainer."""
     env = scope.environment({**temporary, **assigned_by_env([text for text, _ in fields[:place]])})
-    module = module_name(fields[place][0])
-    command = TrainerCommand(module, tuple(fields[place + 1 :]), env, fields[0][1])
+    module, arguments = module_name(fields[place][0]), fields[place + 1 :]
+    if "xargs" in [text for text, _ in fields[:place]]:
+        text = scope.stdin() if scope.stdin else scope.unknown("the input of xargs")
+        arguments += [(word, fields[0][1]) for word in text.split()]
+    command = TrainerCommand(module, tuple(arguments), env, fields[0][1])
     scope.commands.append(command)
     return 0
 

@@ -319,10 +319,12 @@ def _with_default(
     """Return the items of `${name:-default}` and of its relatives."""
     name, operator, default = match["name"], match["operator"], match["operand"]
     is_set = items is not None and (items != [] or name not in "@*")
-    if is_set and operator[0] == ":":
-        whole = "".join(items or ())
-        if is_unknown(whole) and not unsigned(MARK.sub("", whole)):
-            return None  # it may be empty
+    whole = "".join(items or ())
+    if is_set and is_unknown(whole) and not unsigned(MARK.sub("", whole)):
+        is_open = operator[0] == ":" or any(u.is_branch for u in scope.unknowns_in(whole))
+        if is_open:  # it may be empty, or not set
+            return None
+    if operator[0] == ":":
         is_set = bool(whole)
     if operator[-1] == "+":
         return [_default(default, scope, depth, is_quoted=is_quoted)] if is_set else [""]

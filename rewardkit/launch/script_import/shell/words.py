@@ -85,7 +85,7 @@ def _split_word(nodes: list[Node], text: str, scope: ShellScope) -> Iterator[str
             else:
                 _append(fields, piece.values)
     is_list = text.strip('"') in {"$@", "${@}"} or re.fullmatch(r'"\$\{\w+\[@\][^"]*\}"', text)
-    if is_list and fields == [[""]]:
+    if is_list and len(fields) == 1 and not any(fields[0]):
         return  # bash passes nothing for an empty list in quotes
     if fields and text[:1] == "~":
         fields[0] = [expand_tilde("".join(fields[0]), scope)]
@@ -107,9 +107,10 @@ def _append_split(fields: list[list[str]], values: list[str], scope: ShellScope)
         pattern = f"[{re.escape(separators)}]"
         _append(fields, [part for value in values for part in re.split(pattern, value)])
         return
-    value = " ".join(values)
-    if value[:1].isspace() and fields and fields[-1]:
+    value = (separators[:1] or " ").join(values)
+    parts = re.split(f"[{separators}]+", value) if separators else [value]
+    if value and value[0] in separators and fields and fields[-1]:
         fields.append([])
-    _append(fields, value.split())
-    if value[-1:].isspace() and fields:
+    _append(fields, [part for part in parts if part])
+    if value and value[-1] in separators and fields:
         fields.append([])
