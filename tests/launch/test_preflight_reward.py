@@ -134,7 +134,10 @@ def test_a_scorer_that_only_raises_is_reported_without_a_score_under_the_release
     assert "the gold gets no score, a wrong answer no score" in finding.text
 
 
-@pytest.mark.parametrize(("verl", "total"), [("0.5", "seq_reward"), ("0.9", "reward")])
+@pytest.mark.parametrize(
+    ("verl", "total"),
+    [("0.5", "seq_reward"), ("0.9.0", "score"), ("0.9.1", "reward"), ("main", "score")],
+)
 def test_the_metric_that_replaces_a_missing_one_is_one_that_the_release_has(
     check_rows, verl, total
 ):

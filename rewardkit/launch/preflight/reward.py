@@ -12,6 +12,7 @@ from rewardkit.launch.findings import Severity
 from rewardkit.launch.plan import FILTER_SINCE, Plan
 from rewardkit.launch.preflight.report import FileFacts, PreflightReport
 from rewardkit.launch.preflight.verl import reward_path_key
+from rewardkit.launch.rules.algorithm import computed_metrics
 from rewardkit.launch.secret_values import reveal_secrets
 from rewardkit.registry import is_path
 
@@ -149,6 +150,7 @@ def _check_metric(plan: Plan, scorer: str, keys: tuple[str, ...], report: Prefli
         text = (
             f"{scorer} returns {', '.join(keys)}, but not {metric}: verl stops at the first batch."
         )
-        fix = f"Return {metric}, or set {key}={'reward' if is_v1 else 'seq_reward'}."
+        other = (*computed_metrics(plan.release), "score")[0]
+        fix = f"Return {metric}, or set {key}={other}."
         place = "trainer/ppo/v1/replay_buffer.py" if is_v1 else "recipe/dapo/dapo_ray_trainer.py"
         report.add("error", "L-50", key, text, fix, f"verl {place}")
