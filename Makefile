@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := -m pip install -qq --disable-pip-version-check
 
-.PHONY: demo test test-full verl test-verl rehearse-0.9.1 lint bench bench-small docs clean
+.PHONY: demo test test-full verl test-verl rehearse-0.9.1 rehearse-0.5.0 lint bench bench-small docs clean
 
 demo: $(BIN)/rewardkit  ## prep, check, score and verl's command on the packaged sample
 	@BIN=$(BIN) sh examples/demo.sh
@@ -22,10 +22,13 @@ test-verl: verl  ## tests with real verl releases
 	.venv-verl-0.9.1/bin/python -m pytest --durations 12 tests/integration
 	.venv-verl-0.5.0/bin/python -m pytest --durations 12 tests/integration
 
-# Not in .ci/run, which takes about 25 of its 30 minutes without it: run it nightly, and before a release.
+# Not in .ci/run, which takes about 25 of its 30 minutes without them: run them nightly, and before a release.
+REHEARSALS := tests/integration/test_rehearsal_pictures.py tests/integration/test_pictures_in_verl.py
 rehearse-0.9.1: .venv-rehearse-0.9.1/.ready  ## rehearsals with verl 0.9.1 and vLLM on the CPU; 4 GB of packages
-	.venv-rehearse-0.9.1/bin/python -m pytest --durations 12 tests/integration/test_rehearsal_agent_loops.py \
-		tests/integration/test_rehearsal_pictures.py tests/integration/test_pictures_in_verl.py
+	.venv-rehearse-0.9.1/bin/python -m pytest --durations 12 $(REHEARSALS) tests/integration/test_rehearsal_agent_loops.py
+
+rehearse-0.5.0: .venv-rehearse-0.5.0/.ready  ## a rehearsal of pictures with verl 0.5.0; its others are in test-verl
+	.venv-rehearse-0.5.0/bin/python -m pytest --durations 12 $(REHEARSALS)
 
 lint: $(VENV)/.lint  ## style and types
 	$(BIN)/ruff check .
@@ -68,10 +71,10 @@ VERL_PYTHON ?= $(PYTHON)
 	@touch $@
 
 # Here packages are compiled: a rehearsal imports them in a dozen processes.
-.venv-rehearse-0.9.1/.ready: tests/integration/rehearse-0.9.1.txt pyproject.toml
-	$(VERL_PYTHON) -m venv .venv-rehearse-0.9.1
-	.venv-rehearse-0.9.1/bin/python $(PIP) --requirement $< --editable '.[test]'
-	.venv-rehearse-0.9.1/bin/python -m pip uninstall --quiet --yes torchaudio torchcodec
+.venv-rehearse-%/.ready: tests/integration/rehearse-%.txt pyproject.toml
+	$(VERL_PYTHON) -m venv .venv-rehearse-$*
+	.venv-rehearse-$*/bin/python $(PIP) --requirement $< --editable '.[test]'
+	.venv-rehearse-$*/bin/python -m pip uninstall --quiet --yes torchaudio torchcodec
 	@touch $@
 
 # The pinned peers of the package index have wheels for Python 3.11.

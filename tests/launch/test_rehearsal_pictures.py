@@ -245,6 +245,17 @@ def test_verl_s_task_runner_runs_in_the_process_that_starts_it(monkeypatch):
     assert trainer.TaskRunner.remote().run.remote("config") == ("config", "done")
 
 
+@pytest.mark.parametrize(("finished", "code"), [("[True]", 0), ("[]", 3)])
+def test_a_run_that_has_finished_ends_without_the_clean_up_of_modules(finished, code):
+    """A run that raised keeps its exit code."""
+    program = (
+        f"import atexit, sys; sys.path.insert(0, {str(HOOKS_FOLDER)!r}); import rehearsal_train\n"
+        f"atexit.register(rehearsal_train.leave, {finished}); print('written', end=''); sys.exit(3)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (code, "written")
+
+
 def test_forward_passes_record_the_tokens_of_their_pictures(tmp_path, monkeypatch):
     class Qwen2_5_VisionTransformer:  # noqa: N801 - vLLM's name
         spatial_merge_size = 2

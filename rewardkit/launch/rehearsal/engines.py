@@ -50,7 +50,7 @@ _CPU_INDEX = "--extra-index-url https://download.pytorch.org/whl/cpu"
 
 _VERSIONS = (
     "import importlib.metadata as m, json; "
-    "print(json.dumps({d.metadata['Name'].lower(): d.version for d in m.distributions() "
+    "print(json.dumps({d.metadata['Name'].lower(): d.version for d in reversed(list(m.distributions())) "
     "if d.metadata['Name']}))"
 )
 
