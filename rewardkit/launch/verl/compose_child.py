@@ -13,7 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -38,7 +38,7 @@ def main() -> None:
         seconds = request["load_seconds"]
         send({**reply, "is_loading": seconds is not None})
         if seconds is not None:
-            send({**load_reward_in_time(config, seconds), "is_loading": False})
+            send({**load_reward(config, seconds), "is_loading": False})
     sys.stdout.flush()
     os._exit(0)  # threads of the reward's file may still run
 
@@ -49,14 +49,14 @@ def send(reply: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def load_reward_in_time(config: Any, seconds: float) -> dict[str, Any]:
-    """Return what `load_reward` does; after the timeout this process ends with a stack on stderr."""
-    from verl.trainer.ppo import reward  # noqa: F401 - its own imports are not the file's
-
+@contextmanager
+def load_deadline(seconds: float | None) -> Iterator[None]:
+    """End this process if the block takes longer, with the stacks of its threads on stderr."""
     pid = os.getpid()
-    faulthandler.dump_traceback_later(seconds, exit=True, file=2)
+    if seconds is not None:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=2)
     try:
-        return load_reward(config)
+        yield
     finally:
         if os.getpid() != pid:
             os._exit(0)  # a copy that the file forked
@@ -157,17 +157,19 @@ def _read_dataclasses(config: Any) -> None:
             omega_conf_to_dataclass(section)
 
 
-def load_reward(config: Any) -> dict[str, Any]:
+def load_reward(config: Any, seconds: float | None = None) -> dict[str, Any]:
     """Return the name of the reward function that verl's own loader finds, or why it fails.
 
-    The trainers of 0.7.1 and 0.8, and the DAPO recipe for them, move the reward's old keys first.
+    After `seconds` this process ends; verl's own imports are not counted. The trainers of 0.7.1 and
+    0.8, and the DAPO recipe for them, move the reward's old keys first.
     """
     from verl.trainer import main_ppo
     from verl.trainer.ppo.reward import get_custom_reward_fn
 
     migrate = getattr(main_ppo, "migrate_legacy_reward_impl", lambda unchanged: unchanged)
     try:
-        function = get_custom_reward_fn(migrate(config))
+        with load_deadline(seconds):
+            function = get_custom_reward_fn(migrate(config))
     except (ImportError, OSError, RuntimeError, AttributeError, ValueError, TypeError) as error:
         return {"reward_error": " ".join(f"{type(error).__name__}: {error}".split())}
     inner = getattr(function, "args", ())  # verl wraps it in a partial that adds reward_kwargs
