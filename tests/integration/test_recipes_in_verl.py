@@ -110,9 +110,7 @@ def test_a_reward_that_hangs_while_verl_imports_it_costs_only_the_reward(tmp_pat
     arguments = [a for a in plan.arguments if "custom_reward_function" not in a]
     key = plan.release.name_of("reward.custom_reward_function.path")
     composed = compose_config([*arguments, f"{key}={reward}"], load_seconds=1)
-    assert composed.reward_error.startswith(
-        f"{reward}:3: the import stood at this line after 1 s"
-    )
+    assert composed.reward_error.startswith(f"{reward}:3: the import stood at this line after 1 s")
     assert (composed.error, composed.invalid) == ("", "")
     assert composed.config[key] == str(reward)
 
