@@ -294,6 +294,26 @@ def hostile(m):
         "documents": "cat <<EOF\n" * (m // 10),
         "dots": "a" + "./@" * (m // 3) + "!",
         "settings": f"{MAIN}" + " a.b=1" * (m // 6),
+        "loops in loops": "for i in {1..999}; do\n" * 9 + ":\n" + "done\n" * 9,
+        "an endless loop": "x=1; while true; do x=$((x + 1)); done",
+        "doubling functions": "f0() { :; }\n"
+        + "".join(f"f{i}() {{ f{i - 1}; f{i - 1}; }}\n" for i in range(1, 35))
+        + "f34",
+        "a function that calls itself": "f() { if [ -f x ]; then f; else f; fi; }; f",
+        "alternatives": "if [ -f x ]; then a=1; else a=2; fi\n" * (m // 40),
+        "many variables in alternatives": "".join(f"a{i}=1\n" for i in range(m // 40))
+        + "[ -f x ] && b=1\n" * (m // 40),
+        "alternatives in alternatives": "if [ -f x ]; then\n" * 30
+        + "a=1\n"
+        + "else a=2; fi\n" * 30,
+        "patterns": "x="
+        + "a" * 400
+        + "\nfor i in {1..999}; do y=${x//a*a*a*b/c} z=${x%%*a*a*b}; done",
+        "texts that are run": "x='" + "y=1;" * 9000 + '\'\nfor i in {1..999}; do eval "$x"; done',
+        "braces in words": "for i in {1..999}; do echo {1..9}{1..9}{1..9}{1..9}; done",
+        "nested braces": "echo " + "{a," * (m // 6) + "}" * (m // 6),
+        "lines of a document": "x=$(cat <<EOF\n" + "$HOME `a`\n" * (m // 10) + "EOF\n)",
+        "defaults in loops": "for i in {1..999}; do x=${y:-" + "${z:-a}" * 500 + "}; done",
     }
 
 

@@ -286,10 +286,10 @@ def _run_while(node: Node, scope: ShellScope) -> Status:
             if status is None:
                 unknown.extend(take_causes(scope, " ".join(map(text_of, conditions))))
                 return
-            state = (dict(scope.variables), list(scope.arguments), scope.output)
+            state = (dict(scope.variables), list(scope.arguments), list(scope.output or ()))
             if (status == 0) == is_until or state == before:
                 return
-            before = ({n: list(i) for n, i in state[0].items()}, state[1], state[2])
+            before = state
             yield True
 
     status = _run_turns(turns(), body, scope)

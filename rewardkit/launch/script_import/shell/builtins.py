@@ -64,15 +64,16 @@ def _absolute(path: str, here: str) -> str:
 
 def pushd(arguments: Arguments, scope: ShellScope) -> int:
     """Change the folder and remember the one before."""
-    stack = scope.variables.setdefault("DIRSTACK", [])
-    stack.append((scope.variables.get("PWD") or [""])[0])
+    stack = scope.variables.get("DIRSTACK", [])
+    scope.variables["DIRSTACK"] = [*stack, (scope.variables.get("PWD") or [""])[0]]
     return cd(arguments, scope)
 
 
 def popd(_arguments: Arguments, scope: ShellScope) -> int:
     """Change back to the folder before the last `pushd`."""
-    stack = scope.variables.get("DIRSTACK")
-    return cd([stack.pop()], scope) if stack else 1
+    *stack, target = scope.variables.get("DIRSTACK") or [""]
+    scope.variables["DIRSTACK"] = stack
+    return cd([target], scope) if target else 1
 
 
 def pwd(_arguments: Arguments, scope: ShellScope) -> int:

@@ -319,6 +319,7 @@ def run_text(text: str, scope: ShellScope) -> Status:
         text = MARK.sub(lambda m: f"${{rewardkit_unknown_{m[1]}}}", text)
         for number in re.findall(r"rewardkit_unknown_(\d+)", text):
             scope.variables[f"rewardkit_unknown_{number}"] = [f"\0{number}\0"]
+    scope.count([text])
     root = parse_bytes(text.encode("utf-8", "replace"))
     if root.has_error:
         raise DataError(f"line {scope.line} runs a text that is not bash as far as can be read.")

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rewardkit.launch.script_import.shell.expansions import compute, items_of
-from rewardkit.launch.script_import.shell.patterns import matches, read_pattern
+from rewardkit.launch.script_import.shell.patterns import match_cost, matches, read_pattern
 from rewardkit.launch.script_import.shell.scope import MARK, ShellScope, is_unknown, unsigned
 from rewardkit.launch.script_import.shell.tree import parse_bytes, text_of
 from rewardkit.launch.script_import.shell.words import fields_of, pattern_of, value_of
@@ -24,9 +24,9 @@ _FILE_PAIRS = frozenset({"-nt", "-ot", "-ef"})
 _BINARY = _NUMBER_TESTS | _TEXT_TESTS | _FILE_PAIRS
 _UNARY = frozenset({f"-{letter}" for letter in "abcdefghknoprstuvwxzGLNOSR"})
 
-#: A regular expression that is matched: characters and classes, with up to three repetitions.
+#: A regular expression that is matched: characters and classes, with up to two repetitions.
 _SIMPLE_REGEX = re.compile(r"\^?(?:(?:\[\^?[\w.-]+\]|\\?[\w./:-]|\.)[+*?]?)+\$?")
-MAX_REPEATS = 3
+MAX_REPEATS = 2
 MAX_REGEX_TEXT = 200
 
 Truth = bool | None
@@ -225,6 +225,7 @@ def match_word(word: str, pattern: Node, scope: ShellScope) -> Truth:
     whole = "".join(part.text for part in parts)
     if is_unknown(word + whole):
         return True if whole == "*" else _same(word, whole, scope)
+    scope.step(match_cost(len(whole), len(word)))
     signs = read_pattern(parts)
     truth = None if signs is None else matches(signs, unsigned(word))
     if truth is None:
@@ -241,6 +242,7 @@ def _search(pattern: str, word: str, scope: ShellScope) -> Truth:
     if not is_simple or len(pattern) > 300 or len(word) > MAX_REGEX_TEXT:
         scope.blame(scope.unknown(f"=~ {pattern[:80]}"))
         return None
+    scope.step(match_cost(len(pattern), len(word)))
     return re.search(pattern, unsigned(word), re.ASCII) is not None
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rewardkit.launch.script_import.shell.arithmetic import arithmetic
 from rewardkit.launch.script_import.shell.operators import change_items, slice_items
-from rewardkit.launch.script_import.shell.patterns import PatternText
+from rewardkit.launch.script_import.shell.patterns import PatternText, match_cost
 from rewardkit.launch.script_import.shell.scope import (
     BLANK,
     MARK,
@@ -217,6 +217,8 @@ def expand_document(text: str, scope: ShellScope) -> str:
 
 def _expand_quoted(text: str, scope: ShellScope) -> str:
     """Return the value of the text between two double quotes."""
+    scope.step()
+    scope.count([text])
     root = parse_bytes(b': "' + text.encode("utf-8", "replace") + b'"')
     words = root.children[0].children[1:] if root.children else []
     if root.has_error or len(words) != 1:
@@ -248,7 +250,10 @@ def _parameter(text: str, scope: ShellScope, depth: int, *, is_quoted: bool) -> 
         is_list = name in "@*" or index in {"@", "*"}
         numbers = [compute(part, scope) for part in operand.split(":")]
         return slice_items(items, numbers, is_list=is_list, has_name=name in "@*", scope=scope)
-    return change_items(items, operator, _operand_parts(operand, scope, depth))
+    parts = _operand_parts(operand, scope, depth)
+    for item in items:
+        scope.step(match_cost(len(operand), len(item), everywhere=operator[0] == "/"))
+    return change_items(items, operator, parts)
 
 
 def _separator(scope: ShellScope) -> str:
@@ -361,6 +366,8 @@ def _operand_parts(
         return [PatternText(scope.unknown(text), False)]
     if is_quoted and not re.search(r"\$\(|`", text):
         text = '"' + re.sub(r'(?<!\\)"', "", text) + '"'
+    scope.step()
+    scope.count([text])
     root = parse_bytes(b": " + text.encode())
     statements = root.children
     if root.has_error or [node.type for node in statements] != ["command"]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 #: Steps of one match; above it, the result is not known.
-MAX_MATCH = 1_000_000
+MAX_MATCH = 200_000
 
 
 class PatternSign(NamedTuple):
@@ -35,6 +35,12 @@ class PatternText(NamedTuple):
 
     text: str
     is_quoted: bool
+
+
+def match_cost(pattern: int, text: int, *, everywhere: bool = False) -> int:
+    """Return the statements that a match counts as, by the lengths of pattern and text."""
+    steps = (pattern + 1) * (text + 1) ** (2 if everywhere else 1)
+    return 1 + min(steps, MAX_MATCH) // 100
 
 
 def read_pattern(parts: Iterable[PatternText]) -> list[PatternSign] | None:

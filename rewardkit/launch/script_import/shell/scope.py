@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Characters of all values of a script once expanded, and statements and copies of its variables.
 MAX_EXPANDED = 4_000_000
-MAX_STEPS = 200_000
+MAX_STEPS = 50_000
 
 #: Distinct parts of values that only a run can tell.
 MAX_UNKNOWN = 2_000
@@ -98,7 +98,7 @@ class ShellScope:
     Attributes:
         record: what all scopes of the script share.
         env: variables that the user gives: the value of a variable that the script cannot tell.
-        variables: name -> its items; a plain variable has one. An element `m[key]` of an
+        variables: name -> its items, a list that is never changed; a plain variable has one. An element `m[key]` of an
             associative array has its own name.
         exported: names of the variables that commands get.
         arguments: the arguments of the script or of a function.
@@ -175,7 +175,7 @@ class ShellScope:
             raise DataError(f"more than {MAX_CALLS} levels of functions or subshells.")
         return replace(
             self,
-            variables={name: list(items) for name, items in self.variables.items()},
+            variables=dict(self.variables),  # their lists are never changed
             exported=set(self.exported),
             arguments=list(self.arguments),
             functions=dict(self.functions),

@@ -66,6 +66,7 @@ def _word_fields(nodes: list[Node], scope: ShellScope) -> Iterator[tuple[str, in
     if words == [text]:
         yield from ((field, line) for field in _split_word(nodes, text, scope))
         return
+    scope.step(len(words))
     if "=" in text.partition("{")[0]:
         scope.record.problems.add(line, _BRACES_SPLIT)
     for word in words:
