@@ -27,7 +27,7 @@ def reserved_cores(plan: Plan) -> dict[str, int]:
     per_device = 3 if plan.release.number >= THREE_CORES_SINCE else 1
     devices = plan.recipe.devices_per_node
     kind = plan.recipe.devices.upper()
-    cores = {f"{per_device} x {devices} for {kind}": per_device * devices}
+    cores = {f"{per_device} x {devices} {kind}": per_device * devices}
     if plan.release.number < TRANSFER_QUEUE_SINCE:
         return cores | {"1 for verl's driver": 1} | _server_cores(plan)
     if plan.get("trainer.use_v1", True) is True:
