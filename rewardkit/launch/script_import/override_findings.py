@@ -11,7 +11,7 @@ from rewardkit.launch.findings import LaunchFinding
 from rewardkit.launch.plan import ENGINE_SINCE
 from rewardkit.launch.presets import ACTOR
 from rewardkit.launch.verl.key_renames import IgnoredKey, to_latest_key
-from rewardkit.launch.verl.releases import Release, known_releases, release_of
+from rewardkit.launch.verl.releases import Release, known_releases, release_of, snapshots
 from rewardkit.registry import did_you_mean
 
 #: Unknown keys for which the nearest known key is looked up; each look-up takes milliseconds.
@@ -192,7 +192,7 @@ def _all_releases() -> tuple[Release, ...]:
     """Return all releases, the newest first, each for FSDP and for Megatron."""
     return tuple(
         release_of(version, megatron=megatron, dapo_recipe=True)
-        for version in reversed(known_releases())
+        for version in [*reversed(known_releases()), *snapshots()]
         for megatron in (False, True)
     )
 

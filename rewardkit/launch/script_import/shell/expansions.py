@@ -150,6 +150,7 @@ def _quoted_pieces(node: Node, scope: ShellScope, depth: int) -> Iterator[Piece]
 def _expand(node: Node, scope: ShellScope, depth: int, *, is_quoted: bool) -> list[str]:
     """Return the items of an expansion; a mark where they are not known."""
     text = text_of(node).strip()
+    scope.step()
     values: list[str] | None = None
     names: tuple[str, ...] = ()
     if node.type == "arithmetic_expansion" or (text.startswith("$((") and text.endswith("))")):

@@ -20,7 +20,7 @@ from rewardkit.launch.script_import.shell.tree import ProblemLog
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-#: Characters of all values of a script once expanded, and statements and copies of its variables.
+#: Characters of all values of a script once expanded; statements, expansions and copies of variables.
 MAX_EXPANDED = 4_000_000
 MAX_STEPS = 50_000
 
@@ -162,7 +162,9 @@ class ShellScope:
         """
         self.record.steps += cost
         if self.record.steps > MAX_STEPS:
-            raise DataError(f"more than {MAX_STEPS:,} statements are run, the limit for scripts.")
+            raise DataError(
+                f"more than {MAX_STEPS:,} statements and expansions, the limit for scripts."
+            )
 
     def copy(self) -> ShellScope:
         """Return a scope that shares nothing with this one but the record and the causes.
