@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rewardkit
 from rewardkit.cli.train import _print_rehearsal
 from rewardkit.errors import DataError, UsageError
 from rewardkit.launch.rehearsal.engines import ENGINES, HOOKS_FOLDER, require_vision
@@ -279,3 +280,13 @@ def test_processes_of_a_rehearsal_collect_garbage_less_often():
     env = {"PYTHONPATH": str(HOOKS_FOLDER)}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     assert int(done.stdout) > gc.get_threshold()[0]
+
+
+def test_a_file_with_pictures_names_their_type_for_datasets(tmp_path):
+    """verl 0.5 reads pictures that `datasets` has decoded; it cannot read their bytes."""
+    for name, has_pictures in (("geometry3k", True), ("gsm8k", False)):
+        rewardkit.prep(name, tmp_path / name, sample=True, split="train")
+        metadata = pq.read_schema(tmp_path / name).metadata
+        assert (b"huggingface" in metadata) is has_pictures
+    features = json.loads(pq.read_schema(tmp_path / "geometry3k").metadata[b"huggingface"])
+    assert features["info"]["features"]["images"]["feature"] == {"_type": "Image"}
