@@ -65,6 +65,11 @@ def test_arguments_of_the_script_are_those_that_are_given(name):
         assert one(script) == "8"
 
 
+def test_an_empty_variable_is_not_taken_for_what_only_a_run_can_tell():
+    script = parse_script(f'x=${{x:-"$ROOT/m"}}{TAIL}', "run.sh", {"x": ""})
+    assert [(setting.key, setting.text) for setting in script.unresolved] == [("a.b", "$ROOT/m")]
+
+
 def test_the_script_passes_its_arguments_on():
     script = f'{MAIN} a.b=1 "$@" a.d=4'
     settings = [

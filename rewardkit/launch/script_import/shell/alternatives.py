@@ -99,7 +99,7 @@ def join(scope: ShellScope, ends: list[ShellScope], causes: list[Unknown]) -> No
             continue
         deciders = tuple(dict.fromkeys(n for cause in causes for n in cause.names)) or (name,)
         mark = scope.mark(Unknown(_texts(causes), causes[0].line, deciders, is_branch=True))
-        joined[name] = [scope.env.get(name, mark)]
+        joined[name] = [scope.env.get(name) or mark]
     scope.variables = joined
     scope.exported = set().union(*(end.exported for end in ends))
     scope.functions = {  # one that differs is a command that is not known

@@ -250,7 +250,8 @@ class ShellScope:
         if kind == "changed":
             items = [self.unknown(f"${name}", name)]
         if any(map(is_unknown, items)):
-            items = [self.env[name]] if name in self.env else [self.settle(i, name) for i in items]
+            given = self.env.get(name)  # an empty one is what `${name:-...}` does not take
+            items = [given] if given else [self.settle(item, name) for item in items]
         self.variables[name] = self.count(items)
         if self.exports_all:
             self.exported.add(name)
