@@ -348,6 +348,8 @@ def _placed_elsewhere(
             text = f"{verl} has --config-name=ppo_megatron_trainer.yaml for it."
         elif new in names:
             text = f"{verl} reads {new}. The recipe has it so."
+        elif new and plan.release.keys.get(new) == override.value:
+            text = f"{verl} has this value by itself; the command leaves it out."
         else:
             text = notes.get(override.latest_key, "the recipe's own fields have its effect.")
         yield LaunchFinding("info", "renamed", key, text)
