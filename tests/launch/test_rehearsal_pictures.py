@@ -285,8 +285,9 @@ def test_processes_of_a_rehearsal_collect_garbage_less_often():
 def test_a_file_with_pictures_names_their_type_for_datasets(tmp_path):
     """verl 0.5 reads pictures that `datasets` has decoded; it cannot read their bytes."""
     for name, has_pictures in (("geometry3k", True), ("gsm8k", False)):
-        rewardkit.prep(name, tmp_path / name, sample=True, split="train")
-        metadata = pq.read_schema(tmp_path / name).metadata
+        file = tmp_path / f"{name}.parquet"
+        rewardkit.prep(name, file, sample=True, split="train")
+        metadata = pq.read_schema(file).metadata
         assert (b"huggingface" in metadata) is has_pictures
-    features = json.loads(pq.read_schema(tmp_path / "geometry3k").metadata[b"huggingface"])
+    features = json.loads(pq.read_schema(tmp_path / "geometry3k.parquet").metadata[b"huggingface"])
     assert features["info"]["features"]["images"]["feature"] == {"_type": "Image"}

@@ -2,11 +2,16 @@
 
 import copy
 import functools
+import math
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 GIB = 1 << 30
+
+#: Prompts whose pictures transformers 4.52 gets together: it compares each of their patches with all.
+PROMPTS_TOGETHER = 4
 
 
 def use_cpu_device(module: ModuleType) -> None:
@@ -90,25 +95,30 @@ def show_pictures(rollout: ModuleType) -> None:
     generate = rollout.HFRollout.generate_sequences
 
     def with_pictures(self: Any, prompts: Any) -> Any:
-        positions = prompts.batch["position_ids"]
-        if positions.dim() == 2:
+        if prompts.batch["position_ids"].dim() == 2:
             return generate(self, prompts)
-        # A token's position has three parts; the rollout continues one, from the count of tokens.
-        prompts.batch["position_ids"] = prompts.batch["attention_mask"].cumsum(-1).sub(1).clamp(0)
-        rows = prompts.non_tensor_batch["multi_modal_data"]
-        images = [image for row in rows for image in row.get("image") or ()]
-        module = self.module
-        module.generate = functools.partial(module.generate, **_pixels(module, images))
-        try:
-            output = generate(self, prompts)
-        finally:
-            del module.generate
-        steps = output.batch["responses"].new_ones(output.batch["responses"].shape).cumsum(-1)
-        after = positions[..., -1:] + steps.unsqueeze(1)
-        output.batch["position_ids"] = import_module("torch").cat([positions, after], dim=-1)
-        return output
+        parts = prompts.chunk(len(prompts) // math.gcd(len(prompts), PROMPTS_TOGETHER))
+        return type(prompts).concat([_generate(generate, self, part) for part in parts])
 
     rollout.HFRollout.generate_sequences = with_pictures
+
+
+def _generate(generate: Callable[[Any, Any], Any], rollout: Any, prompts: Any) -> Any:
+    positions = prompts.batch["position_ids"]
+    # A token's position has three parts; the rollout continues one, from the count of tokens.
+    prompts.batch["position_ids"] = prompts.batch["attention_mask"].cumsum(-1).sub(1).clamp(0)
+    rows = prompts.non_tensor_batch["multi_modal_data"]
+    images = [image for row in rows for image in row.get("image") or ()]
+    module = rollout.module
+    module.generate = functools.partial(module.generate, **_pixels(module, images))
+    try:
+        output = generate(rollout, prompts)
+    finally:
+        del module.generate
+    responses = output.batch["responses"]
+    after = positions[..., -1:] + responses.new_ones(responses.shape).cumsum(-1).unsqueeze(1)
+    output.batch["position_ids"] = import_module("torch").cat([positions, after], dim=-1)
+    return output
 
 
 def _pixels(module: Any, images: list[Any]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def leave(finished: list[bool]) -> None:
-    """End a process that has finished at once: Python takes seconds to clear so many modules."""
+    """End a process that has finished at once: Python takes seconds to clear its modules."""
     if finished:
         sys.stdout.flush()
         sys.stderr.flush()
