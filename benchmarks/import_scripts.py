@@ -155,10 +155,12 @@ def differences(
         planned = by_plan.get(pairs.get(key, ""))
         names = [key, *_other_names(key, plan)]
         if planned is None or key in ENGINE_KEYS:
-            if is_named(names, reports):
-                yield "equal, less what is reported", f"{key}={value[:100]}"
-            elif not is_equal(_comparable(key, value), _in_effect(key, plan)):
-                yield "lost key", f"{key}={value[:100]}"
+            if not is_equal(_comparable(key, value), _in_effect(key, plan)):
+                is_left_out = is_named(names, reports)
+                yield (
+                    "equal, less what is reported" if is_left_out else "lost key",
+                    f"{key}={value[:100]}",
+                )
         elif not is_equal(_comparable(key, value), _comparable(key, planned)):
             is_name = key == "trainer.experiment_name" or bool(_TIME.search(value))
             is_left_out = is_name and is_named(names, reports)
