@@ -83,6 +83,7 @@ def one(script):
         ("IFS=$'\\n'; y='a b'; A=($y)", "${#A[@]}", "1"),
         ("pushd / >/dev/null; x=$PWD; popd >/dev/null", "$x", "/"),
         ("HOME=/h", "${HOME}x/$HOME/y", "/hx//h/y"),
+        ("a=1 b=two\nexport x=a1", "$x", "a1"),
         ("x=1", "${x+y\\ z}", "y z"),
         ("readonly x=1; x=2", "$x", "1"),
         ('x=$(cat <<EOF\n  "$((1+1))" \\$x\nEOF\n)', '"$x"', '  "2" $x'),

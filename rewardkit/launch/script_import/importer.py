@@ -344,6 +344,7 @@ def _placed_elsewhere(
         ):
             continue
         new = plan.release.name_of(override.latest_key)
+        rule = "renamed" if key == "model_engine" or new in names else "default"
         if key == "model_engine":
             text = f"{verl} has --config-name=ppo_megatron_trainer.yaml for it."
         elif new in names:
@@ -352,7 +353,7 @@ def _placed_elsewhere(
             text = f"{verl} has this value by itself; the command leaves it out."
         else:
             text = notes.get(override.latest_key, "the recipe's own fields have its effect.")
-        yield LaunchFinding("info", "renamed", key, text)
+        yield LaunchFinding("info", rule, key, text)
 
 
 def _mistyped(override: ImportedSetting, release: Release) -> LaunchFinding:
