@@ -84,6 +84,7 @@ def one(script):
         ("pushd / >/dev/null; x=$PWD; popd >/dev/null", "$x", "/"),
         ("HOME=/h", "${HOME}x/$HOME/y", "/hx//h/y"),
         ("a=1 b=two\nexport x=a1", "$x", "a1"),
+        ("a=1 b=two\n{ x=2; }\nc=3 d=4 # e\ndeclare y=5", "$x$y", "25"),
         ("x=1", "${x+y\\ z}", "y z"),
         ("readonly x=1; x=2", "$x", "1"),
         ('x=$(cat <<EOF\n  "$((1+1))" \\$x\nEOF\n)', '"$x"', '  "2" $x'),

@@ -200,23 +200,6 @@ def cat(arguments: Arguments, scope: ShellScope) -> int | None:
     return _print(scope.stdin(), scope)
 
 
-def export(arguments: Arguments, scope: ShellScope) -> int:
-    """Set and export variables, where the grammar takes `export` for a command."""
-    for word in arguments:
-        name, equals, value = word.partition("=")
-        if equals:
-            scope.set(name, [value])
-        scope.exported.add(name)
-    return 0
-
-
-def unset(arguments: Arguments, scope: ShellScope) -> int:
-    """Remove variables, where the grammar takes `unset` for a command."""
-    for name in arguments:
-        scope.variables.pop(name, None)
-    return 0
-
-
 def shift(arguments: Arguments, scope: ShellScope) -> int:
     """Drop the first arguments."""
     count = int(arguments[0]) if arguments and arguments[0].isdigit() else 1
@@ -297,7 +280,6 @@ BUILTINS: dict[str, Builtin] = {
     "cd": cd,
     "dirname": dirname,
     "echo": echo,
-    "export": export,
     "false": lambda _arguments, _scope: 1,
     "let": let,
     "popd": popd,
@@ -314,6 +296,5 @@ BUILTINS: dict[str, Builtin] = {
     "shift": shift,
     "test": test,
     "tr": tr,
-    "unset": unset,
     "true": lambda _arguments, _scope: 0,
 }

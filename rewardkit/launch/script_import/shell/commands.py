@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rewardkit.errors import DataError
@@ -210,9 +209,6 @@ def _run_plain_command(node: Node, scope: ShellScope) -> Status:
 
 def _run_command(nodes: list[Node], scope: ShellScope) -> Status:
     assignments, words = _split_command(nodes)
-    for _ in range(_lines_of_assignments(assignments, words)):
-        _assign(assignments.pop(0), scope)
-    scope.line = scope.line if scope.is_text or not words else line_of(words[0])
     if not words:
         for node in assignments:
             _assign(node, scope)
@@ -233,19 +229,6 @@ def _run_command(nodes: list[Node], scope: ShellScope) -> Status:
         for name, items in before.items():
             scope.variables.pop(name, None)
             scope.variables.update({name: items} if items is not None else {})
-
-
-def _lines_of_assignments(assignments: list[Node], words: list[Node]) -> int:
-    """Return how many assignments stand on lines before the command: the grammar takes all as one."""
-    nodes = [*assignments, *words[:1]]
-    count = 0
-    for i, (node, behind) in enumerate(pairwise(nodes), 1):
-        if node.parent is None:
-            continue
-        source, offset = node.parent.text or b"", node.parent.start_byte
-        gap = source[node.end_byte - offset : behind.start_byte - offset]
-        count = i if b"\n" in gap.replace(b"\\\n", b"") else count
-    return count
 
 
 def _split_command(nodes: list[Node]) -> tuple[list[Node], list[Node]]:

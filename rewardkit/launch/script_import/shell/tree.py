@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardkit.errors import DataError, UsageError
@@ -100,6 +101,11 @@ def parse_shell(text: str, problems: ProblemLog) -> Node:
     source = text.encode("utf-8", "replace")
     root = parse_bytes(source)
     nodes = list(_walk(root))
+    if ends := [end for node, _ in nodes if node.type == "command" for end in _line_ends(node)]:
+        for end in sorted(set(ends), reverse=True):
+            source = source[:end] + b";" + source[end:]
+        root = parse_bytes(source)
+        nodes = list(_walk(root))
     repaired = _repair(source, nodes, problems)
     open_quote = next((n for n, _ in nodes if n.is_error and _bytes(n).startswith(b"'")), None)
     if open_quote:
@@ -232,6 +238,18 @@ def _repair(source: bytes, nodes: list[tuple[Node, str]], problems: ProblemLog) 
         return b" \\\n"
 
     return _REPAIRABLE.sub(repair, source)
+
+
+def _line_ends(command: Node) -> Iterator[int]:
+    """Yield where a line ends behind assignments: the grammar takes the next line's command with it."""
+    source, offset = _bytes(command), command.start_byte
+    children = [child for child in command.children if child.type != "comment"]
+    for node, behind in pairwise(children):
+        if node.type != "variable_assignment":
+            return
+        gap = source[node.end_byte - offset : behind.start_byte - offset]
+        if b"\n" in gap.replace(b"\\\n", b""):
+            yield node.end_byte
 
 
 def _add_syntax_errors(nodes: list[tuple[Node, str]], lines: int, problems: ProblemLog) -> None:
