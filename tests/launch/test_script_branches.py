@@ -123,6 +123,12 @@ def test_the_branch_that_starts_the_run_is_imported_and_says_so():
     assert "starts the run only where the test ($RANK) says so" in result.problems[0].text
 
 
+def test_a_function_that_a_test_decides_is_not_called():
+    script = f"f() {{ x=1; }}\nif [ -f x ]; then f() {{ x=2; }}; fi\nf{TAIL}"
+    with pytest.raises(DataError, match="line 3 calls f, and only a run can tell what f is"):
+        parse_script(script, "run.sh")
+
+
 def test_several_runs_are_refused_and_the_same_run_twice_is_one():
     twice = parse_script(f"for i in 1 2; do {MAIN} a.b=1; done", "run.sh")
     assert [setting.text for setting in twice.overrides] == ["a.b=1"]

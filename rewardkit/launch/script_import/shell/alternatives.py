@@ -102,11 +102,10 @@ def join(scope: ShellScope, ends: list[ShellScope], causes: list[Unknown]) -> No
         joined[name] = [scope.env.get(name) or mark]
     scope.variables = joined
     scope.exported = set().union(*(end.exported for end in ends))
-    scope.functions = {  # one that differs is a command that is not known
-        name: body
+    scope.functions = {
+        name: body if all(other.functions.get(name) == body for other in ends) else None
         for end in ends
         for name, body in end.functions.items()
-        if all(other.functions.get(name, body) == body for other in ends)
     }
     scope.local = {n: i for end in ends for n, i in end.local.items()}
     scope.commands = first.commands

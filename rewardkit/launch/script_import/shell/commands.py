@@ -331,11 +331,14 @@ def _call(name: str, arguments: list[str], scope: ShellScope) -> Status:
     """Evaluate a function; its local variables have their old values afterwards."""
     if scope.calls >= MAX_CALLS:
         raise DataError(f"more than {MAX_CALLS} levels of functions: {name} calls itself.")
+    body = scope.functions[name]
+    if body is None:
+        raise DataError(f"line {scope.line} calls {name}, and only a run can tell what {name} is.")
     outer = scope.arguments, scope.local, scope.line, scope.is_text
     scope.arguments, scope.local, scope.is_text = arguments, {}, False
     scope.calls += 1
     try:
-        status = run(scope.functions[name], scope)
+        status = run(body, scope)
     except Leave as leave:
         if leave.kind != "return":
             raise

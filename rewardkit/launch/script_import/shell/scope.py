@@ -103,7 +103,7 @@ class ShellScope:
         exported: names of the variables that commands get.
         arguments: the arguments of the script or of a function.
         script: the path of the script.
-        functions: name -> the body.
+        functions: name -> the body, None if a test decides it that only a run can tell.
         commands: the trainers that are started up to here.
         output: pieces of what the commands print, where a substitution reads it.
         stdin: what a command reads from a here-document or a pipe, if that is known.
@@ -126,7 +126,7 @@ class ShellScope:
     exported: set[str] = field(default_factory=set)
     arguments: list[str] = field(default_factory=list)
     script: str = ""
-    functions: dict[str, Node] = field(default_factory=dict)
+    functions: dict[str, Node | None] = field(default_factory=dict)
     commands: list[TrainerCommand] = field(default_factory=list)
     output: list[str] | None = None
     stdin: Callable[[], str] | None = None
