@@ -138,6 +138,8 @@ def command(
     if dry_run:
         _print_commands([run.plan for run in runs], as_json=as_json)
         return
+    for run in runs if no_check or rehearse else ():
+        _require_complete(run.plan)  # else the preflight says so
     seconds = [
         _check(run.plan, load_seconds, strict=strict, no_check=no_check, rehearse=rehearse)
         for run in runs

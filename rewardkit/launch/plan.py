@@ -168,6 +168,7 @@ def make_plan(
     translated, notes = translate([s for s in settings if s.value != MISSING], release)
     passed = translated if _is_explicit(recipe, verl) else without_ballast(translated, release)
     config = effective_config(release, passed)
+    config |= {setting.key: MISSING for setting in missing}
     return Plan(
         recipe=recipe,
         release=release,

@@ -66,6 +66,18 @@ def test_verl_version_selects_the_release(run):
     assert any(a.startswith("custom_reward_function.path=/") for a in plan["command"])
 
 
+@pytest.mark.parametrize("option", ["--no-check", "--rehearse"])
+def test_a_run_with_a_value_that_is_missing_does_not_start(run, recipe, option):
+    done = run("train", recipe, option, "--set", "model=???", "trainer.save_freq=???")
+    expected = (
+        "actor_rollout_ref.model.path, trainer.save_freq are ???: put the value in the recipe"
+    )
+    assert_failure(done, 2, expected)
+    assert (
+        "trainer.save_freq" not in run("train", recipe, "--dry-run", "trainer.save_freq=???").stdout
+    )
+
+
 def test_every_variant_of_a_sweep_is_planned(run):
     done = run(
         "train", "qwen2.5-7b-grpo", "--sweep", "--dry-run", "--verl-version", "0.9", "--json"

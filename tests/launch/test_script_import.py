@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rewardkit.errors import RewardkitError, UsageError
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import make_plan
+from rewardkit.launch.preflight import preflight
 from rewardkit.launch.recipe import Recipe, read_recipe
 from rewardkit.launch.recipe_yaml import read_yaml
 from rewardkit.launch.script_import.importer import import_script, recipe_text
@@ -415,6 +416,23 @@ def test_the_home_folder_is_a_tilde_in_the_recipe_and_a_path_in_the_plan():
     assert plan.get(f"{M}.path") == f"{home}/m"
     assert plan.env["HF_HOME"] == f"{home}/hf"
     assert not [f for f in result.findings if f.rule == "unresolved"]
+
+
+def test_a_missing_setting_is_one_error_of_the_preflight_and_has_no_value_in_the_plan():
+    result = import_script(f"python3 -m {MAIN} data.train_files=$D/a {M}.path=/m", "run.sh", "0.9")
+    plan = make_plan(read_recipe(result.recipe, "it"), "0.9")
+    assert plan.missing == ("data.train_files",)
+    assert plan.get("data.train_files") is None
+    assert not any("train_files" in argument for argument in plan.arguments)
+    findings = [f for f in preflight(plan).findings if f.key == "data.train_files"]
+    assert [(finding.severity, finding.rule) for finding in findings] == [("error", "missing")]
+
+
+def test_the_devices_are_those_of_the_branch_that_is_taken():
+    script = f'DEVICE=${{DEVICE:-gpu}}\nx=8; [ "$DEVICE" = npu ] && x=16\npython3 -m {MAIN} trainer.n_gpus_per_node=$x'
+    for env, devices, count in (({}, "gpu", 8), ({"DEVICE": "npu"}, "npu", 16)):
+        recipe = import_script(script, "run.sh", "0.9", env=env).recipe
+        assert (recipe["devices"], recipe["devices_per_node"]) == (devices, count)
 
 
 def test_a_script_without_validation_gives_a_recipe_without_it():

@@ -58,7 +58,8 @@ def files_on_this_machine(plan: Plan) -> Iterator[FileFacts]:
 
 def _file_names(plan: Plan, role: str) -> list[str]:
     names = plan.get(f"data.{role}_files")
-    return [str(name) for name in (names if isinstance(names, (list, tuple)) else [names])]
+    listed = names if isinstance(names, (list, tuple)) else [names]
+    return [str(name) for name in listed if name is not None]
 
 
 def _read_facts(name: str, role: str) -> FileFacts | None:

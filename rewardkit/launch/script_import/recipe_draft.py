@@ -174,7 +174,7 @@ def _fields(draft: RecipeDraft, findings: list[LaunchFinding]) -> dict[str, Any]
         "about": f"imported from {Path(draft.where).name}",
         "algorithm": algorithm,
         "strategy": _strategy(draft),
-        "devices": {"npu": "npu", "cpu": "cpu"}.get(str(draft.get("trainer.device")), "gpu"),
+        "devices": _devices(draft),
         "nodes": _count(draft, "trainer.nnodes", 1, findings),
         "devices_per_node": _count(draft, "trainer.n_gpus_per_node", 8, findings),
         "model": _names(draft, MODEL, findings)[0],
@@ -183,6 +183,13 @@ def _fields(draft: RecipeDraft, findings: list[LaunchFinding]) -> dict[str, Any]
     }
     settings = _dapo(draft) if algorithm == "dapo" else {}
     return {**tree, "dapo": settings} if settings else tree
+
+
+def _devices(draft: RecipeDraft) -> str:
+    """Return the kind of device; verl's published scripts say it in `DEVICE` and let verl detect it."""
+    is_set = draft.sets("trainer.device")
+    device = draft.get("trainer.device") if is_set else draft.script.variables.get("DEVICE")
+    return {"npu": "npu", "cpu": "cpu"}.get(str(device), "gpu")
 
 
 def _algorithm(draft: RecipeDraft, findings: list[LaunchFinding]) -> str:
