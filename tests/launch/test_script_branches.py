@@ -123,6 +123,15 @@ def test_the_branch_that_starts_the_run_is_imported_and_says_so():
     assert "starts the run only where the test ($RANK) says so" in result.problems[0].text
 
 
+def test_a_probe_for_a_package_is_answered_for_this_machine_and_says_so():
+    probe = "D=${{D-$(python3 -c 'import {}' 2>/dev/null && echo npu || echo gpu)}}; x=$D"
+    for package, device in (("json", "npu"), ("no_such_package_1", "gpu"), ("__main__", "npu")):
+        assert one(probe.format(package)) == device
+    assert one(probe.format("json"), {"D": "gpu"}) == "gpu"
+    (problem,) = parse_script(probe.format("json") + TAIL, "run.sh").problems
+    assert problem.text.startswith("asks whether json can be imported, and on this machine it can;")
+
+
 def test_a_function_that_a_test_decides_is_not_called():
     script = f"f() {{ x=1; }}\nif [ -f x ]; then f() {{ x=2; }}; fi\nf{TAIL}"
     with pytest.raises(DataError, match="line 3 calls f, and only a run can tell what f is"):

@@ -253,7 +253,10 @@ def python(arguments: Arguments, scope: ShellScope) -> int | None:
     match = re.fullmatch(r"\s*import ([A-Za-z_]\w*)\s*;?\s*", code, re.ASCII)
     if match is None:
         return ordinary(arguments, scope, name="python3")
-    has_it = find_spec(match[1]) is not None
+    try:
+        has_it = find_spec(match[1]) is not None
+    except ValueError:  # raised for __main__, which every program has
+        has_it = True
     text = f"asks whether {match[1]} can be imported, and on this machine it "
     text += (
         "can; the import goes on with that." if has_it else "cannot; the import goes on with that."
