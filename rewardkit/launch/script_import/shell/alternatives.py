@@ -101,6 +101,7 @@ def join(scope: ShellScope, ends: list[ShellScope], causes: list[Unknown]) -> No
         mark = scope.mark(Unknown(_texts(causes), causes[0].line, deciders, is_branch=True))
         joined[name] = [scope.env.get(name) or mark]
     scope.variables = joined
+    scope.removed = set.intersection(*(end.removed for end in ends))
     scope.exported = set().union(*(end.exported for end in ends))
     scope.functions = {
         name: body if all(other.functions.get(name) == body for other in ends) else None

@@ -220,7 +220,7 @@ def set_(arguments: Arguments, scope: ShellScope) -> int:
         if "e" in option or named == "errexit":
             scope.exits_on_error = option[0] == "-"
     if words:
-        scope.arguments = words[words[0] in {"--", "-"} :]
+        scope.arguments, scope.knows_arguments = words[words[0] in {"--", "-"} :], True
     return 0
 
 

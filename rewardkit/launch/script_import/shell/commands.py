@@ -173,6 +173,7 @@ def _run_unset(node: Node, scope: ShellScope) -> Status:
         if name != text and name in scope.variables:  # an array with a gap
             scope.set(name, [scope.unknown(f"${{{name}[@]}}", name)])
         scope.variables.pop(text, None)
+        scope.removed.add(text)
         scope.exported.discard(text)
     return 0
 
@@ -334,8 +335,9 @@ def _call(name: str, arguments: list[str], scope: ShellScope) -> Status:
     body = scope.functions[name]
     if body is None:
         raise DataError(f"line {scope.line} calls {name}, and only a run can tell what {name} is.")
-    outer = scope.arguments, scope.local, scope.line, scope.is_text
-    scope.arguments, scope.local, scope.is_text = arguments, {}, False
+    outer = scope.arguments, scope.knows_arguments, scope.local, scope.line, scope.is_text
+    scope.arguments, scope.knows_arguments = arguments, True
+    scope.local, scope.is_text = {}, False
     scope.calls += 1
     try:
         status = run(body, scope)
@@ -348,7 +350,7 @@ def _call(name: str, arguments: list[str], scope: ShellScope) -> Status:
         for local, items in scope.local.items():
             scope.variables.pop(local, None)
             scope.variables.update({local: items} if items is not None else {})
-        scope.arguments, scope.local, scope.line, scope.is_text = outer
+        scope.arguments, scope.knows_arguments, scope.local, scope.line, scope.is_text = outer
         scope.calls -= 1
     return status
 

@@ -179,6 +179,8 @@ class _ScopeNumbers:
 
     def read(self, name: str) -> str | None:
         items = self.scope.variables.get(name)
+        if items is None and name in self.scope.removed:
+            return "0"
         if items is None:
             mark = self.scope.unknown(f"${name}", name, is_unset=True)
             self.scope.blame(mark)
@@ -242,7 +244,9 @@ def _parameter(text: str, scope: ShellScope, depth: int, *, is_quoted: bool) -> 
     if operator in {"-", ":-", "=", ":=", "+", ":+", "?", ":?"}:
         return _with_default(match, items, scope, depth, is_quoted=is_quoted)
     if items is None:
-        return [scope.unknown(f"${name}", *_given_names(name), is_unset=True)]
+        mark = scope.unknown(f"${name}", *_given_names(name), is_unset=True)
+        is_argument = name.isdigit() and scope.knows_arguments
+        return [""] if is_argument or name in scope.removed else [mark]
     if not operator:
         return [_separator(scope).join(items)] if is_quoted and "*" in {name, index} else items
     if any(map(is_unknown, items)) or operator == "@":

@@ -100,8 +100,11 @@ class ShellScope:
         env: variables that the user gives: the value of a variable that the script cannot tell.
         variables: name -> its items, a list that is never changed; a plain variable has one. An element `m[key]` of an
             associative array has its own name.
+        removed: names that the script unsets: nobody else can set them.
         exported: names of the variables that commands get.
         arguments: the arguments of the script or of a function.
+        knows_arguments: whether there are no others: in a function, after `set --`, and where the
+            user gives some.
         script: the path of the script.
         functions: name -> the body, None if a test decides it that only a run can tell.
         commands: the trainers that are started up to here.
@@ -123,8 +126,10 @@ class ShellScope:
     record: ScriptRecord = field(default_factory=ScriptRecord)
     env: Mapping[str, str] = field(default_factory=dict)
     variables: dict[str, list[str]] = field(default_factory=dict)
+    removed: set[str] = field(default_factory=set)
     exported: set[str] = field(default_factory=set)
     arguments: list[str] = field(default_factory=list)
+    knows_arguments: bool = False
     script: str = ""
     functions: dict[str, Node | None] = field(default_factory=dict)
     commands: list[TrainerCommand] = field(default_factory=list)
@@ -178,6 +183,7 @@ class ShellScope:
         return replace(
             self,
             variables=dict(self.variables),  # their lists are never changed
+            removed=set(self.removed),
             exported=set(self.exported),
             arguments=list(self.arguments),
             functions=dict(self.functions),
@@ -253,6 +259,7 @@ class ShellScope:
             given = self.env.get(name)  # an empty one is what `${name:-...}` does not take
             items = [given] if given else [self.settle(item, name) for item in items]
         self.variables[name] = self.count(items)
+        self.removed.discard(name)
         if self.exports_all:
             self.exported.add(name)
 
@@ -272,13 +279,15 @@ def first_scope(
     """Return the scope that a script starts with."""
     places = {"HOME": [HOME_SIGN + str(Path.home())], "PWD": [START_SIGN + str(Path.cwd())]}
     given = {name: [value] for name, value in env.items()}
+    given_arguments = list(arguments)
     # BASH_SOURCE is known where the script is a file: it may be copied elsewhere later.
     source = SCRIPT_SIGN + str(Path(script).absolute()) if script else ""
     return ShellScope(
         record=record,
         env=env,
         variables={**places, **({"BASH_SOURCE": [source]} if source else {}), **given},
-        arguments=list(arguments),
+        arguments=given_arguments,
+        knows_arguments=bool(given_arguments),
         script=source,
     )
 

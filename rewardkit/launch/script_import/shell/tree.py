@@ -33,7 +33,7 @@ MAX_PROBLEMS = 1_000
 #: grammar does not read behind some signs (`a-$b`). A pair is an escaped backslash.
 _REPAIRABLE = re.compile(
     rb"""(?P<pair>\\\\)
-    | \$(?P<name>[A-Za-z_]\w*)
+    | \$(?P<name>[A-Za-z_]\w*|\d)
     | (?P<ends>\\[^\S\n]+(?:\#[^\n]*)?(?:\n|\Z))
     | (?P<quotes>(?<=['"])\\\n(?=['"]))
     | (?P<joins>(?<=[^\s;&|(])\\\n(?=\S))
