@@ -168,8 +168,8 @@ def test_what_only_a_run_can_tell_is_no_setting_and_says_what_would_tell_it():
         "run.sh",
     )
     assert [setting.text for setting in script.overrides] == ["a.i=1"]
-    told = {(s.key, s.text, s.unknowns[0].names[:1]) for s in script.unresolved}
-    assert told == {
+    known = {(s.key, s.text, s.unknowns[0].names[:1]) for s in script.unresolved}
+    assert known == {
         ("a.b", "$X/y", ("X",)), ("a.c", "$(date '+%F %H')", ()), ("a.d", "`hostname`", ()),
         ("a.e", "$(nproc)", ("Z",)), ("a.f", "$X", ("X",)), ("a.g", "$1", ()),
         ("a.h", "$((X * 2))", ("X",)),
