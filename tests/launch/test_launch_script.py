@@ -316,6 +316,9 @@ def hostile(m):
         "texts that are run": "x='" + "y=1;" * 9000 + '\'\nfor i in {1..999}; do eval "$x"; done',
         "braces in words": "for i in {1..999}; do echo {1..9}{1..9}{1..9}{1..9}; done",
         "nested braces": "echo " + "{a," * (m // 6) + "}" * (m // 6),
+        "a regular expression of dots": "[[ x =~ " + "." * 290 + "% ]] && y=1",
+        "a regular expression of letters": "[[ x =~ " + "a" * 290 + "% ]] && y=1",
+        "backslashes in a document": "x=$(cat <<EOF\n" + "\\" * m + "\nEOF\n)",
         "lines of a document": "x=$(cat <<EOF\n" + "$HOME `a`\n" * (m // 10) + "EOF\n)",
         "defaults in loops": "for i in {1..999}; do x=${y:-" + "${z:-a}" * 500 + "}; done",
     }

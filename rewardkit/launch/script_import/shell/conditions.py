@@ -25,7 +25,7 @@ _BINARY = _NUMBER_TESTS | _TEXT_TESTS | _FILE_PAIRS
 _UNARY = frozenset({f"-{letter}" for letter in "abcdefghknoprstuvwxzGLNOSR"})
 
 #: A regular expression that is matched: characters and classes, with up to two repetitions.
-_SIMPLE_REGEX = re.compile(r"\^?(?:(?:\[\^?[\w.-]+\]|\\?[\w./:-]|\.)[+*?]?)+\$?")
+_SIMPLE_REGEX = re.compile(r"\^?(?:(?:\[\^?[\w.-]+\]|\\?[\w./:-])[+*?]?)+\$?")
 MAX_REPEATS = 2
 MAX_REGEX_TEXT = 200
 

@@ -215,7 +215,7 @@ def expand_document(text: str, scope: ShellScope) -> str:
     """Return the text of a here-document, in which quotes are letters."""
     if not re.search(r"[$`\\]", text):
         return text
-    return _expand_quoted(re.sub(r'(\\*)"', lambda match: match[1] * 2 + '\\"', text), scope)
+    return _expand_quoted(re.sub(r'(?<!\\)(\\*)"', lambda match: match[1] * 2 + '\\"', text), scope)
 
 
 def _expand_quoted(text: str, scope: ShellScope) -> str:
