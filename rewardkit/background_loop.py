@@ -1,0 +1,47 @@
+"""One event loop per process, in a thread of its own, for work that waits.
+
+verl calls rewards from executor threads and from event loops, and may use several loops in one
+process. Connections and child processes belong to one loop, so that all callers share this one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    """Run a coroutine on the background loop and return its future.
+
+    A thread waits for it with `.result()`, a coroutine with `await asyncio.wrap_future(...)`. Never
+    wait with `.result()` on the background loop itself.
+    """
+    return asyncio.run_coroutine_threadsafe(coroutine, _background_loop())
+
+
+def _background_loop() -> asyncio.AbstractEventLoop:
+    """Return the loop of this process; start it on first use."""
+    with _starting:
+        if not _loops:
+            loop = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="rewardkit-loop", daemon=True).start()
+            _loops.append(loop)
+        return _loops[0]
+
+
+def _reset() -> None:
+    """Forget the loop in a forked process, which does not have its thread."""
+    global _starting  # noqa: PLW0603 - the lock may have been held when the process forked
+    _starting = threading.Lock()
+    _loops.clear()
+
+
+_starting = threading.Lock()
+_loops: list[asyncio.AbstractEventLoop] = []
+os.register_at_fork(after_in_child=_reset)

@@ -1,0 +1,33 @@
+"""The background loop: shared by threads and loops, and new in a forked process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+from rewardkit import background_loop
+
+
+async def running_loop():
+    return id(asyncio.get_running_loop())
+
+
+def test_threads_and_loops_share_one_loop():
+    """Callers of any kind get their results from one loop, which is none of their own."""
+
+    async def call():
+        return await asyncio.wrap_future(background_loop.submit(running_loop()))
+
+    with ThreadPoolExecutor(4) as pool:
+        loops = set(pool.map(lambda _: background_loop.submit(running_loop()).result(5), range(16)))
+    assert loops == {asyncio.run(call())}
+
+
+def test_a_forked_process_has_a_loop_of_its_own():
+    """A fork has no threads of its parent, so it starts a new loop."""
+    background_loop.submit(running_loop()).result(5)
+    if (child := os.fork()) == 0:
+        background_loop.submit(running_loop()).result(5)
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
