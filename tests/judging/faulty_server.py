@@ -1,0 +1,482 @@
+"""A judge server on loopback that gives the verdicts of a rule, and fails in every way we know.
+
+    with serving(lambda body: {"correct": "18" in prompt_of(body)}) as server:
+        server.faults = {0: "429", 2: "cut body"}     # by the number of the request, from 0
+        server.always = "never"                       # of all other requests
+        judge(server.url)
+
+A fault is a name of `FAULTS`, a function `fault(handler, body)` that answers in its own way, or a
+text that stands for the content of the model's message.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+#: Seconds after which a slow reply comes: longer than any timeout that a test sets.
+SLOW_SECONDS = 20.0
+
+#: Bytes of the reply of the fault "100 MB".
+HUGE_BYTES = 100 << 20
+
+
+def prompt_of(body: Mapping[str, Any]) -> str:
+    """Return all messages of a request, as one text."""
+    if "messages" not in body:
+        return str(body.get("prompt", ""))
+    return "\n".join(str(message["content"]) for message in body["messages"])
+
+
+class JudgeServer(ThreadingHTTPServer):
+    """An OpenAI-compatible server.
+
+    Attributes:
+        verdict: the JSON value that the model should reply with to a request's body; a text is sent
+            as it stands.
+        faults: the faults of single requests, by their number; or a function of number and body.
+        always: the fault of every other request.
+        room: requests that may be in flight; others get 429.
+        seconds: time of an answer.
+        bodies: the requests, in the order in which they came.
+        most: the largest number of requests in flight.
+        refused: number of requests that got 429 for want of room.
+    """
+
+    daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self, verdict: Callable[[dict], Any], *, room: int = 10**9, seconds: float = 0.0):
+        super().__init__(("127.0.0.1", 0), JudgeHandler)
+        self.verdict, self.room, self.seconds = verdict, room, seconds
+        self.faults: Mapping[int, Any] | Callable[[int, dict], Any] = {}
+        self.always: Any = None
+        self.bodies: list[dict] = []
+        self.paths: list[str] = []
+        self.times: list[float] = []
+        self.active = self.most = self.refused = 0
+        self.lock, self.closing = threading.Lock(), threading.Event()
+
+    @property
+    def url(self) -> str:
+        """The base URL of its API."""
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def handle_error(self, *_: object) -> None:
+        """Ignore errors, because clients close connections on purpose."""
+
+    def fault_of(self, number: int, body: dict) -> Any:
+        """Return the fault of a request, or None."""
+        faults = self.faults
+        fault = faults(number, body) if callable(faults) else faults.get(number)
+        return self.always if fault is None else fault
+
+    def content(self, body: dict) -> str:
+        """Return the content of the model's message."""
+        verdict = self.verdict(body)
+        return verdict if isinstance(verdict, str) else json.dumps(verdict)
+
+
+class JudgeHandler(BaseHTTPRequestHandler):
+    """Answers one connection."""
+
+    protocol_version = "HTTP/1.1"
+    server: JudgeServer
+
+    def setup(self) -> None:
+        """Send small replies at once."""
+        super().setup()
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def do_POST(self) -> None:
+        """Record a request and answer it, or fail."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        server = self.server
+        with server.lock:
+            number = len(server.bodies)
+            server.bodies.append(body)
+            server.paths.append(self.path)
+            server.times.append(time.monotonic())
+            server.active += 1
+            server.most = max(server.most, server.active)
+            is_full = server.active > server.room
+            server.refused += is_full
+        try:
+            if is_full:
+                self.say(429, {"error": {"message": "busy"}}, {"Retry-After": "0.05"})
+            else:
+                self.answer(body, server.fault_of(number, body))
+        finally:
+            with server.lock:
+                server.active -= 1
+
+    def do_GET(self) -> None:
+        """Fail: a judge never reads a page, whatever a redirect says."""
+        self.say(200, b"<html>a page</html>")
+
+    def answer(self, body: dict, fault: Any) -> None:
+        """Answer a request with its verdict or its fault."""
+        fault = FAULTS.get(fault, fault) if isinstance(fault, str) else fault
+        if callable(fault):
+            fault(self, body)
+            return
+        if self.server.seconds:
+            self.server.closing.wait(self.server.seconds)
+        self.say(200, completion(self.server.content(body) if fault is None else fault))
+
+    def say(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
+        """Send a whole reply; anything but bytes is sent as JSON."""
+        text = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+def completion(content: Any, **fields: Any) -> dict[str, Any]:
+    """Return a chat completion with one message."""
+    message = {"role": "assistant", "content": content}
+    choice = {"index": 0, "message": message, "finish_reason": "stop", **fields}
+    usage = {"prompt_tokens": 50, "completion_tokens": 10, "total_tokens": 60}
+    return {"id": "x", "object": "chat.completion", "choices": [choice], "usage": usage}
+
+
+Fault = Callable[[JudgeHandler, dict], None]
+
+
+def _status(status: int, **headers: str) -> Fault:
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda handler, _: handler.say(status, {"error": {"message": "not now"}}, names)
+
+
+def _reply(value: Any) -> Fault:
+    """A whole reply of status 200 with this body."""
+    return lambda handler, _: handler.say(200, value)
+
+
+def _choice(content: Any, **fields: Any) -> Fault:
+    return _reply(completion(content, **fields))
+
+
+def _raw(text: bytes) -> Fault:
+    """Bytes on the connection, which then ends."""
+
+    def fault(handler: JudgeHandler, _: dict) -> None:
+        handler.wfile.write(text)
+        handler.close_connection = True
+
+    return fault
+
+
+def _cut_body(handler: JudgeHandler, body: dict) -> None:
+    text = json.dumps(completion(handler.server.content(body))).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(text)}\r\n\r\n".encode()
+    _raw(head + text[: len(text) // 2])(handler, body)
+
+
+def _cut_chunk(handler: JudgeHandler, body: dict) -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n"
+    _raw(head + b'{"choices": [{"message"')(handler, body)
+
+
+def _reset(handler: JudgeHandler, _: dict) -> None:
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    handler.connection.close()
+    handler.close_connection = True
+
+
+def _slow(handler: JudgeHandler, body: dict) -> None:
+    handler.server.closing.wait(SLOW_SECONDS)
+    handler.answer(body, None)
+
+
+def _drip(handler: JudgeHandler, body: dict) -> None:
+    """One byte after the other: no read waits long, and the reply never ends."""
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+    while not handler.server.closing.wait(0.05):
+        handler.wfile.write(b" ")
+        handler.wfile.flush()
+    handler.close_connection = True
+
+
+def _never(handler: JudgeHandler, _: dict) -> None:
+    handler.server.closing.wait()
+    handler.close_connection = True
+
+
+def _huge(handler: JudgeHandler, _: dict) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(HUGE_BYTES))
+    handler.end_headers()
+    piece = b" " * (1 << 20)
+    with suppress(OSError):
+        for _ in range(HUGE_BYTES >> 20):
+            handler.wfile.write(piece)
+    handler.close_connection = True
+
+
+def _bomb(handler: JudgeHandler, _: dict) -> None:
+    text = gzip.compress(b"[" * (64 << 20), 1)
+    handler.say(200, text, {"Content-Encoding": "gzip"})
+
+
+def _redirect(status: int, to: str) -> Fault:
+    def fault(handler: JudgeHandler, _: dict) -> None:
+        handler.say(status, b"", {"Location": to or handler.path})
+
+    return fault
+
+
+def _refuses_format(handler: JudgeHandler, body: dict) -> None:
+    """Refuse structured output, as old servers do, and answer requests without it."""
+    fields = sorted(FORMAT_FIELDS & body.keys())
+    if fields:
+        handler.say(400, {"error": {"message": f"{fields[0]} is not supported"}})
+    else:
+        handler.answer(body, None)
+
+
+#: Fields of a request that ask for structured output.
+FORMAT_FIELDS = frozenset({"response_format", "guided_json", "guided_choice", "structured_outputs"})
+
+
+def _lie(change: Callable[[Any], Any]) -> Fault:
+    """The right verdict with every number and truth value replaced."""
+
+    def fault(handler: JudgeHandler, body: dict) -> None:
+        verdict = handler.server.verdict(body)
+        handler.say(200, completion(_dump(_replace(verdict, change))))
+
+    return fault
+
+
+class _Literal(float):
+    """A number that is written as this text, which need not be JSON."""
+
+    def __new__(cls, text: str) -> _Literal:  # noqa: PYI034 - Self needs Python 3.11
+        number = super().__new__(cls, 0.0)
+        number.text = text
+        return number
+
+
+def _replace(value: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: _replace(item, change) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replace(item, change) for item in value]
+    return change(value) if isinstance(value, (bool, int, float)) else value
+
+
+def _dump(value: Any) -> str:
+    """Return a value as JSON, with the texts of literals."""
+    if isinstance(value, _Literal):
+        return value.text
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)}: {_dump(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_dump, value)) + "]"
+    return json.dumps(value)
+
+
+def _opposite(value: Any) -> Any:
+    return not value if isinstance(value, bool) else 1 - value
+
+
+def _around(before: str, after: str) -> Fault:
+    """The right verdict with text around it."""
+
+    def fault(handler: JudgeHandler, body: dict) -> None:
+        handler.say(200, completion(before + handler.server.content(body) + after))
+
+    return fault
+
+
+def _twice(first: Callable[[Any], Any], second: Callable[[Any], Any], between: str) -> Fault:
+    """Two verdicts that disagree."""
+
+    def fault(handler: JudgeHandler, body: dict) -> None:
+        verdict = handler.server.verdict(body)
+        texts = [_dump(_replace(verdict, change)) for change in (first, second)]
+        handler.say(200, completion(between.join(texts)))
+
+    return fault
+
+
+def _repeated_keys(handler: JudgeHandler, body: dict) -> None:
+    verdict = handler.server.verdict(body)
+    texts = (_dump(_replace(verdict, change))[1:-1] for change in (_opposite, _same))
+    handler.say(200, completion("{" + ", ".join(texts) + "}"))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _extra_keys(handler: JudgeHandler, body: dict) -> None:
+    verdict = {**handler.server.verdict(body), "note": "x", "confidence": 2, "verdict_2": True}
+    handler.say(200, completion(json.dumps(verdict)))
+
+
+def _echo(handler: JudgeHandler, body: dict) -> None:
+    """Repeat the prompt before the verdict, so that a verdict in the response comes first."""
+    handler.say(200, completion(f"{prompt_of(body)}\n{handler.server.content(body)}"))
+
+
+def _echo_only(handler: JudgeHandler, body: dict) -> None:
+    handler.say(200, completion(prompt_of(body)))
+
+
+#: The server or the network fails, and no reply of the API comes.
+TRANSPORT_FAULTS: dict[str, Fault] = {
+    "429": _status(429),
+    "429 with Retry-After": _status(429, Retry_After="0.05"),
+    "429 with a date": _status(429, Retry_After="Wed, 21 Oct 2065 07:28:00 GMT"),
+    "429 for years": _status(429, Retry_After="1000000000"),
+    "429 with nonsense": _status(429, Retry_After="soon"),
+    "408": _status(408),
+    "500": _status(500),
+    "502": _status(502),
+    "503": _status(503),
+    "529": _status(529),
+    "cut body": _cut_body,
+    "cut chunk": _cut_chunk,
+    "reset": _reset,
+    "no bytes": _raw(b""),
+    "not HTTP": _raw(b"\x00\x01\x02 hello\r\n\r\n"),
+    "endless headers": _raw(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200_000 + b"\r\n"),
+    "slow": _slow,
+    "drip": _drip,
+    "never": _never,
+    "100 MB": _huge,
+    "gzip bomb": _bomb,
+    "redirect to itself": _redirect(307, ""),
+    "redirect to a page": _redirect(302, "/page"),
+    "redirect to a file": _redirect(302, "file:///etc/hostname"),
+    "redirect nowhere": _redirect(308, "http://judge.invalid/v1/chat/completions"),
+}
+
+#: The reply is not one of the API, or it has no message.
+REPLY_FAULTS: dict[str, Fault] = {
+    "page": _reply(b"<html>gateway</html>"),
+    "empty body": _reply(b""),
+    "null": _reply(None),
+    "list": _reply([]),
+    "text": _reply("correct"),
+    "number": _reply(1),
+    "error in a 200": _reply({"error": {"message": "out of memory", "code": 500}}),
+    "no choices": _reply({"choices": []}),
+    "choices null": _reply({"choices": None}),
+    "choices of text": _reply({"choices": ["correct"]}),
+    "no message": _reply({"choices": [{"index": 0, "finish_reason": "stop"}]}),
+    "message null": _reply({"choices": [{"index": 0, "message": None}]}),
+    "content null": _choice(None),
+    "content empty": _choice(""),
+    "content of spaces": _choice(" \n "),
+    "content number": _choice(1),
+    "content list": _choice([{"type": "text", "text": "x"}]),
+    "content object": _choice({"correct": True, "score": 1}),
+    "length": _choice('{"correct": tr', finish_reason="length"),
+    "content_filter": _choice("", finish_reason="content_filter"),
+    "tool call": _choice(None, finish_reason="tool_calls"),
+    "not UTF-8": _reply(b'{"choices": [{"message": {"content": "\xff\xfe"}}]}'),
+    "UTF-16": _reply(json.dumps(completion("yes")).encode("utf-16")),
+    "lone surrogate": _reply(
+        b'{"choices": [{"message": {"content": "\\ud800"}, "finish_reason": "stop"}]}'
+    ),
+    "deep reply": _reply(b"[" * 200_000),
+    "deep objects": _reply(b'{"choices":' * 50_000 + b"1" + b"}" * 50_000),
+    "long number": _reply(b'{"choices": ' + b"9" * 10_000 + b"}"),
+    "NUL": _reply(b"\x00" * 100),
+}
+
+#: The message is there, and its content is no verdict.
+CONTENT_FAULTS: dict[str, Fault] = {
+    "prose": _choice("The response is correct, so it deserves full marks."),
+    "a word": _choice("yes"),
+    "refusal": _choice("I cannot judge this."),
+    "another shape": _choice('{"result": {"ok": 1}}'),
+    "array": _choice("[true, 1]"),
+    "bare number": _choice("1"),
+    "bare true": _choice("true"),
+    "text of NaN": _choice("NaN"),
+    "numbers as text": _lie(lambda _: "1"),
+    "words": _lie(lambda _: "yes"),
+    "out of range": _lie(lambda _: 1000),
+    "negative": _lie(lambda _: -1),
+    "NaN": _lie(lambda _: _Literal("NaN")),
+    "Infinity": _lie(lambda _: _Literal("Infinity")),
+    "1e999": _lie(lambda _: _Literal("1e999")),
+    "huge integer": _lie(lambda _: _Literal("9" * 5000)),
+    "empty lists": _lie(lambda _: []),
+    "nulls": _lie(lambda _: None),
+    "objects": _lie(lambda _: {"value": 1}),
+    "repeated keys": _repeated_keys,
+    "two objects": _twice(_opposite, _same, "\n"),
+    "two objects the other way": _twice(_same, _opposite, " "),
+    "deep content": _choice("[" * 50_000),
+    "deep content of objects": _choice('{"correct":' * 50_000),
+    "long content": _choice("yes " * 500_000),
+    "half an object": _choice('{"correct": true, "score": 1'),
+    "echo of the prompt": _echo_only,
+}
+
+#: The verdict is there with something around it: a parser may read the verdict or refuse it, but must
+#: not read another.
+DECORATED: dict[str, Fault] = {
+    "extra keys": _extra_keys,
+    "code fence": _around("```json\n", "\n```"),
+    "thought": _around('<think>It could be {"correct": true, "score": 1}.</think>\n', ""),
+    "spaces": _around("\n\n  ", "\n"),
+    "prose before": _around("Here is my verdict:\n", ""),
+    "prose after": _around("", "\nI hope this helps."),
+    "byte order mark": _around("\ufeff", ""),
+    "echo of the prompt, then the verdict": _echo,
+}
+
+#: Faults after which the same request, sent again, may succeed.
+PASSING_FAULTS = frozenset(
+    {
+        *("429", "429 with Retry-After", "429 with nonsense", "408", "500", "502", "503", "529"),
+        *("cut body", "cut chunk", "reset", "no bytes"),
+    }
+)
+
+FAULTS: dict[str, Fault] = {
+    **TRANSPORT_FAULTS,
+    **REPLY_FAULTS,
+    **CONTENT_FAULTS,
+    **DECORATED,
+    "refuses the format": _refuses_format,
+}
+
+
+@contextmanager
+def serving(verdict: Callable[[dict], Any], **options: Any) -> Iterator[JudgeServer]:
+    """Run a judge server during the block.
+
+    Args:
+        verdict: the verdict on a request's body: a JSON value, or the text of the message.
+        options: `room` and `seconds` of `JudgeServer`.
+    """
+    with JudgeServer(verdict, **options) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.closing.set()
+            server.shutdown()
+            thread.join()
