@@ -1,0 +1,1 @@
+"""Records what a reward returns, in the reward's process, and reads the records of a run."""
