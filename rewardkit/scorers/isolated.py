@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from rewardkit import registry
 from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.isolate.batch_process import BatchProcess, Reply
 from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, start_and_load
 from rewardkit.scorers.base import Score, Scorer, Status
@@ -51,7 +52,6 @@ class IsolatedScorer:
 
     Attributes:
         last_call_ns: nanoseconds that the scorer took for the last response.
-        summary: the first line of the docstring of its module.
     """
 
     def __init__(
@@ -74,11 +74,9 @@ class IsolatedScorer:
         """
         self.name, self.options = name, dict(options)
         self.seconds, self.load_seconds = seconds, load_seconds
-        self.last_call_ns, self.summary = 0, ""
-        self._batches = 0
+        self.last_call_ns = 0
         self._failures = 0
-        self._has_scored = False
-        self._process = self._start()
+        self._process = BatchProcess(self._start, seconds)
 
     def __call__(
         self, response: str, ground_truth: str, extra_info: Mapping[str, Any] | None = None
@@ -98,99 +96,61 @@ class IsolatedScorer:
     def score_batch(self, requests: Sequence[Request]) -> list[Score | Exception]:
         """Return the score of each response, or what the scorer raised or did instead.
 
-        A response on which the process ends is tried once more, alone: the kernel may have ended
-        it because memory was short. Responses before it whose scores were not sent yet are scored again.
-
         Raises:
             NeverAnswersError: it failed on each of its first `MAX_FIRST_FAILURES` responses.
         """
-        results: list[Score | Exception | None] = [None] * len(requests)
-        retries: set[int] = set()
-        ranges = [(0, len(requests))]
-        while ranges:
-            start, stop = ranges.pop()
-            replies, failure = self._exchange(requests[start:stop])
-            next_place = start + len(replies)
-            results[start:next_place] = replies
-            if failure is None:
-                continue
-            failure_place = min(max(start + self._process.mark[1], next_place), stop - 1)
-            ranges += [(failure_place + 1, stop)] if failure_place + 1 < stop else []
-            if isinstance(failure, ScorerCrashError) and failure_place not in retries:
-                retries.add(failure_place)
-                ranges.append((failure_place, failure_place + 1))
-            else:
-                results[failure_place] = self._count_failure(failure)
-            ranges += [(next_place, failure_place)] if next_place < failure_place else []
-        return [result for result in results if result is not None]
+        return [self._result(reply) for reply in self._process.call_batch(requests, self._count)]
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring of its module."""
+        return str(self._process.greeting)
 
     def close(self) -> None:
         """End the process, and everything it started."""
         self._process.close()
 
-    def _start(self) -> ChildProcess:
+    def _start(self) -> tuple[ChildProcess, str]:
         """Start a process and load the scorer there."""
         request = self.name, self.options
-        process, (problem, self.summary) = start_and_load(
+        process, (problem, summary) = start_and_load(
             "rewardkit.scorers.isolated_child", request, self.name, self.load_seconds
         )
         if problem:
             process.close()
             raise UsageError(problem)
-        return process
+        return process, summary
 
-    def _exchange(
-        self, requests: Sequence[Request]
-    ) -> tuple[list[Score | Exception], NoVerdictError | None]:
-        """Return the scores of the first responses, and the failure that ended them, if any."""
-        if not self._process.is_alive:
-            self._process.close()
-            self._process = self._start()
-        self._batches += 1
-        self._process.reset_mark()
-        scores: list[Score | Exception] = []
-        try:
-            self._process.send((self._batches, list(requests)), self.seconds)
-            while len(scores) < len(requests):
-                reply = self._process.receive(lambda: self._process.mark[0] + self.seconds)
-                scores += self._read_scores(reply, len(scores))
-        except ChildTimeoutError:
-            return scores, ScorerTimeoutError(f"no verdict within {self.seconds:g} s")
-        except ChildCrashError as error:
-            return scores, ScorerCrashError(f"the scorer ended its process ({error})")
-        return scores, None
+    def _result(self, reply: Reply) -> Score | Exception:
+        """Return the score of a reply, or what the scorer raised or did instead."""
+        if isinstance(reply, ChildTimeoutError | ChildCrashError):
+            return self._failure(reply)
+        self.last_call_ns, *values = reply
+        return _score_or_error(*values)
 
-    def _read_scores(self, reply: Any, place: int) -> list[Score | Exception]:
-        """Return the scores of a reply, which must be the next ones of this batch."""
-        try:
-            batch, first, results = reply
-            scores = [_score_or_error(*result) for result in results]
-            last_call_ns = results[-1][-1]
-        except (TypeError, ValueError, IndexError):
-            batch = first = last_call_ns = -1
-        if (batch, first) != (self._batches, place):
-            raise self._process.stray_output()
-        self.last_call_ns, self._has_scored = last_call_ns, True
-        return scores
+    def _failure(self, failure: ChildTimeoutError | ChildCrashError) -> NoVerdictError:
+        if isinstance(failure, ChildTimeoutError):
+            return ScorerTimeoutError(f"no verdict within {self.seconds:g} s")
+        return ScorerCrashError(f"the scorer ended its process ({failure})")
 
-    def _count_failure(self, failure: NoVerdictError) -> NoVerdictError:
+    def _count(self, failure: ChildTimeoutError | ChildCrashError) -> None:
         """Count a failure; give up on a scorer that has never returned anything."""
         self._failures += 1
-        if not self._has_scored and self._failures >= MAX_FIRST_FAILURES:
+        if not self._process.has_replied and self._failures >= MAX_FIRST_FAILURES:
             raise NeverAnswersError(
-                f"{self.name}: no verdict on its first {MAX_FIRST_FAILURES} responses: {failure}. "
-                "Try it by itself; if it is only slow, raise --seconds-per-row."
+                f"{self.name}: no verdict on its first {MAX_FIRST_FAILURES} responses: "
+                f"{self._failure(failure)}. Try it by itself; if it is only slow, raise "
+                "--seconds-per-row."
             )
-        return failure
 
 
 def _score_or_error(*result: Any) -> Score | Exception:
     """Return a score, or an exception, from the values that `isolated_child` sends."""
-    if len(result) == 3:
-        name, message, _ = result
+    if len(result) == 2:
+        name, message = result
         error: type[Exception] = _OWN_ERRORS.get(name) or type(name, (Exception,), {})
         return error(message)
-    score, correct, pred, status, _ = result
+    score, correct, pred, status = result
     return Score(score, correct, pred, Status(status))
 
 

@@ -1,0 +1,117 @@
+"""Calls of a user's function in a child process, in batches, each call with a deadline.
+
+A call that takes too long, or that ends the process, costs its own reply and no other: the process
+is ended with everything it started, and a new one answers the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from signal import SIGPROF, Signals
+from typing import Any, TypeAlias
+
+from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
+
+#: A reply: nanoseconds of the call and its JSON values; or how the call failed.
+Reply: TypeAlias = "list[Any] | ChildTimeoutError | ChildCrashError"
+
+#: How a process ended that used up its CPU time.
+_CPU_LIMIT = Signals(SIGPROF).name
+
+
+class BatchProcess:
+    """A child process whose module answers batches with `batch_child.serve_batches`.
+
+    One caller at a time may use it.
+
+    Attributes:
+        greeting: what the process sent when it was started, such as a summary of the file it loaded.
+        has_replied: whether a process of this object has ever answered a request.
+    """
+
+    def __init__(self, start: Callable[[], tuple[ChildProcess, Any]], seconds: float) -> None:
+        """Start the process.
+
+        Args:
+            start: starts the process and returns it with its greeting; see `loading.start_and_load`.
+                What it raises is raised here, and in `call_batch` if the process has to be started
+                again.
+            seconds: timeout per call, in seconds of elapsed time.
+        """
+        self.seconds = seconds
+        self.has_replied = False
+        self._start, self._batches = start, 0
+        self._process, self.greeting = start()
+
+    def call_batch(
+        self,
+        requests: Sequence[Any],
+        on_failure: Callable[[ChildTimeoutError | ChildCrashError], None] = lambda _: None,
+    ) -> list[Reply]:
+        """Return the reply to each request.
+
+        A request on which the process ends is tried once more, alone: the kernel may have ended it
+        because memory was short. Requests before it whose replies were not sent yet are answered
+        again.
+
+        Args:
+            requests: values that can be pickled.
+            on_failure: called when a request has failed; what it raises is raised here.
+        """
+        replies: list[Reply | None] = [None] * len(requests)
+        retries: set[int] = set()
+        ranges = [(0, len(requests))]
+        while ranges:
+            start, stop = ranges.pop()
+            results, failure = self._exchange(requests[start:stop])
+            next_place = start + len(results)
+            replies[start:next_place] = results
+            if failure is None:
+                continue
+            failure_place = min(max(start + self._process.mark[1], next_place), stop - 1)
+            ranges += [(failure_place + 1, stop)] if failure_place + 1 < stop else []
+            if isinstance(failure, ChildCrashError) and failure_place not in retries:
+                retries.add(failure_place)
+                ranges.append((failure_place, failure_place + 1))
+            else:
+                on_failure(failure)
+                replies[failure_place] = failure
+            ranges += [(next_place, failure_place)] if next_place < failure_place else []
+        return [reply for reply in replies if reply is not None]
+
+    def close(self) -> None:
+        """End the process, and everything it started."""
+        self._process.close()
+
+    def _exchange(
+        self, requests: Sequence[Any]
+    ) -> tuple[list[Reply], ChildTimeoutError | ChildCrashError | None]:
+        """Return the first replies, and the failure that ended them, if any."""
+        if not self._process.is_alive:
+            self._process.close()
+            self._process, self.greeting = self._start()
+        self._batches += 1
+        self._process.reset_mark()
+        replies: list[Reply] = []
+        try:
+            self._process.send((self._batches, list(requests)), self.seconds)
+            while len(replies) < len(requests):
+                message = self._process.receive(lambda: self._process.mark[0] + self.seconds)
+                replies += self._read_replies(message, len(replies))
+        except ChildTimeoutError as error:
+            return replies, error
+        except ChildCrashError as error:
+            return replies, ChildTimeoutError() if str(error) == _CPU_LIMIT else error
+        return replies, None
+
+    def _read_replies(self, message: Any, place: int) -> list[Any]:
+        """Return the replies of a message, which must be the next ones of this batch."""
+        try:
+            batch, first, replies = message
+            is_complete = all(isinstance(reply[0], int) for reply in replies)
+        except (TypeError, ValueError, IndexError, KeyError):
+            batch, first, replies, is_complete = -1, -1, [], False
+        if (batch, first) != (self._batches, place) or not is_complete or not replies:
+            raise self._process.stray_output()
+        self.has_replied = True
+        return list(replies)
