@@ -8,7 +8,7 @@ which keeps them picklable across processes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -62,6 +62,18 @@ def call_catching(function: Callable[..., T], *arguments: Any, **options: Any) -
     """
     try:
         return function(*arguments, **options)
+    except Exception as error:  # noqa: BLE001 - a user's scorer may raise anything; none is lost
+        return error
+    except SystemExit as error:
+        return ScorerExitedError(f"it calls sys.exit({error.code!r})")
+
+
+async def call_catching_async(
+    function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any, **options: Any
+) -> T | Exception:
+    """`call_catching` for a coroutine function. A cancellation is not caught."""
+    try:
+        return await function(*arguments, **options)
     except Exception as error:  # noqa: BLE001 - a user's scorer may raise anything; none is lost
         return error
     except SystemExit as error:

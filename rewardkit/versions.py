@@ -45,3 +45,14 @@ def package_versions() -> dict[str, str]:
 
     versions = {package: package_version(package) or "not installed" for package in PACKAGES}
     return {"rewardkit": VERSION, "python": platform.python_version(), **versions}
+
+
+def verl_awaits_rewards() -> bool:
+    """Return whether the installed verl awaits a reward that is a coroutine function.
+
+    verl does since 0.7.0, whose reward loop is the default
+    (`experimental/reward_loop/reward_manager/naive.py`); 0.6 and before call it like any function
+    and take the coroutine for the score. True without verl.
+    """
+    version = package_version("verl")
+    return version is None or [int(part) for part in version.split(".")[:2]] >= [0, 7]

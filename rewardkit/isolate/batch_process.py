@@ -25,23 +25,24 @@ class BatchProcess:
     One caller at a time may use it.
 
     Attributes:
-        greeting: what the process sent when it was started, such as a summary of the file it loaded.
+        greeting: what the process sent when it was started, such as a summary of the file it
+            loaded; None before the first start.
         has_replied: whether a process of this object has ever answered a request.
     """
 
     def __init__(self, start: Callable[[], tuple[ChildProcess, Any]], seconds: float) -> None:
-        """Start the process.
+        """Keep what is needed to start the process, which the first call does.
 
         Args:
             start: starts the process and returns it with its greeting; see `loading.start_and_load`.
-                What it raises is raised here, and in `call_batch` if the process has to be started
-                again.
+                What it raises is raised by the call that needs the process.
             seconds: timeout per call, in seconds of elapsed time.
         """
         self.seconds = seconds
         self.has_replied = False
         self._start, self._batches = start, 0
-        self._process, self.greeting = start()
+        self._process: ChildProcess | None = None
+        self.greeting: Any = None
 
     def call_batch(
         self,
@@ -68,7 +69,8 @@ class BatchProcess:
             replies[start:next_place] = results
             if failure is None:
                 continue
-            failure_place = min(max(start + self._process.mark[1], next_place), stop - 1)
+            mark = self._process.mark[1] if self._process else 0
+            failure_place = min(max(start + mark, next_place), stop - 1)
             ranges += [(failure_place + 1, stop)] if failure_place + 1 < stop else []
             if isinstance(failure, ChildCrashError) and failure_place not in retries:
                 retries.add(failure_place)
@@ -79,32 +81,38 @@ class BatchProcess:
             ranges += [(next_place, failure_place)] if next_place < failure_place else []
         return [reply for reply in replies if reply is not None]
 
+    def start(self) -> ChildProcess:
+        """Return the process; start it if it does not run."""
+        if self._process is None or not self._process.is_alive:
+            self.close()
+            self._process, self.greeting = self._start()
+        return self._process
+
     def close(self) -> None:
-        """End the process, and everything it started."""
-        self._process.close()
+        """End the process, and everything it started. The next call starts it again."""
+        if self._process is not None:
+            self._process.close()
 
     def _exchange(
         self, requests: Sequence[Any]
     ) -> tuple[list[Reply], ChildTimeoutError | ChildCrashError | None]:
         """Return the first replies, and the failure that ended them, if any."""
-        if not self._process.is_alive:
-            self._process.close()
-            self._process, self.greeting = self._start()
+        process = self.start()
         self._batches += 1
-        self._process.reset_mark()
+        process.reset_mark()
         replies: list[Reply] = []
         try:
-            self._process.send((self._batches, list(requests)), self.seconds)
+            process.send((self._batches, list(requests)), self.seconds)
             while len(replies) < len(requests):
-                message = self._process.receive(lambda: self._process.mark[0] + self.seconds)
-                replies += self._read_replies(message, len(replies))
+                message = process.receive(lambda: process.mark[0] + self.seconds)
+                replies += self._read_replies(process, message, len(replies))
         except ChildTimeoutError as error:
             return replies, error
         except ChildCrashError as error:
             return replies, ChildTimeoutError() if str(error) == _CPU_LIMIT else error
         return replies, None
 
-    def _read_replies(self, message: Any, place: int) -> list[Any]:
+    def _read_replies(self, process: ChildProcess, message: Any, place: int) -> list[Any]:
         """Return the replies of a message, which must be the next ones of this batch."""
         try:
             batch, first, replies = message
@@ -112,6 +120,6 @@ class BatchProcess:
         except (TypeError, ValueError, IndexError, KeyError):
             batch, first, replies, is_complete = -1, -1, [], False
         if (batch, first) != (self._batches, place) or not is_complete or not replies:
-            raise self._process.stray_output()
+            raise process.stray_output()
         self.has_replied = True
         return list(replies)

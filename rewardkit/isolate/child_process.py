@@ -215,6 +215,24 @@ class ChildProcess:
         except (ValueError, RecursionError):
             raise self.stray_output() from None
 
+    def fileno(self) -> int:
+        """Return the descriptor that is readable when `receive_all` has something to return."""
+        return self._socket.fileno()
+
+    def receive_all(self) -> list[Any]:
+        """Return the replies that have arrived; wait only if there is nothing to read.
+
+        Raises:
+            ChildCrashError: the process ended, or sent something other than a reply.
+        """
+        self._read()
+        *lines, rest = self._buffer.split(b"\n")
+        self._buffer = bytearray(rest)
+        try:
+            return [json.loads(line) for line in lines]
+        except (ValueError, RecursionError):
+            raise self.stray_output() from None
+
     def stray_output(self) -> ChildCrashError:
         """End a process that sent something other than replies. Return the error to raise."""
         self.close()

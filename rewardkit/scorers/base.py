@@ -90,7 +90,7 @@ def verl_result(
         return failure_result(data_source, result, wrong_score(scorer))
     if result.status is Status.BAD_GROUND_TRUTH:
         source = _source_name(data_source)
-        _log_once(
+        log_once(
             (source, result.status),
             f"{source}: ground truth {as_text(ground_truth)[:80]!r} cannot be scored"
             f"{explain_bad_gold(ground_truth, scorer)}. Such samples count as wrong; run "
@@ -121,7 +121,7 @@ def failure_result(
     is_plain = isinstance(error, RewardkitError | NoVerdictError)
     text = error_text(error)
     message = text if is_plain else f"{type(error).__name__}: {text}"
-    _log_once(
+    log_once(
         (source, type(error), _line_number(error)),
         f"{source}: {message[:500]} Such samples count as wrong.",
     )
@@ -148,7 +148,7 @@ def options_for(scorer: Scorer, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     options = {name: value for name, value in kwargs.items() if name not in VERL_KWARGS}
     if names is not None:
         for name in options.keys() - names:
-            _log_once(name, f"reward_kwargs.{name} is not an option of this scorer; it is ignored.")
+            log_once(name, f"reward_kwargs.{name} is not an option of this scorer; it is ignored.")
         options = {name: value for name, value in options.items() if name in names}
     check_values(scorer, options)
     return options
@@ -166,7 +166,7 @@ def _line_number(error: Exception) -> int:
     return trace.tb_lineno if trace is not None else 0
 
 
-def _log_once(cause: Hashable, message: str) -> None:
+def log_once(cause: Hashable, message: str) -> None:
     """Log a cause only the first time, because a reward is called millions of times."""
     if cause not in _logged and len(_logged) < MAX_LOGGED_CAUSES:
         _logged.add(cause)

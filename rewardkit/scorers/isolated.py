@@ -77,6 +77,7 @@ class IsolatedScorer:
         self.last_call_ns = 0
         self._failures = 0
         self._process = BatchProcess(self._start, seconds)
+        self._process.start()
 
     def __call__(
         self, response: str, ground_truth: str, extra_info: Mapping[str, Any] | None = None

@@ -1,0 +1,150 @@
+"""`rewardkit guard`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rewardkit.cli.shared.console import print_json, print_table, show_import, warn
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import JsonFlag, LoadSeconds, Overwrite, Settings, scorer_options
+from rewardkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from rewardkit.guard.guard import GuardSettings
+    from rewardkit.guard.guard_file import GuardTrial
+
+EXAMPLES = examples(
+    "rewardkit guard my_reward.py:compute_score --out guarded.py",
+    "rewardkit guard my_reward.py:compute_score --rows train.parquet --out guarded.py",
+    "rewardkit guard my_reward.py:compute_score --seconds 30 --record records --out guarded.py",
+    "python3 -m verl.trainer.main_ppo ... $(rewardkit path guarded.py:compute_score --verl)",
+)
+
+
+class OnFailure(str, Enum):
+    """What happens when a reward fails too often."""
+
+    stop = "stop"
+    score = "score"
+
+
+def command(
+    reward: Annotated[str, typer.Argument(help="The reward, as my_reward.py:compute_score.")],
+    out: Annotated[Path, typer.Option(help="Output Python file, which verl loads.")],
+    rows: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Parquet of verl rows to try the reward on."),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=0.01, max=86_400, help="Timeout per call, in seconds.")
+    ] = 5.0,
+    cpu_seconds: Annotated[
+        float, typer.Option(min=0.0, max=86_400, help="CPU time per call, in seconds; 0: no limit.")
+    ] = 0.0,
+    memory_mb: Annotated[
+        int, typer.Option(min=0, help="Memory for calls per process, in MiB; 0: no limit.")
+    ] = 8192,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Maximum processes for each process of verl that scores.")
+    ] = 4,
+    wrong_score: Annotated[
+        float | None,
+        typer.Option(help="Score of a failed call; the default is that of an empty response."),
+    ] = None,
+    keys: Annotated[
+        str, typer.Option(help="Further numeric keys of its results, separated by commas.")
+    ] = "",
+    on_failure: Annotated[
+        OnFailure,
+        typer.Option(help="When it fails too often: stop the training, or score on."),
+    ] = OnFailure.stop,
+    stop_share: Annotated[
+        float,
+        typer.Option(min=0.0, max=1.0, help="Share of failed calls above which that happens."),
+    ] = 0.5,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Also record scores and parts for `rewardkit logs`."),
+    ] = None,
+    settings: Settings = None,
+    load_seconds: LoadSeconds = 60.0,
+    overwrite: Overwrite = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write a file that runs your reward safely inside verl.
+
+    Every call runs in a process of its own and ends at its deadline. A failed call is a wrong
+    answer with timeout or error 1.0. Every sample has the same keys, and no NaN passes. A reward
+    that fails on all of its first 32 calls, or on more than a share of 500, stops the training.
+    The reward is tried first, on a made-up row or on --rows, which shows its keys.
+    """
+    from rewardkit.guard.guard import GuardSettings
+    from rewardkit.guard.guard_file import trial_rows, try_reward, write_guard_file
+    from rewardkit.guard.results import default_fields
+
+    guard_settings = GuardSettings(
+        options=scorer_options(settings),
+        seconds=seconds,
+        cpu_seconds=cpu_seconds,
+        memory_mb=memory_mb,
+        workers=workers,
+        on_failure=on_failure.value,
+        stop_share=stop_share,
+        record=str(record.absolute()) if record else "",
+        load_seconds=load_seconds,
+    )
+    with show_import(reward):
+        trial = try_reward(reward, guard_settings, trial_rows(rows))
+    _require_keys(reward, trial, keys)
+    names = [name.strip() for name in keys.split(",") if name.strip()]
+    guard_settings = replace(
+        guard_settings,
+        keys=default_fields({**dict.fromkeys(names, 0.0), **trial.keys}),
+        wrong_score=trial.wrong_score if wrong_score is None else wrong_score,
+    )
+    path = write_guard_file(reward, trial, guard_settings, out, overwrite=overwrite)
+    _print(trial, guard_settings, out, path, as_json=as_json)
+
+
+def _require_keys(reward: str, trial: GuardTrial, keys: str) -> None:
+    """Require that the keys of the reward are known."""
+    for failure in trial.failures:
+        warn(failure)
+    if trial.failure_count == trial.calls and not keys:
+        raise UsageError(
+            f"{reward} failed on all {trial.calls} calls of the trial, so that its keys are not "
+            "known. Name rows that it can score with --rows train.parquet, or its keys with "
+            "--keys score."
+        )
+
+
+def _print(
+    trial: GuardTrial, settings: GuardSettings, out: Path, path: Path, *, as_json: bool
+) -> None:
+    if as_json:
+        print_json(
+            {
+                "file": str(path),
+                "keys": sorted(settings.keys),
+                "wrong_score": settings.wrong_score,
+                "is_async": trial.is_async,
+                "calls": trial.calls,
+                "failures": list(trial.failures),
+                "seconds": trial.seconds,
+            }
+        )
+        return
+    rows = [
+        ["kind", "coroutine function" if trial.is_async else "function"],
+        ["keys", ", ".join(settings.keys)],
+        ["wrong score", f"{settings.wrong_score:g}"],
+        ["time per call", f"{trial.seconds * 1000:.2f} ms (limit {settings.seconds:g} s)"],
+        ["failed in the trial", f"{trial.failure_count} of {trial.calls} calls"],
+    ]
+    print_table(["", ""], rows)
+    typer.echo(f"{out}: reward.custom_reward_function.path={path}")

@@ -1,0 +1,1 @@
+"""A user's reward inside verl: in child processes, with deadlines, and with the same keys always."""

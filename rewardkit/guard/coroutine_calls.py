@@ -1,0 +1,161 @@
+"""Calls of a coroutine function in a child process whose event loop runs many at a time.
+
+It belongs to the background loop. A call that waits for too long is cancelled in the child. One that
+blocks the child's loop, or that ends the process, is known from the mark in shared memory: it costs
+its own reply, and the others are sent to a new process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import count
+from time import monotonic
+from typing import Any
+
+from rewardkit import background_loop
+from rewardkit.errors import RewardkitError
+from rewardkit.guard.async_child import TIMEOUT
+from rewardkit.guard.sync_calls import Outcome
+from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
+
+#: Seconds between two looks at the mark.
+WATCH_SECONDS = 0.2
+
+#: Seconds beyond its timeout after which a call without a reply counts as one that took too long.
+GRACE_SECONDS = 2.0
+
+#: A call is given up when the process has ended this often while it ran.
+MAX_CRASHES = 2
+
+
+@dataclass(eq=False)
+class _Call:
+    """A call in flight: its request, its future, when it was sent, and how often it crashed."""
+
+    number: int
+    request: Any
+    future: asyncio.Future[Outcome]
+    sent_at: float = 0.0
+    crashes: int = 0
+
+    def settle(self, outcome: Outcome) -> None:
+        """Set the outcome, unless the caller has given up."""
+        if not self.future.done():
+            self.future.set_result(outcome)
+
+
+class CoroutineCalls:
+    """Calls of one coroutine function in one process, which starts when it is needed."""
+
+    def __init__(self, start: Callable[[], tuple[ChildProcess, Any]], seconds: float) -> None:
+        """Keep what is needed to start the process.
+
+        Args:
+            start: starts the process; see `loading.start_and_load`.
+            seconds: timeout per call, in seconds of elapsed time.
+        """
+        self._start, self._seconds = start, seconds
+        self._process: ChildProcess | None = None
+        self._starting = asyncio.Lock()
+        self._numbers = count(1)
+        self._calls: dict[int, _Call] = {}
+        self._watcher: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Start the process now, on the background loop.
+
+        Raises:
+            UsageError: the file does not load.
+        """
+        await self._running_process()
+
+    async def call(self, request: Any) -> Outcome:
+        """Return the outcome of a request, on the background loop. Never raises."""
+        call = _Call(next(self._numbers), request, asyncio.get_running_loop().create_future())
+        self._calls[call.number] = call
+        try:
+            await self._send(call)
+            outcome: Outcome = await call.future
+        finally:
+            del self._calls[call.number]
+        return outcome
+
+    def close(self) -> None:
+        """End the process, in any thread. Calls in flight are sent to a new one."""
+        if self._process is not None:
+            background_loop.submit(self._restart(self._process, ()))
+
+    async def _send(self, call: _Call) -> None:
+        try:
+            process = await self._running_process()
+            call.sent_at = monotonic()
+            process.send((call.number, call.request), self._seconds)
+        except (ChildCrashError, ChildTimeoutError):
+            await self._handle_end(process)
+        except RewardkitError as error:  # the file does not load
+            call.settle(error)
+        except (TypeError, ValueError, AttributeError, RecursionError) as error:
+            call.settle(error)  # the request cannot be pickled
+
+    async def _running_process(self) -> ChildProcess:
+        async with self._starting:
+            if self._process is None:
+                loop = asyncio.get_running_loop()
+                process, _ = await loop.run_in_executor(None, self._start)
+                loop.add_reader(process.fileno(), self._read, process, process.fileno())
+                self._process = process
+                self._watcher = loop.create_task(self._watch(process))
+            return self._process
+
+    def _read(self, process: ChildProcess, descriptor: int) -> None:
+        """Hand out the replies that have arrived."""
+        try:
+            for number, *reply in process.receive_all():
+                if number in self._calls:
+                    is_late = reply[-1] == TIMEOUT
+                    self._calls[number].settle(ChildTimeoutError() if is_late else reply)
+        except (ChildCrashError, TypeError, ValueError, IndexError):
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(descriptor)
+            self._watcher = loop.create_task(self._handle_end(process))
+
+    async def _watch(self, process: ChildProcess) -> None:
+        """End a process whose loop is blocked, or which leaves calls without a reply."""
+        while process is self._process:
+            await asyncio.sleep(WATCH_SECONDS)
+            start, number = process.mark
+            blocking = self._calls.get(number)
+            now = monotonic()
+            limit = self._seconds + GRACE_SECONDS
+            late = [call for call in self._calls.values() if 0 < call.sent_at < now - limit]
+            if blocking and now - start > self._seconds:
+                late.append(blocking)
+            if late:
+                await self._restart(process, late)
+
+    async def _handle_end(self, process: ChildProcess) -> None:
+        """Count the crash for the call that ran; for all, if the mark does not tell."""
+        if process is not self._process:
+            return
+        error = ChildCrashError(process.close())
+        culprit = self._calls.get(process.mark[1])
+        for call in [culprit] if culprit else [*self._calls.values()]:
+            call.crashes += 1
+            if call.crashes >= MAX_CRASHES:
+                call.settle(error)
+        await self._restart(process, ())
+
+    async def _restart(self, process: ChildProcess, late: Iterable[_Call]) -> None:
+        """End a process; the late calls have timed out, the others are sent to a new one."""
+        if process is not self._process:
+            return
+        self._process = None
+        asyncio.get_running_loop().remove_reader(process.fileno())
+        process.close()
+        for call in late:
+            call.settle(ChildTimeoutError())
+        for call in [*self._calls.values()]:
+            if call.sent_at and not call.future.done():
+                await self._send(call)

@@ -1,0 +1,323 @@
+"""`Guard`: a user's reward as verl calls it, with deadlines, fixed keys and a circuit breaker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Literal
+
+from rewardkit import background_loop
+from rewardkit.errors import UsageError, call_catching
+from rewardkit.guard.breaker import Breaker
+from rewardkit.guard.coroutine_calls import CoroutineCalls
+from rewardkit.guard.results import default_fields, verl_fields
+from rewardkit.guard.stop import raise_if_stopped, stop_training
+from rewardkit.guard.sync_calls import Outcome, SyncCalls
+from rewardkit.isolate.batch_process import BatchProcess
+from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
+from rewardkit.isolate.loading import start_and_load
+from rewardkit.scorers.base import log_once
+from rewardkit.scorers.call import error_line
+from rewardkit.versions import verl_awaits_rewards
+
+#: Types of keyword arguments that are sent with every call. Others, such as verl's tokenizer of the
+#: reward model, are sent once to each process.
+_VERL_ARGUMENTS = frozenset({"data_source", "solution_str", "ground_truth", "extra_info"})
+_PLAIN = (str, int, float, bool, type(None), list, tuple, dict)
+
+
+#: What a reply has where the reward raised: nanoseconds, type, message and place.
+_ERROR_REPLY = ("nanoseconds", "type", "message", "place")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuardSettings:
+    """How a reward is guarded.
+
+    Attributes:
+        options: keyword arguments for the reward; those that verl passes come first.
+        keys: the keys of every result, each with its value for a sample that lacks it.
+        seconds: timeout per call, in seconds of elapsed time.
+        cpu_seconds: limit of CPU time per call, in seconds; 0.0 for none.
+        memory_mb: memory that a process may allocate after the import, in MiB; 0 for no limit.
+        workers: maximum number of processes, of which a fast function needs one.
+        wrong_score: score of a sample on which the reward fails.
+        on_failure: what to do when the reward fails too often: `stop` the training or `score` on.
+        stop_share: share of failures above which it fails too often.
+        record: folder of the recorder; "" for none.
+        load_seconds: timeout for importing the file.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    keys: Mapping[str, float | str] = field(default_factory=lambda: default_fields({}))
+    seconds: float = 5.0
+    cpu_seconds: float = 0.0
+    memory_mb: int = 8192
+    workers: int = 4
+    wrong_score: float = 0.0
+    on_failure: Literal["stop", "score"] = "stop"
+    stop_share: float = 0.5
+    record: str = ""
+    load_seconds: float = 60.0
+
+
+class Guard:
+    """A user's reward in processes of its own.
+
+    It can be pickled, as verl's manager `remote` does; the processes stay behind.
+    """
+
+    def __init__(
+        self, reward: str, settings: GuardSettings, *, is_async: bool = False, beside: str = ""
+    ) -> None:
+        """Name the reward, which `start` or the first call loads.
+
+        Args:
+            reward: `/path/my_reward.py:compute_score`.
+            settings: how it is guarded.
+            is_async: whether the reward is a coroutine function.
+            beside: a file; the reward's file is looked for in its folder if it is not at its path.
+        """
+        self.reward = _location(reward, beside)
+        self.settings, self.is_async = settings, is_async
+        self._reduced = (reward, settings, is_async, beside)
+        self._breaker = Breaker(settings.stop_share)
+        self._constants: dict[str, Any] = {}
+        self._pid = os.getpid()
+        self._calls, self._coroutine_calls = self._new_calls()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what the guard was made of."""
+        reward, settings, is_async, beside = self._reduced
+        return partial(Guard, is_async=is_async, beside=beside), (reward, settings)
+
+    def start(self) -> None:
+        """Start a process now, so that a file that does not load is reported before training.
+
+        Raises:
+            UsageError: the reward does not load.
+        """
+        if self.is_async:
+            background_loop.submit(self._coroutine_calls.start()).result()
+        else:
+            self._calls.start()
+
+    def close(self) -> None:
+        """End all processes. Later calls start them again."""
+        self._calls.close()
+        self._coroutine_calls.close()
+
+    def outcome(self, call: Mapping[str, Any]) -> Outcome:
+        """Call the reward, and return its reply or how it failed. Never raises.
+
+        Args:
+            call: verl's keyword arguments.
+        """
+        if self.is_async:
+            return background_loop.submit(self._coroutine_calls.call(self._request(call))).result()
+        return self._calls.call(self._request(call))
+
+    def compute_score(self, call: Mapping[str, Any]) -> dict[str, float | str]:
+        """Score a sample in any thread.
+
+        Args:
+            call: verl's keyword arguments.
+
+        Returns:
+            The same keys for every sample: those of the reward, `score`, `acc`, and `timeout` and
+            `error` (1.0 or 0.0).
+
+        Raises:
+            TrainingStoppedError: the reward fails too often, and the settings say to stop then.
+        """
+        start = perf_counter()
+        if self.is_async:
+            outcome = background_loop.submit(
+                self._coroutine_calls.call(self._request(call))
+            ).result()
+        else:
+            outcome = self._calls.call(self._request(call))
+        return self._result(outcome, call, perf_counter() - start)
+
+    async def compute_score_async(self, call: Mapping[str, Any]) -> dict[str, float | str]:
+        """Score a sample on any event loop; see `compute_score`."""
+        start = perf_counter()
+        future = background_loop.submit(self._coroutine_calls.call(self._request(call)))
+        outcome = await asyncio.wrap_future(future)
+        return self._result(outcome, call, perf_counter() - start)
+
+    def _request(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments to send with this call; the others are kept for all calls."""
+        if self._pid != os.getpid():  # a forked process does not have its parent's processes
+            self._pid = os.getpid()
+            self._calls, self._coroutine_calls = self._new_calls()
+        if len(call) == len(_VERL_ARGUMENTS):
+            return {**call}
+        request = {
+            name: value
+            for name, value in call.items()
+            if name in _VERL_ARGUMENTS or isinstance(value, _PLAIN)
+        }
+        constants = {name: call[name] for name in call.keys() - request.keys()}
+        if any(self._constants.get(name) is not value for name, value in constants.items()):
+            self._constants = constants
+            self.close()
+        return request
+
+    def _new_calls(self) -> tuple[SyncCalls, CoroutineCalls]:
+        return SyncCalls(self._new_process, self.settings.workers), CoroutineCalls(
+            self.start_process, self.settings.seconds
+        )
+
+    def _new_process(self) -> BatchProcess:
+        return BatchProcess(self.start_process, self.settings.seconds)
+
+    def start_process(self) -> tuple[ChildProcess, bool]:
+        """Start a process and load the reward there; return it with whether that is async.
+
+        Raises:
+            UsageError: the reward does not load.
+        """
+        settings = self.settings
+        limits = {name: getattr(settings, name) for name in ("seconds", "cpu_seconds", "memory_mb")}
+        options = {**settings.options, **self._constants}
+        process, (problem, is_async) = start_and_load(
+            "rewardkit.guard.reward_child",
+            (self.reward, options, limits),
+            self.reward,
+            settings.load_seconds,
+        )
+        if problem:
+            process.close()
+            raise UsageError(problem)
+        return process, is_async
+
+    def _result(
+        self, outcome: Outcome, call: Mapping[str, Any], seconds: float
+    ) -> dict[str, float | str]:
+        """Return what verl gets for an outcome; count, log and record it."""
+        raise_if_stopped()
+        result, failure, problem = read_outcome(outcome, self.reward, self.settings)
+        if failure or problem:
+            effect = " Such samples get the wrong score." if failure else ""
+            log_once((self.reward, failure, problem), f"{failure or problem}{effect}")
+        if reason := self._breaker.count(is_failure=bool(failure)):
+            self._trip(reason, failure)
+        if self.settings.record:
+            from rewardkit.recorder.writer import recorder_of
+
+            info = call.get("extra_info")
+            recorder_of(self.settings.record).add(
+                result,
+                response=str(call.get("solution_str")),
+                data_source=str(call.get("data_source")),
+                ground_truth=str(call.get("ground_truth")),
+                extra_info=info if isinstance(info, Mapping) else {},
+                seconds=seconds,
+            )
+        return result
+
+    def _trip(self, reason: str, failure: str) -> None:
+        """Stop the training, or say that the reward fails."""
+        message = f"{self.reward}: {reason}. The last failure: {failure or 'an earlier call.'}"
+        if self.settings.on_failure == "stop":
+            stop_training(
+                f"{message} The training was stopped. Fix the reward, or write the "
+                "file with --on-failure score."
+            )
+        log_once((self.reward, "breaker"), f"{message} Its samples get the wrong score.")
+
+
+def read_outcome(
+    outcome: Outcome, reward: str, settings: GuardSettings
+) -> tuple[dict[str, float | str], str, str]:
+    """Return what verl gets for an outcome, how the reward failed, and what was left out.
+
+    The two messages are "" if there is nothing to say.
+    """
+    wrong = {**settings.keys, "score": settings.wrong_score, "acc": 0.0}
+    if isinstance(outcome, ChildTimeoutError):
+        limit = f"{settings.seconds:g} s"
+        if settings.cpu_seconds:
+            limit += f" or {settings.cpu_seconds:g} s of CPU time"
+        return {**wrong, "timeout": 1.0}, f"{reward}: a call took more than {limit}.", ""
+    if isinstance(outcome, ChildCrashError):
+        failure = f"{reward}: a call ended its process ({outcome})."
+    elif isinstance(outcome, Exception):
+        failure = _sentence(f"{reward}: {type(outcome).__name__}: {error_line(outcome)}")
+    elif len(outcome) == len(_ERROR_REPLY):
+        _, name, text, place = outcome
+        failure = _sentence(f"{place or reward}: {name}: {text}")
+    else:
+        fields = call_catching(verl_fields, outcome[1], settings.keys)
+        if not isinstance(fields, Exception):
+            result, problem = fields
+            return result, "", f"{reward}: {problem}." if problem else ""
+        failure = f"{reward}: {fields}."
+    return {**wrong, "error": 1.0}, failure, ""
+
+
+def _sentence(text: str) -> str:
+    text = text.rstrip(": ")
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def reward_function(guard: Guard) -> Callable[..., Any]:
+    """Return the function for verl: a coroutine function where the reward is one and verl awaits it.
+
+    Its process starts now, so that a reward that does not load ends the run before its first step.
+
+    Raises:
+        UsageError: the reward does not load.
+    """
+    guard.start()
+
+    def compute_score(
+        data_source: Any,
+        solution_str: Any,
+        ground_truth: Any,
+        extra_info: Any = None,
+        **others: Any,
+    ) -> dict[str, float | str]:
+        return guard.compute_score(
+            _call(data_source, solution_str, ground_truth, extra_info, others)
+        )
+
+    async def compute_score_async(
+        data_source: Any,
+        solution_str: Any,
+        ground_truth: Any,
+        extra_info: Any = None,
+        **others: Any,
+    ) -> dict[str, float | str]:
+        call = _call(data_source, solution_str, ground_truth, extra_info, others)
+        return await guard.compute_score_async(call)
+
+    return compute_score_async if guard.is_async and verl_awaits_rewards() else compute_score
+
+
+def _call(
+    data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any, others: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "data_source": data_source,
+        "solution_str": solution_str,
+        "ground_truth": ground_truth,
+        "extra_info": extra_info,
+        **others,
+    }
+
+
+def _location(reward: str, beside: str) -> str:
+    """Return where the reward's file is: at its path, or in the folder of another file."""
+    path, _, function = reward.partition(":")
+    if beside and not Path(path).is_file():
+        near = Path(beside).with_name(Path(path).name)
+        if near.is_file():
+            return f"{near}:{function}"
+    return reward

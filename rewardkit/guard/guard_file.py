@@ -1,0 +1,188 @@
+"""Try a reward, and write the file that guards it for verl."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from pprint import pformat
+from statistics import median
+from textwrap import indent
+from typing import Any
+
+from rewardkit.errors import UsageError
+from rewardkit.guard.guard import Guard, GuardSettings, read_outcome
+from rewardkit.guard.results import default_fields
+from rewardkit.output import atomic
+from rewardkit.scorers.gold import alternatives
+
+#: Rows of a parquet that a reward is tried on.
+TRIAL_ROWS = 8
+
+#: The row of a trial without a parquet.
+_ROW: Mapping[str, Any] = {"data_source": "", "ground_truth": "42", "extra_info": {"index": 0}}
+
+_TEMPLATE = '''"""A reward, guarded for verl. Written by `rewardkit guard`.
+
+verl loads this file in place of the reward. Each call runs in a process of its own and ends at its
+deadline; a failure is a wrong answer with `timeout` or `error` 1.0; every sample has the same keys.
+"""
+
+from rewardkit.guard.guard import Guard, GuardSettings, reward_function
+
+GUARD = Guard(
+    {reward!r},
+    GuardSettings(
+{settings}
+    ),
+    is_async={is_async},
+    beside=__file__,
+)
+
+compute_score = reward_function(GUARD)
+'''
+
+
+@dataclass(frozen=True)
+class GuardTrial:
+    """What trying a reward showed.
+
+    Attributes:
+        is_async: whether it is a coroutine function.
+        keys: the keys of its results, with the guard's own.
+        wrong_score: its score for an empty response, or the lowest that it gave.
+        calls: number of calls.
+        failure_count: number of calls that failed.
+        failures: how they failed, each cause once.
+        seconds: median duration of a call that did not fail; 0.0 if all failed.
+    """
+
+    is_async: bool
+    keys: Mapping[str, float | str]
+    wrong_score: float
+    calls: int
+    failure_count: int
+    failures: tuple[str, ...]
+    seconds: float
+
+
+def try_reward(
+    reward: str, settings: GuardSettings, rows: Sequence[Mapping[str, Any]]
+) -> GuardTrial:
+    """Call a reward, guarded, with responses to some rows, and return what it showed.
+
+    Args:
+        reward: `my_reward.py:compute_score`.
+        settings: the guard's settings.
+        rows: verl's arguments but the response; see `trial_rows`.
+
+    Raises:
+        UsageError: it does not load, or it is a coroutine function with a limit of CPU time.
+    """
+    settings = replace(settings, on_failure="score", record="")
+    is_async = _is_coroutine_function(reward, settings)
+    if is_async and settings.cpu_seconds:
+        raise UsageError(
+            f"{reward} is a coroutine function, whose calls share a process: leave out --cpu-seconds."
+        )
+    calls = [{**row, "solution_str": text} for row in rows for text in _responses(row)]
+    with closing(Guard(reward, settings, is_async=is_async)) as guard:
+        outcomes = [guard.outcome(call) for call in calls]
+    failures = [read_outcome(outcome, reward, settings)[1] for outcome in outcomes]
+    results = [
+        (call["solution_str"], *outcome)
+        for call, outcome, failure in zip(calls, outcomes, failures, strict=True)
+        if isinstance(outcome, list) and not failure
+    ]
+    scores = [fields["score"] for _, _, fields in results]
+    return GuardTrial(
+        is_async=is_async,
+        keys=default_fields(
+            {k: v for _, _, fields in reversed(results) for k, v in fields.items()}
+        ),
+        wrong_score=min(
+            [fields["score"] for text, _, fields in results if not text] or scores or [0.0]
+        ),
+        calls=len(calls),
+        failure_count=len(calls) - len(results),
+        failures=tuple(dict.fromkeys(filter(None, failures))),
+        seconds=median([nanoseconds * 1e-9 for _, nanoseconds, _ in results] or [0.0]),
+    )
+
+
+def trial_rows(parquet: Path | None) -> list[dict[str, Any]]:
+    """Return verl's arguments, but the response, of the first rows of a parquet, or of a made-up row.
+
+    Raises:
+        DataError: the file is not verl's parquet.
+    """
+    if parquet is None:
+        return [{**_ROW}]
+    from itertools import islice
+
+    from rewardkit.row import read_rows
+
+    return [
+        {
+            "data_source": row["data_source"],
+            "ground_truth": row["reward_model"]["ground_truth"],
+            "extra_info": row.get("extra_info") or {},
+        }
+        for row in islice(read_rows(parquet), TRIAL_ROWS)
+    ]
+
+
+def write_guard_file(
+    reward: str, trial: GuardTrial, settings: GuardSettings, out: Path, *, overwrite: bool = False
+) -> Path:
+    """Write the file that guards a reward, which needs rewardkit and the reward's file.
+
+    Args:
+        reward: `my_reward.py:compute_score`; its file is named by its absolute path, and is looked
+            for beside the written file where that does not exist.
+        trial: what trying it showed.
+        settings: the guard's settings.
+        out: the file to write; its function is `compute_score`.
+        overwrite: whether it may exist.
+
+    Returns:
+        The absolute path of the file, for verl's `custom_reward_function.path`.
+
+    Raises:
+        OutputError: `out` exists, or it cannot be written.
+    """
+    path, _, function = reward.partition(":")
+    location = f"{Path(path).expanduser().absolute()}:{function}"
+    defaults = GuardSettings()
+    names = [f.name for f in fields(settings)]
+    values = {name: getattr(settings, name) for name in names}
+    stated = {n: v for n, v in values.items() if n == "keys" or v != getattr(defaults, n)}
+    lines = [
+        f"{name}={pformat(_plain(value), sort_dicts=False)}," for name, value in stated.items()
+    ]
+    text = _TEMPLATE.format(
+        reward=location,
+        settings=indent("\n".join(lines), " " * 8),
+        is_async=trial.is_async,
+    )
+    with atomic(out, overwrite=overwrite) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return out.resolve()
+
+
+def _is_coroutine_function(reward: str, settings: GuardSettings) -> bool:
+    """Load the reward in a process that ends again, and return whether it is a coroutine function."""
+    process, is_async = Guard(reward, settings).start_process()
+    process.close()
+    return is_async
+
+
+def _responses(row: Mapping[str, Any]) -> Iterable[str]:
+    """Return responses to a row: none, a wrong one, and the gold in the usual forms."""
+    answer = next(iter(alternatives(row["ground_truth"])), "")
+    return "", "I do not know.", answer, f"#### {answer}", f"\\boxed{{{answer}}}"
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else value

@@ -1,0 +1,89 @@
+"""The process of a guarded reward: it loads the user's function and answers calls.
+
+A function runs on the main thread, one call at a time, so that a function that uses `signal.alarm`
+works here although it fails in verl's threads. A coroutine function runs on an event loop, many
+calls at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import traceback
+from collections.abc import Mapping
+from functools import partial
+from inspect import iscoroutinefunction
+from pathlib import Path
+from typing import Any
+
+from rewardkit import registry
+from rewardkit.errors import RewardkitError, call_catching
+from rewardkit.guard.results import plain_fields
+from rewardkit.isolate.batch_child import serve_batches
+from rewardkit.isolate.child import Channel
+from rewardkit.scorers.call import error_line
+
+#: Characters of an exception's message that are sent.
+MAX_MESSAGE_LENGTH = 500
+
+#: The field of /proc/self/statm with the pages of private, writable memory.
+_STATM_DATA = 5
+
+
+def serve(channel: Channel) -> None:
+    """Load the reward, report an error or whether it is a coroutine function, and answer calls."""
+    reward, options, limits, seconds = channel.receive()
+    with channel.load_deadline(seconds):
+        function = call_catching(registry.load, "scorers", reward)
+    if isinstance(function, RewardkitError):
+        channel.send([str(function), False])
+        return
+    if isinstance(function, Exception):
+        raise function
+    is_async = iscoroutinefunction(function)
+    channel.send(["", is_async])
+    _limit_memory(limits["memory_mb"] << 20)
+    path = str(Path(reward.partition(":")[0]).resolve())
+    if is_async:
+        from rewardkit.guard.async_child import serve_coroutines
+
+        serve_coroutines(channel, function, options, limits["seconds"], partial(reply_of, path))
+    else:
+        call = partial(_reply, function, options, path)
+        serve_batches(channel, call, limits["cpu_seconds"] or 0.0)
+
+
+def _reply(function: Any, options: Mapping[str, Any], path: str, request: dict[str, Any]) -> Any:
+    """Return the fields of a call's result, or its exception."""
+    return reply_of(path, call_catching(function, **{**options, **request}))
+
+
+def reply_of(path: str, result: Any) -> list[Any]:
+    """Return the fields of a result; or an exception's type, message and place in the user's file."""
+    fields = result if isinstance(result, Exception) else call_catching(plain_fields, result)
+    if not isinstance(fields, Exception):
+        return [fields]
+    message = error_line(fields)[:MAX_MESSAGE_LENGTH]
+    return [type(fields).__name__, message, _place(fields, path)]
+
+
+def _place(error: Exception, path: str) -> str:
+    """Return `my_reward.py:17`, the innermost line of the user's file; "" if none was involved."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if os.path.realpath(frame.filename) == path]
+    return f"{path}:{lines[-1]}" if lines else ""
+
+
+def _limit_memory(limit: int) -> None:
+    """Limit the memory that calls may allocate beyond what the import took; 0 for no limit.
+
+    RLIMIT_DATA and not RLIMIT_AS, because CUDA reserves address space that it never uses.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    statm = Path("/proc/self/statm")
+    if not limit or not statm.exists():  # only Linux counts anonymous memory in RLIMIT_DATA
+        return
+    used = int(statm.read_text(encoding="ascii").split()[_STATM_DATA]) * resource.getpagesize()
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    soft = used + limit
+    resource.setrlimit(resource.RLIMIT_DATA, (soft if hard < 0 else min(soft, hard), hard))
