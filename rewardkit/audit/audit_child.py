@@ -9,23 +9,24 @@ from __future__ import annotations
 import asyncio
 import copy
 import io
+import logging
 import math
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from inspect import iscoroutine, signature, unwrap
 from typing import Any, TypeAlias
 
 from rewardkit import registry
-from rewardkit.audit.model import ANSWER_MARK
+from rewardkit.audit.model import ANSWER_MARK, REQUESTS_AT_ONCE
 from rewardkit.errors import RewardkitError, ScorerExitedError, call_catching
 from rewardkit.isolate.child import Channel
 from rewardkit.scorers.base import as_text, to_verl
-from rewardkit.scorers.load import load_scorer, respond_of
+from rewardkit.scorers.load import asks_model, load_scorer, respond_of
 from rewardkit.scorers.options import VERL_PARAMETERS
 
 #: Number of threads that make the same calls at once, and number of rounds.
@@ -52,10 +53,23 @@ class _WriteCounter(io.TextIOBase):
         return len(text)
 
 
+class _LogMessages(logging.Handler):
+    """Keeps the last message of our log, which says why a result has `error` set."""
+
+    last = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.last = record.getMessage()[:300]
+
+
+_log_messages = _LogMessages()
+
+
 def serve(channel: Channel) -> None:
     """Load the scorer, describe it, and make calls for as long as there is a caller."""
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - a reward beside which verl is started
     sys.stdout = stdout = _WriteCounter()
+    logging.getLogger("rewardkit").addHandler(_log_messages)
     spec, options, seconds = channel.receive()
     try:
         with channel.load_deadline(seconds):
@@ -80,6 +94,7 @@ def _load(spec: str, options: Mapping[str, Any]) -> tuple[Entry, dict[str, Any]]
     description = {
         "form": respond(ANSWER_MARK) if respond else None,
         "signature_error": _signature_error(function, options),
+        "asks_model": asks_model(scorer),
     }
     if "solution_str" in signature(function).parameters:
         return partial(_call_verl, partial(function, **options)), description
@@ -130,6 +145,8 @@ def _text(call: Call, name: str) -> Any:
 
 
 def _answer(entry: Entry, request: dict[str, Any], stdout: _WriteCounter) -> Any:
+    if "requests" in request:
+        return _call_at_once(entry, request["requests"], request["call_seconds"], stdout)
     if "calls" in request:
         return _call_in_threads(entry, request["calls"])
     return _outcome_fields(entry, request["call"], stdout)
@@ -165,6 +182,9 @@ def _result_fields(result: Any) -> dict[str, Any]:
         problem = f"{type(value).__name__}, not a number"
     elif not math.isfinite(float(value)):
         problem = str(float(value))
+    elif is_mapping and (result.get("error") or result.get("timeout")):
+        failure = {"has_verdict": False, "detail": _log_messages.last}
+        return {"keys": keys, "score": float(value), **failure}
     else:
         return {"keys": keys, "score": float(value)}
     return {"keys": keys, "problem": "not_a_number", "detail": f"returned {problem}"}
@@ -175,6 +195,18 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) or (
         type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
     )
+
+
+def _call_at_once(
+    entry: Entry, calls: list[Call], seconds: float, stdout: _WriteCounter
+) -> list[dict[str, Any]]:
+    """Make calls in several threads; return their outcomes, and timeouts of those that hang."""
+    pool = ThreadPoolExecutor(REQUESTS_AT_ONCE)
+    runs = [pool.submit(_outcome_fields, entry, call, stdout) for call in calls]
+    done, _ = wait(runs, seconds)
+    pool.shutdown(wait=False, cancel_futures=True)
+    late = {"problem": "timeout", "detail": f"no verdict within {seconds:g} s"}
+    return [run.result() if run in done else late for run in runs]
 
 
 def _call_in_threads(entry: Entry, calls: list[Call]) -> list[Any]:

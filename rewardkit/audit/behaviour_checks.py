@@ -11,7 +11,7 @@ import shutil
 import statistics
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
@@ -33,6 +33,8 @@ from rewardkit.audit.scorer_process import CallOutcome, ScorerProcess
 MAX_HANGS = 5
 #: Calls that are repeated in another order and by several threads.
 MAX_REPEATED_CALLS = 48
+#: Calls of a scorer that asks a model in one message to its process.
+BATCH_CALLS = 256
 #: Longest response in these calls, in characters.
 MAX_REPEATED_CHARS = 2000
 #: Larger rewards are out of range: none is in use.
@@ -95,7 +97,27 @@ class CallRecorder:
         """Score a response; None if the recorder is stopped."""
         if self.is_stopped:
             return None
-        outcome = self.process.call(row, response, row.gold)
+        return self._record(row, response, self.process.call(row, response, row.gold))
+
+    def call_all(self, calls: Sequence[tuple[AuditRow, str]]) -> list[CallOutcome | None]:
+        """Score responses: one after the other, or many at once if the scorer asks a model.
+
+        A call to a model that has no verdict is None, too.
+        """
+        if not self.process.asks_model:
+            return [self.call(row, response) for row, response in calls]
+        outcomes: list[CallOutcome | None] = []
+        for start in range(0, len(calls), BATCH_CALLS):
+            batch = calls[start : start + BATCH_CALLS]
+            replies = [None] * len(batch) if self.is_stopped else self.process.call_at_once(batch)
+            for (row, response), reply in zip(batch, replies, strict=True):
+                if reply is not None:
+                    self._record(row, response, reply)
+                outcomes.append(reply if reply and reply.is_verdict else None)
+        return outcomes
+
+    def _record(self, row: AuditRow, response: str, outcome: CallOutcome) -> CallOutcome:
+        """Count a call, and record the checks that it fails."""
         self.calls += 1
         self.seconds.append(outcome.seconds)
         for check in self._failed_checks(outcome):
@@ -117,15 +139,18 @@ class CallRecorder:
             examples.append(Failure.of(response, gold, got))
 
     def results(self) -> list[AttackResult]:
-        """Return a result for each check."""
+        """Return a result for each check that applies to the scorer."""
         return [
             check.result(
                 self.calls, self.failure_counts[check.name], self.failures.get(check.name, ())
             )
             for check in CHECKS
+            if check.name not in (_OWN_CALLS if self.process.asks_model else _MODEL_CHECKS)
         ]
 
     def _failed_checks(self, outcome: CallOutcome) -> Iterator[str]:
+        if self.process.asks_model and not outcome.has_verdict:
+            yield "no_verdict"
         if outcome.problem:
             yield _CHECK_OF_PROBLEM[outcome.problem]
         if outcome.score is not None and abs(outcome.score) > MAX_SANE_SCORE:
@@ -154,6 +179,8 @@ def _description(check: str, outcome: CallOutcome) -> str:
         return f"keys {', '.join(outcome.keys) or 'none, a bare number'}"
     if check == "changes_extra_info":
         return "extra_info changed"
+    if check == "no_verdict":
+        return outcome.detail or "error or timeout is set"
     return "text on stdout" if check == "prints" else outcome.summary
 
 
@@ -295,6 +322,7 @@ CHECKS = (
     _check("raises", "high", "An exception: verl 0.9 drops the sample without a word."),
     _check("hangs", "high", "No verdict within the deadline: the step waits for it."),
     _check("exits", "high", "sys.exit, or the end of the process."),
+    _check("no_verdict", "medium", "A judge that fails: `error` or `timeout` is set."),
     _check("no_number", "high", "None, text, NaN or infinity for a score."),
     _check("keys_differ", "high", "Other keys for one sample than for another: verl fails on it."),
     _check("runs_code", "high", "Runs code from a response."),
@@ -307,3 +335,10 @@ CHECKS = (
     _check("out_of_range", "low", "A score beyond 10 in either direction."),
     _check("prints", "low", "Writes to stdout at every call."),
 )
+
+#: Checks with many calls of their own, or of time, which a scorer that asks a model is spared.
+_OWN_CALLS = frozenset(
+    {"runs_code", "depends_on_order", "thread_unsafe", "odd_types", "slow", "grows"}
+)
+#: Checks of scorers that ask a model; others set `error` for a gold that cannot be scored.
+_MODEL_CHECKS = frozenset({"no_verdict"})

@@ -28,6 +28,9 @@ MAX_TEXT_CHARACTERS = 200
 #: The answer with which a scorer's `respond` is called to learn its form.
 ANSWER_MARK = "@ANSWER@"
 
+#: Calls of a scorer that asks a model that are made at once.
+REQUESTS_AT_ONCE = 16
+
 _NUMBER = re.compile(r"-?(?:[0-9,]*\.?[0-9]+|[0-9]+/[0-9]+|\\[dt]?frac\{[0-9]+\}\{[0-9]+\})")
 _CHOICE = re.compile(r"(?:\\text\{)?\(?([A-J]+)\)?\}?")
 

@@ -11,7 +11,10 @@ from typing import Any, NamedTuple
 from rewardkit.audit.behaviour_checks import CallRecorder, check_calls, check_growth
 from rewardkit.audit.false_negatives import FALSE_NEGATIVES
 from rewardkit.audit.false_positives import FALSE_POSITIVES, HOSTILE_TEXT
+from rewardkit.audit.judge_attacks import JUDGE_ATTACKS
 from rewardkit.audit.model import (
+    FORMS,
+    REQUESTS_AT_ONCE,
     Attack,
     AttackResult,
     AuditReport,
@@ -26,8 +29,30 @@ from rewardkit.audit.scorer_process import ScorerProcess
 from rewardkit.audit.scorer_profile import profile_scorer
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 
+#: The attacks on a scorer that computes: those on judges with a few rows, because they do not
+#: depend on the row.
+RULE_AUDIT = (
+    *FALSE_POSITIVES,
+    *QUESTION_ATTACKS,
+    *(replace(attack, max_rows=2) for attack in JUDGE_ATTACKS),
+    *FALSE_NEGATIVES,
+)
+
+#: The attacks on a scorer that asks a model, which reads neither long text nor a gold of ours.
+JUDGE_AUDIT = (
+    *(attack for attack in (*FALSE_POSITIVES, *QUESTION_ATTACKS) if not attack.max_rows),
+    *JUDGE_ATTACKS,
+    *(attack for attack in FALSE_NEGATIVES if attack.severity != "low"),
+)
+
 #: Default for how long a call may take before it counts as a hang.
 CALL_TIMEOUT_SECONDS = 5.0
+
+#: The same for a scorer that asks a model. A judge has a timeout of its own, which should be less.
+MODEL_CALL_TIMEOUT_SECONDS = 120.0
+
+#: Default number of rows, and the default for a scorer that asks a model.
+ROWS, MODEL_ROWS = 64, 4
 
 #: Rows of each data source for which the responses are programs.
 CODE_ROWS_PER_SOURCE = 2
@@ -37,53 +62,95 @@ def audit(
     scorer: str,
     *,
     data: Path | str | Iterable[Mapping[str, Any]] | None = None,
-    rows: int = 64,
+    rows: int | None = None,
     seed: int = 0,
     options: Mapping[str, Any] | None = None,
-    seconds: float = CALL_TIMEOUT_SECONDS,
+    seconds: float | None = None,
     load_seconds: float = LOAD_TIMEOUT_SECONDS,
     progress: Callable[[int], object] = lambda _: None,
+    announce: Callable[[str], object] = lambda _: None,
 ) -> AuditReport:
     """Attack a scorer as a policy would.
+
+    A scorer whose module has `ASKS_MODEL = True` gets fewer calls, many of them at once: attacks
+    on few rows, in one form, and no checks that repeat calls. A call without a verdict counts in
+    `no_verdict` and in no attack.
 
     Args:
         scorer: a built-in name, or `my_reward.py:function`.
         data: a verl parquet, or rows in its schema; None for packaged rows that fit the scorer.
-        rows: number of rows to sample.
+        rows: number of rows to sample; None for 64, or 4 for a scorer that asks a model.
         seed: random seed for sampling rows.
         options: options of the scorer.
-        seconds: timeout per call; a longer call counts as a hang.
+        seconds: timeout per call; a longer call counts as a hang. None for 5, or 120 for a scorer
+            that asks a model.
         load_seconds: timeout for importing the scorer.
         progress: called with 1 after every attack on a row.
+        announce: called with the number of calls to a model, in words, before the first of them.
 
     Raises:
         UsageError: the scorer does not load, or has no such option.
-        DataError: the data cannot be read, or has no rows.
+        DataError: the data cannot be read, or has no rows; or a model never gives a verdict.
     """
-    sample = packaged_rows(scorer, rows, seed) if data is None else sample_rows(data, rows, seed)
-    with ScorerProcess(scorer, options or {}, seconds, load_seconds) as process:
-        probe = CallRecorder(process)
-        profiles, left_out = _profiles(probe, sample, keep_all=data is not None)
-        sources = {profile.data_source for profile in profiles}
-        first_calls = [c for c in probe.repeatable_calls if c.row.data_source in sources]
-        recorder = CallRecorder(process, repeatable_calls=first_calls)
-        targets = _row_targets(sample, profiles)
-        attacks = (*FALSE_POSITIVES, *QUESTION_ATTACKS, *FALSE_NEGATIVES)
-        results = [_run_attack(attack, recorder, targets, progress) for attack in attacks]
-        ordinary = statistics.median(recorder.seconds)
+    with ScorerProcess(scorer, options or {}, CALL_TIMEOUT_SECONDS, load_seconds) as process:
+        process.seconds = seconds or _timeout(process)
+        count = rows or (MODEL_ROWS if process.asks_model else ROWS)
+        sample = (
+            packaged_rows(scorer, count, seed) if data is None else sample_rows(data, count, seed)
+        )
+        if process.asks_model:
+            announce(_announcement(process, sample))
+        return _audit(process, sample, progress, keep_all=data is not None)
+
+
+def _audit(
+    process: ScorerProcess,
+    sample: list[AuditRow],
+    progress: Callable[[int], object],
+    *,
+    keep_all: bool,
+) -> AuditReport:
+    """Attack a scorer with some rows."""
+    probe = CallRecorder(process)
+    profiles, left_out = _profiles(probe, sample, keep_all=keep_all)
+    sources = {profile.data_source for profile in profiles}
+    first_calls = [c for c in probe.repeatable_calls if c.row.data_source in sources]
+    recorder = CallRecorder(process, repeatable_calls=first_calls)
+    targets = _row_targets(sample, profiles)
+    attacks = JUDGE_AUDIT if process.asks_model else RULE_AUDIT
+    results = [_run_attack(attack, recorder, targets, progress) for attack in attacks]
+    ordinary = statistics.median(recorder.seconds)
+    if not process.asks_model:
         own_forms = [target.own for target in targets]
         check_calls(recorder, own_forms, CODE_ROWS_PER_SOURCE * len(profiles))
         results.append(_run_attack(HOSTILE_TEXT, recorder, targets, progress))
         check_growth(recorder, own_forms[0])
     return AuditReport(
-        scorer=scorer,
-        options=dict(options or {}),
+        scorer=process.spec,
+        options=process.options,
         readings=tuple(profiles),
         findings=(*(result for result in results if result.tried), *recorder.results()),
         calls=recorder.calls,
         median_ms=ordinary * 1000,
         worst_ms=max(recorder.seconds) * 1000,
         left_out=tuple(left_out),
+    )
+
+
+def _timeout(process: ScorerProcess) -> float:
+    return MODEL_CALL_TIMEOUT_SECONDS if process.asks_model else CALL_TIMEOUT_SECONDS
+
+
+def _announcement(process: ScorerProcess, rows: list[AuditRow]) -> str:
+    """Return how many calls the audit of a scorer that asks a model will make, at most."""
+    forms = (process.form,) if process.form else FORMS
+    targets = [Target(row, forms[0]) for row in rows]
+    calls = 2 * len(forms) * len(rows) + sum(
+        len(dict.fromkeys(attack.responses(target))) for attack in JUDGE_AUDIT for target in targets
+    )
+    return (
+        f"{process.spec} asks a model: about {calls:,} calls on {len(rows)} rows, "
+        f"{REQUESTS_AT_ONCE} at a time."
     )
 
 
@@ -97,6 +164,8 @@ def check_behaviour(
     load_seconds: float = LOAD_TIMEOUT_SECONDS,
 ) -> tuple[list[ScorerProfile], list[AttackResult], tuple[str, ...]]:
     """Check how a scorer rewards golds and how it behaves, without the other attacks.
+
+    A scorer that asks a model only scores golds and wrong answers of a few rows.
 
     Args:
         scorer: a built-in name, or `my_reward.py:function`.
@@ -117,10 +186,14 @@ def check_behaviour(
     sample = sample_rows(data, rows, seed=0)
     with ScorerProcess(scorer, options or {}, seconds, load_seconds) as process:
         recorder = CallRecorder(process)
+        if process.asks_model:
+            process.seconds = max(seconds, MODEL_CALL_TIMEOUT_SECONDS)
+            sample = sample[:MODEL_ROWS]
         profiles = profile_scorer(recorder, sample)
-        targets = [target.own for target in _row_targets(sample, profiles)]
-        check_calls(recorder, targets, CODE_ROWS_PER_SOURCE * len(profiles))
-        check_growth(recorder, targets[0])
+        if not process.asks_model:
+            targets = [target.own for target in _row_targets(sample, profiles)]
+            check_calls(recorder, targets, CODE_ROWS_PER_SOURCE * len(profiles))
+            check_growth(recorder, targets[0])
     return profiles, recorder.results(), recorder.keys or ()
 
 
@@ -166,22 +239,25 @@ def _run_attack(
 ) -> AttackResult:
     """Run an attack on all rows that it applies to."""
     tried, failures = 0, []
-    for target, profile in _attack_targets(attack, rows):
-        for row in _attack_rows(attack, target):
-            for response in dict.fromkeys(attack.responses(target)):
-                outcome = recorder.call(row, response)
-                if outcome is None:
-                    continue
-                tried += 1
-                is_rewarded = outcome.score is not None and outcome.score > profile.threshold
-                if is_rewarded != (attack.kind == "miss"):
-                    failures.append(Failure.of(response, row.gold, outcome.summary))
+    for target, profile in _attack_targets(attack, rows, in_own_form=recorder.process.asks_model):
+        calls = [
+            (row, response)
+            for row in _attack_rows(attack, target)
+            for response in dict.fromkeys(attack.responses(target))
+        ]
+        for (row, response), outcome in zip(calls, recorder.call_all(calls), strict=True):
+            if outcome is None:
+                continue
+            tried += 1
+            is_rewarded = outcome.score is not None and outcome.score > profile.threshold
+            if is_rewarded != (attack.kind == "miss"):
+                failures.append(Failure.of(response, row.gold, outcome.summary))
         progress(1)
     return attack.result(tried, len(failures), failures)
 
 
 def _attack_targets(
-    attack: Attack, rows: list[_RowTargets]
+    attack: Attack, rows: list[_RowTargets], *, in_own_form: bool
 ) -> Iterator[tuple[Target, ScorerProfile]]:
     """Yield the targets of an attack. False positives are also tried in the other forms."""
     counts: dict[str, int] = {}
@@ -190,7 +266,7 @@ def _attack_targets(
         if attack.max_rows and count > attack.max_rows:
             continue
         yield own, profile
-        if other is not None and attack.kind == "hole":
+        if other is not None and attack.kind == "hole" and not in_own_form:
             yield other, profile
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from rewardkit import errors
-from rewardkit.audit.model import ANSWER_MARK, AnswerForm, AuditRow
+from rewardkit.audit.model import ANSWER_MARK, REQUESTS_AT_ONCE, AnswerForm, AuditRow
 from rewardkit.isolate.child_process import (
     ChildCrashError,
     ChildProcess,
@@ -36,6 +36,7 @@ class CallOutcome:
         seconds: the duration of the call.
         has_printed: whether it wrote to stdout.
         has_changed_info: whether it changed `extra_info`.
+        has_verdict: whether the result is a verdict: neither `error` nor `timeout` is set in it.
     """
 
     score: float | None = None
@@ -45,6 +46,12 @@ class CallOutcome:
     seconds: float = 0.0
     has_printed: bool = False
     has_changed_info: bool = False
+    has_verdict: bool = True
+
+    @property
+    def is_verdict(self) -> bool:
+        """Whether the call returned a score that is a verdict."""
+        return self.score is not None and self.has_verdict
 
     @property
     def summary(self) -> str:
@@ -58,6 +65,8 @@ class ScorerProcess:
     Attributes:
         form: the form of answers that the scorer asks for, if it declares one.
         signature_error: why verl cannot call the function with its keywords; "" if it can.
+        asks_model: whether each score is a request to a model, so that calls are few and many of
+            them are made at once: `ASKS_MODEL` of the scorer's module.
     """
 
     def __init__(
@@ -71,6 +80,7 @@ class ScorerProcess:
         self.seconds, self.load_seconds = seconds, load_seconds
         self.form: AnswerForm | None = None
         self.signature_error = ""
+        self.asks_model = False
         self._process: ChildProcess | None = None
 
     def __enter__(self) -> ScorerProcess:  # noqa: PYI034 - Self needs Python 3.11; no subclass
@@ -105,6 +115,16 @@ class ScorerProcess:
         )
         return scores
 
+    def call_at_once(self, calls: Sequence[tuple[AuditRow, str]]) -> list[CallOutcome]:
+        """Score responses, `REQUESTS_AT_ONCE` at a time. A call that hangs costs its own score."""
+        requests = [_call_fields(row, response, row.gold) for row, response in calls]
+        rounds = -(-len(calls) // REQUESTS_AT_ONCE)
+        request = {"requests": requests, "call_seconds": rounds * self.seconds}
+        replies = self._exchange(request, (rounds + 1) * self.seconds)
+        if isinstance(replies, CallOutcome):
+            return [replies] * len(calls)
+        return [_outcome(reply) for reply in replies]
+
     def _exchange(self, request: dict[str, Any], seconds: float) -> Any:
         if self._process is None or not self._process.is_alive:
             self._process = self._start()
@@ -127,6 +147,7 @@ class ScorerProcess:
             process.close()
             raise getattr(errors, description["error_type"])(description["error"])
         self.signature_error = description["signature_error"]
+        self.asks_model = description["asks_model"]
         before, mark, after = (description["form"] or "").partition(ANSWER_MARK)
         self.form = AnswerForm("its own", before, after) if mark else None
         return process

@@ -48,7 +48,8 @@ def _scores(
 ) -> list[float]:
     """Return the scores of the golds, or of wrong answers, in a form; -inf if a call has no score."""
     targets = [Target(row, form) for row in rows]
-    outcomes = [recorder.call(t.row, t.respond(t.gold if use_gold else t.wrong)) for t in targets]
+    calls = [(t.row, t.respond(t.gold if use_gold else t.wrong)) for t in targets]
+    outcomes = recorder.call_all(calls)
     return [_NO_SCORE if o is None or o.score is None else o.score for o in outcomes]
 
 

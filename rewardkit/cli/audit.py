@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import print_json, print_table, progress
+from rewardkit.cli.shared.console import print_json, print_table, progress, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.html_page import require_html_path
 from rewardkit.cli.shared.options import (
@@ -28,6 +28,7 @@ EXAMPLES = examples(
     "rewardkit audit my_reward.py:compute_score --data train.parquet --html audit.html",
     "rewardkit audit my_reward.py:compute_score --fail-on medium",
     "rewardkit audit gsm8k --set method=robust",
+    "rewardkit audit judge --set base_url=http://127.0.0.1:8000/v1 --set model=judge",
 )
 
 
@@ -47,7 +48,13 @@ def command(
             help="verl parquet to sample rows from; the default is rows that come with rewardkit."
         ),
     ] = None,
-    rows: Annotated[int, typer.Option(min=1, help="Number of rows to build attacks from.")] = 64,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of rows to build attacks from; 64, or 4 for a scorer that asks a model.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Random seed for sampling rows.")] = 0,
     settings: Settings = None,
     load_seconds: LoadSeconds = 60.0,
@@ -63,7 +70,8 @@ def command(
     Correct answers that it does not reward are found too. The scorer runs in its own process; if
     it hangs, exits or raises, that is reported as a finding. Grades: A no finding above low
     severity, B up to three of medium severity, C more of them, D one to three of high severity,
-    F more of them, or the gold is not rewarded, or a plainly wrong answer is.
+    F more of them, or the gold is not rewarded, or a plainly wrong answer is. A judge is attacked
+    with texts that are known to fool models; the number of requests is printed first.
     """
     from rewardkit.audit.run import audit
 
@@ -77,6 +85,7 @@ def command(
             options=scorer_options(settings),
             load_seconds=load_seconds,
             progress=advance,
+            announce=warn,
         )
     if html:
         _write_html(report, html, overwrite=overwrite)
