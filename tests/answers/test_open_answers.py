@@ -213,6 +213,8 @@ def test_a_sentence_states_its_answer(answer, gold, question):
         ("Paris\nLondon\nRome", "London", WHERE, Outcome.GUESSES),
         ("Paris · London · Rome", "Paris", WHERE, Outcome.GUESSES),
         ("Paris oder London", "Paris", WHERE, Outcome.GUESSES),
+        ("Possible answers are Paris and London.", "Paris", WHERE, Outcome.GUESSES),
+        ("Candidates: London, Paris", "Paris", WHERE, Outcome.GUESSES),
         ("- Paris\n- London\n- Rome", "Paris", WHERE, Outcome.GUESSES),
         ("(a) Paris (b) London", "Paris", WHERE, Outcome.GUESSES),
         ("[1919][1920][1921][1922]", "1921", WHEN, Outcome.GUESSES),

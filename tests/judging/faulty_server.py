@@ -119,8 +119,11 @@ class JudgeHandler(BaseHTTPRequestHandler):
                 server.active -= 1
 
     def do_GET(self) -> None:
-        """Fail: a judge never reads a page, whatever a redirect says."""
-        self.say(200, b"<html>a page</html>")
+        """List the model, or send a page, to which a redirect of a fault leads."""
+        if self.path.endswith("/models"):
+            self.say(200, {"object": "list", "data": [{"id": "fake-judge", "object": "model"}]})
+        else:
+            self.say(200, b"<html>a page</html>")
 
     def answer(self, body: dict, fault: Any) -> None:
         """Answer a request with its verdict or its fault."""
@@ -254,7 +257,7 @@ FORMAT_FIELDS = frozenset({"response_format", "guided_json", "guided_choice", "s
 
 
 def _lie(change: Callable[[Any], Any]) -> Fault:
-    """The right verdict with every number and truth value replaced."""
+    """The right verdict with every number, truth value, yes and no replaced."""
 
     def fault(handler: JudgeHandler, body: dict) -> None:
         verdict = handler.server.verdict(body)
@@ -277,7 +280,8 @@ def _replace(value: Any, change: Callable[[Any], Any]) -> Any:
         return {key: _replace(item, change) for key, item in value.items()}
     if isinstance(value, list):
         return [_replace(item, change) for item in value]
-    return change(value) if isinstance(value, (bool, int, float)) else value
+    is_grade = isinstance(value, (bool, int, float)) or value in ("yes", "no")
+    return change(value) if is_grade else value
 
 
 def _dump(value: Any) -> str:
@@ -292,6 +296,8 @@ def _dump(value: Any) -> str:
 
 
 def _opposite(value: Any) -> Any:
+    if isinstance(value, str):
+        return "no" if value == "yes" else "yes"
     return not value if isinstance(value, bool) else 1 - value
 
 

@@ -24,6 +24,9 @@ _HEDGES: Final = frozenset({"maybe", "perhaps", "possibly", "probably", "even", 
 #: Words after a comma that name parts of what precedes: `Utah, including Provo and Ogden`.
 _PARTS: Final = frozenset({"including", "such", "especially", "with"})
 
+#: Words that announce a list as guesses: `Possible answers are Paris and Rome`.
+_ANNOUNCEMENTS: Final = frozenset({"answers", "candidates", "guesses"})
+
 _NAMING: Final = frozenset({"called", "known", "termed", "named"})
 
 Item = tuple[int, int]
@@ -34,9 +37,9 @@ def is_guess(
 ) -> bool:
     """Whether the words from `start` to `end` are only one of several answers in a sentence.
 
-    They are if `or` joins them to something other than a gold, or if they are in a list of more than
-    `MAX_ITEMS` alike of which fewer than half are golds. A bare list may not even have two, unless
-    the gold is the first, as in `London, England`.
+    They are if `or` joins them to something other than a gold, if the list is announced as one of
+    answers or candidates, or if it has more than `MAX_ITEMS` alike of which fewer than half are
+    golds. A bare list may not even have two, unless the gold is the first, as in `London, England`.
     """
     parts = sentence.words
     items, has_or = items_around(parts, start, end)
@@ -46,6 +49,9 @@ def is_guess(
     if has_or and _are_synonyms(parts, start, end, items):
         return False
     if has_or and others and not any(parts[begin].form in COMPARATIVES for begin, _ in others):
+        return True
+    is_announced = any(word.form in _ANNOUNCEMENTS for word in parts[:start])
+    if others and is_announced and not question.asks_several:
         return True
     golden = len(items) - len(others)
     if not others or (golden > 1 and 2 * golden >= len(items)):
