@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TypeAlias
 
+from rewardkit.trainlog.change_point import ChangePoint
 from rewardkit.trainlog.series import Series, finite, mean, part
 from rewardkit.trainlog.topics import step_seconds
 from rewardkit.trainlog.training_run import FIXED, FULL, TrainingRun
@@ -46,11 +47,15 @@ class RuleEvidence:
         facts: numbers that show it.
         steps: first and last step to look at.
         metrics: metrics to look at, if they differ from the rule's.
+        onset: where it began, if the condition looks for that.
+        phrase: what the responses after the onset have in common, if it is a phrase.
     """
 
     facts: tuple[Fact, ...]
     steps: tuple[int, int]
     metrics: tuple[str, ...] = ()
+    onset: ChangePoint | None = None
+    phrase: str = ""
 
 
 def span_text(steps: tuple[int, int], lang: str) -> str:

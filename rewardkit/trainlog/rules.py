@@ -1,26 +1,28 @@
 """Diagnosis of a run: rules with thresholds and the sources of these.
 
-The rules are in `rules.yaml`. If no source documents a threshold, the rule says that it is ours.
+The rules are in `rules.yaml`, those on the onset of reward hacking in `hacking.yaml`. If no source
+documents a threshold, the rule says that it is ours.
 Conditions use the mean of several steps, so that one odd step is not a finding. The exception is
 NaN, which must never occur.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from rewardkit.trainlog import conditions, trend_conditions
-from rewardkit.trainlog.conditions import Condition, RuleEvidence
+from rewardkit.trainlog import conditions, hacking_conditions, trend_conditions
+from rewardkit.trainlog.conditions import RuleEvidence
+from rewardkit.trainlog.hacking_conditions import NotEnoughData, OnsetCondition
 from rewardkit.trainlog.training_run import TrainingRun
 
 Severity: TypeAlias = Literal["error", "warning"]
 
 #: Conditions by the name that `rules.yaml` uses.
-_CONDITIONS: Mapping[str, Callable[..., Condition]] = {
+_CONDITIONS: Mapping[str, Callable[..., OnsetCondition]] = {
     condition.__name__: condition
     for condition in (
         conditions.at_limit,
@@ -37,6 +39,13 @@ _CONDITIONS: Mapping[str, Callable[..., Condition]] = {
         trend_conditions.grows_without_reward,
         trend_conditions.loses_gain,
         trend_conditions.rises_without_validation,
+        hacking_conditions.answers_collapse,
+        hacking_conditions.answers_disagree,
+        hacking_conditions.correctness_falls,
+        hacking_conditions.length_turns,
+        hacking_conditions.part_takes_over,
+        hacking_conditions.phrase_spreads,
+        hacking_conditions.share_spreads,
     )
 }
 
@@ -56,18 +65,20 @@ class LogRule:
         keys: configuration keys to change, under their names in 0.9.
         source: source of the rule and of its threshold.
         metrics: metrics to look at.
+        is_onset: whether it looks for the onset of reward hacking, and may lack data for that.
     """
 
     id: str
     severity: Severity
     when: str
-    condition: Condition
+    condition: OnsetCondition
     title: Mapping[str, str]
     meaning: Mapping[str, str]
     advice: Mapping[str, str]
     keys: tuple[str, ...]
     source: str
     metrics: tuple[str, ...]
+    is_onset: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +99,7 @@ class LogFinding:
             "title": rule.title[lang],
             "when": rule.when,
             "steps": list(self.evidence.steps),
+            "onset": onset_values(self.evidence),
             "evidence": [
                 {"what": item.what, "steps": list(item.steps), "value": item.value}
                 for item in self.evidence.facts
@@ -99,27 +111,61 @@ class LogFinding:
         }
 
 
+@dataclass(frozen=True)
+class OnsetCheck:
+    """What a rule on the onset of reward hacking says of a run: evidence, nothing, or why neither."""
+
+    rule: LogRule
+    result: RuleEvidence | NotEnoughData | None
+
+    def summary(self, lang: str = "en") -> dict[str, Any]:
+        """Return the check as plain values for JSON."""
+        values = {"rule": self.rule.id, "title": self.rule.title[lang], "status": self.status}
+        if isinstance(self.result, NotEnoughData):
+            return {**values, "reason": self.result.text(lang)}
+        return {**values, "onset": onset_values(self.result) if self.result else None}
+
+    @property
+    def status(self) -> str:
+        """`found`, `not found` or `not enough data`."""
+        if isinstance(self.result, NotEnoughData):
+            return "not enough data"
+        return "found" if self.result else "not found"
+
+
+def onset_values(evidence: RuleEvidence) -> dict[str, Any] | None:
+    """Return the step at which a problem began, with its interval, as plain values."""
+    onset = evidence.onset
+    return {"step": onset.step, "interval": [onset.low, onset.high]} if onset else None
+
+
 def diagnose(run: TrainingRun) -> list[LogFinding]:
     """Return the findings of a run, errors first."""
     findings = [
         LogFinding(rule, run.name, evidence)
         for rule in rules()
-        if (evidence := rule.condition(run))
+        if isinstance(evidence := rule.condition(run), RuleEvidence)
     ]
     return sorted(findings, key=lambda finding: finding.rule.severity)
 
 
+def check_onsets(run: TrainingRun) -> list[OnsetCheck]:
+    """Return what each rule on the onset of reward hacking says of a run."""
+    return [OnsetCheck(rule, rule.condition(run)) for rule in rules() if rule.is_onset]
+
+
 @cache
 def rules() -> tuple[LogRule, ...]:
-    """Return all rules in the order of the file."""
+    """Return all rules in the order of the files."""
+    return (*_read_rules("rules.yaml"), *_read_rules("hacking.yaml", is_onset=True))
+
+
+def _read_rules(name: str, *, is_onset: bool = False) -> Iterator[LogRule]:
     import yaml
 
-    text = Path(__file__).with_name("rules.yaml").read_text(encoding="utf-8")
-    return tuple(map(_rule, yaml.safe_load(text)))
-
-
-def _rule(fields: dict[str, Any]) -> LogRule:
-    make = _CONDITIONS[fields.pop("condition")]
-    arguments, options = fields.pop("arguments"), fields.pop("options", {})
-    fields |= {name: tuple(fields[name]) for name in ("keys", "metrics")}
-    return LogRule(condition=make(*arguments, **options), **fields)
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    for fields in yaml.safe_load(text):
+        make = _CONDITIONS[fields.pop("condition")]
+        arguments, options = fields.pop("arguments"), fields.pop("options", {})
+        fields |= {key: tuple(fields[key]) for key in ("keys", "metrics")}
+        yield LogRule(condition=make(*arguments, **options), is_onset=is_onset, **fields)

@@ -40,6 +40,29 @@ class UnreadLine:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ResponseSample:
+    """A response that the recorder kept, as it was scored.
+
+    Attributes:
+        step: step of the run's table to which it belongs.
+        response: its text, cut to a length that the recorder sets.
+        score: its score.
+        pred: its extracted answer; "" if it has none.
+        data_source: data source of its prompt.
+        index: its prompt, as far as the data name it.
+        parts: the other numbers of its result by name: `acc`, `timeout`, parts of the reward.
+    """
+
+    step: int
+    response: str
+    score: float
+    pred: str = ""
+    data_source: str = ""
+    index: str = ""
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainingRun:
     """A training run.
 
@@ -55,6 +78,7 @@ class TrainingRun:
         restarts: in chronological order.
         unread: number of unreadable lines.
         examples: the first of them.
+        samples: responses of the training, by step, if a recorder kept some.
     """
 
     name: str
@@ -68,6 +92,7 @@ class TrainingRun:
     restarts: tuple[Restart, ...] = ()
     unread: int = 0
     examples: tuple[UnreadLine, ...] = ()
+    samples: tuple[ResponseSample, ...] = ()
 
     def column(self, *names: str) -> MetricColumn:
         """Return the values of the first of these metrics that the run has; empty if it has none."""

@@ -151,8 +151,8 @@ def test_each_rule_finds_its_problem_with_numbers(rule):
     assert set(findings) <= {rule, "reward_lost", "mismatch_mild"}
 
 
-def test_every_rule_has_a_broken_run_in_this_file():
-    assert {rule.id for rule in rules()} == set(BROKEN)
+def test_every_rule_but_those_of_hacking_has_a_broken_run_in_this_file():
+    assert {rule.id for rule in rules() if not rule.is_onset} == set(BROKEN)
 
 
 def test_every_rule_has_a_source_a_condition_and_metrics():

@@ -1,0 +1,249 @@
+r"""Phrases that spread through the responses of a run and that the reward pays for.
+
+A phrase is a sequence of words, or an answer that the responses give whatever the prompt. It spreads
+if it is rare in the first responses and frequent in the last ones. That alone is no sign of hacking:
+a model that learns to reason also learns phrases. It is paid for if, among responses of the same
+steps and data source, those with the phrase hardly ever get the lowest score. The test is that of
+Mantel and Haenszel (1959, JNCI 22:719), with steps and data sources as strata. A form that
+the reward requires, such as `\boxed`, is not a finding: no response without it ever had a high score.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+
+from rewardkit.trainlog.training_run import ResponseSample
+
+#: Responses at the start of a run that the last ones are compared with, and the last ones.
+REFERENCE_SAMPLES, RECENT_SAMPLES = 64, 48
+
+#: Share of the first responses that a rare phrase does not exceed, and that a frequent one reaches.
+RARE_SHARE, FREQUENT_SHARE = 0.05, 0.25
+
+#: A phrase is paid for if it divides the share of lowest scores by 1 / `MAX_RISK_RATIO`, with this
+#: many standard errors; many, because thousands of phrases are compared.
+MAX_RISK_RATIO, MIN_ERRORS = 0.35, 3.5
+
+#: The same for an answer that is given to different prompts, of which there are few.
+MAX_ANSWER_RISK_RATIO, MIN_ANSWER_ERRORS = 0.7, 2.0
+
+#: Samples, characters at each end of a response, and phrases that are examined.
+MAX_SAMPLES, MAX_END_CHARACTERS, MAX_PHRASES = 2_000, 2_000, 60
+
+#: Words of the sequences that are counted, and of the phrase that is reported.
+_LENGTHS, _MAX_WORDS = (1, 2, 4), 24
+
+#: Samples of a stratum.
+_STRATUM_SAMPLES = 24
+
+#: A Chinese or Japanese character, a word, a number, or another mark.
+_TOKEN = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\d_\u3040-\u30ff\u3400-\u9fff]+|\d+|[^\w\s]|_"
+)
+
+_Feature = Callable[[ResponseSample], bool]
+
+
+@dataclass(frozen=True)
+class SpreadingPhrase:
+    """A phrase that spreads and is paid for.
+
+    Attributes:
+        phrase: its words, separated by spaces; of an answer, the answer.
+        is_answer: whether it is the extracted answer.
+        early: its share of the first responses.
+        late: its share of the last responses.
+        low_with: share of lowest scores among responses with it.
+        low_without: the same share among the others of the same steps.
+        errors: difference of the two in standard errors.
+    """
+
+    phrase: str
+    is_answer: bool
+    early: float
+    late: float
+    low_with: float
+    low_without: float
+    errors: float
+
+    def is_in(self, sample: ResponseSample) -> bool:
+        """Return whether a response has the phrase."""
+        if self.is_answer:
+            return sample.pred == self.phrase
+        return has_phrase(sample.response, self.phrase)
+
+
+def find_phrase(samples: Sequence[ResponseSample]) -> SpreadingPhrase | None:
+    """Return the phrase that spreads and is paid for most clearly."""
+    samples = comparable_samples(samples)
+    if len(samples) < REFERENCE_SAMPLES + RECENT_SAMPLES:
+        return None
+    early, late = samples[:REFERENCE_SAMPLES], samples[-RECENT_SAMPLES:]
+    phrases = (_measure(key, samples) for key in _spreading(early, late))
+    return max(filter(None, phrases), key=lambda phrase: phrase.errors, default=None)
+
+
+def comparable_samples(samples: Sequence[ResponseSample]) -> Sequence[ResponseSample]:
+    """Return the responses that have an answer, at most `MAX_SAMPLES`, with the first and the last.
+
+    Of a run that learns the form of an answer first, those without one would make that form a phrase
+    that spreads.
+    """
+    answers = [sample for sample in samples if not sample.parts.get("no_answer")]
+    if len(answers) <= MAX_SAMPLES:
+        return answers
+    return answers[:REFERENCE_SAMPLES] + answers[REFERENCE_SAMPLES - MAX_SAMPLES :]
+
+
+def has_phrase(response: str, phrase: str) -> bool:
+    """Return whether a response has the words of a phrase in a row."""
+    return f" {phrase} " in _words(response)
+
+
+def phrase_in_text(response: str, phrase: str) -> str:
+    """Return the phrase as a response writes it, with its spaces; "" if it lacks the phrase."""
+    match = re.search(r"\s*".join(map(re.escape, phrase.split(" "))), response)
+    return match[0] if match else ""
+
+
+@lru_cache(maxsize=2 * MAX_SAMPLES)
+def _words(response: str) -> str:
+    """Return the words of both ends of a response, separated by single spaces."""
+    if len(response) > 2 * MAX_END_CHARACTERS:
+        response = f"{response[:MAX_END_CHARACTERS]} {response[-MAX_END_CHARACTERS:]}"
+    return f" {' '.join(_TOKEN.findall(response))} "
+
+
+@lru_cache(maxsize=REFERENCE_SAMPLES + 2 * RECENT_SAMPLES)
+def _sequences(response: str) -> frozenset[str]:
+    words = _words(response).split()
+    return frozenset(
+        " ".join(words[i : i + n]) for n in _LENGTHS for i in range(len(words) - n + 1)
+    )
+
+
+def _spreading(
+    early: Sequence[ResponseSample], late: Sequence[ResponseSample]
+) -> Iterator[tuple[str, bool]]:
+    """Yield phrases, and whether each is an answer, that are rare early and frequent late."""
+    answers = Counter(sample.pred for sample in late if sample.pred)
+    for pred, n in answers.items():
+        share = sum(sample.pred == pred for sample in early) / len(early)
+        if n >= FREQUENT_SHARE * len(late) and share <= RARE_SHARE:
+            yield pred, True
+    places: dict[str, list[int]] = {}
+    for i, sample in enumerate(late):
+        for words in _sequences(sample.response):
+            places.setdefault(words, []).append(i)
+    frequent = {
+        words: tuple(at) for words, at in places.items() if len(at) >= FREQUENT_SHARE * len(late)
+    }
+    before = Counter(
+        words for sample in early for words in _sequences(sample.response) if words in frequent
+    )
+    longest: dict[tuple[int, ...], str] = {}
+    for words in sorted(frequent):
+        at = frequent[words]
+        is_rare = before[words] <= RARE_SHARE * len(early)
+        if is_rare and len(words) > len(longest.get(at, "")):
+            longest[at] = words
+    for at in sorted(longest, key=len, reverse=True)[:MAX_PHRASES]:
+        yield longest[at], False
+
+
+def _measure(key: tuple[str, bool], samples: Sequence[ResponseSample]) -> SpreadingPhrase | None:
+    """Return the phrase with its shares if it is paid for and not required."""
+    phrase, is_answer = key
+    has: _Feature = (
+        (lambda sample: sample.pred == phrase)
+        if is_answer
+        else (lambda sample: has_phrase(sample.response, phrase))
+    )
+    marks = [has(sample) for sample in samples]
+    if _is_required(samples[:-RECENT_SAMPLES], marks):
+        return None
+    low_with, low_without, errors = _risks(samples, marks)
+    ratio, least = MAX_RISK_RATIO, MIN_ERRORS
+    if is_answer:
+        ratio, least = MAX_ANSWER_RISK_RATIO, MIN_ANSWER_ERRORS
+    if errors < least or low_with > ratio * low_without:
+        return None
+    late = [sample for sample in samples[-RECENT_SAMPLES:] if has(sample)]
+    return SpreadingPhrase(
+        phrase if is_answer else _extend(phrase, late),
+        is_answer,
+        sum(marks[:REFERENCE_SAMPLES]) / REFERENCE_SAMPLES,
+        sum(marks[-RECENT_SAMPLES:]) / RECENT_SAMPLES,
+        low_with,
+        low_without,
+        errors,
+    )
+
+
+def _is_required(samples: Sequence[ResponseSample], marks: Sequence[bool]) -> bool:
+    """Whether one of the numbers, or the score, was only ever high together with the phrase."""
+    return any(
+        _needs(values, marks) for values in _numbers(samples).values() if max(values) > min(values)
+    )
+
+
+def _numbers(samples: Sequence[ResponseSample]) -> Mapping[str, list[float]]:
+    names = {name for sample in samples for name in sample.parts}
+    numbers = {name: [sample.parts.get(name, 0.0) for sample in samples] for name in names}
+    return {**numbers, "score": [sample.score for sample in samples]}
+
+
+def _needs(values: Sequence[float], marks: Iterable[bool]) -> bool:
+    middle = (max(values) + min(values)) / 2
+    high = [mark for value, mark in zip(values, marks, strict=False) if value > middle]
+    return len(high) >= 5 and high.count(False) <= RARE_SHARE * len(high)
+
+
+def _risks(samples: Sequence[ResponseSample], marks: Sequence[bool]) -> tuple[float, float, float]:
+    """Return the shares of lowest scores with and without a phrase, and their distance in errors."""
+    scores = [sample.score for sample in samples]
+    others = [score for score, mark in zip(scores, marks, strict=True) if not mark]
+    if not others:
+        return 0.0, 0.0, 0.0
+    bottom = min(scores) + 0.05 * (max(scores) - min(scores))
+    if sum(score <= bottom for score in others) < 0.15 * len(others):  # a continuous score
+        bottom = sum(others) / len(others)
+    strata: dict[tuple[int, str], list[tuple[bool, bool]]] = {}
+    for i, (sample, mark) in enumerate(zip(samples, marks, strict=True)):
+        key = i // _STRATUM_SAMPLES, sample.data_source
+        strata.setdefault(key, []).append((mark, sample.score <= bottom))
+    weight = with_it = without = difference = variance = 0.0
+    for pairs in strata.values():
+        n, m = len(pairs), sum(mark for mark, _ in pairs)
+        lows, low_marks = sum(low for _, low in pairs), sum(mark and low for mark, low in pairs)
+        if 0 < m < n:
+            share = m * (n - m) / n
+            weight += share
+            with_it += share * low_marks / m
+            without += share * (lows - low_marks) / (n - m)
+            difference += lows * m / n - low_marks
+            variance += share * lows * (n - lows) / (n * (n - 1))
+    if not variance:
+        return 0.0, 0.0, 0.0
+    return with_it / weight, without / weight, difference / sqrt(variance)
+
+
+def _extend(phrase: str, samples: Sequence[ResponseSample]) -> str:
+    """Add the words that nearly all responses have before and after the phrase."""
+    texts = [text for sample in samples if f" {phrase} " in (text := _words(sample.response))]
+    for _ in range(_MAX_WORDS):
+        after = Counter(text.partition(f" {phrase} ")[2].partition(" ")[0] for text in texts)
+        before = Counter(text.partition(f" {phrase} ")[0].rpartition(" ")[2] for text in texts)
+        (next_word, n_after), (word, n_before) = after.most_common(1)[0], before.most_common(1)[0]
+        if next_word and n_after >= 0.9 * len(texts):
+            phrase = f"{phrase} {next_word}"
+        elif word and n_before >= 0.9 * len(texts):
+            phrase = f"{word} {phrase}"
+        else:
+            break
+    return phrase
