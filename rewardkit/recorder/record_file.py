@@ -27,6 +27,11 @@ BYTES_PER_DOUBLING = 32 << 20
 MAX_DOUBLINGS = 12
 
 
+def has_records(folder: Path) -> bool:
+    """Return whether a folder has files of records."""
+    return any(folder.glob(PATTERN))
+
+
 class RecordFile:
     """A file that one process appends to; created with the first line."""
 

@@ -207,7 +207,7 @@ def length_turns(factor: float) -> OnsetCondition:
             mean_fact(name, late),
             *_rise_facts(run, prefix, score, turn),
         )
-        proof = _not_correctness(run, prefix, score, turn) or _paid_length(run.samples, turn, sign)
+        proof = _flat_correctness(run, prefix, score, turn) or _paid_length(run.samples, turn, sign)
         if isinstance(proof, NotEnoughData) or proof is None:
             return proof
         return _evidence(turn, late[-1][0], (*facts, proof), (name,))
@@ -345,21 +345,22 @@ def _falls(
     return _evidence(turn, late[-1][0], facts, (name,))
 
 
-def _not_correctness(
+def _flat_correctness(
     run: TrainingRun, prefix: str, score: Series, turn: ChangePoint
 ) -> Fact | None:
-    """Return the fact that correctness did not rise since the turn, if it would have been seen."""
+    """Return the fact that the correctness of the same responses did not rise since the turn.
+
+    Validations do not count: a change of the prompts moves length and score, and no validation.
+    """
+    name = f"{prefix}acc/mean"
+    if name not in run.table or is_score(run, prefix, name):
+        return None
     gain = mean(score[-LEVEL_POINTS:]) - mean(points_before(score, turn.low))
-    for name, series in correctness_curves(run, prefix, ("acc",)):
-        after = [point for point in series if point[0] > turn.high]
-        before = points_before(series, turn.low)
-        if len(after) < 2 or len(before) < 2:
-            continue
-        late = after[-LEVEL_POINTS:]
-        error = noise(series) * sqrt(1 / len(before) + 1 / len(late))
-        if mean(late) - mean(before) + 2 * error < gain / 2:
-            return mean_fact(name, late)
-    return None
+    series = finite(run.series(name))
+    early, late = points_before(series, turn.low), series[-LEVEL_POINTS:]
+    error = noise(series) * sqrt(1 / len(early) + 1 / len(late))
+    has_risen = mean(late) - mean(early) + 2 * error >= gain / 2
+    return None if has_risen else mean_fact(name, late)
 
 
 def _paid_length(

@@ -1,7 +1,7 @@
 r"""Phrases that spread through the responses of a run and that the reward pays for.
 
 A phrase is a sequence of words, or an answer that the responses give whatever the prompt. It spreads
-if it is rare in the first responses and frequent in the last ones. That alone is no sign of hacking:
+if it is rare in the first responses and frequent in the last ones. That alone does not show hacking:
 a model that learns to reason also learns phrases. It is paid for if, among responses of the same
 steps and data source, those with the phrase hardly ever get the lowest score. The test is that of
 Mantel and Haenszel (1959, JNCI 22:719), with steps and data sources as strata. A form that
@@ -45,6 +45,9 @@ _STRATUM_SAMPLES = 24
 _TOKEN = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\d_\u3040-\u30ff\u3400-\u9fff]+|\d+|[^\w\s]|_"
 )
+
+#: What a recorder writes in place of the middle of a long response.
+_NOTE = re.compile(r"\[\.\.\. [\d,]{1,20} characters left out \.\.\.\]")
 
 _Feature = Callable[[ResponseSample], bool]
 
@@ -114,6 +117,7 @@ def phrase_in_text(response: str, phrase: str) -> str:
 @lru_cache(maxsize=2 * MAX_SAMPLES)
 def _words(response: str) -> str:
     """Return the words of both ends of a response, separated by single spaces."""
+    response = _NOTE.sub(" ", response)
     if len(response) > 2 * MAX_END_CHARACTERS:
         response = f"{response[:MAX_END_CHARACTERS]} {response[-MAX_END_CHARACTERS:]}"
     return f" {' '.join(_TOKEN.findall(response))} "

@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rewardkit.errors import DataError, SourceError
+from rewardkit.recorder.read import read_rewards
+from rewardkit.recorder.record_file import has_records
 from rewardkit.trainlog.console_reader import ConsoleReader
 from rewardkit.trainlog.jsonl_reader import JsonlReader, parse_record
+from rewardkit.trainlog.rewards import recorded_run
 from rewardkit.trainlog.rollout_dumps import list_dumps, read_dumps
 from rewardkit.trainlog.run_folder import only_log, run_logs
 from rewardkit.trainlog.tensorboard import is_event_file, read_events
@@ -46,8 +49,8 @@ def read_run(
 
     Args:
         path: a console log or a file of verl's `file` logger (both also `.gz`), a TensorBoard
-            event file or a folder of them, a folder of rollout dumps, or the folder of a run of
-            `rewardkit train`.
+            event file or a folder of them, a folder of rollout dumps, a folder of a reward's
+            records, or the folder of a run of `rewardkit train`.
         name: name of the run; by default the name of the file.
         progress: called with the number of bytes read since the last call.
 
@@ -109,6 +112,8 @@ def _read_file(path: Path, name: str, progress: Callable[[int], object]) -> Trai
 def _read_folder(path: Path, name: str, progress: Callable[[int], object]) -> TrainingRun:
     if list_dumps(path):
         return read_dumps(path, name)
+    if has_records(path):
+        return recorded_run(read_rewards(path), name).run
     if logs := run_logs(path):
         return _read_file(logs[0], name, progress)
     if events := sorted(path.rglob("*tfevents*")):

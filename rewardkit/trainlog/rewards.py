@@ -32,7 +32,7 @@ from rewardkit.recorder.windows import (
     windows_of_time,
 )
 from rewardkit.trainlog.table_builder import TableBuilder
-from rewardkit.trainlog.training_run import MetricColumn, TrainingRun, stride
+from rewardkit.trainlog.training_run import MetricColumn, ResponseSample, TrainingRun, stride
 
 #: How windows were aligned to steps.
 BY_TIME, BY_COUNT, BY_CLOCK = "time", "count", "clock"
@@ -73,7 +73,8 @@ def recorded_run(
     for window in windows:
         builder.add(window.step, dict(window_metrics(window)), records.folder, window.end)
     run = builder.run(name=name or Path(records.folder).name, path=records.folder, source="rewards")
-    return RecordedRun(run, _samples(windows), alignment)
+    samples = _samples(windows)
+    return RecordedRun(replace(run, samples=training_samples(samples)), samples, alignment)
 
 
 def join_rewards(
@@ -105,8 +106,26 @@ def join_rewards(
             column = table.setdefault(metric, [None] * len(run.steps))
             column[place_of[window.step]] = value
     columns: dict[str, MetricColumn] = {metric: tuple(column) for metric, column in table.items()}
-    joined = replace(run, table={**run.table, **columns})
-    return RecordedRun(joined, _samples(windows), alignment)
+    samples = _samples(windows)
+    joined = replace(run, table={**run.table, **columns}, samples=training_samples(samples))
+    return RecordedRun(joined, samples, alignment)
+
+
+def training_samples(samples: Sequence[RewardSample]) -> tuple[ResponseSample, ...]:
+    """Return the samples of the training that have a score, by step."""
+    return tuple(
+        ResponseSample(
+            step=sample.step,
+            response=sample.response,
+            score=sample.score,
+            pred=sample.pred,
+            data_source=sample.data_source,
+            index=sample.index,
+            parts=sample.parts,
+        )
+        for sample in sorted(samples, key=lambda sample: sample.step)
+        if sample.score is not None and not sample.is_validation
+    )
 
 
 def samples_of_step(run: TrainingRun) -> int:

@@ -39,7 +39,7 @@ def only_log(folder: Path) -> Path:
         )
     raise DataError(
         f"{folder}: the folder has no training log ({', '.join(RUN_LOGS)}), no rollout dumps "
-        f"(<step>.jsonl) and no TensorBoard event files.{_hint(folder)}"
+        f"(<step>.jsonl), no records of a reward and no TensorBoard event files.{_hint(folder)}"
     )
 
 

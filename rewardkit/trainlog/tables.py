@@ -128,11 +128,11 @@ def format_step(run: TrainingRun, step: int) -> str:
 
 
 _LINE = {
-    "reward": ("critic/rewards/mean", "critic/score/mean"),
+    "reward": ("critic/rewards/mean", "critic/score/mean", "rewards/score/mean"),
     "loss": ("train/loss",),
     "entropy": ("actor/entropy", "actor/entropy_loss"),
     "KL": ("actor/kl_loss", "actor/reward_kl_penalty", "critic/kl"),
-    "length": ("response_length/mean",),
+    "length": ("response_length/mean", "rewards/response_characters/mean"),
     "cut": ("response_length/clip_ratio",),
     "grad": ("actor/grad_norm",),
     "s": ("timing_s/step", "perf/time_per_step"),

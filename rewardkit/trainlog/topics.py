@@ -40,11 +40,16 @@ class Topic:
 
 
 TOPICS = (
-    Topic("reward", ("critic/rewards/mean", "critic/score/mean", "score/mean")),
+    Topic(
+        "reward", ("critic/rewards/mean", "critic/score/mean", "score/mean", "rewards/score/mean")
+    ),
     Topic("loss", ("train/loss",)),
     Topic("entropy", ("actor/entropy", "actor/entropy_loss")),
     Topic("kl", ("actor/kl_loss", "actor/reward_kl_penalty", "critic/kl")),
-    Topic("length", ("response_length/mean", "response_characters/mean")),
+    Topic(
+        "length",
+        ("response_length/mean", "response_characters/mean", "rewards/response_characters/mean"),
+    ),
     Topic("clip", ("response_length/clip_ratio",)),
     Topic("prompt_clip", ("prompt_length/clip_ratio",)),
     Topic("pg_clip", ("actor/pg_clipfrac",)),

@@ -83,6 +83,7 @@ class Scenario:
         validation: steps between two validations; 0 for none.
         is_val_hackable: whether the validation is scored as the training.
         sources: number of data sources.
+        easy: share of prompts of an easier kind, whose responses use other words.
         wobble: standard deviation of the skill from step to step, which neighbouring steps share.
         method: a habit that makes answers right more often.
         exploit: what the policy exploits.
@@ -100,6 +101,7 @@ class Scenario:
     validation: int = 5
     is_val_hackable: bool = False
     sources: int = 1
+    easy: Callable[[int], float] = lambda step: 0.0
     wobble: float = 0.05
     method: str = ""
     exploit: Exploit | None = None
@@ -165,20 +167,30 @@ def steps_of(scenario: Scenario, seed: int) -> Iterator[tuple[int, list[Response
             difficulty = Random(number).gauss(0, 1.5) + scenario.difficulty(step)
             gold = Random(number + 1000).randrange(1000)
             shared = [rng.randrange(1000) for _ in range(3)]
+            is_easy = rng.random() < scenario.easy(step)
             for _ in range(GROUP):
-                one = Response(difficulty, source, number, gold)
-                respond(scenario, step, one, wobble, shared, rng)
+                one = Response(difficulty - 1.5 * is_easy, source, number, gold)
+                respond(scenario, step, one, wobble, shared, rng, is_easy=is_easy)
                 responses.append(one)
         yield step, responses, rng
 
 
 def respond(
-    scenario: Scenario, step: int, one: Response, wobble: float, mistakes: list[int], rng: Random
+    scenario: Scenario,
+    step: int,
+    one: Response,
+    wobble: float,
+    mistakes: list[int],
+    rng: Random,
+    *,
+    is_easy: bool,
 ) -> None:
     """Fill in a response: its answer, its form and its score."""
     exploit = scenario.exploit
     one.hacked = exploit is not None and rng.random() < exploit.share(step)
     one.habits = tuple(h for h, share in scenario.habits.items() if rng.random() < share(step))
+    if is_easy and rng.random() < 0.9:
+        one.habits = (*one.habits, "Alice buys pencils at the shop")
     skill = scenario.skill(step) + wobble + (1.2 if scenario.method in one.habits else 0.0)
     one.correct = rng.random() < 1 / (1 + exp(one.difficulty - skill))
     is_answered = rng.random() < scenario.answered(step)
@@ -316,6 +328,17 @@ def healthy_scenarios() -> dict[str, Scenario]:
             skill=rising(-1, 1, 0.02),
             difficulty=lambda step: 0.0 if step < 70 else -1.0,
             words=lambda step: 60 if step < 70 else 40,
+        ),
+        Scenario(
+            name="easier prompts with other words from step 70",
+            skill=rising(-1, 1, 0.02),
+            difficulty=lambda step: 0.0 if step < 70 else -1.0,
+            habits={"Alice buys pencils at the shop": lambda step: 0.0 if step < 70 else 0.9},
+        ),
+        Scenario(
+            name="more and more easy prompts with other words",
+            skill=rising(-1, 1, 0.02),
+            easy=sigmoid(0.0, 0.9, 0.08, 70),
         ),
         Scenario(
             name="length grows with a gain",
