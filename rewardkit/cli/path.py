@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +18,7 @@ EXAMPLES = examples(
     "python3 -m verl.trainer.main_ppo ... $(rewardkit path gsm8k --verl)",
     "rewardkit path gsm8k --verl --set method=robust",
     "rewardkit path auto --verl --verl-version 0.8",
+    "rewardkit path gsm8k --verl --record /shared/my_run/rewards",
 )
 
 
@@ -35,6 +37,12 @@ def command(
     ] = False,
     verl_version: VerlVersion = None,
     settings: Settings = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the rewards that training records, on storage that every node sees."
+        ),
+    ] = None,
     load_seconds: LoadSeconds = 60.0,
 ) -> None:
     """Print the reward file, or the overrides, to pass to verl.
@@ -42,6 +50,7 @@ def command(
     verl 0.9 reads only reward.custom_reward_function.path and silently ignores the old key
     custom_reward_function.path. --verl prints the key that your verl reads.
     """
+    from rewardkit.errors import UsageError
     from rewardkit.launch.verl.releases import LATEST, installed_verl
     from rewardkit.launch.verl.reward_keys import reward_overrides
     from rewardkit.scorers.load import location
@@ -50,8 +59,12 @@ def command(
     require_scorer(scorer, options, load_seconds)
     where = location(scorer, pkg=pkg)
     if not verl and not verl_version:
+        if record is not None:
+            raise UsageError("--record is for verl; add --verl.")
         typer.echo(where)
         return
+    if record is not None:
+        options["record"] = str(record.expanduser().absolute())
     version = verl_version or installed_verl()
     if version is None:
         warn(f"verl is not installed: these are the overrides for verl {LATEST}.")

@@ -96,10 +96,13 @@ class RewardSettings(_Section):
         scorer: the name of a scorer, `my_reward.py:compute_score`, or `verl` for verl's own scorer
             of each data_source.
         options: the scorer's options.
+        record: folder in which the run records its rewards, on storage that every node sees; a
+            relative path starts in the folder of the launch.
     """
 
     scorer: str = "auto"
     options: dict[str, Any] = {}
+    record: _Text | None = None
 
 
 class OverlongBuffer(_Section):

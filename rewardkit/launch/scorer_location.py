@@ -53,8 +53,8 @@ def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
     The options of a custom scorer are checked where it may be imported, in a process of its own.
 
     Raises:
-        UsageError: the scorer does not exist, a built-in one has no such option, or verl's own
-            scorers are given options.
+        UsageError: the scorer does not exist, a built-in one has no such option, verl's own
+            scorers are given options or are to record, or the nodes cannot find the folder.
     """
     from rewardkit.scorers.load import load_scorer
 
@@ -64,6 +64,10 @@ def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
             raise UsageError(
                 "reward.options: verl's own scorers have no options; remove them or name a scorer."
             )
+        if recipe.reward.record:
+            raise UsageError(
+                "reward.record: verl's own scorers record nothing; remove it or name a scorer."
+            )
         return {}
     function = scorer.partition(":")[2] if is_path(scorer) else ""
     if scorer in SCORERS:
@@ -72,7 +76,22 @@ def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
         f"{NEW_KEY}.path": node_path(recipe, verl) or local_path(recipe, verl),
         f"{NEW_KEY}.name": function or "compute_score",
         **{f"{NEW_KEY}.reward_kwargs.{name}": value for name, value in options.items()},
+        **_record_setting(recipe),
     }
+
+
+def _record_setting(recipe: Recipe) -> dict[str, Any]:
+    """Return the setting of the folder of records; an absolute path, as workers run elsewhere."""
+    record = recipe.reward.record
+    if record is None:
+        return {}
+    folder, target = Path(record).expanduser(), recipe.cluster.target
+    if target in NODE_FOLDERS and not folder.is_absolute():
+        raise UsageError(
+            f"reward.record: {record} is relative, but the nodes of {target} have other folders. "
+            "Give an absolute path on storage that every node sees."
+        )
+    return {f"{NEW_KEY}.reward_kwargs.record": str(folder.absolute())}
 
 
 def states_scorer(recipe: Recipe) -> bool:

@@ -6,7 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import fsum, isfinite
+from math import isfinite
 from operator import mul
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -74,10 +74,13 @@ class Total:
 
     def add(self, numbers: Sequence[float]) -> int:
         """Add finite numbers; return how many others there are."""
-        usable = numbers if _are_plain(numbers) else _finite_numbers(numbers)
-        if usable:
-            squares = sum(map(mul, usable, usable))
-            self.include(Total(len(usable), fsum(usable), squares, min(usable), max(usable)))
+        usable = numbers if _PLAIN.issuperset(map(type, numbers)) else _finite_numbers(numbers)
+        total = _total_of(usable)
+        if total is None:
+            usable = _finite_numbers(numbers)
+            total = _total_of(usable)
+        if total is not None:
+            self.include(total)
         return len(numbers) - len(usable)
 
     def include(self, other: Total) -> None:
@@ -270,14 +273,16 @@ def _is_number(value: Any) -> bool:
     return hasattr(type(value), "__float__") and not isinstance(value, str)
 
 
-def _are_plain(numbers: Sequence[Any]) -> bool:
-    """Whether all are Python's own numbers, with a sum of squares that is finite."""
-    return (
-        _PLAIN.issuperset(map(type, numbers))
-        and max(numbers) < LARGEST  # also false for NaN that comes first
-        and min(numbers) > -LARGEST
-        and isfinite(sum(numbers))
-    )
+def _total_of(numbers: Sequence[float]) -> Total | None:
+    """Return the total of Python's own numbers; None if there is none, or it is not finite."""
+    if not numbers:
+        return None
+    least, most = min(numbers), max(numbers)
+    if not (least > -LARGEST and most < LARGEST):
+        return None
+    total, squares = sum(numbers), sum(map(mul, numbers, numbers))
+    # A NaN may hide from min and max, but not from the sum.
+    return Total(len(numbers), total, squares, least, most) if isfinite(total) else None
 
 
 def _finite_numbers(numbers: Sequence[Any]) -> list[float]:

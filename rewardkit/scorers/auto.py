@@ -14,12 +14,14 @@ from typing import Any
 from rewardkit import registry
 from rewardkit.errors import UnknownNameError, call_catching
 from rewardkit.scorers.base import (
+    RECORD,
     VERL_KWARGS,
     Score,
     Scorer,
     as_text,
     failure_result,
     options_for,
+    recorded_result,
     verl_result,
 )
 from rewardkit.scorers.call import as_scorer
@@ -55,6 +57,10 @@ def compute_score(
     **kwargs: Any,
 ) -> dict[str, float | str]:
     """Score a sample with the scorer of its row and return the dictionary that verl logs."""
+    if RECORD in kwargs:
+        return recorded_result(
+            compute_score, data_source, solution_str, ground_truth, extra_info, kwargs
+        )
     info = {**extra_info} if isinstance(extra_info, Mapping) else {}
     scorer = call_catching(scorer_for, data_source, info)
     if isinstance(scorer, Exception):

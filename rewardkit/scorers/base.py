@@ -8,7 +8,9 @@ and trains on the remaining samples. `verl_result` handles all of this.
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from time import perf_counter
 from typing import Any
 
 from rewardkit.errors import RewardkitError, call_catching
@@ -24,6 +26,8 @@ __all__ = [
     "as_text",
     "failure_result",
     "options_for",
+    "record_result",
+    "recorded_result",
     "to_verl",
     "verl_result",
     "wrong_score",
@@ -46,6 +50,9 @@ VERL_KWARGS = frozenset(
     }
 )
 
+
+#: The keyword argument that names the folder of the recorder.
+RECORD = "record"
 
 #: The statuses for which the data or the configuration is at fault, not the policy.
 _ERRORS = (Status.BAD_GROUND_TRUTH, Status.FAILED, Status.UNKNOWN_DATA_SOURCE)
@@ -78,13 +85,16 @@ def verl_result(
         ground_truth: the gold answer: text, a number, or a list or an array with one of them.
         extra_info: the row's other fields; anything but a mapping counts as absent.
         kwargs: the other keyword arguments of verl: options of the scorer (`reward_kwargs`) and
-            verl's own.
+            verl's own; `record` names a folder in which the result is recorded.
 
     Returns:
         The same keys for every input: `score`, `acc` (1.0 or 0.0), `pred` (text, so that verl
         computes maj@k), and `no_answer`, `timeout`, `error` (1.0 or 0.0), which verl averages
         into charts. `error` means that the data or the configuration is at fault, not the policy.
     """
+    if kwargs and RECORD in kwargs:
+        compute = partial(_verl_result, scorer)
+        return recorded_result(compute, data_source, solution_str, ground_truth, extra_info, kwargs)
     result = call_catching(_verl_call, scorer, solution_str, ground_truth, extra_info, kwargs)
     if isinstance(result, Exception):
         return failure_result(data_source, result, wrong_score(scorer))
@@ -97,6 +107,74 @@ def verl_result(
             "`rewardkit check` on the parquet.",
         )
     return to_verl(result)
+
+
+def _verl_result(
+    scorer: Scorer,
+    data_source: Any,
+    solution_str: Any,
+    ground_truth: Any,
+    extra_info: Any,
+    **kwargs: Any,
+) -> dict[str, float | str]:
+    return verl_result(scorer, data_source, solution_str, ground_truth, extra_info, kwargs)
+
+
+def recorded_result(
+    compute_score: Callable[..., dict[str, float | str]],
+    data_source: Any,
+    solution_str: Any,
+    ground_truth: Any,
+    extra_info: Any,
+    kwargs: Mapping[str, Any],
+) -> dict[str, float | str]:
+    """Call a function with verl's signature without the keyword `record`, and record its result."""
+    others = {name: value for name, value in kwargs.items() if name != RECORD}
+    started = perf_counter()
+    result = compute_score(data_source, solution_str, ground_truth, extra_info, **others)
+    seconds = perf_counter() - started
+    record_result(
+        kwargs.get(RECORD), result, data_source, solution_str, ground_truth, extra_info, seconds
+    )
+    return result
+
+
+def record_result(
+    folder: Any,
+    result: Mapping[str, float | str],
+    data_source: Any,
+    solution_str: Any,
+    ground_truth: Any,
+    extra_info: Any,
+    seconds: float,
+) -> None:
+    """Record a call of a reward in a folder; see `recorder.writer`. Never raises.
+
+    Args:
+        folder: the folder, by its absolute path; nothing is recorded if it is None or "".
+        result: the dictionary that verl gets.
+        data_source: the `data_source` of the row.
+        solution_str: the response.
+        ground_truth: the gold answer.
+        extra_info: the row's other fields.
+        seconds: how long the call took.
+    """
+    if not isinstance(folder, str):
+        if folder is not None:
+            _log_once(RECORD, f"reward_kwargs.record={folder!r} is not the path of a folder.")
+        return
+    if not folder:
+        return
+    from rewardkit.recorder.writer import recorder_of
+
+    recorder_of(folder).add(
+        result,
+        response=solution_str if isinstance(solution_str, str) else _source_name(solution_str),
+        data_source=data_source,
+        ground_truth=ground_truth,
+        extra_info=extra_info,
+        seconds=seconds,
+    )
 
 
 def _verl_call(

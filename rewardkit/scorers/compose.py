@@ -47,11 +47,13 @@ from rewardkit.errors import UnknownNameError, UsageError, call_catching
 from rewardkit.output import atomic
 from rewardkit.scorers import shaping
 from rewardkit.scorers.base import (
+    RECORD,
     Score,
     Scorer,
     Status,
     as_text,
     failure_result,
+    recorded_result,
     to_verl,
     verl_result,
 )
@@ -138,13 +140,17 @@ class Reward:
             solution_str: the response.
             ground_truth: the gold answer.
             extra_info: the row's other fields.
-            kwargs: options of the scorer.
+            kwargs: options of the scorer; `record` names a folder in which all parts are recorded.
 
         Returns:
             The same keys for every input: those of `base.verl_result`, with the weighted sum as
             `score`, and the contribution of each part. A part that fails contributes 0.0 and sets
             `error`.
         """
+        if RECORD in kwargs:
+            return recorded_result(
+                self.compute_score, data_source, solution_str, ground_truth, extra_info, kwargs
+            )
         info = dict(extra_info) if isinstance(extra_info, Mapping) else {}
         info["data_source"] = as_text(data_source)  # `auto` reads it there
         fields = verl_result(self.scorer, data_source, solution_str, ground_truth, info, kwargs)

@@ -162,6 +162,13 @@ def test_path_prints_the_file_or_the_package_or_the_overrides(run):
     assert old.startswith("custom_reward_function.path=")
 
 
+def test_path_prints_the_absolute_folder_of_records_for_verl(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = ("path", "gsm8k", "--verl", "--verl-version", "0.9", "--record", "rewards")
+    override = f"+reward.custom_reward_function.reward_kwargs.record={tmp_path}/rewards"
+    assert override in assert_success(run(*arguments)).splitlines()
+
+
 def test_list_prints_every_dataset_and_scorer(run):
     text = assert_success(run("list"))
     report = json.loads(assert_success(run("list", "--json")))

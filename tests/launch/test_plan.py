@@ -33,6 +33,7 @@ from rewardkit.launch.verl.releases import (
     release_of,
     snapshots,
 )
+from rewardkit.launch.verl.reward_keys import NEW_KEY, OLD_KEY
 from tests.tables import every
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -262,6 +263,20 @@ def test_two_reward_functions_in_a_recipe_are_refused(plan, verl, key):
         plan(verl, reward=reward, verl={f"{key}.reward_kwargs.method": "strict"})
     with pytest.raises(UsageError, match="a run has one reward function"):
         plan(verl, reward={"options": {"method": "robust"}}, verl={f"{key}.path": "/r/mine.py"})
+
+
+@pytest.mark.parametrize(("verl", "key"), [("0.5", OLD_KEY), ("0.9", NEW_KEY)])
+def test_the_folder_of_records_is_absolute_in_the_command(plan, verl, key, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    result = plan(verl, reward={"scorer": "gsm8k", "record": "rewards"})
+    assert f"+{key}.reward_kwargs.record={tmp_path}/rewards" in result.arguments
+
+
+def test_a_folder_of_records_that_nothing_writes_or_no_node_finds_is_refused(plan):
+    with pytest.raises(UsageError, match="verl's own scorers record nothing"):
+        plan(reward={"scorer": "verl", "record": "/shared/rewards"})
+    with pytest.raises(UsageError, match=r"reward\.record: rewards is relative"):
+        plan(reward={"scorer": "gsm8k", "record": "rewards"}, cluster={"target": "ray-job"})
 
 
 def test_a_recipe_may_name_one_reward_function_twice_or_by_verl_s_key_alone(plan):

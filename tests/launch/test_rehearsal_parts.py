@@ -240,6 +240,14 @@ def test_a_megatron_plan_has_a_note_and_loses_the_keys_of_megatron(tmp_path):
     assert notes == ("the plan's Megatron is rehearsed with FSDP",)
 
 
+@pytest.mark.parametrize(("engine", "section"), [(HF, ""), (VLLM, "reward.")])
+def test_a_rehearsal_records_nothing_among_the_run_s_rewards(tmp_path, engine, section):
+    key = f"{section}custom_reward_function.reward_kwargs.record"
+    overrides, _ = scaled_down(tmp_path, engine, [f"+{key}=/r"], {key: "/r"})
+    assert f"++{key}=null" in overrides
+    assert f"+{key}=/r" not in overrides
+
+
 @pytest.mark.parametrize(
     ("engine", "options"), [(HF, "reward_model.reward_kwargs"), (VLLM, "reward.reward_kwargs")]
 )

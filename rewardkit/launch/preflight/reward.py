@@ -68,7 +68,9 @@ def _check_signature(scorer: str, plan: Plan, report: PreflightReport, load_seco
     """Check that verl's keywords and the recipe's options fit the function; return whether so."""
     from rewardkit.audit.scorer_process import ScorerProcess
 
-    options = plan.recipe.reward.options
+    options = dict(plan.recipe.reward.options)
+    if plan.recipe.reward.record:
+        options["record"] = None  # only its name counts: nothing is recorded here
     with ScorerProcess(scorer, options, seconds=1, load_seconds=load_seconds) as process:
         signature_error = process.signature_error
     if signature_error:

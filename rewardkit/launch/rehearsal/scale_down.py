@@ -119,6 +119,8 @@ def _reward(
     function, section = reward_keys(release)
     options = f"{section}.reward_kwargs"
     ours: dict[str, Any] = {f"{function}.path": str(paths.reward)} if paths.reward else {}
+    if config.get(f"{function}.reward_kwargs.record"):
+        ours[f"{function}.reward_kwargs.record"] = None  # these are not rewards of the run
     if section == "reward_model":  # the recipe's default differs from the main trainer's
         ours["reward_model.reward_manager"] = config.get("reward_model.reward_manager")
     longest = config.get(f"{options}.max_resp_len") or config.get("data.max_response_length")

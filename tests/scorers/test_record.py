@@ -1,0 +1,54 @@
+"""`record` in verl's reward_kwargs records the dictionary that verl gets."""
+
+import pytest
+
+from rewardkit.recorder.read import read_rewards
+from rewardkit.recorder.writer import recorder_of
+from rewardkit.scorers import auto, gsm8k
+from rewardkit.scorers.compose import build
+
+ROW = ("openai/gsm8k", "First #### 17, then #### 18", "18", {"index": 1, "split": "train"})
+
+
+def values_of(folder):
+    recorder_of(str(folder)).flush()
+    [slot] = read_rewards(folder).slots
+    [((data_source, is_validation), totals)] = slot.sources.items()
+    assert (data_source, is_validation) == ("openai/gsm8k", False)
+    assert totals.seconds.count == totals.count
+    return {key: (total.count, total.sum) for key, total in totals.values.items()}
+
+
+def test_a_scorer_records_its_result_and_returns_it_unchanged(tmp_path):
+    folder = str(tmp_path)
+    result = gsm8k.compute_score(*ROW, method="robust", record=folder)
+    assert result == gsm8k.compute_score(*ROW, method="robust")
+    numbers = {key: (1, value) for key, value in result.items() if key != "pred"}
+    assert values_of(tmp_path) == numbers
+
+
+def test_a_composed_reward_records_its_sum_and_its_parts_once(tmp_path):
+    reward = build({"scorer": "gsm8k", "parts": {"correct": 1.0, "length": {"weight": 0.5, "max_chars": 100}}})
+    result = reward.compute_score(*ROW, record=str(tmp_path))
+    numbers = {key: (1, value) for key, value in result.items() if key != "pred"}
+    assert {"score", "correct", "length", "acc"} <= set(numbers)
+    assert values_of(tmp_path) == numbers
+
+
+def test_auto_records_rows_of_known_and_of_unknown_scorers_once(tmp_path):
+    auto.compute_score(*ROW, record=str(tmp_path))
+    unknown = {"scorer": "nothing_like_this"}
+    assert auto.compute_score(*ROW[:3], unknown, record=str(tmp_path))["error"] == 1.0
+    assert values_of(tmp_path)["error"] == (2, 1.0)
+
+
+@pytest.mark.parametrize("record", [None, "", 7])
+def test_a_record_that_names_no_folder_changes_nothing(record):
+    assert gsm8k.compute_score(*ROW, record=record) == gsm8k.compute_score(*ROW)
+
+
+@pytest.mark.parametrize("response", [None, 18, b"#### 18", ["#### 18"]])
+def test_responses_that_are_not_text_are_recorded_too(tmp_path, response):
+    row = (ROW[0], response, *ROW[2:])
+    assert gsm8k.compute_score(*row, record=str(tmp_path)) == gsm8k.compute_score(*row)
+    assert values_of(tmp_path)["score"][0] == 1
