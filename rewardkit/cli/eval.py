@@ -64,7 +64,7 @@ from rewardkit.cli.shared.user_code import require_scorer, require_sets
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.evaluate.evaluation import JudgingConfig
+    from rewardkit.evaluate.evaluation import ScorerConfig
     from rewardkit.evaluate.suite import SuiteMember
 
 RUN_EXAMPLES = (
@@ -141,18 +141,18 @@ def run(
     from rewardkit.evaluate.evaluation import evaluate
     from rewardkit.evaluate.suite import evaluate_suite
 
-    judging = _judging(scorer, settings, seconds_per_row, load_seconds, jobs)
+    scoring = _scoring(scorer, settings, seconds_per_row, load_seconds, jobs)
     generation = generation_config(ctx.params, base_url, model)
     _warn_if_greedy(temperature, n, suite)
-    sets = _questions(ctx, parquet, suite, suite_dir, n, hub, judging)
+    sets = _questions(ctx, parquet, suite, suite_dir, n, hub, scoring)
     with _resumable(out), generation_progress() as callbacks, prints_to_stderr():
         if parquet:
             report = evaluate(
-                parquet, generation, out, judging, overwrite=overwrite, callbacks=callbacks
+                parquet, generation, out, scoring, overwrite=overwrite, callbacks=callbacks
             )
         else:
             reports = evaluate_suite(
-                sets, generation, out, judging, overwrite=overwrite, callbacks=callbacks
+                sets, generation, out, scoring, overwrite=overwrite, callbacks=callbacks
             )
     if parquet:
         print_report(report, as_json=as_json)
@@ -191,7 +191,7 @@ def responses(
             parquet,
             files,
             out,
-            _judging(scorer, settings, seconds_per_row, load_seconds, jobs),
+            _scoring(scorer, settings, seconds_per_row, load_seconds, jobs),
             overwrite=overwrite,
         )
     print_report(report, as_json=as_json)
@@ -260,17 +260,17 @@ def watch(
     from rewardkit.evaluate.watch.curve import curve_points
     from rewardkit.evaluate.watch.watch import UNREACHABLE_URL, WatchConfig, watch_checkpoints
 
-    judging = _judging(scorer, settings, seconds_per_row, load_seconds, jobs)
+    scoring = _scoring(scorer, settings, seconds_per_row, load_seconds, jobs)
     _warn_if_greedy(temperature, n, suite)
-    require_scorer(scorer, judging.options, load_seconds)  # the first checkpoint may be hours away
+    require_scorer(scorer, scoring.options, load_seconds)  # the first checkpoint may be hours away
     with _resumable(out), generation_progress() as callbacks:
         config = WatchConfig(
             folder=checkpoints,
             serve=serve,
             out=out,
-            suite=_questions(ctx, parquet, suite, suite_dir, n, hub, judging),
+            suite=_questions(ctx, parquet, suite, suite_dir, n, hub, scoring),
             generation=generation_config(ctx.params, UNREACHABLE_URL, model or ""),
-            judging=judging,
+            scoring=scoring,
             start_timeout_seconds=serve_seconds,
             poll_seconds=every,
             once=once,
@@ -299,17 +299,17 @@ def compare(
     print_comparison(compare_results(a, b), as_json=as_json)
 
 
-def _judging(
+def _scoring(
     scorer: str,
     settings: list[str] | None,
     seconds: float,
     load_seconds: float,
     jobs: int | None,
-) -> JudgingConfig:
-    from rewardkit.evaluate.evaluation import JudgingConfig
+) -> ScorerConfig:
+    from rewardkit.evaluate.evaluation import ScorerConfig
     from rewardkit.parallel import cores
 
-    return JudgingConfig(
+    return ScorerConfig(
         scorer,
         scorer_options(settings),
         timeout_seconds=seconds,
@@ -325,7 +325,7 @@ def _questions(
     suite_dir: Path | None,
     n: int,
     hub: HubName,
-    judging: JudgingConfig,
+    scoring: ScorerConfig,
 ) -> list[SuiteMember]:
     """Return the sets of questions; missing sets of a suite are prepared first."""
     from rewardkit.evaluate.suite import (
@@ -342,11 +342,11 @@ def _questions(
         raise UsageError("name either a parquet with questions, or sets with --suite.")
     if parquet:
         return [SuiteMember(parquet.stem, parquet, n)]
-    require_sets(names_in_suite(suite or ""), judging.load_seconds)
+    require_sets(names_in_suite(suite or ""), scoring.load_seconds)
     sets = parse_suite(suite or "", suite_dir or default_suite_folder(), n)
     for member in sets:
         with progress(f"preparing {member.name}") as advance:
-            if prepare_member(member, hub.value, judging.jobs, advance):
+            if prepare_member(member, hub.value, scoring.jobs, advance):
                 warn(f"{member.name}: prepared {member.parquet}")
     return sets
 

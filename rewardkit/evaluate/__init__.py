@@ -1,1 +1,1 @@
-"""Evaluate models: generate or read responses, judge them as in training, compute metrics."""
+"""Evaluate models: generate or read responses, score them as in training, compute metrics."""

@@ -1,4 +1,4 @@
-"""Evaluate one set of questions: generate or read responses, judge them, compute metrics."""
+"""Evaluate one set of questions: generate or read responses, score them, compute metrics."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.evaluate.evaluated_responses import EvaluatedResponse, join_with_rows, score_all
 from rewardkit.evaluate.generate import GenerationConfig, generate
-from rewardkit.evaluate.judge import JudgedResponse, join_with_rows, judge_all
 from rewardkit.evaluate.match_responses import MatchReport, match_to_rows
 from rewardkit.evaluate.metrics import EvaluationMetrics, compute_metrics
 from rewardkit.evaluate.progress import ProgressCallbacks
@@ -30,11 +30,11 @@ from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS
 
 
 @dataclass(frozen=True)
-class JudgingConfig:
-    """How responses are judged.
+class ScorerConfig:
+    """How responses are scored.
 
     Attributes:
-        scorer: a scorer's name or `file.py:function`; `auto` judges each row with its own scorer.
+        scorer: a scorer's name or `file.py:function`; `auto` scores each row with its own scorer.
         options: options of the scorer.
         timeout_seconds: timeout per response for custom scorers, in seconds.
         load_seconds: timeout for importing a custom scorer.
@@ -97,13 +97,13 @@ def evaluate(
     parquet: Path,
     generation: GenerationConfig,
     out: Path,
-    judging: JudgingConfig | None = None,
+    scoring: ScorerConfig | None = None,
     *,
     overwrite: bool = False,
     name: str = "",
     callbacks: ProgressCallbacks | None = None,
 ) -> EvaluationReport:
-    """Generate responses to every row, judge them with the row's scorer, and compute metrics.
+    """Generate responses to every row, score them with the row's scorer, and compute metrics.
 
     Responses are logged in `.OUT.part` as they arrive, and the same call resumes from there. In the
     end `out` has them in the order of row and sample, each with its row and its score.
@@ -112,7 +112,7 @@ def evaluate(
         parquet: verl rows.
         generation: the server, the model and the sampling.
         out: the jsonl file to write.
-        judging: the scorer; each row's own by default.
+        scoring: the scorer; each row's own by default.
         overwrite: replace `out`, and discard an interrupted run of another model or sampling.
         name: name of the set for `callbacks.start`; the model by default.
         callbacks: progress callbacks.
@@ -124,10 +124,10 @@ def evaluate(
     """
     out, callbacks = resolve_output(out), callbacks or ProgressCallbacks()
     _require_output(parquet, out, overwrite=overwrite)
-    judging, path = judging or JudgingConfig(), part_path(out)
-    # The log stays locked until it is judged; another run of the same command would remove it.
+    scoring, path = scoring or ScorerConfig(), part_path(out)
+    # The log stays locked until it is scored; another run of the same command would remove it.
     with (
-        _loaded_scorer(judging, parquet) as plan,
+        _loaded_scorer(scoring, parquet) as plan,
         open_response_log(path, generation.key(), overwrite=overwrite) as (log, index),
     ):
         rows = count_questions(parquet)
@@ -142,7 +142,7 @@ def evaluate(
         lines = join_with_rows(
             read_questions(parquet), path, read_response_index(path), generation.n, result.missing
         )
-        metrics = _judge_and_write(plan, lines, judging.jobs, out, path)
+        metrics = _score_and_write(plan, lines, scoring.jobs, out, path)
         path.unlink()
     return EvaluationReport(parquet, rows, metrics)
 
@@ -151,17 +151,17 @@ def evaluate_responses(
     parquet: Path,
     names: Sequence[str],
     out: Path | None = None,
-    judging: JudgingConfig | None = None,
+    scoring: ScorerConfig | None = None,
     *,
     overwrite: bool = False,
 ) -> EvaluationReport:
-    """Judge responses that exist already; see `match_to_rows` and `evaluate`.
+    """Score responses that exist already; see `match_to_rows` and `evaluate`.
 
     Args:
         parquet: verl rows.
         names: files, folders and patterns with responses.
         out: the jsonl file to write; None to write none.
-        judging: the scorer; each row's own by default.
+        scoring: the scorer; each row's own by default.
         overwrite: replace `out`.
 
     Raises:
@@ -173,12 +173,12 @@ def evaluate_responses(
         _require_output(parquet, out, overwrite=overwrite)
         for name in names:
             require_not_input(out, Path(name))
-    judging = judging or JudgingConfig()
-    with _loaded_scorer(judging, parquet) as plan, temporary_folder("eval") as folder:
+    scoring = scoring or ScorerConfig()
+    with _loaded_scorer(scoring, parquet) as plan, temporary_folder("eval") as folder:
         path, rows = folder / "part", count_questions(parquet)
         matches = match_to_rows(names, parquet, path)
         lines = join_with_rows(read_questions(parquet), path, read_response_index(path))
-        metrics = _judge_and_write(plan, lines, judging.jobs, out, path)
+        metrics = _score_and_write(plan, lines, scoring.jobs, out, path)
     return EvaluationReport(parquet, rows, metrics, matches)
 
 
@@ -190,33 +190,33 @@ def _require_output(parquet: Path, out: Path, *, overwrite: bool) -> None:
 
 
 @contextmanager
-def _loaded_scorer(judging: JudgingConfig, parquet: Path) -> Iterator[ScoringPlan]:
+def _loaded_scorer(scoring: ScorerConfig, parquet: Path) -> Iterator[ScoringPlan]:
     """Load the scorer first, so that its errors come first; unload it at the end."""
-    plan = judging.plan()
+    plan = scoring.plan()
     try:
         plan_scorer(plan)
-        if judging.scorer == "auto":
+        if scoring.scorer == "auto":
             require_scorers(parquet)
         yield plan
     finally:
         release_scorer(plan)
 
 
-def _judge_and_write(
+def _score_and_write(
     plan: ScoringPlan, lines: Iterator[dict[str, Any]], jobs: int, out: Path | None, path: Path
 ) -> EvaluationMetrics:
-    """Judge responses, write them and compute metrics; only the metrics stay in memory."""
+    """Score responses, write them and compute metrics; only the metrics stay in memory."""
     with atomic(out, overwrite=True) if out else nullcontext() as temporary:
         with temporary.open("wb") if temporary else nullcontext() as file:
-            metrics = compute_metrics(_write(judge_all(plan, lines, jobs), file))
+            metrics = compute_metrics(_write(score_all(plan, lines, jobs), file))
         if not metrics.total.questions:
             raise DataError(f"{path}: the file has no responses.")
     return metrics
 
 
 def _write(
-    batches: Iterator[tuple[bytes, list[JudgedResponse]]], file: IO[bytes] | None
-) -> Iterator[JudgedResponse]:
+    batches: Iterator[tuple[bytes, list[EvaluatedResponse]]], file: IO[bytes] | None
+) -> Iterator[EvaluatedResponse]:
     for lines, responses in batches:
         if file:
             file.write(lines)

@@ -3,42 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import groupby, islice
-from time import monotonic
 from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError, SourceError
-from rewardkit.evaluate.adaptive_concurrency import AdaptiveConcurrency
-from rewardkit.evaluate.client import (
-    ClientPool,
-    NoContactError,
+from rewardkit.evaluate.questions import Question
+from rewardkit.evaluate.sampling import Sampling
+from rewardkit.model_client.client import (
     PromptRefusedError,
     Server,
     TryAgainError,
     UnusableError,
-    send_request,
 )
-from rewardkit.evaluate.questions import Question
-from rewardkit.evaluate.sampling import Sampling
+from rewardkit.model_client.completions import REFUSED, WITHHELD, CompletionReply
+from rewardkit.model_client.retries import ModelClient
 from rewardkit.redact import Redactor
-from rewardkit.responses.completions import REFUSED, WITHHELD, CompletionReply
 from rewardkit.responses.response_log import ResponseIndex, ResponseLog
 
 #: After this many failed requests without an answer in between, the run ends.
 MAX_FAILURES = 5
-
-#: Tries of a request while the server has not answered anything yet: the URL may be wrong.
-FIRST_TRIES = 3
-
-#: Tries of a request whose response the server withholds, because it usually does so again.
-WITHHELD_TRIES = 3
-
-#: The pause before the second try, which doubles from try to try, and its maximum.
-BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.5, 60.0
 
 
 class ResponseRequest(NamedTuple):
@@ -168,19 +154,17 @@ class _RequestLoop:
     ) -> None:
         self.generation, self.log, self.advance = generation, log, advance
         self.result = GenerationResult()
-        self.limit = AdaptiveConcurrency(generation.concurrency)
+        self.client = ModelClient(generation.server, generation.concurrency, generation.tries)
         self.redactor = Redactor().learn(generation.sampling.extra)
-        self.random = random.Random(0)  # noqa: S311 - spreads the tries, protects nothing
 
     async def run(self, requests: Iterator[ResponseRequest]) -> GenerationResult:
         """Send all requests, a bounded number at a time."""
         finished: asyncio.Queue[asyncio.Task[None]] = asyncio.Queue()
         tasks: set[asyncio.Task[None]] = set()
-        clients = ClientPool(self.generation.server)
         try:
             while True:
                 for request in islice(requests, self.generation.concurrency - len(tasks)):
-                    task = asyncio.create_task(self._complete(clients, request))
+                    task = asyncio.create_task(self._complete(request))
                     task.add_done_callback(finished.put_nowait)
                     tasks.add(task)
                 if not tasks:
@@ -193,13 +177,13 @@ class _RequestLoop:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await clients.close()
+            await self.client.close()
 
-    async def _complete(self, clients: ClientPool, request: ResponseRequest) -> None:
+    async def _complete(self, request: ResponseRequest) -> None:
         """Get all samples of a request; those that a reply leaves out are requested again."""
         while request.n:
             try:
-                reply = await self._send_with_retries(clients, request)
+                reply = await self.client.ask(self._body(request))
             except PromptRefusedError as error:
                 refusal = self.redactor.text(str(error))  # servers repeat what they were sent
                 self._record_missing(request, error, finish_reason=REFUSED, refusal=refusal)
@@ -221,59 +205,15 @@ class _RequestLoop:
         self.result.missing[place] = {**self.generation.key(), **fields}
         # While the server answers others, a refused or withheld response is not a sign of a fault.
         concerns_prompt = fields["finish_reason"] in WITHHELD | {REFUSED}
-        self._record_failure(str(error), counts=not (concerns_prompt and self.limit.answers))
+        self._record_failure(str(error), counts=not (concerns_prompt and self.client.answers))
 
     def _record_failure(self, reason: str, *, counts: bool) -> None:
         self.result.reason = self.redactor.text(reason)
         self.result.failures += counts
 
-    async def _send_with_retries(
-        self, clients: ClientPool, request: ResponseRequest
-    ) -> CompletionReply:
-        sampling = self.generation.sampling
-        body = sampling.request_body(
-            self.generation.model, request.question, request.first, request.n
-        )
-        tries = answers = 0
-        while True:
-            try:
-                return await self._send(clients, body)
-            except TryAgainError as error:
-                self.generation.server.check()
-                if error.is_busy and self.limit.answers > answers:
-                    tries, answers = 0, self.limit.answers  # it answers others: our turn will come
-                tries += 1
-                if tries >= self._max_tries(error):
-                    raise
-                await asyncio.sleep(self._pause(tries, error))
-
-    async def _send(self, clients: ClientPool, body: dict[str, Any]) -> CompletionReply:
-        async with self.limit.slot():
-            start = monotonic()
-            try:
-                with clients.client() as http:
-                    reply = await send_request(http, self.generation.server, body)
-            except TryAgainError as error:
-                if error.is_busy:
-                    self.limit.record_refusal(start, error.retry_after)
-                elif error.is_timeout:
-                    self.limit.record_timeout(start, self.generation.server.timeout_seconds)
-                raise
-            self.limit.record_answer(monotonic() - start)
-            return reply
-
-    def _max_tries(self, error: TryAgainError) -> int:
-        tries = self.generation.tries
-        if isinstance(error, NoContactError) and not self.limit.answers:
-            return min(FIRST_TRIES, tries)
-        is_withheld = isinstance(error, UnusableError) and error.finish_reason in WITHHELD
-        return min(WITHHELD_TRIES, tries) if is_withheld else tries
-
-    def _pause(self, tries: int, error: TryAgainError) -> float:
-        """Return the seconds before the next try: longer each time, and at least what it asks."""
-        backoff = min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2.0 ** (tries - 1))
-        pause = backoff * self.random.uniform(0.5, 1)
-        return error.retry_after + pause / 4 if error.retry_after else pause
+    def _body(self, request: ResponseRequest) -> dict[str, Any]:
+        model, sampling = self.generation.model, self.generation.sampling
+        return sampling.request_body(model, request.question, request.first, request.n)
 
     def _save(self, request: ResponseRequest, reply: CompletionReply) -> int:
         choices = reply.choices[: request.n]

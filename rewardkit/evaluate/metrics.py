@@ -1,4 +1,4 @@
-"""Metrics of judged responses, with 95 % intervals over questions.
+"""Metrics of scored responses, with 95 % intervals over questions.
 
 - `mean@n`: the mean over questions of the share of correct responses.
 - `pass@k`: `estimators.pass_at_k` (Chen et al. 2021), for every k up to n.
@@ -21,8 +21,8 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from rewardkit.evaluate.estimators import majority_at_k, pass_at_k, verl_best_at_n
-from rewardkit.evaluate.judge import JudgedResponse
-from rewardkit.responses.completions import REFUSED, TRUNCATED, UNUSABLE
+from rewardkit.evaluate.evaluated_responses import EvaluatedResponse
+from rewardkit.model_client.completions import REFUSED, TRUNCATED, UNUSABLE
 from rewardkit.responses.tally import count_no_answer
 from rewardkit.scorers.base import Status
 from rewardkit.statistics import Interval, mean_interval, percentile
@@ -62,7 +62,7 @@ class MetricGroup:
     characters: array[int] = field(default_factory=lambda: array("q"))
     tokens: array[int] = field(default_factory=lambda: array("q"))
 
-    def add(self, result: QuestionResult, responses: Iterable[JudgedResponse]) -> None:
+    def add(self, result: QuestionResult, responses: Iterable[EvaluatedResponse]) -> None:
         """Add a question with its responses."""
         self.questions.append(result)
         for response in responses:
@@ -195,7 +195,7 @@ class EvaluationMetrics:
             "by_level": _summarize_nested(self.levels),
         }
 
-    def add(self, responses: Sequence[JudgedResponse]) -> None:
+    def add(self, responses: Sequence[EvaluatedResponse]) -> None:
         """Add a question by all its responses."""
         result = question_result(responses)
         source, subject, level = responses[0].group
@@ -207,15 +207,15 @@ class EvaluationMetrics:
             group.add(result, responses)
 
 
-def compute_metrics(responses: Iterable[JudgedResponse]) -> EvaluationMetrics:
-    """Return the metrics of judged responses; those to one question follow each other."""
+def compute_metrics(responses: Iterable[EvaluatedResponse]) -> EvaluationMetrics:
+    """Return the metrics of scored responses; those to one question follow each other."""
     metrics = EvaluationMetrics()
     for _, of_question in groupby(responses, lambda response: response.question):
         metrics.add(list(of_question))
     return metrics
 
 
-def question_result(responses: Sequence[JudgedResponse]) -> QuestionResult:
+def question_result(responses: Sequence[EvaluatedResponse]) -> QuestionResult:
     """Return the result of a question from all its responses, of which there is at least one."""
     votes: dict[str, list[bool]] = {}
     for response in responses:

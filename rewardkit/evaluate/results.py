@@ -1,4 +1,4 @@
-"""Read result files, which `rewardkit eval run --out` writes: one judged response per line."""
+"""Read result files, which `rewardkit eval run --out` writes: one scored response per line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError
-from rewardkit.evaluate.judge import JudgedResponse, parse_judged_line
+from rewardkit.evaluate.evaluated_responses import EvaluatedResponse, parse_result_line
 from rewardkit.evaluate.metrics import EvaluationMetrics, QuestionResult, question_result
 from rewardkit.lines import checked_lines
 from rewardkit.row import question_of
@@ -62,11 +62,11 @@ def read_results(name: str, files: list[Path]) -> RunResults:
     return results
 
 
-def read_result_lines(path: Path) -> Iterator[tuple[dict[str, Any], JudgedResponse]]:
+def read_result_lines(path: Path) -> Iterator[tuple[dict[str, Any], EvaluatedResponse]]:
     """Yield the lines of a result file, each as a dictionary and parsed.
 
     Raises:
-        DataError: a line is not a judged response (named file:line), or the file is empty.
+        DataError: a line is not a scored response (named file:line), or the file is empty.
     """
     number = 0
     try:
@@ -74,7 +74,7 @@ def read_result_lines(path: Path) -> Iterator[tuple[dict[str, Any], JudgedRespon
             for number, text in checked_lines(file, path):
                 try:
                     line = json.loads(text)
-                    response = parse_judged_line(line)
+                    response = parse_result_line(line)
                     question_of(line)
                     sampling_key(line)
                 except (
@@ -82,7 +82,7 @@ def read_result_lines(path: Path) -> Iterator[tuple[dict[str, Any], JudgedRespon
                 ) as error:  # fmt: skip
                     reason = f"{error} is missing" if isinstance(error, KeyError) else error
                     raise DataError(
-                        f"{path}:{number}: not a judged response ({reason}); name files that "
+                        f"{path}:{number}: not a scored response ({reason}); name files that "
                         "'rewardkit eval run --out' wrote."
                     ) from error
                 yield line, response
@@ -115,7 +115,7 @@ def _read_file(path: Path, results: RunResults) -> None:
     copies: Counter[bytes] = Counter()
     for _, lines in groupby(read_result_lines(path), lambda pair: pair[1].question):
         first: Mapping[str, Any] = {}
-        responses: list[JudgedResponse] = []
+        responses: list[EvaluatedResponse] = []
         for line, response in lines:
             first = first or line
             responses.append(response)

@@ -10,10 +10,8 @@ from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.evaluate.questions import Question
+from rewardkit.model_client.client import ENDPOINTS
 from rewardkit.redact import Redactor
-
-#: Path of each kind of request, below the base URL.
-ENDPOINTS = {"chat": "chat/completions", "completions": "completions"}
 
 #: Fields that `extra` must not set: they have an option, or change the shape of the reply.
 RESERVED_FIELDS = frozenset({"model", "messages", "prompt", "n", "stream"})

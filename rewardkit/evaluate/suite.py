@@ -9,9 +9,9 @@ from itertools import groupby
 from pathlib import Path
 
 from rewardkit.errors import DataError, SourceError, UsageError
-from rewardkit.evaluate.evaluation import EvaluationReport, JudgingConfig, evaluate
+from rewardkit.evaluate.evaluated_responses import EvaluatedResponse, scorer_label
+from rewardkit.evaluate.evaluation import EvaluationReport, ScorerConfig, evaluate
 from rewardkit.evaluate.generate import GenerationConfig
-from rewardkit.evaluate.judge import JudgedResponse, scorer_label
 from rewardkit.evaluate.metrics import EvaluationMetrics
 from rewardkit.evaluate.progress import ProgressCallbacks
 from rewardkit.evaluate.questions import count_questions, read_questions
@@ -126,7 +126,7 @@ def evaluate_suite(
     suite: Sequence[SuiteMember],
     generation: GenerationConfig,
     out: Path,
-    judging: JudgingConfig,
+    scoring: ScorerConfig,
     *,
     overwrite: bool = False,
     callbacks: ProgressCallbacks | None = None,
@@ -137,7 +137,7 @@ def evaluate_suite(
         suite: prepared sets.
         generation: the server, the model and the sampling; each set has its own n.
         out: folder that gets NAME.jsonl for each set.
-        judging: how responses are judged.
+        scoring: how responses are scored.
         overwrite: generate finished sets again.
         callbacks: progress callbacks.
 
@@ -149,13 +149,13 @@ def evaluate_suite(
     for member in suite:
         config, path = replace(generation, n=member.n), out / f"{member.name}.jsonl"
         if path.exists() and not overwrite:
-            reports[member.name] = read_finished(member.parquet, config, path, judging)
+            reports[member.name] = read_finished(member.parquet, config, path, scoring)
             continue
         reports[member.name] = evaluate(
             member.parquet,
             config,
             path,
-            judging,
+            scoring,
             overwrite=overwrite,
             name=member.name,
             callbacks=callbacks,
@@ -170,7 +170,7 @@ def require_folder(out: Path) -> None:
 
 
 def read_finished(
-    parquet: Path, generation: GenerationConfig, path: Path, judging: JudgingConfig
+    parquet: Path, generation: GenerationConfig, path: Path, scoring: ScorerConfig
 ) -> EvaluationReport:
     """Return the report of a file that an earlier run finished.
 
@@ -178,10 +178,10 @@ def read_finished(
         DataError: the file is of another model, sampling, n or scorer, or of other rows than the
             parquet's.
     """
-    expected = {**generation.key(), "scorer": scorer_label(judging.plan())}
+    expected = {**generation.key(), "scorer": scorer_label(scoring.plan())}
     metrics, rows = EvaluationMetrics(), []
     for _, lines in groupby(read_result_lines(path), lambda pair: pair[1].question):
-        responses: list[JudgedResponse] = []
+        responses: list[EvaluatedResponse] = []
         for line, response in lines:
             for name, value in expected.items():
                 if line.get(name) != value:
@@ -199,6 +199,6 @@ def read_finished(
 
 def _mismatch(path: Path, difference: str) -> DataError:
     return DataError(
-        f"{path} is of another {difference}: choose another --out. To judge its responses with "
+        f"{path} is of another {difference}: choose another --out. To score its responses with "
         f"another scorer: rewardkit eval responses PARQUET {path} --scorer NAME --out NEW.jsonl"
     )

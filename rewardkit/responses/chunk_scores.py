@@ -10,8 +10,8 @@ from time import monotonic
 from typing import Any, TypeAlias
 
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
+from rewardkit.json_lines import json_bytes, parsed_json_bytes
 from rewardkit.responses.chunks import Chunk
-from rewardkit.responses.json_lines import json_bytes, parsed_json_bytes
 from rewardkit.responses.prompt_groups import prompt_group, prompt_text
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, samples_of

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from rewardkit.model_client.completions import parse_choice, parse_token_count
 from rewardkit.responses.chunks import read_chunks
-from rewardkit.responses.completions import parse_choice, parse_token_count
 from rewardkit.responses.records import (
     GOLD_KEYS,
     RESPONSE_KEYS,

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import Any, NamedTuple
 
+from rewardkit.json_lines import parse_json
 from rewardkit.responses.chunks import Chunk
-from rewardkit.responses.json_lines import parse_json
 
 #: The keys under which responses and golds are looked up, in this order. `output` and `gts` are
 #: those of verl's rollout and validation dumps.

@@ -12,13 +12,13 @@ from time import time
 import pytest
 
 from rewardkit.errors import DataError, OutputError, SourceError, UsageError
-from rewardkit.evaluate import client as server_module
-from rewardkit.evaluate import generate as module
-from rewardkit.evaluate.adaptive_concurrency import AdaptiveConcurrency
-from rewardkit.evaluate.client import ClientPool, Server, _retry_after
-from rewardkit.evaluate.evaluation import JudgingConfig, evaluate
+from rewardkit.evaluate.evaluation import ScorerConfig, evaluate
 from rewardkit.evaluate.generate import GenerationConfig
 from rewardkit.evaluate.sampling import Sampling
+from rewardkit.model_client import client as server_module
+from rewardkit.model_client import retries as module
+from rewardkit.model_client.adaptive_concurrency import AdaptiveConcurrency
+from rewardkit.model_client.client import ClientPool, Server, _retry_after
 from rewardkit.responses.append_only_file import part_path
 
 E400 = (400, {}, {"error": {"message": "This model's maximum context length is 512 tokens"}})
@@ -488,10 +488,10 @@ def test_extra_fields_cannot_override_reserved_ones():
 
 
 def test_pauses_between_tries_grow_and_are_randomised(monkeypatch, serve, generate):
-    pauses, pause = [], module._RequestLoop._pause
+    pauses, pause = [], module.ModelClient._pause
     monkeypatch.setattr(module, "BACKOFF_SECONDS", 0.1)
     monkeypatch.setattr(
-        module._RequestLoop,
+        module.ModelClient,
         "_pause",
         lambda *arguments: pauses.append(pause(*arguments)) or pauses[-1],
     )
@@ -517,7 +517,7 @@ def test_a_response_on_which_the_scorer_fails_counts_as_wrong_with_a_reason(
     )
     with serve() as server:
         generation = GenerationConfig(Server(server.url), "M")
-        judging = JudgingConfig(f"{scorer}:score")
+        judging = ScorerConfig(f"{scorer}:score")
         report = evaluate(parquet(4), generation, tmp_path / "m.jsonl", judging)
     total = report.metrics.summary()["total"]
     assert total["failed"] == 1

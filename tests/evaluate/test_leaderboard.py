@@ -175,7 +175,7 @@ def test_different_numbers_of_responses_are_noted(results):
 )
 def test_a_line_with_values_of_wrong_types_is_an_error_with_its_number(results, fields):
     path = results("a.jsonl", [1], n=1, **fields)
-    with pytest.raises(DataError, match=r"a\.jsonl:1: not a judged response"):
+    with pytest.raises(DataError, match=r"a\.jsonl:1: not a scored response"):
         read(path)
 
 
@@ -268,7 +268,7 @@ def test_marks_and_order_agree_with_the_means(tmp_path_factory, rights):
 def test_a_file_that_is_not_a_result_file_is_an_error_with_the_line(tmp_path, results):
     bad = results("bad.jsonl", [1])
     bad.write_text(bad.read_text() + '{"row": 1}\n')
-    with pytest.raises(DataError, match=r"bad\.jsonl:5: not a judged response"):
+    with pytest.raises(DataError, match=r"bad\.jsonl:5: not a scored response"):
         read(bad)
     empty = tmp_path / "empty.jsonl"
     empty.touch()

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, UsageError
-from rewardkit.evaluate.client import Server
 from rewardkit.evaluate.evaluation import evaluate, evaluate_responses
 from rewardkit.evaluate.generate import GenerationConfig
 from rewardkit.evaluate.match_responses import rows_by_custom_id
 from rewardkit.evaluate.questions import read_questions
 from rewardkit.evaluate.result_comparison import compare_results
 from rewardkit.evaluate.sampling import Sampling
+from rewardkit.model_client.client import Server
 from rewardkit.responses.formats import parse_record
 from rewardkit.responses.records import Record, SkippedRow
 
@@ -257,7 +257,7 @@ def test_a_comparison_pairs_questions_and_has_an_interval_and_a_p_value(parquet,
 def test_files_that_cannot_be_compared_are_a_one_line_error(parquet, tmp_path):
     results = tmp_path / "a.jsonl"
     evaluate_responses(parquet(2), [str(write_lines(tmp_path, [verl(0, "#### 10")]))], results)
-    with pytest.raises(DataError, match=r"r\.jsonl:1: not a judged response"):
+    with pytest.raises(DataError, match=r"r\.jsonl:1: not a scored response"):
         compare_results(results, tmp_path / "r.jsonl")
     other_results = tmp_path / "b.jsonl"
     evaluate_responses(

@@ -1,14 +1,14 @@
 """Metrics of known responses have the expected values."""
 
 from rewardkit.evaluate.estimators import pass_at_k
-from rewardkit.evaluate.judge import JudgedResponse, parse_judged_line
+from rewardkit.evaluate.evaluated_responses import EvaluatedResponse, parse_result_line
 from rewardkit.evaluate.metrics import compute_metrics
 
 
-def judged_response(question, correct, vote=None, *, source="s", subject="", level="", **fields):
+def scored_response(question, correct, vote=None, *, source="s", subject="", level="", **fields):
     vote = ("correct" if correct else "wrong") if vote is None else vote
     status = "correct" if correct else ("wrong" if vote else "no_answer")
-    response = JudgedResponse(
+    response = EvaluatedResponse(
         question=question,
         group=(source, subject, level),
         correct=correct,
@@ -24,8 +24,8 @@ def judged_response(question, correct, vote=None, *, source="s", subject="", lev
 
 def test_metrics_are_means_over_questions():
     summary = compute_metrics(
-        [judged_response(0, correct) for correct in (True, True, False, False)]
-        + [judged_response(1, correct) for correct in (True, False, False, False)]
+        [scored_response(0, correct) for correct in (True, True, False, False)]
+        + [scored_response(1, correct) for correct in (True, False, False, False)]
     ).summary()["total"]
     assert summary["mean"]["value"] == (2 / 4 + 1 / 4) / 2
     for k in range(1, 5):
@@ -40,15 +40,15 @@ def test_metrics_are_means_over_questions():
 def test_with_one_response_per_question_the_interval_is_wilsons():
     from rewardkit.statistics import wilson_interval
 
-    summary = compute_metrics(judged_response(i, i < 30) for i in range(100)).summary()["total"]
+    summary = compute_metrics(scored_response(i, i < 30) for i in range(100)).summary()["total"]
     assert summary["mean"] == {"value": 0.3, "interval": wilson_interval(30, 100)}
 
 
 def test_intervals_are_wider_with_several_responses_per_question():
     correlated = compute_metrics(
-        judged_response(i // 8, i // 8 % 2 == 0) for i in range(160)
+        scored_response(i // 8, i // 8 % 2 == 0) for i in range(160)
     ).summary()["total"]
-    independent = compute_metrics(judged_response(i, i % 2 == 0) for i in range(160)).summary()[
+    independent = compute_metrics(scored_response(i, i % 2 == 0) for i in range(160)).summary()[
         "total"
     ]
     widths = [
@@ -61,9 +61,9 @@ def test_intervals_are_wider_with_several_responses_per_question():
 def test_responses_without_an_answer_do_not_vote_and_truncation_is_counted_separately():
     summary = compute_metrics(
         [
-            judged_response(0, correct=False, vote="", finish="length"),
-            judged_response(0, correct=False, vote="", finish="length"),
-            judged_response(0, correct=True, finish="length"),
+            scored_response(0, correct=False, vote="", finish="length"),
+            scored_response(0, correct=False, vote="", finish="length"),
+            scored_response(0, correct=True, finish="length"),
         ]
     ).summary()["total"]
     assert summary["maj@k"]["3"]["value"] == 1
@@ -72,16 +72,16 @@ def test_responses_without_an_answer_do_not_vote_and_truncation_is_counted_separ
 
 
 def test_majorities_are_unknown_if_the_scorer_does_not_name_the_right_answer():
-    summary = compute_metrics([judged_response(0, correct=True, vote="")]).summary()["total"]
+    summary = compute_metrics([scored_response(0, correct=True, vote="")]).summary()["total"]
     assert summary["maj@k"] == {}
 
 
 def test_subjects_and_levels_are_grouped_by_data_source():
     summary = compute_metrics(
         [
-            judged_response(0, correct=True, subject="algebra", level="1"),
-            judged_response(1, correct=False, subject="algebra", level="2"),
-            judged_response(2, correct=True, source="t", subject="algebra"),
+            scored_response(0, correct=True, subject="algebra", level="1"),
+            scored_response(1, correct=False, subject="algebra", level="2"),
+            scored_response(2, correct=True, source="t", subject="algebra"),
         ]
     ).summary()
     assert summary["by_subject"]["s"]["algebra"]["mean"]["value"] == 0.5
@@ -92,7 +92,7 @@ def test_subjects_and_levels_are_grouped_by_data_source():
 
 def test_k_goes_up_to_the_smallest_number_of_responses():
     summary = compute_metrics(
-        [judged_response(0, i == 0) for i in range(3)] + [judged_response(1, correct=True)]
+        [scored_response(0, i == 0) for i in range(3)] + [scored_response(1, correct=True)]
     ).summary()
     assert summary["total"]["n"] == [1, 3]
     assert list(summary["total"]["pass@k"]) == ["1"]
@@ -101,10 +101,10 @@ def test_k_goes_up_to_the_smallest_number_of_responses():
 
 def test_percentiles_of_lengths_are_nearest_ranks():
     summary = compute_metrics(
-        judged_response(i, correct=True, tokens=i + 1) for i in range(100)
+        scored_response(i, correct=True, tokens=i + 1) for i in range(100)
     ).summary()["total"]
     assert summary["tokens"] == {"known": 100, "mean": 50.5, "p50": 50, "p95": 95, "max": 100}
-    unknown = compute_metrics([judged_response(0, correct=True, tokens=None)]).summary()["total"]
+    unknown = compute_metrics([scored_response(0, correct=True, tokens=None)]).summary()["total"]
     assert unknown["tokens"] == {"known": 0}
 
 
@@ -117,7 +117,7 @@ def test_votes_for_one_answer_in_two_typographies_are_one_vote():
             "pred": pred,
             "no_answer": no_answer,
         }
-        return parse_judged_line(
+        return parse_result_line(
             {**line, "score": 0.0, "acc": 0.0, "status": "wrong", "response": ""}
         ).vote
 

@@ -7,11 +7,11 @@ import pytest
 
 from rewardkit import registry
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
-from rewardkit.evaluate.client import Server
-from rewardkit.evaluate.evaluation import JudgingConfig
+from rewardkit.evaluate.evaluation import ScorerConfig
 from rewardkit.evaluate.generate import GenerationConfig
 from rewardkit.evaluate.sampling import Sampling
 from rewardkit.evaluate.suite import SuiteMember, evaluate_suite, parse_suite, prepare_member
+from rewardkit.model_client.client import Server
 
 
 @pytest.fixture
@@ -106,13 +106,11 @@ def test_the_error_for_an_unavailable_set_has_the_command_to_provide_it(hub, tmp
 def test_a_finished_set_is_read_instead_of_generated_again(serve, parquet, tmp_path):
     suite = [SuiteMember(name, parquet(3, f"{name}.parquet"), 2) for name in ("a", "b")]
     with serve() as server:
-        reports = evaluate_suite(
-            suite, generation_config(server), tmp_path / "out", JudgingConfig()
-        )
+        reports = evaluate_suite(suite, generation_config(server), tmp_path / "out", ScorerConfig())
         requests = len(server.bodies)
         (tmp_path / "out/b.jsonl").unlink()
         second_reports = evaluate_suite(
-            suite, generation_config(server), tmp_path / "out", JudgingConfig()
+            suite, generation_config(server), tmp_path / "out", ScorerConfig()
         )
     assert requests == 12
     assert len(server.bodies) == 18
@@ -125,7 +123,7 @@ def test_finished_results_of_another_model_sampling_n_or_rows_are_an_error(
 ):
     suite = [SuiteMember("a", parquet(3), 2)]
     with serve() as server:
-        evaluate_suite(suite, generation_config(server), tmp_path / "out", JudgingConfig())
+        evaluate_suite(suite, generation_config(server), tmp_path / "out", ScorerConfig())
         other_rows = [SuiteMember("a", parquet(4, "other.parquet"), 2)]
         for arguments, message in (
             ((suite, generation_config(server, seed=2)), "another sampling"),
@@ -136,16 +134,16 @@ def test_finished_results_of_another_model_sampling_n_or_rows_are_an_error(
             ((other_rows, generation_config(server)), "other rows than those"),
         ):
             with pytest.raises(DataError, match=message):
-                evaluate_suite(*arguments, tmp_path / "out", JudgingConfig())
+                evaluate_suite(*arguments, tmp_path / "out", ScorerConfig())
         with pytest.raises(DataError, match=r"another scorer \(auto\).*eval responses"):
             evaluate_suite(
                 suite,
                 generation_config(server),
                 tmp_path / "out",
-                JudgingConfig("gsm8k", {"method": "robust"}),
+                ScorerConfig("gsm8k", {"method": "robust"}),
             )
         evaluate_suite(
-            other_rows, generation_config(server), tmp_path / "out", JudgingConfig(), overwrite=True
+            other_rows, generation_config(server), tmp_path / "out", ScorerConfig(), overwrite=True
         )
 
 
@@ -156,7 +154,7 @@ def test_each_set_has_its_own_n(serve, parquet, tmp_path):
     ]
     with serve() as server:
         reports = evaluate_suite(
-            suite, generation_config(server, n=9), tmp_path / "out", JudgingConfig()
+            suite, generation_config(server, n=9), tmp_path / "out", ScorerConfig()
         )
     assert reports["a"].metrics.total.summary()["n"] == [4, 4]
     assert reports["b"].metrics.total.summary()["n"] == [1, 1]

@@ -7,9 +7,7 @@ import pytest
 
 from rewardkit.cli.shared.eval_output import warn_about
 from rewardkit.errors import DataError, OutputError, SourceError
-from rewardkit.evaluate import generate as module
-from rewardkit.evaluate.client import Server, _retry_after
-from rewardkit.evaluate.evaluation import JudgingConfig, evaluate, evaluate_responses
+from rewardkit.evaluate.evaluation import ScorerConfig, evaluate, evaluate_responses
 from rewardkit.evaluate.generate import GenerationConfig
 from rewardkit.evaluate.leaderboard.leaderboard import build_leaderboard
 from rewardkit.evaluate.results import read_results
@@ -17,8 +15,10 @@ from rewardkit.evaluate.sampling import Sampling
 from rewardkit.evaluate.suite import SuiteMember, evaluate_suite
 from rewardkit.evaluate.watch.curve import curve_points
 from rewardkit.lines import MAX_LINE_BYTES
+from rewardkit.model_client import retries as module
+from rewardkit.model_client.client import Server, _retry_after
+from rewardkit.model_client.completions import parse_choice
 from rewardkit.responses.append_only_file import part_path
-from rewardkit.responses.completions import parse_choice
 from rewardkit.responses.response_log import MAX_LOG_LINE_BYTES
 
 INTERRUPTED = ["abort", "error", "insufficient_system_resource"]
@@ -130,7 +130,7 @@ def test_null_content_with_nothing_beside_it_is_not_a_response(message, finish):
 
 
 def test_an_absurdly_long_text_is_discarded(monkeypatch):
-    monkeypatch.setattr("rewardkit.responses.completions.MAX_CHARACTERS", 10)
+    monkeypatch.setattr("rewardkit.model_client.completions.MAX_CHARACTERS", 10)
     choice = parse_choice({"message": {"content": "a" * 6, "reasoning": "b" * 5}})
     assert (choice.text, choice.reasoning, choice.finish_reason) == ("", "", "too_long")
 
@@ -172,7 +172,7 @@ def test_a_finished_set_with_a_refused_prompt_is_not_generated_again(serve, parq
     for _ in range(2):
         with serve(faults={1: (400, {}, {})}) as server:
             generation = GenerationConfig(Server(server.url), "M", Sampling(seed=1), concurrency=1)
-            report = evaluate_suite(suite, generation, tmp_path / "out", JudgingConfig())["set"]
+            report = evaluate_suite(suite, generation, tmp_path / "out", ScorerConfig())["set"]
         assert report.metrics.total.unusable == {"refused": 1}
     assert server.bodies == []
 

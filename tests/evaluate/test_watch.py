@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 
 from rewardkit.cli.eval import app as eval_app
 from rewardkit.errors import DataError, OutputError, RewardkitError, SourceError, UsageError
-from rewardkit.evaluate.client import Server
 from rewardkit.evaluate.generate import GenerationConfig
 from rewardkit.evaluate.progress import ProgressCallbacks
 from rewardkit.evaluate.sampling import Sampling
@@ -30,6 +29,7 @@ from rewardkit.evaluate.watch.watch import (
     complete_steps,
     watch_checkpoints,
 )
+from rewardkit.model_client.client import Server
 
 #: A server that answers the first N questions right, where N is the content of the "weights". It
 #: records its start and leaves a child process, as vLLM does with its workers.

@@ -89,9 +89,9 @@ def generation_config(options: Mapping[str, Any], base_url: str, model: str) -> 
     Raises:
         UsageError: a value cannot be used.
     """
-    from rewardkit.evaluate.client import Server
     from rewardkit.evaluate.generate import GenerationConfig
     from rewardkit.evaluate.sampling import Sampling
+    from rewardkit.model_client.client import Server
 
     api = Api(options["api"]).value  # typer converts for the function, not in ctx.params
     key = _api_key(options["api_key_env"])

@@ -17,7 +17,7 @@ from time import sleep
 
 from rewardkit.checkpoints import Checkpoint, find_checkpoint, merge_command
 from rewardkit.errors import DataError, OutputError, SourceError
-from rewardkit.evaluate.evaluation import EvaluationReport, JudgingConfig
+from rewardkit.evaluate.evaluation import EvaluationReport, ScorerConfig
 from rewardkit.evaluate.generate import GenerationConfig
 from rewardkit.evaluate.progress import ProgressCallbacks
 from rewardkit.evaluate.results import read_result_lines
@@ -53,7 +53,7 @@ class WatchConfig:
         suite: prepared sets of questions.
         generation: how responses are requested. Its server's URL is replaced; an empty model stands
             for the folder that is served.
-        judging: how responses are judged.
+        scoring: how responses are judged.
         start_timeout_seconds: how long a server may take until it answers.
         poll_seconds: seconds between two looks at the folder.
         once: end when all complete checkpoints are evaluated.
@@ -66,7 +66,7 @@ class WatchConfig:
     out: Path
     suite: Sequence[SuiteMember]
     generation: GenerationConfig
-    judging: JudgingConfig = field(default_factory=JudgingConfig)
+    scoring: ScorerConfig = field(default_factory=ScorerConfig)
     start_timeout_seconds: float = 1800.0
     poll_seconds: float = 30.0
     once: bool = False
@@ -228,7 +228,7 @@ def _evaluate_on(
     server = replace(config.generation.server, base_url=url, check=check)
     generation = replace(config.generation, server=server, model=config.generation.model or model)
     return evaluate_suite(
-        config.suite, generation, folder, config.judging, callbacks=config.callbacks
+        config.suite, generation, folder, config.scoring, callbacks=config.callbacks
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from rewardkit.json_lines import json_line
 from rewardkit.output import atomic, require_not_input, require_suffix
 from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.compare.scorer_calls import (
@@ -17,7 +18,6 @@ from rewardkit.responses.compare.scorer_calls import (
     ScorerCalls,
     disagreement_cause,
 )
-from rewardkit.responses.json_lines import json_line
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, read_samples
 from rewardkit.scorers.base import Scorer

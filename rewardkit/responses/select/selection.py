@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewardkit.errors import DataError, UsageError
+from rewardkit.json_lines import json_line
 from rewardkit.output import atomic, require_absent, require_not_input, require_suffix
 from rewardkit.preprocess.dropped_rows import dropped_path
 from rewardkit.responses.chunks import expand_paths
-from rewardkit.responses.json_lines import json_line
 from rewardkit.responses.matching.match import match_row
 from rewardkit.responses.matching.train_index import TrainIndex, index_rows
 from rewardkit.responses.records import SkippedRow

@@ -1,4 +1,4 @@
-"""Judge responses with the scorer of their row, and read judged responses back."""
+"""Score responses with the scorer of their row, and read scored responses back."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from rewardkit.answers.parsing.typography import canonical_spelling
 from rewardkit.errors import DataError
 from rewardkit.evaluate.questions import Question
+from rewardkit.json_lines import json_line
+from rewardkit.model_client.completions import UNUSABLE
 from rewardkit.parallel import in_order
 from rewardkit.responses.chunk_scores import ScoringPlan, plan_scorer
-from rewardkit.responses.completions import UNUSABLE
-from rewardkit.responses.json_lines import json_line
 from rewardkit.responses.response_log import ResponseIndex
 from rewardkit.row import batched
 from rewardkit.scorers.base import Score, Scorer, Status, to_verl
@@ -29,8 +29,8 @@ BATCH_SIZE, CUSTOM_BATCH_SIZE = 256, 16
 MAX_TOKENS = 1 << 40
 
 
-class JudgedResponse(NamedTuple):
-    """A judged response without its text.
+class EvaluatedResponse(NamedTuple):
+    """A scored response without its text.
 
     Attributes:
         question: row number of its question.
@@ -55,10 +55,10 @@ class JudgedResponse(NamedTuple):
     tokens: int | None
 
 
-def judge_all(
+def score_all(
     plan: ScoringPlan, lines: Iterable[dict[str, Any]], jobs: int
-) -> Iterator[tuple[bytes, list[JudgedResponse]]]:
-    """Yield batches of judged responses in order, as jsonl and without their texts.
+) -> Iterator[tuple[bytes, list[EvaluatedResponse]]]:
+    """Yield batches of scored responses in order, as jsonl and without their texts.
 
     Args:
         plan: the scorer and its options.
@@ -67,20 +67,20 @@ def judge_all(
     """
     is_custom = isinstance(plan.scorer, str) and not is_built_in(plan.scorer)
     batches = batched(lines, CUSTOM_BATCH_SIZE if is_custom else BATCH_SIZE)
-    for _, batch in in_order(partial(judge_batch, plan), batches, jobs, 0 if is_custom else 16):
+    for _, batch in in_order(partial(score_batch, plan), batches, jobs, 0 if is_custom else 16):
         yield batch
 
 
-def judge_batch(
+def score_batch(
     plan: ScoringPlan, lines: Iterable[dict[str, Any]]
-) -> tuple[bytes, list[JudgedResponse]]:
-    """Judge a batch. If the scorer fails on a response, it counts as wrong and has a `reason`."""
+) -> tuple[bytes, list[EvaluatedResponse]]:
+    """Score a batch. If the scorer fails on a response, it counts as wrong and has a `reason`."""
     scorer, label = plan_scorer(plan), scorer_label(plan)
-    results = [{**line, **_judge_line(scorer, line), "scorer": label} for line in lines]
-    return "".join(map(json_line, results)).encode(), [parse_judged_line(line) for line in results]
+    results = [{**line, **_score_line(scorer, line), "scorer": label} for line in lines]
+    return "".join(map(json_line, results)).encode(), [parse_result_line(line) for line in results]
 
 
-def _judge_line(scorer: Scorer, line: Mapping[str, Any]) -> dict[str, Any]:
+def _score_line(scorer: Scorer, line: Mapping[str, Any]) -> dict[str, Any]:
     info = {**line["extra_info"]}
     info.setdefault("data_source", line["data_source"])
     # A response that the server broke off may contain the correct answer without being finished.
@@ -98,11 +98,11 @@ def scorer_label(plan: ScoringPlan) -> str:
     return f"{plan.scorer}?{options}" if options else str(plan.scorer)
 
 
-def parse_judged_line(line: Mapping[str, Any]) -> JudgedResponse:
+def parse_result_line(line: Mapping[str, Any]) -> EvaluatedResponse:
     """Return what metrics need of a line of a result file.
 
     Raises:
-        KeyError, TypeError, ValueError: the line is not a judged response.
+        KeyError, TypeError, ValueError: the line is not a scored response.
     """
     info, tokens = line["extra_info"], line.get("tokens")
     group = (line["data_source"], info.get("subject"), info.get("level"))
@@ -110,7 +110,7 @@ def parse_judged_line(line: Mapping[str, Any]) -> JudgedResponse:
     score = float(line["score"])
     if not isfinite(score):
         raise ValueError(f"its score is {score}")
-    return JudgedResponse(
+    return EvaluatedResponse(
         question=int(line["row"]),
         group=(source, subject, level),
         correct=line["acc"] > 0,

@@ -56,10 +56,17 @@ class Choice:
 
 @dataclass(frozen=True)
 class CompletionReply:
-    """The choices of a reply, which may be fewer than requested, and their tokens if known."""
+    """The choices of a reply, which may be fewer than requested, and their tokens if known.
+
+    Attributes:
+        choices: the responses.
+        tokens: tokens of all responses together; None if unknown.
+        prompt_tokens: tokens of the prompt; None if unknown.
+    """
 
     choices: tuple[Choice, ...]
     tokens: int | None
+    prompt_tokens: int | None = None
 
 
 def parse_reply(body: Any) -> CompletionReply:
@@ -68,8 +75,11 @@ def parse_reply(body: Any) -> CompletionReply:
     items, usage = fields.get("choices"), fields.get("usage")
     items = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
     choices = [choice for item in items if (choice := parse_choice(item)) is not None]
-    tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
-    return CompletionReply(tuple(choices), parse_token_count(tokens))
+    usage = usage if isinstance(usage, dict) else {}
+    tokens, prompt_tokens = usage.get("completion_tokens"), usage.get("prompt_tokens")
+    return CompletionReply(
+        tuple(choices), parse_token_count(tokens), parse_token_count(prompt_tokens)
+    )
 
 
 def parse_choice(choice: Mapping[str, Any]) -> Choice | None:

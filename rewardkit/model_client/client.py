@@ -17,9 +17,11 @@ from typing import Any
 import httpx
 
 from rewardkit.errors import SourceError, UsageError
-from rewardkit.evaluate.sampling import ENDPOINTS
-from rewardkit.responses.completions import CompletionReply, parse_reply
-from rewardkit.responses.json_lines import parse_json
+from rewardkit.json_lines import parse_json
+from rewardkit.model_client.completions import CompletionReply, parse_reply
+
+#: Path of each kind of request, below the base URL.
+ENDPOINTS = {"chat": "chat/completions", "completions": "completions"}
 
 #: Characters of a server's error message that are shown.
 MAX_MESSAGE_CHARACTERS = 300
@@ -67,18 +69,19 @@ class Server:
         try:
             url = httpx.URL(self.base_url)
         except httpx.InvalidURL as error:
-            raise UsageError(f"--base-url {self.base_url}: not a URL ({error}).") from error
+            raise UsageError(f"base URL {self.base_url}: not a URL ({error}).") from error
         if url.userinfo:
-            raise UsageError("--base-url contains a password; use --api-key-env instead.")
+            raise UsageError(
+                "the base URL contains a password; name the variable that holds the key instead: "
+                "api_key_env."
+            )
         if url.scheme not in ("http", "https") or not url.host:
-            raise UsageError(f"--base-url {self.base_url}: write it as http://HOST:PORT/v1.")
+            raise UsageError(f"base URL {self.base_url}: write it as http://HOST:PORT/v1.")
         if url.port is not None and not 0 < url.port < 1 << 16:
-            raise UsageError(f"--base-url {self.base_url}: the port must be from 1 to 65535.")
+            raise UsageError(f"base URL {self.base_url}: the port must be from 1 to 65535.")
         ends = tuple(ENDPOINTS.values())
         if url.query or url.fragment or url.path.rstrip("/").endswith(ends):
-            raise UsageError(
-                f"--base-url {self.base_url}: it must end where the API begins, in /v1."
-            )
+            raise UsageError(f"base URL {self.base_url}: it must end where the API begins, in /v1.")
 
     @property
     def url(self) -> str:
@@ -258,14 +261,14 @@ def _status_error(response: httpx.Response, text: bytes, server: Server) -> Exce
     if response.has_redirect_location:
         target = _one_line(response.headers["location"], server)
         return SourceError(
-            f"{server.url}: {message} Set --base-url to where the redirect leads: {target}"
+            f"{server.url}: {message} Set the base URL to where the redirect leads: {target}"
         )
     hints = {
-        401: "Name the variable that holds the API key with --api-key-env.",
-        403: "Name the variable that holds the API key with --api-key-env.",
-        404: "Check --model and --base-url, which usually ends in /v1.",
+        401: "Name the variable that holds the API key: api_key_env.",
+        403: "Name the variable that holds the API key: api_key_env.",
+        404: "Check the model and the base URL, which usually ends in /v1.",
     }
-    return SourceError(f"{server.url}: {message} {hints.get(status, 'Check --base-url.')}")
+    return SourceError(f"{server.url}: {message} {hints.get(status, 'Check the base URL.')}")
 
 
 def _error_message(text: bytes) -> str:

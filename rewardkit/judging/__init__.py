@@ -1,0 +1,1 @@
+"""A model as the judge: rubric, prompt, strict parser, cache and budget."""

@@ -1,0 +1,1 @@
+"""Requests to OpenAI-compatible servers: retries, back-off and adaptive concurrency."""
