@@ -53,6 +53,7 @@ SCORERS: Mapping[str, str] = {
     "auto": "rewardkit.scorers.auto:score",
     "geometry3k": "rewardkit.scorers.geometry3k:score",
     "gsm8k": "rewardkit.scorers.gsm8k:score",
+    "judge": "rewardkit.scorers.judge:score",
     "math": "rewardkit.scorers.math:score",
     "math_dapo": "rewardkit.scorers.math_dapo:score",
     "math_verify": "rewardkit.scorers.math_verify:score",

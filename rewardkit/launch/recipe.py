@@ -25,8 +25,8 @@ from pydantic_core import PydanticCustomError
 from rewardkit.errors import DataError, UnknownNameError
 from rewardkit.launch.overrides import flatten
 from rewardkit.launch.recipe_errors import format_error
-from rewardkit.launch.recipe_yaml import read_yaml
 from rewardkit.registry import did_you_mean
+from rewardkit.strict_yaml import read_yaml
 
 FOLDER = Path(__file__).parent / "recipes"
 

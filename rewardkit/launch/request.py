@@ -11,12 +11,12 @@ from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import Plan, make_plan
 from rewardkit.launch.recipe import deep_merge, flatten_verl_section, load_tree, read_recipe
-from rewardkit.launch.recipe_yaml import read_yaml
 from rewardkit.launch.secret_values import conceal_secrets
 from rewardkit.launch.verl.hydra_values import parse_value
 from rewardkit.launch.verl.releases import LATEST, installed_verl
 from rewardkit.registry import SCORERS, known
 from rewardkit.scorers.isolated import require_scorer_loads
+from rewardkit.strict_yaml import read_yaml
 
 
 @dataclass(frozen=True, kw_only=True)

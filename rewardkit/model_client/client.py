@@ -213,8 +213,36 @@ async def send_request(
         PromptRefusedError: the server refuses this prompt.
         SourceError: no request can succeed, because the model, URL or key is wrong.
     """
+    content = json.dumps(body, allow_nan=False).encode()
+    return _read_reply(await _request(http, server, "POST", server.url, content), server)
+
+
+async def request_model_names(http: httpx.AsyncClient, server: Server) -> list[str]:
+    """Return the names of the server's models.
+
+    Raises:
+        TryAgainError: the server does not answer, or not with a list of models.
+        SourceError: it has no such list.
+    """
+    url = f"{server.base_url.rstrip('/')}/models"
     try:
-        exchange = _exchange(http, server, json.dumps(body, allow_nan=False).encode())
+        reply = parse_json(await _request(http, server, "GET", url))
+    except (ValueError, RecursionError) as error:
+        raise NoContactError(f"{url}: the reply is not JSON.") from error
+    except PromptRefusedError as error:
+        raise SourceError(f"{url}: {error}") from error
+    models = reply.get("data") if isinstance(reply, dict) else None
+    if not isinstance(models, list):
+        raise NoContactError(f"{url}: the reply is not a list of models.")
+    return [str(model.get("id")) for model in models if isinstance(model, dict)]
+
+
+async def _request(
+    http: httpx.AsyncClient, server: Server, method: str, url: str, content: bytes | None = None
+) -> bytes:
+    """Return the text of a reply with status 200; raise what any other outcome means."""
+    try:
+        exchange = _exchange(http, method, url, content)
         response, text = await asyncio.wait_for(exchange, server.timeout_seconds)
     except (asyncio.TimeoutError, httpx.TimeoutException) as error:
         message = f"no answer within {server.timeout_seconds:g} s."
@@ -228,15 +256,15 @@ async def send_request(
         raise TryAgainError(f"the connection broke: {message}") from error
     if response.status_code != httpx.codes.OK:
         raise _status_error(response, text, server)
-    return _read_reply(text, server)
+    return text
 
 
 async def _exchange(
-    http: httpx.AsyncClient, server: Server, body: bytes
+    http: httpx.AsyncClient, method: str, url: str, content: bytes | None
 ) -> tuple[httpx.Response, bytes]:
     """Return the HTTP response to a request, and its text."""
     text = bytearray()
-    async with http.stream("POST", server.url, content=body) as response:
+    async with http.stream(method, url, content=content) as response:
         async for piece in response.aiter_bytes():
             text += piece
             if len(text) > MAX_REPLY_BYTES:

@@ -15,6 +15,7 @@ from rewardkit.model_client.client import (
     Server,
     TryAgainError,
     UnusableError,
+    request_model_names,
     send_request,
 )
 from rewardkit.model_client.completions import WITHHELD, CompletionReply
@@ -52,8 +53,22 @@ class ModelClient:
         """Close all connections."""
         await self._clients.close()
 
-    async def ask(self, body: Mapping[str, Any]) -> CompletionReply:
+    async def model_names(self) -> list[str]:
+        """Return the names of the server's models.
+
+        Raises:
+            TryAgainError: the server does not answer, or not with a list of models.
+            SourceError: it has no such list.
+        """
+        with self._clients.client() as http:
+            return await request_model_names(http, self.server)
+
+    async def ask(self, body: Mapping[str, Any], *, tries: int = 0) -> CompletionReply:
         """Send a request, again after failures that may pass, and return the server's reply.
+
+        Args:
+            body: the request.
+            tries: tries of this request; 0 for the client's.
 
         Raises:
             TryAgainError: all tries failed; `NoContactError` if the URL may be wrong,
@@ -61,18 +76,18 @@ class ModelClient:
             PromptRefusedError: the server refuses this prompt.
             SourceError: no request can succeed, because the model, URL or key is wrong.
         """
-        tries = answers = 0
+        most, done, answers = tries or self.tries, 0, 0
         while True:
             try:
                 return await self._send(body)
             except TryAgainError as error:
                 self.server.check()
                 if error.is_busy and self.answers > answers:
-                    tries, answers = 0, self.answers  # it answers others: our turn will come
-                tries += 1
-                if tries >= self._max_tries(error):
+                    done, answers = 0, self.answers  # it answers others: our turn will come
+                done += 1
+                if done >= self._max_tries(error, most):
                     raise
-                await asyncio.sleep(self._pause(tries, error))
+                await asyncio.sleep(self._pause(done, error))
 
     async def _send(self, body: Mapping[str, Any]) -> CompletionReply:
         async with self._limit.slot():
@@ -89,11 +104,11 @@ class ModelClient:
             self._limit.record_answer(monotonic() - start)
             return reply
 
-    def _max_tries(self, error: TryAgainError) -> int:
+    def _max_tries(self, error: TryAgainError, most: int) -> int:
         if isinstance(error, NoContactError) and not self.answers:
-            return min(FIRST_TRIES, self.tries)
+            return min(FIRST_TRIES, most)
         is_withheld = isinstance(error, UnusableError) and error.finish_reason in WITHHELD
-        return min(WITHHELD_TRIES, self.tries) if is_withheld else self.tries
+        return min(WITHHELD_TRIES, most) if is_withheld else most
 
     def _pause(self, tries: int, error: TryAgainError) -> float:
         """Return the seconds before the next try: longer each time, and at least what it asks."""

@@ -32,6 +32,7 @@ from rewardkit.scorers.gold import (
     unwrap_gold,
 )
 from rewardkit.scorers.load import own_options, respond_of
+from rewardkit.scorers.options import asks_server
 
 #: What to do about the findings of each rule, in the order in which the rules are reported.
 RULES: Mapping[str, str] = {
@@ -175,6 +176,8 @@ def _self_check(
     if isinstance(judge, Exception):
         yield "unknown_data_source", str(judge)
         return
+    if asks_server(judge):
+        return  # thousands of golds would cost money, and a judge's answer proves nothing
     respond = respond or respond_of(judge)
     if options:
         judge = partial(judge, **options_for(judge, own_options(judge, options)))

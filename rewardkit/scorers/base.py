@@ -16,7 +16,7 @@ from typing import Any
 from rewardkit.errors import RewardkitError, call_catching
 from rewardkit.scorers.call import NoVerdictError, error_text, require_score
 from rewardkit.scorers.gold import explain_bad_gold, unwrap_gold
-from rewardkit.scorers.options import check_values, inner_function, option_names
+from rewardkit.scorers.options import asks_server, check_values, inner_function, option_names
 from rewardkit.scorers.score import Score, Scorer, Status, as_text
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Status",
     "as_text",
     "failure_result",
+    "log_once",
     "options_for",
     "record_result",
     "recorded_result",
@@ -219,6 +220,9 @@ def to_verl(score: Score) -> dict[str, float | str]:
 def options_for(scorer: Scorer, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments that are options of the scorer; log and drop unknown ones.
 
+    A scorer that asks a server gets the address of verl's reward model as its `base_url`, unless
+    that is set.
+
     Raises:
         UsageError: an option has an invalid value.
     """
@@ -228,6 +232,8 @@ def options_for(scorer: Scorer, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         for name in options.keys() - names:
             log_once(name, f"reward_kwargs.{name} is not an option of this scorer; it is ignored.")
         options = {name: value for name, value in options.items() if name in names}
+    if (router := kwargs.get("reward_router_address")) and asks_server(scorer):
+        options["base_url"] = options.get("base_url") or f"http://{router}/v1"
     check_values(scorer, options)
     return options
 

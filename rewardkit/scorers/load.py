@@ -48,7 +48,8 @@ def check_options(name: str, scorer: Scorer, options: Mapping[str, Any]) -> None
 
     Raises:
         UnknownNameError: an option is unknown; the message suggests similar ones.
-        UsageError: a value is invalid; the message names the valid ones.
+        UsageError: a value is invalid; the message names the valid ones. A scorer's module may have
+            `validate_options(options)`, which raises it for what an annotation cannot say.
     """
     if name == "auto":
         _check_options_of_auto(options)
@@ -57,6 +58,9 @@ def check_options(name: str, scorer: Scorer, options: Mapping[str, Any]) -> None
     if names is not None:
         _require_known(name, names, options)
     check_values(scorer, options, f"scorer {name!r}")
+    validate = getattr(inner_function(scorer), "__globals__", {}).get("validate_options")
+    if validate:
+        validate(options)
 
 
 def own_options(scorer: Scorer, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -56,6 +56,11 @@ def inner_function(scorer: Any) -> Any:
     return function
 
 
+def asks_server(scorer: Any) -> bool:
+    """Return whether a scorer waits for a model server: `ASKS_SERVER` of its module."""
+    return bool(getattr(inner_function(scorer), "__globals__", {}).get("ASKS_SERVER", False))
+
+
 def accepts_option(scorer: Any, option: str, value: Any) -> bool:
     """Return whether a scorer has the option and accepts the value for it."""
     names = option_names(scorer)
@@ -157,7 +162,10 @@ def describe(kind: Any) -> str:
     if origin is Annotated:
         base, *marks = parts
         bounds = [mark for mark in marks if isinstance(mark, Range) and mark != Range()]
-        limits = "".join(f" from {least:g} to {most:g}" for least, most in bounds)
+        limits = "".join(
+            f" from {least:g} to {most:g}" if most < inf else f" of at least {least:g}"
+            for least, most in bounds
+        )
         return f"{describe(base)}{limits}"
     if origin in (Union, UnionType):
         return " or ".join(map(describe, parts))

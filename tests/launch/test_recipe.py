@@ -9,7 +9,7 @@ import pytest
 from rewardkit.errors import DataError, UnknownNameError
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import built_in, deep_merge, load_tree, read_recipe, recipe_path
-from rewardkit.launch.recipe_yaml import read_yaml
+from rewardkit.strict_yaml import read_yaml
 
 
 @pytest.mark.parametrize("name", built_in())

@@ -12,11 +12,11 @@ from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.preflight import preflight
 from rewardkit.launch.recipe import Recipe, read_recipe
-from rewardkit.launch.recipe_yaml import read_yaml
 from rewardkit.launch.script_import.importer import import_script, recipe_text
 from rewardkit.launch.script_import.recipe_writer import write_yaml
 from rewardkit.launch.verl.key_renames import to_latest_key
 from rewardkit.launch.verl.releases import LATEST, release_of
+from rewardkit.strict_yaml import read_yaml
 from tests.tables import every
 
 MAIN = "verl.trainer.main_ppo"

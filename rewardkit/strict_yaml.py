@@ -1,4 +1,4 @@
-"""Reads recipes as YAML 1.2.
+"""Reads recipes and rubrics as YAML 1.2.
 
 In YAML 1.2 `1e-6` is a number and `no` is text: a learning rate that is text stops verl minutes
 after the launch. Numbers are decimal, and dates are text. Repeated keys, aliases and deep nesting
@@ -19,7 +19,7 @@ from ruamel.yaml.nodes import MappingNode, ScalarNode
 
 from rewardkit.errors import DataError
 
-#: Depth of nested mappings and lists that a recipe may have.
+#: Depth of nested mappings and lists that a document may have.
 MAX_DEPTH = 40
 
 _DECIMAL = re.compile(r"[-+]?[0-9]{1,1000}")

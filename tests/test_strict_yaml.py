@@ -1,7 +1,7 @@
 import pytest
 
 from rewardkit.errors import DataError
-from rewardkit.launch.recipe_yaml import read_yaml
+from rewardkit.strict_yaml import read_yaml
 from tests.tables import every
 
 

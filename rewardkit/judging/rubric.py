@@ -1,0 +1,286 @@
+"""A rubric: what a judge is asked, in a person's words, read from a small YAML file.
+
+    kind: criteria                 # or equivalence: one question, answered yes or no
+    instructions: You grade answers to questions about our product.
+    criteria:
+      helpfulness: {description: Does it solve the person's problem?, weight: 2, scale: [1, 5]}
+      correctness: {description: Are all statements true?}
+    examples: [{question: How do I reset it?, response: Hold the button., verdict: {helpfulness: 4,
+      correctness: 5}}]
+
+| key | meaning | default |
+|---|---|---|
+| `kind` | `equivalence` or `criteria` | required |
+| `instructions` | what the judge has to know; it comes first | "" |
+| `question` | the yes-or-no question of `equivalence` | the same answer as the reference? |
+| `criteria` | by name: `description`, `weight` (1), `scale` ([1, 5]) | required for `criteria` |
+| `examples` | each with `question`, `gold`, `response`, `verdict` and `reason` | none |
+| `see` | `answer`: the judge sees the final answer only; `response`: all after the thoughts | `answer` for `equivalence` |
+| `gold` | whether the judge sees the gold | true for `equivalence` |
+| `reason` | whether the judge gives its reason before the verdict | true |
+| `threshold` | the least weighted mean, from 0 to 1, that counts as correct | 0.5 |
+| `failed_score` | the score of a sample that the judge failed on | 0.0 |
+| `max_characters` | characters of the response that the judge sees | 2000 for `answer`, else 12000 |
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from hashlib import sha256
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal
+
+from rewardkit.errors import DataError, UsageError
+from rewardkit.registry import did_you_mean
+from rewardkit.strict_yaml import read_yaml
+
+#: The rubrics of this package, by name.
+BUILT_IN = ("math", "open", "qa")
+
+#: Keys of metrics that every judge has, so that no criterion may have these names.
+METRICS = ("failed", "cached", "over_budget", "seconds", "tokens", "cost")
+
+#: Limits of a rubric.
+MAX_RUBRIC_BYTES, MAX_CRITERIA, MAX_EXAMPLES, MAX_STEPS = 1 << 16, 20, 20, 101
+
+#: Limits of `max_characters`.
+MIN_CHARACTERS, MAX_CHARACTERS = 100, 200_000
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_KEYS = (
+    *("kind", "instructions", "question", "criteria", "examples", "see", "gold", "reason"),
+    *("threshold", "failed_score", "max_characters"),
+)
+_QUESTION = "Does the response give the same final answer as the reference?"
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One criterion, which the judge grades with a whole number.
+
+    Attributes:
+        name: the key of its grade in the verdict.
+        description: what the judge looks at.
+        weight: its factor in the weighted mean.
+        least: the worst grade.
+        most: the best grade.
+    """
+
+    name: str
+    description: str
+    weight: float = 1.0
+    least: int = 1
+    most: int = 5
+
+
+@dataclass(frozen=True)
+class Example:
+    """A response with the verdict that the judge should give.
+
+    Attributes:
+        question: the question; "" for none.
+        gold: the reference answer; "" for none.
+        response: the response.
+        reason: the reason for the verdict; "" for none.
+        verdict: `(name, value)` of each key of the verdict.
+    """
+
+    question: str
+    gold: str
+    response: str
+    reason: str
+    verdict: tuple[tuple[str, str | int], ...]
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """What a judge is asked; the docstring of the module has the meaning of each field."""
+
+    name: str
+    kind: Literal["equivalence", "criteria"]
+    instructions: str = ""
+    question: str = _QUESTION
+    criteria: tuple[Criterion, ...] = ()
+    examples: tuple[Example, ...] = ()
+    see: Literal["answer", "response"] = "answer"
+    gold: bool = True
+    reason: bool = True
+    threshold: float = 0.5
+    failed_score: float = 0.0
+    max_characters: int = 2000
+
+    @property
+    def digest(self) -> str:
+        """The content as a hash, which identifies the rubric whatever its file is called."""
+        return sha256(json.dumps({**asdict(self), "name": ""}).encode()).hexdigest()
+
+    def choices(self) -> dict[str, tuple[str | int, ...]]:
+        """Return the values that each key of a verdict may have."""
+        if self.kind == "equivalence":
+            return {"verdict": ("yes", "no")}
+        return {each.name: tuple(range(each.least, each.most + 1)) for each in self.criteria}
+
+
+@cache
+def read_rubric(name: str) -> Rubric:
+    """Return a built-in rubric, or the rubric of a YAML file.
+
+    Raises:
+        UsageError: it does not exist, or has an unknown key or an invalid value.
+    """
+    if name in BUILT_IN:
+        path = Path(__file__).parent / "rubrics" / f"{name}.yaml"
+    elif name.endswith((".yaml", ".yml")):
+        path = Path(name).expanduser()
+    else:
+        near = did_you_mean(name, list(BUILT_IN))
+        raise UsageError(f"no rubric {name!r}.{near} Name {', '.join(BUILT_IN)} or a .yaml file.")
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_RUBRIC_BYTES + 1)
+        if len(text) > MAX_RUBRIC_BYTES:
+            raise UsageError(f"{path}: longer than {MAX_RUBRIC_BYTES:,} bytes.")
+        return parse_rubric(read_yaml(text.decode(), str(path)), str(path))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}.") from error
+    except (DataError, UnicodeDecodeError) as error:
+        raise UsageError(str(error)) from error
+
+
+def parse_rubric(value: Any, where: str) -> Rubric:
+    """Return the rubric in a mapping of the YAML's form; `where` is its place, for messages.
+
+    Raises:
+        UsageError: a key is unknown or missing, or a value is invalid.
+    """
+    fields = _mapping(where, value, _KEYS)
+    kind = _choice(where, "kind", fields.get("kind"), ("equivalence", "criteria"))
+    is_question = kind == "equivalence"
+    see = _choice(where, "see", fields.get("see", "answer" if is_question else "response"), _SEE)
+    if not is_question and "question" in fields:
+        raise UsageError(f"{where}: question is for kind: equivalence; write criteria instead.")
+    criteria = _criteria(where, fields.get("criteria", {}))
+    if is_question == bool(criteria):
+        need = "has no criteria" if is_question else "needs criteria"
+        raise UsageError(f"{where}: kind: {kind} {need}.")
+    rubric = Rubric(
+        name=where,
+        kind="equivalence" if is_question else "criteria",
+        instructions=_text(where, "instructions", fields.get("instructions", "")),
+        question=_text(where, "question", fields.get("question", _QUESTION)),
+        criteria=criteria,
+        see="answer" if see == "answer" else "response",
+        gold=_boolean(where, "gold", fields.get("gold", is_question)),
+        reason=_boolean(where, "reason", fields.get("reason", True)),
+        threshold=_number(where, "threshold", fields.get("threshold", 0.5), 0, 1),
+        failed_score=_number(where, "failed_score", fields.get("failed_score", 0.0)),
+        max_characters=int(
+            _number(
+                where,
+                "max_characters",
+                fields.get("max_characters", 2000 if see == "answer" else 12_000),
+                MIN_CHARACTERS,
+                MAX_CHARACTERS,
+            )
+        ),
+    )
+    examples = _examples(where, fields.get("examples", []), rubric)
+    return Rubric(**{**vars(rubric), "examples": examples})
+
+
+_SEE = ("answer", "response")
+
+
+def _criteria(where: str, value: Any) -> tuple[Criterion, ...]:
+    criteria = _mapping(f"{where}: criteria", value)
+    if len(criteria) > MAX_CRITERIA:
+        raise UsageError(f"{where}: more than {MAX_CRITERIA} criteria.")
+    return tuple(
+        _criterion(f"{where}: criteria.{name}", name, each) for name, each in criteria.items()
+    )
+
+
+def _criterion(where: str, name: str, value: Any) -> Criterion:
+    if not _NAME.fullmatch(name) or name in (*METRICS, "reason", "verdict"):
+        raise UsageError(f"{where}: choose another name, of small letters, digits and _.")
+    fields = _mapping(where, value, ("description", "weight", "scale"))
+    weight = _number(where, "weight", fields.get("weight", 1.0), 0)
+    scale = fields.get("scale", [1, 5])
+    is_scale = isinstance(scale, list) and len(scale) == 2 and all(type(x) is int for x in scale)
+    if not is_scale or not 0 < scale[1] - scale[0] < MAX_STEPS or abs(scale[0]) > 1000:
+        raise UsageError(
+            f"{where}: scale: {scale!r}; give the worst and the best grade, such as [1, 5], at "
+            f"most {MAX_STEPS - 1} apart."
+        )
+    if not weight:
+        raise UsageError(f"{where}: weight: 0; leave the criterion out.")
+    description = _text(where, "description", fields.get("description", ""))
+    if not description.strip():
+        raise UsageError(f"{where}: write a description.")
+    return Criterion(name, description, weight, *scale)
+
+
+def _examples(where: str, value: Any, rubric: Rubric) -> tuple[Example, ...]:
+    if not isinstance(value, list) or len(value) > MAX_EXAMPLES:
+        raise UsageError(f"{where}: examples: give a list of at most {MAX_EXAMPLES}.")
+    return tuple(_example(f"{where}: examples[{i}]", each, rubric) for i, each in enumerate(value))
+
+
+def _example(where: str, value: Any, rubric: Rubric) -> Example:
+    fields = _mapping(where, value, ("question", "gold", "response", "verdict", "reason"))
+    verdict = fields.get("verdict")
+    given = {"verdict": verdict} if rubric.kind == "equivalence" else verdict
+    choices = rubric.choices()
+    grades = _mapping(f"{where}: verdict", given, tuple(choices))
+    for name, valid in choices.items():
+        if not any(type(grades.get(name)) is type(each) and grades[name] == each for each in valid):
+            raise UsageError(f"{where}: verdict: {name} must be one of {_shown(valid)}.")
+    texts = {
+        key: _text(where, key, fields.get(key, ""))
+        for key in ("question", "gold", "response", "reason")
+    }
+    return Example(**texts, verdict=tuple((name, grades[name]) for name in choices))
+
+
+def _shown(values: tuple[str | int, ...]) -> str:
+    return ", ".join(map(str, values)) if len(values) <= 10 else f"{values[0]} to {values[-1]}"
+
+
+def _mapping(where: str, value: Any, keys: tuple[str, ...] = ()) -> Mapping[str, Any]:
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise UsageError(f"{where}: give `key: value` pairs, not {type(value).__name__}.")
+    for key in value:
+        if keys and key not in keys:
+            near = did_you_mean(key, list(keys))
+            raise UsageError(f"{where}: unknown key {key!r}.{near} Known: {', '.join(keys)}.")
+    return value
+
+
+def _choice(where: str, key: str, value: Any, valid: tuple[str, ...]) -> str:
+    if value not in valid:
+        raise UsageError(f"{where}: {key}: {value!r}; give {' or '.join(valid)}.")
+    return str(value)
+
+
+def _text(where: str, key: str, value: Any) -> str:
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        raise UsageError(f"{where}: {key}: {value!r}; give text.")
+    return str(value)
+
+
+def _boolean(where: str, key: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{where}: {key}: {value!r}; give true or false.")
+    return value
+
+
+def _number(where: str, key: str, value: Any, least: float = -1e9, most: float = 1e9) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not isfinite(value) or not least <= value <= most:
+        raise UsageError(f"{where}: {key}: {value!r}; give a number from {least:g} to {most:g}.")
+    return float(value)

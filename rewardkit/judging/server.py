@@ -1,0 +1,98 @@
+"""The server of a judge: its model's name, and whether it takes a JSON schema."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from rewardkit.errors import SourceError
+from rewardkit.judging.settings import ServerSettings
+from rewardkit.model_client.client import (
+    NoContactError,
+    PromptRefusedError,
+    Server,
+    TryAgainError,
+    UnusableError,
+)
+from rewardkit.model_client.completions import CompletionReply
+from rewardkit.model_client.retries import ModelClient
+
+#: Server errors to requests with a schema, each followed by an answer to one without, after which
+#: schemas are not sent any more. verl's router answers 500 to whatever the server behind it refuses.
+MAX_SCHEMA_ERRORS = 2
+
+
+class JudgeServer:
+    """Requests to the server of a judge; belongs to one event loop."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        server = Server(
+            settings.base_url, key=settings.key, timeout_seconds=settings.request_seconds
+        )
+        self._client = ModelClient(server, settings.concurrency, settings.tries)
+        self._model = settings.model
+        self._lock = asyncio.Lock()
+        self._takes_schema: bool | None = None
+        self._schema_errors = 0
+
+    async def model(self) -> str:
+        """Return the model's name, which the server is asked for once if it is not set.
+
+        Raises:
+            SourceError: the server has no list of models, or not exactly one.
+        """
+        if self._model:
+            return self._model
+        async with self._lock:
+            if not self._model:
+                self._model = _only_model(
+                    await self._client.model_names(), self._client.server.base_url
+                )
+        return self._model
+
+    async def ask(self, body: Mapping[str, Any], schema: Mapping[str, Any]) -> CompletionReply:
+        """Send a request with the schema of its reply, or without if the server refuses schemas.
+
+        Raises:
+            TryAgainError, PromptRefusedError, SourceError: see `ModelClient.ask`.
+        """
+        if self._takes_schema is False:
+            return await self._client.ask(body)
+        structured = {**body, "response_format": _response_format(schema)}
+        if self._takes_schema:
+            return await self._client.ask(structured)
+        try:
+            reply = await self._client.ask(structured, tries=1)
+        except PromptRefusedError:
+            reply = await self._client.ask(body)
+            self._takes_schema = False
+            return reply
+        except TryAgainError as error:
+            reply = await self._client.ask(body)
+            if _may_mean_refusal(error) and self._takes_schema is None:
+                self._schema_errors += 1
+                if self._schema_errors >= MAX_SCHEMA_ERRORS:
+                    self._takes_schema = False
+            return reply
+        self._takes_schema = True
+        return reply
+
+
+def _may_mean_refusal(error: TryAgainError) -> bool:
+    is_other = isinstance(error, NoContactError | UnusableError)
+    return not (is_other or error.is_busy or error.is_timeout)
+
+
+def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "verdict", "strict": True, "schema": schema},
+    }
+
+
+def _only_model(names: list[str], url: str) -> str:
+    if len(names) != 1:
+        shown = ", ".join(names[:5]) or "none"
+        raise SourceError(f"{url}: name the judge's model with model=NAME; it has {shown}.")
+    return names[0]

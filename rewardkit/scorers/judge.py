@@ -1,0 +1,207 @@
+r"""Any answer, judged by a model behind an OpenAI-compatible server, or by verl's reward model.
+
+`rewardkit path judge --verl` prints the override; `base_url` and `rubric` are options:
+
+| rubric | asks |
+|---|---|
+| `math` (default) | is the final answer mathematically equal to the gold? |
+| `qa` | does the answer state the same fact as the gold, or as one of several golds? |
+| `open` | correctness and helpfulness of the response, without a gold |
+| `FILE.yaml` | your own question or criteria; `rewardkit.judging.rubric` has the keys |
+
+Without `base_url`, the judge is the reward model that verl 0.9 serves (`reward.reward_model.enable`),
+whose address verl passes to the reward. Without `model`, the server's only model is the judge.
+
+What the judge sees is data: the final answer (`pred`) of the response for a question of equivalence,
+cut, without invisible characters, between marks that it cannot contain. A response without an answer
+is `no_answer` and never sent. The reply has to be exactly the JSON object that was asked for; another
+one is asked for once more, and then the sample failed. A failed sample has `failed_score`, `error` or
+`timeout` 1.0 and `judge_failed` 1.0; one for which the budget was spent has `failed_score` and
+`judge_over_budget` 1.0. Each cause is logged once.
+
+verl gets these numbers for every sample, beside those of every scorer: `judge_failed`,
+`judge_cached`, `judge_over_budget`, `judge_seconds`, `judge_tokens`, `judge_cost`, and for each
+criterion `judge_NAME`, its grade as a share of its scale.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from rewardkit.errors import call_catching
+from rewardkit.judging.rubric import Rubric, read_rubric
+from rewardkit.scorers.base import Score, Status, as_text, failure_result, options_for, to_verl
+from rewardkit.scorers.gold import unwrap_gold
+from rewardkit.scorers.judge_sample import (
+    JudgeQuestion,
+    ask,
+    check_options,
+    failed,
+    metrics_of,
+    prepare,
+    score_of,
+    submit_question,
+)
+from rewardkit.scorers.options import Range
+
+if TYPE_CHECKING:
+    from rewardkit.judging.judge import Judgement
+
+#: The gold may be a list of alternatives.
+SEVERAL_GOLDS = True
+
+#: Commands call the scorer concurrently, and check no golds with it.
+ASKS_SERVER = True
+
+
+def score(
+    response: str,
+    ground_truth: Any,
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    base_url: str = "",
+    model: str = "",
+    api_key_env: str = "",
+    rubric: str = "math",
+    concurrency: Annotated[int, Range(1, 4096)] = 64,
+    timeout_seconds: Annotated[float, Range(0.1, 86_400)] = 120.0,
+    request_seconds: Annotated[float, Range(0.1, 86_400)] = 60.0,
+    retries: Annotated[int, Range(0, 100)] = 4,
+    cache: str = "",
+    budget_calls: Annotated[int, Range(0)] = 0,
+    budget_tokens: Annotated[int, Range(0)] = 0,
+    budget_seconds: Annotated[float, Range(0)] = 0.0,
+    budget_window: Annotated[int, Range(0)] = 0,
+    failed_score: Annotated[float, Range()] | None = None,
+    seed: Annotated[int, Range(0, 2**31 - 2)] = 0,
+    max_tokens: Annotated[int, Range(1, 1_000_000)] = 512,
+    temperature: Annotated[float, Range(0, 10)] = 0.0,
+    prompt_price: Annotated[float, Range(0)] = 0.0,
+    reply_price: Annotated[float, Range(0)] = 0.0,
+) -> Score:
+    """Judge a response with a model. Waits for the server, at most `timeout_seconds`.
+
+    Args:
+        response: the model's text.
+        ground_truth: one gold, or alternatives as `qa` takes them; a rubric may not need one.
+        extra_info: `question` has the question, if present.
+        base_url: URL of the server's API, such as http://127.0.0.1:8000/v1.
+        model: model name sent to the server; by default its only model.
+        api_key_env: environment variable that holds the API key.
+        rubric: `math`, `qa`, `open`, or the path of a YAML file.
+        concurrency: maximum number of concurrent requests of this process.
+        timeout_seconds: timeout per sample, with waiting and retries.
+        request_seconds: timeout per request.
+        retries: further tries of a request that failed.
+        cache: folder of verdicts, shared by processes and nodes; none by default.
+        budget_calls: requests of this process in a window; 0 for no limit.
+        budget_tokens: tokens of this process in a window; 0 for no limit.
+        budget_seconds: seconds in which this process waits for the judge in a window; 0 for no limit.
+        budget_window: scored samples after which the budget starts anew; 0 for never.
+        failed_score: score of a sample without a verdict; by default that of the rubric.
+        seed: random seed of the requests.
+        max_tokens: maximum tokens per reply.
+        temperature: sampling temperature.
+        prompt_price: price of a million tokens of prompts.
+        reply_price: price of a million tokens of replies.
+
+    Returns:
+        1.0 or 0.0 for a question of equivalence, the weighted mean of the criteria from 0.0 to 1.0
+        otherwise, and `failed_score` without a verdict. `pred` has the final answer.
+    """
+    options = {name: value for name, value in locals().items() if name in _DEFAULTS}
+    question = call_catching(prepare, response, ground_truth, extra_info, options)
+    if isinstance(question, Score):
+        return question
+    judgement = question if isinstance(question, Exception) else call_catching(ask, question)
+    if isinstance(question, Exception) or isinstance(judgement, Exception):
+        return failed(f"{judgement}", "", failed_score or 0.0)
+    return score_of(question, judgement)
+
+
+#: The options and their defaults.
+_DEFAULTS: Mapping[str, Any] = dict(score.__kwdefaults__ or {})
+
+
+#: `load_scorer` reads the rubric and the key with it, so that a mistake is an error before training.
+validate_options = check_options
+
+
+def _compute_now(
+    data_source: Any,
+    solution_str: Any,
+    ground_truth: Any,
+    extra_info: Any = None,
+    **kwargs: Any,
+) -> dict[str, float | str]:
+    """Score a sample for verl and return the dictionary that verl logs; waits in this thread."""
+    question = call_catching(_prepare_for_verl, solution_str, ground_truth, extra_info, kwargs)
+    judgement = call_catching(ask, question) if isinstance(question, JudgeQuestion) else None
+    return _verl_fields(data_source, kwargs, question, judgement)
+
+
+async def _compute_async(
+    data_source: Any,
+    solution_str: Any,
+    ground_truth: Any,
+    extra_info: Any = None,
+    **kwargs: Any,
+) -> dict[str, float | str]:
+    """Score a sample for verl and return the dictionary that verl logs; waits in verl's loop."""
+    question = call_catching(_prepare_for_verl, solution_str, ground_truth, extra_info, kwargs)
+    judgement: Judgement | Exception | None = None
+    if isinstance(question, JudgeQuestion):
+        future = asyncio.wrap_future(submit_question(question))
+        await asyncio.wait([future])
+        judgement = call_catching(future.result)
+    return _verl_fields(data_source, kwargs, question, judgement)
+
+
+def _has_reward_loop() -> bool:
+    """Return whether the verl that loads this file awaits rewards, as it does from 0.7 on."""
+    file = getattr(sys.modules.get("verl"), "__file__", None)
+    return bool(file) and (Path(str(file)).parent / "experimental" / "reward_loop").is_dir()
+
+
+#: verl asks once whether it is a coroutine function: 0.7 and later await it, older ones call it.
+compute_score: Any = _compute_async if _has_reward_loop() else _compute_now
+
+
+def respond(answer: str) -> str:
+    """Return the shortest well-formed response with this answer."""
+    return rf"\boxed{{{answer}}}"
+
+
+def _prepare_for_verl(
+    solution_str: Any, ground_truth: Any, extra_info: Any, kwargs: Mapping[str, Any]
+) -> JudgeQuestion | Score:
+    return prepare(
+        as_text(solution_str),
+        unwrap_gold(ground_truth),
+        extra_info,
+        {**_DEFAULTS, **options_for(score, kwargs)},
+    )
+
+
+def _verl_fields(
+    data_source: Any, kwargs: Mapping[str, Any], question: Any, judgement: Any
+) -> dict[str, float | str]:
+    """Return the dictionary for verl of a judgement, a score without a judge, or an exception."""
+    read = call_catching(read_rubric, as_text(kwargs.get("rubric", "math")))
+    rubric = read if isinstance(read, Rubric) else None
+    error = next((each for each in (question, judgement) if isinstance(each, Exception)), None)
+    if error is not None:
+        failed = kwargs.get("failed_score")
+        default = rubric.failed_score if rubric else 0.0
+        value = float(failed) if isinstance(failed, int | float) else default
+        fields = failure_result(data_source, error, value)
+        return {**fields, **metrics_of(rubric, None, ()), "judge_failed": 1.0}
+    if isinstance(question, Score):
+        is_failed = float(question.status is Status.FAILED)
+        return {**to_verl(question), **metrics_of(rubric, None, ()), "judge_failed": is_failed}
+    prices = question.settings.prices
+    return {**to_verl(score_of(question, judgement)), **metrics_of(rubric, judgement, prices)}
