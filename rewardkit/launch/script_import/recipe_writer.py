@@ -1,4 +1,4 @@
-"""A recipe written as YAML, as a person likes to read it; `recipe_yaml.read_yaml` reads it back equal."""
+"""A recipe written as YAML, as a person likes to read it; `strict_yaml.read_yaml` reads it back equal."""
 
 from __future__ import annotations
 
