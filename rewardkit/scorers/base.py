@@ -162,7 +162,7 @@ def record_result(
     """
     if not isinstance(folder, str):
         if folder is not None:
-            _log_once(RECORD, f"reward_kwargs.record={folder!r} is not the path of a folder.")
+            log_once(RECORD, f"reward_kwargs.record={folder!r} is not the path of a folder.")
         return
     if not folder:
         return

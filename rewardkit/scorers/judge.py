@@ -30,11 +30,21 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rewardkit.errors import call_catching
 from rewardkit.judging.rubric import Rubric, read_rubric
-from rewardkit.scorers.base import Score, Status, as_text, failure_result, options_for, to_verl
+from rewardkit.scorers.base import (
+    RECORD,
+    Score,
+    Status,
+    as_text,
+    failure_result,
+    options_for,
+    record_result,
+    to_verl,
+)
 from rewardkit.scorers.gold import unwrap_gold
 from rewardkit.scorers.judge_sample import (
     JudgeQuestion,
@@ -139,9 +149,13 @@ def _compute_now(
     **kwargs: Any,
 ) -> dict[str, float | str]:
     """Score a sample for verl and return the dictionary that verl logs; waits in this thread."""
+    start = perf_counter()
     question = call_catching(_prepare_for_verl, solution_str, ground_truth, extra_info, kwargs)
     judgement = call_catching(ask, question) if isinstance(question, JudgeQuestion) else None
-    return _verl_fields(data_source, kwargs, question, judgement)
+    fields = _verl_fields(data_source, kwargs, question, judgement)
+    sample = (data_source, solution_str, ground_truth, extra_info)
+    record_result(kwargs.get(RECORD), fields, *sample, perf_counter() - start)
+    return fields
 
 
 async def _compute_async(
@@ -152,13 +166,17 @@ async def _compute_async(
     **kwargs: Any,
 ) -> dict[str, float | str]:
     """Score a sample for verl and return the dictionary that verl logs; waits in verl's loop."""
+    start = perf_counter()
     question = call_catching(_prepare_for_verl, solution_str, ground_truth, extra_info, kwargs)
     judgement: Judgement | Exception | None = None
     if isinstance(question, JudgeQuestion):
         future = asyncio.wrap_future(submit_question(question))
         await asyncio.wait([future])
         judgement = call_catching(future.result)
-    return _verl_fields(data_source, kwargs, question, judgement)
+    fields = _verl_fields(data_source, kwargs, question, judgement)
+    sample = (data_source, solution_str, ground_truth, extra_info)
+    record_result(kwargs.get(RECORD), fields, *sample, perf_counter() - start)
+    return fields
 
 
 def _has_reward_loop() -> bool:
@@ -183,8 +201,12 @@ def _prepare_for_verl(
         as_text(solution_str),
         unwrap_gold(ground_truth),
         extra_info,
-        {**_DEFAULTS, **options_for(score, kwargs)},
+        {**_DEFAULTS, **options_for(score, _without_record(kwargs))},
     )
+
+
+def _without_record(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in kwargs.items() if name != RECORD}
 
 
 def _verl_fields(
