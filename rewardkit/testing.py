@@ -42,11 +42,11 @@ from rewardkit.preprocess.raw_rows import RawRows
 from rewardkit.preprocess.row_checks import RULES, another_answer
 from rewardkit.preprocess.template import load_template
 from rewardkit.row import IMAGES, SCHEMA, Row, read_rows
-from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status, to_verl
 from rewardkit.scorers.gold import alternatives, takes_several_golds
 from rewardkit.scorers.isolated import require_scorer_loads
 from rewardkit.scorers.load import load_scorer, location, respond_of
+from rewardkit.scorers.row_scorer import scorer_for
 
 #: Values that a column of text may have in a broken row.
 ODD_VALUES = (None, 5, 2.5, True)

@@ -16,7 +16,7 @@ from rewardkit.errors import DataError, OutputError, RewardkitError, UnknownName
 from rewardkit.preprocess import card
 from rewardkit.preprocess.card import card_path, card_text, read_card
 from rewardkit.scaffold import check_name, new_package
-from rewardkit.scorers import auto
+from rewardkit.scorers import row_scorer
 from rewardkit.testing import check_dataset
 
 ROOT = Path(__file__).parents[1]
@@ -71,11 +71,11 @@ def plugins(monkeypatch):
             lambda group: [metadata.EntryPoint(n, v, g) for n, v, g in points if g == group],
         )
         registry._plugins.cache_clear()
-        auto._scorer_of_data_source.cache_clear()
+        row_scorer._scorer_of_data_source.cache_clear()
 
     yield install
     registry._plugins.cache_clear()
-    auto._scorer_of_data_source.cache_clear()
+    row_scorer._scorer_of_data_source.cache_clear()
 
 
 @pytest.mark.full

@@ -73,9 +73,9 @@ def test_auto_adapts_a_plug_in_with_verls_signature(plugins, tmp_path, monkeypat
     )
     monkeypatch.syspath_prepend(tmp_path)
     plugins(("acme/sums", "acme_reward:compute_score", "rewardkit.data_sources"))
-    from rewardkit.scorers import auto
+    from rewardkit.scorers import auto, row_scorer
 
-    auto._scorer_of_data_source.cache_clear()
+    row_scorer._scorer_of_data_source.cache_clear()
     result = auto.compute_score("acme/sums", "5", "5", {"index": 7})
     assert (result["score"], result["error"]) == (1.0, 0.0)
 

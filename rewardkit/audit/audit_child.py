@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
-from inspect import iscoroutine, signature, unwrap
+from inspect import iscoroutine, iscoroutinefunction, signature, unwrap
 from typing import Any, TypeAlias
 
 from rewardkit import registry
@@ -95,6 +95,7 @@ def _load(spec: str, options: Mapping[str, Any]) -> tuple[Entry, dict[str, Any]]
         "form": respond(ANSWER_MARK) if respond else None,
         "signature_error": _signature_error(function, options),
         "asks_model": asks_model(scorer),
+        "is_async": iscoroutinefunction(function),
     }
     if "solution_str" in signature(function).parameters:
         return partial(_call_verl, partial(function, **options)), description
@@ -175,6 +176,8 @@ def _result_fields(result: Any) -> dict[str, Any]:
     """Return the score of a result as verl 0.9 reads it: a number, or a mapping with `score`."""
     is_mapping = isinstance(result, Mapping)
     keys = sorted(map(str, result)) if is_mapping else []
+    pairs = result.items() if is_mapping else ()
+    numbers = sorted(str(key) for key, value in pairs if _is_number(value))
     value: Any = result.get("score") if is_mapping else result
     if is_mapping and "score" not in result:
         problem = "a dictionary without 'score'"
@@ -184,9 +187,9 @@ def _result_fields(result: Any) -> dict[str, Any]:
         problem = str(float(value))
     elif is_mapping and (result.get("error") or result.get("timeout")):
         failure = {"has_verdict": False, "detail": _log_messages.last}
-        return {"keys": keys, "score": float(value), **failure}
+        return {"keys": keys, "numeric_keys": numbers, "score": float(value), **failure}
     else:
-        return {"keys": keys, "score": float(value)}
+        return {"keys": keys, "numeric_keys": numbers, "score": float(value)}
     return {"keys": keys, "problem": "not_a_number", "detail": f"returned {problem}"}
 
 

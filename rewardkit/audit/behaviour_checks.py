@@ -78,6 +78,7 @@ class CallRecorder:
         failures: the first failures of each check.
         repeatable_calls: calls that can be repeated.
         keys: keys of the first result with a score; None before it.
+        numeric_keys: the keys whose values were numbers in every result with a score.
     """
 
     process: ScorerProcess
@@ -87,6 +88,7 @@ class CallRecorder:
     failures: dict[str, list[Failure]] = field(default_factory=dict)
     repeatable_calls: list[RecordedCall] = field(default_factory=list)
     keys: tuple[str, ...] | None = None
+    numeric_keys: tuple[str, ...] = ()
 
     @property
     def is_stopped(self) -> bool:
@@ -160,7 +162,10 @@ class CallRecorder:
         if outcome.has_printed:
             yield "prints"
         if outcome.score is not None:
-            self.keys = outcome.keys if self.keys is None else self.keys
+            if self.keys is None:
+                self.keys, self.numeric_keys = outcome.keys, outcome.numeric_keys
+            is_common = set(outcome.numeric_keys).__contains__
+            self.numeric_keys = tuple(filter(is_common, self.numeric_keys))
             if outcome.keys != self.keys:
                 yield "keys_differ"
 

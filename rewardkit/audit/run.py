@@ -162,7 +162,7 @@ def check_behaviour(
     options: Mapping[str, Any] | None = None,
     seconds: float = CALL_TIMEOUT_SECONDS,
     load_seconds: float = LOAD_TIMEOUT_SECONDS,
-) -> tuple[list[ScorerProfile], list[AttackResult], tuple[str, ...]]:
+) -> tuple[list[ScorerProfile], list[AttackResult], tuple[str, ...], tuple[str, ...]]:
     """Check how a scorer rewards golds and how it behaves, without the other attacks.
 
     A scorer that asks a model only scores golds and wrong answers of a few rows.
@@ -176,8 +176,8 @@ def check_behaviour(
         load_seconds: timeout for importing the scorer.
 
     Returns:
-        A profile for each data source, a result for each check of behaviour, and the keys of the
-        dictionary that the scorer returns (none for a number).
+        A profile for each data source, a result for each check of behaviour, the keys of the
+        dictionary that the scorer returns (none for a number), and those that are always numbers.
 
     Raises:
         UsageError: the scorer does not load, or has no such option.
@@ -194,7 +194,7 @@ def check_behaviour(
             targets = [target.own for target in _row_targets(sample, profiles)]
             check_calls(recorder, targets, CODE_ROWS_PER_SOURCE * len(profiles))
             check_growth(recorder, targets[0])
-    return profiles, recorder.results(), recorder.keys or ()
+    return profiles, recorder.results(), recorder.keys or (), recorder.numeric_keys
 
 
 def _profiles(

@@ -31,6 +31,7 @@ class CallOutcome:
     Attributes:
         score: the reward; None if the call failed.
         keys: keys of the result, if it is a dictionary.
+        numeric_keys: those of them whose values are numbers.
         problem: how the call failed; "" if it did not.
         detail: the problem in one line.
         seconds: the duration of the call.
@@ -41,6 +42,7 @@ class CallOutcome:
 
     score: float | None = None
     keys: tuple[str, ...] = ()
+    numeric_keys: tuple[str, ...] = ()
     problem: CallProblem = ""
     detail: str = ""
     seconds: float = 0.0
@@ -67,6 +69,7 @@ class ScorerProcess:
         signature_error: why verl cannot call the function with its keywords; "" if it can.
         asks_model: whether each score is a request to a model, so that calls are few and many of
             them are made at once: `ASKS_MODEL` of the scorer's module.
+        is_async: whether the function is `async`.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class ScorerProcess:
         self.form: AnswerForm | None = None
         self.signature_error = ""
         self.asks_model = False
+        self.is_async = False
         self._process: ChildProcess | None = None
 
     def __enter__(self) -> ScorerProcess:  # noqa: PYI034 - Self needs Python 3.11; no subclass
@@ -148,6 +152,7 @@ class ScorerProcess:
             raise getattr(errors, description["error_type"])(description["error"])
         self.signature_error = description["signature_error"]
         self.asks_model = description["asks_model"]
+        self.is_async = description["is_async"]
         before, mark, after = (description["form"] or "").partition(ANSWER_MARK)
         self.form = AnswerForm("its own", before, after) if mark else None
         return process
@@ -163,4 +168,5 @@ def _call_fields(row: AuditRow, response: str | None, gold: str | None) -> dict[
 
 
 def _outcome(reply: dict[str, Any]) -> CallOutcome:
-    return CallOutcome(**reply | {"keys": tuple(reply.get("keys", ()))})
+    lists = {name: tuple(reply.get(name, ())) for name in ("keys", "numeric_keys")}
+    return CallOutcome(**reply | lists)

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import LoadSeconds, Overwrite
+from rewardkit.cli.shared.options import LoadSeconds, Overwrite, VerlVersion
 
 EXAMPLES = examples(
     "rewardkit compose reward.yaml --out reward.py",
+    "rewardkit compose reward.yaml --out reward.py --gdpo --verl-version 0.9",
     "rewardkit check train.parquet --scorer reward.py:compute_score",
 )
 
@@ -19,6 +20,10 @@ EXAMPLES = examples(
 def command(
     recipe: Annotated[Path, typer.Argument(help="YAML file with the scorer and the parts.")],
     out: Annotated[Path, typer.Option(help="Output Python file.")],
+    gdpo: Annotated[
+        bool, typer.Option("--gdpo", help="Also print verl's overrides for GDPO over the parts.")
+    ] = False,
+    verl_version: VerlVersion = None,
     load_seconds: LoadSeconds = 60.0,
     overwrite: Overwrite = False,
 ) -> None:
@@ -26,8 +31,23 @@ def command(
 
     Parts are correctness, format, repetition and length; verl logs each under its own name. See
     rewardkit.scorers.compose for the parts.
-    """
-    from rewardkit.scorers.compose import write_reward_file
 
+    --gdpo prints one override a line for GDPO, which normalises the parts apart and needs verl 0.7.1
+    or newer. A part's weight then has no effect through the part's size, so that the sizes of the
+    weights become verl's gdpo_reward_weights; their signs stay in the parts.
+    """
+    from rewardkit.launch.gdpo import gdpo_overrides, gdpo_settings
+    from rewardkit.launch.verl.releases import LATEST, installed_verl
+    from rewardkit.launch.verl.reward_keys import reward_key
+    from rewardkit.scorers.compose import write_reward_file
+    from rewardkit.scorers.composed_parts import part_weights
+
+    version = verl_version or installed_verl() or LATEST
+    key = reward_key(version)
+    if gdpo:
+        gdpo_settings({}, version)  # a release without GDPO is refused before the file is written
     write_reward_file(recipe, out, overwrite=overwrite, load_seconds=load_seconds)
-    typer.echo(f"{out}: reward.custom_reward_function.path={out.resolve()}")
+    typer.echo(f"{out}: {key}.path={out.resolve()}")
+    if gdpo:
+        for override in gdpo_overrides(part_weights(out), version):
+            typer.echo(override)

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError, RewardkitError, call_catching
 from rewardkit.row import open_parquet, read_rows
-from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import as_text
 from rewardkit.scorers.gold import unwrap_gold
+from rewardkit.scorers.row_scorer import scorer_for
 
 
 class Question(NamedTuple):

@@ -18,6 +18,9 @@ FREE_SERVERS_SINCE = (0, 7, 1)
 #: First release whose default trainer keeps its samples in TransferQueue.
 TRANSFER_QUEUE_SINCE = (0, 9, 0)
 
+#: First release that starts `reward.num_workers` reward workers, over all nodes in turn.
+WORKERS_SINCE = (0, 7, 1)
+
 #: The setting of how many storage units, of one core each, TransferQueue has in the whole cluster.
 STORAGE_UNITS = "transfer_queue.backend.SimpleStorage.num_data_storage_units"
 
@@ -27,7 +30,7 @@ def reserved_cores(plan: Plan) -> dict[str, int]:
     per_device = 3 if plan.release.number >= THREE_CORES_SINCE else 1
     devices = plan.recipe.devices_per_node
     kind = plan.recipe.devices.upper()
-    cores = {f"{per_device} x {devices} {kind}": per_device * devices}
+    cores = {f"{per_device} x {devices} {kind}": per_device * devices} | _remote_cores(plan)
     if plan.release.number < TRANSFER_QUEUE_SINCE:
         return cores | {"1 for verl's driver": 1} | _server_cores(plan)
     if plan.get("trainer.use_v1", True) is True:
@@ -35,6 +38,16 @@ def reserved_cores(plan: Plan) -> dict[str, int]:
         here = -(-units // plan.recipe.nodes) if isinstance(units, int) else 0
         cores[f"{1 + here} for TransferQueue"] = 1 + here
     return cores
+
+
+def _remote_cores(plan: Plan) -> dict[str, int]:
+    """Return the cores of the processes that each reward worker of the manager `remote` starts."""
+    workers = plan.get("reward.num_workers")
+    is_remote = plan.get("reward.reward_manager.name") == "remote"
+    if not is_remote or type(workers) is not int or plan.release.number < WORKERS_SINCE:
+        return {}
+    cores = -(-workers // plan.recipe.nodes) * workers
+    return {f"{cores} for the reward manager remote": cores}
 
 
 def _has_simple_storage(plan: Plan) -> bool:

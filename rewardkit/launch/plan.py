@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from rewardkit.errors import UsageError
+from rewardkit.launch.gdpo import REWARD_KEYS, gdpo_settings
 from rewardkit.launch.overrides import Override, parse_verl_section
 from rewardkit.launch.presets import NO_BUFFER, environment, preset
 from rewardkit.launch.recipe import Recipe, merge_fields
@@ -29,6 +30,7 @@ from rewardkit.launch.verl.key_renames import to_latest_key
 from rewardkit.launch.verl.releases import Release, parse_release, release_notice, release_of
 from rewardkit.launch.verl.reward_keys import NEW_KEY
 from rewardkit.launch.verl.translate import Note, translate
+from rewardkit.scorers.composed_parts import part_weights
 
 TRAINER = "verl.trainer.main_ppo"
 DAPO_RECIPE = "recipe.dapo.main_dapo"
@@ -254,6 +256,10 @@ def _settings(recipe: Recipe, overrides: Iterable[Override], verl: str) -> list[
     base = {**preset(recipe), **_field_settings(recipe), **reward_settings(recipe, verl)}
     if recipe.algorithm == "dapo" and release_of(verl).number < BUFFER_OPTIONAL_SINCE:
         base = {**NO_BUFFER, **base}
+    if recipe.algorithm == "gdpo":
+        has_keys = any(to_latest_key(override.key) == REWARD_KEYS for override in overrides)
+        file = recipe.reward.scorer.partition(":")[0]
+        base |= gdpo_settings({} if has_keys else part_weights(file), verl)
     megatron = recipe.strategy == "megatron"
     settings = {}
     for name, value in base.items():

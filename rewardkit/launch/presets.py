@@ -50,6 +50,13 @@ ALGORITHMS: Mapping[str, Mapping[str, Any]] = {
         f"{ACTOR}.entropy_coeff": 0,
         "reward.reward_manager.name": "dapo",
     },
+    "gdpo": {  # verl's examples/gdpo_trainer; the reward keys are those of the recipe's reward
+        "algorithm.adv_estimator": "gdpo",
+        "algorithm.use_kl_in_reward": False,
+        f"{ACTOR}.use_kl_loss": False,
+        f"{ACTOR}.entropy_coeff": 0,
+        "reward.reward_manager.name": "gdpo",
+    },
 }
 
 #: First release of verl that sets HCCL's ranges of ports itself.

@@ -225,7 +225,7 @@ class Recipe(_Section):
     source: str = ""
     hardware: str = ""
     expect: str = ""
-    algorithm: Literal["ppo", "grpo", "dapo"]
+    algorithm: Literal["ppo", "grpo", "dapo", "gdpo"]
     strategy: Literal["fsdp", "fsdp2", "megatron"] = "fsdp"
     devices: Literal["gpu", "npu", "cpu"] = "gpu"
     nodes: _Count = 1

@@ -20,7 +20,6 @@ from rewardkit.errors import call_catching
 from rewardkit.preprocess.duplicates import question_key
 from rewardkit.preprocess.turns import SINGLE_TURN_AGENT
 from rewardkit.row import AGENT_NAME, Row
-from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status, as_text, options_for
 from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop
 from rewardkit.scorers.gold import (
@@ -33,6 +32,7 @@ from rewardkit.scorers.gold import (
 )
 from rewardkit.scorers.load import own_options, respond_of
 from rewardkit.scorers.options import asks_server
+from rewardkit.scorers.row_scorer import scorer_for
 
 #: What to do about the findings of each rule, in the order in which the rules are reported.
 RULES: Mapping[str, str] = {

@@ -18,10 +18,10 @@ from rewardkit.errors import RewardkitError, UnknownNameError, UsageError, call_
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.reward_server.payload import ItemResult, RequestItem
 from rewardkit.scorers import isolated
-from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status, failure_result, wrong_score
 from rewardkit.scorers.call import call_scorer, failed_score, failure_reason
 from rewardkit.scorers.gold import explain_bad_gold
+from rewardkit.scorers.row_scorer import scorer_for
 
 #: Scorers that look at a text once and never wait: a thread would cost more than they do.
 FAST_SCORERS = frozenset({"gsm8k", "mcq"})

@@ -8,24 +8,20 @@ counts as wrong and sets `error`; `rewardkit check` finds such rows before train
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
-from rewardkit import registry
-from rewardkit.errors import UnknownNameError, call_catching
+from rewardkit.errors import call_catching
 from rewardkit.scorers.base import (
     RECORD,
     VERL_KWARGS,
     Score,
-    Scorer,
-    as_text,
     failure_result,
     options_for,
     recorded_result,
     verl_result,
 )
-from rewardkit.scorers.call import as_scorer
 from rewardkit.scorers.load import own_options
+from rewardkit.scorers.row_scorer import scorer_for
 
 
 def score(
@@ -69,37 +65,3 @@ def compute_score(
     options = {name: value for name, value in kwargs.items() if name not in VERL_KWARGS}
     accepted = own_options(scorer, options) if options else options
     return verl_result(scorer, data_source, solution_str, ground_truth, info, accepted)
-
-
-def scorer_for(data_source: Any, extra_info: Mapping[str, Any]) -> Scorer:
-    """Return the scorer of a row.
-
-    Raises:
-        UnknownNameError: neither `extra_info.scorer` nor `data_source` is known; the message lists
-            the known names and says how to add one.
-    """
-    name = as_text(extra_info.get("scorer"))
-    return _scorer_of_name(name) if name else _scorer_of_data_source(as_text(data_source))
-
-
-@cache
-def _scorer_of_name(name: str) -> Scorer:
-    if name == "auto" or registry.is_path(name):
-        raise UnknownNameError(
-            f"extra_info.scorer is {name!r}: a row can only name a registered scorer."
-        )
-    return as_scorer(registry.load("scorers", name))
-
-
-@cache
-def _scorer_of_data_source(data_source: str) -> Scorer:
-    names = registry.known("data_sources")
-    if data_source not in names:
-        raise UnknownNameError(
-            f"no scorer is known for data_source {data_source!r}."
-            f"{registry.did_you_mean(data_source, names)} Known: {', '.join(sorted(names))}. "
-            "Name a scorer in extra_info.scorer, pass one to the command or the server instead of "
-            "'auto', or register the data_source as an entry point of the group "
-            "'rewardkit.data_sources'."
-        )
-    return as_scorer(registry.load("data_sources", data_source))

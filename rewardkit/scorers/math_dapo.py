@@ -24,13 +24,13 @@ that answer. Four holes are closed on purpose and reported as `bad_ground_truth`
 """
 
 import re
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from rewardkit.scorers import math
 from rewardkit.scorers.base import Score, Status, verl_result
 from rewardkit.scorers.gold import accept_gold
+from rewardkit.scorers.minerva_form import normalize
 from rewardkit.scorers.options import invalid_value_error
 
 CORRECT_SCORE = 1.0
@@ -48,34 +48,6 @@ MAX_GOLD_CHARS = 10_000
 _ANSWER = re.compile(r"Answer\s*:\s*([^\n]+)", re.IGNORECASE)
 _BOX = r"\boxed{"
 _BRACE = re.compile(r"[{}]")
-
-# Minerva's normalisation deletes or replaces these one after the other, and the order matters: "an
-# apple" loses its article before all blanks go, and `\text{}` appears and is then deleted.
-# `_REPLACED` has the few that are replaced.
-_STEPS = (
-    *("an ", "a ", ".$", r"\$", r"\ ", " ", "mbox", r",\text{and}", r"\text{and}", r"\text{m}"),
-    *("square", "ways", "integers", "dollars", "mph", "inches", "hours", "km", "units", r"\ldots"),
-    *("sue", "points", "feet", "minutes", "digits", "cents", "degrees", "cm", "gm", "pounds"),
-    *("meters", "meals", "edges", "students", "childrentickets", "multiples", r"\text{s}"),
-    *(r"\text{.}", "\\text{\ns}", r"\text{}^2", r"\text{}^3", "\\text{\n}", r"\text{}"),
-    *(r"\mathrm{th}", r"^\circ", r"^{\circ}", r"\;", r",\!", "{,}", '"', r"\dots"),
-)
-_REPLACED = {
-    ".$": "$",
-    "mbox": "text",
-    r",\text{and}": ",",
-    r"\text{and}": ",",
-    r"\text{m}": r"\text{}",
-}
-_TABLE = tuple((step, _REPLACED.get(step, "")) for step in _STEPS)
-# No step adds a backslash, so text without one skips half of the table.
-_TABLE_WITHOUT_TEX = tuple(row for row in _TABLE if "\\" not in row[0])
-
-# For text without these characters only the removal of blanks and the last step matter.
-_NEEDS_THE_TABLE = re.compile(r'[A-Za-z\\${"]')
-_WRAPPERS = (r"\text{", r"\textbf{", r"\overline{")
-_BARE_FRACTION = re.compile(r"frac([^{])(.)")
-_BARE_ROOT = re.compile(r"sqrt([^{])")
 
 
 def score(
@@ -135,12 +107,6 @@ def respond(answer: str) -> str:
     return f"Answer: {answer}"
 
 
-def normalize(text: str) -> str:
-    """Return Minerva's normal form of an answer, as verl computes it, in linear time."""
-    # Golds and answers recur in every group of rollouts; long texts are not worth the memory.
-    return _cached(text) if len(text) <= TAIL_CHARS else _normalize(text)
-
-
 def _compare(pred: str | None, gold: str, normal_gold: str) -> Score:
     """Return the score of an answer against a gold, which is not payable if it has no normal form."""
     is_payable = normal_gold != INVALID and bool(gold.strip())
@@ -169,70 +135,3 @@ def _last_box(tail: str) -> str | None:
         if depth == 0:
             return text[start + len(_BOX) : brace.start()]
     return None
-
-
-def _normalize(text: str) -> str:
-    text = text.rpartition("=")[2]
-    if _NEEDS_THE_TABLE.search(text):
-        text = _remove_tex(_apply_table(text))
-    else:
-        text = text.replace(" ", "")
-    digits = text.replace(",", "")
-    return (digits if digits.isdigit() else text).strip()
-
-
-_cached = lru_cache(maxsize=8192)(_normalize)
-
-
-def _apply_table(text: str) -> str:
-    for before, after in _TABLE if "\\" in text else _TABLE_WITHOUT_TEX:
-        text = text.replace(before, after)
-    return text
-
-
-def _remove_tex(text: str) -> str:
-    r"""Remove the TeX around formulas and words; add braces to a bare `\frac12` and `\sqrt2`."""
-    if "$" in text:
-        text = _map_lines(text, _keep_first_formula)
-    if "\\" in text:
-        text = _map_lines(text, _unwrap_line)
-    text = _BARE_FRACTION.sub(r"frac{\1}{\2}", text)
-    text = _BARE_ROOT.sub(r"sqrt{\1}", text)
-    return text.replace("$", "")
-
-
-def _map_lines(text: str, change: Callable[[str], str]) -> str:
-    # verl's patterns do not cross line ends. Line by line, an opening that never closes is read
-    # once, where a pattern would search for its end again and again.
-    return "\n".join(map(change, text.split("\n")))
-
-
-def _keep_first_formula(line: str) -> str:
-    """Return the first `$...$` of a line, or the line if it has none."""
-    _, _, rest = line.partition("$")
-    formula, closed, _ = rest.partition("$")
-    return f"${formula}$" if closed else line
-
-
-def _unwrap_line(line: str) -> str:
-    r"""Remove `\text{}` and similar wrappers and the widest `\boxed{}` from a line."""
-    for opening in _WRAPPERS:
-        if opening in line:
-            line = _remove_wrapper(line, opening)
-    before, boxed, rest = line.partition(_BOX)
-    inside, closed, after = rest.rpartition("}")
-    return before + inside + after if boxed and closed else line
-
-
-def _remove_wrapper(line: str, opening: str) -> str:
-    """Remove each `opening` and the next `}` after it from a line."""
-    parts: list[str] = []
-    at = 0
-    while (start := line.find(opening, at)) >= 0:
-        inside = start + len(opening)
-        end = line.find("}", inside)
-        if end < 0:
-            break
-        parts += line[at:start], line[inside:end]
-        at = end + 1
-    return "".join(parts) + line[at:]

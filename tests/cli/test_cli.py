@@ -326,6 +326,30 @@ def test_compose_writes_a_reward_that_check_accepts(run, tmp_path):
     assert_failure(run("compose", "bad.yaml", "--out", "x.py"), 2, "Did you mean 'parts'")
 
 
+def test_compose_prints_the_overrides_for_gdpo(run, tmp_path):
+    """The sizes of the weights are GDPO's weights, and a part without weight is not one of its keys."""
+    (tmp_path / "reward.yaml").write_text(
+        "scorer: gsm8k\nparts: {correct: 1, format: {weight: 0.1}, repetition: -0.5, base: 0}\n"
+    )
+    arguments = ("compose", "reward.yaml", "--out", "reward.py", "--gdpo", "--verl-version")
+    assert_failure(run(*arguments, "0.7.0"), 2, "verl 0.7.0 has no GDPO; use verl 0.7.1 or newer")
+    assert not (tmp_path / "reward.py").exists()
+    first, *overrides = assert_success(run(*arguments, "0.9")).splitlines()
+    assert first == f"reward.py: reward.custom_reward_function.path={tmp_path / 'reward.py'}"
+    assert overrides == [
+        "algorithm.adv_estimator=gdpo",
+        "reward.reward_manager.name=gdpo",
+        "+algorithm.gdpo_reward_keys=[correct,format,repetition]",
+        "+algorithm.gdpo_reward_weights=[1.0,0.1,0.5]",
+        "trainer.use_v1=False",
+    ]
+    older = assert_success(run(*arguments, "0.8", "--overwrite")).splitlines()
+    assert older == [first, *overrides[:-1]]
+    (tmp_path / "nothing.yaml").write_text("scorer: gsm8k\nparts: {correct: 0}\n")
+    nothing = ("compose", "nothing.yaml", "--out", "nothing.py", "--gdpo")
+    assert_failure(run(*nothing), 2, "every part of the reward has the weight 0")
+
+
 PRINTING = (
     ("list",),
     ("list", "--json"),

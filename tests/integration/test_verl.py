@@ -10,9 +10,9 @@ import pytest
 
 import rewardkit
 from rewardkit.preprocess.row_checks import another_answer
-from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.gold import alternatives
 from rewardkit.scorers.load import location, respond_of
+from rewardkit.scorers.row_scorer import scorer_for
 from tests.integration.conftest import VERL
 
 KEYS = {"score", "acc", "pred", "no_answer", "timeout", "error"}

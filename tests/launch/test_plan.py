@@ -665,3 +665,69 @@ def test_what_runs_on_this_machine_gets_the_scorer_s_file_on_this_machine(plan):
     assert len(smallest_plan.local_arguments()) == len(smallest_plan.arguments)
     newest = plan("0.9", reward={"scorer": "gsm8k"}, cluster={"target": "ray-job"})
     assert newest.local_arguments() == list(newest.arguments)
+
+
+COMPOSED = "scorer: gsm8k\nparts: {correct: 1.0, format: {weight: 0.1}, repetition: 0}\n"
+
+
+@pytest.fixture
+def composed(tmp_path):
+    """A composed reward of two parts with a weight, and one without."""
+    from rewardkit.scorers.compose import write_reward_file
+
+    recipe = tmp_path / "reward.yaml"
+    recipe.write_text(COMPOSED)
+    return f"{write_reward_file(recipe, tmp_path / 'reward.py')}:compute_score"
+
+
+def test_gdpo_takes_its_keys_and_weights_from_the_composed_reward(recipe, composed):
+    plan = make_plan(recipe(algorithm="gdpo", reward={"scorer": composed}), "0.9.1")
+    assert "+algorithm.gdpo_reward_keys=[correct,format]" in plan.arguments
+    assert "+algorithm.gdpo_reward_weights=[1.0,0.1]" in plan.arguments
+    assert "trainer.use_v1=False" in plan.arguments
+    older = make_plan(recipe(algorithm="gdpo", reward={"scorer": composed}), "0.8.0")
+    assert not any("use_v1" in argument for argument in older.arguments)
+    assert older.notes == ()
+
+
+def test_keys_of_gdpo_under_verl_replace_those_of_the_composed_reward(recipe, composed):
+    verl = {"algorithm.gdpo_reward_keys": ["correct", "base"]}
+    plan = make_plan(recipe(algorithm="gdpo", reward={"scorer": composed}, verl=verl), "0.9.1")
+    assert "+algorithm.gdpo_reward_keys=[correct,base]" in plan.arguments
+    assert plan.get("algorithm.gdpo_reward_weights") is None
+
+
+def test_a_release_without_gdpo_is_refused_in_one_line(recipe):
+    with pytest.raises(UsageError, match=r"verl 0\.7\.0 has no GDPO; use verl 0\.7\.1 or newer\.$"):
+        make_plan(recipe(algorithm="gdpo"), "0.7.0")
+
+
+def test_no_legacy_key_of_the_reward_is_passed_to_a_release_that_ignores_it(recipe):
+    """verl 0.9 composes with reward_model.*, custom_reward_function.* and sandbox_fusion.*."""
+    sections = ("reward_model.", "custom_reward_function.", "sandbox_fusion.")
+    keys = {k: v for k, v in release_of("0.9.1").keys.items() if k.startswith(sections)}
+    assert len(keys) > 20
+    for key in keys:
+        value = "/x.py" if key == "custom_reward_function.path" else 1
+        plan = make_plan(
+            recipe(reward={"scorer": "verl"}), "0.9.1", parse_overrides([f"{key}={value}"], "x")
+        )
+        assert not any(a.lstrip("+").startswith(sections) for a in plan.arguments), key
+        assert any(
+            note.key == key and note.kind in {"renamed", "dropped"} for note in plan.notes
+        ), key
+
+
+def test_the_limits_of_rate_limited_are_set_by_the_name_that_a_release_reads(recipe):
+    verl = {"reward.reward_manager.name": "rate_limited", "reward.max_concurrent": 8}
+    names = {"0.7.0": "+reward_model.max_concurrent=8", "0.9.1": "+reward.max_concurrent=8"}
+    for version, argument in names.items():
+        assert argument in make_plan(recipe(verl=verl), version).arguments
+
+
+def test_the_processes_of_the_manager_remote_count_as_cores_of_a_node(recipe):
+    from rewardkit.launch.cpu_cores import reserved_cores
+
+    verl = {"reward.reward_manager.name": "remote"}
+    assert 64 in reserved_cores(make_plan(recipe(verl=verl), "0.9.1")).values()
+    assert 32 in reserved_cores(make_plan(recipe(verl=verl, nodes=2), "0.9.1")).values()

@@ -120,14 +120,14 @@ def test_a_reward_file_that_exits_during_its_import_is_a_finding(findings_of):
 def check_rows(tmp_path, plan):
     """Return a function that checks a reward function on one row, for a release."""
 
-    def check(body, verl, **parts):
+    def check(body, release, **parts):
         scorer, parquet = tmp_path / "mine.py", tmp_path / "train.parquet"
         scorer.write_text(GOOD.format(rest="").replace("return 1.0", body))
         pq.write_table(pa.Table.from_pylist(ROWS), parquet)
         report = PreflightReport()
         facts = FileFacts(path=str(parquet), role="train", rows=1, data_sources=("acme/test",))
         report.files.append(facts)
-        check_reward(plan(verl, reward={"scorer": f"{scorer}:compute_score"}, **parts), report)
+        check_reward(plan(release, reward={"scorer": f"{scorer}:compute_score"}, **parts), report)
         return {finding.rule: finding for finding in report.findings}
 
     return check
@@ -155,3 +155,35 @@ def test_the_metric_that_replaces_a_missing_one_is_one_that_the_release_has(
     dapo = {"dynamic_sampling": {"metric": "acc"}}
     finding = check_rows("return {'score': 1.0, 'fit': 1}", verl, algorithm="dapo", dapo=dapo)
     assert finding["L-50"].fix.endswith(f"set algorithm.filter_groups.metric={total}.")
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        (["score", "form"], None),
+        (["score", "from"], "but no number for from: verl stops at the first step"),
+        (["pred"], "returns form, score, but no number for pred"),
+    ],
+)
+def test_every_key_of_gdpo_is_a_number_that_the_function_returns(check_rows, keys, text):
+    """The text of a `pred` would become a number in verl for some answers, and fail for others."""
+    settings = {"algorithm.gdpo_reward_keys": keys}
+    body = "return {'score': 1.0, 'form': 1, 'pred': '18'}"
+    finding = check_rows(body, "0.9.1", algorithm="gdpo", verl=settings).get("gdpo")
+    assert text is None if finding is None else text in finding.text
+    if keys[-1] == "from":
+        assert "Did you mean 'form'" in finding.fix
+
+
+@pytest.mark.parametrize(("kind", "is_refused"), [("async def", True), ("def", False)])
+def test_the_manager_remote_refuses_async_functions(tmp_path, plan, kind, is_refused):
+    file = tmp_path / "mine.py"
+    file.write_text(GOOD.format(rest="").replace("def", kind))
+    settings = {"reward.reward_manager.name": "remote"}
+    report = PreflightReport()
+    check_reward(plan(reward={"scorer": f"{file}:compute_score"}, verl=settings), report)
+    messages = [finding.text for finding in report.findings]
+    assert (
+        any("is async, which the reward manager remote refuses" in m for m in messages)
+        == is_refused
+    )

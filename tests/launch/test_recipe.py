@@ -27,7 +27,7 @@ def test_every_built_in_recipe_describes_its_purpose_source_and_hardware(name):
         ({"algoritm": "grpo"}, "my.yaml: unknown key 'algoritm'. Did you mean 'algorithm'?"),
         ({"data": {"trian": "x"}}, "my.yaml: unknown key 'data.trian'. Did you mean 'train'?"),
         ({"trainer": {"nnodes": 2}}, "unknown key 'trainer'. Settings of verl stand under"),
-        ({"algorithm": "reinforce"}, "algorithm: input should be 'ppo', 'grpo' or 'dapo'"),
+        ({"algorithm": "reinforce"}, "algorithm: input should be 'ppo', 'grpo', 'dapo' or 'gdpo'"),
         ({"nodes": "two"}, "nodes: input should be a valid integer"),
         ({"nodes": -1}, "nodes: input should be greater than 0 (it is -1)"),
         ({"data": {"train": []}}, "data.train: list should have at least 1 item"),

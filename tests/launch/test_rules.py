@@ -84,6 +84,31 @@ def megatron(tensor=1, pipeline=1, **verl):
 M = {"strategy": "megatron"}
 NPU = {"devices": "npu", "devices_per_node": 16}
 VAL = {"trainer.test_freq": 10}
+MANAGER, MODEL_REWARD = "reward.reward_manager.name", "reward.reward_model"
+GDPO = {
+    "algorithm.adv_estimator": "gdpo",
+    "algorithm.gdpo_reward_keys": ["correct", "format"],
+    "trainer.use_v1": False,
+}
+OWN = {"reward": {"scorer": "/shared/mine.py:compute_score"}}
+
+
+def reward_pool(**settings):
+    """Return a reward model with four devices of its own."""
+    own = {
+        "enable": True,
+        "model_path": "/models/judge",
+        "rollout.name": "vllm",
+        "enable_resource_pool": True,
+        "nnodes": 1,
+        "n_gpus_per_node": 4,
+    }
+    return {f"{MODEL_REWARD}.{name}": value for name, value in (own | settings).items()}
+
+
+def colocated(**verl):
+    return reward_pool(enable_resource_pool=False) | verl
+
 
 #: Rule, a plan that breaks it, a plan that does not, part of the finding's message.
 EXAMPLES = [
@@ -1009,6 +1034,188 @@ EXAMPLES = [
         example({"trainer.default_local_dir": "ckpt"}, nodes=2),
         example({"trainer.default_local_dir": "ckpt"}),
         "ckpt is another folder on each of the 2 nodes",
+    ),
+    (
+        "reward-manager",
+        example({MANAGER: "rate_limitd"}),
+        example({MANAGER: "rate_limited", "reward.max_concurrent": 8}),
+        "no reward manager 'rate_limitd' and stops. Did you mean 'rate_limited'?",
+    ),
+    (
+        "reward-manager",
+        example({MANAGER: "gdpo"}, release="0.7.0"),
+        example({MANAGER: "gdpo"}, release="0.7.1"),
+        "It has dapo, naive, rate_limited, remote.",
+    ),
+    (
+        "reward-manager",
+        example({MANAGER: "prime"}, release="0.7.1"),
+        example({MANAGER: "prime"}, release="0.6.1"),
+        "Set reward.reward_manager.name=remote.",
+    ),
+    (
+        "reward-manager",
+        example({MANAGER: "my_own"}, release="0.6.1", **OWN),
+        example(
+            {MANAGER: "MyOwn", "reward.reward_manager.source": "importlib"}, release="0.9.1", **OWN
+        ),
+        "unless your reward file registers it",
+    ),
+    (
+        "rate-limit",
+        example({MANAGER: "rate_limited"}),
+        example({MANAGER: "rate_limited", "reward.max_concurrent": 8}),
+        "each of the 8 reward workers scores one response at a time",
+    ),
+    (
+        "rate-limit",
+        example({MANAGER: "rate_limited", "reward.max_concurrent": 8, "reward.max_rpm": 500}),
+        example(
+            {
+                MANAGER: "rate_limited",
+                "reward.max_concurrent": 8,
+                "reward.max_rpm": 500,
+                "reward.num_workers": 1,
+            }
+        ),
+        "together they reach 4000 a minute",
+    ),
+    (
+        "rate-limit",
+        example({"reward.max_concurrent": 8}),
+        example({MANAGER: "rate_limited", "reward.max_concurrent": 8}),
+        "the reward manager naive does not read it",
+    ),
+    (
+        "remote-reward",
+        example({MANAGER: "remote"}),
+        example({MANAGER: "remote", "reward.num_workers": 4}),
+        "verl reserves 64 cores for them",
+    ),
+    (
+        "gdpo",
+        example(GDPO | {"trainer.use_v1": True}),
+        example(GDPO),
+        "does not give the parts to GDPO and stops",
+    ),
+    (
+        "gdpo",
+        example(GDPO | {"algorithm.gdpo_reward_keys": []}),
+        example(GDPO, release="0.7.1"),
+        "stops at the first step without it",
+    ),
+    (
+        "gdpo",
+        example({"algorithm.adv_estimator": "gdpo"}, release="0.7.0"),
+        example({"algorithm.adv_estimator": "grpo"}, release="0.7.0"),
+        "verl 0.7.0 does not know gdpo",
+    ),
+    (
+        "gdpo",
+        example(GDPO | {"algorithm.gdpo_reward_weights": [1.0]}),
+        example(GDPO | {"algorithm.gdpo_reward_weights": [1.0, 0.1]}),
+        "1 weights for 2 keys",
+    ),
+    (
+        "gdpo",
+        example(GDPO | {"algorithm.use_kl_in_reward": True}),
+        example(GDPO | {f"{ACTOR}.use_kl_loss": True}),
+        "GDPO reads the parts of the reward, not the reward",
+    ),
+    (
+        "gdpo",
+        example(GDPO | {"algorithm.norm_adv_by_std_in_grpo": False}),
+        example(GDPO),
+        "a part's weight counts there and in gdpo_reward_weights",
+    ),
+    (
+        "gdpo",
+        example(GDPO | {"algorithm.adv_estimator": "grpo"}),
+        example(GDPO),
+        "grpo does not read it",
+    ),
+    (
+        "reward-model",
+        example(reward_pool(model_path=None), **OWN),
+        example(reward_pool(), **OWN),
+        "verl loads the reward model from it",
+    ),
+    (
+        "reward-model",
+        example({k: v for k, v in reward_pool().items() if "rollout" not in k}, **OWN),
+        example(reward_pool(), **OWN),
+        "Set reward.reward_model.rollout.name=vllm.",
+    ),
+    (
+        "reward-model",
+        example(reward_pool(**{"rollout.name": "trtllm"}), reward={"scorer": "verl"}),
+        example(reward_pool(), reward={"scorer": "verl"}),
+        "cannot ask a reward model on trtllm",
+    ),
+    (
+        "reward-model",
+        example(reward_pool(), reward={"scorer": "gsm8k"}),
+        example(reward_pool(), **OWN),
+        "nothing asks: the scorer gsm8k does not",
+    ),
+    (
+        "reward-model",
+        example(reward_pool(enable=False), **OWN),
+        example(reward_pool(), **OWN),
+        "reserves devices that stay idle",
+    ),
+    (
+        "reward-model",
+        example({f"{MODEL_REWARD}.model_path": "/models/judge"}, **OWN),
+        example(**OWN),
+        "it has no effect, because reward.reward_model.enable is False",
+    ),
+    (
+        "reward-model",
+        example(colocated(), **OWN),
+        example(colocated(), reward={"scorer": "verl"}),
+        "fails where a reward function needs data_source and ground_truth",
+    ),
+    (
+        "reward-model",
+        example(colocated(), **OWN),
+        example(colocated(**{"trainer.use_v1": False}), **OWN),
+        "Set reward.reward_model.enable_resource_pool=True",
+    ),
+    (
+        "reward-model",
+        example(colocated(), reward={"scorer": "verl"}, **dynamic_sampling("reward")),
+        example(reward_pool(), reward={"scorer": "verl"}, **dynamic_sampling("reward")),
+        "which dynamic sampling needs before",
+    ),
+    (
+        "reward-model",
+        example(
+            colocated(**{"trainer.v1.trainer_mode": "separate_async"}), reward={"scorer": "verl"}
+        ),
+        example(
+            reward_pool() | {"trainer.v1.trainer_mode": "separate_async"},
+            reward={"scorer": "verl"},
+        ),
+        "separate_async has no reward model on the trainer's devices",
+    ),
+    (
+        "reward-model-pool",
+        example(reward_pool(nnodes=0), **OWN),
+        example({f"{MODEL_REWARD}.nnodes": 0}, **OWN),
+        "0 gives the reward model's pool no device",
+    ),
+    (
+        "reward-model-pool",
+        example(reward_pool(n_gpus_per_node=1), **OWN),
+        example(colocated(**{"trainer.use_v1": False}), **OWN),
+        "a replica of the reward model takes 2 devices",
+    ),
+    (
+        "reward-model-pool",
+        example(reward_pool(), cluster={"target": "slurm"}, **NPU, **OWN),
+        example(colocated(), **NPU, **OWN),
+        "the pool's 4 devices come on top of the 16 that the recipe has",
     ),
     (
         "context",

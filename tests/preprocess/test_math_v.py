@@ -10,7 +10,7 @@ import pytest
 import rewardkit
 from rewardkit.preprocess.source import SAMPLES
 from rewardkit.row import read_rows
-from rewardkit.scorers.auto import scorer_for
+from rewardkit.scorers.row_scorer import scorer_for
 
 #: Rows whose labels are wrong: the response has another option's value, or none's.
 WRONG_LABELS = {"mathv:Gemini-Pro-CoT:2199", "mathv:Qwen-VL-Max-CoT:1410"}

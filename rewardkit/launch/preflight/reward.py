@@ -9,12 +9,13 @@ from typing import Any
 from rewardkit.errors import RewardkitError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.findings import Severity
+from rewardkit.launch.gdpo import ESTIMATOR, REWARD_KEYS
 from rewardkit.launch.plan import FILTER_SINCE, Plan
 from rewardkit.launch.preflight.report import FileFacts, PreflightReport
 from rewardkit.launch.preflight.verl import reward_path_key
 from rewardkit.launch.rules.algorithm import computed_metrics
 from rewardkit.launch.secret_values import reveal_secrets
-from rewardkit.registry import is_path
+from rewardkit.registry import did_you_mean, is_path
 
 #: The keyword arguments that verl passes to a reward function.
 ARGUMENTS = ("data_source", "solution_str", "ground_truth", "extra_info")
@@ -73,6 +74,12 @@ def _check_signature(scorer: str, plan: Plan, report: PreflightReport, load_seco
         options["record"] = None  # only its name counts: nothing is recorded here
     with ScorerProcess(scorer, options, seconds=1, load_seconds=load_seconds) as process:
         signature_error = process.signature_error
+        is_async = process.is_async
+    if is_async and plan.get("reward.reward_manager.name") == "remote":
+        text = f"{scorer} is async, which the reward manager remote refuses."
+        fix = "Set reward.reward_manager.name=naive, or make the function synchronous."
+        source = "verl experimental/reward_loop/reward_manager/remote.py"
+        report.add("error", "remote-reward", "reward.reward_manager.name", text, fix, source)
     if signature_error:
         keywords = ", ".join(f"{name}=" for name in (*ARGUMENTS, *options))
         text = f"{signature_error}; verl calls it with {keywords}."
@@ -103,7 +110,7 @@ def _check_behaviour(
 
     name = plan.recipe.reward.scorer
     try:
-        profiles, results, keys = check_behaviour(
+        profiles, results, keys, numeric_keys = check_behaviour(
             scorer,
             Path(file.path).expanduser(),
             options=_scorer_options(plan),
@@ -114,6 +121,7 @@ def _check_behaviour(
         report.add("error", "L-51", reward_path_key(plan), str(error), fix)
         return
     _check_metric(plan, scorer, keys, report)
+    _check_gdpo_keys(plan, scorer, numeric_keys, report)
     for profile in profiles:
         if not profile.rewards_golds:
             text = (
@@ -156,3 +164,22 @@ def _check_metric(plan: Plan, scorer: str, keys: tuple[str, ...], report: Prefli
         fix = f"Return {metric}, or set {key}={other}."
         place = "trainer/ppo/v1/replay_buffer.py" if is_v1 else "recipe/dapo/dapo_ray_trainer.py"
         report.add("error", "L-50", key, text, fix, f"verl {place}")
+
+
+def _check_gdpo_keys(
+    plan: Plan, scorer: str, numeric_keys: tuple[str, ...], report: PreflightReport
+) -> None:
+    """Check that the scorer returns every part of GDPO as a number."""
+    parts = plan.get(REWARD_KEYS)
+    if plan.get(ESTIMATOR) != "gdpo" or not isinstance(parts, (list, tuple)):
+        return
+    missing = [str(part) for part in parts if part not in numeric_keys]
+    if missing:
+        returned = ", ".join(numeric_keys) or "no dictionary of numbers"
+        text = (
+            f"{scorer} returns {returned}, but no number for {', '.join(missing)}: verl stops at "
+        )
+        text += "the first step."
+        near = did_you_mean(missing[0], list(numeric_keys))
+        fix = f"Return {', '.join(missing)}, or set {REWARD_KEYS} to keys that it returns.{near}"
+        report.add("error", "gdpo", REWARD_KEYS, text, fix, "verl trainer/ppo/core_algos.py")

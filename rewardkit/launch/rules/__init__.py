@@ -14,6 +14,7 @@ from rewardkit.launch.rules import (
     megatron,
     memory,
     parallel,
+    reward,
     rollout,
     trainer,
 )
@@ -23,7 +24,17 @@ from rewardkit.launch.rules.values import PlanValues
 
 __all__ = ["CHECKED_ELSEWHERE", "RULES", "check_rules"]
 
-_MODULES = (algorithm, batches, lengths, megatron, memory, parallel, rollout, trainer)
+_MODULES = (
+    algorithm,
+    batches,
+    lengths,
+    megatron,
+    memory,
+    parallel,
+    reward,
+    rollout,
+    trainer,
+)
 
 
 def _inventory_order(rule: PlanRule) -> tuple[bool, str]:

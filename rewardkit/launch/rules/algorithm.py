@@ -7,6 +7,7 @@ from rewardkit.launch.presets import ACTOR, OVERLONG
 from rewardkit.launch.rules.rule import ASCEND, GUIDE, Violation, rule, set_to
 from rewardkit.launch.rules.values import SAMPLES, PlanValues
 from rewardkit.launch.verl.releases import Release
+from rewardkit.launch.verl.reward_managers import reward_managers
 
 CLIP_LOW, CLIP_HIGH = f"{ACTOR}.clip_ratio_low", f"{ACTOR}.clip_ratio_high"
 FILTER_GROUPS = "algorithm.filter_groups"
@@ -49,10 +50,12 @@ def clip_range(values: PlanValues) -> Violation | None:
 def reward_manager(values: PlanValues) -> Violation | None:
     """The reward manager is dapo for DAPO and for a length penalty, naive otherwise."""
     algorithm, name = values.recipe.algorithm, values.text(MANAGER)
-    good = "dapo" if algorithm == "dapo" else "naive"
+    good = {"dapo": "dapo", "gdpo": "gdpo"}.get(algorithm, "naive")
     has_penalty = values.flag(f"{OVERLONG}.enable") is True
-    if has_penalty and name == "naive":
-        return set_to(MANAGER, "dapo", "naive ignores the length penalty.")
+    if has_penalty and name != "dapo" and name in reward_managers(values.plan.release.number):
+        return set_to(MANAGER, "dapo", f"{name} ignores the length penalty.")
+    if algorithm == "gdpo" and name == "naive":  # it passes more of a row's fields to the function
+        return None
     if not has_penalty and name in {"naive", "dapo"} and name != good:
         message = f"{name}, but {algorithm.upper()} has {good}."
         return set_to(MANAGER, good, message)

@@ -22,6 +22,7 @@ from typing import Any
 from rewardkit.errors import UsageError
 from rewardkit.launch.verl.hydra_values import Raw
 from rewardkit.launch.verl.key_renames import IgnoredKey, ignored_key, to_latest_key, to_release_key
+from rewardkit.launch.verl.reward_managers import GDPO_SINCE, LIMITS, REWARD_LOOP_SINCE
 
 FOLDER = Path(__file__).parent / "release_keys"
 
@@ -53,8 +54,12 @@ DAPO_RECIPE_KEYS: Mapping[str, Any] = {
 }
 
 
-#: Fields of verl's dataclasses that its YAML does not list, and the first release that has them.
+#: Keys that verl reads and its YAML does not list, and the first release that reads them.
 UNLISTED: Mapping[str, tuple[int, ...]] = {
+    "algorithm.gdpo_reward_keys": GDPO_SINCE,
+    "algorithm.gdpo_reward_weights": GDPO_SINCE,
+    **dict.fromkeys(LIMITS, (0, 7, 1)),
+    **{key.replace("reward.", "reward_model."): REWARD_LOOP_SINCE for key in LIMITS},
     "critic.ppo_infer_max_token_len_per_gpu": (0, 8, 0),
     "critic.ppo_infer_micro_batch_size_per_gpu": (0, 8, 0),
 }

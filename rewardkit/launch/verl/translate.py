@@ -10,7 +10,13 @@ from typing import Literal
 from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override
 from rewardkit.launch.verl.hydra_values import Raw
-from rewardkit.launch.verl.releases import Release, known_releases, release_of, snapshots
+from rewardkit.launch.verl.releases import (
+    UNLISTED,
+    Release,
+    known_releases,
+    release_of,
+    snapshots,
+)
 from rewardkit.registry import did_you_mean
 
 #: The setting of the dapo reward manager that verl's DAPO recipe sets itself.
@@ -126,4 +132,8 @@ def _unknown_key(setting: Override, key: str, release: Release) -> UsageError:
 def _newest_listing(key: str, *, megatron: bool) -> str | None:
     """Return the newest release that lists a key; a snapshot if no release does."""
     versions = [*reversed(known_releases()), *snapshots()]
-    return next((v for v in versions if release_of(v, megatron=megatron).lists(key)), None)
+    releases = ((v, release_of(v, megatron=megatron)) for v in versions)
+    return next(
+        (v for v, r in releases if r.lists(key) or (key in UNLISTED and r.accepts_unlisted(key))),
+        None,
+    )

@@ -13,11 +13,11 @@ from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.responses.prompt_groups import prompt_group, prompt_text
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, read_samples
-from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status
 from rewardkit.scorers.call import call_scorer_or_stop, failure_reason
 from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS, open_scorer
 from rewardkit.scorers.math import score as math_score
+from rewardkit.scorers.row_scorer import scorer_for
 
 
 @dataclass(frozen=True, kw_only=True)

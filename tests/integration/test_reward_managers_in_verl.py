@@ -1,0 +1,212 @@
+"""verl's own managers `gdpo`, `rate_limited` and `remote` score with our files, and GDPO trains on parts."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewardkit.launch.gdpo import gdpo_overrides
+from rewardkit.launch.verl.reward_managers import reward_managers
+from rewardkit.scorers.compose import write_reward_file
+from rewardkit.scorers.composed_parts import part_weights
+from rewardkit.scorers.load import location
+from tests.integration.conftest import VERL, make_batch
+from tests.integration.test_verl import expected, right_or_wrong, rows_of
+
+COMPOSED = "scorer: gsm8k\nparts: {correct: 1.0, format: 0.25, repetition: -0.5}\n"
+
+PLAIN = """
+import re
+
+PATTERN = re.compile("#### (.*)")
+
+class Judge:
+    def __call__(self, text, gold):
+        match = PATTERN.search(text)
+        return float(bool(match) and match[1] == gold)
+
+JUDGE = Judge()
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    return {"score": JUDGE(solution_str, ground_truth), "length": len(solution_str)}
+"""
+
+LOCK = """
+import threading
+
+LOCK = threading.Lock()
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    with LOCK:
+        return float(solution_str == "#### " + ground_truth)
+"""
+
+#: Reward files that people write, each with a part of the error that Ray gives for it, or "".
+OWN_FILES = {"plain": (PLAIN, ""), "lock": (LOCK, "cannot pickle '_thread.lock' object")}
+
+
+@pytest.fixture
+def composed(tmp_path):
+    """A composed reward as a file."""
+    recipe, out = tmp_path / "reward.yaml", tmp_path / "reward.py"
+    recipe.write_text(COMPOSED)
+    return write_reward_file(recipe, out)
+
+
+def test_the_table_has_the_managers_of_this_release(v9):
+    if v9:
+        from verl.experimental.reward_loop.reward_manager.registry import REWARD_MANAGER
+    else:
+        from verl.workers.reward_manager import registry
+
+        REWARD_MANAGER = registry.REWARD_MANAGER_REGISTRY  # noqa: N806
+        import verl.workers.reward_manager  # noqa: F401 - registers them
+    from rewardkit.launch.verl.releases import parse_release
+
+    assert sorted(REWARD_MANAGER) == sorted(reward_managers(parse_release(VERL)))
+
+
+@pytest.mark.parametrize("manager", ["gdpo", "rate_limited"])
+def test_a_manager_returns_every_part_of_a_composed_reward(
+    score_batch, parquet, composed, manager, v9
+):
+    if not v9:
+        pytest.skip("0.5 has no such manager")
+    extra = ("+reward.max_concurrent=4",) if manager == "rate_limited" else ()
+    rewards, extras = score_batch(manager, composed, [parquet], right_or_wrong, *extra)
+    assert [e["correct"] for e in extras] == [expected(row) for row in rows_of(parquet)]
+    for reward, parts in zip(rewards, extras, strict=True):
+        assert reward == pytest.approx(parts["correct"] + parts["format"] + parts["repetition"])
+
+
+@pytest.fixture(scope="module")
+def private_ray(tmp_path_factory):
+    ray = pytest.importorskip("ray")
+    ray.init(
+        address="local",
+        num_cpus=6,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        object_store_memory=100 * 2**20,
+        _temp_dir=str(tmp_path_factory.mktemp("r")),
+    )
+    yield ray
+    ray.shutdown()
+
+
+def score_remotely(ray, compose, tokenizer, parquet, file):
+    """Score with a reward worker that is an actor, and asks processes of the manager `remote`."""
+    from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
+
+    config = compose(
+        "reward.reward_manager.name=remote",
+        "reward.num_workers=2",
+        f"reward.custom_reward_function.path={file}",
+    )
+    data = make_batch(config, tokenizer, [parquet], right_or_wrong)
+    worker = ray.remote(RewardLoopWorker).remote(config)
+    return ray.get(worker.compute_score_batch.remote(data), timeout=300)
+
+
+def test_every_scorer_of_ours_can_be_sent_to_another_process(load_reward, v9):
+    """verl loads a file without an entry in sys.modules, so that Ray pickles what is in it by value."""
+    if not v9:
+        pytest.skip("0.5 has no manager that does so")
+    from ray import cloudpickle
+
+    from rewardkit import registry
+
+    for name in registry.SCORERS:
+        reward = cloudpickle.loads(cloudpickle.dumps(load_reward(location(name))))
+        result = reward(data_source="", solution_str="", ground_truth="1", extra_info={})
+        assert result["acc"] == 0.0, name
+
+
+@pytest.mark.parametrize("name", ["gsm8k", "auto", "composed", *OWN_FILES])
+def test_the_manager_remote_sends_our_files_to_its_processes(
+    private_ray, compose, tokenizer, parquet, composed, tmp_path, name, v9
+):
+    if not v9:
+        pytest.skip("0.5 has no such manager")
+    own, error = OWN_FILES.get(name, ("", ""))
+    file = tmp_path / "own.py"
+    file.write_text(own)
+    file = file if own else composed if name == "composed" else location(name)
+    if error:
+        with pytest.raises(Exception, match=error):
+            score_remotely(private_ray, compose, tokenizer, parquet, file)
+        return
+    outputs = score_remotely(private_ray, compose, tokenizer, parquet, file)
+    correct = [o["reward_extra_info"].get("correct", o["reward_score"]) for o in outputs]
+    assert correct == [expected(row) for row in rows_of(parquet)]
+
+
+def gdpo_batch(scale):
+    """Return a batch as verl's older trainer has it: two groups of four, with two parts."""
+    import numpy as np
+    import torch
+    from verl.protocol import DataProto
+
+    correct = [1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]
+    form = [0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0]
+    tensors = {
+        "prompts": torch.ones(8, 3, dtype=torch.long),
+        "attention_mask": torch.ones(8, 8, dtype=torch.long),
+        "response_mask": torch.ones(8, 5, dtype=torch.long),
+        "token_level_rewards": torch.zeros(8, 5),
+    }
+    non_tensors = {
+        "uid": np.array(["a"] * 4 + ["b"] * 4, dtype=object),
+        "correct": np.array(correct),
+        "format": np.array([scale * value for value in form]),
+    }
+    return DataProto.from_dict(tensors=tensors, non_tensors=non_tensors)
+
+
+def gdpo_advantages(compose, scale, weights, drop=()):
+    from verl.trainer.ppo.ray_trainer import compute_advantage
+
+    config = compose(*gdpo_overrides(weights, VERL)).algorithm
+    data = gdpo_batch(scale)
+    for name in drop:
+        data.batch.pop(name) if name in data.batch.keys() else data.non_tensor_batch.pop(name)  # noqa: SIM118
+    return compute_advantage(data, adv_estimator=config.adv_estimator, config=config).batch[
+        "advantages"
+    ]
+
+
+def test_gdpo_reads_our_keys_and_only_its_own_weights_decide_how_much_a_part_counts(compose, v9):
+    """The size of a part has no effect, and the printed weights have one."""
+    if not v9:
+        pytest.skip("0.5 has no GDPO")
+    import torch
+
+    one = gdpo_advantages(compose, 1.0, {"correct": 1.0, "format": 0.1})
+    other = gdpo_advantages(compose, 0.1, {"correct": 1.0, "format": 0.1})
+    equal = gdpo_advantages(compose, 0.1, {"correct": 1.0, "format": 1.0})
+    assert torch.allclose(one, other, atol=1e-3)
+    assert not torch.allclose(one, equal, atol=0.1)
+    assert (one[3] > one[0]).all()  # the format counts
+    assert (one[0] > one[1]).all()  # less than the answer
+
+
+def test_the_default_trainer_of_0_9_1_cannot_train_with_gdpo(compose, v9):
+    """It passes uid and tensors of the responses; without prompts and parts verl's estimator fails."""
+    if not v9:
+        pytest.skip("0.5 has no GDPO")
+    from pathlib import Path
+
+    import verl
+
+    trainer = Path(verl.__file__).parent / "trainer/ppo/v1/trainer_base.py"
+    source = trainer.read_text().partition("def _compute_advantage(")[2]
+    fields = source.partition("fields = [")[2].partition("]")[0]
+    assert "uid" in fields
+    assert "prompts" not in fields
+    for drop in (["prompts"], ["correct"]):
+        with pytest.raises((AssertionError, KeyError), match=drop[0]):
+            gdpo_advantages(compose, 1.0, {"correct": 1.0}, drop)
+
+
+def test_part_weights_are_those_of_the_yaml(composed):
+    assert part_weights(composed) == {"correct": 1.0, "format": 0.25, "repetition": -0.5}
