@@ -156,24 +156,27 @@ class Recorder:
             error = call_catching(self._record_until_idle)
             if isinstance(error, Exception):
                 self._log_failure(error)
+            self._is_asleep = True
+            if self._calls:  # one that came just now has not seen that the thread sleeps
+                self._wake.set()
 
     def _record_until_idle(self) -> None:
-        """Add calls up and write a line at the end of each interval, until no call comes."""
-        while True:
-            began, last = time.monotonic(), time.monotonic()
-            while time.monotonic() < began + self._file.interval_factor * INTERVAL_SECONDS:
-                self._wake.wait(PAUSE_SECONDS / 2)
-                self._wake.clear()
-                if self._aggregate_all():
-                    last = time.monotonic()
-                elif time.monotonic() > last + PAUSE_SECONDS:
-                    break
-            with self._lock:
-                self._write(with_samples=self._file.are_samples_due)
-            if last == began:
-                self._is_asleep = True
-                if not self._calls:  # a call that came just now has seen that the thread sleeps
-                    return
+        while self._record_interval():
+            pass
+
+    def _record_interval(self) -> bool:
+        """Add calls up until the interval ends or they pause; write it; return whether any came."""
+        began = last = time.monotonic()
+        while time.monotonic() < began + self._file.interval_factor * INTERVAL_SECONDS:
+            self._wake.wait(PAUSE_SECONDS / 2)
+            self._wake.clear()
+            if self._aggregate_all():
+                last = time.monotonic()
+            elif time.monotonic() > last + PAUSE_SECONDS:
+                break
+        with self._lock:
+            self._write(with_samples=self._file.are_samples_due)
+        return last > began
 
     def _aggregate_all(self) -> bool:
         """Add the waiting calls to the interval; return whether there were any."""
