@@ -26,8 +26,8 @@ from rewardkit.audit.model import ANSWER_MARK, REQUESTS_AT_ONCE
 from rewardkit.errors import RewardkitError, ScorerExitedError, call_catching
 from rewardkit.isolate.child import Channel
 from rewardkit.scorers.base import as_text, to_verl
-from rewardkit.scorers.load import asks_model, load_scorer, respond_of
-from rewardkit.scorers.options import VERL_PARAMETERS
+from rewardkit.scorers.load import load_scorer, respond_of
+from rewardkit.scorers.options import VERL_PARAMETERS, asks_server
 
 #: Number of threads that make the same calls at once, and number of rounds.
 THREADS, ROUNDS = 8, 3
@@ -94,7 +94,7 @@ def _load(spec: str, options: Mapping[str, Any]) -> tuple[Entry, dict[str, Any]]
     description = {
         "form": respond(ANSWER_MARK) if respond else None,
         "signature_error": _signature_error(function, options),
-        "asks_model": asks_model(scorer),
+        "asks_server": asks_server(scorer),
         "is_async": iscoroutinefunction(function),
     }
     if "solution_str" in signature(function).parameters:

@@ -106,7 +106,7 @@ class CallRecorder:
 
         A call to a model that has no verdict is None, too.
         """
-        if not self.process.asks_model:
+        if not self.process.asks_server:
             return [self.call(row, response) for row, response in calls]
         outcomes: list[CallOutcome | None] = []
         for start in range(0, len(calls), BATCH_CALLS):
@@ -147,11 +147,11 @@ class CallRecorder:
                 self.calls, self.failure_counts[check.name], self.failures.get(check.name, ())
             )
             for check in CHECKS
-            if check.name not in (_OWN_CALLS if self.process.asks_model else _MODEL_CHECKS)
+            if check.name not in (_OWN_CALLS if self.process.asks_server else _MODEL_CHECKS)
         ]
 
     def _failed_checks(self, outcome: CallOutcome) -> Iterator[str]:
-        if self.process.asks_model and not outcome.has_verdict:
+        if self.process.asks_server and not outcome.has_verdict:
             yield "no_verdict"
         if outcome.problem:
             yield _CHECK_OF_PROBLEM[outcome.problem]

@@ -30,6 +30,9 @@ _DATASETS = {
 #: Datasets for a scorer of any kind, such as `auto` and custom scorers.
 _ALL_KINDS = ("gsm8k", "math", "dapo-math-17k", "dianjin-mcq", "geometry3k")
 
+#: Datasets for a judge, whose calls are few.
+_JUDGE_KINDS = ("gsm8k", "math")
+
 
 def sample_rows(
     rows: Path | str | Iterable[Mapping[str, Any]], n: int, seed: int
@@ -48,11 +51,13 @@ def sample_rows(
     return [_audit_row(row, source) for row in sample]
 
 
-def packaged_rows(scorer: str, n: int, seed: int) -> list[AuditRow]:
-    """Return `n` packaged rows for a scorer, or rows of all kinds."""
-    if scorer == "qa":
+def packaged_rows(
+    scorer: str, n: int, seed: int, options: Mapping[str, Any] | None = None
+) -> list[AuditRow]:
+    """Return `n` packaged rows for a scorer with its options, or rows of all kinds."""
+    if scorer == "qa" or (scorer == "judge" and (options or {}).get("rubric") == "qa"):
         return question_rows()[:n]
-    names = _DATASETS.get(scorer, _ALL_KINDS)
+    names = _JUDGE_KINDS if scorer == "judge" else _DATASETS.get(scorer, _ALL_KINDS)
     share = -(-n // len(names))
     return [
         row

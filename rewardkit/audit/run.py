@@ -13,7 +13,6 @@ from rewardkit.audit.false_negatives import FALSE_NEGATIVES
 from rewardkit.audit.false_positives import FALSE_POSITIVES, HOSTILE_TEXT
 from rewardkit.audit.judge_attacks import JUDGE_ATTACKS
 from rewardkit.audit.model import (
-    FORMS,
     REQUESTS_AT_ONCE,
     Attack,
     AttackResult,
@@ -26,7 +25,8 @@ from rewardkit.audit.model import (
 from rewardkit.audit.question_attacks import QUESTION_ATTACKS
 from rewardkit.audit.rows import packaged_rows, sample_rows
 from rewardkit.audit.scorer_process import ScorerProcess
-from rewardkit.audit.scorer_profile import profile_scorer
+from rewardkit.audit.scorer_profile import profile_forms, profile_scorer
+from rewardkit.errors import DataError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 
 #: The attacks on a scorer that computes: those on judges with a few rows, because they do not
@@ -72,7 +72,7 @@ def audit(
 ) -> AuditReport:
     """Attack a scorer as a policy would.
 
-    A scorer whose module has `ASKS_MODEL = True` gets fewer calls, many of them at once: attacks
+    A scorer whose module has `ASKS_SERVER = True` gets fewer calls, many of them at once: attacks
     on few rows, in one form, and no checks that repeat calls. A call without a verdict counts in
     `no_verdict` and in no attack.
 
@@ -94,11 +94,12 @@ def audit(
     """
     with ScorerProcess(scorer, options or {}, CALL_TIMEOUT_SECONDS, load_seconds) as process:
         process.seconds = seconds or _timeout(process)
-        count = rows or (MODEL_ROWS if process.asks_model else ROWS)
-        sample = (
-            packaged_rows(scorer, count, seed) if data is None else sample_rows(data, count, seed)
-        )
-        if process.asks_model:
+        count = rows or (MODEL_ROWS if process.asks_server else ROWS)
+        if data is None:
+            sample = packaged_rows(scorer, count, seed, process.options)
+        else:
+            sample = sample_rows(data, count, seed)
+        if process.asks_server:
             announce(_announcement(process, sample))
         return _audit(process, sample, progress, keep_all=data is not None)
 
@@ -113,14 +114,19 @@ def _audit(
     """Attack a scorer with some rows."""
     probe = CallRecorder(process)
     profiles, left_out = _profiles(probe, sample, keep_all=keep_all)
+    if process.asks_server and probe.failure_counts["no_verdict"] == probe.calls:
+        reason = probe.failures["no_verdict"][0].got
+        raise DataError(
+            f"{process.spec}: none of its first {probe.calls} calls has a verdict: {reason}"
+        )
     sources = {profile.data_source for profile in profiles}
     first_calls = [c for c in probe.repeatable_calls if c.row.data_source in sources]
     recorder = CallRecorder(process, repeatable_calls=first_calls)
     targets = _row_targets(sample, profiles)
-    attacks = JUDGE_AUDIT if process.asks_model else RULE_AUDIT
+    attacks = JUDGE_AUDIT if process.asks_server else RULE_AUDIT
     results = [_run_attack(attack, recorder, targets, progress) for attack in attacks]
     ordinary = statistics.median(recorder.seconds)
-    if not process.asks_model:
+    if not process.asks_server:
         own_forms = [target.own for target in targets]
         check_calls(recorder, own_forms, CODE_ROWS_PER_SOURCE * len(profiles))
         results.append(_run_attack(HOSTILE_TEXT, recorder, targets, progress))
@@ -138,19 +144,19 @@ def _audit(
 
 
 def _timeout(process: ScorerProcess) -> float:
-    return MODEL_CALL_TIMEOUT_SECONDS if process.asks_model else CALL_TIMEOUT_SECONDS
+    return MODEL_CALL_TIMEOUT_SECONDS if process.asks_server else CALL_TIMEOUT_SECONDS
 
 
 def _announcement(process: ScorerProcess, rows: list[AuditRow]) -> str:
     """Return how many calls the audit of a scorer that asks a model will make, at most."""
-    forms = (process.form,) if process.form else FORMS
+    forms = profile_forms(process)
     targets = [Target(row, forms[0]) for row in rows]
     calls = 2 * len(forms) * len(rows) + sum(
         len(dict.fromkeys(attack.responses(target))) for attack in JUDGE_AUDIT for target in targets
     )
     return (
-        f"{process.spec} asks a model: about {calls:,} calls on {len(rows)} rows, "
-        f"{REQUESTS_AT_ONCE} at a time."
+        f"{process.spec} asks a model: it will judge up to {calls:,} responses to {len(rows)} "
+        f"rows, {REQUESTS_AT_ONCE} at a time."
     )
 
 
@@ -186,11 +192,11 @@ def check_behaviour(
     sample = sample_rows(data, rows, seed=0)
     with ScorerProcess(scorer, options or {}, seconds, load_seconds) as process:
         recorder = CallRecorder(process)
-        if process.asks_model:
+        if process.asks_server:
             process.seconds = max(seconds, MODEL_CALL_TIMEOUT_SECONDS)
             sample = sample[:MODEL_ROWS]
         profiles = profile_scorer(recorder, sample)
-        if not process.asks_model:
+        if not process.asks_server:
             targets = [target.own for target in _row_targets(sample, profiles)]
             check_calls(recorder, targets, CODE_ROWS_PER_SOURCE * len(profiles))
             check_growth(recorder, targets[0])
@@ -239,7 +245,7 @@ def _run_attack(
 ) -> AttackResult:
     """Run an attack on all rows that it applies to."""
     tried, failures = 0, []
-    for target, profile in _attack_targets(attack, rows, in_own_form=recorder.process.asks_model):
+    for target, profile in _attack_targets(attack, rows, in_own_form=recorder.process.asks_server):
         calls = [
             (row, response)
             for row in _attack_rows(attack, target)

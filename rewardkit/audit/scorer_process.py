@@ -67,8 +67,8 @@ class ScorerProcess:
     Attributes:
         form: the form of answers that the scorer asks for, if it declares one.
         signature_error: why verl cannot call the function with its keywords; "" if it can.
-        asks_model: whether each score is a request to a model, so that calls are few and many of
-            them are made at once: `ASKS_MODEL` of the scorer's module.
+        asks_server: whether each score is a request to a model, so that calls are few and many of
+            them are made at once: `ASKS_SERVER` of the scorer's module.
         is_async: whether the function is `async`.
     """
 
@@ -83,7 +83,7 @@ class ScorerProcess:
         self.seconds, self.load_seconds = seconds, load_seconds
         self.form: AnswerForm | None = None
         self.signature_error = ""
-        self.asks_model = False
+        self.asks_server = False
         self.is_async = False
         self._process: ChildProcess | None = None
 
@@ -151,7 +151,7 @@ class ScorerProcess:
             process.close()
             raise getattr(errors, description["error_type"])(description["error"])
         self.signature_error = description["signature_error"]
-        self.asks_model = description["asks_model"]
+        self.asks_server = description["asks_server"]
         self.is_async = description["is_async"]
         before, mark, after = (description["form"] or "").partition(ANSWER_MARK)
         self.form = AnswerForm("its own", before, after) if mark else None

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from rewardkit.audit.behaviour_checks import CallRecorder
 from rewardkit.audit.model import FORMS, AnswerForm, AuditRow, ScorerProfile, Target
+from rewardkit.audit.scorer_process import ScorerProcess
 
 #: The score of a call that returned none: less than any score.
 _NO_SCORE = -math.inf
@@ -24,7 +25,7 @@ def profile_scorer(recorder: CallRecorder, rows: Iterable[AuditRow]) -> list[Sco
 
 def _profile(recorder: CallRecorder, source: str, rows: list[AuditRow]) -> ScorerProfile:
     own = recorder.process.form
-    forms = (own, *(f for f in FORMS if f("") != own(""))) if own else FORMS
+    forms = profile_forms(recorder.process)
     gold_scores = {form: _scores(recorder, rows, form, use_gold=True) for form in forms}
     wrong_scores = {form: _scores(recorder, rows, form, use_gold=False) for form in forms}
     best = max(forms, key=lambda form: _fit(form, gold_scores[form], wrong_scores[form], rows))
@@ -41,6 +42,14 @@ def _profile(recorder: CallRecorder, source: str, rows: list[AuditRow]) -> Score
     )
     others = (f for f in forms if f != best and _share(gold_scores[f], profile.threshold) >= 0.5)
     return replace(profile, forms=(best, *others))
+
+
+def profile_forms(process: ScorerProcess) -> tuple[AnswerForm, ...]:
+    """Return the forms in which golds are tried: only its own one if the scorer asks a server."""
+    own = process.form
+    if own and process.asks_server:
+        return (own,)
+    return (own, *(form for form in FORMS if form("") != own(""))) if own else FORMS
 
 
 def _scores(

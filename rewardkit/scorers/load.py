@@ -134,9 +134,3 @@ def respond_of(scorer: Scorer) -> Callable[[str], str] | None:
     namespace: Mapping[str, Any] = getattr(inner_function(scorer), "__globals__", {})
     respond: Callable[[str], str] | None = namespace.get("respond")
     return respond
-
-
-def asks_model(scorer: Scorer) -> bool:
-    """Return whether each score is a request to a model: `ASKS_MODEL` of the scorer's module."""
-    namespace: Mapping[str, Any] = getattr(inner_function(scorer), "__globals__", {})
-    return bool(namespace.get("ASKS_MODEL", False))
