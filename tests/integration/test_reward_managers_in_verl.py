@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from inspect import iscoroutinefunction
+
 import pytest
 
 from rewardkit.launch.gdpo import gdpo_overrides
+from rewardkit.launch.rules.reward import ASYNC_SCORERS
 from rewardkit.launch.verl.reward_managers import reward_managers
 from rewardkit.scorers.compose import write_reward_file
 from rewardkit.scorers.composed_parts import part_weights
@@ -118,6 +121,9 @@ def test_every_scorer_of_ours_can_be_sent_to_another_process(load_reward, v9):
 
     for name in registry.SCORERS:
         reward = cloudpickle.loads(cloudpickle.dumps(load_reward(location(name))))
+        assert iscoroutinefunction(reward) == (name in ASYNC_SCORERS)
+        if name in ASYNC_SCORERS:  # it asks a server
+            continue
         result = reward(data_source="", solution_str="", ground_truth="1", extra_info={})
         assert result["acc"] == 0.0, name
 
@@ -210,3 +216,47 @@ def test_the_default_trainer_of_0_9_1_cannot_train_with_gdpo(compose, v9):
 
 def test_part_weights_are_those_of_the_yaml(composed):
     assert part_weights(composed) == {"correct": 1.0, "format": 0.25, "repetition": -0.5}
+
+
+def test_verl_composes_and_accepts_a_recipe_with_gdpo(composed, v9):
+    if not v9:
+        pytest.skip("0.5 has no GDPO")
+    from rewardkit.launch.plan import make_plan
+    from rewardkit.launch.recipe import deep_merge, read_recipe
+    from tests.integration.test_recipes_in_verl import compose_here
+    from tests.integration.test_rules_in_verl import SMALLEST
+
+    reward = {"scorer": f"{composed}:compute_score"}
+    tree = deep_merge(SMALLEST, {"algorithm": "gdpo", "reward": reward})
+    config, invalid, loaded = compose_here(make_plan(read_recipe(tree, "x"), VERL).arguments)
+    assert (invalid, loaded["reward"]) == ("", "compute_score")
+    assert config["algorithm.gdpo_reward_keys"] == ["correct", "format", "repetition"]
+    assert config["algorithm.gdpo_reward_weights"] == [1.0, 0.25, 0.5]
+
+
+def test_verl_refuses_a_manager_that_our_rule_calls_unknown(compose, v9):
+    if not v9:
+        pytest.skip("0.5 looks managers up by another key")
+    from verl.trainer.ppo.reward import resolve_reward_manager_cls
+
+    for name in reward_managers((0, 9, 1)):
+        assert resolve_reward_manager_cls(compose(f"reward.reward_manager.name={name}"))
+    for name in ("batch", "prime", "rate_limitd"):
+        with pytest.raises(ValueError, match="Unknown reward manager"):
+            resolve_reward_manager_cls(compose(f"reward.reward_manager.name={name}"))
+
+
+def test_verl_refuses_the_pool_of_a_reward_model_that_our_rule_refuses(v9):
+    """The trainer's own checks, read in its source: its imports need TransferQueue."""
+    if not v9:
+        pytest.skip("0.5 has no pool for a reward model")
+    from pathlib import Path
+
+    import verl
+
+    trainer = (Path(verl.__file__).parent / "trainer/ppo/v1/trainer_base.py").read_text()
+    for name in ("nnodes", "n_gpus_per_node"):
+        assert f"if config.reward.reward_model.{name} <= 0:" in trainer
+    colocated = trainer.partition("def _compute_reward_colocate(")[2].partition("rm_output")[0]
+    assert 'non_tensor_batch={"raw_prompt": raw_prompt_arr}' in colocated
+    assert "data_source" not in colocated

@@ -1093,6 +1093,12 @@ EXAMPLES = [
         "verl reserves 64 cores for them",
     ),
     (
+        "remote-reward",
+        example({MANAGER: "remote", "reward.num_workers": 2}, reward={"scorer": "judge"}),
+        example({MANAGER: "naive"}, reward={"scorer": "judge"}),
+        "the scorer judge is async, which remote refuses",
+    ),
+    (
         "gdpo",
         example(GDPO | {"trainer.use_v1": True}),
         example(GDPO),

@@ -53,6 +53,12 @@ def check_reward(
             fix = "Fix the file or reward.scorer."
             report.add("error", "L-51", reward_path_key(plan), str(error), fix)
             return False
+        if plan.get("reward.reward_manager.name") == "remote":
+            report.unchecked.append(
+                "the reward in other processes: verl's manager remote pickles what the file has, and "
+                "a lock, an open file or a cached function (functools.cache) does not pickle. Put "
+                "those into a module that the file imports, or name the reward as pkg://module."
+            )
         if not is_callable:  # every other check would fail for the same reason
             return True
     files = report.files_of("train")

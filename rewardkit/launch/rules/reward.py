@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rewardkit import registry
 from rewardkit.launch import gdpo
 from rewardkit.launch.plan import DAPO_RECIPE
 from rewardkit.launch.rules.algorithm import FILTER_GROUPS, MANAGER
@@ -24,6 +25,9 @@ WORKERS = "reward.num_workers"
 
 #: The reward managers that take the place of those that verl removed in 0.7.
 SUCCESSORS = {"prime": "remote", "batch": "naive"}
+
+#: Our scorers that are async functions where verl has a reward loop: they ask a model.
+ASYNC_SCORERS = frozenset({"judge"})
 
 #: Releases from this one on have the reward model under `reward.reward_model`.
 REWARD_MODEL_SINCE = (0, 7, 1)
@@ -87,10 +91,15 @@ def rate_limits(values: PlanValues) -> Violation | None:
 
 @rule("remote-reward", "warning", WORKERS, f"{LOOP}/reward_manager/remote.py")
 def remote_processes(values: PlanValues) -> Violation | None:
-    """remote: reward.num_workers squared is the number of processes, each with a core of its own."""
-    workers = values.count(WORKERS)
+    """remote: the scorer is not async; reward.num_workers squared is the number of its cores."""
     is_remote = "remote" in reward_managers(values.plan.release.number)
-    if not is_remote or values.text(MANAGER) != "remote" or not workers or workers**2 <= MANY_CORES:
+    if not is_remote or values.text(MANAGER) != "remote":
+        return None
+    if values.recipe.reward.scorer in ASYNC_SCORERS:
+        message = f"the scorer {values.recipe.reward.scorer} is async, which remote refuses."
+        return set_to(MANAGER, "naive", message, severity="error")
+    workers = values.count(WORKERS)
+    if not workers or workers**2 <= MANY_CORES:
         return None
     message = f"{workers} reward workers start {workers} processes each: verl reserves "
     message += f"{workers**2} cores for them, and waits forever where they are not free."
@@ -154,10 +163,11 @@ def reward_model(values: PlanValues) -> Violation | None:
     if scorer == "verl" and engine not in {"vllm", "sglang"}:
         message = f"verl cannot ask a reward model on {engine} for scores."
         return set_to(key, "vllm", message)
-    if scorer not in {"verl", "judge"} and not is_path(scorer):
+    if scorer in registry.SCORERS and scorer not in ASYNC_SCORERS:
         message = f"True loads a model that nothing asks: the scorer {scorer} does not."
         fix = f"Set {MODEL_ENABLE}=False, or a reward function that calls reward_router_address."
-        return Violation(message, fix, severity="warning")
+        may_ask = scorer == "auto"  # a row may name the scorer that asks
+        return Violation(message, fix, severity="info" if may_ask else "warning")
     return _colocated(values)
 
 
