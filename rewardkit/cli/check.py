@@ -197,13 +197,17 @@ def _judging(
     """
     from rewardkit.scorers.isolated import is_built_in
     from rewardkit.scorers.load import load_scorer
+    from rewardkit.scorers.options import asks_server
 
     if name == "auto":
         load_scorer(name, **options)  # a wrong option is reported before anything is downloaded
         yield {"options": options, "jobs": jobs}
         return
     if is_built_in(name):
-        yield {"scorer": load_scorer(name, **options), "jobs": jobs}
+        scorer = load_scorer(name, **options)
+        if asks_server(scorer):
+            warn(f"scorer {name!r} asks a model server: golds and solutions are not scored.")
+        yield {"scorer": scorer, "jobs": jobs}
         return
     with open_scorer_with_status(name, options, seconds, load_seconds) as judge:
         yield {"scorer": judge, "respond": _respond(name, options, seconds, load_seconds)}

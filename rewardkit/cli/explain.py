@@ -71,6 +71,7 @@ def command(
         "gold_tree": explanation.gold_tree,
         "rungs": rungs,
         "microseconds": round(explanation.microseconds, 1),
+        **dict(explanation.facts),
     }
     if as_json:
         print_json(facts)

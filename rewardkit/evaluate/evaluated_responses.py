@@ -20,6 +20,7 @@ from rewardkit.responses.response_log import ResponseIndex
 from rewardkit.row import batched
 from rewardkit.scorers.base import Score, Scorer, Status, to_verl
 from rewardkit.scorers.call import call_scorer_or_stop, failure_reason
+from rewardkit.scorers.concurrent_calls import call_each
 from rewardkit.scorers.isolated import is_built_in
 
 #: Responses per batch: with a built-in scorer, and with a custom one, which may be slow.
@@ -76,7 +77,11 @@ def score_batch(
 ) -> tuple[bytes, list[EvaluatedResponse]]:
     """Score a batch. If the scorer fails on a response, it counts as wrong and has a `reason`."""
     scorer, label = plan_scorer(plan), scorer_label(plan)
-    results = [{**line, **_score_line(scorer, line), "scorer": label} for line in lines]
+    lines = list(lines)
+    scores = call_each(scorer, partial(_score_line, scorer), lines)
+    results = [
+        {**line, **score, "scorer": label} for line, score in zip(lines, scores, strict=True)
+    ]
     return "".join(map(json_line, results)).encode(), [parse_result_line(line) for line in results]
 
 

@@ -19,6 +19,8 @@ from rewardkit.responses.tally import MAX_EXAMPLES, ScoreFigures, Tallies, Tally
 from rewardkit.scorers import isolated
 from rewardkit.scorers.base import Score, Scorer, to_verl
 from rewardkit.scorers.call import call_scorer, failure_reason
+from rewardkit.scorers.concurrent_calls import call_each
+from rewardkit.scorers.options import asks_server
 
 #: The fields that scoring adds to a row.
 SCORE_FIELDS = frozenset({*to_verl(Score.wrong()), "status"})
@@ -137,12 +139,17 @@ def _score_samples(
 ) -> Iterator[tuple[Sample, Score] | SkippedRow]:
     """Yield each sample with its score, or the reason why it has none.
 
-    An isolated scorer gets all samples as one batch.
+    An isolated scorer gets all samples as one batch, and one that waits for a server is called in
+    threads.
     """
     batch: Iterator[Score | Exception] | None = None
-    if isinstance(scorer, isolated.IsolatedScorer):
+    if isinstance(scorer, isolated.IsolatedScorer) or asks_server(scorer):
         samples = list(samples)
-        batch = iter(scorer.score_batch([_request(s) for s in samples if isinstance(s, Sample)]))
+        requests = [_request(sample) for sample in samples if isinstance(sample, Sample)]
+        if isinstance(scorer, isolated.IsolatedScorer):
+            batch = iter(scorer.score_batch(requests))
+        else:
+            batch = call_each(scorer, lambda request: call_scorer(scorer, *request), requests)
     for sample in samples:
         if isinstance(sample, SkippedRow):
             yield sample

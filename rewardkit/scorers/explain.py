@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rewardkit.answers.equal import compare, parse_answer
 from rewardkit.answers.extract import final_answer, gold_answer
 from rewardkit.scorers.base import Score, Scorer
 from rewardkit.scorers.gold import accept_gold
+from rewardkit.scorers.judge import explain_judgement
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.math import gold_letters, question_of
 
@@ -32,6 +34,7 @@ class Explanation:
         gold_tree: the gold as it was read.
         rungs: the comparisons in order, each with its outcome; empty for scorers with a rule of
             their own.
+        facts: what else the scorer says, by name: the prompt and the reply of a judge.
     """
 
     scorer: str
@@ -41,6 +44,7 @@ class Explanation:
     pred_tree: str = ""
     gold_tree: str = ""
     rungs: tuple[tuple[str, str], ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
 
 
 def explain(
@@ -70,10 +74,15 @@ def explain_verdict(
 ) -> Explanation:
     """Explain a score of a scorer that is loaded already, in this process or in its own."""
     started = time.perf_counter()
-    score = scorer(response, ground_truth, extra_info)
+    facts: tuple[tuple[str, str], ...] = ()
+    if name == "judge":
+        options = scorer.keywords if isinstance(scorer, partial) else {}
+        score, facts = explain_judgement(response, ground_truth, extra_info, **options)
+    else:
+        score = scorer(response, ground_truth, extra_info)
     microseconds = (time.perf_counter() - started) * 1e6
     if name != "math":
-        return Explanation(scorer=name, score=score, microseconds=microseconds)
+        return Explanation(scorer=name, score=score, microseconds=microseconds, facts=facts)
     gold = gold_answer(accept_gold(ground_truth))
     return _explain_math(score, response, gold, question_of(extra_info), microseconds)
 

@@ -133,6 +133,26 @@ def score(
     return score_of(question, judgement)
 
 
+def explain_judgement(
+    response: str, ground_truth: Any, extra_info: Mapping[str, Any] | None = None, **options: Any
+) -> tuple[Score, tuple[tuple[str, str], ...]]:
+    """Return the score of a response, and the prompt, the raw reply and the numbers of its judge.
+
+    Raises:
+        UsageError: the rubric or the API key cannot be read.
+    """
+    question = prepare(response, ground_truth, extra_info, {**_DEFAULTS, **options})
+    if isinstance(question, Score):
+        return question, ()
+    judgement = ask(question)
+    settings = question.settings
+    numbers = metrics_of(settings.rubric, judgement, settings.prices)
+    prompt = "\n\n".join(f"{each['role']}: {each['content']}" for each in judgement.prompt)
+    facts = {"prompt": prompt, "reply": judgement.reply, "failure": judgement.message}
+    shown = {name: f"{value:g}" for name, value in numbers.items() if value}
+    return score_of(question, judgement), tuple({**facts, **shown}.items())
+
+
 #: The options and their defaults.
 _DEFAULTS: Mapping[str, Any] = dict(score.__kwdefaults__ or {})
 
