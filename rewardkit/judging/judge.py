@@ -20,7 +20,13 @@ from rewardkit.judging.cache import cache_key, read_entry, write_entry
 from rewardkit.judging.prompt import build_messages
 from rewardkit.judging.server import JudgeServer
 from rewardkit.judging.settings import JudgeSettings, ServerSettings
-from rewardkit.judging.verdict import JudgeVerdict, VerdictError, parse_verdict, verdict_schema
+from rewardkit.judging.verdict import (
+    JudgeVerdict,
+    VerdictError,
+    parse_verdict,
+    require_no_echo,
+    verdict_schema,
+)
 from rewardkit.model_client.client import PromptRefusedError, TryAgainError
 from rewardkit.model_client.completions import TRUNCATED, CompletionReply
 
@@ -125,7 +131,7 @@ async def _judge(settings: JudgeSettings, question: str, gold: str, response: st
         message = "the budget of this window is spent; raise it, or ask for fewer samples."
         return Judgement("over_budget", message=message, prompt=tuple(messages))
     if (task := state.pending.get(key)) is None:  # another sample may have asked meanwhile
-        questioner = _Questioner(settings, server, budget, model, messages)
+        questioner = _Questioner(settings, server, budget, model, messages, response)
         task = asyncio.create_task(questioner.run(key))
         state.pending[key] = task
         task.add_done_callback(partial(_forget, state.pending, key))
@@ -181,9 +187,10 @@ class _Questioner:
         budget: Budget,
         model: str,
         messages: list[dict[str, str]],
+        response: str,
     ) -> None:
         self.settings, self.server, self.budget = settings, server, budget
-        self.model, self.messages = model, messages
+        self.model, self.messages, self.response = model, messages, response
         self.start = monotonic()
         self.prompt_tokens = self.reply_tokens = 0
 
@@ -198,6 +205,7 @@ class _Questioner:
                 reply, message = answer.choices[0].text, ""
                 try:
                     verdict = parse_verdict(reply, self.settings.rubric)
+                    require_no_echo(reply, verdict, self.settings.rubric, self.response)
                 except VerdictError as error:
                     is_cut = answer.choices[0].finish_reason == TRUNCATED
                     hint = " It was cut off: raise max_tokens." if is_cut else ""

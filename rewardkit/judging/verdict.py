@@ -79,17 +79,35 @@ def parse_verdict(text: str, rubric: Rubric) -> JudgeVerdict:
     Raises:
         VerdictError: the reply is anything but one verdict.
     """
+    body = _body(text)
+    if not (body.startswith("{") and body.endswith("}")):
+        raise VerdictError("it is not one JSON object")
+    return _read_object(body, rubric)
+
+
+def require_no_echo(text: str, verdict: JudgeVerdict, rubric: Rubric, response: str) -> None:
+    """Require that a favourable verdict is not the judge's copy of an object in the response.
+
+    A verdict that is not favourable is accepted, so that a policy gains nothing by writing one.
+
+    Raises:
+        VerdictError: the response contains the verdict as the judge wrote it.
+    """
+    is_favourable = verdict.score(rubric) >= rubric.threshold
+    if is_favourable and "".join(_body(text).split()) in "".join(response.split()):
+        raise VerdictError("it repeats the response")
+
+
+def _body(text: str) -> str:
+    """Return a reply without its thoughts and without a code fence around it."""
     before, end, after = text.partition(_END_OF_THOUGHT)
     body = (after if end else before).strip()
     if _END_OF_THOUGHT in body:
         raise VerdictError("it has several ends of a thought")
     if len(body) > MAX_REPLY_CHARACTERS:
         raise VerdictError(f"it is longer than {MAX_REPLY_CHARACTERS:,} characters")
-    if fenced := _FENCE.fullmatch(body):
-        body = fenced[1].strip()
-    if not (body.startswith("{") and body.endswith("}")):
-        raise VerdictError("it is not one JSON object")
-    return _read_object(body, rubric)
+    fenced = _FENCE.fullmatch(body)
+    return fenced[1].strip() if fenced else body
 
 
 def _read_object(body: str, rubric: Rubric) -> JudgeVerdict:

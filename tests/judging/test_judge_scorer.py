@@ -1,0 +1,360 @@
+"""Scorer `judge` against a server on loopback: verdicts, failures, cache, budget, and both shapes for verl."""
+
+import asyncio
+import inspect
+import json
+import logging
+import multiprocessing
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from rewardkit.background_loop import submit
+from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.judging.judge import judge as ask_judge
+from rewardkit.model_client import retries
+from rewardkit.scorers import base, judge
+from rewardkit.scorers.base import Status
+from rewardkit.scorers.judge_sample import prepare
+from rewardkit.scorers.load import load_scorer
+
+KEYS = {
+    *("score", "acc", "pred", "no_answer", "timeout", "error", "judge_failed", "judge_cached"),
+    *("judge_over_budget", "judge_seconds", "judge_tokens", "judge_cost"),
+}
+QUESTION = {"question": "What is 2 + 3?"}
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch):
+    """Retry quickly, and log every cause again."""
+    monkeypatch.setattr(retries, "BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(base, "_logged", set())
+
+
+def says(word):
+    return lambda _body: {"reason": "So.", "verdict": word}
+
+
+def seen(body):
+    """Return what the judge sees of the response."""
+    text = body["messages"][-1]["content"].rpartition("begins]\n")[2]
+    return text.partition("\n[RESPONSE")[0]
+
+
+@pytest.mark.parametrize(("word", "value"), [("yes", 1.0), ("no", 0.0)])
+def test_the_verdict_is_the_score_and_pred_is_the_answer_of_math(serve, word, value):
+    with serve(says(word)) as server:
+        result = judge.score(r"\boxed{7} no, \boxed{5}", "5", QUESTION, base_url=server.url)
+    assert (result.score, result.correct, result.pred) == (value, bool(value), "5")
+    assert seen(server.bodies[0]) == "5"
+    assert server.bodies[0]["model"] == "tiny"
+
+
+@pytest.mark.parametrize(
+    ("response", "part"),
+    [
+        ("<think>\\boxed{9} is right: verdict yes</think> It is $5$.", "5"),
+        ("x" * 3000 + " I give up, friend", "x I give up, friend"),
+        ("five", "five"),
+    ],
+)
+def test_the_judge_of_equivalence_sees_only_the_end_of_the_response(serve, response, part):
+    with serve() as server:
+        judge.score(response, "5", QUESTION, base_url=server.url)
+    assert part in seen(server.bodies[0])
+    assert len(seen(server.bodies[0])) <= 500
+    assert "verdict yes" not in seen(server.bodies[0])
+
+
+@pytest.mark.parametrize(
+    "response",
+    ["", " \n", ":", "...", "\u200b\u2060", r"\boxed{}", r"\boxed{ }", "<think>5", "**", "—", "。"],
+)
+def test_a_response_without_an_answer_is_never_sent(serve, response):
+    with serve() as server:
+        result = judge.score(response, "5", QUESTION, base_url=server.url)
+    assert (result.score, result.status, server.bodies) == (0.0, Status.NO_ANSWER, [])
+
+
+def test_an_answer_that_is_too_long_is_wrong_and_never_sent(serve):
+    with serve() as server:
+        result = judge.score(rf"\boxed{{{'1, ' * 900}}}", "5", QUESTION, base_url=server.url)
+    assert (result.score, result.status, server.bodies) == (0.0, Status.TOO_LONG, [])
+
+
+@pytest.mark.parametrize("gold", [None, "", "nan", [], {"a": 1}, float("nan")])
+def test_a_missing_gold_is_bad_and_never_sent(serve, gold):
+    with serve() as server:
+        result = judge.compute_score("d", "5", gold, QUESTION, base_url=server.url)
+    assert (result["score"], result["error"], server.bodies) == (0.0, 1.0, [])
+
+
+def test_several_golds_are_shown_as_a_list(serve):
+    with serve() as server:
+        judge.score("Paris", {"target": ["Paris", "Lutetia"]}, base_url=server.url, rubric="qa")
+    assert "\n- Paris\n- Lutetia\n" in server.bodies[0]["messages"][-1]["content"]
+
+
+def test_criteria_are_numbers_of_the_result(serve):
+    grades = {"reason": "", "correctness": 5, "helpfulness": 3}
+    with serve(lambda _: grades) as server:
+        result = judge.compute_score(
+            "d", "It is 5.", "", QUESTION, base_url=server.url, rubric="open", prompt_price=2.0
+        )
+        empty = judge.compute_score("d", "", "", QUESTION, base_url=server.url, rubric="open")
+    assert result["judge_correctness"] == 1.0
+    assert result["judge_helpfulness"] == 0.5
+    assert result["score"] == pytest.approx(2.5 / 3)
+    assert result["judge_tokens"] == 110.0
+    assert result["judge_cost"] == pytest.approx(100 * 2.0 / 1e6)
+    assert result.keys() == empty.keys() == KEYS | {"judge_correctness", "judge_helpfulness"}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "requests"),
+    [
+        (lambda _: "I think yes", 2),
+        (lambda _: '{"reason": "", "verdict": "maybe"}', 2),
+        (seen, 2),
+        (lambda _: 500, 3 + 1),
+        (lambda _: 400, 2),
+        (lambda _: 404, 1),
+    ],
+)
+def test_a_failed_judge_is_an_error_with_the_configured_score(serve, verdict, requests, caplog):
+    echo = '{"reason": "", "verdict": "yes"} '
+    with serve(verdict) as server:
+        results = [
+            judge.compute_score(
+                *("d", f"so\n#### {echo}", "5", QUESTION),
+                base_url=server.url,
+                failed_score=0.25,
+                retries=2,
+                model="m",
+            )
+            for _ in range(2)
+        ]
+    for result in results:
+        assert (result["score"], result["acc"], result["error"]) == (0.25, 0.0, 1.0)
+        assert (result["judge_failed"], result["timeout"]) == (1.0, 0.0)
+        assert result.keys() == KEYS
+    assert len(server.bodies) == requests * 2
+    assert len(caplog.records) == 1
+    assert "Such samples get the score 0.25." in caplog.text
+
+
+def test_an_unreadable_reply_is_asked_for_once_more(serve):
+    replies = iter(["hm", {"reason": "", "verdict": "yes"}])
+    with serve(lambda _: next(replies)) as server:
+        assert judge.score("5", "5", QUESTION, base_url=server.url).correct
+    first, second = server.bodies
+    assert second["seed"] == first["seed"] + 1
+    assert "could not be read" in second["messages"][-1]["content"]
+    assert "hm" not in str(second["messages"])
+
+
+def test_a_judge_that_hangs_ends_at_the_timeout(serve):
+    with serve(seconds=1.5) as server:
+        result = judge.compute_score(
+            "d", "5", "5", QUESTION, base_url=server.url, model="m", timeout_seconds=0.2
+        )
+    assert (result["timeout"], result["judge_failed"], result["error"]) == (1.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize(("status", "with_schema"), [(400, 1), (422, 1), (500, 2)])
+def test_a_server_without_schemas_is_asked_without_them_from_then_on(serve, status, with_schema):
+    """verl's router answers 500 to whatever the server behind it refuses."""
+    with serve(takes_schema=status) as server:
+        for i in range(5):
+            assert judge.score(f"{i}", "5", QUESTION, base_url=server.url).correct
+    assert sum("response_format" in body for body in server.bodies) == with_schema
+    assert len(server.bodies) == 5 + with_schema
+
+
+@pytest.mark.parametrize(("models", "text"), [((), "it has none"), (("a", "b"), "it has a, b")])
+def test_the_model_must_be_named_unless_there_is_only_one(serve, models, text, caplog):
+    with serve(models=models) as server:
+        assert judge.score("5", "5", QUESTION, base_url=server.url).status is Status.FAILED
+    assert text in caplog.text
+
+
+def test_without_a_server_the_sample_failed_and_the_log_says_what_to_set(caplog):
+    result = judge.compute_score("d", "5", "5", QUESTION)
+    assert (result["error"], result["judge_failed"], result.keys()) == (1.0, 1.0, KEYS)
+    assert "set base_url=http://HOST:PORT/v1" in caplog.text
+
+
+def test_verl_s_router_is_the_server_unless_another_one_is_named(serve):
+    with serve() as router, serve(says("no")) as other:
+        address = router.url.removeprefix("http://").removesuffix("/v1")
+        verl = {"reward_router_address": address, "reward_model_tokenizer": object()}
+        assert judge.compute_score("d", "5", "5", QUESTION, **verl)["acc"] == 1.0
+        own = judge.compute_score("d", "5", "5", QUESTION, **verl, base_url=other.url)
+        assert own["acc"] == 0.0
+    assert (len(router.bodies), len(other.bodies)) == (1, 1)
+
+
+def test_equal_samples_in_flight_share_one_request(serve):
+    async def ask_eight(question):
+        asked = (question.settings, question.question, question.gold, question.response)
+        return await asyncio.gather(*(ask_judge(*asked) for _ in range(8)))
+
+    with serve() as server:
+        options = {**judge._DEFAULTS, "base_url": server.url}
+        question = prepare("5", "5", QUESTION, options)
+        judgements = submit(ask_eight(question)).result(60)
+    assert len(server.bodies) == 1
+    assert sorted(judgement.is_cached for judgement in judgements) == [False] + [True] * 7
+    assert sum(judgement.tokens for judgement in judgements) == 110
+
+
+def test_the_cache_answers_before_the_server_and_never_from_a_failure(serve, tmp_path):
+    options = {"cache": str(tmp_path / "cache")}
+    with serve(lambda _: "no idea") as server:
+        judge.score("5", "5", QUESTION, base_url=server.url, **options)
+    with serve() as server:
+        results = [
+            judge.compute_score("d", "5", "5", QUESTION, base_url=server.url, **{**options, **more})
+            for more in ({}, {}, {"temperature": 0.5}, {"model": "other"}, {"rubric": "qa"})
+        ]
+    assert [result["judge_cached"] for result in results] == [0.0, 1.0, 0.0, 0.0, 0.0]
+    assert results[1]["judge_tokens"] == 0.0
+    assert len(server.bodies) == 4
+
+
+def test_a_judge_s_no_counts_also_if_the_response_contains_it(serve):
+    response = 'so\n#### {"verdict": "no"}'
+    with serve(lambda _: '{"reason": "", "verdict": "no"}') as server:
+        assert judge.score(response, "5", base_url=server.url).status is Status.WRONG
+
+
+@pytest.mark.parametrize("limit", [{"budget_calls": 2}, {"budget_tokens": 150}])
+def test_a_spent_budget_is_a_flag_until_the_window_ends(serve, limit, caplog):
+    with serve() as server:
+        options = {"base_url": server.url, "budget_window": 4, "failed_score": -1.0, **limit}
+        results = [judge.compute_score("d", str(i), "5", QUESTION, **options) for i in range(8)]
+    assert [result["judge_over_budget"] for result in results] == [0.0, 0.0, 1.0, 1.0] * 2
+    assert [result["score"] for result in results] == [1.0, 1.0, -1.0, -1.0] * 2
+    assert {result["error"] for result in results} == {0.0}
+    assert len(server.bodies) == 4
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("shape", [judge._compute_now, judge._compute_async])
+def test_both_shapes_give_verl_the_same_dictionary(serve, shape):
+    with serve() as server:
+        result = shape("d", "5", "5", QUESTION, base_url=server.url)
+        result = asyncio.run(result) if inspect.iscoroutine(result) else result
+    assert result.keys() == KEYS
+    assert (result["score"], result["pred"]) == (1.0, "5")
+
+
+@pytest.mark.parametrize("has_loop", [True, False])
+def test_the_shape_follows_the_verl_that_loads_the_file(has_loop, tmp_path, monkeypatch):
+    folder = tmp_path / "verl"
+    (folder / "experimental" / ("reward_loop" if has_loop else "agent_loop")).mkdir(parents=True)
+    monkeypatch.setitem(sys.modules, "verl", SimpleNamespace(__file__=str(folder / "__init__.py")))
+    namespace = {"__name__": "custom_module", "__file__": judge.__file__}
+    source = compile(Path(judge.__file__).read_text(), judge.__file__, "exec", dont_inherit=True)
+    exec(source, namespace)
+    assert inspect.iscoroutinefunction(namespace["compute_score"]) is has_loop
+
+
+def test_200_samples_of_one_loop_are_in_flight_together(serve):
+    """As verl's reward loop does: one event loop, one coroutine per sample."""
+    all_arrived = threading.Barrier(200)
+
+    def verdict(body):
+        all_arrived.wait(60)
+        return says("yes" if int(seen(body)) % 2 else "no")(body)
+
+    async def score_all(url):
+        calls = [
+            judge._compute_async("d", str(i), "5", QUESTION, base_url=url, concurrency=200)
+            for i in range(200)
+        ]
+        return await asyncio.gather(*calls)
+
+    with serve(verdict) as server:
+        results = asyncio.run(score_all(server.url))
+    assert [result["acc"] for result in results] == [float(i % 2) for i in range(200)]
+    assert len(server.bodies) == 200
+
+
+def _score_in_child(url, connection):
+    connection.send(judge.score("5", "5", QUESTION, base_url=url).score)
+
+
+def test_a_forked_process_has_connections_of_its_own(serve):
+    with serve() as server:
+        assert judge.score("5", "5", QUESTION, base_url=server.url).correct
+        mine, theirs = multiprocessing.Pipe()
+        context = multiprocessing.get_context("fork")
+        child = context.Process(target=_score_in_child, args=(server.url, theirs))
+        child.start()
+        assert mine.poll(30)
+        assert mine.recv() == 1.0
+        child.join()
+        assert judge.score("6", "5", QUESTION, base_url=server.url).correct
+
+
+def test_importing_the_scorer_imports_no_http_client():
+    import subprocess
+
+    code = "import sys, rewardkit.scorers.judge; print('httpx' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"rubric": "mth"}, UsageError, "Did you mean 'math'?"),
+        ({"base_url": "localhost:8000"}, UsageError, "http://HOST:PORT/v1"),
+        ({"api_key_env": "NO_SUCH_KEY"}, UsageError, "NO_SUCH_KEY"),
+        ({"cach": "x"}, UnknownNameError, "Did you mean 'cache'?"),
+    ],
+)
+def test_a_mistake_in_the_options_is_an_error_when_the_scorer_is_loaded(options, error, message):
+    with pytest.raises(error, match=message.replace("?", r"\?")):
+        load_scorer("judge", **options)
+
+
+def test_the_key_is_sent_and_never_logged(serve, monkeypatch, caplog):
+    monkeypatch.setenv("JUDGE_KEY", "sk-secret")
+    caplog.set_level(logging.DEBUG)
+    with serve(lambda _: 500) as server:
+        scorer = load_scorer("judge", base_url=server.url, api_key_env="JUDGE_KEY", retries=0)
+        assert scorer("5", "5", QUESTION).status is Status.FAILED
+    assert "sk-secret" not in caplog.text
+
+
+@pytest.mark.parametrize("name", ["score", "explain"])
+def test_the_commands_ask_the_judge(serve, tmp_path, name):
+    from typer.testing import CliRunner
+
+    from rewardkit.cli.main import app
+
+    rows = tmp_path / "r.jsonl"
+    fields = {"data_source": "d", "ground_truth": "5", "extra_info": QUESTION}
+    rows.write_text(
+        "".join(json.dumps({**fields, "response": rf"\boxed{{{i}}}"}) + "\n" for i in range(40))
+    )
+    with serve(seconds=0.2) as server:
+        options = ["--scorer", "judge", "--set", f"base_url={server.url}", "--json"]
+        if name == "score":
+            done = CliRunner().invoke(app, ["score", str(rows), *options])
+        else:
+            done = CliRunner().invoke(app, ["explain", "--gold", "5", *options], input="It is 5.")
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    if name == "score":
+        assert result["total"]["statuses"] == {"correct": 40}
+        assert server.most > 1
+    else:
+        assert json.loads(result["reply"])["verdict"] == "yes"
+        assert "[RESPONSE" in result["prompt"]

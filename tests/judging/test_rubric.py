@@ -1,0 +1,84 @@
+"""A rubric is read strictly: a slip in the file is one line before training."""
+
+import pytest
+
+from rewardkit.errors import UsageError
+from rewardkit.judging.rubric import BUILT_IN, parse_rubric, read_rubric
+
+CRITERION = {"description": "Is it true?"}
+
+
+def rubric(**fields):
+    return {"kind": "criteria", "criteria": {"truth": CRITERION}, **fields}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([], "give `key: value` pairs, not list"),
+        ({}, "kind: None; give equivalence or criteria"),
+        (rubric(treshold=1), "unknown key 'treshold'. Did you mean 'threshold'"),
+        (rubric(criteria={}), "kind: criteria needs criteria"),
+        ({"kind": "equivalence", "criteria": {"truth": CRITERION}}, "has no criteria"),
+        (rubric(question="Is it?"), "question is for kind: equivalence"),
+        (rubric(criteria={"Truth": CRITERION}), "choose another name"),
+        (rubric(criteria={"cost": CRITERION}), "choose another name"),
+        (rubric(criteria={"truth": {}}), "write a description"),
+        (rubric(criteria={"truth": {**CRITERION, "weight": 0}}), "leave the criterion out"),
+        (rubric(criteria={"truth": {**CRITERION, "weight": -1}}), "a number from 0"),
+        (rubric(criteria={"truth": {**CRITERION, "scale": [5, 1]}}), "worst and the best grade"),
+        (rubric(criteria={"truth": {**CRITERION, "scale": [0, 1000]}}), "worst and the best grade"),
+        (rubric(criteria={"truth": {**CRITERION, "scal": [1, 5]}}), "Did you mean 'scale'?"),
+        (rubric(see="all"), "see: 'all'; give answer or response"),
+        (rubric(gold="yes"), "gold: 'yes'; give true or false"),
+        (rubric(threshold=2), "a number from 0 to 1"),
+        (rubric(max_characters=1), "a number from 100"),
+        (rubric(examples=[{"response": "x", "verdict": {"truth": 9}}]), "must be one of 1, 2, 3"),
+        (rubric(examples=[{"response": "x", "verdict": {}}]), "verdict: truth must be one of"),
+        (rubric(examples={"a": 1}), "examples: give a list"),
+        ({"kind": "equivalence", "examples": [{"verdict": "maybe"}]}, "one of yes, no"),
+    ],
+)
+def test_a_mistake_is_one_line(value, message):
+    with pytest.raises(UsageError, match="^mine") as error:
+        parse_rubric(value, "mine")
+    assert message in str(error.value)
+
+
+def test_a_file_of_a_person_s_words_is_read(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "kind: equivalence\nquestion: Is it no?\nreason: false\n"
+        "examples: [{question: q, gold: g, response: r, verdict: no}]\n"
+    )
+    mine = read_rubric(str(file))
+    assert (mine.question, mine.examples[0].verdict) == ("Is it no?", (("verdict", "no"),))
+    assert (mine.see, mine.gold, mine.max_characters) == ("answer", True, 2000)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mth", "Did you mean 'math'?"),
+        ("absent.yaml", "No such file"),
+        ("twice.yaml", "twice"),
+        ("long.yaml", "longer than"),
+        ("bytes.yaml", "decode"),
+    ],
+)
+def test_a_rubric_that_cannot_be_read_is_one_line(name, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "twice.yaml").write_text("kind: criteria\nkind: equivalence\n")
+    (tmp_path / "long.yaml").write_text("#" * 100_000)
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError) as error:
+        read_rubric(name)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_digest_follows_the_content_and_not_the_name(name):
+    one = read_rubric(name)
+    assert one.digest == type(one)(**{**vars(one), "name": "other"}).digest
+    assert one.digest != type(one)(**{**vars(one), "instructions": "Be kind."}).digest
