@@ -28,7 +28,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from hashlib import sha256
 from math import isfinite
@@ -99,7 +99,10 @@ class Example:
 
 @dataclass(frozen=True)
 class Rubric:
-    """What a judge is asked; the docstring of the module has the meaning of each field."""
+    """What a judge is asked; the docstring of the module has the meaning of each field.
+
+    `right` is the answer to the question of `equivalence` that a correct response gets.
+    """
 
     name: str
     kind: Literal["equivalence", "criteria"]
@@ -113,6 +116,7 @@ class Rubric:
     threshold: float = 0.5
     failed_score: float = 0.0
     max_characters: int = 2000
+    right: Literal["yes", "no"] = "yes"
 
     @property
     def digest(self) -> str:
@@ -193,6 +197,28 @@ def parse_rubric(value: Any, where: str) -> Rubric:
     return Rubric(**{**vars(rubric), "examples": examples})
 
 
+def reverse_rubric(rubric: Rubric) -> Rubric:
+    """Return a rubric that asks the other way round: whether a response has to be rejected.
+
+    A judge that says yes to whatever it reads contradicts itself if it is asked both questions.
+
+    Raises:
+        UsageError: the rubric has criteria.
+    """
+    if rubric.kind != "equivalence":
+        raise UsageError(f"rubric {rubric.name}: only a question of equivalence can be reversed.")
+    examples = tuple(
+        replace(each, verdict=tuple((key, _OPPOSITE[value]) for key, value in each.verdict))
+        for each in rubric.examples
+    )
+    return replace(rubric, question=_REVERSE_QUESTION, examples=examples, right="no")
+
+
+_OPPOSITE: Mapping[Any, str] = {"yes": "no", "no": "yes"}
+_REVERSE_QUESTION = (
+    "Does the response have to be rejected, because its final answer differs from the reference or "
+    "because it does not commit to one final answer?"
+)
 _SEE = ("answer", "response")
 
 

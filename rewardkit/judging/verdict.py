@@ -41,7 +41,7 @@ class JudgeVerdict:
     def score(self, rubric: Rubric) -> float:
         """Return 1.0 or 0.0 for yes or no, or the weighted mean of the shares of the criteria."""
         if rubric.kind == "equivalence":
-            return float(self.grades["verdict"] == "yes")
+            return float(self.grades["verdict"] == rubric.right)
         shares = self.shares(rubric)
         total = sum(each.weight for each in rubric.criteria)
         return sum(each.weight * shares[each.name] for each in rubric.criteria) / total

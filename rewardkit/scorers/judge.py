@@ -77,6 +77,7 @@ def score(
     model: str = "",
     api_key_env: str = "",
     rubric: str = "math",
+    reverse: bool = False,
     concurrency: Annotated[int, Range(1, 4096)] = 64,
     timeout_seconds: Annotated[float, Range(0.1, 86_400)] = 120.0,
     request_seconds: Annotated[float, Range(0.1, 86_400)] = 60.0,
@@ -103,6 +104,8 @@ def score(
         model: model name sent to the server; by default its only model.
         api_key_env: environment variable that holds the API key.
         rubric: `math`, `qa`, `open`, or the path of a YAML file.
+        reverse: ask the other way round, whether the response has to be rejected; a question of
+            equivalence only. `confirm` of `rewardkit compose` asks both.
         concurrency: maximum number of concurrent requests of this process.
         timeout_seconds: timeout per sample, with waiting and retries.
         request_seconds: timeout per request.
@@ -159,6 +162,11 @@ _DEFAULTS: Mapping[str, Any] = dict(score.__kwdefaults__ or {})
 
 #: `load_scorer` reads the rubric and the key with it, so that a mistake is an error before training.
 validate_options = check_options
+
+
+def blank_metrics(options: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers that verl gets of the judge for a sample that it is not asked about."""
+    return metrics_of(read_rubric(as_text(options.get("rubric", "math"))), None, ())
 
 
 def _compute_now(

@@ -13,7 +13,7 @@ from rewardkit.answers.extract import final_answer, text_after_thought
 from rewardkit.background_loop import submit
 from rewardkit.errors import UsageError
 from rewardkit.judging.budget import BudgetLimits
-from rewardkit.judging.rubric import METRICS, Rubric, read_rubric
+from rewardkit.judging.rubric import METRICS, Rubric, read_rubric, reverse_rubric
 from rewardkit.judging.settings import JudgeSettings, ServerSettings, read_api_key
 from rewardkit.scorers.base import Score, Status, as_text, log_once
 from rewardkit.scorers.gold import accept_gold, alternatives
@@ -154,6 +154,8 @@ def judge_settings(options: tuple[tuple[str, Any], ...]) -> JudgeSettings:
     """
     value = dict(options)
     rubric = read_rubric(value["rubric"])
+    if value["reverse"]:
+        rubric = reverse_rubric(rubric)
     if value["failed_score"] is not None:
         rubric = Rubric(**{**vars(rubric), "failed_score": float(value["failed_score"])})
     return JudgeSettings(
@@ -184,7 +186,9 @@ def check_options(options: Mapping[str, Any]) -> None:
     """
     from urllib.parse import urlsplit
 
-    read_rubric(options.get("rubric", "math"))
+    rubric = read_rubric(options.get("rubric", "math"))
+    if options.get("reverse"):
+        reverse_rubric(rubric)
     read_api_key(options.get("api_key_env", ""))
     url = options.get("base_url", "")
     if url and not (url.startswith(("http://", "https://")) and urlsplit(url).hostname):
