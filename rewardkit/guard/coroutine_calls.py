@@ -26,6 +26,9 @@ WATCH_SECONDS = 0.2
 #: Seconds beyond its timeout after which a call without a reply counts as one that took too long.
 GRACE_SECONDS = 2.0
 
+#: A call without an outcome after this many times its timeout and a minute ends in any case.
+LAST_RESORT = 4
+
 #: A call is given up when the process has ended this often while it ran.
 MAX_CRASHES = 2
 
@@ -58,6 +61,7 @@ class CoroutineCalls:
         """
         self._start, self._seconds = start, seconds
         self._process: ChildProcess | None = None
+        self._descriptor = -1
         self._starting = asyncio.Lock()
         self._numbers = count(1)
         self._calls: dict[int, _Call] = {}
@@ -77,10 +81,11 @@ class CoroutineCalls:
         self._calls[call.number] = call
         try:
             await self._send(call)
-            outcome: Outcome = await call.future
+            await asyncio.wait({call.future}, timeout=LAST_RESORT * (self._seconds + 60.0))
+            call.settle(ChildTimeoutError())
+            return call.future.result()
         finally:
             del self._calls[call.number]
-        return outcome
 
     def close(self) -> None:
         """End the process, in any thread. Calls in flight are sent to a new one."""
@@ -104,12 +109,12 @@ class CoroutineCalls:
             if self._process is None:
                 loop = asyncio.get_running_loop()
                 process, _ = await loop.run_in_executor(None, self._start)
-                loop.add_reader(process.fileno(), self._read, process, process.fileno())
-                self._process = process
+                self._process, self._descriptor = process, process.fileno()
+                loop.add_reader(self._descriptor, self._read, process)
                 self._watcher = loop.create_task(self._watch(process))
             return self._process
 
-    def _read(self, process: ChildProcess, descriptor: int) -> None:
+    def _read(self, process: ChildProcess) -> None:
         """Hand out the replies that have arrived."""
         try:
             for number, *reply in process.receive_all():
@@ -117,9 +122,7 @@ class CoroutineCalls:
                     is_late = reply[-1] == TIMEOUT
                     self._calls[number].settle(ChildTimeoutError() if is_late else reply)
         except (ChildCrashError, TypeError, ValueError, IndexError):
-            loop = asyncio.get_running_loop()
-            loop.remove_reader(descriptor)
-            self._watcher = loop.create_task(self._handle_end(process))
+            self._watcher = self._stop_reading().create_task(self._handle_end(process))
 
     async def _watch(self, process: ChildProcess) -> None:
         """End a process whose loop is blocked, or which leaves calls without a reply."""
@@ -147,12 +150,17 @@ class CoroutineCalls:
                 call.settle(error)
         await self._restart(process, ())
 
+    def _stop_reading(self) -> asyncio.AbstractEventLoop:
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._descriptor)
+        return loop
+
     async def _restart(self, process: ChildProcess, late: Iterable[_Call]) -> None:
         """End a process; the late calls have timed out, the others are sent to a new one."""
         if process is not self._process:
             return
         self._process = None
-        asyncio.get_running_loop().remove_reader(process.fileno())
+        self._stop_reading()
         process.close()
         for call in late:
             call.settle(ChildTimeoutError())

@@ -11,6 +11,7 @@ from statistics import median
 from textwrap import indent
 from typing import Any
 
+from rewardkit import registry
 from rewardkit.errors import UsageError
 from rewardkit.guard.guard import Guard, GuardSettings, read_outcome
 from rewardkit.guard.results import default_fields
@@ -78,8 +79,14 @@ def try_reward(
         rows: verl's arguments but the response; see `trial_rows`.
 
     Raises:
-        UsageError: it does not load, or it is a coroutine function with a limit of CPU time.
+        UsageError: it is not a file's function, does not load, or is a coroutine function with a limit of CPU
+            time.
     """
+    if not registry.is_path(reward):
+        raise UsageError(
+            f"{reward} needs no guard: scorers of rewardkit keep their own deadlines. Name a file's "
+            "function, as my_reward.py:compute_score, or use `rewardkit path`."
+        )
     settings = replace(settings, on_failure="score", record="")
     is_async = _is_coroutine_function(reward, settings)
     if is_async and settings.cpu_seconds:

@@ -12,12 +12,12 @@ import resource
 import traceback
 from collections.abc import Mapping
 from functools import partial
-from inspect import iscoroutinefunction
+from inspect import iscoroutinefunction, signature
 from pathlib import Path
 from typing import Any
 
 from rewardkit import registry
-from rewardkit.errors import RewardkitError, call_catching
+from rewardkit.errors import RewardkitError, UsageError, call_catching
 from rewardkit.guard.results import plain_fields
 from rewardkit.isolate.batch_child import serve_batches
 from rewardkit.isolate.child import Channel
@@ -34,7 +34,7 @@ def serve(channel: Channel) -> None:
     """Load the reward, report an error or whether it is a coroutine function, and answer calls."""
     reward, options, limits, seconds = channel.receive()
     with channel.load_deadline(seconds):
-        function = call_catching(registry.load, "scorers", reward)
+        function = call_catching(_load, reward)
     if isinstance(function, RewardkitError):
         channel.send([str(function), False])
         return
@@ -51,6 +51,22 @@ def serve(channel: Channel) -> None:
     else:
         call = partial(_reply, function, options, path)
         serve_batches(channel, call, limits["cpu_seconds"] or 0.0)
+
+
+def _load(reward: str) -> Any:
+    """Return the reward.
+
+    Raises:
+        UsageError: the file does not load, or verl cannot call the function.
+    """
+    function = registry.load("scorers", reward)
+    parameters = signature(function).parameters.values()
+    if not any(p.name == "solution_str" or p.kind is p.VAR_KEYWORD for p in parameters):
+        raise UsageError(
+            f"{reward} has no parameter solution_str: verl calls a reward with data_source, "
+            "solution_str, ground_truth and extra_info."
+        )
+    return function
 
 
 def _reply(function: Any, options: Mapping[str, Any], path: str, request: dict[str, Any]) -> Any:

@@ -1,0 +1,132 @@
+"""`rewardkit guard` tries a reward and writes the file that verl loads."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from contextlib import closing
+
+import pytest
+
+import rewardkit
+
+REWARD = """
+def compute_score(data_source, solution_str, ground_truth, extra_info=None, bonus=0.0):
+    if not extra_info.get("question", "") and data_source == "openai/gsm8k":
+        raise ValueError("the row has no question")
+    right = solution_str == f"#### {ground_truth}"
+    return {"score": 1.0 + bonus if right else -1.0, "acc": right, "form": 1.0}
+
+def needs_rows(data_source, solution_str, ground_truth, extra_info=None):
+    return {"score": float(len(extra_info["question"]) > 0), "long": 1.0}
+
+async def wait(data_source, solution_str, ground_truth, extra_info=None):
+    return 0.5
+
+broken = 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "my_reward.py").write_text(REWARD, encoding="utf-8")
+    return tmp_path
+
+
+def load(path):
+    """Load a file as verl does, under a name of its own."""
+    spec = importlib.util.spec_from_file_location("custom_module", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_file_scores_with_the_keys_and_the_wrong_score_of_the_trial(cli, folder):
+    """It has the reward's keys, its options, and the score of an empty response for failures."""
+    result = cli(
+        "guard", "my_reward.py:compute_score", "--out", "guarded.py", "--set", "bonus=0.5",
+        cwd=folder,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "score, acc, form, timeout, error" in result.stdout
+    module = load(folder / "guarded.py")
+    with closing(module.GUARD):
+        right = module.compute_score("test", "#### 18", "18", {})
+        assert right == {"score": 1.5, "acc": 1.0, "form": 1.0, "timeout": 0.0, "error": 0.0}
+        failed = module.compute_score("openai/gsm8k", "#### 18", "18", {})
+        assert failed == {"score": -1.0, "acc": 0.0, "form": 0.0, "timeout": 0.0, "error": 1.0}
+
+
+def test_rows_show_the_keys_of_a_reward_that_needs_them(cli, folder):
+    """Without rows that it can score, the keys are not known, and the message says what to do."""
+    rewardkit.prep("gsm8k", folder / "rows.parquet", sample=True)
+    command = ["guard", "my_reward.py:needs_rows", "--out", "guarded.py"]
+    refused = cli(*command, cwd=folder)
+    assert refused.returncode == 2
+    assert "my_reward.py:9: KeyError: 'question'." in refused.stderr
+    assert "--rows train.parquet" in refused.stderr
+    assert not (folder / "guarded.py").exists()
+    result = cli(*command, "--rows", "rows.parquet", "--json", cwd=folder)
+    assert json.loads(result.stdout)["keys"] == ["acc", "error", "long", "score", "timeout"]
+    named = cli(*command, "--keys", "long", "--overwrite", "--json", cwd=folder)
+    assert json.loads(named.stdout)["keys"] == ["acc", "error", "long", "score", "timeout"]
+
+
+def test_a_coroutine_function_is_seen(cli, folder):
+    """The file defines a coroutine function for it, and a limit of CPU time is refused."""
+    command = ["guard", "my_reward.py:wait", "--out", "guarded.py"]
+    result = cli(*command, "--json", cwd=folder)
+    assert json.loads(result.stdout)["is_async"] is True
+    refused = cli(*command, "--cpu-seconds", "1", "--overwrite", cwd=folder)
+    assert refused.returncode == 2
+    assert "--cpu-seconds" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("reward", "message"),
+    [
+        ("my_reward.py:missing", "has no 'missing'"),
+        ("my_reward.py:broken", "is int, not a function"),
+        ("nowhere.py:compute_score", "nowhere.py: no such file"),
+        ("my_reward.py", "add the name to load after a colon"),
+        ("gsm8k", "needs no guard"),
+    ],
+)
+def test_a_reward_that_cannot_be_guarded_is_one_line(cli, folder, reward, message):
+    """Nothing is written, and the exit code is 2."""
+    result = cli("guard", reward, "--out", "guarded.py", cwd=folder)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert not (folder / "guarded.py").exists()
+
+
+def test_the_file_is_code_of_literals_only(cli, folder):
+    """Text of an option never becomes code."""
+    text = 'x\'"""); import os; os._exit(9)  #'
+    setting = f"bonus={json.dumps(text)}"
+    cli(
+        "guard",
+        "my_reward.py:wait",
+        "--out",
+        "guarded.py",
+        "--set",
+        setting,
+        "--keys",
+        "x",
+        cwd=folder,
+    )
+    compile((folder / "guarded.py").read_text(encoding="utf-8"), "guarded.py", "exec")
+    module = load(folder / "guarded.py")
+    with closing(module.GUARD):
+        assert module.GUARD.settings.options == {"bonus": text}
+
+
+def test_a_reward_that_hangs_while_it_is_imported_is_one_line(cli, folder):
+    """The import has a deadline of its own."""
+    (folder / "slow.py").write_text("import time\ntime.sleep(600)\n", encoding="utf-8")
+    result = cli("guard", "slow.py:f", "--out", "g.py", "--load-seconds", "0.5", cwd=folder)
+    assert result.returncode == 2
+    assert "slow.py:2: the import stood at this line after 0.5 s" in result.stderr
+    assert sys.executable  # the command ran in this interpreter

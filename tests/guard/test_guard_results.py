@@ -1,0 +1,84 @@
+"""What verl gets from a guarded reward: the same keys for every sample, and finite numbers."""
+
+from __future__ import annotations
+
+from math import inf, isfinite, nan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import call_catching
+from rewardkit.guard.results import InvalidResultError, default_fields, plain_fields, verl_fields
+
+VALUES = st.one_of(
+    st.floats(),
+    st.integers(),
+    st.booleans(),
+    st.text(),
+    st.none(),
+    st.lists(st.integers()),
+    st.just(np.float32(0.5)),
+    st.just(np.array([1.0, 2.0])),
+    st.just(10**400),
+    st.just(object()),
+)
+
+
+@given(
+    known=st.dictionaries(st.text(), st.one_of(st.floats(), st.text())),
+    result=st.one_of(VALUES, st.dictionaries(st.text() | st.just("score"), VALUES)),
+)
+def test_any_result_has_the_known_keys_and_finite_numbers_or_is_refused(known, result):
+    """Whatever a reward returns, verl gets the keys that the guard knows, or a failure."""
+    keys = default_fields(known)
+    fields = call_catching(plain_fields, result)
+    if isinstance(fields, Exception):
+        assert isinstance(fields, InvalidResultError)
+        return
+    outcome = call_catching(verl_fields, fields, keys)
+    if isinstance(outcome, Exception):
+        assert isinstance(outcome, InvalidResultError)
+        assert not isfinite(fields["score"])
+        return
+    fixed, _ = outcome
+    assert list(fixed) == list(keys)
+    assert all(isfinite(value) for value in fixed.values() if not isinstance(value, str))
+
+
+@pytest.mark.parametrize("result", [0.5, np.float64(0.5), np.array(0.5), "score", {"score": 0.5}])
+def test_a_number_is_the_score_and_its_accuracy(result):
+    """As in verl, a bare number of any kind is the score and `acc`; a text is neither."""
+    if isinstance(result, str):
+        with pytest.raises(InvalidResultError, match="returned str"):
+            plain_fields(result)
+        return
+    fixed, problem = verl_fields(plain_fields(result), default_fields({}))
+    assert fixed == {"score": 0.5, "acc": 0.5, "timeout": 0.0, "error": 0.0}
+    assert not problem
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected", "problem"),
+    [
+        ({"score": 1.0, "form": nan}, {"form": 0.0, "error": 1.0}, "'form' is nan"),
+        ({"score": 1.0, "form": "yes"}, {"form": 0.0, "error": 0.0}, "now str"),
+        ({"score": 1.0, "other": 1.0}, {"form": 0.0, "error": 0.0}, "--keys"),
+        ({"score": 1.0}, {"form": 0.0, "error": 0.0}, ""),
+        ({"score": 1.0, "acc": 0.0}, {"acc": 0.0, "form": 0.0}, ""),
+    ],
+)
+def test_a_part_that_cannot_be_kept_is_named_and_filled(fields, expected, problem):
+    """A part that is missing, new, of another type or not finite never changes the keys."""
+    fixed, message = verl_fields(fields, default_fields({"score": 0.0, "form": 0.0}))
+    assert expected.items() <= fixed.items()
+    assert problem in message
+    assert bool(problem) == bool(message)
+
+
+@pytest.mark.parametrize("score", [nan, inf, -inf])
+def test_a_score_that_is_not_finite_is_refused(score):
+    """A NaN in one score would reach every weight of the policy."""
+    with pytest.raises(InvalidResultError):
+        verl_fields({"score": score}, default_fields({}))
