@@ -112,7 +112,8 @@ def _body(text: str) -> str:
 
 def _read_object(body: str, rubric: Rubric) -> JudgeVerdict:
     try:
-        fields = json.loads(body, object_pairs_hook=_unique, parse_constant=_refuse)
+        # Models, and llama-cpp-python's grammar, leave line breaks of a reason as they are.
+        fields = json.loads(body, strict=False, object_pairs_hook=_unique, parse_constant=_refuse)
     except VerdictError:
         raise
     except (ValueError, RecursionError) as error:
