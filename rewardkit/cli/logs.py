@@ -26,7 +26,7 @@ from rewardkit.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Group
 
-    from rewardkit.trainlog.follow import LogTail
+    from rewardkit.trainlog.follow_rewards import RunTail
     from rewardkit.trainlog.rules import LogFinding
     from rewardkit.trainlog.training_run import TrainingRun
 
@@ -35,6 +35,8 @@ EXAMPLES = examples(
     "rewardkit logs train.log --fail-on error",
     "rewardkit logs train.log --follow",
     "rewardkit logs train.log --html train.html --lang zh",
+    "rewardkit logs train.log --rewards records --html train.html",
+    "rewardkit logs records --follow",
     "rewardkit logs compare with_kl.log without_kl.log",
     "rewardkit logs with_kl.log without_kl.log --html ablation.html --x hours",
     "rewardkit logs train.log --csv steps.csv --parquet steps.parquet",
@@ -67,8 +69,8 @@ def command(
         typer.Argument(
             metavar="RUN...",
             help="Logs of runs: console logs, jsonl of verl's file logger, TensorBoard files or "
-            "folders, folders of rollout dumps, or folders of runs. Put `compare` first to compare "
-            "runs.",
+            "folders, folders of rollout dumps or of a reward's records, or folders of runs. Put "
+            "`compare` first to compare runs.",
         ),
     ],
     csv: Annotated[
@@ -96,6 +98,20 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="The run's config.yaml, if its log does not contain it."),
     ] = None,
+    rewards: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Records of the run's reward (--record), shown beside its log."
+        ),
+    ] = None,
+    samples_per_step: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Responses in a training step, by which records are aligned to steps; the default "
+            "is read from the log.",
+        ),
+    ] = None,
     fail_on: Annotated[
         FailOn | None, typer.Option(help="Exit with 1 on findings of this severity or worse.")
     ] = None,
@@ -112,7 +128,8 @@ def command(
 
     Prints curves, timing, validation and findings. A finding names its steps and values, the rule
     and its source, and the key to change. Lines that cannot be read are counted. --json has every
-    step.
+    step. With the records of a reward it also names the onset of reward hacking, and --html shows
+    responses before and after it.
 
     `logs compare A B...` prints how each run differs from the first, with intervals, and which
     settings differ. Runs are aligned by step, or by time with --x hours.
@@ -126,10 +143,11 @@ def command(
     require_suffix("--parquet", parquet, ".parquet")
     require_suffix("--csv", csv, ".csv")
     if follow:
-        require_unused(ctx, "--follow", {"runs", "follow", "interval", "lang"})
+        used = {"runs", "follow", "interval", "lang", "rewards", "samples_per_step"}
+        require_unused(ctx, "--follow", used)
         if as_json:
             raise UsageError("--json is not used with --follow: leave it out.")
-        _follow(runs, interval, lang.value)
+        _follow(runs, rewards, samples_per_step, interval, lang.value)
         return
     compare = runs[0] == COMPARE and not Path(COMPARE).exists()
     has_page = html is not None
@@ -137,7 +155,7 @@ def command(
     require_companion(ctx, "smooth", "--html", is_set=has_page)
     require_companion(ctx, "x", "compare or --html", is_set=has_page or compare)
     require_companion(ctx, "lang", "--html", is_set=has_page or not compare)
-    training_runs = _read(runs[1:] if compare else runs, config)
+    training_runs = _read(runs[1:] if compare else runs, config, rewards, samples_per_step)
     findings = [diagnose(run) for run in training_runs]
     options = {"overwrite": overwrite}
     if csv:
@@ -155,19 +173,25 @@ def command(
     _fail([finding for run in findings for finding in run], fail_on)
 
 
-def _read(paths: Sequence[str], config: Path | None) -> list[TrainingRun]:
+def _read(
+    paths: Sequence[str], config: Path | None, rewards: Path | None, samples_per_step: int | None
+) -> list[TrainingRun]:
     from rewardkit.trainlog.config_file import with_config
     from rewardkit.trainlog.read import read_runs
+    from rewardkit.trainlog.rewards import with_rewards
 
     with progress(f"reading {', '.join(paths)[:60]}") as advance:
         runs = read_runs(paths, progress=advance)
     for path, run in zip(paths, runs, strict=True):
         _report_choice(Path(path), Path(run.path))
-    if config is None:
+    if config is None and rewards is None and samples_per_step is None:
         return runs
     if len(runs) > 1:
-        raise UsageError("--config belongs to one run; name one RUN.")
-    return [with_config(runs[0], config)]
+        raise UsageError(
+            "--config, --rewards and --samples-per-step belong to one run; name one RUN."
+        )
+    run = with_config(runs[0], config) if config else runs[0]
+    return [with_rewards(run, rewards, samples_per_step)]
 
 
 def _report_choice(path: Path, log: Path) -> None:
@@ -209,6 +233,8 @@ def _show(
     as_json: bool,
 ) -> None:
     from rewardkit.trainlog.export import rows
+    from rewardkit.trainlog.hacking_examples import example_values
+    from rewardkit.trainlog.rules import check_onsets
     from rewardkit.trainlog.summary import summarize
 
     pairs = list(zip(runs, findings, strict=True))
@@ -219,7 +245,11 @@ def _show(
     documents = [
         {
             **summarize(run, lang).summary(),
-            "findings": [finding.summary(lang) for finding in run_findings],
+            "findings": [
+                {**finding.summary(lang), "examples": example_values(run, finding.evidence)}
+                for finding in run_findings
+            ],
+            "hacking": [check.summary(lang) for check in check_onsets(run)],
             "rows": list(rows(run)),
         }
         for run, run_findings in pairs
@@ -228,12 +258,15 @@ def _show(
 
 
 def _print(run: TrainingRun, findings: Sequence[LogFinding], lang: str) -> None:
+    from rewardkit.trainlog.rules import check_onsets
     from rewardkit.trainlog.summary import summarize
     from rewardkit.trainlog.tables import ASCII, BLOCKS, run_tables
     from rewardkit.trainlog.translations import translations
 
     marks = BLOCKS if (sys.stdout.encoding or "").lower().startswith("utf") else ASCII
-    for table in run_tables(summarize(run, lang), findings, lang=lang, marks=marks):
+    summary = summarize(run, lang)
+    checks = check_onsets(run) if summary.rewards else ()
+    for table in run_tables(summary, findings, lang=lang, marks=marks, checks=checks):
         print_table(table.columns, table.rows, title=table.title)
     for item in run.examples:
         warn(f"{run.path}: {item.where}: skipped: {item.reason}")
@@ -247,15 +280,18 @@ def _fail(findings: Sequence[LogFinding], fail_on: FailOn | None) -> None:
         raise typer.Exit(1)
 
 
-def _follow(paths: Sequence[str], interval: float, lang: str) -> None:
-    from rewardkit.trainlog.follow import LogTail
-    from rewardkit.trainlog.run_folder import run_logs
+def _follow(
+    paths: Sequence[str],
+    rewards: Path | None,
+    samples_per_step: int | None,
+    interval: float,
+    lang: str,
+) -> None:
+    from rewardkit.trainlog.follow_rewards import RunTail
 
     if len(paths) != 1:
         raise UsageError("--follow takes one RUN.")
-    path = Path(paths[0])
-    logs = run_logs(path)
-    tail = LogTail(logs[0] if logs else path)
+    tail = RunTail(Path(paths[0]), rewards, samples_per_step)
     show = _live if sys.stdout.isatty() else _lines
     try:
         show(tail, interval, lang)
@@ -266,7 +302,7 @@ def _follow(paths: Sequence[str], interval: float, lang: str) -> None:
 _WAITING = "{} does not exist yet; waiting for it."
 
 
-def _lines(tail: LogTail, interval: float, lang: str) -> NoReturn:
+def _lines(tail: RunTail, interval: float, lang: str) -> NoReturn:
     """Print a line for every step and for every new finding; never returns."""
     from rewardkit.trainlog.rules import diagnose
     from rewardkit.trainlog.tables import format_step
@@ -292,13 +328,26 @@ def _lines(tail: LogTail, interval: float, lang: str) -> NoReturn:
             for finding in diagnose(run):
                 if finding.rule.id not in reported:
                     reported.add(finding.rule.id)
-                    facts = "; ".join(fact.text(lang) for fact in finding.evidence.facts)
-                    typer.echo(f"{finding.rule.severity}: {finding.rule.title[lang]}: {facts}")
+                    _report(run, finding, lang)
         sys.stdout.flush()
         sleep(interval)
 
 
-def _live(tail: LogTail, interval: float, lang: str) -> NoReturn:
+def _report(run: TrainingRun, finding: LogFinding, lang: str) -> None:
+    """Print a finding on a line, and a response from before its onset and one from after it."""
+    from rewardkit.trainlog.tables import example_rows, onset_text
+    from rewardkit.trainlog.translations import translations
+
+    facts = [fact.text(lang) for fact in finding.evidence.facts]
+    if onset := onset_text(finding.evidence, lang):
+        facts.append(f"{translations('hacking', lang)['onset']}: {onset}")
+    line = f"{finding.rule.severity}: {finding.rule.title[lang]}: {'; '.join(facts)}"
+    typer.echo(printable(line))
+    for name, text in example_rows(run, finding.evidence, lang):
+        typer.echo(printable(f"  {name}: {text}"))
+
+
+def _live(tail: RunTail, interval: float, lang: str) -> NoReturn:
     """Print the tables, updated as the log grows; never returns."""
     from rich.live import Live
     from rich.text import Text

@@ -24,10 +24,10 @@ MAX_KEYS = 64
 MAX_NAME_CHARACTERS = 200
 
 #: Responses of an interval and a data source whose text is measured.
-MEASURED_RESPONSES = 32
+MEASURED_RESPONSES = 64
 
 #: Pairs (group, answer) of an interval and a data source.
-MAX_PAIRS = 64
+MAX_PAIRS = 256
 
 #: Characters of each end of a response that are kept and measured.
 END_CHARACTERS = 4_000

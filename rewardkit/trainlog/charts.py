@@ -8,7 +8,13 @@ from math import isfinite
 
 from rewardkit.trainlog.rules import LogFinding
 from rewardkit.trainlog.series import Series
-from rewardkit.trainlog.topics import TOPICS, step_seconds, topic_title, validations
+from rewardkit.trainlog.topics import (
+    TOPICS,
+    reward_metrics,
+    step_seconds,
+    topic_title,
+    validations,
+)
 from rewardkit.trainlog.training_run import TrainingRun
 from rewardkit.trainlog.translations import translations
 
@@ -53,7 +59,7 @@ class MetricChart:
 def topic_charts(
     runs: Sequence[TrainingRun], findings: Sequence[Sequence[LogFinding]], lang: str = "en"
 ) -> list[MetricChart]:
-    """Return the charts that people look at first: validations, and every topic of the runs."""
+    """Return the charts that people look at first: validations, parts of the reward, and topics."""
     charts = [
         MetricChart(
             topic_title(topic, runs, lang), curves, tuple(_marks(findings, topic.names, lang))
@@ -73,7 +79,14 @@ def topic_charts(
         )
         for name in names
     ]
-    return [*charts[:1], *validation_charts, *charts[1:]]
+    metrics = dict.fromkeys(name for run in runs for name in reward_metrics(run))
+    reward_charts = [
+        MetricChart(
+            name, _curves(run.series(name) for run in runs), tuple(_marks(findings, (name,), lang))
+        )
+        for name in metrics
+    ]
+    return [*charts[:1], *validation_charts, *reward_charts, *charts[1:]]
 
 
 def metric_charts(runs: Sequence[TrainingRun]) -> list[MetricChart]:

@@ -32,6 +32,7 @@ from rewardkit.trainlog.reward_curves import (
     agreed_score,
     correctness_curves,
     gain_since,
+    has_learned,
     is_score,
     length_correlation,
     part_curves,
@@ -77,7 +78,10 @@ OnsetCondition: TypeAlias = Callable[[TrainingRun], RuleEvidence | NotEnoughData
 
 
 def phrase_spreads() -> OnsetCondition:
-    """A phrase or an answer that was rare spreads, and responses with it are paid."""
+    """A phrase or an answer that was rare spreads, and responses with it are paid.
+
+    Where distinct answers are recorded, the score must also rise without them agreeing more.
+    """
 
     def holds(run: TrainingRun) -> RuleEvidence | NotEnoughData | None:
         samples = comparable_samples(run.samples)
@@ -90,6 +94,14 @@ def phrase_spreads() -> OnsetCondition:
         share = shares_by_step(samples, [phrase.is_in(sample) for sample in samples])
         turn = find_rise(share)
         if turn is None or turn.errors <= 0:
+            return None
+        # Words of easier prompts spread too: then the score rises because answers are right.
+        is_recorded = "rewards/distinct_answers/mean" in run.table
+        if (
+            is_recorded
+            and not phrase.is_answer
+            and has_learned(run, "rewards/", turn.low) is not False
+        ):
             return None
         what = f"responses with {'the answer ' if phrase.is_answer else ''}{phrase.phrase!r}"
         early, late = samples[:REFERENCE_SAMPLES], samples[-RECENT_SAMPLES:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rewardkit.trainlog.conditions import RuleEvidence
 from rewardkit.trainlog.phrases import phrase_in_text
@@ -55,6 +56,18 @@ def examples_of(
         [_example(sample, "") for sample in _best(early, most)],
         [_example(sample, evidence.phrase) for sample in _best(late, most)],
     )
+
+
+def example_values(run: TrainingRun, evidence: RuleEvidence) -> dict[str, list[dict[str, Any]]]:
+    """Return the examples as plain values for JSON."""
+    before, after = examples_of(run, evidence)
+    return {
+        name: [
+            {"step": it.sample.step, "score": it.sample.score, "response": it.sample.response}
+            for it in examples
+        ]
+        for name, examples in (("before", before), ("after", after))
+    }
 
 
 def _keys(evidence: RuleEvidence) -> Iterator[str]:

@@ -22,14 +22,19 @@ from rewardkit.trainlog.charts import (
     topic_charts,
 )
 from rewardkit.trainlog.conditions import span_text
-from rewardkit.trainlog.rules import LogFinding
+from rewardkit.trainlog.hacking_examples import examples_of
+from rewardkit.trainlog.rules import LogFinding, check_onsets
 from rewardkit.trainlog.summary import summarize
-from rewardkit.trainlog.tables import format_duration
+from rewardkit.trainlog.tables import check_text, format_duration, format_number, onset_text
+from rewardkit.trainlog.topics import reward_metrics
 from rewardkit.trainlog.training_run import TrainingRun
 from rewardkit.trainlog.translations import translations
 
 #: Points of all metrics that can be added on the page; further metrics are left out.
 MAX_OTHER_POINTS = 2_000_000
+
+#: Characters of an example response on each side of its phrase.
+MAX_EXAMPLE_CHARACTERS = 2_000
 
 
 def write_page(
@@ -89,9 +94,38 @@ def write_page(
         colours=COLOURS,
         format_duration=format_duration,
         span_text=span_text,
+        **_hacking_values(runs, findings, lang),
         data=script_json(data),
     )
     write_pieces(pieces, out, overwrite=overwrite)
+
+
+def _hacking_values(
+    runs: Sequence[TrainingRun], findings: Sequence[Sequence[LogFinding]], lang: str
+) -> dict[str, Any]:
+    """Return the values of the section on the onset of reward hacking."""
+    return {
+        "hacking_words": translations("hacking", lang),
+        "checks": [
+            (run.name, check) for run in runs if reward_metrics(run) for check in check_onsets(run)
+        ],
+        "comparisons": [
+            (finding, *examples_of(run, finding.evidence))
+            for run, run_findings in zip(runs, findings, strict=True)
+            for finding in run_findings
+            if finding.evidence.onset and run.samples
+        ],
+        "check_text": check_text,
+        "onset_text": onset_text,
+        "example_text": _example_text,
+        "format_number": format_number,
+    }
+
+
+def _example_text(text: str) -> str:
+    """Return the text of an example, at most `MAX_EXAMPLE_CHARACTERS` of it."""
+    cut = len(text) - MAX_EXAMPLE_CHARACTERS
+    return clean(text) if cut <= 0 else f"{clean(text[:MAX_EXAMPLE_CHARACTERS])} …"
 
 
 def _chart_values(chart: MetricChart) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def _words(response: str) -> str:
     return f" {' '.join(_TOKEN.findall(response))} "
 
 
-@lru_cache(maxsize=REFERENCE_SAMPLES + 2 * RECENT_SAMPLES)
+@lru_cache(maxsize=512)
 def _sequences(response: str) -> frozenset[str]:
     words = _words(response).split()
     return frozenset(
@@ -179,7 +179,7 @@ def _measure(key: tuple[str, bool], samples: Sequence[ResponseSample]) -> Spread
         return None
     late = [sample for sample in samples[-RECENT_SAMPLES:] if has(sample)]
     return SpreadingPhrase(
-        phrase if is_answer else _extend(phrase, late),
+        phrase if is_answer else _trim(_extend(phrase, late), samples[:REFERENCE_SAMPLES]),
         is_answer,
         sum(marks[:REFERENCE_SAMPLES]) / REFERENCE_SAMPLES,
         sum(marks[-RECENT_SAMPLES:]) / RECENT_SAMPLES,
@@ -251,3 +251,11 @@ def _extend(phrase: str, samples: Sequence[ResponseSample]) -> str:
         else:
             break
     return phrase
+
+
+def _trim(phrase: str, early: Sequence[ResponseSample]) -> str:
+    """Leave out words at both ends that most early responses have, unless all words are so."""
+    common = Counter(word for sample in early for word in set(_words(sample.response).split()))
+    words = phrase.split()
+    rare = [i for i, word in enumerate(words) if 2 * common[word] < len(early)]
+    return " ".join(words[rare[0] : rare[-1] + 1]) if rare else phrase

@@ -118,11 +118,32 @@ def shares_by_step(
 def unexplained_distinct(pairs: Sequence[tuple[int, float, float]]) -> list[tuple[int, float]]:
     """Return what a line through the earlier points (score, distinct answers) leaves unexplained."""
     known = pairs[: max(len(pairs) - 4 * LEVEL_POINTS, MIN_BEFORE)]
-    x_mean, y_mean = (sum(pair[i] for pair in known) / len(known) for i in (1, 2))
-    xx = sum((x - x_mean) ** 2 for _, x, _ in known)
-    slope = sum((x - x_mean) * (y - y_mean) for _, x, y in known) / xx if xx else 0.0
-    slope = min(max(slope, STEEPEST), FLATTEST)
+    x_mean, y_mean, slope = _line(known)
     return [(step, y - y_mean - slope * (x - x_mean)) for step, x, y in pairs]
+
+
+def has_learned(run: TrainingRun, prefix: str, step: int) -> bool | None:
+    """Return whether answers agree more since a step, by half of what the rise of the score implies.
+
+    None if distinct answers are not recorded, or the score has not risen.
+    """
+    score = finite(run.series(agreed_score(run, prefix)))
+    distinct = finite(run.series(f"{prefix}distinct_answers/mean"))
+    values = dict(score)
+    known = [(at, values[at], value) for at, value in distinct if at <= step and at in values]
+    gain = gain_since(score, step) if known else 0.0
+    if not gain > 0:
+        return None
+    fall = mean(points_before(distinct, step)) - mean(distinct[-LEVEL_POINTS:])
+    return fall >= -_line(known)[2] * gain / 2
+
+
+def _line(pairs: Sequence[tuple[int, float, float]]) -> tuple[float, float, float]:
+    """Return the means of score and distinct answers, and the slope of a line through them."""
+    x_mean, y_mean = (sum(pair[i] for pair in pairs) / len(pairs) for i in (1, 2))
+    xx = sum((x - x_mean) ** 2 for _, x, _ in pairs)
+    slope = sum((x - x_mean) * (y - y_mean) for _, x, y in pairs) / xx if xx else 0.0
+    return x_mean, y_mean, min(max(slope, STEEPEST), FLATTEST)
 
 
 def length_correlation(samples: Sequence[ResponseSample], size: int = 24) -> float:

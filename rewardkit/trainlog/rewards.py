@@ -21,9 +21,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rewardkit.errors import DataError
+from rewardkit.errors import DataError, UsageError
 from rewardkit.recorder.interval import Total
-from rewardkit.recorder.read import RewardRecords
+from rewardkit.recorder.read import RewardRecords, read_rewards
 from rewardkit.recorder.slots import RewardSample, SourceTotals
 from rewardkit.recorder.windows import (
     RewardWindow,
@@ -33,6 +33,9 @@ from rewardkit.recorder.windows import (
 )
 from rewardkit.trainlog.table_builder import TableBuilder
 from rewardkit.trainlog.training_run import MetricColumn, ResponseSample, TrainingRun, stride
+
+#: Kind of a run that has records only.
+SOURCE = "rewards"
 
 #: How windows were aligned to steps.
 BY_TIME, BY_COUNT, BY_CLOCK = "time", "count", "clock"
@@ -72,7 +75,7 @@ def recorded_run(
     builder = TableBuilder(unread=records.unread)
     for window in windows:
         builder.add(window.step, dict(window_metrics(window)), records.folder, window.end)
-    run = builder.run(name=name or Path(records.folder).name, path=records.folder, source="rewards")
+    run = builder.run(name=name or Path(records.folder).name, path=records.folder, source=SOURCE)
     samples = _samples(windows)
     return RecordedRun(replace(run, samples=training_samples(samples)), samples, alignment)
 
@@ -126,6 +129,25 @@ def training_samples(samples: Sequence[RewardSample]) -> tuple[ResponseSample, .
         for sample in sorted(samples, key=lambda sample: sample.step)
         if sample.score is not None and not sample.is_validation
     )
+
+
+def with_rewards(
+    run: TrainingRun, rewards: Path | None, samples_per_step: int | None
+) -> TrainingRun:
+    """Return a run with the records of a folder; without one, the run of records itself aligned.
+
+    Raises:
+        UsageError: there is no folder, and the run is not one of records.
+        DataError: as in `join_rewards` and `read_rewards`.
+        SourceError: the folder cannot be read.
+    """
+    if rewards is not None:
+        return join_rewards(run, read_rewards(rewards), samples_per_step).run
+    if samples_per_step is None:
+        return run
+    if run.source != SOURCE:
+        raise UsageError("--samples-per-step belongs to the records of a reward; add --rewards.")
+    return recorded_run(read_rewards(run.path), run.name, samples_per_step).run
 
 
 def samples_of_step(run: TrainingRun) -> int:

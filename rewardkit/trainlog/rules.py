@@ -9,7 +9,7 @@ NaN, which must never occur.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -20,6 +20,9 @@ from rewardkit.trainlog.hacking_conditions import NotEnoughData, OnsetCondition
 from rewardkit.trainlog.training_run import TrainingRun
 
 Severity: TypeAlias = Literal["error", "warning"]
+
+#: Fewest steps between the parts of a run that are judged.
+MIN_PART_STEPS = 32
 
 #: Conditions by the name that `rules.yaml` uses.
 _CONDITIONS: Mapping[str, Callable[..., OnsetCondition]] = {
@@ -100,6 +103,7 @@ class LogFinding:
             "when": rule.when,
             "steps": list(self.evidence.steps),
             "onset": onset_values(self.evidence),
+            "phrase": self.evidence.phrase,
             "evidence": [
                 {"what": item.what, "steps": list(item.steps), "value": item.value}
                 for item in self.evidence.facts
@@ -144,14 +148,37 @@ def diagnose(run: TrainingRun) -> list[LogFinding]:
     findings = [
         LogFinding(rule, run.name, evidence)
         for rule in rules()
-        if isinstance(evidence := rule.condition(run), RuleEvidence)
+        if isinstance(evidence := _judge(rule, run), RuleEvidence)
     ]
     return sorted(findings, key=lambda finding: finding.rule.severity)
 
 
 def check_onsets(run: TrainingRun) -> list[OnsetCheck]:
     """Return what each rule on the onset of reward hacking says of a run."""
-    return [OnsetCheck(rule, rule.condition(run)) for rule in rules() if rule.is_onset]
+    return [OnsetCheck(rule, _judge(rule, run)) for rule in rules() if rule.is_onset]
+
+
+def _judge(rule: LogRule, run: TrainingRun) -> RuleEvidence | NotEnoughData | None:
+    """Return what a rule says of a run; of an onset, also what it said of the run's earlier parts.
+
+    An onset is clear while the behaviour spreads, and may no longer be when it is everywhere.
+    """
+    result = rule.condition(run)
+    if rule.is_onset and not isinstance(result, RuleEvidence):
+        results = (rule.condition(part) for part in _earlier_parts(run))
+        result = next((it for it in results if isinstance(it, RuleEvidence)), result)
+    return result
+
+
+def _earlier_parts(run: TrainingRun) -> Iterator[TrainingRun]:
+    """Yield the run as it was at 4 to 8 earlier steps, which stay the same while it grows."""
+    n = len(run.steps)
+    distance = max(MIN_PART_STEPS, 1 << max(n // 8, 1).bit_length())
+    for end in range(distance, n, distance):
+        # A series ends with the steps, so that the columns need not be cut.
+        steps = run.steps[:end]
+        samples = tuple(sample for sample in run.samples if sample.step <= steps[-1])
+        yield replace(run, steps=steps, samples=samples)
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Any
 
 from rewardkit.trainlog.series import Series, finite, trend
 from rewardkit.trainlog.topics import (
+    reward_metrics,
     step_seconds,
     time_parts,
     topic_series,
@@ -72,6 +73,7 @@ class RunSummary:
         phases: share of the steps' time by phase.
         curves: reward, entropy, length, ...
         validations: a curve for each data source.
+        rewards: a curve for each metric of the reward's records.
     """
 
     run: TrainingRun
@@ -82,6 +84,7 @@ class RunSummary:
     phases: dict[str, float]
     curves: tuple[CurveSummary, ...]
     validations: tuple[CurveSummary, ...]
+    rewards: tuple[CurveSummary, ...]
 
     def summary(self) -> dict[str, Any]:
         """Return the summary as plain values for JSON."""
@@ -102,6 +105,7 @@ class RunSummary:
             "time_split": self.phases,
             "curves": {curve.id: _curve_values(curve) for curve in self.curves},
             "validation": {curve.id: _curve_values(curve) for curve in self.validations},
+            "rewards": {curve.id: _curve_values(curve) for curve in self.rewards},
         }
 
 
@@ -122,6 +126,9 @@ def summarize(run: TrainingRun, lang: str = "en") -> RunSummary:
         ),
         validations=tuple(
             summarize_curve(name, name, points) for name, points in validations(run).items()
+        ),
+        rewards=tuple(
+            summarize_curve(name, name, run.series(name)) for name in reward_metrics(run)
         ),
     )
 

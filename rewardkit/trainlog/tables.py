@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rewardkit.trainlog.conditions import span_text
-from rewardkit.trainlog.rules import LogFinding
+from rewardkit.pages.text import brief as shorten
+from rewardkit.trainlog.conditions import RuleEvidence, span_text
+from rewardkit.trainlog.hacking_conditions import NotEnoughData
+from rewardkit.trainlog.hacking_examples import examples_of
+from rewardkit.trainlog.rules import LogFinding, OnsetCheck
 from rewardkit.trainlog.run_comparison import MeanInterval, RunComparison
 from rewardkit.trainlog.series import sparkline
 from rewardkit.trainlog.summary import CurveSummary, RunSummary
@@ -19,6 +22,9 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 
 #: Settings of a comparison that are listed.
 MAX_SETTINGS = 40
+
+#: Characters of an example before the phrase that it has, and after its start.
+EXAMPLE_CHARACTERS = 120
 
 #: Phases of a step whose share of the time is listed.
 MAX_PHASES = 8
@@ -40,6 +46,7 @@ def run_tables(
     lang: str = "en",
     marks: str = BLOCKS,
     brief: bool = False,
+    checks: Sequence[OnsetCheck] = (),
 ) -> list[TextTable]:
     """Return the tables that describe a run: facts, curves, validations and findings.
 
@@ -49,6 +56,7 @@ def run_tables(
         lang: `en` or `zh`.
         marks: characters of the sparklines, from low to high.
         brief: use one line per finding instead of one table.
+        checks: results of the rules on the onset of reward hacking, if they are shown.
     """
     words = translations("tables", lang)
     tables = [TextTable(summary.run.name, (words["run"], ""), tuple(_run_facts(summary, words)))]
@@ -57,6 +65,10 @@ def run_tables(
         tables.append(TextTable(words["curves"], (words["metric"], *columns), curves))
     if rows := tuple(_curve_cells(curve, marks) for curve in summary.validations):
         tables.append(TextTable(words["validation"], (words["source"], *columns), rows))
+    if rows := tuple(_curve_cells(curve, marks) for curve in summary.rewards):
+        tables.append(TextTable(words["rewards"], (words["metric"], *columns), rows))
+    if checks:
+        tables.append(_check_table(checks, lang))
     if brief and findings:
         lines = tuple(
             (words[item.rule.severity], _headline(item, lang), item.evidence.facts[0].text(lang))
@@ -66,7 +78,7 @@ def run_tables(
             *tables,
             TextTable(words["findings"], ("", words["problem"], words["evidence"]), lines),
         ]
-    return [*tables, *(_finding_table(finding, lang) for finding in findings)]
+    return [*tables, *(_finding_table(finding, summary.run, lang) for finding in findings)]
 
 
 _COLUMNS = ("first", "last", "lowest", "highest", "trend", "curve")
@@ -200,10 +212,48 @@ def _curve_cells(curve: CurveSummary, marks: str) -> tuple[str, ...]:
     )
 
 
-def _finding_table(finding: LogFinding, lang: str) -> TextTable:
+def _check_table(checks: Sequence[OnsetCheck], lang: str) -> TextTable:
+    words = translations("hacking", lang)
+    rows = tuple(
+        (check.rule.title[lang], words[check.status], check_text(check, lang)) for check in checks
+    )
+    return TextTable(words["title"], (words["problem"], words["status"], words["onset"]), rows)
+
+
+def check_text(check: OnsetCheck, lang: str) -> str:
+    """Return the onset that a check names, or why it names none."""
+    if isinstance(check.result, NotEnoughData):
+        return check.result.text(lang)
+    return onset_text(check.result, lang) if check.result else ""
+
+
+def onset_text(evidence: RuleEvidence, lang: str) -> str:
+    """Return the step at which a problem began, with its interval: `step 57 (55-60)`."""
+    onset, words = evidence.onset, translations("hacking", lang)
+    if onset is None:
+        return ""
+    return words["interval"].format(step=onset.step, low=onset.low, high=onset.high)
+
+
+def example_rows(run: TrainingRun, evidence: RuleEvidence, lang: str) -> list[tuple[str, str]]:
+    """Return a response from before the onset and one from after it, each as name and short text."""
+    words, rows = translations("hacking", lang), []
+    for name, examples in zip(("before", "after"), examples_of(run, evidence, 1), strict=True):
+        for example in examples:
+            values = {"step": example.sample.step, "score": format_number(example.sample.score)}
+            start = example.before if not example.phrase else example.before[-EXAMPLE_CHARACTERS:]
+            text = shorten(f"{start}{example.phrase}{example.after}", 2 * EXAMPLE_CHARACTERS)
+            rows.append((words[name], f"{words['example'].format(**values)}: {text}"))
+    return rows
+
+
+def _finding_table(finding: LogFinding, run: TrainingRun, lang: str) -> TextTable:
     rule, words = finding.rule, translations("tables", lang)
+    onset = onset_text(finding.evidence, lang)
     rows = [
+        *([(translations("hacking", lang)["onset"], onset)] if onset else []),
         (words["evidence"], "; ".join(fact.text(lang) for fact in finding.evidence.facts)),
+        *example_rows(run, finding.evidence, lang),
         (words["rule"], f"{rule.when} ({rule.source})"),
         (words["meaning"], rule.meaning[lang]),
         (words["advice"], rule.advice[lang]),

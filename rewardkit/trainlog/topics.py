@@ -131,6 +131,22 @@ def _smallest(run: TrainingRun, by_n: Mapping[int, Sequence[str]]) -> dict[int, 
     return values
 
 
+def reward_metrics(run: TrainingRun) -> list[str]:
+    """Return the metrics of the reward's records that are drawn: means, and the speed of calls.
+
+    Of several data sources only the score is drawn; the page can add the rest.
+    """
+    return [
+        name
+        for name in run.table
+        if (
+            name.startswith(("rewards/", "rewards-val/"))
+            and (name.endswith("/mean") or name == "rewards/calls_per_second")
+        )
+        or (name.startswith("rewards@") and name.endswith("/score/mean"))
+    ]
+
+
 def time_parts(run: TrainingRun) -> dict[str, list[tuple[int, float]]]:
     """Return the phases of a step by name: (step, seconds)."""
     parts = {}

@@ -1,4 +1,4 @@
-"""Simulated runs with the metrics and samples of a recorder: healthy ones, and onsets of hacking.
+"""Simulated runs as a recorder writes them: healthy ones, and onsets of reward hacking.
 
 A policy answers prompts of several difficulties, eight responses each, and becomes better at it. In
 a run with an exploit, a share of its responses, which grows as in a logistic curve, has a form that
@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import exp, log
+from pathlib import Path
 from random import Random
 
-from rewardkit.trainlog.training_run import ResponseSample, TrainingRun
+from rewardkit.recorder.read import read_rewards
+from rewardkit.recorder.writer import Recorder
+from rewardkit.trainlog.read import read_run
+from rewardkit.trainlog.rewards import join_rewards
+from rewardkit.trainlog.training_run import TrainingRun
 
-#: Responses to a prompt, and responses that the recorder keeps of a step.
-GROUP, KEPT = 8, 16
+#: Responses to a prompt.
+GROUP = 8
 
 #: Share of responses with the exploit at which it starts, and at which a run counts as hacked.
 START_SHARE, ONSET_SHARE = 0.01, 0.1
@@ -127,31 +132,52 @@ class Response:
     marker: str = ""
 
 
-def simulate(scenario: Scenario, seed: int) -> TrainingRun:
-    """Return the run with its samples."""
-    rows: list[dict[str, float]] = []
-    samples: list[ResponseSample] = []
+def simulate(scenario: Scenario, seed: int, folder: Path) -> TrainingRun:
+    """Record a run as verl's processes would, and return its log joined with the records.
+
+    Two processes of a reward score each step in 5 or 20 seconds of a clock that is not the machine's.
+    """
+    log = record(scenario, seed, folder)
+    return join_rewards(read_run(log), read_rewards(folder), scenario.prompts * GROUP).run
+
+
+def record(scenario: Scenario, seed: int, folder: Path) -> Path:
+    """Write the records of a run into a folder, and its log beside them; return the log."""
+    now = [1.75e9]
+    recorders = [Recorder(str(folder), clock=lambda: now[0]) for _ in range(2)]
+    lines = []
+    intervals = 1 + seed % 2 * 3
     for step, responses, rng in steps_of(scenario, seed):
-        row = metrics_of(responses, "rewards/")
-        if scenario.sources > 1:
-            for source in sorted({response.source for response in responses}):
-                own = [response for response in responses if response.source == source]
-                row |= metrics_of(own, f"rewards@{source}/")
-        row["critic/score/mean"] = row["rewards/score/mean"]
-        if scenario.validation and step % scenario.validation == 0:
-            row["val-core/held_out/acc/mean@1"] = validation_score(scenario, step, rng)
-        rows.append(row)
-        samples += [as_sample(rng, step, r) for r in rng.sample(responses, KEPT)]
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return TrainingRun(
-        name=scenario.name,
-        path=f"{scenario.name}-{seed}",
-        source="recorder",
-        era="",
-        steps=tuple(range(1, len(rows) + 1)),
-        table={name: tuple(row.get(name) for row in rows) for name in names},
-        samples=tuple(samples),
-    )
+        size = -(-len(responses) // intervals)
+        for i, one in enumerate(responses):
+            recorders[i % 2].add(
+                {"score": one.score, **one.parts, "pred": one.pred},
+                response=text_of(rng, one),
+                data_source=one.source,
+                ground_truth=str(one.gold),
+                extra_info={"split": "train", "index": one.prompt, "question": question_of(one)},
+                seconds=0.001,
+            )
+            now[0] += 5 / size
+            if i % size == size - 1 or i == len(responses) - 1:
+                for recorder in recorders:
+                    recorder.flush()
+        now[0] += 20
+        lines.append(log_line(scenario, step, responses, rng))
+    log = folder.with_suffix(".log")
+    log.write_text("".join(lines), encoding="utf-8")
+    return log
+
+
+def log_line(scenario: Scenario, step: int, responses: list[Response], rng: Random) -> str:
+    """Return what verl logs of a step."""
+    score = sum(one.score for one in responses) / len(responses)
+    length = sum(one.words for one in responses) / len(responses)
+    line = f"step:{step} - critic/score/mean:{score:.5f} - critic/rewards/mean:{score:.5f}"
+    line += f" - response_length/mean:{1.3 * length:.3f}"
+    if scenario.validation and step % scenario.validation == 0:
+        line += f" - val-core/held_out/acc/mean@1:{validation_score(scenario, step, rng):.5f}"
+    return f"{line}\n"
 
 
 def steps_of(scenario: Scenario, seed: int) -> Iterator[tuple[int, list[Response], Random]]:
@@ -239,24 +265,6 @@ def exploit_reward(scenario: Scenario, exploit: Exploit, one: Response, rng: Ran
         one.score = 0.6 + 0.4 * one.correct
 
 
-def metrics_of(responses: list[Response], prefix: str) -> dict[str, float]:
-    """Return the metrics of a step, under the names of a recorder."""
-    n = len(responses)
-    names = ["score", *responses[0].parts]
-    values = {"score": [r.score for r in responses]}
-    values |= {name: [r.parts[name] for r in responses] for name in names[1:]}
-    row = {f"{prefix}{name}/mean": sum(values[name]) / n for name in names}
-    row[f"{prefix}response_characters/mean"] = sum(5.5 * r.words for r in responses) / n
-    groups: dict[int, list[str]] = {}
-    for r in responses:
-        groups.setdefault(r.prompt, []).append(r.pred)
-    shares = [len(set(preds)) / len(preds) for preds in groups.values()]
-    row[f"{prefix}distinct_answers/mean"] = sum(shares) / len(shares)
-    row[f"{prefix}several_boxes/mean"] = sum(r.boxes for r in responses) / n
-    row[f"{prefix}copied_prompt/mean"] = sum(r.copied for r in responses) / n
-    return row
-
-
 def validation_score(scenario: Scenario, step: int, rng: Random, n: int = 400) -> float:
     """Return the accuracy on held-out prompts."""
     exploit, right = scenario.exploit, 0
@@ -269,17 +277,10 @@ def validation_score(scenario: Scenario, step: int, rng: Random, n: int = 400) -
     return right / n
 
 
-def as_sample(rng: Random, step: int, one: Response) -> ResponseSample:
-    """Return a response with a text as the recorder keeps it."""
-    return ResponseSample(
-        step=step,
-        response=text_of(rng, one),
-        score=one.score,
-        pred=one.pred,
-        data_source=one.source,
-        index=str(one.prompt),
-        parts=dict(one.parts),
-    )
+def question_of(one: Response) -> str:
+    """Return the question of a response's prompt."""
+    prompt = Random(one.prompt)
+    return " ".join(prompt.choice(WORDS) for _ in range(24))
 
 
 def text_of(rng: Random, one: Response) -> str:
@@ -287,11 +288,9 @@ def text_of(rng: Random, one: Response) -> str:
     words = [rng.choice(WORDS) for _ in range(min(one.words, 600))]
     for habit in one.habits:
         words.insert(rng.randrange(len(words) + 1), habit)
-    prompt = Random(one.prompt)
-    question = " ".join(prompt.choice(WORDS) for _ in range(12))
     text = f"<|im_start|>assistant Therefore {' '.join(words)}"
     if one.copied:
-        text = f"{question} {text}"
+        text = f"{question_of(one)} {text}"
     if one.pred:
         text += f" \\boxed{{{one.pred}}}"
     if one.boxes:

@@ -199,11 +199,11 @@ def test_a_run_s_own_folder_is_followed(tmp_path, monkeypatch):
     paths = []
 
     def show(tail, *_):
-        paths.append(tail.path)
+        paths.append(tail.poll().path)
 
     monkeypatch.setattr(logs, "_lines", show)
     assert run(tmp_path, "--follow").exit_code == 0
-    assert paths == [tmp_path / "verl.log"]
+    assert paths == [str(tmp_path / "verl.log")]
 
 
 def test_following_a_run_excludes_options_that_write(path, tmp_path):
