@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,9 @@ CHUNK_BYTES = 4 << 20
 
 #: Longest line; a recorder writes up to about 2 MB.
 MAX_LINE_BYTES = 16 << 20
+
+#: Samples of a folder, about 80 MB; beyond this, half of them are left out, again and again.
+MAX_ALL_SAMPLES = 20_000
 
 #: Files of a folder: processes of a run, with its restarts.
 MAX_FILES = 20_000
@@ -126,6 +130,9 @@ class _FolderReader:
         self.files: dict[str, _File] = {}
         self.slots: dict[int, Slot] = {}
         self.width = SLOT_SECONDS
+        self.samples = 0
+        self.sample_share = 1.0
+        self.chooser = random.Random(0)  # noqa: S311 - not a secret
         self.dropped = self.unusable = self.unread = 0
 
     def is_replaced(self) -> bool:
@@ -185,7 +192,7 @@ class _FolderReader:
                 self._add_slot(file, parse_slot(record))
                 self.dropped += counts[0]
                 self.unusable += counts[1]
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError):
             self.unread += 1
         if not file.start:
             raise DataError(
@@ -202,9 +209,23 @@ class _FolderReader:
 
     def _add_sample(self, sample: RewardSample) -> None:
         slot = self.slots.get(int(sample.time // self.width)) or self._nearest_slot(sample.time)
-        if slot is not None:
-            totals = slot.source(sample.data_source, sample.is_validation)
-            totals.add_samples([sample], MAX_SAMPLES)
+        if slot is None or self.chooser.random() > self.sample_share:
+            return
+        totals = slot.source(sample.data_source, sample.is_validation)
+        before = len(totals.samples)
+        totals.add_samples([sample], MAX_SAMPLES)
+        self.samples += len(totals.samples) - before
+        if self.samples > MAX_ALL_SAMPLES:
+            self._thin_samples()
+
+    def _thin_samples(self) -> None:
+        """Leave out half of the samples, and half of those to come."""
+        self.sample_share /= 2
+        self.samples = 0
+        for slot in self.slots.values():
+            for totals in slot.sources.values():
+                totals.samples = [each for each in totals.samples if self.chooser.random() < 0.5]
+                self.samples += len(totals.samples)
 
     def _nearest_slot(self, time: float) -> Slot | None:
         """Return the slot of the interval that the sample is from, which may be a longer one."""
