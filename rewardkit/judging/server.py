@@ -46,10 +46,22 @@ class JudgeServer:
             return self._model
         async with self._lock:
             if not self._model:
-                self._model = _only_model(
-                    await self._client.model_names(), self._client.server.base_url
-                )
+                self._model = await self._ask_for_model()
         return self._model
+
+    async def _ask_for_model(self) -> str:
+        url = self._client.server.base_url
+        try:
+            names = await self._client.model_names()
+        except (TryAgainError, SourceError) as error:
+            message = (
+                f"{url}/models: {error} Check base_url, or name the judge's model: model=NAME."
+            )
+            raise SourceError(message) from error
+        if len(names) != 1:
+            has = ", ".join(names[:5]) or "none"
+            raise SourceError(f"{url}: name the judge's model with model=NAME; it has {has}.")
+        return names[0]
 
     async def ask(self, body: Mapping[str, Any], schema: Mapping[str, Any]) -> CompletionReply:
         """Send a request with the schema of its reply, or without if the server refuses schemas.
@@ -89,10 +101,3 @@ def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
         "type": "json_schema",
         "json_schema": {"name": "verdict", "strict": True, "schema": schema},
     }
-
-
-def _only_model(names: list[str], url: str) -> str:
-    if len(names) != 1:
-        shown = ", ".join(names[:5]) or "none"
-        raise SourceError(f"{url}: name the judge's model with model=NAME; it has {shown}.")
-    return names[0]
