@@ -6,90 +6,28 @@ The server starts once for all tests; its log shows the number of requests.
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
-from importlib.util import find_spec
-from urllib.request import urlopen
 
 import pytest
 from typer.testing import CliRunner
 
 from rewardkit.cli.eval import app
-from rewardkit.launch.rehearsal.tiny_model import write_model
 from rewardkit.responses.append_only_file import part_path
 from rewardkit.responses.response_log import read_response_index
 from rewardkit.row import build_row, write_rows
+from tests.integration.transformers_server import needs_transformers_serve, serving, wait_for
 
-NEEDED = ("fastapi", "openai", "transformers.cli.serve", "uvicorn")
 ROWS, N, TOKENS = 4, 3, 24
 
 
-def missing_modules():
-    """Return the modules that `transformers serve` needs and that are not installed."""
-
-    def is_installed(name):
-        try:
-            return find_spec(name) is not None
-        except ModuleNotFoundError:  # its package is missing
-            return False
-
-    return [name for name in NEEDED if not is_installed(name)]
-
-
-MISSING_MODULES = missing_modules()
-pytestmark = pytest.mark.skipif(
-    bool(MISSING_MODULES), reason=f"transformers serve needs {MISSING_MODULES}"
-)
+pytestmark = needs_transformers_serve
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """The base URL, the model's name, and a function that counts the answered requests."""
-    folder = tmp_path_factory.mktemp("served")
-    model, log = folder / "model", folder / "log"
-    write_model(model, positions=512)
-    ends = {"eos_token_id": 258, "pad_token_id": 256}
-    (model / "generation_config.json").write_text(json.dumps({**ends, "do_sample": True}))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(model)]
-    options = ["--device", "cpu", "--host", "127.0.0.1", "--port", str(port)]
-    env = os.environ | {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
-    with log.open("w") as file:
-        process = subprocess.Popen([*command, *options], env=env, stdout=file, stderr=file)
-    try:
-        wait_for(lambda: healthy(port, process, log), 120)
-
-        def answered_requests():
-            return log.read_text().count('POST /v1/chat/completions HTTP/1.1" 200')
-
-        yield f"http://127.0.0.1:{port}/v1", str(model), answered_requests
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(10)
-
-
-def healthy(port, process, log):
-    assert process.poll() is None, log.read_text()[-2000:]
-    try:
-        with urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as reply:
-            return reply.status == 200
-    except OSError:
-        return False
-
-
-def wait_for(condition, seconds):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    with serving(tmp_path_factory.mktemp("served"), positions=512) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
