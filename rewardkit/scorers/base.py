@@ -96,9 +96,21 @@ def verl_result(
     if kwargs and RECORD in kwargs:
         compute = partial(_verl_result, scorer)
         return recorded_result(compute, data_source, solution_str, ground_truth, extra_info, kwargs)
+    return to_verl(verl_score(scorer, data_source, solution_str, ground_truth, extra_info, kwargs))
+
+
+def verl_score(
+    scorer: Scorer,
+    data_source: Any,
+    solution_str: Any,
+    ground_truth: Any,
+    extra_info: Any,
+    kwargs: Mapping[str, Any],
+) -> Score:
+    """Return the score of a sample of verl, which `verl_result` turns into a dictionary."""
     result = call_catching(_verl_call, scorer, solution_str, ground_truth, extra_info, kwargs)
     if isinstance(result, Exception):
-        return failure_result(data_source, result, wrong_score(scorer))
+        return failed_verl_score(data_source, result, wrong_score(scorer))
     if result.status is Status.BAD_GROUND_TRUTH:
         source = _source_name(data_source)
         log_once(
@@ -107,7 +119,7 @@ def verl_result(
             f"{explain_bad_gold(ground_truth, scorer)}. Such samples count as wrong; run "
             "`rewardkit check` on the parquet.",
         )
-    return to_verl(result)
+    return result
 
 
 def _verl_result(
@@ -196,6 +208,11 @@ def failure_result(
     data_source: Any, error: Exception, score: float = 0.0
 ) -> dict[str, float | str]:
     """Log a failure and return its result for verl: a wrong answer with `error` set."""
+    return to_verl(failed_verl_score(data_source, error, score))
+
+
+def failed_verl_score(data_source: Any, error: Exception, score: float = 0.0) -> Score:
+    """Log a failure and return its score: a wrong answer with the status `failed`."""
     source = _source_name(data_source)
     is_plain = isinstance(error, RewardkitError | NoVerdictError)
     text = error_text(error)
@@ -204,7 +221,7 @@ def failure_result(
         (source, type(error), _line_number(error)),
         f"{source}: {message[:500]} Such samples count as wrong.",
     )
-    return to_verl(Score.wrong("", Status.FAILED, score))
+    return Score.wrong("", Status.FAILED, score)
 
 
 def to_verl(score: Score) -> dict[str, float | str]:

@@ -160,11 +160,30 @@ def call_verl_function(
     )
     if iscoroutine(result):
         result = _run_coroutine(result)
+    return score_of_result(result)
+
+
+def score_of_result(result: Any) -> Score:
+    """Return the number or the dictionary that a function for verl returns as a `Score`.
+
+    A bare number counts as correct from 1.0 on. `error`, `timeout` and `no_answer` are the status
+    of an answer that is not correct.
+    """
     fields = result if isinstance(result, Mapping) else {"score": result}
     score = float(fields["score"])
-    correct = bool(fields.get("acc", score >= 1))
     pred = as_text(fields.get("pred"))
-    return Score.right(pred, score) if correct else Score.wrong(pred, score=score)
+    if fields.get("acc", score >= 1):
+        return Score.right(pred, score)
+    status = next((_STATUS_OF_FLAG[key] for key in _STATUS_OF_FLAG if fields.get(key)), None)
+    return Score.wrong(pred, status or Status.WRONG, score)
+
+
+#: The status of a result that is not correct, by the key that is set in it.
+_STATUS_OF_FLAG = {
+    "error": Status.FAILED,
+    "timeout": Status.TIMEOUT,
+    "no_answer": Status.NO_ANSWER,
+}
 
 
 def _run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -16,6 +16,28 @@
 | `repetition` | `shaping.repetition` | `n`, `max_penalty` |
 | `length` | `shaping.length`, in characters | `max_chars`, `short_correct`, `long_correct`, ... |
 
+A second scorer can be asked about what the first one did not call correct:
+
+    scorer: math                   # rules decide first
+    second: judge                  # any scorer, also my_judge.py:score
+    second_options: {base_url: "http://127.0.0.1:8000/v1"}
+    ask: wrong                     # undecided (default), wrong or never
+    confirm: true                  # its yes has to agree with the question asked the other way round
+    parts: {correct: 1.0}
+
+| `ask` | the second scorer is asked about |
+|---|---|
+| `undecided` | what the rules could not read: the statuses `unparsed_answer`, `ambiguous_answer`, `too_long`, `timeout` |
+| `wrong` | these, and what they call wrong |
+| `never` | nothing |
+
+It is never asked about a correct answer, about a response without an answer, or where `error` is
+set. Only its yes changes a verdict: the sample gets its score. Otherwise the rule's score stays, and
+if the second scorer fails, `error` or `timeout` is 1.0 too. `confirm` may also be options for the
+second question, such as `{model: another}`. A function with verl's signature has no undecided
+answers, so ask about `wrong` ones. verl logs for every sample `rule_decided`, `second_asked`,
+`second_changed`, `second_contradicted` (its yes was not confirmed), and the judge's own numbers.
+
 A scorer gets text, not tokens, so lengths are in characters; to penalise length in tokens, use the
 overlong buffer of verl's `dapo` manager. The same in Python, as a file for verl:
 
@@ -34,9 +56,7 @@ overlong buffer of verl's `dapo` manager. The same in Python, as a file for verl
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, signature
 from pathlib import Path
@@ -45,125 +65,21 @@ from typing import Any, TypeAlias
 from rewardkit import registry
 from rewardkit.errors import UnknownNameError, UsageError, call_catching
 from rewardkit.output import atomic
-from rewardkit.scorers import shaping
-from rewardkit.scorers.base import (
-    RECORD,
-    Score,
-    Scorer,
-    Status,
-    as_text,
-    failure_result,
-    recorded_result,
-    to_verl,
-    verl_result,
-)
+from rewardkit.scorers.base import Score, Scorer
 from rewardkit.scorers.call import error_line
+from rewardkit.scorers.composed_reward import NO_SCORE, Part, Reward
 from rewardkit.scorers.load import load_scorer
-from rewardkit.scorers.options import check_values
+from rewardkit.scorers.opinion import blank_metrics
+from rewardkit.scorers.options import check_values, option_names
 from rewardkit.scorers.reward_parts import PART_VALUES
+from rewardkit.scorers.second_opinion import ASKS, SecondOpinion
 
-#: Computes the value of a part from the scorer's score and the response.
-Value: TypeAlias = Callable[[Score, str], float]
+__all__ = ["Part", "Reward", "build", "load_reward", "write_reward_file"]
 
-_NO_SCORE = Score.wrong("", Status.NO_ANSWER)
-#: Keys of the result that a part may not have: ours, and those that verl sets.
-RESERVED = frozenset({*to_verl(_NO_SCORE), "reward", "overlong", "overlong_reward"})
+#: Loads a scorer by its name and options.
+LoadScorer: TypeAlias = Callable[[str, Mapping[str, Any]], Scorer]
 
-
-@dataclass(frozen=True)
-class Part:
-    """One part of a reward.
-
-    Attributes:
-        name: the key of its contribution in verl's log.
-        weight: the factor of its value.
-        value: `value(score, response) -> float`. When verl calls, the `status` of the score is as
-            coarse as the keys of `base.verl_result`.
-    """
-
-    name: str
-    weight: float
-    value: Value
-
-    def __post_init__(self) -> None:
-        is_number = isinstance(self.weight, int | float) and not isinstance(self.weight, bool)
-        if not is_number or not math.isfinite(self.weight):
-            raise UsageError(f"part {self.name!r}: weight={self.weight!r}; give a number.")
-
-
-@dataclass(frozen=True)
-class Reward:
-    """The weighted sum of several parts, which is itself a scorer.
-
-    Attributes:
-        scorer: judges the answer; `acc` and `pred` come from it.
-        parts: the parts, in the order of their keys in verl's log.
-    """
-
-    scorer: Scorer
-    parts: tuple[Part, ...]
-
-    def __post_init__(self) -> None:
-        names = [part.name for part in self.parts]
-        if not names:
-            raise UsageError("a reward needs at least one part, such as correct: 1.0.")
-        for name in names:
-            if name in RESERVED or names.count(name) > 1:
-                raise UsageError(f"part {name!r}: the name is in use; choose another.")
-
-    def __call__(
-        self,
-        response: str,
-        ground_truth: str,
-        extra_info: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> Score:
-        """Return the scorer's score with the sum of the parts as its number."""
-        base = self.scorer(response, ground_truth, extra_info, **options)
-        values = {
-            part.name: (part.weight, _finite_value(part, base, response)) for part in self.parts
-        }
-        return base._replace(score=shaping.weighted(values)[0])
-
-    def compute_score(
-        self,
-        data_source: Any,
-        solution_str: Any,
-        ground_truth: Any,
-        extra_info: Any = None,
-        **kwargs: Any,
-    ) -> dict[str, float | str]:
-        """Score a sample for verl. Never raises.
-
-        Args:
-            data_source: the `data_source` of the row.
-            solution_str: the response.
-            ground_truth: the gold answer.
-            extra_info: the row's other fields.
-            kwargs: options of the scorer; `record` names a folder in which all parts are recorded.
-
-        Returns:
-            The same keys for every input: those of `base.verl_result`, with the weighted sum as
-            `score`, and the contribution of each part. A part that fails contributes 0.0 and sets
-            `error`.
-        """
-        if RECORD in kwargs:
-            return recorded_result(
-                self.compute_score, data_source, solution_str, ground_truth, extra_info, kwargs
-            )
-        info = dict(extra_info) if isinstance(extra_info, Mapping) else {}
-        info["data_source"] = as_text(data_source)  # `auto` reads it there
-        fields = verl_result(self.scorer, data_source, solution_str, ground_truth, info, kwargs)
-        base, response = _score_of_fields(fields), as_text(solution_str)
-        values = {}
-        for part in self.parts:
-            value = call_catching(_finite_value, part, base, response)
-            if isinstance(value, Exception):
-                fields["error"] = failure_result(data_source, value)["error"]
-                value = 0.0
-            values[part.name] = (part.weight, value)
-        fields["score"], contributions = shaping.weighted(values)
-        return {**fields, **contributions}
+_SECOND_KEYS = ("second_options", "ask", "confirm")
 
 
 def load_reward(path: str | Path) -> Reward:
@@ -179,7 +95,7 @@ def build(spec: Mapping[str, Any], *, where: str = "reward") -> Reward:
     """Return the reward in a mapping of the YAML's form.
 
     Args:
-        spec: `scorer`, `options` and `parts`.
+        spec: `scorer`, `options`, `parts`, and those of the second scorer.
         where: the place of the mapping, for messages.
 
     Raises:
@@ -188,18 +104,55 @@ def build(spec: Mapping[str, Any], *, where: str = "reward") -> Reward:
     return _build(spec, where, _scorer)
 
 
-def _build(
-    spec: Mapping[str, Any], where: str, load: Callable[[str, Mapping[str, Any]], Scorer]
-) -> Reward:
-    """Return the reward in a mapping; `load` gets the scorer's name and options."""
-    _require_known_keys(where, spec, ["scorer", "options", "parts"])
+def _build(spec: Mapping[str, Any], where: str, load: LoadScorer) -> Reward:
+    """Return the reward in a mapping."""
+    _require_known_keys(where, spec, ["scorer", "options", "parts", "second", *_SECOND_KEYS])
     if not isinstance(spec.get("scorer"), str):
         raise UsageError(f"{where}: name the scorer, as in `scorer: gsm8k`.")
     options = _require_mapping(f"{where}: options", spec.get("options") or {})
     parts = _require_mapping(f"{where}: parts", spec.get("parts") or {})
     _require_known_keys(f"{where}: parts", parts, list(PART_VALUES))
     scorer = load(spec["scorer"], options)
-    return Reward(scorer, tuple(_part(where, name, value) for name, value in parts.items()))
+    second = _second(spec, where, load)
+    return Reward(scorer, tuple(_part(where, name, value) for name, value in parts.items()), second)
+
+
+def _second(spec: Mapping[str, Any], where: str, load: LoadScorer) -> SecondOpinion | None:
+    """Return the second scorer of a mapping, if it names one."""
+    name = spec.get("second")
+    if name is None:
+        unused = next((key for key in _SECOND_KEYS if key in spec), None)
+        if unused:
+            raise UsageError(f"{where}: {unused} is for a second scorer, as in `second: judge`.")
+        return None
+    if not isinstance(name, str):
+        raise UsageError(f"{where}: name the second scorer, as in `second: judge`.")
+    ask = spec.get("ask", "undecided")
+    if ask not in ASKS:
+        near = registry.did_you_mean(str(ask), list(ASKS))
+        raise UsageError(f"{where}: ask: {ask!r}; give {', '.join(ASKS)}.{near}")
+    options = _require_mapping(f"{where}: second_options", spec.get("second_options") or {})
+    scorer = load(name, options)
+    confirm = None
+    if (other := _other_options(spec, where, scorer)) is not None:
+        confirm = load(name, {**options, **other})
+    return SecondOpinion(scorer, ask, confirm, blank_metrics(scorer))
+
+
+def _other_options(spec: Mapping[str, Any], where: str, scorer: Scorer) -> dict[str, Any] | None:
+    """Return the options of the question that confirms a yes; None for no such question."""
+    confirm = spec.get("confirm", False)
+    if confirm is False:
+        return None
+    if confirm is not True:
+        return _require_mapping(f"{where}: confirm", confirm)
+    names = option_names(scorer)
+    if scorer is not _never_called and names is not None and "reverse" not in names:
+        raise UsageError(
+            f"{where}: confirm: {spec['second']} has no option `reverse`, which asks the other way "
+            "round; give the options of the second question, as in `confirm: {model: another}`."
+        )
+    return {"reverse": True}
 
 
 def write_reward_file(
@@ -245,14 +198,26 @@ REWARD = build(
 respond = respond_of(REWARD.scorer)
 
 
+ASKS_SERVER = REWARD.asks_server
+
+
 def score(response, ground_truth, extra_info=None):
     """The reward as a rewardkit scorer."""
     return REWARD(response, ground_truth, extra_info)
 
 
-def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
-    """Score a sample for verl."""
+def _compute_now(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
     return REWARD.compute_score(data_source, solution_str, ground_truth, extra_info, **kwargs)
+
+
+async def _compute_async(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
+    return await REWARD.compute_score_async(
+        data_source, solution_str, ground_truth, extra_info, **kwargs
+    )
+
+
+#: What verl calls; it awaits rewards that ask a judge, many at once, from 0.7 on.
+compute_score = _compute_async if REWARD.is_async else _compute_now
 '''
 
 
@@ -276,9 +241,10 @@ def _read_spec(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, TypeError, ValueError) as error:
         raise UsageError(f"{path}: not YAML of plain values: {error_line(error)}.") from error
     spec = _require_mapping(str(path), spec)
-    scorer = spec.get("scorer")
-    if isinstance(scorer, str) and registry.is_path(scorer):
-        spec["scorer"] = str(path.parent.resolve() / scorer)
+    for key in ("scorer", "second"):
+        name = spec.get(key)
+        if isinstance(name, str) and registry.is_path(name):
+            spec[key] = str(path.parent.resolve() / name)
     return spec
 
 
@@ -293,7 +259,7 @@ def _part(where: str, name: str, value: Any) -> Part:
         check_values(function, settings, f"part {name!r}")
         part = Part(name, weight, partial(function, **settings))
         # Called once, so that an invalid setting fails before training.
-        part.value(_NO_SCORE, "a response " * 100)
+        part.value(NO_SCORE, "a response " * 100)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{where}: {error}") from error
     return part
@@ -338,23 +304,4 @@ def _require_known_keys(where: str, mapping: Mapping[Any, Any], names: Sequence[
 def _require_mapping(where: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError(f"{where}: give `key: value` pairs, not {type(value).__name__}.")
-    return value
-
-
-def _score_of_fields(fields: Mapping[str, Any]) -> Score:
-    """Return the scorer's `Score` from its dictionary for verl."""
-    flags = {
-        "acc": Status.CORRECT,
-        "error": Status.BAD_GROUND_TRUTH,
-        "timeout": Status.TIMEOUT,
-        "no_answer": Status.NO_ANSWER,
-    }
-    status = next((flags[key] for key in flags if fields[key]), Status.WRONG)
-    return Score(fields["score"], bool(fields["acc"]), fields["pred"], status)
-
-
-def _finite_value(part: Part, base: Score, response: str) -> float:
-    value = float(part.value(base, response))
-    if not math.isfinite(value):  # one NaN would reach every weight of the policy
-        raise ValueError(f"part {part.name!r} is {value}")
     return value

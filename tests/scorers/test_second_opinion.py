@@ -1,0 +1,288 @@
+"""A composed reward of two scorers: rules decide, and a second scorer is asked about the rest."""
+
+import asyncio
+import pickle
+from inspect import iscoroutinefunction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import UsageError
+from rewardkit.recorder.read import read_rewards
+from rewardkit.recorder.writer import recorder_of
+from rewardkit.scorers.base import Score, Status
+from rewardkit.scorers.compose import build, load_reward, write_reward_file
+from rewardkit.scorers.composed_reward import Part, Reward
+from rewardkit.scorers.load import load_scorer
+from rewardkit.scorers.second_opinion import ASKS, KEYS, SecondOpinion
+from tests.judging.faulty_server import prompt_of, serving
+from tests.scorers.test_compose import load_as_verl_does
+
+CORRECT = Part("correct", 1.0, lambda score, _: float(score.correct))
+#: A response for each status of the rules below.
+STATUSES = {status.value: status for status in Status}
+YES, NO = {"reason": "x", "verdict": "yes"}, {"reason": "x", "verdict": "no"}
+
+
+def by_status(response, ground_truth, extra_info=None):
+    """Rules whose status is the first word of the response."""
+    status = STATUSES[response.split()[0]] if response.split() else Status.NO_ANSWER
+    return Score(float(status is Status.CORRECT), status is Status.CORRECT, response[:9], status)
+
+
+def second_in_words(response, ground_truth, extra_info=None):
+    """A second scorer whose opinion is the last word of the response."""
+    responses_seen.append(response)
+    word = response.split()[-1]
+    if word == "raises":
+        raise RuntimeError("no model")
+    statuses = {"yes": Status.CORRECT, "no": Status.WRONG}
+    status = statuses.get(word) or Status(word)
+    return Score(0.75 if word == "yes" else 0.0, word == "yes", "theirs", status)
+
+
+responses_seen: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def no_one_is_asked():
+    responses_seen.clear()
+
+
+def reward(ask="wrong", confirm=None, second=second_in_words):
+    return Reward(by_status, (CORRECT,), SecondOpinion(second, ask, confirm))
+
+
+@pytest.mark.parametrize("ask", ASKS)
+@pytest.mark.parametrize("status", STATUSES)
+def test_who_is_asked_about_what(ask, status):
+    """Never about a correct answer, none at all, or a fault of the data or the configuration."""
+    undecided = {"unparsed_answer", "ambiguous_answer", "too_long", "timeout"}
+    expected = {"wrong": {*undecided, "wrong"}, "undecided": undecided, "never": set()}[ask]
+    result = reward(ask).compute_score("s", f"{status} yes", "18")
+    assert bool(responses_seen) == (status in expected) == (result["second_asked"] == 1.0)
+    is_verdict = status in ("correct", "wrong", "no_answer")
+    assert result["rule_decided"] == float(is_verdict and status not in expected)
+    assert result["second_changed"] == float(status in expected)
+    assert result["acc"] == float(status == "correct" or status in expected)
+
+
+@pytest.mark.parametrize(
+    ("opinion", "flag"),
+    [
+        ("raises", "error"),
+        ("failed", "error"),
+        ("bad_ground_truth", "error"),
+        ("timeout", "timeout"),
+    ],
+)
+def test_a_second_scorer_that_fails_leaves_the_score_of_the_rules_and_says_so(opinion, flag):
+    """Its failure is never a silent 0: `error` or `timeout` is set, and the rule's number stays."""
+
+    def rule(response, ground_truth, extra_info=None):
+        return Score(-0.5, False, "a", Status.WRONG)
+
+    base = Part("base", 1.0, lambda score, _: score.score)
+    result = Reward(rule, (base,), SecondOpinion(second_in_words, "wrong")).compute_score(
+        "s", opinion, "18"
+    )
+    assert (result["score"], result["acc"], result["pred"]) == (-0.5, 0.0, "a")
+    assert result[flag] == 1.0
+    assert result["error"] + result["timeout"] == 1.0
+    assert (result["second_asked"], result["second_changed"]) == (1.0, 0.0)
+
+
+def test_only_a_yes_changes_the_score():
+    """A yes has the second scorer's score and the rule's answer; a no leaves the rule's verdict."""
+    base = Part("base", 1.0, lambda score, _: score.score)
+    both = Reward(by_status, (base,), SecondOpinion(second_in_words, "wrong"))
+    assert both("wrong yes", "18") == Score(0.75, True, "wrong yes", Status.CORRECT)
+    assert both("unparsed_answer no", "18")[:2] == (0.0, False)
+    assert both("unparsed_answer no", "18").status is Status.WRONG
+
+
+@pytest.mark.parametrize("word", ["yes", "no", "failed", "timeout"])
+def test_a_yes_counts_only_if_it_is_confirmed(word):
+    """The second question is asked after a yes only, and its failure is a failure."""
+    questions = []
+
+    def other(response, ground_truth, extra_info=None):
+        questions.append(response)
+        return second_in_words(word, ground_truth)
+
+    both = reward("wrong", other)
+    result = both.compute_score("s", "wrong yes", "18")
+    assert result["acc"] == float(word == "yes")
+    assert result["second_contradicted"] == float(word == "no")
+    assert (result["error"], result["timeout"]) == (
+        float(word == "failed"),
+        float(word == "timeout"),
+    )
+    assert both("wrong yes", "18").correct == (word == "yes")
+    both.compute_score("s", "wrong no", "18")
+    assert questions == ["wrong yes"] * 2
+
+
+@given(
+    status=st.sampled_from(sorted(STATUSES)),
+    opinion=st.sampled_from(["yes", "no", "raises", "failed", "timeout", "no_answer"]),
+    ask=st.sampled_from(ASKS),
+)
+def test_every_sample_has_the_same_keys_and_both_ways_agree(status, opinion, ask):
+    """Sync and async give the same dictionary, and a command the same verdict."""
+    both = reward(ask)
+    response = f"{status} {opinion}"
+    now = both.compute_score("s", response, "18")
+    later = asyncio.run(both.compute_score_async("s", response, "18"))
+    assert now == later
+    assert now.keys() == {
+        *("score", "acc", "pred", "no_answer", "timeout", "error", "correct"),
+        *KEYS,
+    }
+    assert both(response, "18").correct == bool(now["acc"])
+    assert all(type(value) is float for key, value in now.items() if key != "pred")
+
+
+@given(response=st.text(), gold=st.text())
+def test_no_text_makes_it_raise_and_qa_may_be_the_second(response, gold):
+    """Any scorer may be the second one."""
+    spec = {"scorer": "math", "second": "qa", "ask": "wrong", "parts": {"correct": 1.0}}
+    result = build(spec).compute_score("s", response, gold)
+    if build(spec | {"ask": "never"}).compute_score("s", response, gold)["acc"]:
+        assert result["second_asked"] == 0.0
+    if not response.strip():
+        assert result["second_asked"] == 0.0
+
+
+def test_a_user_s_own_judge_is_awaited_at_the_same_time_as_others(tmp_path):
+    """The file's function for verl is async where the judge's is; a hundred calls wait together."""
+    (tmp_path / "my_judge.py").write_text(
+        "import asyncio\n"
+        "active, most = 0, 0\n"
+        "async def judge(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    global active, most\n"
+        "    active += 1\n"
+        "    most = max(most, active)\n"
+        "    await asyncio.sleep(0.2)\n"
+        "    active -= 1\n"
+        "    return {'score': 1.0 if 'good' in solution_str else 0.0, 'most': most}\n"
+    )
+    (tmp_path / "r.yaml").write_text(
+        "scorer: math\nsecond: my_judge.py:judge\nask: wrong\nparts: {correct: 1}\n"
+    )
+    module = load_as_verl_does(write_reward_file(tmp_path / "r.yaml", tmp_path / "reward.py"))
+    assert iscoroutinefunction(module.compute_score)
+
+    async def run():
+        texts = [rf"good \boxed{{{i}}}" for i in range(100)]
+        return await asyncio.gather(*(module.compute_score("s", text, "-1") for text in texts))
+
+    results = asyncio.run(run())
+    assert [result["acc"] for result in results] == [1.0] * 100
+    assert "most" not in results[0]
+    second = module.REWARD.second.scorer.args[0].__globals__
+    assert second["most"] > 20
+
+
+def test_the_file_of_a_reward_with_the_judge_asks_it_about_what_the_rules_reject(tmp_path):
+    """The file is a scorer too, and its function for verl has the judge's numbers, asked or not."""
+    with serving(
+        lambda body: YES if "eighteen" in prompt_of(body).split("REFERENCE")[-1] else NO
+    ) as server:
+        (tmp_path / "r.yaml").write_text(
+            f"scorer: math\nsecond: judge\nsecond_options: {{base_url: '{server.url}'}}\n"
+            "ask: wrong\nparts: {correct: 1}\n"
+        )
+        path = write_reward_file(tmp_path / "r.yaml", tmp_path / "reward.py")
+        module = load_as_verl_does(path)
+        assert module.ASKS_SERVER
+        texts = (r"\boxed{18}", r"\boxed{\text{eighteen, I think}}", r"\boxed{19}", "")
+        results = [module.compute_score("s", text, "18") for text in texts]
+        scores = [load_scorer(f"{path}:score")(text, "18").correct for text in texts]
+    assert [r["acc"] for r in results] == [1.0, 1.0, 0.0, 0.0] == list(map(float, scores))
+    assert [r["second_asked"] for r in results] == [0.0, 1.0, 1.0, 0.0]
+    assert [r["second_changed"] for r in results] == [0.0, 1.0, 0.0, 0.0]
+    assert [r["judge_tokens"] > 0 for r in results] == [False, True, True, False]
+    assert len({tuple(sorted(r)) for r in results}) == 1
+    assert results[3]["no_answer"] == 1.0
+
+
+@pytest.mark.parametrize("is_confirmed", [False, True])
+def test_a_judge_that_says_yes_to_everything_is_not_paid_if_its_yes_is_confirmed(is_confirmed):
+    """Asked the other way round, it contradicts itself."""
+    with serving(lambda _: YES) as server:
+        options = {"base_url": server.url}
+        spec = {"scorer": "math", "second": "judge", "second_options": options, "ask": "wrong"}
+        both = build({**spec, "confirm": is_confirmed, "parts": {"correct": 1}})
+        result = both.compute_score("s", r"\boxed{19}", "18")
+        assert pickle.loads(pickle.dumps(both)).compute_score("s", r"\boxed{18}", "18")["acc"] == 1
+    assert result["acc"] == float(not is_confirmed)
+    assert result["second_contradicted"] == float(is_confirmed)
+    assert result["judge_tokens"] == 60 * (1 + is_confirmed)
+
+
+@pytest.mark.parametrize("fault", ["500", "cut body", "prose", "never"])
+def test_a_failing_server_never_costs_the_rule_s_verdict(fault):
+    """`error` or `timeout` is 1, the score is the rule's, and correct answers never ask."""
+    with serving(lambda _: YES) as server:
+        server.always = fault
+        options = {"base_url": server.url, "timeout_seconds": 1.0, "retries": 0}
+        spec = {"scorer": "math", "second": "judge", "second_options": options, "ask": "wrong"}
+        both = build({**spec, "parts": {"correct": 1, "base": 1}})
+        right, wrong = (
+            both.compute_score("s", rf"\boxed{{{answer}}}", "18") for answer in (18, 19)
+        )
+    assert (right["score"], right["error"], right["timeout"]) == (2.0, 0.0, 0.0)
+    assert (wrong["score"], wrong["error"] + wrong["timeout"], wrong["judge_failed"]) == (0, 1, 1)
+    assert wrong["timeout"] == float(fault == "never")
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("ask: wrong", "ask is for a second scorer, as in `second: judge`"),
+        ("second_options: {}", "second_options is for a second scorer"),
+        ("second: jugde", "Did you mean 'judge'"),
+        ("second: [judge]", "name the second scorer"),
+        ("second: judge\nask: always", "ask: 'always'; give wrong, undecided, never."),
+        ("second: judge\nask: wrog", "Did you mean 'wrong'"),
+        ("second: judge\nask: no", "ask: False; give wrong"),
+        ("second: judge\nsecond_options: {rubrik: math}", "Did you mean 'rubric'"),
+        ("second: judge\nsecond_options: {rubric: nothing}", "no rubric 'nothing'"),
+        ("second: judge\nsecond_options: 3", "second_options: give `key: value` pairs"),
+        ("second: qa\nconfirm: true", "qa has no option `reverse`"),
+        ("second: judge\nconfirm: twice", "confirm: give `key: value` pairs"),
+        ("second: judge\nconfirm: {modle: x}", "Did you mean 'model'"),
+        ("second: judge\nsecond_options: {rubric: open}\nconfirm: true", "only a question of"),
+    ],
+)
+def test_a_mistake_about_the_second_scorer_is_one_line_with_its_place(tmp_path, lines, message):
+    path = tmp_path / "reward.yaml"
+    path.write_text(f"scorer: math\n{lines}\nparts: {{correct: 1}}\n")
+    with pytest.raises(UsageError) as error:
+        load_reward(path)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_part_cannot_have_the_name_of_a_share():
+    with pytest.raises(UsageError, match="name is in use"):
+        Reward(by_status, (Part("second_asked", 1.0, lambda *_: 0.0),))
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_record_has_the_shares_and_the_parts_of_every_sample(tmp_path, is_async):
+    """One record for each sample, of the dictionary that verl gets."""
+    both = reward()
+    row = ("s", "wrong yes", "18", {"split": "train"})
+    if is_async:
+        result = asyncio.run(both.compute_score_async(*row, record=str(tmp_path)))
+    else:
+        result = both.compute_score(*row, record=str(tmp_path))
+    recorder_of(str(tmp_path)).flush()
+    [slot] = read_rewards(tmp_path).slots
+    [totals] = slot.sources.values()
+    numbers = {key: value for key, value in result.items() if key != "pred"}
+    assert {key: total.sum for key, total in totals.values.items()} == numbers
+    assert {total.count for total in totals.values.values()} == {1}
