@@ -41,12 +41,15 @@ NOTE = (
 
 
 def command(load_seconds: LoadSeconds = 60.0, as_json: JsonFlag = False) -> None:
-    """List datasets, scorers, prompt templates and data sources."""
+    """List datasets, scorers, rubrics, prompt templates and data sources."""
     from rewardkit import registry
+    from rewardkit.judging.rubric import BUILT_IN as RUBRICS
+    from rewardkit.judging.rubric import read_rubric
     from rewardkit.preprocess.template import BUILT_IN
 
     cards, broken = load_cards(load_seconds)
     scorers = {name: _scorer_summary(name, load_seconds) for name in registry.known("scorers")}
+    rubrics = {name: read_rubric(name).summary() for name in RUBRICS}
     sources = registry.known("data_sources")
     if as_json:
         print_json(
@@ -54,6 +57,7 @@ def command(load_seconds: LoadSeconds = 60.0, as_json: JsonFlag = False) -> None
                 "datasets": {card.name: card for card in cards},
                 "broken": broken,
                 "scorers": scorers,
+                "rubrics": rubrics,
                 "templates": {name: template.text for name, template in BUILT_IN.items()},
                 "data_sources": sources,
             }
@@ -61,6 +65,7 @@ def command(load_seconds: LoadSeconds = 60.0, as_json: JsonFlag = False) -> None
         return
     _print_datasets(cards)
     print_table(("scorer", "reads"), scorers.items())
+    print_table(("rubric of judge", "asks"), rubrics.items())
     print_table(
         ("template", "scorer", "text"),
         ((t.name, t.scorer or "the dataset's", t.text) for t in BUILT_IN.values()),

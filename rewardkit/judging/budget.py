@@ -1,8 +1,9 @@
 """A limit on what a judge may cost: requests, tokens, or seconds of waiting.
 
-A reward does not know the training step, so that a budget is for a window of scored samples of one
-process. With 8 reward workers and 1,024 samples a step, a window of 128 samples is one step; without
-a window the budget is for the whole life of the process.
+A reward does not know the training step, so that a budget is for a window of samples of one process.
+With 8 reward workers and 1,024 responses a step, a window of 128 samples is about one step; responses
+without an answer need no judge and are not counted. Without a window the budget is for the whole life
+of the process.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ class BudgetLimits:
         calls: requests.
         tokens: tokens of prompts and replies.
         seconds: seconds in which at least one request was under way.
-        window: scored samples after which the budget starts anew; 0 for never.
+        window: samples after which the budget starts anew, those from the cache included; 0 for
+            never.
     """
 
     calls: int = 0

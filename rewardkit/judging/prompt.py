@@ -8,8 +8,10 @@ the same for every sample, so that a server computes them once.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Mapping
+from functools import cache
 from hashlib import sha256
 
 from rewardkit.judging.rubric import Rubric
@@ -24,6 +26,9 @@ HEAD_SHARE = 0.3
 #: Categories of characters that are removed: controls, invisible ones, private ones, surrogates,
 #: unassigned ones, and the separators of lines and paragraphs.
 _INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+
+#: Characters that may be invisible: all but printable ASCII, tabs and line ends.
+_UNUSUAL = re.compile(r"[^\x20-\x7e\n\t]")
 
 _ROLE = (
     "You judge the response of a language model. You are strict, and you judge only what is there."
@@ -48,9 +53,11 @@ def clean_text(text: str, limit: int) -> str:
         left_out = len(text) - limit
         tail = text[len(text) - (limit - head) :]
         text = f"{text[:head]}\n[... {left_out:,} characters are left out here ...]\n{tail}"
-    return "".join(
-        c for c in text if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE
-    ).strip()
+    return _UNUSUAL.sub(_visible, text).strip()
+
+
+def _visible(match: re.Match[str]) -> str:
+    return "" if unicodedata.category(match[0]) in _INVISIBLE else match[0]
 
 
 def build_messages(rubric: Rubric, question: str, gold: str, response: str) -> list[dict[str, str]]:
@@ -62,13 +69,20 @@ def build_messages(rubric: Rubric, question: str, gold: str, response: str) -> l
         gold: the reference answer, which is left out if the rubric does not use it.
         response: what the judge sees of the response.
     """
+    last = {"role": "user", "content": _user_text(rubric, question, gold, response)}
+    return [*_fixed_messages(rubric), last]
+
+
+@cache
+def _fixed_messages(rubric: Rubric) -> tuple[dict[str, str], ...]:
+    """Return the messages that are the same for every sample."""
     messages = [{"role": "system", "content": _system_text(rubric)}]
     for example in rubric.examples:
         shown = _user_text(rubric, example.question, example.gold, example.response)
         reason = (example.reason or "It follows from the texts.") if rubric.reason else ""
         reply = JudgeVerdict(dict(example.verdict), reason).json()
         messages += [{"role": "user", "content": shown}, {"role": "assistant", "content": reply}]
-    return [*messages, {"role": "user", "content": _user_text(rubric, question, gold, response)}]
+    return tuple(messages)
 
 
 def _system_text(rubric: Rubric) -> str:

@@ -121,13 +121,24 @@ class Rubric:
     @property
     def digest(self) -> str:
         """The content as a hash, which identifies the rubric whatever its file is called."""
-        return sha256(json.dumps({**asdict(self), "name": ""}).encode()).hexdigest()
+        return _digest(self)
+
+    def summary(self) -> str:
+        """Return what is asked, in one line."""
+        if self.kind == "equivalence":
+            return self.question
+        return ", ".join(each.name for each in self.criteria)
 
     def choices(self) -> dict[str, tuple[str | int, ...]]:
         """Return the values that each key of a verdict may have."""
         if self.kind == "equivalence":
             return {"verdict": ("yes", "no")}
         return {each.name: tuple(range(each.least, each.most + 1)) for each in self.criteria}
+
+
+@cache
+def _digest(rubric: Rubric) -> str:
+    return sha256(json.dumps({**asdict(rubric), "name": ""}).encode()).hexdigest()
 
 
 @cache

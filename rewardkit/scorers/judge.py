@@ -103,18 +103,20 @@ def score(
         base_url: URL of the server's API, such as http://127.0.0.1:8000/v1.
         model: model name sent to the server; by default its only model.
         api_key_env: environment variable that holds the API key.
-        rubric: `math`, `qa`, `open`, or the path of a YAML file.
+        rubric: `math`, `qa`, `open`, or the absolute path of a YAML file.
         reverse: ask the other way round, whether the response has to be rejected; a question of
             equivalence only. `confirm` of `rewardkit compose` asks both.
         concurrency: maximum number of concurrent requests of this process.
         timeout_seconds: timeout per sample, with waiting and retries.
         request_seconds: timeout per request.
         retries: further tries of a request that failed.
-        cache: folder of verdicts, shared by processes and nodes; none by default.
+        cache: folder of verdicts, shared by processes and nodes, by its absolute path; none by
+            default.
         budget_calls: requests of this process in a window; 0 for no limit.
         budget_tokens: tokens of this process in a window; 0 for no limit.
         budget_seconds: seconds in which this process waits for the judge in a window; 0 for no limit.
-        budget_window: scored samples after which the budget starts anew; 0 for never.
+        budget_window: samples with an answer after which the budget starts anew; 0 for never. The
+            budget is that of one process: verl has `reward.num_workers` of them.
         failed_score: score of a sample without a verdict; by default that of the rubric.
         seed: random seed of the requests.
         max_tokens: maximum tokens per reply.

@@ -34,6 +34,8 @@ GRACE_SECONDS = 10.0
 
 #: Commands of LaTeX that are not an answer by themselves.
 _WRAPPERS = re.compile(r"\\(?:boxed|fbox|text|mathrm|left|right)(?![A-Za-z])")
+#: Numbers in messages, such as waiting times: they do not make another cause.
+_NUMBER = re.compile(r"[0-9]+")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 
 
@@ -107,7 +109,7 @@ def _fault(settings: JudgeSettings, question: str) -> str:
 def failed(message: str, pred: str, score: float, status: Status = Status.FAILED) -> Score:
     """Log once for each cause why a sample has no verdict, and return its score."""
     log_once(
-        ("judge", status, message[:80]),
+        ("judge", status, _NUMBER.sub("#", message)[:80]),
         f"scorer 'judge': {message[:500]} Such samples get the score {score:g}.",
     )
     return Score.wrong(pred, status, score)
