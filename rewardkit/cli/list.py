@@ -41,7 +41,7 @@ NOTE = (
 
 
 def command(load_seconds: LoadSeconds = 60.0, as_json: JsonFlag = False) -> None:
-    """List datasets, scorers, rubrics, prompt templates and data sources."""
+    """List datasets, scorers, rubrics, templates and data sources."""
     from rewardkit import registry
     from rewardkit.judging.rubric import BUILT_IN as RUBRICS
     from rewardkit.judging.rubric import read_rubric
