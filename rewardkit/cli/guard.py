@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import print_json, print_table, show_import, warn
+from rewardkit.cli.shared.console import print_json, show_import, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import JsonFlag, LoadSeconds, Overwrite, Settings, scorer_options
 from rewardkit.errors import UsageError
@@ -22,7 +22,7 @@ EXAMPLES = examples(
     "rewardkit guard my_reward.py:compute_score --out guarded.py",
     "rewardkit guard my_reward.py:compute_score --rows train.parquet --out guarded.py",
     "rewardkit guard my_reward.py:compute_score --seconds 30 --record records --out guarded.py",
-    "python3 -m verl.trainer.main_ppo ... $(rewardkit path guarded.py:compute_score --verl)",
+    "python3 -m verl.trainer.main_ppo ... $(rewardkit path guarded.py --verl)",
 )
 
 
@@ -84,8 +84,9 @@ def command(
     The reward is tried first, on a made-up row or on --rows, which shows its keys.
     """
     from rewardkit.guard.guard import GuardSettings
-    from rewardkit.guard.guard_file import trial_rows, try_reward, write_guard_file
+    from rewardkit.guard.guard_file import guard_file_text, trial_rows, try_reward
     from rewardkit.guard.results import default_fields
+    from rewardkit.output import atomic
 
     guard_settings = GuardSettings(
         options=scorer_options(settings),
@@ -107,8 +108,9 @@ def command(
         keys=default_fields({**dict.fromkeys(names, 0.0), **trial.keys}),
         wrong_score=trial.wrong_score if wrong_score is None else wrong_score,
     )
-    path = write_guard_file(reward, trial, guard_settings, out, overwrite=overwrite)
-    _print(trial, guard_settings, out, path, as_json=as_json)
+    with atomic(out, overwrite=overwrite) as temporary:
+        temporary.write_text(guard_file_text(reward, trial, guard_settings), encoding="utf-8")
+    _print(reward, trial, guard_settings, out, as_json=as_json)
 
 
 def _require_keys(reward: str, trial: GuardTrial, keys: str) -> None:
@@ -124,12 +126,12 @@ def _require_keys(reward: str, trial: GuardTrial, keys: str) -> None:
 
 
 def _print(
-    trial: GuardTrial, settings: GuardSettings, out: Path, path: Path, *, as_json: bool
+    reward: str, trial: GuardTrial, settings: GuardSettings, out: Path, *, as_json: bool
 ) -> None:
     if as_json:
         print_json(
             {
-                "file": str(path),
+                "file": str(out.resolve()),
                 "keys": sorted(settings.keys),
                 "wrong_score": settings.wrong_score,
                 "is_async": trial.is_async,
@@ -139,12 +141,18 @@ def _print(
             }
         )
         return
-    rows = [
-        ["kind", "coroutine function" if trial.is_async else "function"],
-        ["keys", ", ".join(settings.keys)],
-        ["wrong score", f"{settings.wrong_score:g}"],
-        ["time per call", f"{trial.seconds * 1000:.2f} ms (limit {settings.seconds:g} s)"],
-        ["failed in the trial", f"{trial.failure_count} of {trial.calls} calls"],
-    ]
-    print_table(["", ""], rows)
-    typer.echo(f"{out}: reward.custom_reward_function.path={path}")
+    from rewardkit.launch.verl.releases import LATEST, installed_verl
+    from rewardkit.launch.verl.reward_keys import reward_key
+
+    kind = "a coroutine function" if trial.is_async else "a function"
+    typer.echo(
+        f"{reward}: {kind}; {trial.failure_count} of {trial.calls} calls of the trial failed, the "
+        f"others took {trial.seconds * 1000:.3g} ms."
+    )
+    typer.echo(f"Keys of every sample: {', '.join(settings.keys)}.")
+    typer.echo(
+        f"A call that fails or takes more than {settings.seconds:g} s scores "
+        f"{settings.wrong_score:g}."
+    )
+    key = reward_key(installed_verl() or LATEST)
+    typer.echo(f"{out}: {key}.path={out.resolve()}")

@@ -18,6 +18,7 @@ EXAMPLES = examples(
     "python3 -m verl.trainer.main_ppo ... $(rewardkit path gsm8k --verl)",
     "rewardkit path gsm8k --verl --set method=robust",
     "rewardkit path auto --verl --verl-version 0.8",
+    "rewardkit path guarded.py --verl",
     "rewardkit path gsm8k --verl --record /shared/my_run/rewards",
 )
 
@@ -26,7 +27,8 @@ def command(
     scorer: Annotated[
         str,
         typer.Argument(
-            autocompletion=complete_scorers, help="Scorer name; auto for mixed datasets."
+            autocompletion=complete_scorers,
+            help="Scorer name, auto for mixed datasets, or file.py:function.",
         ),
     ],
     pkg: Annotated[
@@ -53,9 +55,12 @@ def command(
     from rewardkit.errors import UsageError
     from rewardkit.launch.verl.releases import LATEST, installed_verl
     from rewardkit.launch.verl.reward_keys import reward_overrides
+    from rewardkit.registry import is_path
     from rewardkit.scorers.load import location
 
     options = scorer_options(settings)
+    if is_path(scorer) and ":" not in scorer:
+        scorer += ":compute_score"
     require_scorer(scorer, options, load_seconds)
     where = location(scorer, pkg=pkg)
     if not verl and not verl_version:
@@ -63,10 +68,15 @@ def command(
             raise UsageError("--record is for verl; add --verl.")
         typer.echo(where)
         return
+    if record is not None and is_path(scorer):
+        raise UsageError(
+            "--record is for rewardkit's scorers; guard the file with --record instead."
+        )
     if record is not None:
         options["record"] = str(record.expanduser().absolute())
     version = verl_version or installed_verl()
     if version is None:
         warn(f"verl is not installed: these are the overrides for verl {LATEST}.")
-    for override in reward_overrides(where, options, version or LATEST):
+    function = scorer.partition(":")[2] or "compute_score"
+    for override in reward_overrides(where, options, version or LATEST, function):
         typer.echo(override)

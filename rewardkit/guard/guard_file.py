@@ -15,7 +15,6 @@ from rewardkit import registry
 from rewardkit.errors import UsageError
 from rewardkit.guard.guard import Guard, GuardSettings, read_outcome
 from rewardkit.guard.results import default_fields
-from rewardkit.output import atomic
 from rewardkit.scorers.gold import alternatives
 
 #: Rows of a parquet that a reward is tried on.
@@ -140,42 +139,27 @@ def trial_rows(parquet: Path | None) -> list[dict[str, Any]]:
     ]
 
 
-def write_guard_file(
-    reward: str, trial: GuardTrial, settings: GuardSettings, out: Path, *, overwrite: bool = False
-) -> Path:
-    """Write the file that guards a reward, which needs rewardkit and the reward's file.
+def guard_file_text(reward: str, trial: GuardTrial, settings: GuardSettings) -> str:
+    """Return the file that guards a reward, which needs rewardkit and the reward's file.
 
     Args:
         reward: `my_reward.py:compute_score`; its file is named by its absolute path, and is looked
-            for beside the written file where that does not exist.
+            for beside the guarding file where that does not exist.
         trial: what trying it showed.
         settings: the guard's settings.
-        out: the file to write; its function is `compute_score`.
-        overwrite: whether it may exist.
-
-    Returns:
-        The absolute path of the file, for verl's `custom_reward_function.path`.
-
-    Raises:
-        OutputError: `out` exists, or it cannot be written.
     """
     path, _, function = reward.partition(":")
-    location = f"{Path(path).expanduser().absolute()}:{function}"
     defaults = GuardSettings()
-    names = [f.name for f in fields(settings)]
-    values = {name: getattr(settings, name) for name in names}
+    values = {each.name: getattr(settings, each.name) for each in fields(settings)}
     stated = {n: v for n, v in values.items() if n == "keys" or v != getattr(defaults, n)}
     lines = [
         f"{name}={pformat(_plain(value), sort_dicts=False)}," for name, value in stated.items()
     ]
-    text = _TEMPLATE.format(
-        reward=location,
+    return _TEMPLATE.format(
+        reward=f"{Path(path).expanduser().absolute()}:{function}",
         settings=indent("\n".join(lines), " " * 8),
         is_async=trial.is_async,
     )
-    with atomic(out, overwrite=overwrite) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return out.resolve()
 
 
 def _is_coroutine_function(reward: str, settings: GuardSettings) -> bool:

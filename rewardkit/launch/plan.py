@@ -228,7 +228,13 @@ def _merge_overrides(recipe: Recipe, overrides: Iterable[Override]) -> Recipe:
         if not path.endswith(".py"):
             raise UsageError(f"{written}={path}: set a scorer by name: --set reward.scorer=NAME.")
         fields["reward"]["scorer"] = f"{path}:{function}"
-    return merge_fields(recipe, fields, "the command line") if fields else recipe
+    if not fields:
+        return recipe
+    merged = merge_fields(recipe, fields, "the command line")
+    if "reward" in fields:
+        return merged
+    reward = merged.reward.with_guard_file(recipe.reward.guard_file)
+    return merged.model_copy(update={"reward": reward})
 
 
 def _require_allowed(override: Override, recipe: Recipe) -> None:

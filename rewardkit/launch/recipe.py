@@ -10,12 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     ValidationError,
     field_validator,
@@ -25,6 +22,8 @@ from pydantic_core import PydanticCustomError
 from rewardkit.errors import DataError, UnknownNameError
 from rewardkit.launch.overrides import flatten
 from rewardkit.launch.recipe_errors import format_error
+from rewardkit.launch.recipe_types import Count, KubernetesName, Port, Section, Text, Variable, Word
+from rewardkit.launch.reward_settings import RewardSettings
 from rewardkit.registry import did_you_mean
 from rewardkit.strict_yaml import read_yaml
 
@@ -35,42 +34,7 @@ Target = Literal[
 ]
 
 
-def _pattern_validator(pattern: str, rule: str) -> AfterValidator:
-    """Return a validator for text that matches a pattern as a whole; `rule` is its message."""
-
-    def validate(text: str) -> str:
-        if not re.fullmatch(pattern, text, re.ASCII):
-            raise PydanticCustomError("word", rule)
-        return text
-
-    return AfterValidator(validate)
-
-
-_Text = Annotated[str, Field(min_length=1)]
-#: Text for a Slurm option in a comment, or the name of a device.
-_Word = Annotated[
-    str,
-    _pattern_validator(
-        r"[\w.:,+=/@%\[\]-]+", "may have letters, digits and . _ : , + = / @ % [ ] -"
-    ),
-]
-_KubernetesName = Annotated[
-    str,
-    _pattern_validator(
-        r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
-        "may have lower-case letters, digits and -, up to 63, and no - at either end",
-    ),
-]
-_Variable = Annotated[str, _pattern_validator(r"[A-Za-z_]\w*", "is not the name of a variable")]
-_Count = Annotated[int, Field(gt=0, strict=True)]
-_Port = Annotated[int, Field(ge=1024, le=65535, strict=True)]
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
-
-
-class Data(_Section):
+class Data(Section):
     """The parquet files.
 
     Attributes:
@@ -79,9 +43,9 @@ class Data(_Section):
         prepare: the commands that write the files, for information.
     """
 
-    train: list[_Text] = Field(min_length=1)
-    val: list[_Text] = []
-    prepare: list[str] = []
+    train: list[Text] = Field(min_length=1)
+    val: list[Text] = Field(default_factory=list)
+    prepare: list[str] = Field(default_factory=list)
 
     @field_validator("train", "val", "prepare", mode="before")
     @classmethod
@@ -89,31 +53,15 @@ class Data(_Section):
         return [value] if isinstance(value, str) else value
 
 
-class RewardSettings(_Section):
-    """The reward function.
-
-    Attributes:
-        scorer: the name of a scorer, `my_reward.py:compute_score`, or `verl` for verl's own scorer
-            of each data_source.
-        options: the scorer's options.
-        record: folder in which the run records its rewards, on storage that every node sees; a
-            relative path starts in the folder of the launch.
-    """
-
-    scorer: str = "auto"
-    options: dict[str, Any] = {}
-    record: _Text | None = None
-
-
-class OverlongBuffer(_Section):
+class OverlongBuffer(Section):
     """DAPO's soft length penalty: it grows to `penalty_factor` over the last `len` tokens."""
 
-    len: _Count
+    len: Count
     penalty_factor: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     log: bool = False
 
 
-class DynamicSampling(_Section):
+class DynamicSampling(Section):
     """DAPO's dynamic sampling: groups whose responses all have one `metric` are replaced.
 
     Attributes:
@@ -125,10 +73,10 @@ class DynamicSampling(_Section):
 
     metric: str = "acc"
     max_num_gen_batches: int = 0
-    gen_batch_size: _Count | None = None
+    gen_batch_size: Count | None = None
 
 
-class Dapo(_Section):
+class Dapo(Section):
     """Settings of DAPO; other algorithms do not use them."""
 
     clip_ratio_low: float = Field(default=0.2, gt=0, allow_inf_nan=False)
@@ -138,7 +86,7 @@ class Dapo(_Section):
     dynamic_sampling: DynamicSampling | None = None
 
 
-class Cluster(_Section):
+class Cluster(Section):
     """The machines of the run.
 
     Attributes:
@@ -168,23 +116,23 @@ class Cluster(_Section):
     target: Target = "local"
     address: str = "http://127.0.0.1:8265"
     head: str | None = None
-    port: _Port = 6379
-    dashboard_port: _Port = 8265
+    port: Port = 6379
+    dashboard_port: Port = 8265
     interface: str | None = None
     wait_s: int = Field(default=600, gt=0)
     workdir: str = "."
     python: str = "python3"
-    setup: list[str] = []
+    setup: list[str] = Field(default_factory=list)
     image: str | None = None
-    partition: _Word | None = None
-    account: _Word | None = None
-    time_limit: _Word | None = None
-    namespace: _KubernetesName = "default"
-    volumes: dict[str, str] = {}
+    partition: Word | None = None
+    account: Word | None = None
+    time_limit: Word | None = None
+    namespace: KubernetesName = "default"
+    volumes: dict[str, str] = Field(default_factory=dict)
     model_name: str | None = None
     detach: bool = False
     accelerator: str | None = None
-    device_resource: _Word | None = None
+    device_resource: Word | None = None
 
     @field_validator("target", mode="before")
     @classmethod
@@ -196,7 +144,7 @@ class Cluster(_Section):
         return value
 
 
-class Recipe(_Section):
+class Recipe(Section):
     """A run.
 
     Attributes:
@@ -228,16 +176,16 @@ class Recipe(_Section):
     algorithm: Literal["ppo", "grpo", "dapo", "gdpo"]
     strategy: Literal["fsdp", "fsdp2", "megatron"] = "fsdp"
     devices: Literal["gpu", "npu", "cpu"] = "gpu"
-    nodes: _Count = 1
-    devices_per_node: _Count = 8
+    nodes: Count = 1
+    devices_per_node: Count = 8
     model: str = Field(min_length=1)
     data: Data
     reward: RewardSettings = RewardSettings()
     dapo: Dapo = Dapo()
     cluster: Cluster = Cluster()
-    env: dict[_Variable, str] = {}
-    verl: dict[str, Any] = {}
-    sweep: dict[str, dict[str, Any] | None] = {}
+    env: dict[Variable, str] = Field(default_factory=dict)
+    verl: dict[str, Any] = Field(default_factory=dict)
+    sweep: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
 
     @field_validator("env", mode="before")
     @classmethod

@@ -42,6 +42,8 @@ def local_path(recipe: Recipe, verl: str) -> str | None:
     scorer = recipe.reward.scorer
     if scorer == "verl":
         return None
+    if recipe.reward.guard_file:
+        return recipe.reward.guard_file
     if is_path(scorer):
         return str(Path(scorer.partition(":")[0]).expanduser().absolute())
     return location(scorer, pkg=parse_release(verl) >= PKG_SINCE)
@@ -69,6 +71,11 @@ def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
                 "reward.record: verl's own scorers record nothing; remove it or name a scorer."
             )
         return {}
+    if recipe.reward.guard_file:  # it has the options and the folder of records
+        return {
+            f"{NEW_KEY}.path": node_path(recipe, verl) or recipe.reward.guard_file,
+            f"{NEW_KEY}.name": "compute_score",
+        }
     function = scorer.partition(":")[2] if is_path(scorer) else ""
     if scorer in SCORERS:
         load_scorer(scorer, **options)

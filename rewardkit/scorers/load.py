@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from rewardkit import registry
@@ -105,7 +106,15 @@ def _require_known(name: str, known: frozenset[str], options: Mapping[str, Any])
 
 
 def location(name: str, *, pkg: bool = False) -> str:
-    """Return the location of a registered scorer for verl: the path of its file, or `pkg://module`."""
+    """Return the location of a scorer for verl: the absolute path of its file, or `pkg://module`.
+
+    Raises:
+        UsageError: the scorer is not known, its module is not installed, or a file has no package.
+    """
+    if registry.is_path(name):
+        if pkg:
+            raise UsageError(f"{name} is a file; leave --pkg out.")
+        return str(Path(name.partition(":")[0]).expanduser().absolute())
     module = registry.target("scorers", name).partition(":")[0]
     if pkg:
         return f"pkg://{module}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import sys
 from contextlib import closing
 
 import pytest
@@ -129,4 +128,34 @@ def test_a_reward_that_hangs_while_it_is_imported_is_one_line(cli, folder):
     result = cli("guard", "slow.py:f", "--out", "g.py", "--load-seconds", "0.5", cwd=folder)
     assert result.returncode == 2
     assert "slow.py:2: the import stood at this line after 0.5 s" in result.stderr
-    assert sys.executable  # the command ran in this interpreter
+
+
+def test_path_prints_the_overrides_of_a_guarded_file(cli, folder):
+    """`rewardkit path guarded.py --verl` gives what to add to verl's command."""
+    assert cli("guard", "my_reward.py:wait", "--out", "guarded.py", cwd=folder).returncode == 0
+    result = cli("path", "guarded.py", "--verl", "--verl-version", "0.5.0", cwd=folder)
+    path = folder / "guarded.py"
+    assert result.stdout.splitlines() == [
+        f"custom_reward_function.path={path}",
+        "custom_reward_function.name=compute_score",
+    ]
+    assert cli("path", "guarded.py", cwd=folder).stdout == f"{path}\n"
+    assert cli("path", "guarded.py", "--pkg", cwd=folder).returncode == 2
+    recorded = cli("path", "guarded.py", "--verl", "--record", "records", cwd=folder)
+    assert recorded.returncode == 2
+    assert "guard the file with --record" in recorded.stderr
+
+
+def test_a_guarded_file_is_checked_like_any_scorer(cli, folder):
+    """`rewardkit check` and `score` call the guarded file, which starts processes of its own."""
+    assert (
+        cli("guard", "my_reward.py:compute_score", "--out", "guarded.py", cwd=folder).returncode
+        == 0
+    )
+    rewardkit.prep("gsm8k", folder / "rows.parquet", sample=True)
+    result = cli(
+        "check", "rows.parquet", "--scorer", "guarded.py:compute_score", "--json", cwd=folder
+    )
+    report = json.loads(result.stdout)
+    assert report["rows"] > 0
+    assert "gold self-check (guarded.py:compute_score)" in report["checked"]

@@ -28,7 +28,9 @@ def test_a_scorer_records_its_result_and_returns_it_unchanged(tmp_path):
 
 
 def test_a_composed_reward_records_its_sum_and_its_parts_once(tmp_path):
-    reward = build({"scorer": "gsm8k", "parts": {"correct": 1.0, "length": {"weight": 0.5, "max_chars": 100}}})
+    reward = build(
+        {"scorer": "gsm8k", "parts": {"correct": 1.0, "length": {"weight": 0.5, "max_chars": 100}}}
+    )
     result = reward.compute_score(*ROW, record=str(tmp_path))
     numbers = {key: (1, value) for key, value in result.items() if key != "pred"}
     assert {"score", "correct", "length", "acc"} <= set(numbers)

@@ -203,7 +203,8 @@ def scorer_file_text(plan: Plan) -> str | None:
     if where is None or plan.get("reward.custom_reward_function.path") != where:
         return None
     if is_path(recipe.reward.scorer):
-        file = Path(recipe.reward.scorer.partition(":")[0]).expanduser()
+        scorer = recipe.reward.guard_file or recipe.reward.scorer
+        file = Path(scorer.partition(":")[0]).expanduser()
         try:
             return file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:

@@ -39,13 +39,16 @@ def describe_reward_keys(verl: str) -> str:
     return f"{OLD_KEY}.path"
 
 
-def reward_overrides(location: str, options: Mapping[str, Any], verl: str) -> list[str]:
+def reward_overrides(
+    location: str, options: Mapping[str, Any], verl: str, function: str = "compute_score"
+) -> list[str]:
     """Return the Hydra overrides that make a verl release use a scorer.
 
     Args:
         location: a file's path, or `pkg://module`.
         options: options of the scorer, which become `reward_kwargs`.
         verl: the release.
+        function: the name of the function in the file.
 
     Raises:
         UsageError: the location is `pkg://`, and the release loads rewards from files only.
@@ -53,6 +56,6 @@ def reward_overrides(location: str, options: Mapping[str, Any], verl: str) -> li
     if location.startswith("pkg://") and parse_release(verl) < PKG_SINCE:
         raise UsageError(f"verl {verl} loads rewards from files only; leave --pkg out.")
     key = reward_key(verl)
-    values = {"path": location, "name": "compute_score"}
+    values = {"path": location, "name": function}
     kwargs = [f"+{key}.reward_kwargs.{k}={format_value(v)}" for k, v in options.items()]
     return [*(f"{key}.{k}={format_value(v)}" for k, v in values.items()), *kwargs]

@@ -1,0 +1,72 @@
+"""The file that guards a recipe's reward: tried on the training rows, and written for verl."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from rewardkit.errors import UsageError
+from rewardkit.guard.guard import GuardSettings
+from rewardkit.guard.guard_file import GuardTrial, guard_file_text, trial_rows, try_reward
+from rewardkit.guard.results import default_fields
+from rewardkit.launch.recipe import Recipe
+from rewardkit.output import atomic
+from rewardkit.registry import is_path
+
+#: Folder of the files, in the folder of the launch, which all nodes see.
+FOLDER = "runs/guards"
+
+
+def guard_reward(recipe: Recipe, load_seconds: float) -> Recipe:
+    """Write the file that guards a recipe's reward, and return the recipe that names it.
+
+    The name of the file depends on what is in it, so that a run never gets another run's file.
+
+    Args:
+        recipe: the recipe.
+        load_seconds: timeout for importing the reward.
+
+    Raises:
+        UsageError: the reward is not a file's function, does not load, or fails on every trial.
+        OutputError: the file cannot be written.
+    """
+    section = recipe.reward.guard
+    if section is None:
+        return recipe
+    scorer = recipe.reward.scorer
+    if not is_path(scorer):
+        raise UsageError(f"reward.guard: the scorer {scorer} needs no guard; remove the key.")
+    reward = scorer if ":" in scorer else f"{scorer}:compute_score"
+    record = recipe.reward.record
+    stated: dict[str, Any] = section.model_dump(exclude={"keys", "wrong_score"})
+    settings = GuardSettings(
+        options=recipe.reward.options,
+        record=str(Path(record).expanduser().absolute()) if record else "",
+        load_seconds=load_seconds,
+        **stated,
+    )
+    train = next((Path(file) for file in recipe.data.train if Path(file).is_file()), None)
+    trial = try_reward(reward, settings, trial_rows(train))
+    if trial.failure_count == trial.calls and not section.keys:
+        raise UsageError(_failure(reward, trial))
+    wrong_score = trial.wrong_score if section.wrong_score is None else section.wrong_score
+    keys = default_fields({**dict.fromkeys(section.keys, 0.0), **trial.keys})
+    settings = replace(settings, keys=keys, wrong_score=wrong_score)
+    text = guard_file_text(reward, trial, settings)
+    name = f"{Path(reward.partition(':')[0]).stem}-{sha256(text.encode()).hexdigest()[:12]}.py"
+    path = Path(FOLDER, name).absolute()
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic(path, overwrite=True) as temporary:  # another launch may have just written it
+            temporary.write_text(text, encoding="utf-8")
+    return recipe.model_copy(update={"reward": recipe.reward.with_guard_file(str(path))})
+
+
+def _failure(reward: str, trial: GuardTrial) -> str:
+    first = trial.failures[0] if trial.failures else ""
+    return (
+        f"reward.guard: {reward} failed on all {trial.calls} calls of the trial, so that its keys "
+        f"are not known. {first} Fix it, or name its keys with reward.guard.keys."
+    )

@@ -1,0 +1,108 @@
+"""`reward: {guard: ...}` in a recipe: the launch writes the guarded file and names it for verl."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import rewardkit
+from rewardkit.errors import UsageError
+from rewardkit.launch.request import plan_from_request, read_request
+
+REWARD = """
+def compute_score(data_source, solution_str, ground_truth, extra_info=None, bonus=0.0):
+    return {"score": float(bool(extra_info["question"])) + bonus, "form": 1.0}
+"""
+PATH, NAME = "reward.custom_reward_function.path", "reward.custom_reward_function.name"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a reward, rows, and a recipe that guards the reward."""
+    monkeypatch.chdir(tmp_path)
+    Path("my_reward.py").write_text(REWARD, encoding="utf-8")
+    rewardkit.prep("gsm8k", Path("rows.parquet"), sample=True)
+    write_recipe(guard={"seconds": 7})
+    return tmp_path
+
+
+def write_recipe(**reward):
+    """Write a recipe; JSON is YAML."""
+    recipe = {
+        "name": "guarded",
+        "algorithm": "grpo",
+        "strategy": "fsdp",
+        "devices": "gpu",
+        "nodes": 1,
+        "devices_per_node": 1,
+        "model": "Qwen/Qwen2.5-0.5B-Instruct",
+        "data": {"train": "rows.parquet", "val": "rows.parquet"},
+        "reward": {"scorer": "my_reward.py:compute_score", "options": {"bonus": 0.5}, **reward},
+    }
+    Path("recipe.yaml").write_text(json.dumps(recipe), encoding="utf-8")
+
+
+def plan(*overrides):
+    return plan_from_request(read_request("recipe.yaml", overrides=overrides, verl="0.9.1"))
+
+
+def test_the_file_is_tried_on_the_training_rows_and_named_for_verl(folder):
+    """A reward that needs `question` is tried on rows that have it, with its options."""
+    settings = plan().settings
+    file = Path(settings[PATH])
+    assert file.parent == folder / "runs/guards"
+    assert settings[NAME] == "compute_score"
+    assert not [key for key in settings if "reward_kwargs" in key]
+    text = file.read_text(encoding="utf-8")
+    assert str(folder / "my_reward.py:compute_score") in text
+    assert "'form': 0.0" in text
+    assert "seconds=7.0" in text
+    assert "options={'bonus': 0.5}" in text
+
+
+def test_an_override_of_another_field_keeps_the_guard(folder):
+    """Only another reward function on the command line replaces it."""
+    path = plan().settings[PATH]
+    assert plan("actor_rollout_ref.model.path=/models/other").settings[PATH] == path
+    other = plan(f"{PATH}={folder}/my_reward.py")
+    assert other.settings[PATH] == f"{folder}/my_reward.py"
+
+
+def test_other_settings_are_another_file(folder):
+    """A run that has started keeps its file when the recipe changes; an equal plan has the same."""
+    first = plan().settings[PATH]
+    before = Path(first).read_bytes()
+    assert plan().settings[PATH] == first
+    write_recipe(guard={"seconds": 8}, record="records")
+    second = plan().settings[PATH]
+    assert second != first
+    assert Path(first).read_bytes() == before
+    assert f"record='{folder}/records'" in Path(second).read_text(encoding="utf-8")
+
+
+def test_a_manifest_repeats_the_guard_and_not_the_file(folder):
+    """The recipe that a manifest stores has `guard`, from which the file is written again."""
+    dumped = plan().recipe.model_dump(mode="json")["reward"]
+    assert dumped["guard"]["seconds"] == 7
+    assert "runs/guards" not in json.dumps(dumped)
+
+
+@pytest.mark.parametrize(
+    ("reward", "message"),
+    [
+        ({"scorer": "gsm8k", "options": {}}, "needs no guard"),
+        ({"scorer": "my_reward.py:missing"}, "has no 'missing'"),
+        ({"options": {"unknown": 1}}, "failed on all"),
+        ({"guard": {"second": 1}}, "second"),
+        ({"guard": {"seconds": 0}}, "seconds"),
+    ],
+)
+def test_a_guard_that_cannot_be_written_is_one_line(folder, reward, message):
+    """It names the key of the recipe, or the reward."""
+    write_recipe(**{"guard": {}, **reward})
+    with pytest.raises(ValueError, match=message) as error:
+        plan()
+    assert "\n" not in str(error.value)
+    assert isinstance(error.value, UsageError) or "recipe.yaml" in str(error.value)
