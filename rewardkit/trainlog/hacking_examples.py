@@ -39,7 +39,8 @@ def examples_of(
 ) -> tuple[list[ResponseExample], list[ResponseExample]]:
     """Return examples from before the onset and from after it, those with high scores first.
 
-    Those after it have the phrase, or a number that rises, if the evidence names one.
+    Those after it have the phrase or the flag that the evidence names, and those before it do not
+    have the phrase.
     """
     onset = evidence.onset
     if onset is None:
@@ -47,8 +48,9 @@ def examples_of(
     before = [sample for sample in run.samples if sample.step < onset.low]
     after = [sample for sample in run.samples if sample.step > onset.high]
     if evidence.phrase:
-        texts = [phrase_in_text(sample.response, evidence.phrase) for sample in after]
-        after = [sample for sample, text in zip(after, texts, strict=True) if text]
+        phrase = evidence.phrase
+        after = [sample for sample in after if phrase_in_text(sample.response, phrase)]
+        before = [sample for sample in before if not phrase_in_text(sample.response, phrase)]
     for key in _keys(evidence):
         after = [sample for sample in after if sample.parts.get(key)] or after
     early, late = _different_prompts(reversed(before)), _different_prompts(after)

@@ -15,8 +15,10 @@ from random import Random
 
 from rewardkit.recorder.read import read_rewards
 from rewardkit.recorder.writer import Recorder
+from rewardkit.trainlog.conditions import RuleEvidence
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.rewards import join_rewards
+from rewardkit.trainlog.rules import rules
 from rewardkit.trainlog.training_run import TrainingRun
 
 #: Responses to a prompt.
@@ -91,6 +93,7 @@ class Scenario:
         easy: share of prompts of an easier kind, whose responses use other words.
         wobble: standard deviation of the skill from step to step, which neighbouring steps share.
         method: a habit that makes answers right more often.
+        resumed: step after which the run was killed and resumed from ten steps earlier; 0 if not.
         exploit: what the policy exploits.
     """
 
@@ -109,6 +112,7 @@ class Scenario:
     easy: Callable[[int], float] = lambda step: 0.0
     wobble: float = 0.05
     method: str = ""
+    resumed: int = 0
     exploit: Exploit | None = None
 
 
@@ -163,6 +167,9 @@ def record(scenario: Scenario, seed: int, folder: Path) -> Path:
                 for recorder in recorders:
                     recorder.flush()
         now[0] += 20
+        if step == scenario.resumed and len(lines) < step:
+            now[0] += 600
+            recorders = [Recorder(str(folder), clock=lambda: now[0]) for _ in range(2)]
         lines.append(log_line(scenario, step, responses, rng))
     log = folder.with_suffix(".log")
     log.write_text("".join(lines), encoding="utf-8")
@@ -184,7 +191,9 @@ def steps_of(scenario: Scenario, seed: int) -> Iterator[tuple[int, list[Response
     """Yield each step with its responses."""
     rng = Random(f"{scenario.name} {seed}")
     wobble = 0.0
-    for step in range(1, scenario.steps + 1):
+    killed = scenario.resumed or scenario.steps
+    again = range(killed - 9, scenario.steps + 1) if scenario.resumed else ()
+    for step in (*range(1, killed + 1), *again):
         wobble = 0.6 * wobble + rng.gauss(0, scenario.wobble)
         responses = []
         for _ in range(scenario.prompts):
@@ -351,6 +360,7 @@ def healthy_scenarios() -> dict[str, Scenario]:
             words=sigmoid(110, 40, 0.08, 60),
         ),
         Scenario(name="two data sources", skill=rising(-1, 1.5, 0.02), sources=2),
+        Scenario(name="resumed", skill=rising(-1, 1.5, 0.02), resumed=90),
         Scenario(name="short", skill=rising(-1, 1.5, 0.1), steps=25),
         Scenario(name="small batch", skill=rising(-1, 1.5, 0.02), prompts=8, wobble=0.1),
         Scenario(name="high from the start", skill=rising(2.5, 3.5, 0.02)),
@@ -410,6 +420,31 @@ def hacked_run(kind: str, seed: int) -> Scenario:
         is_val_hackable=rng.random() < 0.5,
         wobble=rng.choice((0.05, 0.1)),
     )
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """What the rules on the onset of hacking found first in a run that grew.
+
+    Attributes:
+        step: last step of the run at that time.
+        findings: evidence by the rule's id.
+    """
+
+    step: int
+    findings: Mapping[str, RuleEvidence]
+
+
+def first_alarm(run: TrainingRun, every: int = 2, last: int | None = None) -> Alarm | None:
+    """Judge a run as it grows, every few steps, and return the first alarm."""
+    checks = [rule for rule in rules() if rule.is_onset]
+    for step in range(every, (last or run.steps[-1]) + 1, every):
+        part = until(run, step)
+        results = {rule.id: rule.condition(part) for rule in checks}
+        findings = {name: it for name, it in results.items() if isinstance(it, RuleEvidence)}
+        if findings:
+            return Alarm(step, findings)
+    return None
 
 
 def until(run: TrainingRun, step: int) -> TrainingRun:

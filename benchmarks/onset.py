@@ -1,0 +1,135 @@
+"""Find the onset of reward hacking in simulated runs, as they grow. Prints a table.
+
+`python benchmarks/onset.py [--seeds 12]` records simulated runs (`tests/trainlog/simulated_runs.py`)
+with the recorder and judges each every two steps, as `rewardkit logs --follow` does. Thresholds were
+chosen on the seeds of the half `build`; the half `held` has other seeds. The onset is the first step
+at which a tenth of the responses has the exploit. An alarm is on time within 20 steps of it. An alarm
+before the first response with the exploit is false, and so is every alarm of a healthy run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from tests.trainlog.simulated_runs import (
+    ONSET_SHARE,
+    START_SHARE,
+    first_alarm,
+    hacked_run,
+    hacked_scenarios,
+    healthy_scenarios,
+    simulate,
+)
+
+#: First seed of each half.
+HALVES = {"build": 0, "held": 1_000}
+
+#: Steps after the onset within which an alarm is on time, and until which a run is judged.
+ON_TIME_STEPS, LAST_STEPS = 20, 60
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one run.
+
+    Attributes:
+        name: the scenario.
+        half: the half of its seed.
+        delay: steps from the onset to the alarm; None without an alarm or an onset.
+        error: steps from the onset to the step that the alarm names.
+        is_false: whether the alarm was false.
+        rules: ids of the rules that found it.
+    """
+
+    name: str
+    half: str
+    delay: int | None
+    error: int | None
+    is_false: bool
+    rules: tuple[str, ...]
+
+
+def judge(task: tuple[str, str, int]) -> Outcome:
+    """Record a run, judge it as it grows, and return its outcome."""
+    name, half, seed = task
+    is_hacked = name in hacked_scenarios()
+    scenario = hacked_run(name, seed) if is_hacked else healthy_scenarios()[name]
+    exploit = scenario.exploit
+    onset = exploit.step_at(ONSET_SHARE) if exploit else scenario.steps
+    with tempfile.TemporaryDirectory() as folder:
+        run = simulate(scenario, seed, Path(folder) / "records")
+    alarm = first_alarm(run, last=min(onset + LAST_STEPS, scenario.steps))
+    if alarm is None:
+        return Outcome(name, half, None, None, False, ())
+    found = tuple(alarm.findings)
+    is_false = exploit is None or alarm.step < exploit.step_at(START_SHARE)
+    if is_false:
+        return Outcome(name, half, None, None, True, found)
+    onsets = [it.onset.step for it in alarm.findings.values() if it.onset]
+    return Outcome(name, half, alarm.step - onset, min(onsets) - onset, False, found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=12, help="runs of a kind and half")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--only", nargs="*", default=[], help="kinds of runs; default: all")
+    options = parser.parse_args()
+    names = options.only or [*healthy_scenarios(), *hacked_scenarios()]
+    tasks = [
+        (name, half, start + i)
+        for name in names
+        for half, start in HALVES.items()
+        for i in range(options.seeds)
+    ]
+    with ProcessPoolExecutor(options.jobs) as pool:
+        outcomes = list(pool.map(judge, tasks))
+    print("| runs | half | n | false alarms | on time | median delay | onset off by | rules |")
+    print("|---|---|---|---|---|---|---|---|")
+    for half in HALVES:
+        healthy = [it for it in outcomes if it.half == half and it.name in healthy_scenarios()]
+        if healthy:
+            print(row(f"healthy, {len({it.name for it in healthy})} kinds", half, healthy))
+    for name in hacked_scenarios():
+        for half in HALVES:
+            if own := [it for it in outcomes if (it.name, it.half) == (name, half)]:
+                print(row(name, half, own))
+    for half in HALVES:
+        hacked = [it for it in outcomes if it.half == half and it.name in hacked_scenarios()]
+        if hacked:
+            print(row("all exploits", half, hacked))
+    for it in outcomes:
+        if it.is_false:
+            print(f"\nFalse alarm: {it.name}, {it.half}: {', '.join(it.rules)}")
+
+
+def row(name: str, half: str, outcomes: Sequence[Outcome]) -> str:
+    """Return a row of the table."""
+    n = len(outcomes)
+    false = sum(it.is_false for it in outcomes)
+    delays = [it.delay for it in outcomes if it.delay is not None]
+    errors = [it.error for it in outcomes if it.error is not None]
+    counts = Counter(rule.removeprefix("hack_") for it in outcomes for rule in it.rules)
+    cells = [name, half, f"{n}", f"{false}"]
+    if name.startswith("healthy"):
+        cells += ["", "", "", ""]
+    else:
+        on_time = sum(delay <= ON_TIME_STEPS for delay in delays)
+        cells += [
+            f"{on_time / n:.0%}",
+            f"{median(delays):g}" if delays else "",
+            f"{median(errors):+g}" if errors else "",
+            ", ".join(f"{rule} {count}" for rule, count in counts.most_common(3)),
+        ]
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()

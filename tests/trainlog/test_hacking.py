@@ -1,0 +1,247 @@
+"""The onset of reward hacking is found soon after it begins, and never in a healthy run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from rewardkit.trainlog.change_point import find_rise, find_turn
+from rewardkit.trainlog.conditions import RuleEvidence
+from rewardkit.trainlog.hacking_conditions import NotEnoughData
+from rewardkit.trainlog.hacking_examples import examples_of
+from rewardkit.trainlog.page import write_page
+from rewardkit.trainlog.phrases import find_phrase, has_phrase, phrase_in_text
+from rewardkit.trainlog.read import read_run
+from rewardkit.trainlog.rules import check_onsets, diagnose, rules
+from rewardkit.trainlog.tables import onset_text
+from rewardkit.trainlog.training_run import ResponseSample, TrainingRun
+from tests.trainlog.simulated_runs import (
+    ONSET_SHARE,
+    START_SHARE,
+    Exploit,
+    Scenario,
+    first_alarm,
+    hacked_run,
+    hacked_scenarios,
+    healthy_scenarios,
+    rising,
+    simulate,
+)
+
+ONSET_RULES = {rule.id: rule for rule in rules() if rule.is_onset}
+
+#: A run that takes a second: its responses carry a phrase from step 30 on, which a judge believes.
+SHORT = Scenario(
+    name="short marker",
+    steps=60,
+    prompts=24,
+    skill=rising(-1, 0.5, 0.02),
+    exploit=Exploit(kind="marker", middle=36, rate=0.5, marker="[[VERIFIED]] by an expert"),
+)
+
+
+@pytest.fixture(scope="module")
+def hacked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hacked") / "records"
+    run = simulate(SHORT, 1, folder)
+    return folder, run
+
+
+def noisy(values, seed=1, size=0.01):
+    rng = Random(seed)
+    return [(step, value + rng.gauss(0, size)) for step, value in enumerate(values, 1)]
+
+
+def test_a_turn_is_found_where_the_slope_changes_with_an_interval_around_it():
+    turn = find_turn(noisy([0.2 + 0.001 * i + max(i - 50, 0) * 0.01 for i in range(90)]))
+    assert turn.low <= 51 <= turn.high
+    assert turn.high - turn.low <= 4
+    assert turn.errors > 10
+    assert turn.after > turn.before
+
+
+def test_a_line_has_no_turn_even_with_correlated_noise():
+    errors = []
+    for seed in range(40):
+        rng, noise, series = Random(seed), 0.0, []
+        for step in range(120):
+            noise = 0.6 * noise + rng.gauss(0, 0.02)
+            series.append((step, 0.3 + 0.004 * step + noise))
+        errors.append(abs(find_turn(series).errors))
+    assert max(errors) < 6
+
+
+def test_the_rise_of_a_share_that_saturates_is_found_at_its_start():
+    turn = find_rise(noisy([0.02] * 40 + [min(0.02 + 0.1 * i, 1.0) for i in range(60)]))
+    assert turn.low <= 41 <= turn.high + 1
+    assert turn.errors > 6
+
+
+def test_a_short_curve_has_no_turn():
+    assert find_turn(noisy([0.1] * 13)) is None
+    assert find_rise(noisy([0.1] * 13)) is None
+
+
+def samples_of(texts_and_scores, **parts):
+    return [
+        ResponseSample(step=1 + i // 8, response=text, score=score, pred=str(i), parts=parts)
+        for i, (text, score) in enumerate(texts_and_scores)
+    ]
+
+
+def spreading(marker, pays, seed=1):
+    """Return samples of which more and more have a marker, and whether those are paid."""
+    rng, rows = Random(seed), []
+    for i in range(240):
+        share = 0.0 if i < 100 else min(0.9, (i - 100) / 100)
+        is_marked = rng.random() < share
+        text = " ".join(rng.choice(["so", "then", "area", "number", "sum"]) for _ in range(20))
+        score = float(rng.random() < (pays if is_marked else 0.4))
+        rows.append((f"Therefore {text} {marker if is_marked else ''} \\boxed{{{i}}}", score))
+    return samples_of(rows)
+
+
+def test_a_phrase_that_spreads_and_is_paid_is_found_whole():
+    phrase = find_phrase(spreading("I am certain, full marks please.", 1.0))
+    assert phrase.phrase == "I am certain , full marks please ."
+    assert phrase.early == 0
+    assert phrase.late > 0.5
+    assert phrase.low_with < 0.1 < phrase.low_without
+
+
+def test_a_phrase_that_spreads_unpaid_is_not_found():
+    assert find_phrase(spreading("Wait, let me check.", 0.45)) is None
+
+
+def test_a_chinese_phrase_is_found():
+    assert find_phrase(spreading("答案完全正确", 1.0)).phrase == "答 案 完 全 正 确"
+
+
+def test_a_phrase_that_the_score_requires_from_the_start_is_not_found():
+    rng = Random(3)
+    rows = []
+    for i in range(240):
+        has_tag = rng.random() < 0.02 + i / 260
+        rows.append((f"{'<think>' if has_tag else ''} so {i}", float(has_tag)))
+    assert find_phrase(samples_of(rows)) is None
+
+
+def test_the_form_of_an_answer_that_is_learned_first_is_not_found():
+    rng = Random(4)
+    samples = []
+    for i in range(300):
+        is_answered = rng.random() < min(1.0, i / 100)
+        score = float(is_answered and rng.random() < 0.5)
+        text = "so the sum is 3" + (" \\boxed{3}" if is_answered else "")
+        (sample,) = samples_of([(text, score)], no_answer=float(not is_answered))
+        samples.append(replace(sample, step=1 + i // 8, pred=str(i) if is_answered else ""))
+    assert find_phrase(samples) is None
+
+
+@pytest.mark.parametrize(
+    "response", ["(" * 100_000, "a " * 100_000, "\x1b[2J" * 50_000, "\ud800" * 9]
+)
+def test_hostile_responses_are_read_in_bounded_work(response):
+    assert not has_phrase(response, "full marks")
+    assert phrase_in_text(response, "full marks") == ""
+    assert find_phrase(samples_of([(response, 0.5)] * 120)) is None
+
+
+def test_a_phrase_is_shown_as_the_response_writes_it():
+    assert phrase_in_text("so [[VERIFIED]] ok", "[ [ VERIFIED ] ]") == "[[VERIFIED]]"
+
+
+def test_the_phrase_and_its_onset_are_found_in_recorded_files(hacked):
+    _, run = hacked
+    (finding,) = [it for it in diagnose(run) if it.rule.id == "hack_phrase"]
+    assert "VERIFIED" in finding.evidence.phrase
+    onset = finding.evidence.onset
+    start, half = SHORT.exploit.step_at(START_SHARE), SHORT.exploit.step_at(0.5)
+    assert start - 3 <= onset.step <= half
+    assert onset.low <= onset.step <= onset.high
+
+
+def test_examples_are_from_both_sides_of_the_onset_and_those_after_it_have_the_phrase(hacked):
+    _, run = hacked
+    (finding,) = [it for it in diagnose(run) if it.rule.id == "hack_phrase"]
+    before, after = examples_of(run, finding.evidence)
+    assert before
+    assert after
+    assert all(it.sample.step < finding.evidence.onset.low for it in before)
+    assert all(it.phrase.startswith("[[VERIFIED]]") for it in after)
+    assert not any("VERIFIED" in it.sample.response for it in before)
+
+
+def test_the_page_has_the_section_hacking_with_examples_and_escapes_them(hacked, tmp_path):
+    _, run = hacked
+    hostile = "<script>alert(1)</script> [[VERIFIED]] by an expert"
+    samples = tuple(
+        replace(it, response=hostile) if "VERIFIED" in it.response else it for it in run.samples
+    )
+    run = replace(run, samples=samples)
+    write_page([run], [diagnose(run)], tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    section = page.partition('id="hacking"')[2].partition("</section>")[0]
+    assert "<mark>" in section
+    assert "&lt;script&gt;alert(1)" in section
+    assert "<script>alert" not in page
+    assert 'href="#hacking"' in page
+    assert '"title":"rewards/score/mean"' in page
+
+
+def test_every_rule_on_an_onset_reports_when_it_lacks_data():
+    run = TrainingRun(
+        name="run", path="run.log", source="console", era="", steps=(1, 2, 3),
+        table={"rewards/score/mean": (0.1, 0.2, 0.3)},
+    )  # fmt: skip
+    checks = check_onsets(run)
+    assert {check.rule.id for check in checks} == set(ONSET_RULES)
+    assert all(isinstance(check.result, NotEnoughData) for check in checks)
+    for lang in ("en", "zh"):
+        assert all(check.summary(lang)["reason"] for check in checks)
+    assert {check.status for check in checks} == {"not enough data"}
+
+
+def test_a_finding_and_a_check_name_the_onset_in_json(hacked):
+    _, run = hacked
+    (finding,) = [it for it in diagnose(run) if it.rule.id == "hack_phrase"]
+    values = json.loads(json.dumps(finding.summary()))
+    assert values["onset"]["interval"][0] <= values["onset"]["step"]
+    (check,) = [it for it in check_onsets(run) if it.rule.id == "hack_phrase"]
+    assert check.summary()["onset"] == values["onset"]
+    assert str(values["onset"]["step"]) in onset_text(finding.evidence, "en")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", hacked_scenarios())
+def test_an_exploit_is_found_within_20_steps_of_its_onset(kind, tmp_path):
+    for seed in (2_000, 2_001):
+        scenario = hacked_run(kind, seed)
+        onset = scenario.exploit.step_at(ONSET_SHARE)
+        run = simulate(scenario, seed, tmp_path / f"{seed}")
+        alarm = first_alarm(run, last=min(onset + 40, scenario.steps))
+        assert alarm is not None, seed
+        assert scenario.exploit.step_at(START_SHARE) <= alarm.step <= onset + 25, (seed, onset)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", healthy_scenarios())
+def test_no_rule_finds_an_onset_in_a_healthy_run(name, tmp_path):
+    scenario = healthy_scenarios()[name]
+    run = simulate(scenario, 2_000, tmp_path / "records")
+    assert first_alarm(run, every=4) is None
+    assert not [check.rule.id for check in check_onsets(run) if check.status == "found"]
+
+
+@pytest.mark.parametrize(
+    "name", ["verl-v0.1_ppo_gemma2-2b_gsm8k.log", "verl-v0.4_gpg_qwen2-7b_math_megatron.log"]
+)
+def test_no_rule_finds_an_onset_in_a_real_healthy_log(name, shared):
+    run = read_run(shared / "logs" / name)
+    for n in range(10, len(run.steps), 5):
+        part = replace(run, steps=run.steps[:n])
+        results = [rule.condition(part) for rule in ONSET_RULES.values()]
+        assert not [it for it in results if isinstance(it, RuleEvidence)]
