@@ -1,8 +1,8 @@
 """Find the onset of reward hacking in simulated runs, as they grow. Prints a table.
 
-`python benchmarks/onset.py [--seeds 12]` records simulated runs (`tests/trainlog/simulated_runs.py`)
-with the recorder and judges each every two steps, as `rewardkit logs --follow` does. Thresholds were
-chosen on the seeds of the half `build`; the half `held` has other seeds. The onset is the first step
+`python benchmarks/onset.py [--seeds 4]` records simulated runs (`tests/trainlog/simulated_runs.py`)
+with the recorder and judges each every two steps (healthy ones every four), as `rewardkit logs
+--follow` does. Thresholds were chosen on the seeds of the half `build`; the half `held` has others. The onset is the first step
 at which a tenth of the responses has the exploit. An alarm is on time within 20 steps of it. An alarm
 before the first response with the exploit is false, and so is every alarm of a healthy run.
 """
@@ -65,7 +65,8 @@ def judge(task: tuple[str, str, int]) -> Outcome:
     onset = exploit.step_at(ONSET_SHARE) if exploit else scenario.steps
     with tempfile.TemporaryDirectory() as folder:
         run = simulate(scenario, seed, Path(folder) / "records")
-    alarm = first_alarm(run, last=min(onset + LAST_STEPS, scenario.steps))
+    every, last = (2 if is_hacked else 4), min(onset + LAST_STEPS, scenario.steps)
+    alarm = first_alarm(run, every, last)
     if alarm is None:
         return Outcome(name, half, None, None, False, ())
     found = tuple(alarm.findings)
@@ -78,7 +79,7 @@ def judge(task: tuple[str, str, int]) -> Outcome:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=12, help="runs of a kind and half")
+    parser.add_argument("--seeds", type=int, default=4, help="runs of a kind and half")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--only", nargs="*", default=[], help="kinds of runs; default: all")
     options = parser.parse_args()
