@@ -148,8 +148,9 @@ class SourceInterval:
         Every process chooses the same groups, because the responses of one prompt may be scored in
         different processes.
         """
+        seed = crc32(data_source.encode("utf-8", "surrogatepass"))
         for call in calls:
-            group = _group_hash(data_source, call)
+            group = _group_hash(seed, call)
             if group < self.pair_limit:
                 self.pairs.append((group, hash_of(text_of(call.result.get("pred")))))
                 if len(self.pairs) > 2 * MAX_PAIRS:
@@ -257,14 +258,20 @@ def finite_number(value: Any) -> float | None:
 
 def text_of(value: Any) -> str:
     """Return an answer or an index as text, up to a limit; "" for None."""
-    text = value if isinstance(value, str) else call_catching(str, value)
-    return text[:MAX_NAME_CHARACTERS] if isinstance(text, str) and value is not None else ""
+    if type(value) is str:
+        return value[:MAX_NAME_CHARACTERS]
+    text = "" if value is None else call_catching(str, value)
+    return text[:MAX_NAME_CHARACTERS] if isinstance(text, str) else ""
 
 
-def hash_of(text: str) -> int:
+def hash_of(text: str, seed: int = 0) -> int:
     """Return a hash of a text below 2^32, the same in every process."""
-    number = crc32(text.encode("utf-8", "surrogatepass"))
-    # Neighbouring numbers have neighbouring checksums; the lowest hashes shall be a fair choice.
+    return _mix(crc32(text.encode("utf-8", "surrogatepass"), seed))
+
+
+def _mix(number: int) -> int:
+    """Spread neighbouring numbers, so that the lowest hashes are a fair choice."""
+    number = (number ^ number >> 16) * 0x45D9F3B & 0xFFFFFFFF
     number = (number ^ number >> 16) * 0x45D9F3B & 0xFFFFFFFF
     return number ^ number >> 16
 
@@ -289,8 +296,11 @@ def _finite_numbers(numbers: Sequence[Any]) -> list[float]:
     return [number for number in map(finite_number, numbers) if number is not None]
 
 
-def _group_hash(data_source: str, call: Call) -> int:
-    return hash_of(f"{data_source}\0{text_of(_index(call))}")
+def _group_hash(seed: int, call: Call) -> int:
+    index = _index(call)
+    if type(index) is int:  # of most rows
+        return _mix((index ^ seed) & 0xFFFFFFFF)
+    return hash_of(text_of(index), seed)
 
 
 def _index(call: Call) -> Any:

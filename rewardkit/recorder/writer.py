@@ -40,6 +40,9 @@ MAX_WAITING_CALLS = 40_000
 #: Calls that wait before the callers begin to help.
 HELPED_CALLS = 10_000
 
+#: Longest wait of a caller for another that helps, while no line is being written.
+MAX_HELP_SECONDS = 0.005
+
 #: Calls that are added up at once; a caller that helps takes about half a millisecond for them.
 BATCH_CALLS = 256
 
@@ -67,6 +70,7 @@ class Recorder:
         self._calls: deque[Call] = deque()
         self._dropped = 0
         self._is_asleep = True
+        self._is_writing = False
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -84,7 +88,7 @@ class Recorder:
         extra_info: Mapping[str, Any],
         seconds: float,
     ) -> None:
-        """Record a call. Never raises and never waits; takes a few microseconds.
+        """Record a call. Never raises, and never waits for the disk; takes a few microseconds.
 
         Args:
             result: the dictionary that verl gets; the numbers in it are averaged by key.
@@ -129,8 +133,12 @@ class Recorder:
             self._write(with_samples=True)
 
     def _help(self) -> None:
-        """Add up some calls in the caller's thread, unless another thread is at it."""
-        if self._lock.acquire(blocking=False):
+        """Add up some calls in the caller's thread, unless another thread is at it.
+
+        If many calls wait, let that thread go on for a moment, but never wait for the disk.
+        """
+        is_behind = len(self._calls) > 2 * HELPED_CALLS and not self._is_writing
+        if self._lock.acquire(timeout=MAX_HELP_SECONDS if is_behind else 0):
             try:
                 self._aggregate()
             finally:
@@ -204,12 +212,15 @@ class Recorder:
         dropped, self._dropped = self._dropped, 0
         if not interval.sources and not dropped:
             return
-        error = call_catching(
-            self._file.append, interval.record(self.samples if with_samples else 0), dropped
-        )
+        self._is_writing = True
+        error = call_catching(self._append, interval, dropped, with_samples)
+        self._is_writing = False
         if isinstance(error, Exception):
             self._interval, self._dropped = interval, self._dropped + dropped
             self._log_failure(error)
+
+    def _append(self, interval: Interval, dropped: int, with_samples: bool) -> None:
+        self._file.append(interval.record(self.samples if with_samples else 0), dropped)
 
     def _log_failure(self, error: Exception) -> None:
         if not self._is_failure_logged:

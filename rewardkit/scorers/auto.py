@@ -54,9 +54,8 @@ def compute_score(
 ) -> dict[str, float | str]:
     """Score a sample with the scorer of its row and return the dictionary that verl logs."""
     if RECORD in kwargs:
-        return recorded_result(
-            compute_score, data_source, solution_str, ground_truth, extra_info, kwargs
-        )
+        sample = (data_source, solution_str, ground_truth, extra_info)
+        return recorded_result(lambda rest: compute_score(*sample, **rest), *sample, kwargs)
     info = {**extra_info} if isinstance(extra_info, Mapping) else {}
     scorer = call_catching(scorer_for, data_source, info)
     if isinstance(scorer, Exception):

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Mapping
-from functools import partial
+from functools import cache
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RewardkitError, call_catching
 from rewardkit.scorers.call import NoVerdictError, error_text, require_score
 from rewardkit.scorers.gold import explain_bad_gold, unwrap_gold
 from rewardkit.scorers.options import asks_server, check_values, inner_function, option_names
 from rewardkit.scorers.score import Score, Scorer, Status, as_text
+
+if TYPE_CHECKING:
+    from rewardkit.recorder.writer import Recorder
 
 __all__ = [
     "Score",
@@ -94,8 +97,8 @@ def verl_result(
         into charts. `error` means that the data or the configuration is at fault, not the policy.
     """
     if kwargs and RECORD in kwargs:
-        compute = partial(_verl_result, scorer)
-        return recorded_result(compute, data_source, solution_str, ground_truth, extra_info, kwargs)
+        sample = (data_source, solution_str, ground_truth, extra_info)
+        return recorded_result(lambda rest: verl_result(scorer, *sample, rest), *sample, kwargs)
     return to_verl(verl_score(scorer, data_source, solution_str, ground_truth, extra_info, kwargs))
 
 
@@ -122,29 +125,18 @@ def verl_score(
     return result
 
 
-def _verl_result(
-    scorer: Scorer,
-    data_source: Any,
-    solution_str: Any,
-    ground_truth: Any,
-    extra_info: Any,
-    **kwargs: Any,
-) -> dict[str, float | str]:
-    return verl_result(scorer, data_source, solution_str, ground_truth, extra_info, kwargs)
-
-
 def recorded_result(
-    compute_score: Callable[..., dict[str, float | str]],
+    compute: Callable[[Mapping[str, Any]], dict[str, float | str]],
     data_source: Any,
     solution_str: Any,
     ground_truth: Any,
     extra_info: Any,
     kwargs: Mapping[str, Any],
 ) -> dict[str, float | str]:
-    """Call a function with verl's signature without the keyword `record`, and record its result."""
+    """Return what `compute` returns for the keyword arguments without `record`, and record it."""
     others = {name: value for name, value in kwargs.items() if name != RECORD}
     started = perf_counter()
-    result = compute_score(data_source, solution_str, ground_truth, extra_info, **others)
+    result = compute(others)
     seconds = perf_counter() - started
     record_result(
         kwargs.get(RECORD), result, data_source, solution_str, ground_truth, extra_info, seconds
@@ -178,9 +170,7 @@ def record_result(
         return
     if not folder:
         return
-    from rewardkit.recorder.writer import recorder_of
-
-    recorder_of(folder).add(
+    _recorder(folder).add(
         result,
         response=solution_str if isinstance(solution_str, str) else _source_name(solution_str),
         data_source=data_source,
@@ -188,6 +178,14 @@ def record_result(
         extra_info=extra_info,
         seconds=seconds,
     )
+
+
+@cache
+def _recorder(folder: str) -> Recorder:
+    """Return the recorder of a folder; its module is imported only where something is recorded."""
+    from rewardkit.recorder.writer import recorder_of
+
+    return recorder_of(folder)
 
 
 def _verl_call(

@@ -128,9 +128,8 @@ class Reward:
             `error`.
         """
         if RECORD in kwargs:
-            return recorded_result(
-                self.compute_score, data_source, solution_str, ground_truth, extra_info, kwargs
-            )
+            call = (data_source, solution_str, ground_truth, extra_info)
+            return recorded_result(lambda rest: self.compute_score(*call, **rest), *call, kwargs)
         sample = _sample(data_source, solution_str, ground_truth, extra_info, kwargs)
         base = verl_score(self.scorer, *sample)
         metrics: Mapping[str, float] = {}

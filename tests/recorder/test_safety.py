@@ -64,6 +64,20 @@ def test_callers_help_while_the_thread_is_slow_and_lose_nothing(tmp_path, monkey
     assert total(tmp_path)[0] == 5_000
 
 
+def test_threads_that_only_record_wait_for_each_other_and_lose_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "MAX_WAITING_CALLS", 2_000)
+    monkeypatch.setattr(writer, "HELPED_CALLS", 300)
+    monkeypatch.setattr(writer, "MAX_HELP_SECONDS", 60)
+    recorder = Recorder(str(tmp_path))
+    threads = [threading.Thread(target=add, args=(recorder, 1_000)) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    recorder.flush()
+    assert total(tmp_path)[0] == 16_000
+
+
 def test_calls_beyond_the_limit_are_counted_instead(tmp_path, monkeypatch):
     monkeypatch.setattr(writer, "MAX_WAITING_CALLS", 100)
     recorder = Recorder(str(tmp_path))
