@@ -27,8 +27,8 @@ HEAD_SHARE = 0.3
 #: unassigned ones, and the separators of lines and paragraphs.
 _INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 
-#: Characters that may be invisible: all but printable ASCII, tabs and line ends.
-_UNUSUAL = re.compile(r"[^\x20-\x7e\n\t]")
+#: Runs of characters that may be invisible: all but printable ASCII, tabs and line ends.
+_UNUSUAL = re.compile(r"[^\x20-\x7e\n\t]+")
 
 _ROLE = (
     "You judge the response of a language model. You are strict, and you judge only what is there."
@@ -57,7 +57,10 @@ def clean_text(text: str, limit: int) -> str:
 
 
 def _visible(match: re.Match[str]) -> str:
-    return "" if unicodedata.category(match[0]) in _INVISIBLE else match[0]
+    run = match[0]
+    if run.isprintable():
+        return run
+    return "".join(c for c in run if unicodedata.category(c) not in _INVISIBLE)
 
 
 def build_messages(rubric: Rubric, question: str, gold: str, response: str) -> list[dict[str, str]]:
