@@ -62,6 +62,7 @@ WRONG = [
     ("judge", "seed", -1, "give a whole number from 0"),
     ("judge", "max_tokens", 0, "give a whole number from 1"),
     ("judge", "temperature", -1, "give a number from 0 to 10."),
+    ("judge", "reverse", "yes", "give true or false."),
     ("judge", "prompt_price", -1, "give a number of at least 0."),
     ("judge", "reply_price", -1, "give a number of at least 0."),
     ("auto", "method", "robst", "scorer 'auto' has no method 'robst'. Did you mean 'robust'?"),
