@@ -14,7 +14,7 @@ from rewardkit import registry
 from rewardkit.adapters.response_text import response_text
 from rewardkit.errors import UnknownNameError, UsageError, call_catching
 from rewardkit.scorers.auto import compute_score
-from rewardkit.scorers.base import Scorer, as_text, failure_result, verl_result
+from rewardkit.scorers.base import RECORD, Scorer, as_text, failure_result, verl_result
 from rewardkit.scorers.call import as_scorer
 from rewardkit.scorers.load import check_options, load_scorer
 
@@ -47,7 +47,8 @@ class SampleScorer:
     Attributes:
         scorer: the name of a registered scorer or `my_reward.py:function`; `auto` chooses the
             scorer by the row.
-        options: options of the scorer.
+        options: options of the scorer; `record` names a folder in which results are recorded, by
+            its absolute path.
 
     Raises:
         UnknownNameError: the scorer does not exist or has no such option.
@@ -59,11 +60,12 @@ class SampleScorer:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        options = {name: value for name, value in self.options.items() if name != RECORD}
         if registry.is_path(self.scorer):  # another process may have another working directory
             object.__setattr__(self, "scorer", str(Path(self.scorer).absolute()))
-            check_options(self.scorer, _load_once(self.scorer), self.options)
+            check_options(self.scorer, _load_once(self.scorer), options)
             return
-        scorer = load_scorer(self.scorer, **self.options)
+        scorer = load_scorer(self.scorer, **options)
         trial = None if self.scorer == "auto" else call_catching(scorer, "", "1", {})
         if isinstance(trial, UsageError):  # `math_verify` needs a package
             raise trial

@@ -29,7 +29,7 @@ INTERVAL_SECONDS = 5.0
 
 #: Seconds without a call after which a line is written early, so that an interval rarely holds
 #: calls of two training steps.
-PAUSE_SECONDS = 1.0
+PAUSE_SECONDS = 0.5
 
 #: Samples of each data source in an interval.
 SAMPLES = 4

@@ -2,6 +2,7 @@
 
 import pytest
 
+from rewardkit.adapters.common import SampleScorer
 from rewardkit.recorder.read import read_rewards
 from rewardkit.recorder.writer import recorder_of
 from rewardkit.scorers import auto, gsm8k
@@ -54,3 +55,11 @@ def test_responses_that_are_not_text_are_recorded_too(tmp_path, response):
     row = (ROW[0], response, *ROW[2:])
     assert gsm8k.compute_score(*row, record=str(tmp_path)) == gsm8k.compute_score(*row)
     assert values_of(tmp_path)["score"][0] == 1
+
+
+@pytest.mark.parametrize("scorer", ["gsm8k", "auto"])
+def test_other_trainers_record_too(tmp_path, scorer):
+    score = SampleScorer(scorer, {"record": str(tmp_path)})
+    row = {"data_source": ROW[0], "ground_truth": ROW[2], "extra_info": ROW[3]}
+    assert score(ROW[1], row)["score"] == 1.0
+    assert values_of(tmp_path)["score"] == (1, 1.0)
