@@ -29,7 +29,8 @@ def _background_loop() -> asyncio.AbstractEventLoop:
     """Return the loop of this process; start it on first use."""
     with _starting:
         if not _loops:
-            loop = asyncio.new_event_loop()
+            # Ray installs uvloop, which makes watched sockets non-blocking.
+            loop = asyncio.SelectorEventLoop()
             threading.Thread(target=loop.run_forever, name="rewardkit-loop", daemon=True).start()
             _loops.append(loop)
         return _loops[0]

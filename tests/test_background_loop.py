@@ -31,3 +31,17 @@ def test_a_forked_process_has_a_loop_of_its_own():
         background_loop.submit(running_loop()).result(5)
         os._exit(7)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_the_loop_is_the_standard_one_whatever_is_installed(monkeypatch):
+    """Ray's actors install uvloop, which makes the sockets that it watches non-blocking."""
+
+    class Policy(asyncio.DefaultEventLoopPolicy):
+        def new_event_loop(self):
+            raise AssertionError("the policy was asked for a loop")
+
+    if (child := os.fork()) == 0:  # a fork starts a loop of its own
+        asyncio.set_event_loop_policy(Policy())
+        background_loop.submit(running_loop()).result(5)
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
