@@ -15,6 +15,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+#: Name of the thread in which the loop runs.
+_THREAD = "rewardkit-loop"
+
 
 def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
     """Run a coroutine on the background loop and return its future.
@@ -25,13 +28,18 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
     return asyncio.run_coroutine_threadsafe(coroutine, _background_loop())
 
 
+def is_background_thread() -> bool:
+    """Return whether this is the thread of the background loop, which must never wait."""
+    return threading.current_thread().name == _THREAD
+
+
 def _background_loop() -> asyncio.AbstractEventLoop:
     """Return the loop of this process; start it on first use."""
     with _starting:
         if not _loops:
             # Ray installs uvloop, which makes watched sockets non-blocking.
             loop = asyncio.SelectorEventLoop()
-            threading.Thread(target=loop.run_forever, name="rewardkit-loop", daemon=True).start()
+            threading.Thread(target=loop.run_forever, name=_THREAD, daemon=True).start()
             _loops.append(loop)
         return _loops[0]
 

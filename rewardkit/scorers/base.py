@@ -28,6 +28,7 @@ __all__ = [
     "Status",
     "as_text",
     "failure_result",
+    "log_bad_gold",
     "log_once",
     "options_for",
     "record_result",
@@ -102,6 +103,17 @@ def verl_result(
     return to_verl(verl_score(scorer, data_source, solution_str, ground_truth, extra_info, kwargs))
 
 
+def log_bad_gold(scorer: Scorer, data_source: Any, ground_truth: Any) -> None:
+    """Log once for each data source that a gold cannot be scored, and why."""
+    source = _source_name(data_source)
+    log_once(
+        (source, Status.BAD_GROUND_TRUTH),
+        f"{source}: ground truth {as_text(ground_truth)[:80]!r} cannot be scored"
+        f"{explain_bad_gold(ground_truth, scorer)}. Such samples count as wrong; run "
+        "`rewardkit check` on the parquet.",
+    )
+
+
 def verl_score(
     scorer: Scorer,
     data_source: Any,
@@ -115,13 +127,7 @@ def verl_score(
     if isinstance(result, Exception):
         return failed_verl_score(data_source, result, wrong_score(scorer))
     if result.status is Status.BAD_GROUND_TRUTH:
-        source = _source_name(data_source)
-        log_once(
-            (source, result.status),
-            f"{source}: ground truth {as_text(ground_truth)[:80]!r} cannot be scored"
-            f"{explain_bad_gold(ground_truth, scorer)}. Such samples count as wrong; run "
-            "`rewardkit check` on the parquet.",
-        )
+        log_bad_gold(scorer, data_source, ground_truth)
     return result
 
 

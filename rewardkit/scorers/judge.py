@@ -29,6 +29,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Mapping
+from math import isfinite
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -41,6 +42,7 @@ from rewardkit.scorers.base import (
     Status,
     as_text,
     failure_result,
+    log_bad_gold,
     options_for,
     record_result,
     to_verl,
@@ -182,8 +184,8 @@ def _compute_now(
     start = perf_counter()
     question = call_catching(_prepare_for_verl, solution_str, ground_truth, extra_info, kwargs)
     judgement = call_catching(ask, question) if isinstance(question, JudgeQuestion) else None
-    fields = _verl_fields(data_source, kwargs, question, judgement)
     sample = (data_source, solution_str, ground_truth, extra_info)
+    fields = _verl_fields(sample, kwargs, question, judgement)
     record_result(kwargs.get(RECORD), fields, *sample, perf_counter() - start)
     return fields
 
@@ -203,8 +205,8 @@ async def _compute_async(
         future = asyncio.wrap_future(submit_question(question))
         await asyncio.wait([future])
         judgement = call_catching(future.result)
-    fields = _verl_fields(data_source, kwargs, question, judgement)
     sample = (data_source, solution_str, ground_truth, extra_info)
+    fields = _verl_fields(sample, kwargs, question, judgement)
     record_result(kwargs.get(RECORD), fields, *sample, perf_counter() - start)
     return fields
 
@@ -240,19 +242,22 @@ def _without_record(kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _verl_fields(
-    data_source: Any, kwargs: Mapping[str, Any], question: Any, judgement: Any
+    sample: tuple[Any, ...], kwargs: Mapping[str, Any], question: Any, judgement: Any
 ) -> dict[str, float | str]:
     """Return the dictionary for verl of a judgement, a score without a judge, or an exception."""
     read = call_catching(read_rubric, as_text(kwargs.get("rubric", "math")))
     rubric = read if isinstance(read, Rubric) else None
     error = next((each for each in (question, judgement) if isinstance(each, Exception)), None)
     if error is not None:
-        failed = kwargs.get("failed_score")
-        default = rubric.failed_score if rubric else 0.0
-        value = float(failed) if isinstance(failed, int | float) else default
-        fields = failure_result(data_source, error, value)
+        value = rubric.failed_score if rubric else 0.0
+        own = kwargs.get("failed_score")
+        if isinstance(own, int | float) and isfinite(own):
+            value = float(own)
+        fields = failure_result(sample[0], error, value)
         return {**fields, **metrics_of(rubric, None, ()), "judge_failed": 1.0}
     if isinstance(question, Score):
+        if question.status is Status.BAD_GROUND_TRUTH:
+            log_bad_gold(score, sample[0], sample[2])
         is_failed = float(question.status is Status.FAILED)
         return {**to_verl(question), **metrics_of(rubric, None, ()), "judge_failed": is_failed}
     prices = question.settings.prices

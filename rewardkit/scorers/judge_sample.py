@@ -10,7 +10,7 @@ from functools import cache as memoize
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardkit.answers.extract import final_answer, text_after_thought
-from rewardkit.background_loop import submit
+from rewardkit.background_loop import is_background_thread, submit
 from rewardkit.errors import UsageError
 from rewardkit.judging.budget import BudgetLimits
 from rewardkit.judging.rubric import METRICS, Rubric, read_rubric, reverse_rubric
@@ -220,9 +220,17 @@ def submit_question(question: JudgeQuestion) -> Future[Judgement]:
 
 
 def ask(question: JudgeQuestion) -> Judgement:
-    """Ask the judge and wait in this thread."""
+    """Ask the judge and wait in this thread.
+
+    Raises:
+        UsageError: this is the thread of the background loop, which would wait for itself.
+    """
     from rewardkit.judging.judge import Judgement
 
+    if is_background_thread():
+        raise UsageError(
+            "scorer 'judge' waits; call it in a thread: await asyncio.to_thread(score, ...)."
+        )
     seconds = question.settings.timeout_seconds
     future = submit_question(question)
     try:

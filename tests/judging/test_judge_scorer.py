@@ -5,6 +5,7 @@ import inspect
 import json
 import logging
 import multiprocessing
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -302,9 +303,52 @@ def test_a_forked_process_has_connections_of_its_own(serve):
         assert judge.score("6", "5", QUESTION, base_url=server.url).correct
 
 
-def test_importing_the_scorer_imports_no_http_client():
-    import subprocess
+def test_waiting_on_the_background_loop_is_an_error_and_not_a_deadlock(serve, caplog):
+    async def score_there(url):
+        return judge.score("5", "5", QUESTION, base_url=url)
 
+    with serve() as server:
+        result = submit(score_there(server.url)).result(30)
+        assert judge.score("5", "5", QUESTION, base_url=server.url).correct
+    assert result.status is Status.FAILED
+    assert "asyncio.to_thread" in caplog.text
+
+
+def test_results_are_recorded_and_record_is_not_an_option(serve, tmp_path, caplog):
+    from rewardkit.recorder.read import read_rewards
+
+    with serve() as server:
+        options = {"base_url": server.url, "record": str(tmp_path / "records")}
+        code = (
+            "import asyncio, json, sys\n"
+            "from rewardkit.scorers import judge\n"
+            "options = json.loads(sys.argv[1])\n"
+            "judge._compute_now('d', '5', '5', {}, **options)\n"
+            "asyncio.run(judge._compute_async('d', '6', '5', {}, **options))\n"
+        )
+        command = [sys.executable, "-c", code, json.dumps(options)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert len(server.bodies) == 2
+    slots = read_rewards(tmp_path / "records").slots
+    assert sum(slot.count(is_validation=v) for slot in slots for v in (False, True)) == 2
+
+
+@pytest.mark.parametrize("failed_score", [float("nan"), float("inf"), "x", None, [1]])
+def test_an_invalid_failed_score_never_reaches_verl(failed_score):
+    result = judge.compute_score("d", "5", "5", {}, failed_score=failed_score)
+    assert (result["score"], result["error"]) == (0.0, 1.0)
+
+
+def test_a_gold_that_cannot_be_judged_is_logged_once(caplog):
+    for _ in range(2):
+        judge.compute_score("d", "5", "", {}, base_url="http://127.0.0.1:9/v1")
+    assert [record.getMessage().partition(" Such")[0] for record in caplog.records] == [
+        "d: ground truth '' cannot be scored: it is empty."
+    ]
+
+
+def test_importing_the_scorer_imports_no_http_client():
     code = "import sys, rewardkit.scorers.judge; print('httpx' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
