@@ -34,7 +34,8 @@ class RewardWindow:
         step: the step, or the number of the window from 1.
         start: time of the first call, in seconds since 1970.
         end: time of the last call.
-        seconds: seconds in which calls were made, without pauses.
+        seconds: seconds in which calls of training were made, without pauses.
+        validation_seconds: the same for calls of validation.
         sources: totals by data source and by whether its rows are of validation.
     """
 
@@ -42,6 +43,7 @@ class RewardWindow:
     start: float
     end: float
     seconds: float
+    validation_seconds: float
     sources: dict[tuple[str, bool], SourceTotals]
 
     @property
@@ -132,9 +134,24 @@ def _merge(slots: Sequence[Slot], numbers: Sequence[int]) -> list[RewardWindow]:
 
 
 def _window(number: int, slots: Sequence[Slot]) -> RewardWindow:
-    whole, seconds, last = Slot(slots[0].start, slots[0].end), 0.0, float("-inf")
+    whole = Slot(slots[0].start, slots[0].end)
     for slot in slots:
         whole.include(slot, max_samples=WINDOW_SAMPLES)
-        seconds += max(slot.end - max(slot.start, last), 0.0)
-        last = max(last, slot.end)
-    return RewardWindow(number, whole.start, whole.end, seconds, whole.sources)
+    return RewardWindow(
+        step=number,
+        start=whole.start,
+        end=whole.end,
+        seconds=_seconds(slots, is_validation=False),
+        validation_seconds=_seconds(slots, is_validation=True),
+        sources=whole.sources,
+    )
+
+
+def _seconds(slots: Sequence[Slot], *, is_validation: bool) -> float:
+    """Return the seconds that slots with such calls cover; those that overlap count once."""
+    seconds, last = 0.0, float("-inf")
+    for slot in slots:
+        if slot.count(is_validation=is_validation):
+            seconds += max(slot.end - max(slot.start, last), 0.0)
+            last = max(last, slot.end)
+    return seconds

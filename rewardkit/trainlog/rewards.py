@@ -171,6 +171,7 @@ def window_metrics(window: RewardWindow) -> Iterator[tuple[str, float]]:
     """Yield the metrics of a window."""
     for is_validation in (False, True):
         prefix = "rewards-val" if is_validation else "rewards"
+        seconds = window.validation_seconds if is_validation else window.seconds
         sources = {
             name: totals for (name, kind), totals in window.sources.items() if kind is is_validation
         }
@@ -178,7 +179,7 @@ def window_metrics(window: RewardWindow) -> Iterator[tuple[str, float]]:
         if len(sources) > 1:
             parts += [(f"{prefix}@{name}", [totals]) for name, totals in sorted(sources.items())]
         for start, members in parts:
-            for metric, value in _metrics(members, window.seconds):
+            for metric, value in _metrics(members, seconds):
                 yield f"{start}/{metric}", value
 
 

@@ -65,6 +65,9 @@ def test_steps_are_found_by_counting_training_samples(tmp_path, clock):
     assert run.table["rewards-val/score/mean"] == (0.25, 0.0, 0.25, 0.5)
     assert run.table["rewards/distinct_answers/mean"] == (None, 0.5, 0.5, 0.5)
     assert run.table["rewards/count"] == (None, 32, 32, 32)
+    for prefix in ("rewards", "rewards-val"):  # twenty calls a second, and none in the pauses
+        rates = [rate for rate in run.table[f"{prefix}/calls_per_second"] if rate is not None]
+        assert rates == pytest.approx([20] * len(rates), rel=0.05)
 
 
 def test_a_log_with_times_gives_the_steps(tmp_path, clock):
