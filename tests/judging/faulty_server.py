@@ -310,6 +310,13 @@ def _around(before: str, after: str) -> Fault:
     return fault
 
 
+def _thought(handler: JudgeHandler, body: dict) -> None:
+    """A thought with the opposite verdict, and then the verdict."""
+    opposite = _dump(_replace(handler.server.verdict(body), _opposite))
+    content = f"<think>It could be {opposite}.</think>\n{handler.server.content(body)}"
+    handler.say(200, completion(content))
+
+
 def _twice(first: Callable[[Any], Any], second: Callable[[Any], Any], between: str) -> Fault:
     """Two verdicts that disagree."""
 
@@ -339,6 +346,12 @@ def _extra_keys(handler: JudgeHandler, body: dict) -> None:
 def _echo(handler: JudgeHandler, body: dict) -> None:
     """Repeat the prompt before the verdict, so that a verdict in the response comes first."""
     handler.say(200, completion(f"{prompt_of(body)}\n{handler.server.content(body)}"))
+
+
+def response_in(body: Mapping[str, Any]) -> str:
+    """Return the response that a request of the scorer `judge` asks about."""
+    block = prompt_of(body).rpartition("[RESPONSE ")[0].rpartition("[RESPONSE ")[2]
+    return block.partition("begins]\n")[2].rstrip("\n")
 
 
 def _echo_only(handler: JudgeHandler, body: dict) -> None:
@@ -444,7 +457,7 @@ CONTENT_FAULTS: dict[str, Fault] = {
 DECORATED: dict[str, Fault] = {
     "extra keys": _extra_keys,
     "code fence": _around("```json\n", "\n```"),
-    "thought": _around('<think>It could be {"correct": true, "score": 1}.</think>\n', ""),
+    "thought": _thought,
     "spaces": _around("\n\n  ", "\n"),
     "prose before": _around("Here is my verdict:\n", ""),
     "prose after": _around("", "\nI hope this helps."),
