@@ -36,6 +36,9 @@ MAX_QUESTIONS = 2
 #: Changed when prompts or verdicts get another meaning, so that old entries of a cache do not count.
 VERSION = 1
 
+#: Why a sample for which the budget was spent has no verdict.
+OVER_BUDGET = "the budget of this window is spent; raise it, or ask for fewer samples."
+
 _AGAIN = (
     "\n\nAn earlier reply to this message could not be read. Reply with the JSON object only: begin "
     "with { and end with }."
@@ -128,8 +131,7 @@ async def _judge(settings: JudgeSettings, question: str, gold: str, response: st
     if (cached := await _read_cache(settings, key, messages)) is not None:
         return cached
     if budget.is_spent():
-        message = "the budget of this window is spent; raise it, or ask for fewer samples."
-        return Judgement("over_budget", message=message, prompt=tuple(messages))
+        return Judgement("over_budget", message=OVER_BUDGET, prompt=tuple(messages))
     if (task := state.pending.get(key)) is None:  # another sample may have asked meanwhile
         questioner = _Questioner(settings, server, budget, model, messages, response)
         task = asyncio.create_task(questioner.run(key))
@@ -177,6 +179,10 @@ async def _read_cache(
     return Judgement("verdict", verdict, prompt=tuple(messages), reply=reply, is_cached=True)
 
 
+class _BudgetSpentError(Exception):
+    """The budget does not allow another request."""
+
+
 class _Questioner:
     """The questions about one prompt."""
 
@@ -199,8 +205,6 @@ class _Questioner:
         reply = message = ""
         try:
             for number in range(MAX_QUESTIONS):
-                if number and self.budget.is_spent():
-                    break
                 answer = await asyncio.wait_for(self._ask(number), self._seconds_left())
                 reply, message = answer.choices[0].text, ""
                 try:
@@ -214,6 +218,9 @@ class _Questioner:
                 if self.settings.cache:
                     await asyncio.to_thread(write_entry, self.settings.cache, key, reply)
                 return self._judgement("verdict", verdict=verdict, reply=reply)
+        except _BudgetSpentError:
+            if not message:
+                return self._judgement("over_budget", message=OVER_BUDGET)
         except asyncio.TimeoutError:
             message = f"it has not answered within {self.settings.timeout_seconds:g} s."
             return self._judgement("timeout", message=message, reply=reply)
@@ -238,6 +245,8 @@ class _Questioner:
             "max_tokens": settings.max_tokens,
             "seed": settings.seed + number,
         }
+        if self.budget.is_spent():  # by samples that were waiting at the same time
+            raise _BudgetSpentError
         self.budget.begin_call()
         tokens = 0
         try:
@@ -252,7 +261,7 @@ class _Questioner:
 
     def _judgement(
         self,
-        outcome: Literal["verdict", "failed", "timeout"],
+        outcome: Literal["verdict", "failed", "timeout", "over_budget"],
         *,
         verdict: JudgeVerdict | None = None,
         message: str = "",

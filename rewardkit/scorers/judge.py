@@ -114,7 +114,7 @@ def score(
         retries: further tries of a request that failed.
         cache: folder of verdicts, shared by processes and nodes, by its absolute path; none by
             default.
-        budget_calls: requests of this process in a window; 0 for no limit.
+        budget_calls: requests of this process in a window, each with its retries; 0 for no limit.
         budget_tokens: tokens of this process in a window; 0 for no limit.
         budget_seconds: seconds in which this process waits for the judge in a window; 0 for no limit.
         budget_window: samples with an answer after which the budget starts anew; 0 for never. The
