@@ -56,6 +56,7 @@ def command(
     from rewardkit.launch.verl.releases import LATEST, installed_verl
     from rewardkit.launch.verl.reward_keys import reward_overrides
     from rewardkit.registry import is_path
+    from rewardkit.scorers.composed_parts import is_composed
     from rewardkit.scorers.load import location
 
     options = scorer_options(settings)
@@ -68,9 +69,10 @@ def command(
             raise UsageError("--record is for verl; add --verl.")
         typer.echo(where)
         return
-    if record is not None and is_path(scorer):
+    if record is not None and is_path(scorer) and not is_composed(where):
         raise UsageError(
-            "--record is for rewardkit's scorers; guard the file with --record instead."
+            "--record is for scorers of rewardkit and composed rewards; write the file with "
+            "`rewardkit guard --record` instead."
         )
     if record is not None:
         options["record"] = str(record.expanduser().absolute())

@@ -58,6 +58,7 @@ def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
         UsageError: the scorer does not exist, a built-in one has no such option, verl's own
             scorers are given options or are to record, or the nodes cannot find the folder.
     """
+    from rewardkit.scorers.composed_parts import is_composed
     from rewardkit.scorers.load import load_scorer
 
     scorer, options = recipe.reward.scorer, recipe.reward.options
@@ -76,7 +77,11 @@ def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
             f"{NEW_KEY}.path": node_path(recipe, verl) or recipe.reward.guard_file,
             f"{NEW_KEY}.name": "compute_score",
         }
-    function = scorer.partition(":")[2] if is_path(scorer) else ""
+    file, _, function = scorer.partition(":")
+    if recipe.reward.record and is_path(scorer) and not is_composed(file):
+        raise UsageError(
+            "reward.record: a file's function records through its guard; add `guard: {}` to reward."
+        )
     if scorer in SCORERS:
         load_scorer(scorer, **options)
     return {

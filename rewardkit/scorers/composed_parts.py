@@ -27,6 +27,11 @@ def part_weights(file: str | Path) -> dict[str, float]:
     return {name: _weight(part) for name, part in parts.items()} if isinstance(parts, dict) else {}
 
 
+def is_composed(file: str | Path) -> bool:
+    """Return whether `rewardkit compose` wrote a file, whose function takes `record`."""
+    return bool(part_weights(file))
+
+
 def _spec(statement: ast.stmt) -> dict[str, Any]:
     """Return the mapping in `REWARD = build({...})`; empty for any other statement."""
     if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):

@@ -143,7 +143,7 @@ def test_path_prints_the_overrides_of_a_guarded_file(cli, folder):
     assert cli("path", "guarded.py", "--pkg", cwd=folder).returncode == 2
     recorded = cli("path", "guarded.py", "--verl", "--record", "records", cwd=folder)
     assert recorded.returncode == 2
-    assert "guard the file with --record" in recorded.stderr
+    assert "rewardkit guard --record" in recorded.stderr
 
 
 def test_a_guarded_file_is_checked_like_any_scorer(cli, folder):

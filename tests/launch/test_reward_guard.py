@@ -10,6 +10,7 @@ import pytest
 import rewardkit
 from rewardkit.errors import UsageError
 from rewardkit.launch.request import plan_from_request, read_request
+from rewardkit.scorers.compose import write_reward_file
 
 REWARD = """
 def compute_score(data_source, solution_str, ground_truth, extra_info=None, bonus=0.0):
@@ -95,6 +96,7 @@ def test_a_manifest_repeats_the_guard_and_not_the_file(folder):
         ({"scorer": "gsm8k", "options": {}}, "needs no guard"),
         ({"scorer": "my_reward.py:missing"}, "has no 'missing'"),
         ({"options": {"unknown": 1}}, "failed on all"),
+        ({"guard": None, "record": "records"}, "add `guard: {}`"),
         ({"guard": {"second": 1}}, "second"),
         ({"guard": {"seconds": 0}}, "seconds"),
     ],
@@ -106,3 +108,12 @@ def test_a_guard_that_cannot_be_written_is_one_line(folder, reward, message):
         plan()
     assert "\n" not in str(error.value)
     assert isinstance(error.value, UsageError) or "recipe.yaml" in str(error.value)
+
+
+def test_a_composed_reward_records_without_a_guard(folder):
+    """Its function takes `record` itself."""
+    Path("reward.yaml").write_text("scorer: gsm8k\nparts: {correct: 1.0}\n", encoding="utf-8")
+    write_reward_file("reward.yaml", "composed.py")
+    write_recipe(scorer="composed.py:compute_score", options={}, record="records")
+    key = "reward.custom_reward_function.reward_kwargs.record"
+    assert plan().settings[key] == f"{folder}/records"
