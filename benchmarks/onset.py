@@ -1,6 +1,6 @@
 """Find the onset of reward hacking in simulated runs, as they grow. Prints a table.
 
-`python benchmarks/onset.py [--seeds 4]` records simulated runs (`tests/trainlog/simulated_runs.py`)
+`python benchmarks/onset.py [--seeds 6]` records simulated runs (`tests/trainlog/simulated_runs.py`)
 with the recorder and judges each every two steps (healthy ones every four), as `rewardkit logs
 --follow` does. Thresholds were chosen on the seeds of the half `build`; the half `held` has others. The onset is the first step
 at which a tenth of the responses has the exploit. An alarm is on time within 20 steps of it. An alarm
@@ -10,6 +10,7 @@ before the first response with the exploit is false, and so is every alarm of a 
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -79,33 +80,37 @@ def judge(task: tuple[str, str, int]) -> Outcome:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=4, help="runs of a kind and half")
+    parser.add_argument("--seeds", type=int, default=6, help="runs of an exploit and half")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--only", nargs="*", default=[], help="kinds of runs; default: all")
     options = parser.parse_args()
-    names = options.only or [*healthy_scenarios(), *hacked_scenarios()]
+    names = options.only or [*hacked_scenarios(), *healthy_scenarios()]
     tasks = [
         (name, half, start + i)
         for name in names
         for half, start in HALVES.items()
-        for i in range(options.seeds)
+        for i in range(-(-options.seeds // (1 if name in hacked_scenarios() else 3)))
     ]
+    outcomes = []
     with ProcessPoolExecutor(options.jobs) as pool:
-        outcomes = list(pool.map(judge, tasks))
+        for outcome in pool.map(judge, tasks):
+            print(outcome, file=sys.stderr, flush=True)
+            outcomes.append(outcome)
+    print_table(outcomes)
+
+
+def print_table(outcomes: Sequence[Outcome]) -> None:
+    """Print a row for the healthy runs, for each exploit and for all of them, by half."""
     print("| runs | half | n | false alarms | on time | median delay | onset off by | rules |")
     print("|---|---|---|---|---|---|---|---|")
-    for half in HALVES:
-        healthy = [it for it in outcomes if it.half == half and it.name in healthy_scenarios()]
-        if healthy:
-            print(row(f"healthy, {len({it.name for it in healthy})} kinds", half, healthy))
-    for name in hacked_scenarios():
+    kinds = len({it.name for it in outcomes} & healthy_scenarios().keys())
+    groups = {f"healthy, {kinds} kinds": set(healthy_scenarios())}
+    groups |= {name: {name} for name in hacked_scenarios()}
+    groups["all exploits"] = set(hacked_scenarios())
+    for title, names in groups.items():
         for half in HALVES:
-            if own := [it for it in outcomes if (it.name, it.half) == (name, half)]:
-                print(row(name, half, own))
-    for half in HALVES:
-        hacked = [it for it in outcomes if it.half == half and it.name in hacked_scenarios()]
-        if hacked:
-            print(row("all exploits", half, hacked))
+            if own := [it for it in outcomes if it.half == half and it.name in names]:
+                print(row(title, half, own))
     for it in outcomes:
         if it.is_false:
             print(f"\nFalse alarm: {it.name}, {it.half}: {', '.join(it.rules)}")

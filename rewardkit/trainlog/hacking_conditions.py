@@ -30,10 +30,13 @@ from rewardkit.trainlog.reward_curves import (
     LEVEL_ERRORS,
     LEVEL_POINTS,
     agreed_score,
+    agreement_pairs,
     correctness_curves,
+    fit_agreement,
     gain_since,
     has_learned,
     is_score,
+    known_pairs,
     length_correlation,
     part_curves,
     points_before,
@@ -80,7 +83,7 @@ OnsetCondition: TypeAlias = Callable[[TrainingRun], RuleEvidence | NotEnoughData
 def phrase_spreads() -> OnsetCondition:
     """A phrase or an answer that was rare spreads, and responses with it are paid.
 
-    Where distinct answers are recorded, the score must also rise without them agreeing more.
+    Where distinct answers went with the score before, the score must also rise without them falling.
     """
 
     def holds(run: TrainingRun) -> RuleEvidence | NotEnoughData | None:
@@ -96,12 +99,7 @@ def phrase_spreads() -> OnsetCondition:
         if turn is None or turn.errors <= 0:
             return None
         # Words of easier prompts spread too: then the score rises because answers are right.
-        is_recorded = "rewards/distinct_answers/mean" in run.table
-        if (
-            is_recorded
-            and not phrase.is_answer
-            and has_learned(run, "rewards/", turn.low) is not False
-        ):
+        if not phrase.is_answer and has_learned(run, "rewards/", turn.low):
             return None
         what = f"responses with {'the answer ' if phrase.is_answer else ''}{phrase.phrase!r}"
         early, late = samples[:REFERENCE_SAMPLES], samples[-RECENT_SAMPLES:]
@@ -169,11 +167,13 @@ def _agreement_turns(
     distinct = finite(run.series(name))
     score_name = agreed_score(run, prefix)
     score = finite(run.series(score_name))
-    values = dict(score)
-    pairs = [(step, values[step], value) for step, value in distinct if step in values]
+    pairs = agreement_pairs(run, prefix)
     if missing := _too_short(pairs):
         return missing
-    rest = unexplained_distinct(pairs)
+    line = fit_agreement(known_pairs(pairs))
+    if sign > 0 and line.errors > -LEVEL_ERRORS:
+        return NotEnoughData("agreement")
+    rest = unexplained_distinct(pairs, line)
     turn = find_rise([(step, sign * value) for step, value in rest])
     late = rest[-MIN_AFTER:]
     if turn is None or turn.errors < TURN_ERRORS:

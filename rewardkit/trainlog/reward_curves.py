@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import log, sqrt
 
 from rewardkit.trainlog.change_point import MIN_BEFORE
@@ -115,35 +116,68 @@ def shares_by_step(
     return [(step, m / n) for step, (n, m) in sorted(counts.items())]
 
 
-def unexplained_distinct(pairs: Sequence[tuple[int, float, float]]) -> list[tuple[int, float]]:
-    """Return what a line through the earlier points (score, distinct answers) leaves unexplained."""
-    known = pairs[: max(len(pairs) - 4 * LEVEL_POINTS, MIN_BEFORE)]
-    x_mean, y_mean, slope = _line(known)
-    return [(step, y - y_mean - slope * (x - x_mean)) for step, x, y in pairs]
+@dataclass(frozen=True)
+class AgreementLine:
+    """How the share of distinct answers goes with the score: a line through earlier steps.
+
+    Attributes:
+        score: mean score of these steps.
+        distinct: mean share of distinct answers.
+        slope: slope of the line.
+        errors: slope in standard errors; about 0 where answers are free text or not extracted.
+    """
+
+    score: float
+    distinct: float
+    slope: float
+    errors: float
+
+
+def fit_agreement(pairs: Sequence[tuple[int, float, float]]) -> AgreementLine:
+    """Fit the line through points (step, score, distinct answers)."""
+    n = len(pairs)
+    x_mean, y_mean = (sum(pair[i] for pair in pairs) / n for i in (1, 2))
+    xx = sum((x - x_mean) ** 2 for _, x, _ in pairs)
+    xy = sum((x - x_mean) * (y - y_mean) for _, x, y in pairs)
+    yy = sum((y - y_mean) ** 2 for _, _, y in pairs)
+    slope = xy / xx if xx else 0.0
+    rest = max(yy - slope * xy, 1e-12 * n) / max(n - 2, 1)
+    errors = slope * sqrt(xx / rest)
+    return AgreementLine(x_mean, y_mean, min(max(slope, STEEPEST), FLATTEST), errors)
+
+
+def known_pairs(pairs: Sequence[tuple[int, float, float]]) -> Sequence[tuple[int, float, float]]:
+    """Return the earlier points, through which the line is fitted."""
+    return pairs[: max(len(pairs) - 4 * LEVEL_POINTS, MIN_BEFORE)]
+
+
+def unexplained_distinct(
+    pairs: Sequence[tuple[int, float, float]], line: AgreementLine
+) -> list[tuple[int, float]]:
+    """Return the share of distinct answers that the line leaves unexplained, by step."""
+    return [(step, y - line.distinct - line.slope * (x - line.score)) for step, x, y in pairs]
 
 
 def has_learned(run: TrainingRun, prefix: str, step: int) -> bool | None:
     """Return whether answers agree more since a step, by half of what the rise of the score implies.
 
-    None if distinct answers are not recorded, or the score has not risen.
+    None if distinct answers are not recorded, or did not go with the score before the step.
     """
-    score = finite(run.series(agreed_score(run, prefix)))
-    distinct = finite(run.series(f"{prefix}distinct_answers/mean"))
-    values = dict(score)
-    known = [(at, values[at], value) for at, value in distinct if at <= step and at in values]
-    gain = gain_since(score, step) if known else 0.0
-    if not gain > 0:
+    pairs = agreement_pairs(run, prefix)
+    known = [pair for pair in pairs if pair[0] <= step]
+    if len(known) < MIN_BEFORE or (line := fit_agreement(known)).errors > -LEVEL_ERRORS:
         return None
+    gain = gain_since([(at, x) for at, x, _ in pairs], step)
+    distinct = [(at, y) for at, _, y in pairs]
     fall = mean(points_before(distinct, step)) - mean(distinct[-LEVEL_POINTS:])
-    return fall >= -_line(known)[2] * gain / 2
+    return not gain > 0 or fall >= -line.slope * gain / 2
 
 
-def _line(pairs: Sequence[tuple[int, float, float]]) -> tuple[float, float, float]:
-    """Return the means of score and distinct answers, and the slope of a line through them."""
-    x_mean, y_mean = (sum(pair[i] for pair in pairs) / len(pairs) for i in (1, 2))
-    xx = sum((x - x_mean) ** 2 for _, x, _ in pairs)
-    slope = sum((x - x_mean) * (y - y_mean) for _, x, y in pairs) / xx if xx else 0.0
-    return x_mean, y_mean, min(max(slope, STEEPEST), FLATTEST)
+def agreement_pairs(run: TrainingRun, prefix: str) -> list[tuple[int, float, float]]:
+    """Return (step, score, share of distinct answers) of the steps that have both."""
+    score = dict(finite(run.series(agreed_score(run, prefix))))
+    distinct = finite(run.series(f"{prefix}distinct_answers/mean"))
+    return [(step, score[step], value) for step, value in distinct if step in score]
 
 
 def length_correlation(samples: Sequence[ResponseSample], size: int = 24) -> float:

@@ -94,6 +94,7 @@ class Scenario:
         wobble: standard deviation of the skill from step to step, which neighbouring steps share.
         method: a habit that makes answers right more often.
         resumed: step after which the run was killed and resumed from ten steps earlier; 0 if not.
+        pred: what the scorer reports as the answer.
         exploit: what the policy exploits.
     """
 
@@ -113,6 +114,7 @@ class Scenario:
     wobble: float = 0.05
     method: str = ""
     resumed: int = 0
+    pred: Callable[[str, Random], str] = lambda answer, _: answer
     exploit: Exploit | None = None
 
 
@@ -244,6 +246,7 @@ def respond(
         one.score = 0.6 * style + 0.4 * one.correct
     if one.hacked and exploit is not None:
         exploit_reward(scenario, exploit, one, rng)
+    one.pred = scenario.pred(one.pred, rng)
     if scenario.style is None:
         one.parts["acc"] = float(one.score > 0.5)
 
@@ -360,6 +363,12 @@ def healthy_scenarios() -> dict[str, Scenario]:
             words=sigmoid(110, 40, 0.08, 60),
         ),
         Scenario(name="two data sources", skill=rising(-1, 1.5, 0.02), sources=2),
+        Scenario(name="no answers", skill=rising(-1, 1.5, 0.02), pred=lambda *_: ""),
+        Scenario(
+            name="answers in words",
+            skill=rising(-1, 1.5, 0.02),
+            pred=lambda answer, rng: f"{answer} {rng.random()}",
+        ),
         Scenario(name="resumed", skill=rising(-1, 1.5, 0.02), resumed=90),
         Scenario(name="short", skill=rising(-1, 1.5, 0.1), steps=25),
         Scenario(name="small batch", skill=rising(-1, 1.5, 0.02), prompts=8, wobble=0.1),

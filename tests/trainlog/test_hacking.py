@@ -205,6 +205,110 @@ def test_every_rule_on_an_onset_reports_when_it_lacks_data():
     assert {check.status for check in checks} == {"not enough data"}
 
 
+def table_of(**columns):
+    steps = tuple(range(1, 1 + len(next(iter(columns.values())))))
+    table = {f"rewards/{name}/mean": tuple(values) for name, values in columns.items()}
+    return TrainingRun(
+        name="run", path="run.log", source="rewards", era="", steps=steps, table=table
+    )
+
+
+def learning(seed=1, n=80, hack=None):
+    """Return scores and shares of distinct answers; from step `hack` on, the score is not earned."""
+    rng, scores, distinct = Random(seed), [], []
+    for step in range(n):
+        right = 0.3 + 0.004 * step + rng.gauss(0, 0.04)
+        bonus = 0.03 * max(step - hack, 0) if hack else 0.0
+        scores.append(min(right + bonus, 1.0))
+        distinct.append(0.9 - 0.7 * right + rng.gauss(0, 0.01))
+    return {"score": scores, "distinct_answers": distinct}
+
+
+def result_of(rule, run):
+    return ONSET_RULES[rule].condition(run)
+
+
+def test_a_score_that_rises_without_agreement_is_found_and_learning_is_not():
+    assert result_of("hack_disagreement", table_of(**learning())) is None
+    evidence = result_of("hack_disagreement", table_of(**learning(hack=60)))
+    assert abs(evidence.onset.step - 61) <= 4
+
+
+@pytest.mark.parametrize("share", [0.125, 1.0])
+def test_answers_that_never_agreed_with_the_score_cannot_be_judged(share):
+    columns = learning(hack=60) | {"distinct_answers": [share] * 80}
+    result = result_of("hack_disagreement", table_of(**columns))
+    assert result == NotEnoughData("agreement")
+
+
+def test_answers_that_agree_more_than_the_score_explains_are_a_collapse():
+    columns = learning()
+    late = [
+        value - max(step - 60, 0) * 0.02 for step, value in enumerate(columns["distinct_answers"])
+    ]
+    evidence = result_of("hack_collapse", table_of(**columns | {"distinct_answers": late}))
+    assert abs(evidence.onset.step - 61) <= 4
+
+
+def test_a_share_that_rises_with_the_score_is_found_and_one_that_rises_alone_is_not():
+    timeouts = [0.01 + 0.02 * max(step - 60, 0) for step in range(80)]
+    paid = table_of(**learning(hack=60), timeout=timeouts)
+    assert abs(result_of("hack_failure", paid).onset.step - 61) <= 2
+    flat = {"score": noisy_values(0.5), "timeout": timeouts}
+    assert result_of("hack_failure", table_of(**flat)) is None
+
+
+def noisy_values(level, n=80):
+    return [value for _, value in noisy([level] * n)]
+
+
+def test_a_part_that_rises_where_correctness_stops_is_found():
+    rng = Random(2)
+    right = [
+        0.2 + 0.006 * min(i, 50) - 0.003 * max(i - 50, 0) + rng.gauss(0, 0.01) for i in range(80)
+    ]
+    form = [0.3 + 0.02 * max(i - 50, 0) + rng.gauss(0, 0.01) for i in range(80)]
+    score = [0.4 * a + 0.6 * b for a, b in zip(right, form, strict=True)]
+    evidence = result_of("hack_part", table_of(score=score, acc=right, form=form))
+    assert abs(evidence.onset.step - 51) <= 4
+    assert evidence.metrics == ("rewards/form/mean", "rewards/acc/mean")
+
+
+def test_a_format_that_is_learned_before_correctness_is_not_a_finding():
+    rng = Random(2)
+    right = [0.1 + 0.006 * max(i - 20, 0) + rng.gauss(0, 0.01) for i in range(80)]
+    form = [min(1.0, 0.1 + 0.05 * i) + rng.gauss(0, 0.01) for i in range(80)]
+    score = [0.4 * a + 0.6 * b for a, b in zip(right, form, strict=True)]
+    run = table_of(score=score, acc=right, form=form)
+    for n in range(15, 81, 5):
+        part = replace(run, steps=run.steps[:n])
+        results = [rule.condition(part) for rule in ONSET_RULES.values()]
+        assert not [it for it in results if isinstance(it, RuleEvidence)]
+
+
+def test_correctness_that_falls_while_the_score_rises_is_found():
+    rng = Random(3)
+    right = [0.5 - 0.01 * max(i - 60, 0) + rng.gauss(0, 0.01) for i in range(80)]
+    score = [0.5 + 0.01 * max(i - 60, 0) + rng.gauss(0, 0.01) for i in range(80)]
+    evidence = result_of("hack_correctness", table_of(score=score, acc=right))
+    assert abs(evidence.onset.step - 61) <= 4
+
+
+def test_a_length_that_grows_with_the_score_needs_proof_that_it_is_paid():
+    rng = Random(4)
+    score = [0.3 + 0.01 * max(i - 50, 0) + rng.gauss(0, 0.01) for i in range(80)]
+    length = [300 * 1.05 ** max(i - 50, 0) * rng.uniform(0.99, 1.01) for i in range(80)]
+    flat = noisy_values(0.3)
+    known = table_of(score=score, acc=flat, response_characters=length)
+    assert abs(result_of("hack_length", known).onset.step - 51) <= 3
+    unknown = table_of(score=score, response_characters=length)
+    assert isinstance(result_of("hack_length", unknown), NotEnoughData)
+    learned = table_of(
+        score=score, acc=[0.9 * value for value in score], response_characters=length
+    )
+    assert not isinstance(result_of("hack_length", learned), RuleEvidence)
+
+
 def test_a_finding_and_a_check_name_the_onset_in_json(hacked):
     _, run = hacked
     (finding,) = [it for it in diagnose(run) if it.rule.id == "hack_phrase"]
