@@ -48,11 +48,13 @@ def package_versions() -> dict[str, str]:
 
 
 def verl_awaits_rewards() -> bool:
-    """Return whether the installed verl awaits a reward that is a coroutine function.
+    """Return whether the verl that runs in this process awaits a reward that is a coroutine function.
 
-    verl does since 0.7.0, whose reward loop is the default
-    (`experimental/reward_loop/reward_manager/naive.py`); 0.6 and before call it like any function
-    and take the coroutine for the score. True without verl.
+    verl does since 0.7.0, where the reward loop is the default; older releases take the coroutine
+    for the score. False in a process that has not imported verl.
     """
-    version = package_version("verl")
-    return version is None or [int(part) for part in version.split(".")[:2]] >= [0, 7]
+    import sys
+    from pathlib import Path
+
+    file = getattr(sys.modules.get("verl"), "__file__", None)
+    return bool(file) and (Path(str(file)).parent / "experimental" / "reward_loop").is_dir()

@@ -27,10 +27,8 @@ criterion `judge_NAME`, its grade as a share of its scale.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Mapping
 from math import isfinite
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,6 +57,7 @@ from rewardkit.scorers.judge_sample import (
     submit_question,
 )
 from rewardkit.scorers.options import Range
+from rewardkit.versions import verl_awaits_rewards
 
 if TYPE_CHECKING:
     from rewardkit.judging.judge import Judgement
@@ -211,14 +210,8 @@ async def _compute_async(
     return fields
 
 
-def _has_reward_loop() -> bool:
-    """Return whether the verl that loads this file awaits rewards, as it does from 0.7 on."""
-    file = getattr(sys.modules.get("verl"), "__file__", None)
-    return bool(file) and (Path(str(file)).parent / "experimental" / "reward_loop").is_dir()
-
-
 #: verl asks once whether it is a coroutine function: 0.7 and later await it, older ones call it.
-compute_score: Any = _compute_async if _has_reward_loop() else _compute_now
+compute_score: Any = _compute_async if verl_awaits_rewards() else _compute_now
 
 
 def respond(answer: str) -> str:
