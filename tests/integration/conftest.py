@@ -173,14 +173,15 @@ def score_batch(compose, tokenizer, v9):
     """Score responses with verl's own reward manager: (rewards, extra keys of every sample)."""
 
     def score(manager, location, files, respond, *overrides):
-        config = compose(*_reward_settings(v9, manager, location), *overrides)
+        config = compose(*reward_settings(v9, manager, location), *overrides)
         data = make_batch(config, tokenizer, files, respond)
-        return _score_9(config, data) if v9 else _score_5(config, tokenizer, data)
+        return _score_9(config, data) if v9 else score_in_process(config, tokenizer, data)
 
     return score
 
 
-def _reward_settings(v9, manager, location):
+def reward_settings(v9, manager, location):
+    """Return the overrides that set a reward and its manager, with an overlong penalty for dapo."""
     if v9:
         yield f"reward.reward_manager.name={manager}"
         yield f"reward.custom_reward_function.path={location}"
@@ -233,7 +234,8 @@ def _score_9(config, data):
     return [float(o["reward_score"]) for o in outputs], [o["reward_extra_info"] for o in outputs]
 
 
-def _score_5(config, tokenizer, data):
+def score_in_process(config, tokenizer, data):
+    """Score a batch with the manager of 0.5, as its task runner does."""
     from verl.trainer.ppo.reward import load_reward_manager
 
     manager = load_reward_manager(

@@ -1,0 +1,448 @@
+"""Guarded rewards in real verl: its reward workers, managers and trainers in private Ray clusters."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rewardkit.launch.rehearsal.rehearse import rehearse
+from rewardkit.launch.rehearsal.tiny_model import write_model
+from rewardkit.recorder.read import read_rewards
+from rewardkit.row import build_row, write_rows
+from tests.integration.conftest import VERL, make_batch, reward_settings, score_in_process
+
+V9 = not VERL.startswith("0.5")
+
+#: Timeout of a guarded call, and seconds after which a test gives up; the rewards hang for longer.
+SECONDS, PATIENCE = 2.0, 120.0
+
+#: Settings of managers: processes of `remote`, and calls at a time.
+EXTRA = {"remote": ["reward.num_workers=1"], "rate_limited": ["+reward.max_concurrent=8"]}
+
+#: What a reward may do, by the row's index: the mixture of every batch.
+COMMON = """
+import ctypes, math, os, re, sys, time
+import numpy as np
+
+def parts(solution_str, ground_truth):
+    return {"score": float(solution_str == ground_truth), "length": len(solution_str)}
+
+def fail():
+    raise LookupError("no such unit")
+
+def allocate():
+    blocks = []
+    while True:
+        blocks.append(bytearray(16 << 20))
+
+def returned(kind, result):
+    return {
+        "nan": {**result, "score": math.nan},
+        "infinite_part": {**result, "length": math.inf},
+        "missing_part": {"score": result["score"]},
+        "bare": result["score"],
+        "text": "a text",
+        "numpy": {"score": np.float32(result["score"]), "length": np.int64(result["length"])},
+    }.get(kind, result)
+"""
+
+SYNC_KINDS = (
+    "good", "wrong", "sleep", "regex", "raise", "exit", "os_exit", "segfault", "memory",
+    "nan", "infinite_part", "missing_part", "bare", "text", "numpy", "good",
+)  # fmt: skip
+SYNC = f"""{COMMON}
+KINDS = {SYNC_KINDS!r}
+ACTIONS = {{
+    "sleep": lambda: time.sleep(600),
+    "regex": lambda: re.match(r"(a+)+$", "a" * 60 + "b"),  # one call of C code, which holds the GIL
+    "raise": fail,
+    "exit": lambda: sys.exit(3),
+    "os_exit": lambda: os._exit(0),
+    "segfault": lambda: ctypes.string_at(0),
+    "memory": allocate,
+}}
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    kind = KINDS[extra_info["index"] % len(KINDS)]
+    ACTIONS.get(kind, lambda: None)()
+    return returned(kind, parts(solution_str, ground_truth))
+"""
+
+ASYNC_KINDS = (
+    "good", "wrong", "slow", "block", "raise", "exit", "os_exit", "segfault",
+    "nan", "missing_part", "bare", "good",
+)  # fmt: skip
+ASYNC = f"""{COMMON}
+import asyncio
+KINDS = {ASYNC_KINDS!r}
+
+async def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    kind = KINDS[extra_info["index"] % len(KINDS)]
+    await asyncio.sleep(600 if kind == "slow" else 0.01)
+    actions = {{
+        "block": lambda: time.sleep(600),
+        "raise": fail,
+        "exit": lambda: sys.exit(3),
+        "os_exit": lambda: os._exit(0),
+        "segfault": lambda: ctypes.string_at(0),
+    }}
+    actions.get(kind, lambda: None)()
+    return returned(kind, parts(solution_str, ground_truth))
+"""
+
+#: A reward that fails on every row, because it reads a field that no row has.
+BROKEN = """
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    return extra_info["difficulty"] / 10
+"""
+
+#: A reward that hangs on a response.
+HANG = """
+import time
+from pathlib import Path
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    if solution_str == "hang":
+        Path(__file__).with_name("hangs").touch()
+        time.sleep(600)
+    return 1.0
+"""
+
+#: The keys of a sample, in the order of `expected`.
+NAMES = ("score", "acc", "timeout", "error", "length")
+
+TIMEOUTS = {"sleep", "regex", "slow", "block"}
+ERRORS = {"raise", "exit", "os_exit", "segfault", "memory", "nan", "text"}
+
+
+def respond(kinds):
+    """Return the function that answers a row: right, unless its kind is `wrong`."""
+
+    def answer(row):
+        kind = kinds[row["extra_info"]["index"] % len(kinds)]
+        return "0" if kind == "wrong" else row["reward_model"]["ground_truth"]
+
+    return answer
+
+
+def expected(kind):
+    """Return score, acc, timeout, error and the part of a sample of a kind; each answer has 1 digit."""
+    is_late, is_error = kind in TIMEOUTS, kind in ERRORS
+    score = float(kind != "wrong" and not is_late and not is_error)
+    has_part = (
+        not is_late and not is_error and kind not in {"infinite_part", "missing_part", "bare"}
+    )
+    is_error |= kind == "infinite_part"
+    return score, score, float(is_late), float(is_error), float(has_part)
+
+
+def write_parquet(out, count):
+    """Write rows of sums whose answers have one digit."""
+    rows = [
+        build_row(
+            data_source="rewardkit/test",
+            prompt=[{"role": "user", "content": f"What is {i % 9} + 1?"}],
+            ability="math",
+            ground_truth=str(i % 9 + 1),
+            index=i,
+            split="train",
+            source_id=f"sum-{i}",
+            question=f"What is {i % 9} + 1?",
+            answer="",
+            scorer="",
+        )
+        for i in range(count)
+    ]
+    write_rows(rows, out, {})
+    return out
+
+
+def guard(reward, out, *options):
+    """Run `rewardkit guard` and return the file that it writes."""
+    command = [sys.executable, "-m", "rewardkit", "guard", f"{reward}:compute_score", "--out", out]
+    done = subprocess.run(
+        [*map(str, command), "--seconds", str(SECONDS), *options], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    """Write a reward and guard it: `guarded(source, *options)` is the path of the guarded file."""
+
+    def write(source, *options):
+        (tmp_path / "reward.py").write_text(source)
+        return guard(tmp_path / "reward.py", tmp_path / "guarded.py", *options)
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A private Ray cluster."""
+    import ray
+
+    ray.init(
+        address="local",
+        num_cpus=6,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        object_store_memory=200 * 2**20,
+        _temp_dir=str(tmp_path_factory.mktemp("r")),
+    )
+    yield ray
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def worker(cluster):
+    """The actor that scores in this release, which restarts if it is killed.
+
+    0.9: its reward worker; 0.5: the task runner, which calls the manager itself. One actor serves
+    all tests, because importing verl takes most of the time.
+    """
+    return cluster.remote(_worker_class()).options(max_restarts=-1, num_cpus=0).remote()
+
+
+def _worker_class():
+    if not V9:
+
+        class TaskRunner:
+            def score(self, config, data, tokenizer):
+                return score_in_process(config, tokenizer, data)
+
+            def pid(self):
+                return os.getpid()
+
+        return TaskRunner
+    from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
+
+    class Worker(RewardLoopWorker):
+        def __init__(self):
+            pass
+
+        async def score(self, config, data, _):
+            RewardLoopWorker.__init__(self, config)
+            return _read_outputs(await self.compute_score_batch(data))
+
+        async def pid(self):
+            return os.getpid()
+
+    return Worker
+
+
+def _read_outputs(outputs):
+    rewards = [float(output["reward_score"]) for output in outputs]
+    return rewards, [output["reward_extra_info"] for output in outputs]
+
+
+@pytest.fixture
+def score(cluster, worker, compose, tokenizer, tmp_path):
+    """Score rows with a reward and a manager in the actor: (rewards, extra keys of every sample)."""
+
+    def run(manager, location, count, answer, *, wait=True):
+        config = compose(*reward_settings(V9, manager, location), *EXTRA.get(manager, ()))
+        parquet = tmp_path / f"{count}.parquet"
+        if not parquet.exists():
+            write_parquet(parquet, count)
+        data = make_batch(config, tokenizer, [parquet], answer)
+        result = worker.score.remote(config, data, tokenizer)
+        return cluster.get(result, timeout=PATIENCE) if wait else result
+
+    return run
+
+
+def check_mixture(kinds, rewards, extras):
+    """Every sample is scored as its kind deserves, with the same keys."""
+    assert {frozenset(extra) for extra in extras} == {
+        frozenset({"score", "length", "acc", "timeout", "error", *_added_keys(extras)})
+    }
+    outcomes = [tuple(extra[name] for name in NAMES) for extra in extras]
+    assert outcomes == [expected(kind) for kind in kinds]
+    assert rewards == [outcome[0] for outcome in outcomes]
+
+
+def _added_keys(extras):
+    """Return the keys that the manager dapo adds."""
+    return {"overlong", "overlong_reward"} & extras[0].keys()
+
+
+@pytest.mark.parametrize(
+    "manager", ["naive", "dapo", "rate_limited", "remote"] if V9 else ["naive", "dapo"]
+)
+def test_one_batch_bears_every_failure(score, guarded, manager):
+    """Each sample of a batch of sixteen kinds is scored or flagged, whatever its neighbours do."""
+    location = guarded(SYNC, "--memory-mb", "256")
+    rewards, extras = score(manager, location, len(SYNC_KINDS), respond(SYNC_KINDS))
+    check_mixture(SYNC_KINDS, rewards, extras)
+
+
+def test_one_batch_of_a_coroutine_bears_every_failure(score, guarded):
+    """A slow call is cancelled, a blocking or crashing one costs itself; 0.5 gets a plain function."""
+    location = guarded(ASYNC)
+    rewards, extras = score("naive", location, len(ASYNC_KINDS), respond(ASYNC_KINDS))
+    check_mixture(ASYNC_KINDS, rewards, extras)
+
+
+@pytest.mark.full
+@pytest.mark.skipif(V9, reason="0.9 has no task for rewards")
+def test_a_reward_task_bears_every_failure(cluster, compose, tokenizer, guarded, tmp_path):
+    """0.5 can score in a Ray task, which loads the reward itself."""
+    from verl.trainer.ppo.reward import compute_reward_async
+
+    location = guarded(SYNC, "--memory-mb", "256")
+    config = compose(*reward_settings(V9, "naive", location))
+    parquet = write_parquet(tmp_path / "rows.parquet", len(SYNC_KINDS))
+    data = make_batch(config, tokenizer, [parquet], respond(SYNC_KINDS))
+    task = compute_reward_async.remote(data, config=config, tokenizer=tokenizer)
+    rewards, extras = cluster.get(task, timeout=PATIENCE)
+    assert rewards.sum(dim=1).tolist() == [expected(kind)[0] for kind in SYNC_KINDS]
+    assert extras["timeout"] == [expected(kind)[2] for kind in SYNC_KINDS]
+    assert extras["error"] == [expected(kind)[3] for kind in SYNC_KINDS]
+
+
+def test_nothing_outlives_a_killed_actor_and_its_records_stay(
+    cluster, worker, score, guarded, tmp_path
+):
+    """After kill -9 its children end, also one that hangs, and what was written is readable."""
+    count, folder = 8, tmp_path / "records"
+    pid = cluster.get(worker.pid.remote(), timeout=PATIENCE)
+    location = guarded(HANG, "--record", str(folder), "--seconds", "500")
+    score("naive", location, count, lambda row: "1")
+    wait_for(lambda: folder.is_dir() and recorded_calls(folder) == count)
+    score("naive", location, count, lambda row: "hang", wait=False)
+    wait_for(lambda: location.with_name("hangs").exists())
+    children = descendants(pid)
+    assert children
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not any(map(is_alive, children)))
+    assert recorded_calls(folder) == count
+
+
+def recorded_calls(folder):
+    """Return the number of calls in the records of a folder."""
+    return sum(
+        source.count for slot in read_rewards(folder).slots for source in slot.sources.values()
+    )
+
+
+def wait_for(condition):
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def descendants(pid):
+    """Return the processes below one, each with its start time, which tells it from a successor."""
+    paths = Path("/proc").glob("[0-9]*")
+    parents = {int(path.name): stat for path in paths if (stat := read_stat(path))}
+    below, front = {}, {pid}
+    while front:
+        front = {child for child, (parent, _) in parents.items() if parent in front}
+        below |= {child: parents[child][1] for child in front}
+    return below.items()
+
+
+def read_stat(path):
+    """Return the parent and the start time of a process that lives; None for other paths."""
+    try:
+        fields = (path / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else (int(fields[1]), fields[19])
+
+
+def is_alive(process):
+    stat = read_stat(Path(f"/proc/{process[0]}"))
+    return stat is not None and stat[1] == process[1]
+
+
+STOPPED = "rewardkit guard: {reward}:compute_score: it failed on all of its first 32 calls"
+
+
+@pytest.mark.skipif(not V9, reason="0.5 has no V1 trainer")
+@pytest.mark.parametrize("manager", [pytest.param("naive", marks=pytest.mark.full), "rate_limited"])
+def test_a_broken_reward_stops_verl_s_training(guarded, tmp_path, tmp_path_factory, manager):
+    """The V1 trainer swallows what a reward raises, and `rate_limited` scores it 0; the job ends."""
+    pytest.importorskip("transfer_queue", reason="the V1 trainer needs TransferQueue")
+    location = guarded(BROKEN, "--keys", "score")
+    folder = tmp_path_factory.mktemp("r")  # short, because Ray's sockets are in it
+    write_model(folder / "model", positions=1024)
+    parquet = write_parquet(tmp_path / "rows.parquet", 32)
+    overrides = [
+        *reward_settings(V9, manager, location),
+        f"data.train_files=['{parquet}']",
+        f"data.val_files=['{parquet}']",
+        "data.train_batch_size=8",
+        "data.max_prompt_length=512",
+        "data.max_response_length=64",
+        "trainer.total_training_steps=500",
+        "trainer.total_epochs=500",
+    ]
+    code = "import sys; from tests.integration.v1_without_engine import main; main(*sys.argv[1:])"
+    command = [sys.executable, "-c", code, str(folder)]
+    done = subprocess.run(
+        [*command, *overrides],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE,
+    )
+    print(done.stdout)
+    assert done.returncode == 1
+    assert STOPPED.format(reward=tmp_path / "reward.py") in done.stdout
+    assert "step 1: " in done.stdout
+
+
+@pytest.mark.skipif(V9, reason="only verl 0.5.0 can be rehearsed with torch alone")
+def test_a_broken_reward_ends_a_rehearsal(guarded, tmp_path):
+    """The rehearsal's one line says how the guard stopped the training."""
+    location = guarded(BROKEN, "--keys", "score")
+    result = rehearse(plan(location, tmp_path), folder=tmp_path / "rehearsal", steps=1)
+    assert not result.ok
+    assert "it failed on all of its first 32 calls" in result.checks[-1].detail
+    log = (tmp_path / "rehearsal/verl.log").read_text()
+    assert STOPPED.format(reward=tmp_path / "reward.py") in log
+
+
+@pytest.mark.skipif(V9, reason="only verl 0.5.0 can be rehearsed with torch alone")
+def test_a_guarded_reward_ends_a_rehearsal_well(guarded, tmp_path):
+    """A rehearsal with failures below the breaker's share ends, and its table has the flags."""
+    options = ("--seconds", "0.5", "--memory-mb", "256", "--record", str(tmp_path / "records"))
+    location = guarded(SYNC, *options)  # the last --seconds wins
+    result = rehearse(plan(location, tmp_path), folder=tmp_path / "rehearsal", steps=1)
+    assert result.ok, result.checks
+    details = {check.name: check.detail for check in result.checks}
+    assert {"timeout", "error", "length"} < set(details["metrics"].replace(",", "").split())
+    assert f"{recorded_calls(tmp_path / 'records')} calls in MainThread" in details["scorer called"]
+
+
+def plan(location, folder):
+    """Return the overrides of a plan with a guarded reward, as `rewardkit train` writes them."""
+    parquet = write_parquet(folder / "rows.parquet", 32)
+    return [
+        "algorithm.adv_estimator=grpo",
+        f"data.train_files=['{parquet}']",
+        f"data.val_files=['{parquet}']",
+        "data.train_batch_size=256",
+        "data.max_prompt_length=1024",
+        "data.max_response_length=2048",
+        "actor_rollout_ref.model.path=Qwen/Qwen3-8B",
+        "actor_rollout_ref.actor.ppo_mini_batch_size=64",
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2",
+        "actor_rollout_ref.rollout.name=vllm",
+        "actor_rollout_ref.rollout.n=4",
+        f"custom_reward_function.path='{location}'",
+        "trainer.n_gpus_per_node=8",
+        "trainer.logger=[console]",
+    ]
