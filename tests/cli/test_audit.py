@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.judging.faulty_server import serving
+
 BAD = """
 def compute_score(data_source, solution_str, ground_truth, extra_info=None):
     return float(ground_truth in solution_str)
@@ -70,3 +72,14 @@ def test_input_that_cannot_be_audited_is_one_line_of_error(run):
         assert completed.returncode == code
         assert words in completed.stderr
         assert completed.stderr.count("\n") == 1
+
+
+def test_the_command_says_how_many_responses_it_will_judge(run):
+    with serving(lambda _: {"reason": "x", "verdict": "no"}) as server:
+        completed = run(
+            *("audit", "judge", "--rows", "1", "--json", "--fail-on", "high"),
+            *("--set", f"base_url={server.url}"),
+        )
+    assert completed.returncode == 1
+    assert "judge asks a model: it will judge up to" in completed.stderr
+    assert json.loads(completed.stdout)["grade"] == "F"
