@@ -71,6 +71,8 @@ def write_shared(folder: Path) -> None:
     golds = [{"question": q, "gold": gold, "source": "made"} for q, _, gold in maths]
     _write_jsonl(cases / "golds.jsonl", golds)
     _write_jsonl(cases / "adversarial_inputs.jsonl", _hostile())
+    facts = [(row["question"], "", row["golden_answers"][0]) for row in _rows("nq/test")]
+    _write_jsonl(cases / "qa_evouna.jsonl", _cases(facts, "@", scorer="qa"))
 
 
 def _write_data(data: Path) -> None:

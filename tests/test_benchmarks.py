@@ -20,6 +20,7 @@ SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", README, re.MULTILI
 STARTS = {
     "overlap": "| CPU s / peak MB |",
     "accuracy": "| set | half | n |",
+    "judge": "| set | half | n | way | judged | failed | questions | tokens | cost |",
     "metamorphic": "| property | transformation | half | calls |",
     "reward-server": "| what | connections | answered/s | scored/s | 429 | lost | wrong ",
 }

@@ -42,6 +42,14 @@ def test_a_verdict_may_stand_alone_after_a_thought_or_in_one_fence(text):
     assert parse_verdict(text, MATH) == JudgeVerdict({"verdict": "yes"}, "same")
 
 
+def test_a_reason_may_have_line_breaks_that_are_not_escaped():
+    """Models write them, and llama-cpp-python's grammar of a JSON schema allows them."""
+    text = '{"reason": "The gold is 5.\n\tSo is the answer.", "verdict": "yes"}'
+    verdict = parse_verdict(text, MATH)
+    assert verdict == JudgeVerdict({"verdict": "yes"}, "The gold is 5.\n\tSo is the answer.")
+    assert refuses(text.replace('"yes"', '"yes\n"'))
+
+
 @pytest.mark.parametrize(
     "text",
     [
