@@ -14,7 +14,7 @@ from rewardkit.launch.verl.releases import parse_release
 from rewardkit.launch.verl.reward_keys import NEW_KEY, PKG_SINCE
 from rewardkit.registry import SCORERS, is_path
 
-#: Targets that copy the scorer's file to the nodes as `reward.py`, and the folder it is copied to.
+#: Targets that copy the scorer's file to the nodes, and the folder it is copied to.
 NODE_FOLDERS: Mapping[str, str] = {
     "ray-job": "",
     "kuberay": "/rewardkit/",
@@ -32,7 +32,8 @@ def node_path(recipe: Recipe, verl: str) -> str | None:
     is_package = not is_path(scorer) and parse_release(verl) >= PKG_SINCE
     if folder is None or scorer == "verl" or is_package:
         return None
-    return f"{folder}reward.py"
+    # A guard's file has its own name, as the reward's file is copied beside it.
+    return f"{folder}{Path(recipe.reward.guard_file or 'reward.py').name}"
 
 
 def local_path(recipe: Recipe, verl: str) -> str | None:
@@ -72,6 +73,7 @@ def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
                 "reward.record: verl's own scorers record nothing; remove it or name a scorer."
             )
         return {}
+    _require_reachable_records(recipe)
     if recipe.reward.guard_file:  # it has the options and the folder of records
         return {
             f"{NEW_KEY}.path": node_path(recipe, verl) or recipe.reward.guard_file,
@@ -94,16 +96,20 @@ def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
 
 def _record_setting(recipe: Recipe) -> dict[str, Any]:
     """Return the setting of the folder of records; an absolute path, as workers run elsewhere."""
-    record = recipe.reward.record
-    if record is None:
+    if recipe.reward.record is None:
         return {}
-    folder, target = Path(record).expanduser(), recipe.cluster.target
-    if target in NODE_FOLDERS and not folder.is_absolute():
+    folder = Path(recipe.reward.record).expanduser().absolute()
+    return {f"{NEW_KEY}.reward_kwargs.record": str(folder)}
+
+
+def _require_reachable_records(recipe: Recipe) -> None:
+    """Require a folder of records that the nodes can find."""
+    record, target = recipe.reward.record, recipe.cluster.target
+    if record and target in NODE_FOLDERS and not Path(record).expanduser().is_absolute():
         raise UsageError(
             f"reward.record: {record} is relative, but the nodes of {target} have other folders. "
             "Give an absolute path on storage that every node sees."
         )
-    return {f"{NEW_KEY}.reward_kwargs.record": str(folder.absolute())}
 
 
 def states_scorer(recipe: Recipe) -> bool:

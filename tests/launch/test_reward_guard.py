@@ -10,6 +10,7 @@ import pytest
 import rewardkit
 from rewardkit.errors import UsageError
 from rewardkit.launch.request import plan_from_request, read_request
+from rewardkit.launch.targets import render
 from rewardkit.scorers.compose import write_reward_file
 
 REWARD = """
@@ -31,8 +32,10 @@ def folder(tmp_path, monkeypatch):
 
 def write_recipe(**reward):
     """Write a recipe; JSON is YAML."""
+    cluster = reward.pop("cluster", {})
     recipe = {
         "name": "guarded",
+        "cluster": cluster,
         "algorithm": "grpo",
         "strategy": "fsdp",
         "devices": "gpu",
@@ -117,3 +120,39 @@ def test_a_composed_reward_records_without_a_guard(folder):
     write_recipe(scorer="composed.py:compute_score", options={}, record="records")
     key = "reward.custom_reward_function.reward_kwargs.record"
     assert plan().settings[key] == f"{folder}/records"
+
+
+CLUSTERS = {
+    "ray-job": {"address": "http://head:8265"},
+    "kuberay": {"image": "verl:1", "volumes": {"data": "/data"}},
+    "skypilot": {"accelerator": "H100"},
+}
+
+
+@pytest.mark.parametrize("target", CLUSTERS)
+def test_targets_that_copy_the_reward_copy_the_guard_with_it(folder, target):
+    """The guard looks for the reward beside itself on the nodes."""
+    rows = {"train": "/data/rows.parquet", "val": "/data/rows.parquet"}
+    cluster = {"target": target, **CLUSTERS[target]}
+    write_recipe(guard={"keys": ["score"]}, scorer="my_reward.py:plain", cluster=cluster)
+    recipe = json.loads(Path("recipe.yaml").read_text(encoding="utf-8"))
+    recipe["data"], recipe["reward"]["options"] = rows, {}
+    Path("recipe.yaml").write_text(json.dumps(recipe), encoding="utf-8")
+    plain = "def plain(data_source, solution_str, ground_truth, extra_info=None): return 0.5\n"
+    Path("my_reward.py").write_text(plain, encoding="utf-8")
+    current = plan()
+    name = Path(current.settings[PATH]).name
+    assert name.startswith("my_reward-")
+    text = "".join(file.text for file in render(current, folder / "run").files)
+    names = {Path(file.name).name for file in render(current, folder / "run").files}
+    assert {name, "my_reward.py"} <= names or target == "kuberay"
+    assert plain.strip() in text
+    assert text.count(name) >= (1 if target == "ray-job" else 2)
+
+
+def test_records_of_a_guard_are_on_storage_of_the_nodes(folder):
+    """A relative folder would be another one on each node."""
+    cluster = {"target": "ray-job", **CLUSTERS["ray-job"]}
+    write_recipe(guard={}, record="records", cluster=cluster)
+    with pytest.raises(UsageError, match="record: records is relative"):
+        plan()

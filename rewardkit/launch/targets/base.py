@@ -192,24 +192,31 @@ def render_template(template: str, plan: Plan, **values: Any) -> str:
     )
 
 
-def scorer_file_text(plan: Plan) -> str | None:
-    """Return the contents of the scorer's file on the nodes; None if the target copies no file.
+def scorer_files(plan: Plan) -> dict[str, str]:
+    """Return the texts of the scorer's files on the nodes by name; none if the target copies none.
+
+    There are two for a guarded reward: the guard looks for the reward beside itself.
 
     Raises:
-        UsageError: the recipe's file cannot be read.
+        UsageError: a file cannot be read.
     """
-    recipe = plan.recipe
-    where = node_path(recipe, plan.verl)
+    reward = plan.recipe.reward
+    where = node_path(plan.recipe, plan.verl)
     if where is None or plan.get("reward.custom_reward_function.path") != where:
-        return None
-    if is_path(recipe.reward.scorer):
-        scorer = recipe.reward.guard_file or recipe.reward.scorer
-        file = Path(scorer.partition(":")[0]).expanduser()
-        try:
-            return file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"reward.scorer: {file} cannot be read ({error}).") from error
-    return _import_text(recipe.reward.scorer)
+        return {}
+    if not is_path(reward.scorer):
+        return {Path(where).name: _import_text(reward.scorer)}
+    file = Path(reward.scorer.partition(":")[0]).expanduser()
+    if not reward.guard_file:
+        return {Path(where).name: _read_scorer(file)}
+    return {Path(where).name: _read_scorer(Path(reward.guard_file)), file.name: _read_scorer(file)}
+
+
+def _read_scorer(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"reward.scorer: {file} cannot be read ({error}).") from error
 
 
 def _import_text(scorer: str) -> str:

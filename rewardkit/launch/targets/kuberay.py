@@ -24,7 +24,7 @@ from rewardkit.launch.targets.base import (
     ray_start_arguments,
     render_template,
     require_absolute_data,
-    scorer_file_text,
+    scorer_files,
     slug,
 )
 
@@ -77,9 +77,7 @@ def _metadata(plan: Plan, name: str) -> dict[str, str]:
 
 
 def _config_map(plan: Plan, name: str) -> dict[str, Any]:
-    data = {"launch.sh": render_template("job.sh.j2", plan, wait=True)}
-    if (scorer := scorer_file_text(plan)) is not None:
-        data["reward.py"] = scorer
+    data = {"launch.sh": render_template("job.sh.j2", plan, wait=True), **scorer_files(plan)}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -26,7 +26,7 @@ from rewardkit.launch.targets.base import (
     as_yaml,
     render_template,
     require_absolute_data,
-    scorer_file_text,
+    scorer_files,
     slug,
 )
 
@@ -45,8 +45,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
             "working_dir/launch.sh", render_template("job.sh.j2", plan, wait=False), executable=True
         )
     ]
-    if (scorer := scorer_file_text(plan)) is not None:
-        files.append(File("working_dir/reward.py", scorer))
+    files += [File(f"working_dir/{name}", text) for name, text in scorer_files(plan).items()]
     files.append(File("runtime_env.yaml", as_yaml(_runtime_env(plan, folder))))
     detach = ("--no-wait",) if recipe.cluster.detach else ()
     submit = (_ray_program(), "job", "submit", "--address", recipe.cluster.address)

@@ -9,6 +9,7 @@ runs on real Ray.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from rewardkit.launch.targets.base import (
     as_yaml,
     comment_text,
     require_free_ports,
-    scorer_file_text,
+    scorer_files,
     slug,
 )
 
@@ -67,7 +68,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
             "cluster.accelerator: skypilot needs the GPU's name, as in H100 (see sky show-gpus)."
         )
     require_free_ports(recipe, _SKYPILOT_PORTS)
-    scorer, name = scorer_file_text(plan), slug(recipe.name)
+    scorers, name = scorer_files(plan), slug(recipe.name)
     secrets = _secrets(plan)
     header = _HEADER.format(
         name=name,
@@ -77,17 +78,15 @@ def launch(plan: Plan, folder: Path) -> Launch:
         verl=plan.verl,
         secrets="".join(f" --secret {secret}" for secret in secrets),
     )
-    task = as_comment(header) + as_yaml(_task(plan, folder, name, shipped=scorer is not None))
-    files = [File("skypilot.yaml", task)]
-    if scorer is not None:
-        files.append(File("reward.py", scorer))
+    task = as_comment(header) + as_yaml(_task(plan, folder, name, list(scorers)))
+    files = [File("skypilot.yaml", task), *(File(file, text) for file, text in scorers.items())]
     return Launch(
         files=tuple(files),
         next_steps=(f"Start it: sky launch -c {name} {shell_word(str(folder / 'skypilot.yaml'))}",),
     )
 
 
-def _task(plan: Plan, folder: Path, name: str, *, shipped: bool) -> dict[str, Any]:
+def _task(plan: Plan, folder: Path, name: str, scorers: Sequence[str]) -> dict[str, Any]:
     recipe = plan.recipe
     cluster = recipe.cluster
     resources: dict[str, Any] = {}
@@ -98,8 +97,9 @@ def _task(plan: Plan, folder: Path, name: str, *, shipped: bool) -> dict[str, An
     task: dict[str, Any] = {"name": name, "num_nodes": recipe.nodes, "resources": resources}
     if secrets := _secrets(plan):
         task["secrets"] = dict.fromkeys(secrets)
-    if shipped:
-        task["file_mounts"] = {f"{NODE_FOLDERS['skypilot']}reward.py": str(folder / "reward.py")}
+    if scorers:
+        place = NODE_FOLDERS["skypilot"]
+        task["file_mounts"] = {f"{place}{file}": str(folder / file) for file in scorers}
     script = node_script(plan, rank="SKYPILOT_NODE_RANK")
     return task | {"run": _ADDRESSES + script.partition("\n")[2]}
 
