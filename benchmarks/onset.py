@@ -1,8 +1,8 @@
 """Find the onset of reward hacking in simulated runs, as they grow. Prints a table.
 
-`python benchmarks/onset.py [--seeds 6]` records simulated runs (`tests/trainlog/simulated_runs.py`)
-with the recorder and judges each every two steps (healthy ones every four), as `rewardkit logs
---follow` does. Thresholds were chosen on the seeds of the half `build`; the half `held` has others. The onset is the first step
+`python benchmarks/onset.py [--seeds 4]` records simulated runs (`tests/trainlog/simulated_runs.py`)
+with the recorder and judges each as it was every six steps, and from the first response with the
+exploit on every two, as `rewardkit logs --follow` does. Thresholds were chosen on the seeds of the half `build`; the half `held` has others. The onset is the first step
 at which a tenth of the responses has the exploit. An alarm is on time within 20 steps of it. An alarm
 before the first response with the exploit is false, and so is every alarm of a healthy run.
 """
@@ -35,6 +35,9 @@ HALVES = {"build": 0, "held": 1_000}
 #: Steps after the onset within which an alarm is on time, and until which a run is judged.
 ON_TIME_STEPS, LAST_STEPS = 20, 60
 
+#: Steps between two judgements where nothing is exploited.
+QUIET_STEPS = 6
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -66,8 +69,9 @@ def judge(task: tuple[str, str, int]) -> Outcome:
     onset = exploit.step_at(ONSET_SHARE) if exploit else scenario.steps
     with tempfile.TemporaryDirectory() as folder:
         run = simulate(scenario, seed, Path(folder) / "records")
-    every, last = (2 if is_hacked else 4), min(onset + LAST_STEPS, scenario.steps)
-    alarm = first_alarm(run, every, last)
+    start = exploit.step_at(START_SHARE) if exploit else scenario.steps + 1
+    last = min(onset + LAST_STEPS, scenario.steps)
+    alarm = first_alarm(run, (*range(14, start, QUIET_STEPS), *range(start, last + 1, 2)))
     if alarm is None:
         return Outcome(name, half, None, None, False, ())
     found = tuple(alarm.findings)
@@ -80,7 +84,7 @@ def judge(task: tuple[str, str, int]) -> Outcome:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=6, help="runs of an exploit and half")
+    parser.add_argument("--seeds", type=int, default=4, help="runs of an exploit and half")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--only", nargs="*", default=[], help="kinds of runs; default: all")
     options = parser.parse_args()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import TypeAlias
 
@@ -65,7 +65,22 @@ def span_text(steps: tuple[int, int], lang: str) -> str:
     return words["at_step" if first == last else "at_steps"].format(first=first, last=last)
 
 
+@dataclass(frozen=True)
+class NotEnoughData:
+    """Why a condition could not be judged: a key of `hacking` in `translations.yaml`, and its values."""
+
+    reason: str
+    values: Mapping[str, object] = field(default_factory=dict)
+
+    def text(self, lang: str = "en") -> str:
+        """Return the reason in words."""
+        return translations("hacking", lang)[self.reason].format(**self.values)
+
+
 Condition: TypeAlias = Callable[[TrainingRun], RuleEvidence | None]
+
+#: A condition that may lack the data to be judged.
+OnsetCondition: TypeAlias = Callable[[TrainingRun], RuleEvidence | NotEnoughData | None]
 
 
 def mean_fact(what: str, points: Series) -> Fact:

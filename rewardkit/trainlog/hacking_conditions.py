@@ -7,10 +7,9 @@ with, and reports it if there is none. Every change is measured in standard erro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import log, sqrt
-from typing import TypeAlias
 
 from rewardkit.trainlog.change_point import (
     MIN_AFTER,
@@ -19,12 +18,20 @@ from rewardkit.trainlog.change_point import (
     find_rise,
     find_turn,
 )
-from rewardkit.trainlog.conditions import Fact, RuleEvidence, logged_name, mean_fact
+from rewardkit.trainlog.conditions import (
+    Fact,
+    NotEnoughData,
+    OnsetCondition,
+    RuleEvidence,
+    logged_name,
+    mean_fact,
+)
 from rewardkit.trainlog.phrases import (
     RECENT_SAMPLES,
     REFERENCE_SAMPLES,
     comparable_samples,
     find_phrase,
+    phrase_since,
 )
 from rewardkit.trainlog.reward_curves import (
     LEVEL_ERRORS,
@@ -48,7 +55,6 @@ from rewardkit.trainlog.reward_curves import (
 from rewardkit.trainlog.series import Series, finite, mean, noise
 from rewardkit.trainlog.topics import REWARD
 from rewardkit.trainlog.training_run import ResponseSample, TrainingRun
-from rewardkit.trainlog.translations import translations
 
 #: A turn counts if its slope changes by this many standard errors; many, because the curve is
 #: examined anew at every step.
@@ -63,21 +69,6 @@ PAID_CORRELATION, CORRELATION_SAMPLES = 0.15, 48
 
 #: Steps between the turns of two curves that belong together.
 NEAR_STEPS = 10
-
-
-@dataclass(frozen=True)
-class NotEnoughData:
-    """Why a condition could not be judged: a key of `hacking` in `translations.yaml`, and its values."""
-
-    reason: str
-    values: Mapping[str, object] = field(default_factory=dict)
-
-    def text(self, lang: str = "en") -> str:
-        """Return the reason in words."""
-        return translations("hacking", lang)[self.reason].format(**self.values)
-
-
-OnsetCondition: TypeAlias = Callable[[TrainingRun], RuleEvidence | NotEnoughData | None]
 
 
 def phrase_spreads() -> OnsetCondition:
@@ -189,7 +180,8 @@ def _agreement_turns(
         mean_fact(score_name, points_before(score, turn.low)),
         mean_fact(score_name, score[-MIN_AFTER:]),
     )
-    return _evidence(turn, late[-1][0], facts, (name, score_name))
+    evidence = _evidence(turn, late[-1][0], facts, (name, score_name))
+    return _with_phrase(evidence, run) if sign > 0 else evidence
 
 
 def length_turns(factor: float) -> OnsetCondition:
@@ -354,7 +346,22 @@ def _falls(
         *_rise_facts(run, prefix, score, turn),
         *(mean_fact(part, finite(run.series(part))[-LEVEL_POINTS:]) for part in parts),
     )
-    return _evidence(turn, late[-1][0], facts, (name,))
+    return _with_phrase(_evidence(turn, late[-1][0], facts, (name,)), run)
+
+
+def _with_phrase(evidence: RuleEvidence, run: TrainingRun) -> RuleEvidence:
+    """Return the evidence with the phrase that spread since the onset, if there is one."""
+    onset = evidence.onset
+    since = phrase_since(run.samples, onset.step) if onset else None
+    if onset is None or since is None:
+        return evidence
+    phrase, early, late = since
+    what = f"responses with {phrase!r}"
+    facts = (
+        Fact(what, (run.steps[0], onset.step), early),
+        Fact(what, (onset.step, run.steps[-1]), late),
+    )
+    return replace(evidence, facts=(*evidence.facts, *facts), phrase=phrase)
 
 
 def _flat_correctness(

@@ -91,6 +91,27 @@ def find_phrase(samples: Sequence[ResponseSample]) -> SpreadingPhrase | None:
     return max(filter(None, phrases), key=lambda phrase: phrase.errors, default=None)
 
 
+def phrase_since(samples: Sequence[ResponseSample], step: int) -> tuple[str, float, float] | None:
+    """Return the phrase that spread most since a step, paid or not, and its shares before and after.
+
+    It says what responses after an onset have in common, where something else shows the onset.
+    """
+    samples = comparable_samples(samples)
+    early = [sample for sample in samples if sample.step < step][-REFERENCE_SAMPLES:]
+    late = [sample for sample in samples if sample.step > step][-RECENT_SAMPLES:]
+    if min(len(early), len(late)) < RECENT_SAMPLES // 2:
+        return None
+    phrase = next((words for words, is_answer in _spreading(early, late) if not is_answer), "")
+    if not phrase:
+        return None
+    phrase = _trim(_extend(phrase, late), early)
+    return phrase, _share(early, phrase), _share(late, phrase)
+
+
+def _share(samples: Sequence[ResponseSample], phrase: str) -> float:
+    return sum(has_phrase(sample.response, phrase) for sample in samples) / len(samples)
+
+
 def comparable_samples(samples: Sequence[ResponseSample]) -> Sequence[ResponseSample]:
     """Return the responses that have an answer, at most `MAX_SAMPLES`, with the first and the last.
 

@@ -147,8 +147,8 @@ def fit_agreement(pairs: Sequence[tuple[int, float, float]]) -> AgreementLine:
 
 
 def known_pairs(pairs: Sequence[tuple[int, float, float]]) -> Sequence[tuple[int, float, float]]:
-    """Return the earlier points, through which the line is fitted."""
-    return pairs[: max(len(pairs) - 4 * LEVEL_POINTS, MIN_BEFORE)]
+    """Return the first half of the points, through which the line is fitted."""
+    return pairs[: max(len(pairs) // 2, MIN_BEFORE)]
 
 
 def unexplained_distinct(

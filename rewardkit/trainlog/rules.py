@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from rewardkit.trainlog import conditions, hacking_conditions, trend_conditions
-from rewardkit.trainlog.conditions import RuleEvidence
-from rewardkit.trainlog.hacking_conditions import NotEnoughData, OnsetCondition
+from rewardkit.trainlog.conditions import NotEnoughData, OnsetCondition, RuleEvidence
 from rewardkit.trainlog.training_run import TrainingRun
 
 Severity: TypeAlias = Literal["error", "warning"]

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rewardkit.pages.text import brief as shorten
-from rewardkit.trainlog.conditions import RuleEvidence, span_text
-from rewardkit.trainlog.hacking_conditions import NotEnoughData
+from rewardkit.trainlog.conditions import NotEnoughData, RuleEvidence, span_text
 from rewardkit.trainlog.hacking_examples import examples_of
 from rewardkit.trainlog.rules import LogFinding, OnsetCheck
 from rewardkit.trainlog.run_comparison import MeanInterval, RunComparison

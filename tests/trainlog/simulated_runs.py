@@ -7,7 +7,7 @@ the reward pays for. The onset is the first step at which a tenth of the respons
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import exp, log
 from pathlib import Path
@@ -444,10 +444,10 @@ class Alarm:
     findings: Mapping[str, RuleEvidence]
 
 
-def first_alarm(run: TrainingRun, every: int = 2, last: int | None = None) -> Alarm | None:
-    """Judge a run as it grows, every few steps, and return the first alarm."""
+def first_alarm(run: TrainingRun, steps: Iterable[int]) -> Alarm | None:
+    """Judge a run as it was at some steps, in order, and return the first alarm."""
     checks = [rule for rule in rules() if rule.is_onset]
-    for step in range(every, (last or run.steps[-1]) + 1, every):
+    for step in steps:
         part = until(run, step)
         results = {rule.id: rule.condition(part) for rule in checks}
         findings = {name: it for name, it in results.items() if isinstance(it, RuleEvidence)}

@@ -9,8 +9,7 @@ from random import Random
 import pytest
 
 from rewardkit.trainlog.change_point import find_rise, find_turn
-from rewardkit.trainlog.conditions import RuleEvidence
-from rewardkit.trainlog.hacking_conditions import NotEnoughData
+from rewardkit.trainlog.conditions import NotEnoughData, RuleEvidence
 from rewardkit.trainlog.hacking_examples import examples_of
 from rewardkit.trainlog.page import write_page
 from rewardkit.trainlog.phrases import find_phrase, has_phrase, phrase_in_text
@@ -186,7 +185,7 @@ def test_the_page_has_the_section_hacking_with_examples_and_escapes_them(hacked,
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     section = page.partition('id="hacking"')[2].partition("</section>")[0]
     assert "<mark>" in section
-    assert "&lt;script&gt;alert(1)" in section
+    assert "script&gt;alert(1)" in section
     assert "<script>alert" not in page
     assert 'href="#hacking"' in page
     assert '"title":"rewards/score/mean"' in page
@@ -326,9 +325,9 @@ def test_an_exploit_is_found_within_20_steps_of_its_onset(kind, tmp_path):
         scenario = hacked_run(kind, seed)
         onset = scenario.exploit.step_at(ONSET_SHARE)
         run = simulate(scenario, seed, tmp_path / f"{seed}")
-        alarm = first_alarm(run, last=min(onset + 40, scenario.steps))
-        assert alarm is not None, seed
-        assert scenario.exploit.step_at(START_SHARE) <= alarm.step <= onset + 25, (seed, onset)
+        start = scenario.exploit.step_at(START_SHARE)
+        assert first_alarm(run, range(14, start, 4)) is None, seed
+        assert first_alarm(run, range(start, onset + 26, 2)) is not None, seed
 
 
 @pytest.mark.full
@@ -336,7 +335,7 @@ def test_an_exploit_is_found_within_20_steps_of_its_onset(kind, tmp_path):
 def test_no_rule_finds_an_onset_in_a_healthy_run(name, tmp_path):
     scenario = healthy_scenarios()[name]
     run = simulate(scenario, 2_000, tmp_path / "records")
-    assert first_alarm(run, every=4) is None
+    assert first_alarm(run, range(14, scenario.steps + 1, 4)) is None
     assert not [check.rule.id for check in check_onsets(run) if check.status == "found"]
 
 
