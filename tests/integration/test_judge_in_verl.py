@@ -131,6 +131,44 @@ def test_a_server_that_fails_behind_the_router_is_an_error_of_every_sample(route
     assert time.monotonic() - start < 120
 
 
+def test_reward_workers_of_ray_share_the_cache(
+    compose, tokenizer, parquet, tmp_path, tmp_path_factory, v9
+):
+    """Each worker is an actor, whose own loop is uvloop's."""
+    if not v9:
+        pytest.skip("0.5 has no reward loop")
+    ray = pytest.importorskip("ray")
+    from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
+
+    key = reward_key(VERL)
+    config = compose(
+        f"{key}.path={location('judge')}", f"+{key}.reward_kwargs.cache={tmp_path / 'cache'}"
+    )
+    data = make_batch(config, tokenizer, [parquet], right_or_wrong)
+    ray.init(
+        address="local",
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        object_store_memory=100 * 2**20,
+        _temp_dir=str(tmp_path_factory.mktemp("r")),
+    )
+    try:
+        with serving_judge(equal_texts) as server:
+            address = server.url.removeprefix("http://").removesuffix("/v1")
+            workers = [ray.remote(RewardLoopWorker).remote(config, address) for _ in range(2)]
+            batches = [
+                ray.get(worker.compute_score_batch.remote(data), timeout=300) for worker in workers
+            ]
+    finally:
+        ray.shutdown()
+    for outputs, is_cached in zip(batches, (0.0, 1.0), strict=True):
+        assert [o["reward_score"] for o in outputs] == [expected(row) for row in rows_of(parquet)]
+        assert {o["reward_extra_info"]["judge_cached"] for o in outputs} == {is_cached}
+    assert len(server.bodies) == len(rows_of(parquet))
+
+
 @pytest.mark.skipif(bool(MISSING_MODULES), reason=f"transformers serve needs {MISSING_MODULES}")
 def test_a_real_model_behind_the_router_is_asked_twice_and_never_guessed_at(
     route, judged, tmp_path, parquet
