@@ -367,6 +367,50 @@ def is_alive(process):
     return stat is not None and stat[1] == process[1]
 
 
+#: A job whose task runner swallows what its reward worker raises, as the V1 trainer does.
+SWALLOWING_JOB = """
+import sys, time
+import ray
+
+@ray.remote(num_cpus=0)
+class RewardWorker:
+    def score(self):
+        from rewardkit.guard.stop import stop_training
+        stop_training("the reward is broken.")
+
+@ray.remote(num_cpus=0)
+class TaskRunner:
+    def run(self):
+        worker = RewardWorker.remote()
+        while True:
+            try:
+                ray.get(worker.score.remote())
+            except RuntimeError:
+                time.sleep(0.1)
+
+ray.init(address=sys.argv[1])
+ray.get(TaskRunner.remote().run.remote())
+"""
+
+
+def test_a_job_that_is_stopped_leaves_other_jobs_alone(cluster):
+    """Another job's actors of the same class live on, although they share the cluster."""
+
+    class TaskRunner:
+        def answer(self):
+            return "alive"
+
+    other = cluster.remote(TaskRunner).options(num_cpus=0, max_restarts=0).remote()
+    assert cluster.get(other.answer.remote(), timeout=PATIENCE) == "alive"
+    address = cluster.get_runtime_context().gcs_address
+    command = [sys.executable, "-c", SWALLOWING_JOB, address]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 1
+    assert "rewardkit guard: the reward is broken." in done.stdout + done.stderr
+    assert "ActorDiedError" in done.stderr
+    assert cluster.get(other.answer.remote(), timeout=PATIENCE) == "alive"
+
+
 STOPPED = "rewardkit guard: {reward}:compute_score: it failed on all of its first 32 calls"
 
 
