@@ -110,7 +110,7 @@ def failed(message: str, pred: str, score: float, status: Status = Status.FAILED
     """Log once for each cause why a sample has no verdict, and return its score."""
     log_once(
         ("judge", status, _NUMBER.sub("#", message)[:80]),
-        f"scorer 'judge': {message[:500]} Such samples get the score {score:g}.",
+        f"scorer 'judge': {message[:500]} Such samples have no verdict.",
     )
     return Score.wrong(pred, status, score)
 
