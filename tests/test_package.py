@@ -168,8 +168,9 @@ def test_no_body_of_a_function_is_longer_than_40_lines():
 def test_nothing_evaluates_text():
     """No call to eval, exec, sympify, parse_expr or pickle in the package, and no SIGALRM."""
     call = re.compile(r"\b(eval|exec|sympify|parse_expr|pickle\.loads?|signal\.\w+|os\.system)\(")
-    own = {  # the command itself, never imported by anything
+    own = {  # a command and a process of its own, never imported by anything
         "cli/main.py": ("signal.getsignal(number)", "signal.signal(number, _terminate)"),
+        "guard/reward_child.py": ("pickle.loads(request)",),  # verl's arguments, from the guard
     }
     for file in PACKAGE.rglob("*.py"):
         text = file.read_text(encoding="utf-8")

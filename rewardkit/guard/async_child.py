@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
-from collections.abc import Callable, Coroutine, Generator, Mapping
-from contextvars import ContextVar
-from functools import partial
+from collections.abc import Callable, Coroutine
+from contextvars import Context, ContextVar
 from time import perf_counter_ns
 from typing import Any
 
-from rewardkit.errors import call_catching_async
+from rewardkit.errors import ScorerExitedError, call_catching_async
 from rewardkit.isolate.child import Channel
 
 #: The mark while no call's code runs.
@@ -25,8 +25,7 @@ _number: ContextVar[int] = ContextVar("number", default=IDLE_MARK)
 
 def serve_coroutines(
     channel: Channel,
-    function: Callable[..., Coroutine[Any, Any, Any]],
-    options: Mapping[str, Any],
+    call: Callable[[Any], Coroutine[Any, Any, Any]],
     seconds: float,
     reply_of: Callable[[Any], list[Any]],
 ) -> None:
@@ -34,80 +33,94 @@ def serve_coroutines(
 
     Args:
         channel: the connection to the caller.
-        function: the coroutine function.
-        options: keyword arguments that a call may replace.
+        call: a coroutine function of a request.
         seconds: timeout per call, after which it is cancelled.
         reply_of: returns the JSON values of a reply for a result or an exception.
     """
+    loop = _MarkingLoop(channel)
+    asyncio.set_event_loop(loop)  # for calls of `asyncio.get_event_loop` before the first call
+    channel.set_mark(IDLE_MARK)
 
-    async def answer(number: int, request: dict[str, Any]) -> None:
+    async def answer(number: int, request: Any) -> None:
         _number.set(number)
-        start = perf_counter_ns()
-        call = asyncio.ensure_future(call_catching_async(function, **{**options, **request}))
-        await asyncio.wait({call}, timeout=seconds)
-        is_finished = call.done()
-        reply = reply_of(call.result()) if is_finished else [TIMEOUT]
-        call.cancel()
-        channel.send([number, perf_counter_ns() - start, *reply])
+        channel.set_mark(number)
+        task, start, is_answered = asyncio.current_task(), perf_counter_ns(), False
 
-    asyncio.run(_serve(channel, answer))
+        def send(reply: list[Any]) -> None:
+            nonlocal is_answered
+            if not is_answered:
+                is_answered = True
+                channel.send([number, perf_counter_ns() - start, *reply])
+
+        def time_out() -> None:
+            send([TIMEOUT])
+            if task:
+                task.cancel()
+
+        timer = loop.call_later(seconds, time_out)
+        try:
+            result = await call_catching_async(call, request)
+        except BaseException as error:  # noqa: BLE001 - as a CancelledError of the reward's own
+            result = ScorerExitedError(f"it raises {type(error).__name__}")
+        timer.cancel()
+        send(reply_of(result))
+
+    loop.run_until_complete(_serve(channel, answer))
 
 
-async def _serve(
-    channel: Channel, answer: Callable[[int, dict[str, Any]], Coroutine[Any, Any, None]]
-) -> None:
+async def _serve(channel: Channel, answer: Callable[[int, Any], Coroutine[Any, Any, None]]) -> None:
     loop = asyncio.get_running_loop()
-    loop.set_task_factory(partial(_new_task, channel))
-    tasks: set[asyncio.Task[None]] = set()
-
-    def begin(number: int, request: dict[str, Any]) -> None:
-        task = loop.create_task(answer(number, request))
-        tasks.add(task)  # a loop keeps only weak references to its tasks
-        task.add_done_callback(tasks.discard)
+    requests: asyncio.Queue[tuple[int, Any]] = asyncio.Queue()
+    tasks: set[asyncio.Task[None]] = set()  # a loop keeps only weak references to its tasks
 
     def receive() -> None:
         while True:
-            loop.call_soon_threadsafe(begin, *channel.receive())
+            loop.call_soon_threadsafe(requests.put_nowait, channel.receive())
 
-    channel.set_mark(IDLE_MARK)
     threading.Thread(target=receive, daemon=True).start()
-    await asyncio.Event().wait()
+    while True:
+        task = loop.create_task(answer(*await requests.get()))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        # Calls in progress go on before the next one begins, so that many calls at once take longer
+        # together, and not each.
+        await asyncio.sleep(0)
 
 
-def _new_task(
-    channel: Channel,
-    loop: asyncio.AbstractEventLoop,
-    coroutine: Coroutine[Any, Any, Any],
-    **options: Any,
-) -> asyncio.Task[Any]:
-    """Return a task whose steps set the mark, also if the user's function creates it."""
+class _MarkingLoop(asyncio.SelectorEventLoop):
+    """A loop that sets the mark to a call while its code runs, and clears it while it waits."""
 
-    async def run() -> Any:
-        return await _MarkedSteps(channel, coroutine)
+    def __init__(self, channel: Channel) -> None:
+        super().__init__()
+        self._channel = channel
 
-    return asyncio.Task(run(), loop=loop, **options)
+    def call_soon(  # type: ignore[override] # typeshed has variadic generics, as of Python 3.11
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """See `asyncio`; also the steps of every task."""
+        return super().call_soon(self._run_marked, callback, *args, context=context)
 
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """See `asyncio`."""
+        return super().call_soon_threadsafe(self._run_marked, callback, *args, context=context)
 
-class _MarkedSteps:
-    """A coroutine that sets the mark to its call while its code runs, and clears it while it waits."""
+    def call_at(  # type: ignore[override]
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """See `asyncio`; `call_later` calls it."""
+        return super().call_at(when, self._run_marked, callback, *args, context=context)
 
-    def __init__(self, channel: Channel, coroutine: Coroutine[Any, Any, Any]) -> None:
-        self._channel, self._coroutine = channel, coroutine
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        step: Callable[[], Any] = partial(self._coroutine.send, None)
-        while True:
-            self._channel.set_mark(_number.get())
-            try:
-                awaitable = step()
-            except StopIteration as stop:
-                return stop.value
-            finally:
-                self._channel.set_mark(IDLE_MARK)
-            try:
-                step = partial(self._coroutine.send, (yield awaitable))
-            except GeneratorExit:
-                self._coroutine.close()
-                raise
-            except BaseException as error:  # noqa: BLE001 - the coroutine decides what it catches
-                step = partial(self._coroutine.throw, error)
+    def _run_marked(self, callback: Callable[..., object], *args: Any) -> None:
+        self._channel.set_mark(_number.get())
+        try:
+            callback(*args)
+        except (SystemExit, KeyboardInterrupt):
+            os._exit(1)  # it would end the loop; here, the mark tells whose call it was
+        finally:
+            self._channel.set_mark(IDLE_MARK)

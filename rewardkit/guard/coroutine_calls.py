@@ -8,14 +8,14 @@ its own reply, and the others are sent to a new process.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from itertools import count
 from time import monotonic
 from typing import Any
 
 from rewardkit import background_loop
-from rewardkit.errors import RewardkitError
+from rewardkit.errors import call_catching_async
 from rewardkit.guard.async_child import TIMEOUT
 from rewardkit.guard.sync_calls import Outcome
 from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
@@ -23,7 +23,7 @@ from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, Child
 #: Seconds between two looks at the mark.
 WATCH_SECONDS = 0.2
 
-#: Seconds beyond its timeout after which a call without a reply counts as one that took too long.
+#: Seconds beyond the timeout without any reply after which the process counts as blocked.
 GRACE_SECONDS = 2.0
 
 #: A call without an outcome after this many times its timeout and a minute ends in any case.
@@ -38,7 +38,7 @@ class _Call:
     """A call in flight: its request, its future, when it was sent, and how often it crashed."""
 
     number: int
-    request: Any
+    request: bytes
     future: asyncio.Future[Outcome]
     sent_at: float = 0.0
     crashes: int = 0
@@ -62,10 +62,11 @@ class CoroutineCalls:
         self._start, self._seconds = start, seconds
         self._process: ChildProcess | None = None
         self._descriptor = -1
-        self._starting = asyncio.Lock()
+        self._starting: asyncio.Task[ChildProcess] | None = None
+        self._replied_at = 0.0
         self._numbers = count(1)
         self._calls: dict[int, _Call] = {}
-        self._watcher: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Start the process now, on the background loop.
@@ -75,7 +76,7 @@ class CoroutineCalls:
         """
         await self._running_process()
 
-    async def call(self, request: Any) -> Outcome:
+    async def call(self, request: bytes) -> Outcome:
         """Return the outcome of a request, on the background loop. Never raises."""
         call = _Call(next(self._numbers), request, asyncio.get_running_loop().create_future())
         self._calls[call.number] = call
@@ -93,50 +94,69 @@ class CoroutineCalls:
             background_loop.submit(self._restart(self._process, ()))
 
     async def _send(self, call: _Call) -> None:
+        process = await call_catching_async(self._running_process)
+        if isinstance(process, Exception):  # the file does not load
+            call.settle(process)
+            return
+        call.sent_at = monotonic()
         try:
-            process = await self._running_process()
-            call.sent_at = monotonic()
             process.send((call.number, call.request), self._seconds)
-        except (ChildCrashError, ChildTimeoutError):
+        except ChildTimeoutError:
+            await self._restart(process, [self._calls.get(process.mark[1], call)])
+        except ChildCrashError:
             await self._handle_end(process)
-        except RewardkitError as error:  # the file does not load
-            call.settle(error)
-        except (TypeError, ValueError, AttributeError, RecursionError) as error:
-            call.settle(error)  # the request cannot be pickled
 
     async def _running_process(self) -> ChildProcess:
-        async with self._starting:
-            if self._process is None:
-                loop = asyncio.get_running_loop()
-                process, _ = await loop.run_in_executor(None, self._start)
-                self._process, self._descriptor = process, process.fileno()
-                loop.add_reader(self._descriptor, self._read, process)
-                self._watcher = loop.create_task(self._watch(process))
+        """Return the process; all calls that wait for it share one start, and its failure."""
+        if self._process is not None:
             return self._process
+        if self._starting is None:
+            self._starting = asyncio.create_task(self._start_process())
+        return await asyncio.shield(self._starting)
+
+    async def _start_process(self) -> ChildProcess:
+        loop = asyncio.get_running_loop()
+        try:
+            process, _ = await loop.run_in_executor(None, self._start)
+        finally:
+            self._starting = None
+        self._process, self._descriptor = process, process.fileno()
+        loop.add_reader(self._descriptor, self._read, process)
+        self._keep(self._watch(process))
+        return process
+
+    def _keep(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine; a loop keeps only weak references to its tasks."""
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _read(self, process: ChildProcess) -> None:
         """Hand out the replies that have arrived."""
+        self._replied_at = monotonic()
         try:
             for number, *reply in process.receive_all():
                 if number in self._calls:
                     is_late = reply[-1] == TIMEOUT
                     self._calls[number].settle(ChildTimeoutError() if is_late else reply)
         except (ChildCrashError, TypeError, ValueError, IndexError):
-            self._watcher = self._stop_reading().create_task(self._handle_end(process))
+            self._stop_reading()
+            self._keep(self._handle_end(process))
 
     async def _watch(self, process: ChildProcess) -> None:
-        """End a process whose loop is blocked, or which leaves calls without a reply."""
+        """End a process whose loop is blocked, by code of a call or so that no reply arrives."""
         while process is self._process:
             await asyncio.sleep(WATCH_SECONDS)
             start, number = process.mark
             blocking = self._calls.get(number)
             now = monotonic()
-            limit = self._seconds + GRACE_SECONDS
-            late = [call for call in self._calls.values() if 0 < call.sent_at < now - limit]
+            latest = now - self._seconds - GRACE_SECONDS
             if blocking and now - start > self._seconds:
-                late.append(blocking)
-            if late:
-                await self._restart(process, late)
+                await self._restart(process, [blocking])
+            elif self._replied_at < latest:
+                late = [call for call in self._calls.values() if 0 < call.sent_at < latest]
+                if late:
+                    await self._restart(process, late)
 
     async def _handle_end(self, process: ChildProcess) -> None:
         """Count the crash for the call that ran; for all, if the mark does not tell."""
@@ -150,10 +170,8 @@ class CoroutineCalls:
                 call.settle(error)
         await self._restart(process, ())
 
-    def _stop_reading(self) -> asyncio.AbstractEventLoop:
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(self._descriptor)
-        return loop
+    def _stop_reading(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._descriptor)
 
     async def _restart(self, process: ChildProcess, late: Iterable[_Call]) -> None:
         """End a process; the late calls have timed out, the others are sent to a new one."""
@@ -164,6 +182,5 @@ class CoroutineCalls:
         process.close()
         for call in late:
             call.settle(ChildTimeoutError())
-        for call in [*self._calls.values()]:
-            if call.sent_at and not call.future.done():
-                await self._send(call)
+        unanswered = [call for call in self._calls.values() if call.sent_at]
+        await asyncio.gather(*(self._send(call) for call in unanswered if not call.future.done()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -118,9 +119,12 @@ class Guard:
         Args:
             call: verl's keyword arguments.
         """
+        request = call_catching(self._request, call)
+        if isinstance(request, Exception):
+            return request
         if self.is_async:
-            return background_loop.submit(self._coroutine_calls.call(self._request(call))).result()
-        return self._calls.call(self._request(call))
+            return background_loop.submit(self._coroutine_calls.call(request)).result()
+        return self._calls.call(request)
 
     def compute_score(self, call: Mapping[str, Any]) -> dict[str, float | str]:
         """Score a sample in any thread.
@@ -136,28 +140,29 @@ class Guard:
             TrainingStoppedError: the reward fails too often, and the settings say to stop then.
         """
         start = perf_counter()
-        if self.is_async:
-            outcome = background_loop.submit(
-                self._coroutine_calls.call(self._request(call))
-            ).result()
-        else:
-            outcome = self._calls.call(self._request(call))
+        outcome = self.outcome(call)
         return self._result(outcome, call, perf_counter() - start)
 
     async def compute_score_async(self, call: Mapping[str, Any]) -> dict[str, float | str]:
         """Score a sample on any event loop; see `compute_score`."""
         start = perf_counter()
-        future = background_loop.submit(self._coroutine_calls.call(self._request(call)))
-        outcome = await asyncio.wrap_future(future)
+        outcome: Outcome | bytes = call_catching(self._request, call)
+        if isinstance(outcome, bytes):
+            future = background_loop.submit(self._coroutine_calls.call(outcome))
+            outcome = await asyncio.wrap_future(future)
         return self._result(outcome, call, perf_counter() - start)
 
-    def _request(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments to send with this call; the others are kept for all calls."""
+    def _request(self, call: Mapping[str, Any]) -> bytes:
+        """Return the pickled arguments to send with this call; the others are kept for all calls.
+
+        They are pickled here, and unpickled inside the call, so that a value for which one of the
+        two fails costs its own sample.
+        """
         if self._pid != os.getpid():  # a forked process does not have its parent's processes
-            self._pid = os.getpid()
             self._calls, self._coroutine_calls = self._new_calls()
+            self._pid = os.getpid()
         if len(call) == len(_VERL_ARGUMENTS):
-            return {**call}
+            return pickle.dumps(call)
         request = {
             name: value
             for name, value in call.items()
@@ -167,7 +172,7 @@ class Guard:
         if any(self._constants.get(name) is not value for name, value in constants.items()):
             self._constants = constants
             self.close()
-        return request
+        return pickle.dumps(request)
 
     def _new_calls(self) -> tuple[SyncCalls, CoroutineCalls]:
         return SyncCalls(self._new_process, self.settings.workers), CoroutineCalls(

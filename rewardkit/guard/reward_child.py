@@ -8,6 +8,7 @@ calls at a time.
 from __future__ import annotations
 
 import os
+import pickle
 import resource
 import traceback
 from collections.abc import Mapping
@@ -47,10 +48,11 @@ def serve(channel: Channel) -> None:
     if is_async:
         from rewardkit.guard.async_child import serve_coroutines
 
-        serve_coroutines(channel, function, options, limits["seconds"], partial(reply_of, path))
+        call = partial(_call_async, function, options)
+        serve_coroutines(channel, call, limits["seconds"], partial(reply_of, path))
     else:
-        call = partial(_reply, function, options, path)
-        serve_batches(channel, call, limits["cpu_seconds"] or 0.0)
+        reply = partial(_reply, function, options, path)
+        serve_batches(channel, reply, limits["cpu_seconds"] or 0.0)
 
 
 def _load(reward: str) -> Any:
@@ -69,9 +71,18 @@ def _load(reward: str) -> Any:
     return function
 
 
-def _reply(function: Any, options: Mapping[str, Any], path: str, request: dict[str, Any]) -> Any:
+def _reply(function: Any, options: Mapping[str, Any], path: str, request: bytes) -> Any:
     """Return the fields of a call's result, or its exception."""
-    return reply_of(path, call_catching(function, **{**options, **request}))
+    return reply_of(path, call_catching(_call, function, options, request))
+
+
+def _call(function: Any, options: Mapping[str, Any], request: bytes) -> Any:
+    """Call the reward with the arguments that the guard has pickled."""
+    return function(**{**options, **pickle.loads(request)})  # noqa: S301
+
+
+async def _call_async(function: Any, options: Mapping[str, Any], request: bytes) -> Any:
+    return await _call(function, options, request)
 
 
 def reply_of(path: str, result: Any) -> list[Any]:

@@ -2,7 +2,8 @@
 
 A call costs two switches between processes, which take longer than most rewards. Calls that wait
 for the same process are therefore sent together: the thread that has a process sends what waits,
-hands out the replies and passes the process on to a thread that still waits. No thread is started.
+hands out the replies and passes the process on to a thread that still waits. Calls behind one that
+fails are sent again, by other threads. No thread is started.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from rewardkit.errors import call_catching
 from rewardkit.isolate.batch_process import BatchProcess, Reply
+from rewardkit.isolate.child_process import ChildTimeoutError
 
 #: Seconds that a batch should take. Functions that take longer are called one by one.
 BATCH_SECONDS = 0.002
@@ -30,7 +32,7 @@ PATIENCE_SECONDS = 0.05
 #: Weight of the latest batch in the average duration of a call.
 _WEIGHT = 0.2
 
-#: The reply to a call, or what was raised while its process was started or the request was sent.
+#: The reply to a call, or what was raised while its process was started.
 Outcome: TypeAlias = "Reply | Exception"
 
 
@@ -39,7 +41,7 @@ class _Call:
 
     __slots__ = ("outcome", "process", "request", "wake")
 
-    def __init__(self, request: Any) -> None:
+    def __init__(self, request: bytes) -> None:
         self.request = request
         self.wake = threading.Lock()
         self.wake.acquire()
@@ -63,6 +65,7 @@ class SyncCalls:
         self._waiting: deque[_Call] = deque()
         self._idle: list[BatchProcess] = []
         self._processes: list[BatchProcess] = []
+        self._to_close: list[BatchProcess] = []
         self._active = 0
         self._usual_seconds = BATCH_SECONDS  # of a call; until it is known, each is sent alone
 
@@ -78,7 +81,7 @@ class SyncCalls:
                 self._idle.append(self._processes[0])
         self._processes[0].start()
 
-    def call(self, request: Any) -> Outcome:
+    def call(self, request: bytes) -> Outcome:
         """Return the outcome of a request. Never raises."""
         call = _Call(request)
         with self._lock:
@@ -94,9 +97,11 @@ class SyncCalls:
         return call.outcome
 
     def close(self) -> None:
-        """End all processes. Later calls start them again."""
-        for process in self._processes:
-            process.close()
+        """End all processes, each after the calls in it. Later calls start them again."""
+        with self._lock:
+            self._to_close = [each for each in self._processes if each not in self._idle]
+            for process in self._idle:
+                process.close()
 
     @property
     def _is_fast(self) -> bool:
@@ -115,17 +120,29 @@ class SyncCalls:
 
     def _wait(self, call: _Call) -> BatchProcess | None:
         """Wait until a call has an outcome, and return None; or until it has a process."""
-        while not call.wake.acquire(timeout=PATIENCE_SECONDS):
+        try:
+            while not call.wake.acquire(timeout=PATIENCE_SECONDS):
+                with self._lock:
+                    if call in self._waiting and self._has_idle_process():
+                        self._waiting.remove(call)
+                        return self._take_process()
+        except BaseException:  # this thread is interrupted, and the others wait
             with self._lock:
-                # While a process starts, one more would only make that slower.
-                has_started = all(process.has_replied for process in self._processes)
-                if not self._idle and has_started and len(self._processes) < self._workers:
-                    self._processes.append(self._new_process())
-                    self._idle.append(self._processes[-1])
-                if self._idle and call in self._waiting:
+                if call in self._waiting:
                     self._waiting.remove(call)
-                    return self._take_process()
+            if call.process is not None:
+                self._pass_on(call.process, [], [])
+            raise
         return call.process
+
+    def _has_idle_process(self) -> bool:
+        """Whether a process is idle; a new one is, if there may be one more."""
+        # While a process starts, one more would only make that slower.
+        has_started = all(process.greeting is not None for process in self._processes)
+        if not self._idle and has_started and len(self._processes) < self._workers:
+            self._processes.append(self._new_process())
+            self._idle.append(self._processes[-1])
+        return bool(self._idle)
 
     def _work(self, process: BatchProcess, call: _Call) -> None:
         """Answer a call and others that wait; then pass the process on."""
@@ -134,37 +151,51 @@ class SyncCalls:
             room = min(MAX_BATCH, int(BATCH_SECONDS / max(self._usual_seconds, 1e-6)))
             while len(batch) < room and self._waiting:
                 batch.append(self._waiting.popleft())
+        outcomes: list[Outcome] = []
         try:
-            for each, outcome in zip(batch, _outcomes(process, batch), strict=True):
+            outcomes = _outcomes(process, batch)
+            for each, outcome in zip(batch, outcomes, strict=False):
                 each.outcome = outcome
         finally:  # also if this thread is interrupted, because the others wait
-            self._pass_on(process, batch)
-            for each in batch[1:]:
+            answered = max(1, len(outcomes))
+            self._pass_on(process, outcomes, batch[answered:])
+            for each in batch[1:answered]:
                 each.wake.release()
 
-    def _pass_on(self, process: BatchProcess, batch: list[_Call]) -> None:
+    def _pass_on(
+        self, process: BatchProcess, outcomes: list[Outcome], unanswered: list[_Call]
+    ) -> None:
         """Give the process to a thread that waits, or keep it for the next call."""
-        durations = [each.outcome[0] * 1e-9 for each in batch if isinstance(each.outcome, list)]
+        if process in self._to_close:
+            self._to_close.remove(process)
+            process.close()
+        durations = [_seconds(process, each) for each in outcomes]
         with self._lock:
             if durations:
                 mean = sum(durations) / len(durations)
                 self._usual_seconds += _WEIGHT * (mean - self._usual_seconds)
+            self._waiting.extendleft(reversed(unanswered))
             is_needed = self._waiting and not (self._is_fast and self._active > FAST_PROCESSES)
-            successor = self._waiting.popleft() if is_needed else None
-            if successor is None:
+            if not is_needed:
                 self._idle.append(process)
                 self._active -= 1
-        if successor is not None:
+                return
+            successor = self._waiting.popleft()
             successor.process = process
-            successor.wake.release()
+        successor.wake.release()
 
 
 def _outcomes(process: BatchProcess, batch: list[_Call]) -> list[Outcome]:
-    """Return the outcome of each call of a batch."""
-    outcomes = call_catching(process.call_batch, [call.request for call in batch])
-    if not isinstance(outcomes, Exception):
-        return [*outcomes]
-    if len(batch) == 1:
-        return [outcomes]
-    # One request that cannot be pickled must not cost the others.
-    return [outcome for call in batch for outcome in _outcomes(process, [call])]
+    """Return the outcomes of the first calls of a batch, up to one that failed."""
+    requests = [call.request for call in batch]
+    outcomes = call_catching(process.call_batch, requests, until_failure=True)
+    if isinstance(outcomes, Exception):
+        return [outcomes] * len(batch)
+    return [*outcomes]
+
+
+def _seconds(process: BatchProcess, outcome: Outcome) -> float:
+    """Return how long a call took; 0.0 if its process ended."""
+    if isinstance(outcome, list):
+        return float(outcome[0] * 1e-9)
+    return process.seconds if isinstance(outcome, ChildTimeoutError) else 0.0

@@ -48,6 +48,8 @@ class BatchProcess:
         self,
         requests: Sequence[Any],
         on_failure: Callable[[ChildTimeoutError | ChildCrashError], None] = lambda _: None,
+        *,
+        until_failure: bool = False,
     ) -> list[Reply]:
         """Return the reply to each request.
 
@@ -58,6 +60,7 @@ class BatchProcess:
         Args:
             requests: values that can be pickled.
             on_failure: called when a request has failed; what it raises is raised here.
+            until_failure: whether to return only the replies up to the first failure.
         """
         replies: list[Reply | None] = [None] * len(requests)
         retries: set[int] = set()
@@ -78,6 +81,8 @@ class BatchProcess:
             else:
                 on_failure(failure)
                 replies[failure_place] = failure
+                if until_failure:
+                    ranges.clear()
             ranges += [(next_place, failure_place)] if next_place < failure_place else []
         return [reply for reply in replies if reply is not None]
 
@@ -110,6 +115,9 @@ class BatchProcess:
             return replies, error
         except ChildCrashError as error:
             return replies, ChildTimeoutError() if str(error) == _CPU_LIMIT else error
+        except BaseException:  # such as Ctrl-C: half a request may have been sent
+            process.close()
+            raise
         return replies, None
 
     def _read_replies(self, process: ChildProcess, message: Any, place: int) -> list[Any]:

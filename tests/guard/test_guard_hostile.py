@@ -1,0 +1,224 @@
+"""Rewards that leave a call in an unusual way: what they cost is their own sample."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import pickle
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+
+from rewardkit.guard.guard import Guard, GuardSettings
+from rewardkit.guard.sync_calls import SyncCalls
+from rewardkit.isolate.child_process import ChildTimeoutError
+
+REWARD = """
+import asyncio, os, sys, time
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
+    if solution_str == "hang":
+        time.sleep(600)
+    if solution_str == "pid":
+        return float(os.getpid())
+    return float(ground_truth)
+
+async def leave():
+    sys.exit(3)
+
+async def compute_score_async(data_source, solution_str, ground_truth, extra_info=None):
+    await asyncio.sleep(0.01)
+    if solution_str == "cancelled":
+        raise asyncio.CancelledError
+    if solution_str == "interrupt":
+        raise KeyboardInterrupt
+    if solution_str == "generator":
+        raise GeneratorExit
+    if solution_str == "subtask":
+        await asyncio.create_task(leave())
+    if solution_str == "callback":
+        asyncio.get_running_loop().call_soon(time.sleep, 600)
+    await asyncio.sleep(0.2)
+    return float(ground_truth)
+
+async def busy(data_source, solution_str, ground_truth, extra_info=None):
+    end = time.process_time() + 0.01
+    while time.process_time() < end:
+        pass
+    await asyncio.sleep(0)
+    return float(ground_truth)
+"""
+
+
+class Unloadable:
+    """An object that can be pickled and not unpickled."""
+
+    def __reduce__(self):
+        return int, ("x",)
+
+
+def unpicklable():
+    """A function that pickle does not find by its name."""
+
+
+unpicklable.__qualname__ = "nowhere"
+
+
+@pytest.fixture
+def reward_file(tmp_path):
+    path = tmp_path / "my_reward.py"
+    path.write_text(REWARD, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def new_guard(reward_file):
+    """A function that returns the guard of a function of the file."""
+    guards = []
+
+    def new(name, **settings):
+        settings = GuardSettings(**{"seconds": 2.0, "on_failure": "score", **settings})
+        is_async = name != "compute_score"
+        guards.append(Guard(f"{reward_file}:{name}", settings, is_async=is_async))
+        return guards[-1]
+
+    yield new
+    for guard in guards:
+        guard.close()
+
+
+def call(number, response="good", **info):
+    return {
+        "data_source": "test",
+        "solution_str": response,
+        "ground_truth": str(number),
+        "extra_info": {"index": number, **info},
+    }
+
+
+def score_on_a_loop(guard, calls):
+    """Score all calls at once on an event loop."""
+
+    async def score_all():
+        return await asyncio.gather(*map(guard.compute_score_async, calls))
+
+    return asyncio.run(score_all())
+
+
+def failures(result):
+    return result["timeout"], result["error"]
+
+
+def test_a_coroutine_that_ends_in_an_unusual_way_costs_its_own_sample(new_guard):
+    """Also exceptions that end an event loop, in a task of the reward's own, or in a callback."""
+    bad = {
+        "cancelled": (0.0, 1.0),
+        "interrupt": (0.0, 1.0),
+        "generator": (0.0, 1.0),
+        "subtask": (0.0, 1.0),
+        "callback": (1.0, 0.0),
+    }
+    responses = ["good"] * 40 + [*bad] + ["good"] * 10
+    calls = [call(number, response) for number, response in enumerate(responses)]
+    results = score_on_a_loop(new_guard("compute_score_async"), calls)
+    for number, (response, result) in enumerate(zip(responses, results, strict=True)):
+        assert failures(result) == bad.get(response, (0.0, 0.0)), response
+        assert result["score"] == (number if response == "good" else 0.0)
+
+
+def test_many_calls_at_once_do_not_use_up_each_others_time(new_guard):
+    """A coroutine function that computes takes its time alone: the timeout is that of a call."""
+    results = score_on_a_loop(new_guard("busy", seconds=1.0), map(call, range(300)))
+    assert [result["score"] for result in results] == [*range(300)]
+
+
+@pytest.mark.parametrize("name", ["compute_score", "compute_score_async"])
+def test_an_argument_that_cannot_be_pickled_or_unpickled_costs_its_own_sample(new_guard, name):
+    """In a batch, and among coroutines: the others get their scores from the same process."""
+    guard = new_guard(name)
+    bad = {3: unpicklable, 7: Unloadable(), 8: Unloadable()}
+    calls = [call(n, value=bad[n]) if n in bad else call(n) for n in range(40)]
+    starts = []
+    start_process = guard.start_process
+    guard.start_process = lambda: starts.append(1) or start_process()
+    guard._calls, guard._coroutine_calls = guard._new_calls()
+    with ThreadPoolExecutor(40) as pool:
+        results = list(pool.map(guard.compute_score, calls))
+    for number, result in enumerate(results):
+        assert failures(result) == (0.0, float(number in bad))
+        assert result["score"] == (0.0 if number in bad else number)
+    assert len(starts) <= (1 if guard.is_async else guard.settings.workers)
+
+
+def test_coroutines_share_one_attempt_to_load_a_file_that_is_gone(new_guard, reward_file):
+    """Each call would otherwise wait for the attempts of all calls before it."""
+    guard = new_guard("compute_score_async")
+    reward_file.unlink()
+    starts = []
+    start_process = guard.start_process
+    guard.start_process = lambda: starts.append(1) or start_process()
+    guard._calls, guard._coroutine_calls = guard._new_calls()
+    results = score_on_a_loop(guard, map(call, range(50)))
+    assert [failures(result) for result in results] == [(0.0, 1.0)] * 50
+    assert len(starts) == 1
+
+
+def test_a_batch_ends_at_its_first_failure(new_guard):
+    """So that calls behind a hanging one do not wait for the next that hangs."""
+    process = new_guard("compute_score", seconds=0.5)._new_process()
+    requests = [pickle.dumps(call(n, "hang" if n in (2, 3) else "good")) for n in range(6)]
+    with closing(process):
+        replies = process.call_batch(requests, until_failure=True)
+        assert [reply[1]["score"] for reply in replies[:2]] == [0.0, 1.0]
+        assert isinstance(replies[2], ChildTimeoutError)
+        assert len(replies) == 3
+
+
+def test_closing_leaves_calls_in_progress_alone(new_guard):
+    """A new tokenizer ends the processes, each after the calls in it."""
+    guard = new_guard("compute_score")
+    calls = [{**call(n), "tokenizer": {1, n // 20}} for n in range(200)]  # a set is no plain type
+    with ThreadPoolExecutor(16) as pool:
+        results = list(pool.map(guard.compute_score, calls))
+    assert [result["score"] for result in results] == [*range(200)]
+
+
+class SlowProcess:
+    """Stands for the only process; its calls wait for an event."""
+
+    def __init__(self):
+        self.may_reply, self.seconds, self.greeting = threading.Event(), 5.0, ""
+
+    def call_batch(self, requests, *, until_failure):
+        self.may_reply.wait()
+        return [[1, {}] for _ in requests]
+
+
+def test_a_thread_that_is_interrupted_while_it_waits_blocks_no_other():
+    """Ctrl-C in a notebook must not take the process away from the other threads."""
+    process = SlowProcess()
+    calls = SyncCalls(lambda: process, workers=1)
+    waiting = threading.Event()
+
+    def wait():
+        waiting.set()
+        with pytest.raises(KeyboardInterrupt):
+            calls.call(b"2")
+
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(calls.call, b"1")
+        second = threading.Thread(target=wait)
+        second.start()
+        waiting.wait()
+        while not calls._waiting:
+            time.sleep(0.01)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(second.ident), ctypes.py_object(KeyboardInterrupt)
+        )
+        second.join()
+        process.may_reply.set()
+        assert first.result() == [1, {}]
+        assert pool.submit(calls.call, b"3").result() == [1, {}]
