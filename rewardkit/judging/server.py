@@ -18,6 +18,9 @@ from rewardkit.model_client.client import (
 from rewardkit.model_client.completions import CompletionReply
 from rewardkit.model_client.retries import ModelClient
 
+#: Bytes of a reply, with the thoughts of its model. Many requests wait at once in verl's process.
+MAX_REPLY_BYTES = 1 << 23
+
 #: Server errors to requests with a schema, each followed by an answer to one without, after which
 #: schemas are not sent any more. verl's router answers 500 to whatever the server behind it refuses.
 MAX_SCHEMA_ERRORS = 2
@@ -28,7 +31,10 @@ class JudgeServer:
 
     def __init__(self, settings: ServerSettings) -> None:
         server = Server(
-            settings.base_url, key=settings.key, timeout_seconds=settings.request_seconds
+            settings.base_url,
+            key=settings.key,
+            timeout_seconds=settings.request_seconds,
+            max_reply_bytes=MAX_REPLY_BYTES,
         )
         self._client = ModelClient(server, settings.concurrency, settings.tries)
         self._model = settings.model

@@ -55,6 +55,7 @@ class Server:
         key: the API key, sent with every request; never written and never shown.
         timeout_seconds: timeout per request, in seconds.
         check: called after a failed request; raises `SourceError` if the server has ended.
+        max_reply_bytes: bytes of a reply, after decompression; 0 for `MAX_REPLY_BYTES`.
     """
 
     base_url: str
@@ -63,6 +64,7 @@ class Server:
     key: str = ""
     timeout_seconds: float = 600.0
     check: Callable[[], None] = lambda: None
+    max_reply_bytes: int = 0
 
     def __post_init__(self) -> None:
         """Raise `UsageError` for an invalid base URL, or one with a password, which messages show."""
@@ -242,7 +244,8 @@ async def _request(
 ) -> bytes:
     """Return the text of a reply with status 200; raise what any other outcome means."""
     try:
-        exchange = _exchange(http, method, url, content)
+        limit = server.max_reply_bytes or MAX_REPLY_BYTES
+        exchange = _exchange(http, method, url, content, limit)
         response, text = await asyncio.wait_for(exchange, server.timeout_seconds)
     except (asyncio.TimeoutError, httpx.TimeoutException) as error:
         message = f"no answer within {server.timeout_seconds:g} s."
@@ -260,15 +263,15 @@ async def _request(
 
 
 async def _exchange(
-    http: httpx.AsyncClient, method: str, url: str, content: bytes | None
+    http: httpx.AsyncClient, method: str, url: str, content: bytes | None, limit: int
 ) -> tuple[httpx.Response, bytes]:
-    """Return the HTTP response to a request, and its text."""
+    """Return the HTTP response to a request, and its text of up to `limit` bytes."""
     text = bytearray()
     async with http.stream(method, url, content=content) as response:
         async for piece in response.aiter_bytes():
             text += piece
-            if len(text) > MAX_REPLY_BYTES:
-                raise TryAgainError(f"the reply is longer than {MAX_REPLY_BYTES:,} bytes.")
+            if len(text) > limit:
+                raise TryAgainError(f"the reply is longer than {limit:,} bytes.")
     return response, bytes(text)
 
 
