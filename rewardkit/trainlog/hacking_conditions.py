@@ -36,6 +36,7 @@ from rewardkit.trainlog.phrases import (
 from rewardkit.trainlog.reward_curves import (
     LEVEL_ERRORS,
     LEVEL_POINTS,
+    STEEPEST,
     agreed_score,
     agreement_pairs,
     correctness_curves,
@@ -164,7 +165,8 @@ def _agreement_turns(
     line = fit_agreement(known_pairs(pairs))
     if sign > 0 and line.errors > -LEVEL_ERRORS:
         return NotEnoughData("agreement")
-    rest = unexplained_distinct(pairs, line)
+    # The relation is not quite a line: a higher score than before explains the steepest fall.
+    rest = unexplained_distinct(pairs, line, line.slope if sign > 0 else STEEPEST)
     turn = find_rise([(step, sign * value) for step, value in rest])
     late = rest[-MIN_AFTER:]
     if turn is None or turn.errors < TURN_ERRORS:
@@ -300,8 +302,7 @@ def _evidence(
 
 
 def _too_short(*curves: Sequence[object]) -> NotEnoughData | None:
-    n = min(map(len, curves), default=0) if len(curves) > 0 else 0
-    least = MIN_BEFORE + LEVEL_POINTS
+    n, least = min(map(len, curves), default=0), MIN_BEFORE + LEVEL_POINTS
     return NotEnoughData("steps", {"n": n, "least": least}) if n < least else None
 
 

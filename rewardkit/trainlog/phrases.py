@@ -30,7 +30,7 @@ RARE_SHARE, FREQUENT_SHARE = 0.05, 0.25
 MAX_RISK_RATIO, MIN_ERRORS = 0.35, 3.5
 
 #: The same for an answer that is given to different prompts, of which there are few.
-MAX_ANSWER_RISK_RATIO, MIN_ANSWER_ERRORS = 0.7, 2.0
+MAX_ANSWER_RISK_RATIO, MIN_ANSWER_ERRORS = 0.85, 1.0
 
 #: Samples, characters at each end of a response, and phrases that are examined.
 MAX_SAMPLES, MAX_END_CHARACTERS, MAX_PHRASES = 2_000, 2_000, 60

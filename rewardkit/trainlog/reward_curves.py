@@ -122,12 +122,14 @@ class AgreementLine:
 
     Attributes:
         score: mean score of these steps.
+        highest: highest score.
         distinct: mean share of distinct answers.
         slope: slope of the line.
         errors: slope in standard errors; about 0 where answers are free text or not extracted.
     """
 
     score: float
+    highest: float
     distinct: float
     slope: float
     errors: float
@@ -143,7 +145,8 @@ def fit_agreement(pairs: Sequence[tuple[int, float, float]]) -> AgreementLine:
     slope = xy / xx if xx else 0.0
     rest = max(yy - slope * xy, 1e-12 * n) / max(n - 2, 1)
     errors = slope * sqrt(xx / rest)
-    return AgreementLine(x_mean, y_mean, min(max(slope, STEEPEST), FLATTEST), errors)
+    slope = min(max(slope, STEEPEST), FLATTEST)
+    return AgreementLine(x_mean, max(x for _, x, _ in pairs), y_mean, slope, errors)
 
 
 def known_pairs(pairs: Sequence[tuple[int, float, float]]) -> Sequence[tuple[int, float, float]]:
@@ -152,10 +155,22 @@ def known_pairs(pairs: Sequence[tuple[int, float, float]]) -> Sequence[tuple[int
 
 
 def unexplained_distinct(
-    pairs: Sequence[tuple[int, float, float]], line: AgreementLine
+    pairs: Sequence[tuple[int, float, float]], line: AgreementLine, slope_beyond: float
 ) -> list[tuple[int, float]]:
-    """Return the share of distinct answers that the line leaves unexplained, by step."""
-    return [(step, y - line.distinct - line.slope * (x - line.score)) for step, x, y in pairs]
+    """Return the share of distinct answers that the line leaves unexplained, by step.
+
+    Above the scores through which it was fitted, the line goes on with `slope_beyond`.
+    """
+    return [
+        (
+            step,
+            y
+            - line.distinct
+            - line.slope * (min(x, line.highest) - line.score)
+            - slope_beyond * max(x - line.highest, 0.0),
+        )
+        for step, x, y in pairs
+    ]
 
 
 def has_learned(run: TrainingRun, prefix: str, step: int) -> bool | None:
