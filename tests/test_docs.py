@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rewardkit.preprocess.source import SAMPLES
+from tests.judge_server import serving
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
@@ -25,6 +26,8 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([\w-]+\.(?:py|yaml|sh))\n")
 #: Pages in two languages.
 TWINS = [(page, twin) for page in PAGES if (twin := page.with_suffix(".zh-CN.md")) in PAGES]
+#: The server of the pages, for which the tests put a judge on loopback.
+JUDGE_URL = "http://127.0.0.1:8000/v1"
 RUN = [page for page in PAGES if page not in dict(map(reversed, TWINS))]
 
 
@@ -70,14 +73,35 @@ def user(tmp_path):
     }
 
 
+def compare_numbers(body):
+    """Judge as a good model would: right if the response has the number of the reference."""
+    properties = body["response_format"]["json_schema"]["schema"]["properties"]
+    if "verdict" not in properties:
+        return {name: each.get("enum", ["good"])[-1] for name, each in properties.items()}
+    prompt = body["messages"][-1]["content"]
+    reference, response = (
+        re.findall(r"-?\d[\d.,/]*", prompt.partition(f"[{name} ")[2].partition("]\n")[2])[:1]
+        for name in ("REFERENCE", "RESPONSE")
+    )
+    is_yes = (reference == response) != ("have to be rejected" in prompt)
+    return {"reason": "The numbers were compared.", "verdict": "yes" if is_yes else "no"}
+
+
+@pytest.fixture(scope="module")
+def judge_url():
+    with serving(compare_numbers) as server:
+        yield server.url
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("page", [p for p in RUN if blocks(p, "console")], ids=lambda p: p.name)
-def test_commands_print_what_the_page_shows(page, user):
+def test_commands_print_what_the_page_shows(page, user, judge_url):
     folder, environment = user
-    for _, text in BLOCK.findall(page.read_text(encoding="utf-8")):
-        if match := FILE.match(text):
-            (folder / match[1]).write_text(text, encoding="utf-8")
-    for block in blocks(page, "console"):
+    text = page.read_text(encoding="utf-8").replace(JUDGE_URL, judge_url)
+    for _, block in BLOCK.findall(text):
+        if match := FILE.match(block):
+            (folder / match[1]).write_text(block, encoding="utf-8")
+    for block in [block for kind, block in BLOCK.findall(text) if kind == "console"]:
         for command, expected in steps(block):
             done = subprocess.run(
                 ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True

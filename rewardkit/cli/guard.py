@@ -145,9 +145,10 @@ def _print(
     from rewardkit.launch.verl.reward_keys import reward_key
 
     kind = "a coroutine function" if trial.is_async else "a function"
+    has_time = trial.failure_count < trial.calls
+    time = f"; the others took {trial.seconds * 1000:.3g} ms" if has_time else ""
     typer.echo(
-        f"{reward}: {kind}; {trial.failure_count} of {trial.calls} calls of the trial failed, the "
-        f"others took {trial.seconds * 1000:.3g} ms."
+        f"{reward}: {kind}; {trial.failure_count} of {trial.calls} calls of the trial failed{time}."
     )
     typer.echo(f"Keys of every sample: {', '.join(settings.keys)}.")
     typer.echo(

@@ -187,3 +187,23 @@ def test_the_manager_remote_refuses_async_functions(tmp_path, plan, kind, is_ref
         any("is async, which the reward manager remote refuses" in m for m in messages)
         == is_refused
     )
+
+
+def test_a_judge_that_cannot_be_asked_here_does_not_stop_the_launch(tmp_path, plan):
+    """verl starts its reward model with the run, and a server may be reachable from the nodes only."""
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "rows.parquet")
+    rows = str(tmp_path / "rows.parquet")
+    facts = FileFacts(path=rows, role="train", rows=1, data_sources=("acme/test",))
+    served = PreflightReport(files=[facts])
+    model = {"enable": True, "enable_resource_pool": True, "model_path": "/models/judge"}
+    options = {"rubric": "qa"}
+    reward = {"scorer": "judge", "options": options}
+    check_reward(plan(reward=reward, verl={"reward.reward_model": model}), served)
+    assert not served.findings
+    assert "starts with the run" in served.unchecked[0]
+    far = PreflightReport(files=[facts])
+    options |= {"base_url": "http://127.0.0.1:9/v1", "retries": 0}
+    check_reward(plan(reward=reward), far)
+    (finding,) = far.findings
+    assert (finding.severity, finding.rule) == ("warning", "conduct")
+    assert "cannot connect" in finding.text

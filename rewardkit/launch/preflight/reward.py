@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from rewardkit.audit.model import AttackResult
 from rewardkit.errors import RewardkitError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.findings import Severity
@@ -128,8 +129,15 @@ def _check_behaviour(
         return
     _check_metric(plan, scorer, keys, report)
     _check_gdpo_keys(plan, scorer, numeric_keys, report)
+    silence = next((each for each in results if each.attack == "no_verdict" and each.failed), None)
+    if silence is not None and plan.get("reward.reward_model.enable") is True:
+        report.unchecked.append(
+            f"{name} on golds: the reward model that it asks starts with the run. To check it now, "
+            "serve the model and run `rewardkit audit judge --set base_url=URL`."
+        )
+        return
     for profile in profiles:
-        if not profile.rewards_golds:
+        if not profile.rewards_golds and silence is None:
             text = (
                 f"{file.path}: {name} does not reward the golds of {profile.data_source!r} in any "
             )
@@ -137,15 +145,19 @@ def _check_behaviour(
             fix = "Try rewardkit explain on a row, or set another scorer."
             report.add("error", "L-52", reward_path_key(plan), text, fix)
     for result in results:
-        if not result.failed:
-            continue
-        example = ""
-        if result.failures:
-            failure = result.failures[0]
-            example = f" (gold {failure.gold!r}: {failure.response[:60]!r} -> {failure.got})"
-        text = f"{name}: {result.about.rstrip('.')}: {result.failed} times{example}."
-        severity: Severity = "error" if result.severity == "high" else "warning"
-        report.add(severity, "conduct", reward_path_key(plan), text, f"See rewardkit audit {name}.")
+        if result.failed:
+            _add_conduct(plan, result, report)
+
+
+def _add_conduct(plan: Plan, result: AttackResult, report: PreflightReport) -> None:
+    """Add the finding of a check of the scorer's behaviour that failed."""
+    name, example = plan.recipe.reward.scorer, ""
+    if result.failures:
+        failure = result.failures[0]
+        example = f" (gold {failure.gold!r}: {failure.response[:60]!r} -> {failure.got})"
+    text = f"{name}: {result.about.rstrip('.')}: {result.failed} times{example}."
+    severity: Severity = "error" if result.severity == "high" else "warning"
+    report.add(severity, "conduct", reward_path_key(plan), text, f"See rewardkit audit {name}.")
 
 
 def _scorer_options(plan: Plan) -> dict[str, Any]:
