@@ -20,7 +20,7 @@ from tests.integration.conftest import VERL, make_batch, reward_settings, score_
 V9 = not VERL.startswith("0.5")
 
 #: Timeout of a guarded call, and seconds after which a test gives up; the rewards hang for longer.
-SECONDS, PATIENCE = 2.0, 120.0
+SECONDS, PATIENCE = 2.0, 300.0
 
 #: Settings of managers: processes of `remote`, and calls at a time.
 EXTRA = {"remote": ["reward.num_workers=1"], "rate_limited": ["+reward.max_concurrent=8"]}
