@@ -100,7 +100,7 @@ def _fault(settings: JudgeSettings, question: str) -> str:
         return f"rubric {settings.rubric.name} needs extra_info.question, because it has no gold."
     if not settings.server.base_url:
         return (
-            "set base_url=http://HOST:PORT/v1, or serve a reward model with verl "
+            "set the option base_url=http://HOST:PORT/v1, or serve a reward model with verl "
             "(reward.reward_model.enable=True)."
         )
     return ""

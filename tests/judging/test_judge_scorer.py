@@ -188,7 +188,7 @@ def test_the_model_must_be_named_unless_there_is_only_one(serve, models, text, c
 def test_without_a_server_the_sample_failed_and_the_log_says_what_to_set(caplog):
     result = judge.compute_score("d", "5", "5", QUESTION)
     assert (result["error"], result["judge_failed"], result.keys()) == (1.0, 1.0, KEYS)
-    assert "set base_url=http://HOST:PORT/v1" in caplog.text
+    assert "set the option base_url=http://HOST:PORT/v1" in caplog.text
 
 
 def test_verl_s_router_is_the_server_unless_another_one_is_named(serve):

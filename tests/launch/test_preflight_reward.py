@@ -54,17 +54,6 @@ def test_options_of_a_user_s_function_are_validated(findings_of):
     assert "has no option 'kid'. Did you mean 'kind'?" in findings_of(code, kid="a")[0]
 
 
-def test_a_user_s_function_that_is_to_record_has_to_take_the_folder(tmp_path, plan):
-    file = tmp_path / "mine.py"
-    for rest, count in ((", **kwargs", 0), ("", 1)):
-        file.write_text(GOOD.format(rest=rest))
-        reward = {"scorer": f"{file}:compute_score", "record": "/shared/rewards"}
-        report = PreflightReport()
-        check_reward(plan(reward=reward), report)
-        assert len(report.findings) == count
-        assert all("record" in finding.text for finding in report.findings)
-
-
 @pytest.mark.full
 def test_a_call_that_hangs_is_reported_with_its_line_and_its_gold(tmp_path, plan):
     file, rows = tmp_path / "mine.py", tmp_path / "train.parquet"

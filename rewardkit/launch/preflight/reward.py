@@ -77,8 +77,6 @@ def _check_signature(scorer: str, plan: Plan, report: PreflightReport, load_seco
     from rewardkit.audit.scorer_process import ScorerProcess
 
     options = dict(plan.recipe.reward.options)
-    if plan.recipe.reward.record:
-        options["record"] = None  # only its name counts: nothing is recorded here
     with ScorerProcess(scorer, options, seconds=1, load_seconds=load_seconds) as process:
         signature_error = process.signature_error
         is_async = process.is_async
