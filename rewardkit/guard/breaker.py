@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 #: A reward that fails on all of its first calls is broken, or its configuration is.
 FIRST_CALLS = 32
 
@@ -10,10 +12,7 @@ WINDOW_CALLS = 500
 
 
 class Breaker:
-    """Counts the failures of a reward in one process.
-
-    Threads may count at once; a count that is lost between them does not matter.
-    """
+    """Counts the failures of a reward in one process. Threads may count at once."""
 
     def __init__(self, share: float) -> None:
         """Start counting.
@@ -22,11 +21,16 @@ class Breaker:
             share: share of failures, in `WINDOW_CALLS` calls in a row, above which it trips.
         """
         self._share = share
+        self._lock = threading.Lock()
         self._calls = self._failures = 0
         self._window_calls = self._window_failures = 0
 
     def count(self, *, is_failure: bool) -> str:
         """Count a call; return why the run should stop, or ""."""
+        with self._lock:
+            return self._count(is_failure=is_failure)
+
+    def _count(self, *, is_failure: bool) -> str:
         self._calls += 1
         self._window_calls += 1
         if is_failure:

@@ -6,8 +6,9 @@ import asyncio
 import os
 import pickle
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
@@ -17,9 +18,11 @@ from rewardkit.errors import UsageError, call_catching
 from rewardkit.guard.breaker import Breaker
 from rewardkit.guard.coroutine_calls import CoroutineCalls
 from rewardkit.guard.results import default_fields, verl_fields
+from rewardkit.guard.reward_child import MEMORY_EXIT_CODE
 from rewardkit.guard.stop import raise_if_stopped, stop_training
 from rewardkit.guard.sync_calls import Outcome, SyncCalls
 from rewardkit.isolate.batch_process import BatchProcess
+from rewardkit.isolate.child import exit_text
 from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
 from rewardkit.isolate.loading import start_and_load
 from rewardkit.scorers.base import log_once
@@ -66,6 +69,17 @@ class GuardSettings:
     record: str = ""
     load_seconds: float = 60.0
 
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises:
+            UsageError: one is NaN or infinite.
+        """
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, float) and not isfinite(value):
+                raise UsageError(f"{each.name} is {value}: give a finite number.")
+
 
 class Guard:
     """A user's reward in processes of its own.
@@ -87,9 +101,9 @@ class Guard:
         self.reward = _location(reward, beside)
         self.settings, self.is_async = settings, is_async
         self._reduced = (reward, settings, is_async, beside)
-        self._breaker = Breaker(settings.stop_share)
         self._constants: dict[str, Any] = {}
         self._pid = os.getpid()
+        self._breaker = Breaker(settings.stop_share)
         self._calls, self._coroutine_calls = self._new_calls()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -159,6 +173,7 @@ class Guard:
         two fails costs its own sample.
         """
         if self._pid != os.getpid():  # a forked process does not have its parent's processes
+            self._breaker = Breaker(self.settings.stop_share)
             self._calls, self._coroutine_calls = self._new_calls()
             self._pid = os.getpid()
         if len(call) == len(_VERL_ARGUMENTS):
@@ -252,18 +267,20 @@ def read_outcome(
             limit += f" or {settings.cpu_seconds:g} s of CPU time"
         return {**wrong, "timeout": 1.0}, f"{reward}: a call took more than {limit}.", ""
     if isinstance(outcome, ChildCrashError):
-        failure = f"{reward}: a call ended its process ({outcome})."
+        is_memory = str(outcome) == exit_text(MEMORY_EXIT_CODE)
+        reason = f"it needs more than {settings.memory_mb} MiB" if is_memory else outcome
+        failure = f"{reward}: a call ended its process ({reason})."
     elif isinstance(outcome, Exception):
         failure = _sentence(f"{reward}: {type(outcome).__name__}: {error_line(outcome)}")
     elif len(outcome) == len(_ERROR_REPLY):
         _, name, text, place = outcome
         failure = _sentence(f"{place or reward}: {name}: {text}")
     else:
-        fields = call_catching(verl_fields, outcome[1], settings.keys)
-        if not isinstance(fields, Exception):
-            result, problem = fields
+        fixed = call_catching(verl_fields, outcome[1], settings.keys)
+        if not isinstance(fixed, Exception):
+            result, problem = fixed
             return result, "", f"{reward}: {problem}." if problem else ""
-        failure = f"{reward}: {fields}."
+        failure = f"{reward}: {fixed}."
     return {**wrong, "error": 1.0}, failure, ""
 
 

@@ -59,7 +59,7 @@ def _number(value: Any) -> float | None:
 
 def default_fields(fields: Mapping[str, float | str]) -> dict[str, float | str]:
     """Return the keys of a result, each with the value that stands for a missing one."""
-    names = {"score": 0.0, "acc": 0.0, **fields, **dict.fromkeys(FLAGS, 0.0)}
+    names = {"score": 0.0, "acc": 0.0, **fields, **dict.fromkeys(("acc", *FLAGS), 0.0)}
     return {name: "" if isinstance(value, str) else 0.0 for name, value in names.items()}
 
 

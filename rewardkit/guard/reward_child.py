@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit import registry
-from rewardkit.errors import RewardkitError, UsageError, call_catching
+from rewardkit.errors import RewardkitError, ScorerExitedError, UsageError, call_catching
 from rewardkit.guard.results import plain_fields
 from rewardkit.isolate.batch_child import serve_batches
 from rewardkit.isolate.child import Channel
@@ -26,6 +26,9 @@ from rewardkit.scorers.call import error_line
 
 #: Characters of an exception's message that are sent.
 MAX_MESSAGE_LENGTH = 500
+
+#: Exit code of a process that has used up its memory.
+MEMORY_EXIT_CODE = 86
 
 #: The field of /proc/self/statm with the pages of private, writable memory.
 _STATM_DATA = 5
@@ -73,7 +76,11 @@ def _load(reward: str) -> Any:
 
 def _reply(function: Any, options: Mapping[str, Any], path: str, request: bytes) -> Any:
     """Return the fields of a call's result, or its exception."""
-    return reply_of(path, call_catching(_call, function, options, request))
+    try:
+        result = call_catching(_call, function, options, request)
+    except BaseException as error:  # noqa: BLE001 - it would end the process
+        result = ScorerExitedError(f"it raises {type(error).__name__}")
+    return reply_of(path, result)
 
 
 def _call(function: Any, options: Mapping[str, Any], request: bytes) -> Any:
@@ -86,10 +93,16 @@ async def _call_async(function: Any, options: Mapping[str, Any], request: bytes)
 
 
 def reply_of(path: str, result: Any) -> list[Any]:
-    """Return the fields of a result; or an exception's type, message and place in the user's file."""
+    """Return the fields of a result; or an exception's type, message and place in the user's file.
+
+    A process without memory ends. The call is tried once more in a new one, because earlier calls may
+    have left too little.
+    """
     fields = result if isinstance(result, Exception) else call_catching(plain_fields, result)
     if not isinstance(fields, Exception):
         return [fields]
+    if isinstance(fields, MemoryError):
+        os._exit(MEMORY_EXIT_CODE)
     message = error_line(fields)[:MAX_MESSAGE_LENGTH]
     return [type(fields).__name__, message, _place(fields, path)]
 

@@ -111,10 +111,12 @@ class BatchProcess:
             while len(replies) < len(requests):
                 message = process.receive(lambda: process.mark[0] + self.seconds)
                 replies += self._read_replies(process, message, len(replies))
-        except ChildTimeoutError as error:
-            return replies, error
+        except ChildTimeoutError:  # the errors below are new: a traceback would keep the process
+            return replies, ChildTimeoutError()
         except ChildCrashError as error:
-            return replies, ChildTimeoutError() if str(error) == _CPU_LIMIT else error
+            if str(error) == _CPU_LIMIT:
+                return replies, ChildTimeoutError()
+            return replies, ChildCrashError(str(error))
         except BaseException:  # such as Ctrl-C: half a request may have been sent
             process.close()
             raise

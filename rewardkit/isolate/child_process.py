@@ -29,7 +29,7 @@ from socket import SO_SNDTIMEO, SOL_SOCKET, socketpair
 from struct import Struct
 from tempfile import TemporaryFile
 from time import monotonic
-from typing import Any, Literal, TypeAlias
+from typing import IO, Any, Literal, TypeAlias
 
 from rewardkit.isolate.child import (
     MARK,
@@ -101,7 +101,7 @@ class ChildProcess:
             life, own_end = os.pipe()
             theirs.callback(os.close, life)
             ours.callback(os.close, own_end)
-            shared = theirs.enter_context(TemporaryFile())
+            shared = theirs.enter_context(_memory_file())
             shared.truncate(SHARED_BYTES)
             self._memory = mmap(shared.fileno(), SHARED_BYTES)
             WAIT_STATUS.pack_into(self._memory, MARK.size, -1)
@@ -274,6 +274,13 @@ class ChildProcess:
         """Close the copies in a forked process, which would keep the child alive."""
         self._open_descriptors.close()
         self._process.returncode = 0  # not a child of this process: nothing to wait for
+
+
+def _memory_file() -> IO[bytes]:
+    """Return a file to share memory with; if it were on a full disk, SIGBUS would end this process."""
+    if hasattr(os, "memfd_create"):  # Linux
+        return open(os.memfd_create("rewardkit"), "r+b")  # noqa: PTH123 - a descriptor
+    return TemporaryFile()
 
 
 def _is_debugging() -> bool:

@@ -11,6 +11,7 @@ import errno
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,8 @@ class RecordFile:
         self._intervals_without_samples += 1
         if samples:
             self._intervals_without_samples = 0
-            self._sample_bytes += self._write({"samples": samples})
+            with suppress(OSError):  # the interval is written, and must not be appended again
+                self._sample_bytes += self._write({"samples": samples})
 
     def _open(self) -> None:
         if self._descriptor >= 0 and os.fstat(self._descriptor).st_nlink == 0:
@@ -86,7 +88,12 @@ class RecordFile:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self._descriptor = os.open(folder / name, flags, 0o644)
         self._needs_newline = False
-        self._write({FORMAT: 1, "host": host, "pid": os.getpid(), "start": self._start})
+        try:
+            self._write({FORMAT: 1, "host": host, "pid": os.getpid(), "start": self._start})
+        except OSError:  # a file without its first line would be unreadable
+            self.close()
+            (folder / name).unlink()
+            raise
 
     def close(self) -> None:
         """Close the file; the next line goes into a new one."""

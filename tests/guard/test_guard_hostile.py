@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
+import os
 import pickle
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from rewardkit.errors import UsageError
 from rewardkit.guard.guard import Guard, GuardSettings
 from rewardkit.guard.sync_calls import SyncCalls
 from rewardkit.isolate.child_process import ChildTimeoutError
@@ -22,8 +27,8 @@ import asyncio, os, sys, time
 def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
     if solution_str == "hang":
         time.sleep(600)
-    if solution_str == "pid":
-        return float(os.getpid())
+    if solution_str == "leave":
+        os._exit(3)
     return float(ground_truth)
 
 async def leave():
@@ -43,6 +48,15 @@ async def compute_score_async(data_source, solution_str, ground_truth, extra_inf
         asyncio.get_running_loop().call_soon(time.sleep, 600)
     await asyncio.sleep(0.2)
     return float(ground_truth)
+
+memory = []
+
+def leak(data_source, solution_str, ground_truth, extra_info=None):
+    memory.append(bytearray(20 << 20))
+    return float(ground_truth)
+
+async def leak_async(data_source, solution_str, ground_truth, extra_info=None):
+    return leak(data_source, solution_str, ground_truth)
 
 async def busy(data_source, solution_str, ground_truth, extra_info=None):
     end = time.process_time() + 0.01
@@ -81,7 +95,7 @@ def new_guard(reward_file):
 
     def new(name, **settings):
         settings = GuardSettings(**{"seconds": 2.0, "on_failure": "score", **settings})
-        is_async = name != "compute_score"
+        is_async = name not in ("compute_score", "leak")
         guards.append(Guard(f"{reward_file}:{name}", settings, is_async=is_async))
         return guards[-1]
 
@@ -175,6 +189,43 @@ def test_a_batch_ends_at_its_first_failure(new_guard):
         assert [reply[1]["score"] for reply in replies[:2]] == [0.0, 1.0]
         assert isinstance(replies[2], ChildTimeoutError)
         assert len(replies) == 3
+
+
+@pytest.mark.parametrize("name", ["leak", "leak_async"])
+def test_a_reward_that_leaks_memory_loses_no_sample(new_guard, name):
+    """A process that has used up its memory ends; the call is answered by a new one."""
+    guard = new_guard(name, memory_mb=200)
+    assert [guard.compute_score(call(n))["score"] for n in range(25)] == [*range(25)]
+
+
+def test_processes_that_end_leave_no_descriptors(new_guard):
+    """Also if the trainer has disabled Python's garbage collector, as some do."""
+    guard = new_guard("compute_score", seconds=0.2)
+    guard.compute_score(call(1))
+    descriptors = len([*Path("/proc/self/fd").iterdir()])
+    gc.disable()
+    try:
+        for number in range(4):
+            guard.compute_score(call(number, "hang"))
+            guard.compute_score(call(number, "leave"))
+    finally:
+        gc.enable()
+    guard.compute_score(call(1))
+    assert len([*Path("/proc/self/fd").iterdir()]) <= descriptors
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="only Linux has memory without files")
+def test_processes_need_no_temporary_folder(new_guard, monkeypatch):
+    """Memory shared by a file of a full disk would end verl's process with SIGBUS."""
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    assert new_guard("compute_score").compute_score(call(3))["score"] == 3.0
+
+
+@pytest.mark.parametrize("name", ["seconds", "wrong_score", "stop_share"])
+def test_settings_are_finite(name):
+    """A NaN from a recipe or the command line never gets into the file."""
+    with pytest.raises(UsageError, match=f"{name} is nan"):
+        GuardSettings(**{name: float("nan")})
 
 
 def test_closing_leaves_calls_in_progress_alone(new_guard):

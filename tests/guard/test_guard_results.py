@@ -77,6 +77,13 @@ def test_a_part_that_cannot_be_kept_is_named_and_filled(fields, expected, proble
     assert bool(problem) == bool(message)
 
 
+def test_accuracy_is_a_number_for_every_sample():
+    """A reward with a text `acc` must not make verl's column of numbers one of texts."""
+    keys = default_fields({"score": 1.0, "acc": "yes"})
+    assert keys["acc"] == 0.0
+    assert verl_fields({"score": 1.0, "acc": "yes"}, keys)[0]["acc"] == 1.0
+
+
 @pytest.mark.parametrize("score", [nan, inf, -inf])
 def test_a_score_that_is_not_finite_is_refused(score):
     """A NaN in one score would reach every weight of the policy."""

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -36,6 +37,20 @@ def test_it_trips_only_on_its_two_rules(failures, share):
     expected = sum(sum(window) > share * WINDOW_CALLS for window in full)
     first = failures[:FIRST_CALLS]
     assert len(trips(failures, share)) == expected + (len(first) == FIRST_CALLS and all(first))
+
+
+def test_it_trips_once_whichever_threads_count():
+    """verl's threads count at once; a count that is lost would hide that all calls failed."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(30):
+            breaker = Breaker(0.5)
+            with ThreadPoolExecutor(16) as pool:
+                count = [pool.submit(breaker.count, is_failure=True) for _ in range(FIRST_CALLS)]
+            assert sum(bool(each.result()) for each in count) == 1
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_outside_of_ray_the_message_is_printed_once_and_raised_for_every_call():
