@@ -1087,6 +1087,24 @@ EXAMPLES = [
         "the reward manager naive does not read it",
     ),
     (
+        "guarded-reward",
+        example({MANAGER: "batch"}, release="0.5.0", reward={**OWN["reward"], "guard": {}}),
+        example({MANAGER: "batch"}, release="0.5.0", **OWN),
+        "batch passes lists, which a guarded reward does not take",
+    ),
+    (
+        "guarded-reward",
+        example({MANAGER: "prime"}, release="0.6.1", reward={**OWN["reward"], "guard": {}}),
+        example({MANAGER: "naive"}, release="0.6.1", reward={**OWN["reward"], "guard": {}}),
+        "forget how often the reward failed",
+    ),
+    (
+        "reward-in-task",
+        example({"reward_model.launch_reward_fn_async": True}, release="0.5.0", **OWN),
+        example({"reward_model.launch_reward_fn_async": False}, release="0.5.0", **OWN),
+        "No module named 'custom_module'",
+    ),
+    (
         "remote-reward",
         example({MANAGER: "remote"}),
         example({MANAGER: "remote", "reward.num_workers": 4}),

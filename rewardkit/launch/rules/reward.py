@@ -23,6 +23,9 @@ MODEL_ROLLOUT = f"{REWARD_MODEL}.rollout"
 TRAINER_MODE = "trainer.v1.trainer_mode"
 WORKERS = "reward.num_workers"
 
+#: Before 0.7: compute the reward in a Ray task while the trainer goes on.
+IN_TASK = "reward_model.launch_reward_fn_async"
+
 #: The reward managers that take the place of those that verl removed in 0.7.
 SUCCESSORS = {"prime": "remote", "batch": "naive"}
 
@@ -104,6 +107,31 @@ def remote_processes(values: PlanValues) -> Violation | None:
     message = f"{workers} reward workers start {workers} processes each: verl reserves "
     message += f"{workers**2} cores for them, and waits forever where they are not free."
     return set_to(WORKERS, 4, message, extra=", or have the cores")
+
+
+@rule("guarded-reward", "error", MANAGER, f"{CODE}: workers/reward_manager (0.5, 0.6)")
+def guarded_manager(values: PlanValues) -> Violation | None:
+    """A guarded reward has a manager that calls it for one response and lets its failures pass."""
+    manager = values.text(MANAGER)
+    if values.recipe.reward.guard is None or manager not in SUCCESSORS:
+        return None
+    what = {
+        "batch": "passes lists, which a guarded reward does not take.",
+        "prime": "scores in processes that forget how often the reward failed, and scores 0 for it.",
+    }
+    return set_to(MANAGER, "naive", f"{manager} {what[manager]}")
+
+
+@rule("reward-in-task", "error", IN_TASK, f"{CODE}: trainer/ppo/reward.py; tried with 0.5.0")
+def reward_in_task(values: PlanValues) -> Violation | None:
+    """Before 0.7, a custom reward is not computed in a Ray task, which cannot load its file."""
+    is_custom = values.recipe.reward.scorer != "verl"
+    if values.flag(IN_TASK) is not True or not is_custom or values.plan.release.number >= (0, 7, 0):
+        return None
+    message = (
+        "the task cannot load the reward's file and ends with No module named 'custom_module'."
+    )
+    return set_to(IN_TASK, False, message)
 
 
 @rule("gdpo", "error", gdpo.REWARD_KEYS, GDPO_SOURCE)
