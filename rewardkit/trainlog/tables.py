@@ -240,7 +240,9 @@ def example_rows(run: TrainingRun, evidence: RuleEvidence, lang: str) -> list[tu
     for name, examples in zip(("before", "after"), examples_of(run, evidence, 1), strict=True):
         for example in examples:
             values = {"step": example.sample.step, "score": format_number(example.sample.score)}
-            start = example.before if not example.phrase else example.before[-EXAMPLE_CHARACTERS:]
+            start = example.before
+            if example.phrase and len(start) > EXAMPLE_CHARACTERS:
+                start = f"…{start[-EXAMPLE_CHARACTERS:]}"
             text = shorten(f"{start}{example.phrase}{example.after}", 2 * EXAMPLE_CHARACTERS)
             rows.append((words[name], f"{words['example'].format(**values)}: {text}"))
     return rows

@@ -15,7 +15,7 @@ from rewardkit.trainlog.page import write_page
 from rewardkit.trainlog.phrases import find_phrase, has_phrase, phrase_in_text
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.rules import check_onsets, diagnose, rules
-from rewardkit.trainlog.tables import onset_text
+from rewardkit.trainlog.tables import EXAMPLE_CHARACTERS, example_rows, onset_text
 from rewardkit.trainlog.training_run import ResponseSample, TrainingRun
 from tests.trainlog.simulated_runs import (
     ONSET_SHARE,
@@ -172,6 +172,9 @@ def test_examples_are_from_both_sides_of_the_onset_and_those_after_it_have_the_p
     assert all(it.sample.step < finding.evidence.onset.low for it in before)
     assert all(it.phrase.startswith("[[VERIFIED]]") for it in after)
     assert not any("VERIFIED" in it.sample.response for it in before)
+    (_, last) = example_rows(run, finding.evidence, "en")
+    assert "VERIFIED" in last[1]
+    assert (": …" in last[1]) == (len(after[0].before) > EXAMPLE_CHARACTERS)  # a cut is marked
 
 
 def test_the_page_has_the_section_hacking_with_examples_and_escapes_them(hacked, tmp_path):
