@@ -271,7 +271,8 @@ def _extra_devices(values: PlanValues, pool: int | None) -> Violation | None:
     """Say how many devices a pool needs besides the trainer's, which the recipe counts."""
     if not pool or not values.devices:
         return None
-    message = f"the pool's {pool} devices come on top of the {values.devices} that the recipe has."
+    devices = "1 device comes" if pool == 1 else f"{pool} devices come"
+    message = f"the pool's {devices} on top of the {values.devices} that the recipe has."
     fix = f"Run it on a cluster with {pool + values.devices} devices (cluster.target: ray-job)."
     is_fixed = values.recipe.cluster.target not in {"ray-job", "local", "script"}
     return Violation(message, fix, severity="warning" if is_fixed else "info")
