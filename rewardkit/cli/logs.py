@@ -101,7 +101,9 @@ def command(
     rewards: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Records of the run's reward (--record), shown beside its log."
+            metavar="DIR",
+            help="Records of the run's reward (--record), shown beside its log. The folder of a run "
+            "of `rewardkit train` names its own.",
         ),
     ] = None,
     samples_per_step: Annotated[
@@ -178,20 +180,33 @@ def _read(
 ) -> list[TrainingRun]:
     from rewardkit.trainlog.config_file import with_config
     from rewardkit.trainlog.read import read_runs
-    from rewardkit.trainlog.rewards import with_rewards
+    from rewardkit.trainlog.rewards import SOURCE, with_rewards
 
     with progress(f"reading {', '.join(paths)[:60]}") as advance:
         runs = read_runs(paths, progress=advance)
     for path, run in zip(paths, runs, strict=True):
         _report_choice(Path(path), Path(run.path))
     if config is None and rewards is None and samples_per_step is None:
-        return runs
+        return [_with_own_records(path, run) for path, run in zip(paths, runs, strict=True)]
     if len(runs) > 1:
         raise UsageError(
             "--config, --rewards and --samples-per-step belong to one run; name one RUN."
         )
     run = with_config(runs[0], config) if config else runs[0]
+    if rewards is None and run.source != SOURCE:
+        return [_with_own_records(paths[0], run, samples_per_step)]
     return [with_rewards(run, rewards, samples_per_step)]
+
+
+def _with_own_records(
+    path: str, run: TrainingRun, samples_per_step: int | None = None
+) -> TrainingRun:
+    from rewardkit.trainlog.rewards import with_own_records
+
+    run, note = with_own_records(run, Path(path), samples_per_step)
+    if note:
+        warn(note)
+    return run
 
 
 def _report_choice(path: Path, log: Path) -> None:

@@ -9,8 +9,8 @@ from rewardkit.errors import DataError
 from rewardkit.recorder.read import RewardRecords, RewardTail
 from rewardkit.recorder.record_file import has_records
 from rewardkit.trainlog.follow import LogTail
-from rewardkit.trainlog.rewards import join_rewards, recorded_run
-from rewardkit.trainlog.run_folder import run_logs
+from rewardkit.trainlog.rewards import join_rewards, recorded_run, records_since
+from rewardkit.trainlog.run_folder import run_logs, run_records
 from rewardkit.trainlog.training_run import TrainingRun
 
 
@@ -31,6 +31,7 @@ class RunTail:
     is_missing: bool = False
     _log: LogTail | None = None
     _records: RewardTail | None = None
+    _since: float = 0.0
     _run: TrainingRun | None = field(default=None, repr=False)
     _recorded: RewardRecords | None = field(default=None, repr=False)
 
@@ -56,17 +57,24 @@ class RunTail:
             return self._table_of(self._recorded) if self._recorded else None
         if self._run is None or self._recorded is None:
             return self._run
-        return join_rewards(self._run, self._recorded, self.samples_per_step).run
+        try:
+            recorded = records_since(self._recorded, self._since)
+            return join_rewards(self._run, recorded, self.samples_per_step).run
+        except DataError:
+            if self.rewards:
+                raise
+            return self._run  # the run's own folder has records that cannot be aligned to its log
 
     def _find(self) -> None:
         """Choose what to read as soon as it exists."""
-        if self._records is None:
-            folder = self.rewards or self.path
-            if folder.is_dir() and has_records(folder):
-                self._records = RewardTail(folder)
-        is_folder_of_records = self.rewards is None and self._records is not None
-        if self._log is None and not is_folder_of_records and self.path.exists():
-            logs = run_logs(self.path)
+        logs = run_logs(self.path)
+        if self._records is None and self.rewards is None and (own := run_records(self.path)):
+            self._records, self._since = RewardTail(own.folder), own.since
+        folder = self.rewards or self.path
+        if self._records is None and folder.is_dir() and has_records(folder):
+            self._records = RewardTail(folder)
+        is_folder_of_records = self._records is not None and self._records.folder == self.path
+        if self._log is None and self.path.exists() and (logs or not is_folder_of_records):
             self._log = LogTail(logs[0] if logs else self.path)
 
     def _table_of(self, records: RewardRecords) -> TrainingRun | None:

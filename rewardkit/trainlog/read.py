@@ -112,10 +112,10 @@ def _read_file(path: Path, name: str, progress: Callable[[int], object]) -> Trai
 def _read_folder(path: Path, name: str, progress: Callable[[int], object]) -> TrainingRun:
     if list_dumps(path):
         return read_dumps(path, name)
-    if has_records(path):
-        return recorded_run(read_rewards(path), name).run
     if logs := run_logs(path):
         return _read_file(logs[0], name, progress)
+    if has_records(path):
+        return recorded_run(read_rewards(path), name).run
     if events := sorted(path.rglob("*tfevents*")):
         folders = sorted({str(file.parent) for file in events})
         if len(folders) > 1:

@@ -31,6 +31,7 @@ from rewardkit.recorder.windows import (
     windows_of_steps,
     windows_of_time,
 )
+from rewardkit.trainlog.run_folder import run_records
 from rewardkit.trainlog.table_builder import TableBuilder
 from rewardkit.trainlog.training_run import MetricColumn, ResponseSample, TrainingRun, stride
 
@@ -148,6 +149,37 @@ def with_rewards(
     if run.source != SOURCE:
         raise UsageError("--samples-per-step belongs to the records of a reward; add --rewards.")
     return recorded_run(read_rewards(run.path), run.name, samples_per_step).run
+
+
+def with_own_records(
+    run: TrainingRun, path: Path, samples_per_step: int | None
+) -> tuple[TrainingRun, str]:
+    """Return a run with the records that its folder has or names, and a line that says so.
+
+    The run is unchanged, and the line "", if there are none.
+
+    Raises:
+        DataError, SourceError: the records cannot be read.
+        UsageError: there are none, but `samples_per_step` is given.
+    """
+    own = run_records(path)
+    records = records_since(read_rewards(own.folder), own.since) if own else None
+    if own is None or records is None or not records.slots:
+        return with_rewards(run, None, samples_per_step), ""
+    try:
+        joined = join_rewards(run, records, samples_per_step).run
+    except DataError as error:
+        return run, f"{path}: without the records of its reward in {own.folder}: {error}"
+    return joined, f"{path}: with the records of its reward in {own.folder}."
+
+
+def records_since(records: RewardRecords, since: float) -> RewardRecords:
+    """Return the records of processes and calls that began after a time."""
+    return replace(
+        records,
+        slots=tuple(slot for slot in records.slots if slot.start >= since),
+        generations=tuple(start for start in records.generations if start >= since),
+    )
 
 
 def samples_of_step(run: TrainingRun) -> int:

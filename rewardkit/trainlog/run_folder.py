@@ -1,10 +1,14 @@
-"""The log of a run in the run's own folder."""
+"""The log of a run in the run's own folder, and the records of its reward."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from rewardkit.errors import DataError
+from rewardkit.recorder.record_file import has_records
 
 #: Logs that `rewardkit train` writes into the folder of a run, the one to read first: a run's own
 #: output, a rehearsal's, and the metrics of verl's `file` logger, which lack the configuration.
@@ -21,6 +25,39 @@ def run_logs(folder: Path) -> list[Path]:
     """Return the logs that `rewardkit train` wrote into a folder, the one to read first."""
     files = [folder / name for name in RUN_LOGS]
     return [file for file in files if file.is_file() and file.stat().st_size]
+
+
+@dataclass(frozen=True)
+class RunRecords:
+    """Where the reward of a run records.
+
+    Attributes:
+        folder: the folder.
+        since: when the run was launched, in seconds since 1970: an earlier run may have recorded into
+            the same folder.
+    """
+
+    folder: Path
+    since: float
+
+
+def run_records(folder: Path) -> RunRecords | None:
+    """Return where the reward of a run records: where its manifest says, or in the folder itself.
+
+    None if there are no records, or no log beside which they can be shown.
+    """
+    if not run_logs(folder):
+        return None
+    if has_records(folder):
+        return RunRecords(folder, 0.0)
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        record = Path(manifest["tree"]["reward"]["record"]).expanduser()
+        named = Path(manifest["folder"], record)
+        since = datetime.fromisoformat(manifest["created"]).timestamp()
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError):
+        return None
+    return RunRecords(named, since) if named.is_dir() and has_records(named) else None
 
 
 def only_log(folder: Path) -> Path:

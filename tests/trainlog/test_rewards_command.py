@@ -119,3 +119,56 @@ def test_a_run_is_followed_with_its_records(paths, tmp_path, has_log):
     assert lengths[0] < lengths[1] == SCENARIO.steps
     assert not tail.is_missing
     assert tail.rewrites == 0
+
+
+def run_folder(tmp_path, paths, record, created="2020-01-01T00:00:00+00:00"):
+    """Return the folder of a run of `rewardkit train` whose manifest names a folder of records."""
+    log, folder = paths
+    runs = tmp_path / "runs" / "one"
+    runs.mkdir(parents=True)
+    settings = "{'actor_rollout_ref': {'rollout': {'n': 8}}, 'data': {'train_batch_size': 24}}\n"
+    (runs / "console.log").write_text(settings + log.read_text(encoding="utf-8"), encoding="utf-8")
+    manifest = {
+        "created": created,
+        "folder": str(folder.parent),
+        "tree": {"reward": {"record": record}},
+    }
+    (runs / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    return runs
+
+
+def test_the_folder_of_a_run_is_shown_with_the_records_that_its_manifest_names(paths, tmp_path):
+    runs = run_folder(tmp_path, paths, paths[1].name)
+    result = run(runs)
+    assert result.exit_code == 0, result.output
+    assert f"with the records of its reward in {paths[1]}" in result.output.replace("\n", "")
+    assert "(hack_phrase)" in result.output
+    followed = RunTail(runs).poll()
+    assert "rewards/score/mean" in followed.table
+    assert "critic/rewards/mean" in followed.table
+
+
+def test_records_of_an_earlier_run_in_the_same_folder_are_left_out(paths, tmp_path):
+    runs = run_folder(tmp_path, paths, str(paths[1]), created="2036-01-01T00:00:00+00:00")
+    result = run(runs)
+    assert result.exit_code == 0, result.output
+    assert "rewards/score/mean" not in result.output
+    assert "rewards/score/mean" not in RunTail(runs).poll().table
+
+
+@pytest.mark.parametrize("record", [None, 7, "nowhere", "\0", {}])
+def test_a_manifest_that_names_no_records_changes_nothing(paths, tmp_path, record):
+    runs = run_folder(tmp_path, paths, record)
+    result = run(runs)
+    assert result.exit_code == 0, result.output
+    assert "records of its reward" not in result.output
+
+
+def test_records_beside_the_log_in_a_run_s_folder_are_shown_with_it(paths, tmp_path):
+    runs = run_folder(tmp_path, paths, None)
+    for file in paths[1].iterdir():
+        (runs / file.name).write_bytes(file.read_bytes())
+    result = run(runs)
+    assert result.exit_code == 0, result.output
+    assert "(hack_phrase)" in result.output
+    assert "critic/rewards/mean" in RunTail(runs).poll().table
