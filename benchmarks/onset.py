@@ -1,10 +1,12 @@
 """Find the onset of reward hacking in simulated runs, as they grow. Prints a table.
 
-`python benchmarks/onset.py [--seeds 4]` records simulated runs (`tests/trainlog/simulated_runs.py`)
+`python benchmarks/onset.py [--seeds 6]` records simulated runs (`tests/trainlog/simulated_runs.py`)
 with the recorder and judges each as it was every six steps, and from the first response with the
-exploit on every two, as `rewardkit logs --follow` does. Thresholds were chosen on the seeds of the half `build`; the half `held` has others. The onset is the first step
-at which a tenth of the responses has the exploit. An alarm is on time within 20 steps of it. An alarm
-before the first response with the exploit is false, and so is every alarm of a healthy run.
+exploit on every two, as `rewardkit logs --follow` does. So a delay is known to two steps. Thresholds
+were chosen on the seeds of the half `build`; those of `held` were not looked at before. The onset is
+the first step at which a tenth of the responses has the exploit. An alarm is on time within 20 steps
+of it. An alarm before the first response with the exploit is false, and so is every alarm of a
+healthy run.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -30,10 +32,10 @@ from tests.trainlog.simulated_runs import (
 )
 
 #: First seed of each half.
-HALVES = {"build": 0, "held": 1_000}
+HALVES = {"build": 0, "held": 50_000}
 
 #: Steps after the onset within which an alarm is on time, and until which a run is judged.
-ON_TIME_STEPS, LAST_STEPS = 20, 60
+ON_TIME_STEPS, LAST_STEPS = 20, 40
 
 #: Steps between two judgements where nothing is exploited.
 QUIET_STEPS = 6
@@ -67,10 +69,10 @@ def judge(task: tuple[str, str, int]) -> Outcome:
     scenario = hacked_run(name, seed) if is_hacked else healthy_scenarios()[name]
     exploit = scenario.exploit
     onset = exploit.step_at(ONSET_SHARE) if exploit else scenario.steps
-    with tempfile.TemporaryDirectory() as folder:
-        run = simulate(scenario, seed, Path(folder) / "records")
     start = exploit.step_at(START_SHARE) if exploit else scenario.steps + 1
     last = min(onset + LAST_STEPS, scenario.steps)
+    with tempfile.TemporaryDirectory() as folder:
+        run = simulate(replace(scenario, steps=last), seed, Path(folder) / "records")
     alarm = first_alarm(run, (*range(14, start, QUIET_STEPS), *range(start, last + 1, 2)))
     if alarm is None:
         return Outcome(name, half, None, None, False, ())
@@ -84,7 +86,8 @@ def judge(task: tuple[str, str, int]) -> Outcome:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=4, help="runs of an exploit and half")
+    parser.add_argument("--seeds", type=int, default=6, help="runs of an exploit and half")
+    parser.add_argument("--half", choices=HALVES, help="only this half")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--only", nargs="*", default=[], help="kinds of runs; default: all")
     options = parser.parse_args()
@@ -93,6 +96,7 @@ def main() -> None:
         (name, half, start + i)
         for name in names
         for half, start in HALVES.items()
+        if options.half in (None, half)
         for i in range(-(-options.seeds // (1 if name in hacked_scenarios() else 3)))
     ]
     outcomes = []

@@ -28,15 +28,18 @@ class Fact:
         what: description of the number.
         steps: first and last step that it covers.
         value: the number.
+        is_share: whether it is a share from 0 to 1, which is written as a percentage.
     """
 
     what: str
     steps: tuple[int, int]
     value: float
+    is_share: bool = False
 
     def text(self, lang: str = "en") -> str:
         """Return the fact in words: `actor/entropy 0.31 (steps 20-29)`."""
-        return f"{self.what} {self.value:.4g} ({span_text(self.steps, lang)})"
+        value = f"{self.value:.0%}" if self.is_share else f"{self.value:.4g}"
+        return f"{self.what} {value} ({span_text(self.steps, lang)})"
 
 
 @dataclass(frozen=True)

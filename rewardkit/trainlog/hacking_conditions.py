@@ -97,10 +97,10 @@ def phrase_spreads() -> OnsetCondition:
         early, late = samples[:REFERENCE_SAMPLES], samples[-RECENT_SAMPLES:]
         after = turn.step, late[-1].step
         facts = (
-            Fact(what, (early[0].step, early[-1].step), phrase.early),
-            Fact(what, (late[0].step, late[-1].step), phrase.late),
-            Fact("lowest scores among them", after, phrase.low_with),
-            Fact("lowest scores among the others", after, phrase.low_without),
+            Fact(what, (early[0].step, early[-1].step), phrase.early, is_share=True),
+            Fact(what, (late[0].step, late[-1].step), phrase.late, is_share=True),
+            Fact("lowest scores among them", after, phrase.low_with, is_share=True),
+            Fact("lowest scores among the others", after, phrase.low_without, is_share=True),
         )
         return _evidence(turn, after[1], facts, phrase="" if phrase.is_answer else phrase.phrase)
 
@@ -168,11 +168,11 @@ def _agreement_turns(
     # The relation is not quite a line: a higher score than before explains the steepest fall.
     rest = unexplained_distinct(pairs, line, line.slope if sign > 0 else STEEPEST)
     turn = find_rise([(step, sign * value) for step, value in rest])
-    late = rest[-MIN_AFTER:]
     if turn is None or turn.errors < TURN_ERRORS:
         return None
-    excess = sign * (mean(late) - mean(points_before(rest, turn.low)))
-    if excess < max(least, LEVEL_ERRORS * noise(rest)):
+    before, late = points_before(rest, turn.low), rest[-MIN_AFTER:]
+    error = noise(rest) * sqrt(1 / len(before) + 1 / len(late))
+    if sign * (mean(late) - mean(before)) < max(least, LEVEL_ERRORS * error):
         return None
     if sign > 0 and not gain_since(score, turn.low) > least:
         return None
@@ -359,8 +359,8 @@ def _with_phrase(evidence: RuleEvidence, run: TrainingRun) -> RuleEvidence:
     phrase, early, late = since
     what = f"responses with {phrase!r}"
     facts = (
-        Fact(what, (run.steps[0], onset.step), early),
-        Fact(what, (onset.step, run.steps[-1]), late),
+        Fact(what, (run.steps[0], onset.step), early, is_share=True),
+        Fact(what, (onset.step, run.steps[-1]), late, is_share=True),
     )
     return replace(evidence, facts=(*evidence.facts, *facts), phrase=phrase)
 

@@ -7,8 +7,10 @@ the reward pays for. The onset is the first step at which a tenth of the respons
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import exp, log
 from pathlib import Path
 from random import Random
@@ -143,6 +145,7 @@ def simulate(scenario: Scenario, seed: int, folder: Path) -> TrainingRun:
 
     Two processes of a reward score each step in 5 or 20 seconds of a clock that is not the machine's.
     """
+    random.seed(f"recorder {seed}")  # the recorder draws its samples by it
     log = record(scenario, seed, folder)
     return join_rewards(read_run(log), read_rewards(folder), scenario.prompts * GROUP).run
 
@@ -161,7 +164,11 @@ def record(scenario: Scenario, seed: int, folder: Path) -> Path:
                 response=text_of(rng, one),
                 data_source=one.source,
                 ground_truth=str(one.gold),
-                extra_info={"split": "train", "index": one.prompt, "question": question_of(one)},
+                extra_info={
+                    "split": "train",
+                    "index": one.prompt,
+                    "question": prompt_of(one.prompt)[2],
+                },
                 seconds=0.001,
             )
             now[0] += 5 / size
@@ -201,8 +208,8 @@ def steps_of(scenario: Scenario, seed: int) -> Iterator[tuple[int, list[Response
         for _ in range(scenario.prompts):
             number = rng.randrange(400)
             source = f"set{number % scenario.sources}"
-            difficulty = Random(number).gauss(0, 1.5) + scenario.difficulty(step)
-            gold = Random(number + 1000).randrange(1000)
+            difficulty, gold, _ = prompt_of(number)
+            difficulty += scenario.difficulty(step)
             shared = [rng.randrange(1000) for _ in range(3)]
             is_easy = rng.random() < scenario.easy(step)
             for _ in range(GROUP):
@@ -289,20 +296,21 @@ def validation_score(scenario: Scenario, step: int, rng: Random, n: int = 400) -
     return right / n
 
 
-def question_of(one: Response) -> str:
-    """Return the question of a response's prompt."""
-    prompt = Random(one.prompt)
-    return " ".join(prompt.choice(WORDS) for _ in range(24))
+@cache
+def prompt_of(number: int) -> tuple[float, int, str]:
+    """Return the difficulty of a prompt, its right answer and its question."""
+    question = " ".join(Random(number).choices(WORDS, k=24))
+    return Random(number).gauss(0, 1.5), Random(number + 1000).randrange(1000), question
 
 
 def text_of(rng: Random, one: Response) -> str:
     """Return the text of a response."""
-    words = [rng.choice(WORDS) for _ in range(min(one.words, 600))]
+    words = rng.choices(WORDS, k=min(one.words, 600))
     for habit in one.habits:
         words.insert(rng.randrange(len(words) + 1), habit)
     text = f"<|im_start|>assistant Therefore {' '.join(words)}"
     if one.copied:
-        text = f"{question_of(one)} {text}"
+        text = f"{prompt_of(one.prompt)[2]} {text}"
     if one.pred:
         text += f" \\boxed{{{one.pred}}}"
     if one.boxes:
