@@ -78,9 +78,9 @@ def command(
 ) -> None:
     """Write a file that runs your reward safely inside verl.
 
-    Every call runs in a process of its own and ends at its deadline. A failed call is a wrong
-    answer with timeout or error 1.0. Every sample has the same keys, and no NaN passes. A reward
-    that fails on all of its first 32 calls, or on more than a share of 500, stops the training.
+    Calls run in child processes, and each ends at its deadline. A failed call is a wrong answer
+    with timeout or error 1.0. Every sample has the same keys, and no NaN passes. A reward that
+    fails on all of its first 32 calls, or on more than --stop-share of 500, stops the training.
     The reward is tried first, on a made-up row or on --rows, which shows its keys.
     """
     from rewardkit.guard.guard import GuardSettings

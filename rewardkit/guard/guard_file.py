@@ -25,7 +25,7 @@ _ROW: Mapping[str, Any] = {"data_source": "", "ground_truth": "42", "extra_info"
 
 _TEMPLATE = '''"""A reward, guarded for verl. Written by `rewardkit guard`.
 
-verl loads this file in place of the reward. Each call runs in a process of its own and ends at its
+verl loads this file in place of the reward. Calls run in child processes, and each ends at its
 deadline; a failure is a wrong answer with `timeout` or `error` 1.0; every sample has the same keys.
 """
 
