@@ -102,6 +102,7 @@ class Guard:
         self.settings, self.is_async = settings, is_async
         self._reduced = (reward, settings, is_async, beside)
         self._constants: dict[str, Any] = {}
+        self._changed_at = 0.0
         self._pid = os.getpid()
         self._breaker = Breaker(settings.stop_share)
         self._calls, self._coroutine_calls = self._new_calls()
@@ -215,7 +216,20 @@ class Guard:
         if problem:
             process.close()
             raise UsageError(problem)
+        self._report_change()
         return process, is_async
+
+    def _report_change(self) -> None:
+        """Log if the reward's file is not the one of the first process."""
+        path = Path(self.reward.partition(":")[0])
+        changed_at = path.stat().st_mtime if path.exists() else 0.0
+        self._changed_at = self._changed_at or changed_at
+        if changed_at != self._changed_at:
+            log_once(
+                (self.reward, "changed"),
+                f"{path} has changed. Processes that start from now on, after a failed call, use the "
+                "new reward, and the others the old one: restart the training.",
+            )
 
     def _result(
         self, outcome: Outcome, call: Mapping[str, Any], seconds: float
@@ -270,6 +284,8 @@ def read_outcome(
         is_memory = str(outcome) == exit_text(MEMORY_EXIT_CODE)
         reason = f"it needs more than {settings.memory_mb} MiB" if is_memory else outcome
         failure = f"{reward}: a call ended its process ({reason})."
+    elif isinstance(outcome, UsageError):  # the file does not load any more
+        failure = str(outcome)
     elif isinstance(outcome, Exception):
         failure = _sentence(f"{reward}: {type(outcome).__name__}: {error_line(outcome)}")
     elif len(outcome) == len(_ERROR_REPLY):

@@ -180,6 +180,27 @@ def test_coroutines_share_one_attempt_to_load_a_file_that_is_gone(new_guard, rew
     assert len(starts) == 1
 
 
+def test_a_file_that_changes_during_the_run_is_reported_once(new_guard, reward_file, caplog):
+    """A process that starts after a failed call would score differently from the others."""
+    guard = new_guard("compute_score")
+    guard.compute_score(call(1))
+    guard.compute_score(call(1, "leave"))
+    assert "has changed" not in caplog.text
+    os.utime(reward_file, (1, 1))
+    for _ in range(2):
+        guard.compute_score(call(1, "leave"))
+    assert guard.compute_score(call(1))["score"] == 1.0
+    assert caplog.text.count("has changed") == 1
+
+
+def test_a_file_that_is_gone_is_named_once_in_the_message(new_guard, reward_file, caplog):
+    """The message is that of loading, without a second name before it."""
+    guard = new_guard("compute_score")
+    reward_file.unlink()
+    assert failures(guard.compute_score(call(1))) == (0.0, 1.0)
+    assert caplog.text.count("my_reward.py") == 1
+
+
 def test_a_batch_ends_at_its_first_failure(new_guard):
     """So that calls behind a hanging one do not wait for the next that hangs."""
     process = new_guard("compute_score", seconds=0.5)._new_process()
