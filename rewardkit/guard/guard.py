@@ -239,7 +239,10 @@ class Guard:
         result, failure, problem = read_outcome(outcome, self.reward, self.settings)
         if failure or problem:
             effect = " Such samples get the wrong score." if failure else ""
-            log_once((self.reward, failure, problem), f"{failure or problem}{effect}")
+            cause: Any = failure or problem
+            if isinstance(outcome, list) and len(outcome) == len(_ERROR_REPLY):
+                cause = outcome[1], outcome[3]  # its message may differ with every response
+            log_once((self.reward, cause), f"{failure or problem}{effect}")
         if reason := self._breaker.count(is_failure=bool(failure)):
             self._trip(reason, failure)
         if self.settings.record:

@@ -27,6 +27,8 @@ import asyncio, os, sys, time
 def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
     if solution_str == "hang":
         time.sleep(600)
+    if solution_str == "message":
+        raise ValueError(f"not a number: {ground_truth}")
     if solution_str == "leave":
         os._exit(3)
     return float(ground_truth)
@@ -191,6 +193,14 @@ def test_a_file_that_changes_during_the_run_is_reported_once(new_guard, reward_f
         guard.compute_score(call(1, "leave"))
     assert guard.compute_score(call(1))["score"] == 1.0
     assert caplog.text.count("has changed") == 1
+
+
+def test_an_exception_is_logged_once_for_its_place(new_guard, caplog):
+    """A message that quotes the response would fill the log, and then hide other causes."""
+    guard = new_guard("compute_score")
+    for number in range(3):
+        assert failures(guard.compute_score(call(number, "message"))) == (0.0, 1.0)
+    assert caplog.text.count("not a number") == 1
 
 
 def test_a_file_that_is_gone_is_named_once_in_the_message(new_guard, reward_file, caplog):
