@@ -46,6 +46,7 @@ from rewardkit.scorers.base import Score, Scorer, Status, to_verl
 from rewardkit.scorers.gold import alternatives, takes_several_golds
 from rewardkit.scorers.isolated import require_scorer_loads
 from rewardkit.scorers.load import load_scorer, location, respond_of
+from rewardkit.scorers.options import asks_server
 from rewardkit.scorers.row_scorer import scorer_for
 
 #: Values that a column of text may have in a broken row.
@@ -78,6 +79,9 @@ def check_dataset(
     load_seconds: float = LOAD_TIMEOUT_SECONDS,
 ) -> None:
     """Check a dataset: its card, its rows, their golds, and broken rows.
+
+    A scorer that asks a model, such as `judge`, is not called, as in `rewardkit check`: its verdicts
+    say nothing about the dataset, and would cost a request for every row.
 
     Args:
         dataset: a registered name, the path of a plug-in, or a `Dataset`.
@@ -171,15 +175,18 @@ def check_schema(parquet: Path) -> None:
 
 
 def check_answers(rows: Iterable[Row], scorer: str) -> None:
-    """Check that every gold in the requested format and the dataset's own solution score 1.0."""
+    """Check that every gold in the requested format and the dataset's own solution score 1.0.
+
+    Scorers that ask a model are not called.
+    """
     solution_scorer = load_scorer(scorer)
     for row in rows:
         row_scorer, gold, info = _scorer_gold_info(row)
         respond = respond_of(row_scorer)
-        if respond is not None:
+        if respond is not None and not asks_server(row_scorer):
             for answer in _golds(row_scorer, gold):
                 _require_score(row_scorer, respond(answer), gold, info, 1.0)
-        if info["answer"]:
+        if info["answer"] and not asks_server(solution_scorer):
             _require_score(solution_scorer, info["answer"], gold, info, 1.0)
 
 
@@ -187,9 +194,12 @@ def check_others(rows: Iterable[Row]) -> None:
     """Check that another answer and the prompt itself are wrong.
 
     The prompt of a choice question may show the answer's format by an example that is the gold.
+    Scorers that ask a model are not called.
     """
     for row in rows:
         scorer, gold, info = _scorer_gold_info(row)
+        if asks_server(scorer):
+            continue
         respond = respond_of(scorer) or str
         prompt = row["prompt"][-1]["content"]
         responses = [respond(another_answer(*_golds(scorer, gold)))]

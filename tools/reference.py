@@ -556,7 +556,11 @@ def fields_of(model: Any, prefix: str) -> Iterator[tuple[str, str, str, str]]:
         if inner:
             yield from fields_of(inner[0], f"{prefix}{name}.")
         else:
-            default = "required" if field.is_required() else yaml_default(field.get_default(call_default_factory=True))
+            default = (
+                "required"
+                if field.is_required()
+                else yaml_default(field.get_default(call_default_factory=True))
+            )
             yield code(f"{prefix}{name}"), kind_of(field.annotation), default, texts.get(name, "")
 
 
