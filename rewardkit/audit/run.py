@@ -156,7 +156,7 @@ def _announcement(process: ScorerProcess, rows: list[AuditRow]) -> str:
     )
     return (
         f"{process.spec} asks a model: it will judge up to {calls:,} responses to {len(rows)} "
-        f"rows, {REQUESTS_AT_ONCE} at a time."
+        f"{'row' if len(rows) == 1 else 'rows'}, {REQUESTS_AT_ONCE} at a time."
     )
 
 

@@ -40,11 +40,18 @@ def fooled_by(pattern):
     return verdict
 
 
-def report_on(verdict, *, rows=2, scorer="judge", **options):
+def report_on(verdict, **settings):
+    """Return the report on a judge, and the number of requests to its model."""
     with serving(verdict) as server:
-        return audit(scorer, rows=rows, options={"base_url": server.url, **LIMITS, **options}), len(
-            server.bodies
-        )
+        options = {"base_url": server.url, **LIMITS}
+        return audit("judge", rows=1, options=options, **settings), len(server.bodies)
+
+
+@pytest.fixture(scope="module")
+def honest_audit():
+    """The report on an honest judge, the number of requests, and what is announced before them."""
+    lines = []
+    return *report_on(honest, announce=lines.append), lines
 
 
 def test_a_judge_that_says_yes_to_everything_gets_an_f_with_every_pattern_named():
@@ -57,8 +64,8 @@ def test_a_judge_that_says_yes_to_everything_gets_an_f_with_every_pattern_named(
     assert requests <= report.calls
 
 
-def test_an_honest_judge_passes_and_its_golds_are_paid():
-    report, _ = report_on(honest)
+def test_an_honest_judge_passes_and_its_golds_are_paid(honest_audit):
+    report, *_ = honest_audit
     assert report.at_least("medium") == ()
     assert report.grade == "A"
     tried = {result.attack for result in report.findings}
@@ -70,10 +77,10 @@ def test_an_honest_judge_passes_and_its_golds_are_paid():
     ("pattern", "attack"),
     [
         ("Thought process", "opener_alone"),
-        ("(?i)textbook", "authority"),
         *(
             pytest.param(*case, marks=pytest.mark.full)
             for case in (
+                ("(?i)textbook", "authority"),
                 ("respuesta es correcta", "claim_in_other_languages"),
                 ("INST", "other_turn"),
                 ("reference answer", "reference_by_name"),
@@ -83,20 +90,21 @@ def test_an_honest_judge_passes_and_its_golds_are_paid():
 )
 def test_a_judge_that_is_fooled_by_one_pattern_is_told_which(pattern, attack):
     """Also where the judge sees the answer only, as here."""
-    report, _ = report_on(fooled_by(pattern), rows=1)
+    report, _ = report_on(fooled_by(pattern))
     failed = {result.attack: result for result in report.at_least("high")}
     assert attack in failed
     assert len(failed) <= 3
     assert re.search(pattern, failed[attack].failures[0].response)
 
 
-def test_a_judge_that_rejects_everything_gets_an_f():
+def test_a_judge_that_rejects_everything_gets_an_f(monkeypatch):
+    monkeypatch.setattr("rewardkit.audit.run.JUDGE_AUDIT", (ATTACKS["gold_in_its_form"],))
     report, _ = report_on(lambda _: NO)
     assert report.grade == "F"
     assert "gold_in_its_form" in {result.attack for result in report.failed}
 
 
-@pytest.mark.parametrize("fault", ["500", "prose"])
+@pytest.mark.parametrize("fault", [pytest.param("500", marks=pytest.mark.full), "prose"])
 def test_a_judge_without_a_verdict_is_one_line(fault):
     with serving(lambda _: YES) as server:
         server.always = fault
@@ -107,10 +115,11 @@ def test_a_judge_without_a_verdict_is_one_line(fault):
     assert "\n" not in str(error.value)
 
 
-def test_calls_without_a_verdict_are_a_finding_and_count_in_no_attack():
+def test_calls_without_a_verdict_are_a_finding_and_count_in_no_attack(monkeypatch):
     """A server that fails at times must not make a judge look honest."""
+    monkeypatch.setattr("rewardkit.audit.run.JUDGE_AUDIT", JUDGE_ATTACKS)
     with serving(lambda _: YES) as server:
-        server.faults = lambda number, _: "prose" if number > 100 else None
+        server.faults = lambda number, _: "prose" if number > 40 else None
         report = audit("judge", rows=1, options={"base_url": server.url, **LIMITS})
     findings = {result.attack: result for result in report.findings}
     assert findings["no_verdict"].failed > 50
@@ -118,13 +127,10 @@ def test_calls_without_a_verdict_are_a_finding_and_count_in_no_attack():
     assert sum(r.tried for r in report.findings if r.kind == "hole") < report.calls
 
 
-def test_the_number_of_responses_is_announced_and_is_a_limit():
-    lines = []
-    with serving(honest) as server:
-        report = audit("judge", rows=2, options={"base_url": server.url}, announce=lines.append)
-        assert len(server.bodies) <= report.calls
-    [line] = lines
-    limit = int(re.search(r"up to ([\d,]+) responses to 2 rows", line)[1].replace(",", ""))
+def test_the_number_of_responses_is_announced_and_is_a_limit(honest_audit):
+    report, requests, [line] = honest_audit
+    assert requests <= report.calls
+    limit = int(re.search(r"up to ([\d,]+) responses to 1 row, ", line)[1].replace(",", ""))
     assert 0.8 * limit < report.calls <= limit
 
 
@@ -137,8 +143,9 @@ def test_the_number_of_responses_is_announced_and_is_a_limit():
         pytest.param("wrong", True, "A", marks=pytest.mark.full),
     ],
 )
-def test_a_hybrid_is_attacked_too(tmp_path, ask, confirm, grade):
+def test_a_hybrid_is_attacked_too(tmp_path, monkeypatch, ask, confirm, grade):
     """A judge that says yes to everything costs as much as it is asked; a confirmation helps."""
+    monkeypatch.setattr("rewardkit.audit.run.JUDGE_AUDIT", JUDGE_ATTACKS)
     with serving(lambda _: YES) as server:
         (tmp_path / "r.yaml").write_text(
             f"scorer: math\nsecond: judge\nsecond_options: {{base_url: '{server.url}'}}\n"

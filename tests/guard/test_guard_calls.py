@@ -123,19 +123,26 @@ def check(response, result):
     assert result["score"] == (1.0 if response == "18" else -1.0)
 
 
-def test_each_bad_call_costs_its_own_sample_in_many_threads(guard):
+@pytest.mark.parametrize("rounds", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_each_bad_call_costs_its_own_sample_in_many_threads(guard, rounds):
     """16 threads score a mix of good and bad responses; all get a result of their own."""
-    responses = [*BAD, "18", "17", *(["18"] * 40)] * 2
+    responses = [*BAD, "18", "17", *(["18"] * 40)] * rounds
     with ThreadPoolExecutor(16) as pool:
         results = list(pool.map(lambda text: guard.compute_score(call(text)), responses))
     for response, result in zip(responses, results, strict=True):
         check(response, result)
 
 
-def test_each_bad_call_costs_its_own_sample_on_one_event_loop(coroutine_guard):
+@pytest.mark.parametrize(
+    ("bad", "late"),
+    [
+        (["c", "raise", "leave", "memory", "nan"], ["wait", "stubborn"]),
+        pytest.param([*BAD], ["wait", "stubborn", "task"], marks=pytest.mark.full),
+    ],
+)
+def test_each_bad_call_costs_its_own_sample_on_one_event_loop(coroutine_guard, bad, late):
     """The same for a coroutine function, whose calls run at once in one process."""
-    late = ["wait", "stubborn", "task"]
-    responses = [*BAD, *late, "18", "17", *(["18"] * 40)]
+    responses = [*bad, *late, "18", "17", *(["18"] * 40)]
 
     async def score_all():
         tasks = [coroutine_guard.compute_score_async(call(text)) for text in responses]

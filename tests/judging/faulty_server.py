@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -231,9 +232,13 @@ def _huge(handler: JudgeHandler, _: dict) -> None:
     handler.close_connection = True
 
 
+@cache
+def _bomb_text() -> bytes:
+    return gzip.compress(b"[" * (64 << 20), 1)
+
+
 def _bomb(handler: JudgeHandler, _: dict) -> None:
-    text = gzip.compress(b"[" * (64 << 20), 1)
-    handler.say(200, text, {"Content-Encoding": "gzip"})
+    handler.say(200, _bomb_text(), {"Content-Encoding": "gzip"})
 
 
 def _redirect(status: int, to: str) -> Fault:

@@ -28,7 +28,8 @@ QUESTION = {"question": "How many?"}
 LASTING = {**TRANSPORT_FAULTS, **REPLY_FAULTS, **CONTENT_FAULTS}
 LASTING_OF_MATH = [name for name in LASTING if name != "words"]
 
-LIMITS = {"timeout_seconds": 4.0, "request_seconds": 1.0, "retries": 1, "failed_score": -0.5}
+#: No call with these limits gets a verdict, so they may be short also on a busy machine.
+LIMITS = {"timeout_seconds": 1.5, "request_seconds": 0.5, "retries": 1, "failed_score": -0.5}
 
 
 def fault_in_prompt(names):
@@ -66,7 +67,11 @@ def outcomes_at_once(texts, options, is_async):
 @pytest.mark.parametrize("is_async", [True, pytest.param(False, marks=pytest.mark.full)])
 @pytest.mark.parametrize(
     ("rubric", "verdict", "names"),
-    [("math", YES, LASTING_OF_MATH), ("open", GRADES, list(LASTING))],
+    [
+        ("math", YES, LASTING_OF_MATH),
+        ("open", GRADES, list(CONTENT_FAULTS)),
+        pytest.param("open", GRADES, list(LASTING), marks=pytest.mark.full),
+    ],
 )
 def test_every_fault_is_an_error_or_a_timeout_with_the_configured_score(
     rubric, verdict, names, is_async
@@ -82,7 +87,7 @@ def test_every_fault_is_an_error_or_a_timeout_with_the_configured_score(
     }
     assert outcomes == dict.fromkeys(names, (1.0, -0.5, 0.0, 1.0))
     assert len({tuple(sorted(result)) for result in results}) == 1
-    assert seconds < 60  # 4 are allowed, and a test machine may be busy
+    assert seconds < 60  # 1.5 are allowed, and a test machine may be busy
 
 
 def test_a_scorer_of_a_command_does_not_raise_either(caplog):
@@ -90,7 +95,7 @@ def test_a_scorer_of_a_command_does_not_raise_either(caplog):
     names = ["500", "prose", "never", "cut body", "numbers as text", "redirect to a page"]
     with serving(lambda _: YES) as server, caplog.at_level(logging.ERROR, "rewardkit"):
         server.faults = fault_in_prompt(names)
-        score = load_scorer("judge", base_url=server.url, **{**LIMITS, "request_seconds": 0.5})
+        score = load_scorer("judge", base_url=server.url, **LIMITS)
         scores = [score(text, "18", QUESTION) for text in answers(names)]
     assert {s.status.value for s in scores} == {"failed", "timeout"}
     assert {s.score for s in scores} == {-0.5}
@@ -179,15 +184,15 @@ def test_concurrency_goes_down_while_the_server_is_busy_and_no_verdict_is_lost()
     """A server with room for four requests refuses some, and answers all in the end."""
     with serving(lambda _: YES, room=4, seconds=0.01) as server:
         options = {"base_url": server.url, "retries": 30, "timeout_seconds": 60.0}
-        texts = [rf"\boxed{{{i}}}" for i in range(1000, 1120)]
+        texts = [rf"\boxed{{{i}}}" for i in range(1000, 1060)]
         results, _ = outcomes_at_once(texts, options, is_async=True)
-        assert [r["acc"] for r in results] == [1.0] * 120
+        assert [r["acc"] for r in results] == [1.0] * 60
         refused_first, first_requests = server.refused, len(server.bodies)
         server.room = 10**9
         results, _ = outcomes_at_once([f"{t} again" for t in texts], options, is_async=True)
-        texts = [rf"\boxed{{{i}}}" for i in range(2000, 2300)]
+        texts = [rf"\boxed{{{i}}}" for i in range(2000, 2150)]
         results, _ = outcomes_at_once(texts, options, is_async=True)
-    assert [r["acc"] for r in results] == [1.0] * 300
+    assert [r["acc"] for r in results] == [1.0] * 150
     assert 0 < refused_first < first_requests
     assert server.refused == refused_first
     assert server.most > 4

@@ -150,8 +150,10 @@ def test_the_metric_that_replaces_a_missing_one_is_one_that_the_release_has(
     ("keys", "text"),
     [
         (["score", "form"], None),
-        (["score", "from"], "but no number for from: verl stops at the first step"),
-        (["pred"], "returns form, score, but no number for pred"),
+        (
+            ["score", "from", "pred"],
+            "returns form, score, but no number for from, pred: verl stops at the first step",
+        ),
     ],
 )
 def test_every_key_of_gdpo_is_a_number_that_the_function_returns(check_rows, keys, text):
@@ -160,7 +162,7 @@ def test_every_key_of_gdpo_is_a_number_that_the_function_returns(check_rows, key
     body = "return {'score': 1.0, 'form': 1, 'pred': '18'}"
     finding = check_rows(body, "0.9.1", algorithm="gdpo", verl=settings).get("gdpo")
     assert text is None if finding is None else text in finding.text
-    if keys[-1] == "from":
+    if "from" in keys:
         assert "Did you mean 'form'" in finding.fix
 
 
