@@ -32,7 +32,7 @@ from tests.trainlog.simulated_runs import (
 )
 
 #: First seed of each half.
-HALVES = {"build": 0, "held": 60_000}
+HALVES = {"build": 0, "held": 70_000}
 
 #: Steps after the onset within which an alarm is on time, and until which a run is judged.
 ON_TIME_STEPS, LAST_STEPS = 20, 40

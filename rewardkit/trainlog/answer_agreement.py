@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import hypot, inf, sqrt
 from typing import TypeAlias
 
 from rewardkit.trainlog.change_point import (
@@ -73,12 +73,15 @@ def _turn(pairs: Pairs, end: int, sign: int, least: float) -> ChangePoint | NotE
     turn = find_rise([(step, sign * value) for step, value in rest[:end]])
     if turn is None or turn.errors < TURN_ERRORS:
         return None
-    before = points_before(rest, turn.low)
-    for late in (rest[end - MIN_AFTER : end], rest[-MIN_AFTER:]):
+    score = [(step, value) for step, value, _ in pairs]
+    before, level = points_before(rest, turn.low), mean(points_before(score, turn.low))
+    for at in (end, len(pairs)):
+        late = rest[at - MIN_AFTER : at]
         error = noise(rest[:end]) * sqrt(1 / len(before) + 1 / len(late))
+        if sign > 0:  # the slope of few steps is uncertain, and so is what a higher score implies
+            error = hypot(error, line.error * (mean(score[at - MIN_AFTER : at]) - level))
         if sign * (mean(late) - mean(before)) < max(least, LEVEL_ERRORS * error):
             return None
-    score = [(step, value) for step, value, _ in pairs]
     has_risen = all(gain_since(part, turn.low) > least for part in (score, score[:end]))
     return turn if sign < 0 or has_risen else None
 
@@ -93,6 +96,7 @@ class _Line:
         distinct: mean share of distinct answers.
         slope: slope of the line.
         errors: slope in standard errors; about 0 where answers are free text or not extracted.
+        error: standard error of the slope.
     """
 
     score: float
@@ -100,6 +104,7 @@ class _Line:
     distinct: float
     slope: float
     errors: float
+    error: float
 
 
 def _fit(pairs: Pairs) -> _Line:
@@ -111,9 +116,10 @@ def _fit(pairs: Pairs) -> _Line:
     yy = sum((y - y_mean) ** 2 for _, _, y in pairs)
     slope = xy / xx if xx else 0.0
     rest = max(yy - slope * xy, 1e-12 * n) / max(n - 2, 1)
-    errors = slope * sqrt(xx / rest)
+    error = sqrt(rest / xx) if xx else inf
+    errors = slope / error
     slope = min(max(slope, STEEPEST), FLATTEST)
-    return _Line(x_mean, max(x for _, x, _ in pairs), y_mean, slope, errors)
+    return _Line(x_mean, max(x for _, x, _ in pairs), y_mean, slope, errors, error)
 
 
 def _unexplained(pairs: Pairs, line: _Line, slope_beyond: float) -> list[tuple[int, float]]:

@@ -241,6 +241,15 @@ def test_a_finished_run_that_was_hacked_before_its_middle_is_found():
     assert abs(evidence.onset.step - 46) <= 4
 
 
+def test_the_relation_of_few_steps_is_too_uncertain_for_a_much_higher_score():
+    for seed in range(60):
+        rng = Random(seed)
+        right = [0.3 + 0.35 * (1 - 0.96**i) + rng.gauss(0, 0.035) for i in range(100)]
+        distinct = [0.9 - 1.15 * x + 0.5 * x * x + rng.gauss(0, 0.015) for x in right]
+        run = table_of(score=right, distinct_answers=distinct)
+        assert not isinstance(result_of("hack_disagreement", run), RuleEvidence), seed
+
+
 @pytest.mark.parametrize("share", [0.125, 1.0])
 def test_answers_that_never_agreed_with_the_score_cannot_be_judged(share):
     columns = learning(hack=60) | {"distinct_answers": [share] * 80}
