@@ -113,6 +113,12 @@ _LEADING_LETTERS = re.compile(
     r"| ?(?:$|[.;:!。<]|[,、](?! ?[A-Z](?![A-Za-z ]))|(?:because|since|as|for|due|which|where)(?![a-z])"
     r"|因|由于|正确|不是|not (?=\(?[A-Z](?![A-Za-z])))| [-–—(])"
 )
+#: Letters at the start of a line in a list that names others too: `A, B and others`, `A、B等`.
+_OPEN_LIST = re.compile(
+    rf"{_LETTER_RUN}(?:{_JOINT}{_LETTER_RUN})+"
+    r"(?:,? (?:(?:and|or) (?:(?:the |some )?others?|so (?:on|forth))|etc)(?![a-z])"
+    r"(?! (?:\w+ )?(?:is|are|was|were|can|could|do|does|must|would)(?![a-z]))|等(?!于))"
+)
 _OPTION_WORD = re.compile(r"(?:[Oo]ption|[Cc]hoice|选项)[ _:]*")
 _LIST_ITEM = re.compile(r"\n\s*(?:[-*•]|[(\[]?\w[.)、:])")
 _SINGLE_LETTER = re.compile(r"(?<![A-Za-z0-9])([A-Z])(?![A-Za-z0-9])[)*]{0,3}(?:选?项)?")
@@ -259,6 +265,8 @@ def _rest_of_line(text: str) -> str:
 def _read_leading_letters(line: str, legal: frozenset[str], options: Mapping[str, str]) -> Letters:
     """Return the letters at the start of a line, or those of the whole line."""
     text = " ".join(strip_lead_words(line).split())
+    if _OPEN_LIST.match(text):
+        return AMBIGUOUS
     match = _LEADING_LETTERS.match(text)
     letters = read_letter_list(match[1], legal) if match else None
     if match is None or letters is None:

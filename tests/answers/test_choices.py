@@ -263,10 +263,16 @@ def test_a_letter_that_is_denied_doubted_or_asked_is_not_the_choice(statement):
 @every(
     "statement",
     ["The answer is B or C", "The answer is B or perhaps C", "must be B or C", "I choose B or C.", "本题选B还是C", "本题选B或C", "The answer is B. Actually, B is wrong.", "答案：B。但是B不正确。", "A is correct. B is correct.",
+     "Possible answers are B, C and others. All can be defended.", "The answer is B, C, D and so on.", "The answer is B, C, etc.", "答案是B、C等选项",
      "A项正确，C项错误，B项正确。", "Choice C is the correct answer.\nSolution: Choice_B", "the one is option C, then it is option B"],
 )  # fmt: skip
 def test_statements_that_leave_the_choice_open_are_ambiguous(statement):
     assert choice(f"first x = 3.\n{statement}", final_letter=True) == "?"
+
+
+def test_a_letter_counts_before_a_sentence_on_the_others():
+    for rest in ("C and others are wrong", "C and the other options are wrong", "C is not", "I think"):
+        assert choice(f"first x = 3.\nThe answer is B, {rest}.", final_letter=True) == "B"
 
 
 def test_a_statement_of_the_answer_takes_precedence_over_a_verdict_on_one_option():
