@@ -38,6 +38,9 @@ SAMPLE_CHARACTERS = 4_000
 #: Numbers beyond this have no square; they count as not finite.
 LARGEST = 1e150
 
+#: Seconds of a call beyond which its start is not believed.
+LONGEST = 1e6
+
 #: One more than the largest hash of a group.
 HASHES = 1 << 32
 
@@ -184,7 +187,9 @@ class Interval:
             source = self._source(data_source, is_validation)
             source.add(members, keys)
             source.add_pairs(data_source, members)
-        self.start = min(self.start, *(call.time - call.seconds for call in calls))
+        # A duration that cannot be one, such as infinity, must not make the interval unreadable.
+        starts = (c.time - c.seconds if 0 <= c.seconds < LONGEST else c.time for c in calls)
+        self.start = min(self.start, *starts)
         self.end = max(self.end, *(call.time for call in calls))
 
     def _source(self, data_source: str, is_validation: bool) -> SourceInterval:

@@ -271,7 +271,12 @@ def test_statements_that_leave_the_choice_open_are_ambiguous(statement):
 
 
 def test_a_letter_counts_before_a_sentence_on_the_others():
-    for rest in ("C and others are wrong", "C and the other options are wrong", "C is not", "I think"):
+    for rest in (
+        "C and others are wrong",
+        "C and the other options are wrong",
+        "C is not",
+        "I think",
+    ):
         assert choice(f"first x = 3.\nThe answer is B, {rest}.", final_letter=True) == "B"
 
 

@@ -289,6 +289,19 @@ def read_lines(folder):
     return [line for file in files(folder) for line in file.read_text("utf-8").splitlines()]
 
 
+@pytest.mark.parametrize("seconds", [nan, inf, -inf, 1e300, -1e12, 4e9])
+def test_a_duration_that_cannot_be_one_loses_no_record(tmp_path, seconds):
+    recorder = Recorder(str(tmp_path))
+    for each in (seconds, 0.5):
+        recorder.add({"score": 1.0}, **FIELDS, seconds=each)
+    recorder.flush()
+    records = read_rewards(tmp_path)
+    [slot] = records.slots
+    assert total(tmp_path) == (2, 2.0)
+    assert records.unread == 0
+    assert 0.5 <= slot.end - slot.start < 3600
+
+
 def test_numbers_that_are_not_finite_are_counted_and_left_out(tmp_path):
     recorder = Recorder(str(tmp_path))
     for score in (1.0, nan, inf, 1e200, 0.5):
