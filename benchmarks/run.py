@@ -100,7 +100,7 @@ BENCHMARKS = {
     "logs": Benchmark("Reading logs", 4, "",
         "{own} logs.py",
         "--megabytes 2 --times 1"),
-    "onset": Benchmark("The onset of reward hacking", 40, "",
+    "onset": Benchmark("The onset of reward hacking", 5, "",
         "{own} onset.py",
         "--seeds 1 --jobs 1 --only timeout short"),
     "eval-client": Benchmark("The client of `rewardkit eval`", 10, "httpx",
