@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := -m pip install -qq --disable-pip-version-check
 
-.PHONY: demo test test-full verl test-verl rehearse-0.9.1 rehearse-0.5.0 lint bench bench-small docs clean
+.PHONY: demo test test-full verl test-verl test-verl-nightly rehearse-0.9.1 rehearse-0.5.0 lint bench bench-small docs clean
 
 demo: $(BIN)/rewardkit  ## prep, check, score and verl's command on the packaged sample
 	@BIN=$(BIN) sh examples/demo.sh
@@ -22,10 +22,15 @@ test-full: $(VENV)/.test  ## slow tests, tests on real data, and properties with
 verl: .venv-verl-0.9.1/.ready .venv-verl-0.5.0/.ready  ## environments for test-verl; -j2 builds both at once
 
 test-verl: verl  ## tests with real verl releases
-	.venv-verl-0.9.1/bin/python -m pytest --durations 12 tests/integration
-	.venv-verl-0.5.0/bin/python -m pytest --durations 12 tests/integration
+	.venv-verl-0.9.1/bin/python -m pytest -m 'not nightly' --durations 12 tests/integration
+	.venv-verl-0.5.0/bin/python -m pytest -m 'not nightly' --durations 12 tests/integration
 
-# Not in .ci/run, which takes about 25 of its 30 minutes without them: run them nightly, and before a release.
+# These are not in .ci/run, which takes about 25 of its 30 minutes without them: run them nightly, and
+# before a release.
+test-verl-nightly: verl  ## more combinations with real verl releases
+	.venv-verl-0.9.1/bin/python -m pytest -m nightly --durations 12 tests/integration
+	.venv-verl-0.5.0/bin/python -m pytest -m nightly --durations 12 tests/integration
+
 REHEARSALS := tests/integration/test_rehearsal_pictures.py tests/integration/test_pictures_in_verl.py
 rehearse-0.9.1: .venv-rehearse-0.9.1/.ready  ## rehearsals with verl 0.9.1 and vLLM on the CPU; 4 GB of packages
 	.venv-rehearse-0.9.1/bin/python -m pytest --durations 12 $(REHEARSALS) tests/integration/test_rehearsal_agent_loops.py

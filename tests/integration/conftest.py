@@ -11,6 +11,7 @@ import pytest
 import rewardkit
 from rewardkit.launch.verl.releases import parse_release
 from rewardkit.launch.verl.reward_keys import reward_key
+from tests.integration.transformers_server import serving
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -33,6 +34,8 @@ def is_installed(package):
 
 
 def pytest_collection_modifyitems(items):
+    """Run the tests in the private cluster last, so that the clusters of other tests are alone."""
+    items.sort(key=lambda item: "private_ray" in getattr(item, "fixturenames", ()))
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
@@ -168,6 +171,62 @@ def load_reward(compose):
     return load
 
 
+@pytest.fixture(scope="session")
+def private_ray(tmp_path_factory):
+    """A private Ray cluster for all tests: its start takes seconds."""
+    ray = pytest.importorskip("ray")
+    ray.init(
+        address="local",
+        num_cpus=8,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        object_store_memory=200 * 2**20,
+        _temp_dir=str(tmp_path_factory.mktemp("r")),  # short, because Ray's sockets are in it
+    )
+    yield ray
+    ray.shutdown()
+
+
+@pytest.fixture(scope="session")
+def reward_worker(private_ray, v9):
+    """The actor that scores in this release, for all tests: it needs seconds to import verl.
+
+    `score(config, data, tokenizer, address=None)` are the rewards and the extra keys of every sample.
+    0.9: its reward worker; 0.5: the task runner, which calls the manager itself.
+    """
+    worker = _reward_worker_class() if v9 else TaskRunner
+    return private_ray.remote(worker).options(num_cpus=0).remote()
+
+
+class TaskRunner:
+    """The actor of 0.5's trainer, as far as rewards go."""
+
+    def score(self, config, data, tokenizer):
+        return score_in_process(config, tokenizer, data)
+
+
+def _reward_worker_class():
+    from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
+
+    class RewardWorker(RewardLoopWorker):
+        def __init__(self):
+            """Wait for the configuration of the first call."""
+
+        async def score(self, config, data, _, address=None):
+            RewardLoopWorker.__init__(self, config, address)
+            return read_outputs(await self.compute_score_batch(data))
+
+    return RewardWorker
+
+
+@pytest.fixture(scope="session")
+def transformers_server(tmp_path_factory):
+    """A running `transformers serve`: see `tests.integration.transformers_server.serving`."""
+    with serving(tmp_path_factory.mktemp("served"), positions=16_384) as server:
+        yield server
+
+
 @pytest.fixture
 def score_batch(compose, tokenizer, v9):
     """Score responses with verl's own reward manager: (rewards, extra keys of every sample)."""
@@ -230,7 +289,11 @@ def _score_9(config, data):
     async def run():
         return await RewardLoopWorker(config).compute_score_batch(data)
 
-    outputs = asyncio.run(run())
+    return read_outputs(asyncio.run(run()))
+
+
+def read_outputs(outputs):
+    """Return the rewards and the extra keys of samples that 0.9's reward loop scored."""
     return [float(o["reward_score"]) for o in outputs], [o["reward_extra_info"] for o in outputs]
 
 

@@ -1,6 +1,6 @@
 """`rewardkit eval` with a real `transformers serve`, on the CPU, offline, with a tiny random model.
 
-The server starts once for all tests; its log shows the number of requests.
+The server's log shows the number of requests.
 """
 
 import json
@@ -16,18 +16,12 @@ from rewardkit.cli.eval import app
 from rewardkit.responses.append_only_file import part_path
 from rewardkit.responses.response_log import read_response_index
 from rewardkit.row import build_row, write_rows
-from tests.integration.transformers_server import needs_transformers_serve, serving, wait_for
+from tests.integration.transformers_server import needs_transformers_serve, wait_for
 
 ROWS, N, TOKENS = 4, 3, 24
 
 
 pytestmark = needs_transformers_serve
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("served"), positions=512) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +54,12 @@ def arguments(server, rows, out, *more):
 
 
 @pytest.fixture
-def evaluated(server, rows, tmp_path):
+def evaluated(transformers_server, rows, tmp_path):
     """Evaluate in this process; return the printed JSON and the written lines."""
 
     def run(name, *more):
         out = tmp_path / name
-        done = CliRunner().invoke(app, arguments(server, rows, out, "--json", *more))
+        done = CliRunner().invoke(app, arguments(transformers_server, rows, out, "--json", *more))
         assert done.exception is None, done.exception
         return json.loads(done.stdout), [json.loads(line) for line in out.open()]
 
@@ -110,12 +104,20 @@ def test_a_greedy_run_gives_the_same_file_twice(evaluated):
     assert all(line["tokens"] == TOKENS for line in lines)
 
 
-def test_a_killed_run_continues_with_only_the_missing_responses(server, rows, evaluated, tmp_path):
+def test_a_killed_run_continues_with_only_the_missing_responses(
+    transformers_server, rows, evaluated, tmp_path
+):
     """There is no seed, so that a repeated request would get another response."""
     out, more = tmp_path / "m.jsonl", ["-n", 6, "--temperature", 1]
-    line = [sys.executable, "-m", "rewardkit", "eval", *arguments(server, rows, out, *more)]
+    line = [
+        sys.executable,
+        "-m",
+        "rewardkit",
+        "eval",
+        *arguments(transformers_server, rows, out, *more),
+    ]
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    part, answered_requests = part_path(out), server[2]
+    part, answered_requests = part_path(out), transformers_server[2]
     wait_for(lambda: part.exists() and part.read_bytes().count(b"\n") >= 5, 60)
     os.kill(process.pid, signal.SIGKILL)
     process.wait(10)

@@ -15,7 +15,7 @@ from rewardkit.launch.rehearsal.rehearse import rehearse
 from rewardkit.launch.rehearsal.tiny_model import write_model
 from rewardkit.recorder.read import read_rewards
 from rewardkit.row import build_row, write_rows
-from tests.integration.conftest import VERL, make_batch, reward_settings, score_in_process
+from tests.integration.conftest import VERL, make_batch, reward_settings
 
 V9 = not VERL.startswith("0.5")
 
@@ -184,78 +184,18 @@ def guarded(tmp_path):
     return write
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """A private Ray cluster."""
-    import ray
-
-    ray.init(
-        address="local",
-        num_cpus=6,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level="ERROR",
-        object_store_memory=200 * 2**20,
-        _temp_dir=str(tmp_path_factory.mktemp("r")),
-    )
-    yield ray
-    ray.shutdown()
-
-
-@pytest.fixture(scope="module")
-def worker(cluster):
-    """The actor that scores in this release, which restarts if it is killed.
-
-    0.9: its reward worker; 0.5: the task runner, which calls the manager itself. One actor serves
-    all tests, because importing verl takes most of the time.
-    """
-    return cluster.remote(_worker_class()).options(max_restarts=-1, num_cpus=0).remote()
-
-
-def _worker_class():
-    if not V9:
-
-        class TaskRunner:
-            def score(self, config, data, tokenizer):
-                return score_in_process(config, tokenizer, data)
-
-            def pid(self):
-                return os.getpid()
-
-        return TaskRunner
-    from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
-
-    class Worker(RewardLoopWorker):
-        def __init__(self):
-            pass
-
-        async def score(self, config, data, _):
-            RewardLoopWorker.__init__(self, config)
-            return _read_outputs(await self.compute_score_batch(data))
-
-        async def pid(self):
-            return os.getpid()
-
-    return Worker
-
-
-def _read_outputs(outputs):
-    rewards = [float(output["reward_score"]) for output in outputs]
-    return rewards, [output["reward_extra_info"] for output in outputs]
-
-
 @pytest.fixture
-def score(cluster, worker, compose, tokenizer, tmp_path):
+def score(private_ray, reward_worker, compose, tokenizer, tmp_path):
     """Score rows with a reward and a manager in the actor: (rewards, extra keys of every sample)."""
 
-    def run(manager, location, count, answer, *, wait=True):
+    def run(manager, location, count, answer):
         config = compose(*reward_settings(V9, manager, location), *EXTRA.get(manager, ()))
         parquet = tmp_path / f"{count}.parquet"
         if not parquet.exists():
             write_parquet(parquet, count)
         data = make_batch(config, tokenizer, [parquet], answer)
-        result = worker.score.remote(config, data, tokenizer)
-        return cluster.get(result, timeout=PATIENCE) if wait else result
+        result = reward_worker.score.remote(config, data, tokenizer)
+        return private_ray.get(result, timeout=PATIENCE)
 
     return run
 
@@ -292,9 +232,9 @@ def test_one_batch_of_a_coroutine_bears_every_failure(score, guarded):
     check_mixture(ASYNC_KINDS, rewards, extras)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.skipif(V9, reason="0.9 has no task for rewards")
-def test_a_reward_task_bears_every_failure(cluster, compose, tokenizer, guarded, tmp_path):
+def test_a_reward_task_bears_every_failure(private_ray, compose, tokenizer, guarded, tmp_path):
     """0.5 can score in a Ray task, which loads the reward itself."""
     from verl.trainer.ppo.reward import compute_reward_async
 
@@ -303,22 +243,43 @@ def test_a_reward_task_bears_every_failure(cluster, compose, tokenizer, guarded,
     parquet = write_parquet(tmp_path / "rows.parquet", len(SYNC_KINDS))
     data = make_batch(config, tokenizer, [parquet], respond(SYNC_KINDS))
     task = compute_reward_async.remote(data, config=config, tokenizer=tokenizer)
-    rewards, extras = cluster.get(task, timeout=PATIENCE)
+    rewards, extras = private_ray.get(task, timeout=PATIENCE)
     assert rewards.sum(dim=1).tolist() == [expected(kind)[0] for kind in SYNC_KINDS]
     assert extras["timeout"] == [expected(kind)[2] for kind in SYNC_KINDS]
     assert extras["error"] == [expected(kind)[3] for kind in SYNC_KINDS]
 
 
-def test_nothing_outlives_a_killed_actor_and_its_records_stay(
-    cluster, worker, score, guarded, tmp_path
-):
+class Scorer:
+    """An actor that scores with a guarded file in threads, as verl's reward worker does."""
+
+    def load(self, location):
+        from runpy import run_path
+
+        self.reward = run_path(location)["compute_score"]
+        return os.getpid()
+
+    async def score(self, response, count):
+        import asyncio
+
+        calls = (self.call(response, index) for index in range(count))
+        return await asyncio.gather(*calls)
+
+    async def call(self, response, index):
+        import asyncio
+
+        row = {"data_source": "", "ground_truth": "1", "extra_info": {"index": index}}
+        return await asyncio.to_thread(self.reward, solution_str=response, **row)
+
+
+def test_nothing_outlives_a_killed_actor_and_its_records_stay(private_ray, guarded, tmp_path):
     """After kill -9 its children end, also one that hangs, and what was written is readable."""
     count, folder = 8, tmp_path / "records"
-    pid = cluster.get(worker.pid.remote(), timeout=PATIENCE)
     location = guarded(HANG, "--record", str(folder), "--seconds", "500")
-    score("naive", location, count, lambda row: "1")
+    actor = private_ray.remote(Scorer).options(num_cpus=0).remote()
+    pid = private_ray.get(actor.load.remote(str(location)), timeout=PATIENCE)
+    private_ray.get(actor.score.remote("1", count), timeout=PATIENCE)
     wait_for(lambda: folder.is_dir() and recorded_calls(folder) == count)
-    score("naive", location, count, lambda row: "hang", wait=False)
+    actor.score.remote("hang", count)
     wait_for(lambda: location.with_name("hangs").exists())
     children = descendants(pid)
     assert children
@@ -393,35 +354,39 @@ ray.get(TaskRunner.remote().run.remote())
 """
 
 
-def test_a_job_that_is_stopped_leaves_other_jobs_alone(cluster):
-    """Another job's actors of the same class live on, although they share the cluster."""
+def test_a_job_that_is_stopped_leaves_other_jobs_alone(private_ray):
+    """Another job's actors of the same class live on, although they share the private_ray."""
 
     class TaskRunner:
         def answer(self):
             return "alive"
 
-    other = cluster.remote(TaskRunner).options(num_cpus=0, max_restarts=0).remote()
-    assert cluster.get(other.answer.remote(), timeout=PATIENCE) == "alive"
-    address = cluster.get_runtime_context().gcs_address
-    command = [sys.executable, "-c", SWALLOWING_JOB, address]
+    other = private_ray.remote(TaskRunner).options(num_cpus=0, max_restarts=0).remote()
+    assert private_ray.get(other.answer.remote(), timeout=PATIENCE) == "alive"
+    command = [sys.executable, "-c", SWALLOWING_JOB, address_of(private_ray)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 1
     assert "rewardkit guard: the reward is broken." in done.stdout + done.stderr
     assert "ActorDiedError" in done.stderr
-    assert cluster.get(other.answer.remote(), timeout=PATIENCE) == "alive"
+    assert private_ray.get(other.answer.remote(), timeout=PATIENCE) == "alive"
+
+
+def address_of(cluster):
+    return cluster.get_runtime_context().gcs_address
 
 
 STOPPED = "rewardkit guard: {reward}:compute_score: it failed on all of its first 32 calls"
 
 
 @pytest.mark.skipif(not V9, reason="0.5 has no V1 trainer")
-@pytest.mark.parametrize("manager", [pytest.param("naive", marks=pytest.mark.full), "rate_limited"])
-def test_a_broken_reward_stops_verl_s_training(guarded, tmp_path, tmp_path_factory, manager):
+@pytest.mark.parametrize(
+    "manager", [pytest.param("naive", marks=pytest.mark.nightly), "rate_limited"]
+)
+def test_a_broken_reward_stops_verl_s_training(private_ray, guarded, tmp_path, manager):
     """The V1 trainer swallows what a reward raises, and `rate_limited` scores it 0; the job ends."""
     pytest.importorskip("transfer_queue", reason="the V1 trainer needs TransferQueue")
     location = guarded(BROKEN, "--keys", "score")
-    folder = tmp_path_factory.mktemp("r")  # short, because Ray's sockets are in it
-    write_model(folder / "model", positions=1024)
+    write_model(tmp_path / "model", positions=1024)
     parquet = write_parquet(tmp_path / "rows.parquet", 32)
     overrides = [
         *reward_settings(V9, manager, location),
@@ -434,7 +399,7 @@ def test_a_broken_reward_stops_verl_s_training(guarded, tmp_path, tmp_path_facto
         "trainer.total_epochs=500",
     ]
     code = "import sys; from tests.integration.v1_without_engine import main; main(*sys.argv[1:])"
-    command = [sys.executable, "-c", code, str(folder)]
+    command = [sys.executable, "-c", code, address_of(private_ray), str(tmp_path)]
     done = subprocess.run(
         [*command, *overrides],
         stdout=subprocess.PIPE,
@@ -459,6 +424,7 @@ def test_a_broken_reward_ends_a_rehearsal(guarded, tmp_path):
     assert STOPPED.format(reward=tmp_path / "reward.py") in log
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(V9, reason="only verl 0.5.0 can be rehearsed with torch alone")
 def test_a_guarded_reward_ends_a_rehearsal_well(guarded, tmp_path):
     """A rehearsal with failures below the breaker's share ends, and its table has the flags."""

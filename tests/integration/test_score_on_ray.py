@@ -30,25 +30,8 @@ def score(response, ground_truth, extra_info=None):
 """
 
 
-@pytest.fixture
-def private_ray(tmp_path_factory):
-    """A cluster for this test only, with as many workers as several nodes."""
-    ray = pytest.importorskip("ray")
-    pytest.importorskip("ray.data")
-    ray.init(
-        address="local",
-        num_cpus=6,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level="ERROR",
-        object_store_memory=200 * 2**20,
-        _temp_dir=str(tmp_path_factory.mktemp("r")),
-    )
-    yield
-    ray.shutdown()
-
-
 def test_ray_writes_the_bytes_of_the_local_engine_even_if_a_worker_dies(private_ray, tmp_path):
+    pytest.importorskip("ray.data")
     (tmp_path / "pids").mkdir()
     scorer = tmp_path / "slow.py"
     scorer.write_text(SLOW)

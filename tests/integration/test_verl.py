@@ -13,7 +13,7 @@ from rewardkit.preprocess.row_checks import another_answer
 from rewardkit.scorers.gold import alternatives
 from rewardkit.scorers.load import location, respond_of
 from rewardkit.scorers.row_scorer import scorer_for
-from tests.integration.conftest import VERL
+from tests.integration.conftest import VERL, make_batch
 
 KEYS = {"score", "acc", "pred", "no_answer", "timeout", "error"}
 
@@ -205,30 +205,16 @@ def test_the_loaded_function_can_be_sent_to_another_process(load_reward, v9):
     assert reward(data_source="", solution_str="#### 1", ground_truth="1")["score"] == 1.0
 
 
-def test_a_ray_actor_scores_with_our_function(compose, tokenizer, parquet, v9, tmp_path_factory):
+@pytest.mark.skipif(VERL.startswith("0.5"), reason="0.5 scores in the driver process")
+def test_a_ray_actor_scores_with_our_function(
+    private_ray, reward_worker, compose, tokenizer, parquet
+):
     """verl runs the reward worker as an actor of a Ray cluster, here a private one."""
-    if not v9:
-        pytest.skip("0.5 scores in the driver process")
-    import ray
-    from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
-
-    from tests.integration.conftest import make_batch
-
     config = compose(f"reward.custom_reward_function.path={location('gsm8k')}")
     data = make_batch(config, tokenizer, [parquet], right_or_wrong)
-    ray.init(
-        address="local",
-        num_cpus=1,
-        include_dashboard=False,
-        log_to_driver=False,
-        _temp_dir=str(tmp_path_factory.mktemp("r")),
-    )
-    try:
-        worker = ray.remote(RewardLoopWorker).remote(config)
-        outputs = ray.get(worker.compute_score_batch.remote(data), timeout=200)
-    finally:
-        ray.shutdown()
-    assert [o["reward_score"] for o in outputs] == [expected(row) for row in rows_of(parquet)]
+    result = reward_worker.score.remote(config, data, tokenizer)
+    rewards, _ = private_ray.get(result, timeout=200)
+    assert rewards == [expected(row) for row in rows_of(parquet)]
 
 
 def gsm8k_strings(n, seed):

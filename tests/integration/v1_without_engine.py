@@ -70,11 +70,12 @@ class TaskRunner(TaskRunnerV1.__ray_metadata__.modified_class):
         super().run(config)
 
 
-def main(folder, *overrides):
-    """Train with verl's driver function in a private Ray cluster.
+def main(address, folder, *overrides):
+    """Train with verl's driver function in a running Ray cluster.
 
     Args:
-        folder: a folder with a tiny model in `model`; Ray's files are written to it.
+        address: the cluster's address.
+        folder: a folder with a tiny model in `model`; verl's cache is written to it.
         overrides: overrides of verl's configuration.
     """
     folder = Path(folder)
@@ -96,5 +97,5 @@ def main(folder, *overrides):
         config_dir=str(Path(verl.__file__).parent / "trainer/config"), version_base=None
     ):
         config = compose("ppo_trainer", overrides=[*fixed, *overrides])
-    ray.init(address="local", num_cpus=8, include_dashboard=False, _temp_dir=str(folder / "r"))
+    ray.init(address=address)
     run_ppo(config, ray.remote(TaskRunner))
