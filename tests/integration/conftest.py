@@ -11,7 +11,6 @@ import pytest
 import rewardkit
 from rewardkit.launch.verl.releases import parse_release
 from rewardkit.launch.verl.reward_keys import reward_key
-from tests.integration.transformers_server import serving
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -223,6 +222,8 @@ def _reward_worker_class():
 @pytest.fixture(scope="session")
 def transformers_server(tmp_path_factory):
     """A running `transformers serve`: see `tests.integration.transformers_server.serving`."""
+    from tests.integration.transformers_server import serving  # after HF_HUB_OFFLINE
+
     with serving(tmp_path_factory.mktemp("served"), positions=16_384) as server:
         yield server
 
