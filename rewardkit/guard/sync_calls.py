@@ -23,8 +23,8 @@ BATCH_SECONDS = 0.002
 #: Calls in a batch.
 MAX_BATCH = 64
 
-#: Processes that answer a fast function: threads fill a batch for one while the other answers.
-FAST_PROCESSES = 2
+#: Processes that answer a fast function: while one answers, calls gather for its next batch.
+FAST_PROCESSES = 1
 
 #: Seconds after which a call that waits gets a process of its own, if there is or may be one more.
 PATIENCE_SECONDS = 0.05
@@ -58,7 +58,7 @@ class SyncCalls:
         Args:
             new_process: returns a process that is not started yet.
             workers: maximum number of processes. A process starts when a call has waited for
-                `PATIENCE_SECONDS`; a fast function, whose calls are sent in batches, needs one or two.
+                `PATIENCE_SECONDS`; a fast function, whose calls are sent in batches, needs one.
         """
         self._new_process, self._workers = new_process, workers
         self._lock = threading.Lock()
