@@ -121,7 +121,8 @@ def rows(calls: int, times: int) -> list[tuple[str, float]]:
 def print_table(where: str, table: list[tuple[str, float]]) -> None:
     """Print what each way costs, and how much more than the function itself."""
     base = table[0][1]
-    print(f"\n| {where} | us per call | more than the function |\n|---|---|---|")
+    print(f"\n{where}:\n")
+    print("| what | us per call | more than the function |\n|---|---|---|")
     for name, microseconds in table:
         print(f"| {name} | {microseconds:,.1f} | {microseconds - base:+,.1f} |")
 
@@ -142,7 +143,7 @@ def print_in_actor(calls: int, times: int) -> None:
 
                 return guard.rows(calls, times)
 
-        print_table("in a Ray actor", ray.get(Worker.remote().rows.remote(calls, times)))
+        print_table("In a Ray actor", ray.get(Worker.remote().rows.remote(calls, times)))
         ray.shutdown()
 
 
@@ -156,7 +157,7 @@ def main() -> None:
     if options.in_actor:
         print_in_actor(options.calls, options.times)
         return
-    print_table("in a process", rows(options.calls, options.times))
+    print_table("In a process", rows(options.calls, options.times))
     sys.stdout.flush()
     if options.verl_python != "none":
         numbers = ["--calls", str(options.calls), "--times", str(options.times)]
