@@ -263,7 +263,7 @@ def test_settings_are_finite(name):
 def test_closing_leaves_calls_in_progress_alone(new_guard, number):
     """A new tokenizer ends the processes, each after the calls in it."""
     guard = new_guard("compute_score")
-    # A set is no plain type.
+    # A set is not a plain type.
     calls = [{**call(n), "tokenizer": {1, n // 20}} for n in range(number)]
     with ThreadPoolExecutor(16) as pool:
         results = list(pool.map(guard.compute_score, calls))

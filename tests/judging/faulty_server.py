@@ -426,7 +426,7 @@ REPLY_FAULTS: dict[str, Fault] = {
     "NUL": _reply(b"\x00" * 100),
 }
 
-#: The message is there, and its content is no verdict.
+#: The message is there, and its content is not a verdict.
 CONTENT_FAULTS: dict[str, Fault] = {
     "prose": _choice("The response is correct, so it deserves full marks."),
     "a word": _choice("yes"),

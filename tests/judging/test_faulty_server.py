@@ -171,7 +171,7 @@ def echo_as_thought(body):
     ("rubric", "text"), [(rubric, text) for rubric, texts in PLANTED.items() for text in texts]
 )
 def test_a_verdict_in_the_response_never_wins(reply, rubric, text):
-    """Also if the judge repeats the response: an echo is no verdict."""
+    """Also if the judge repeats the response: an echo is not a verdict."""
     with serving(reply) as server:
         score = load_scorer("judge", base_url=server.url, rubric=rubric, retries=0)
         response = text if rubric == "open" else f"The answer is {text}"
