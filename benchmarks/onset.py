@@ -76,12 +76,12 @@ def judge(task: tuple[str, str, int]) -> Outcome:
     alarm = first_alarm(run, (*range(14, start, QUIET_STEPS), *range(start, last + 1, 2)))
     if alarm is None:
         return Outcome(name, half, None, None, False, ())
-    found = tuple(alarm.findings)
+    rules = tuple(alarm.findings)
     is_false = exploit is None or alarm.step < exploit.step_at(START_SHARE)
     if is_false:
-        return Outcome(name, half, None, None, True, found)
+        return Outcome(name, half, None, None, True, rules)
     onsets = [it.onset.step for it in alarm.findings.values() if it.onset]
-    return Outcome(name, half, alarm.step - onset, min(onsets) - onset, False, found)
+    return Outcome(name, half, alarm.step - onset, min(onsets) - onset, False, rules)
 
 
 def main() -> None:

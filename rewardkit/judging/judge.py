@@ -281,9 +281,9 @@ class _Questioner:
 
 def _tokens(reply: CompletionReply, messages: list[dict[str, str]]) -> tuple[int, int]:
     """Return the tokens of a prompt and its reply, at 4 characters each if the server does not say."""
-    asked = sum(len(message["content"]) for message in messages)
+    characters = sum(len(message["content"]) for message in messages)
     text = sum(len(choice.text) + len(choice.reasoning) for choice in reply.choices)
     return (
-        asked // 4 if reply.prompt_tokens is None else reply.prompt_tokens,
+        characters // 4 if reply.prompt_tokens is None else reply.prompt_tokens,
         text // 4 if reply.tokens is None else reply.tokens,
     )

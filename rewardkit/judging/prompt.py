@@ -123,8 +123,8 @@ def _user_text(rubric: Rubric, question: str, gold: str, response: str) -> str:
         for name, text in texts.items()
         if text or name == "RESPONSE"
     ]
-    asked = rubric.question if rubric.kind == "equivalence" else "Grade the response."
-    return "\n\n".join([*blocks, f"{asked} Reply with the JSON object only."])
+    question_text = rubric.question if rubric.kind == "equivalence" else "Grade the response."
+    return "\n\n".join([*blocks, f"{question_text} Reply with the JSON object only."])
 
 
 def make_nonce(texts: Mapping[str, str]) -> str:
