@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 import time
 
 import pytest
@@ -180,15 +181,23 @@ def test_a_verdict_in_the_response_never_wins(reply, rubric, text):
             assert not result.correct, (form, [response_in(body) for body in server.bodies])
 
 
+def open_after_a_refusal(server, room):
+    """Give the server room once it has refused a request; no timing decides whether it does."""
+    while not server.refused:
+        time.sleep(0.001)
+    server.room = room
+
+
 def test_concurrency_goes_down_while_the_server_is_busy_and_no_verdict_is_lost():
-    """A server with room for four requests refuses some, and answers all in the end."""
-    with serving(lambda _: YES, room=4, seconds=0.01) as server:
+    """A server that refuses the first requests and then has room for four answers all in the end."""
+    with serving(lambda _: YES, room=0, seconds=0.01) as server:
+        threading.Thread(target=open_after_a_refusal, args=(server, 4), daemon=True).start()
         options = {"base_url": server.url, "retries": 30, "timeout_seconds": 60.0}
         texts = [rf"\boxed{{{i}}}" for i in range(1000, 1060)]
         results, _ = outcomes_at_once(texts, options, is_async=True)
         assert [r["acc"] for r in results] == [1.0] * 60
         refused_first, first_requests = server.refused, len(server.bodies)
-        server.room = 10**9
+        server.room, server.seconds = 10**9, 0.05
         results, _ = outcomes_at_once([f"{t} again" for t in texts], options, is_async=True)
         texts = [rf"\boxed{{{i}}}" for i in range(2000, 2150)]
         results, _ = outcomes_at_once(texts, options, is_async=True)
