@@ -2,6 +2,10 @@
 
 A block of another language whose first line is `# NAME.SUFFIX` is the file of that name. Chinese pages
 have the same code as their English twins, which a test checks, so that they are not run again.
+
+Of the pages in IN_A_CLONE every block is run, `bash` blocks too, command by command in a copy of the
+clone. A command whose comment is `# exits N` has to end with that code; all others end with 0. What
+cannot run in a test, such as a training, is in a `text` block.
 """
 
 import json
@@ -20,10 +24,17 @@ from rewardkit.preprocess.source import SAMPLES
 from tests.judge_server import serving
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
+SKILLS = sorted(ROOT.glob("skills/*/SKILL.md"))
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md"), *SKILLS]
+)
+#: Pages whose blocks a reader pastes into the clone, line by line.
+IN_A_CLONE = [ROOT / "AGENTS.md", *SKILLS]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 #: The first line of a block that is a file: its name.
 FILE = re.compile(r"# ([\w-]+\.(?:py|yaml|sh))\n")
+#: The comment of a command that ends with another exit code than 0.
+EXITS = re.compile(r"# exits (\d+)\b")
 #: Pages in two languages.
 TWINS = [(page, twin) for page in PAGES if (twin := page.with_suffix(".zh-CN.md")) in PAGES]
 #: The server of the pages, for which the tests put a judge on loopback.
@@ -42,6 +53,33 @@ def steps(text):
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, output = part.partition("\n")
         yield command, output.strip()
+
+
+def commands_of(kind, text):
+    """Yield (command, expected output) of a block; a `bash` block shows no output: it may be anything."""
+    if kind == "console":
+        yield from steps(text)
+    elif kind == "bash":
+        lines = re.split(r"(?<!\\)\n", text)
+        yield from ((line, "...") for line in lines if line.strip() and not line.startswith("#"))
+
+
+def run_commands(commands, folder, environment):
+    """Run commands one after the other, each in a shell of its own, and compare what they print."""
+    for command, expected in commands:
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True
+        )
+        code = int(match[1]) if (match := EXITS.search(command)) else 0
+        assert done.returncode == code, (command, done.stdout, done.stderr)
+        assert agrees(expected, done.stdout), (command, expected, done.stdout)
+
+
+def write_files(text, folder):
+    """Write the blocks that are files."""
+    for _, block in BLOCK.findall(text):
+        if match := FILE.match(block):
+            (folder / match[1]).write_text(block, encoding="utf-8")
 
 
 def agrees(expected, output):
@@ -73,6 +111,23 @@ def user(tmp_path):
     }
 
 
+@pytest.fixture
+def clone(user, tmp_path):
+    """A copy of this tree without what git ignores, and an environment that reaches no network."""
+    _, environment = user
+    list_files = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    files = subprocess.run(list_files, cwd=ROOT, capture_output=True, text=True)
+    if files.returncode:
+        pytest.skip("these tests are not in a checkout (tools/release.py)")
+    folder = tmp_path / "clone"
+    for name in filter(None, files.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    nowhere = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), "http://127.0.0.1:9")
+    return folder, environment | nowhere | {"no_proxy": "127.0.0.1,localhost", "PIP_NO_INDEX": "1"}
+
+
 def compare_numbers(body):
     """Judge as a good model would: right if the response has the number of the reference."""
     properties = body["response_format"]["json_schema"]["schema"]["properties"]
@@ -94,20 +149,43 @@ def judge_url():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("page", [p for p in RUN if blocks(p, "console")], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page",
+    [p for p in RUN if p not in IN_A_CLONE and blocks(p, "console")],
+    ids=lambda p: p.name,
+)
 def test_commands_print_what_the_page_shows(page, user, judge_url):
     folder, environment = user
     text = page.read_text(encoding="utf-8").replace(JUDGE_URL, judge_url)
-    for _, block in BLOCK.findall(text):
-        if match := FILE.match(block):
-            (folder / match[1]).write_text(block, encoding="utf-8")
+    write_files(text, folder)
     for block in [block for kind, block in BLOCK.findall(text) if kind == "console"]:
-        for command, expected in steps(block):
-            done = subprocess.run(
-                ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True
-            )
-            assert done.returncode == 0, (command, done.stderr)
-            assert agrees(expected, done.stdout), (command, expected, done.stdout)
+        run_commands(steps(block), folder, environment)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("page", IN_A_CLONE, ids=lambda p: p.name)
+def test_every_block_of_a_page_runs_when_it_is_pasted_into_a_clone(page, clone, judge_url):
+    folder, environment = clone
+    text = page.read_text(encoding="utf-8").replace(JUDGE_URL, judge_url)
+    write_files(text, folder)
+    for kind, block in BLOCK.findall(text):
+        run_commands(commands_of(kind, block), folder, environment)
+
+
+@pytest.mark.parametrize(
+    ("line", "output"),
+    [("false", "..."), ("true  # exits 1", "..."), ("cd missing", "..."), ("echo b", "a")],
+)
+def test_a_command_that_does_not_do_what_the_page_says_is_detected(line, output, tmp_path):
+    with pytest.raises(AssertionError):
+        run_commands([(line, output)], tmp_path, os.environ)
+
+
+def test_a_bash_block_is_run_command_by_command():
+    block = "# a comment\nrewardkit prep gsm8k \\\n    --sample\n\nfalse  # exits 1\n"
+    commands = [command for command, _ in commands_of("bash", block)]
+    assert commands == ["rewardkit prep gsm8k \\\n    --sample", "false  # exits 1"]
+    assert not list(commands_of("text", block))
 
 
 @pytest.mark.full

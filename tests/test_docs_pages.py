@@ -16,7 +16,8 @@ from rewardkit.cli.main import app
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "rewardkit"
 DOCS = ROOT / "docs"
-PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("**/*.md"), *ROOT.glob("data_cards/*.md")])
+PATTERNS = ("*.md", "docs/**/*.md", "data_cards/*.md", "skills/*/SKILL.md")
+PAGES = sorted(page for pattern in PATTERNS for page in ROOT.glob(pattern))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = typer.main.get_command(app)
 ENDS = {"|", "||", "&&", ";", "(", ")", "<", ">", "&", "2"}  # shlex splits `2>`
