@@ -7,8 +7,11 @@ secret is hidden wherever it appears again, under any name: `Redactor` remembers
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -247,6 +250,20 @@ def redactor_of(variables: Mapping[str, str], texts: Iterable[str] = ()) -> Reda
             for match in _USERINFO.finditer(value):
                 redactor.learn(match[0])
     return redactor.learn(list(texts))
+
+
+@cache
+def process_redactor() -> Redactor:
+    """Return what hides secrets in messages and pages: those of this process's environment and arguments."""
+    objects = (_json_object(argument) for argument in sys.argv)
+    return redactor_of(os.environ, sys.argv[1:]).learn([value for value in objects if value])
+
+
+def _json_object(text: str) -> Any:
+    try:
+        return json.loads(text) if text.startswith("{") else None
+    except ValueError:
+        return None
 
 
 def _parts(match: re.Match[str]) -> tuple[str, str]:

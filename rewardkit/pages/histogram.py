@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import count
 
+from rewardkit.pages.axis import round_steps, round_ticks
 from rewardkit.pages.model import Histogram
 
 #: Bins at most, the overflow bin included.
@@ -106,7 +106,7 @@ def make_bins(counts: Mapping[int, int], limit: int | None = None) -> tuple[Bin,
     if not counts:
         return ()
     low, end = min(counts), _last_value_to_scale(counts, limit)
-    width = next(step for step in _round_steps() if end // step - low // step + 1 < MAX_BINS)
+    width = next(step for step in round_steps() if end // step - low // step + 1 < MAX_BINS)
     starts = range(low // width * width, end + 1, width)
     rows_by_start: Counter[int] = Counter()
     for value, n in counts.items():
@@ -127,13 +127,13 @@ def histogram_layout(histogram: Histogram) -> HistogramLayout | None:
     markers = tuple(_markers(histogram, axis))
     top = LABEL_PIXELS * len(markers) + 8
     highest = max(item.count for item in bins)
-    step = next(step for step in _round_steps() if 5 * step >= highest)
     return HistogramLayout(
         bars=tuple(_bar(item, bins[0], axis, top, highest) for item in bins),
         markers=markers,
         x_ticks=tuple((value, axis.place(value)) for value in _x_ticks(bins, axis)),
         y_ticks=tuple(
-            (n, top + HEIGHT_PIXELS * (1 - n / highest)) for n in range(0, highest + 1, step)
+            (n, top + HEIGHT_PIXELS * (1 - n / highest))
+            for n in round_ticks(0, highest + 1, most=6)
         ),
         top=top,
         base=top + HEIGHT_PIXELS,
@@ -200,9 +200,7 @@ def _markers(histogram: Histogram, axis: HistogramAxis) -> Iterator[Marker]:
 
 def _x_ticks(bins: tuple[Bin, ...], axis: HistogramAxis) -> range:
     """Return up to six round values that are drawn to scale."""
-    stop = bins[-1].low if bins[-1].is_overflow else axis.stop
-    step = next(step for step in _round_steps() if 5 * step >= stop - axis.start)
-    return range(-(-axis.start // step) * step, stop, step)
+    return round_ticks(axis.start, bins[-1].low if bins[-1].is_overflow else axis.stop)
 
 
 def _rows_over_limit(histogram: Histogram) -> int:
@@ -210,10 +208,3 @@ def _rows_over_limit(histogram: Histogram) -> int:
     if limit is None:
         return 0
     return sum(n for value, n in histogram.counts.items() if value > limit)
-
-
-def _round_steps() -> Iterator[int]:
-    """1, 2, 5, 10, 20, 25, 50, 100, 200, 250, ..."""
-    yield from (1, 2, 5)
-    for power in count():
-        yield from (step * 10**power for step in (10, 20, 25, 50))

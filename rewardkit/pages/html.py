@@ -20,7 +20,8 @@ from markupsafe import Markup
 from rewardkit.output import atomic
 from rewardkit.pages.histogram import histogram_layout
 from rewardkit.pages.line_chart import line_layout
-from rewardkit.pages.model import Bars, Page
+from rewardkit.pages.model import Bars, Cell, Page
+from rewardkit.pages.provenance import provenance
 from rewardkit.pages.shared_words import mark_shared_words
 from rewardkit.pages.text import brief, clean, clip, row_count, share
 
@@ -28,7 +29,7 @@ from rewardkit.pages.text import brief, clean, clip, row_count, share
 MAX_BARS = 20
 
 #: Longest cell, in characters, that is kept on one line.
-SHORT_CELL_CHARACTERS = 24
+SHORT_CELL_CHARACTERS = 32
 
 
 def render(
@@ -46,7 +47,9 @@ def render(
     digest = b64encode(sha256(script.encode()).digest()).decode() if script else ""
     code = Markup(script)  # noqa: S704 - a file of the package
     page = _environment().get_template(template)
-    return page.generate(title=title, lang=lang, script=code, digest=digest, **values)
+    return page.generate(
+        title=title, lang=lang, script=code, digest=digest, provenance=provenance(), **values
+    )
 
 
 def write_pieces(pieces: Iterable[str], out: Path, *, overwrite: bool) -> None:
@@ -120,8 +123,10 @@ def _limited_bars(section: Bars) -> list[tuple[str, int]]:
     return [*section.counts[: MAX_BARS - 1], others]
 
 
-def _cell_class(cell: str) -> str:
+def _cell_class(cell: Cell) -> str:
     """CSS class of a cell: `n` aligns a number to the right, `short` keeps a text on one line."""
+    if not isinstance(cell, str):
+        return "short"
     if cell.strip(" %+-").replace(",", "").replace(".", "").isdecimal():
         return "n"
     return "short" if len(cell) <= SHORT_CELL_CHARACTERS and "\n" not in cell else ""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import floor, log10
 from typing import TypeVar
 
+from rewardkit.pages.axis import round_levels, round_ticks
 from rewardkit.pages.model import LineChart, LinePoint
 
 T = TypeVar("T")
@@ -18,8 +18,8 @@ T = TypeVar("T")
 HEIGHT_PIXELS = 160
 TOP_PIXELS = 8
 
-#: Approximate number of horizontal lines; maximum number of steps below the axis.
-Y_TICKS, X_TICKS = 5, 6
+#: Height of the label of the best point above the axis.
+LABEL_PIXELS = 10
 
 #: A line with more points gets a band instead of dots with intervals.
 MAX_DOTS = 60
@@ -46,6 +46,8 @@ class LineLayout:
         y_ticks: percentages left of the chart, with their places, the lowest first.
         height: pixels of the whole chart without the labels below it.
         has_dots: whether each point gets a dot and its interval, else the line gets a band.
+        best: the point that is marked as the best one.
+        best_label_y: pixel of its label's base line.
     """
 
     dots: tuple[LineDot, ...]
@@ -53,6 +55,8 @@ class LineLayout:
     y_ticks: tuple[tuple[str, float], ...]
     height: int
     has_dots: bool
+    best: LineDot | None
+    best_label_y: float
 
     @property
     def line(self) -> str:
@@ -75,7 +79,7 @@ def line_layout(chart: LineChart) -> LineLayout | None:
     last = max(chart.points[-1].step, first + 1)
     lowest = 0.0 if chart.from_zero else min(point.low for point in chart.points)
     highest = max(point.high for point in chart.points)
-    levels = _levels(lowest, highest)
+    levels = round_levels(lowest, highest)
     bottom, top = levels[0], levels[-1]
 
     def x(step: int) -> float:
@@ -85,17 +89,18 @@ def line_layout(chart: LineChart) -> LineLayout | None:
         return TOP_PIXELS + HEIGHT_PIXELS * (top - value) / (top - bottom)
 
     digits = 0 if levels[1] - bottom > 0.0099 else 1
+    dots = tuple(
+        LineDot(point, x(point.step), y(point.value), y(point.low), y(point.high))
+        for point in chart.points
+    )
     return LineLayout(
-        dots=tuple(
-            LineDot(point, x(point.step), y(point.value), y(point.low), y(point.high))
-            for point in chart.points
-        ),
-        x_ticks=tuple(
-            (step, x(step)) for step in spread([point.step for point in chart.points], X_TICKS)
-        ),
+        dots=dots,
+        x_ticks=tuple((step, x(step)) for step in round_ticks(first, last + 1)),
         y_ticks=tuple((f"{100 * level:.{digits}f}%", y(level)) for level in levels),
         height=TOP_PIXELS + HEIGHT_PIXELS,
         has_dots=len(chart.points) <= MAX_DOTS,
+        best=next((dot for dot in dots if dot.point.step == chart.best_step), None),
+        best_label_y=TOP_PIXELS + HEIGHT_PIXELS - LABEL_PIXELS,
     )
 
 
@@ -104,13 +109,3 @@ def spread(items: Sequence[T], most: int) -> list[T]:
     if len(items) <= most:
         return list(items)
     return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
-
-
-def _levels(lowest: float, highest: float) -> list[float]:
-    """Return round values, two at least, that enclose the lowest and the highest one."""
-    rough = max(highest - lowest, 0.001) / Y_TICKS
-    power = 10.0 ** floor(log10(rough))
-    unit = next(step * power for step in (1, 2, 5, 10) if step * power >= rough)
-    bottom = floor(lowest / unit + 1e-9) * unit
-    count = max(1, -floor((bottom - highest) / unit + 1e-9))
-    return [bottom + i * unit for i in range(count + 1)]

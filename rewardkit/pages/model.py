@@ -7,7 +7,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
+
+#: How good or bad something is; the colour of a badge.
+Level: TypeAlias = Literal["good", "neutral", "warning", "error"]
+
+
+@dataclass(frozen=True)
+class Badge:
+    """A word in a coloured frame. The word alone says what the colour says."""
+
+    kind: ClassVar[str] = "badge"
+
+    text: str
+    level: Level = "neutral"
+
+
+@dataclass(frozen=True)
+class ShareBar:
+    """A share from 0 to 1 with the ends of its interval: a text above a bar."""
+
+    kind: ClassVar[str] = "share_bar"
+
+    text: str
+    value: float
+    low: float
+    high: float
+
+
+#: A cell of a table.
+Cell: TypeAlias = str | Badge | ShareBar
 
 
 @dataclass(frozen=True)
@@ -72,19 +101,24 @@ class TableRow:
     """A row of a table.
 
     Attributes:
-        cells: its texts.
+        cells: its texts, badges and bars.
         details: texts that are folded away below it.
         bold: indices of the cells in bold.
     """
 
-    cells: tuple[str, ...]
+    cells: tuple[Cell, ...]
     details: tuple[str, ...] = ()
     bold: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headers; `details_name` names the rows' details, in the plural."""
+    """Rows under headers.
+
+    Attributes:
+        details_name: name of the rows' details, in the plural.
+        fold: words under which the whole table is folded away; "" for a table that is open.
+    """
 
     kind: ClassVar[str] = "table"
 
@@ -93,6 +127,7 @@ class Table:
     rows: tuple[TableRow, ...]
     details_name: str = "examples"
     note: str = ""
+    fold: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,6 +148,7 @@ class LineChart:
         points: in the order of their steps.
         table: the same and more as a table, folded away below; its title is not shown.
         from_zero: start the axis at 0, not near the lowest point.
+        best_step: step of the point that is marked as the best one.
     """
 
     kind: ClassVar[str] = "line_chart"
@@ -122,6 +158,7 @@ class LineChart:
     table: Table | None = None
     from_zero: bool = False
     note: str = ""
+    best_step: int | None = None
 
 
 @dataclass(frozen=True)
@@ -161,12 +198,14 @@ class Page:
 
     Attributes:
         title: the result in one line.
-        facts: names and values of its circumstances.
+        facts: the main figures, then names and values of the circumstances.
         sections: in order.
         warnings: sentences in the header, such as limits of the comparison.
+        badge: the result in a word, in its colour.
     """
 
     title: str
     facts: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
     warnings: tuple[str, ...] = ()
+    badge: Badge | None = None

@@ -48,10 +48,14 @@ function smoothed(values, window) {
   });
 }
 
-function ticks(low, high, most) {
+/* The distance of about `most` round numbers: 1, 2 or 5 times a power of ten. */
+function roundStep(low, high, most) {
   const rough = (high - low) / most || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999);
+  return [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999);
+}
+
+function ticks(low, high, step) {
   const values = [];
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-6; i += 1) values.push(i * step);
   return values;
@@ -118,21 +122,21 @@ function draw(chart, figure) {
 function scales(xs, ys, width) {
   const extent = (values) => values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
   let [low, high] = ys.length ? extent(ys) : [0, 1];
-  const pad = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
-  if (low < 0 || low > pad) low -= pad;
-  high += pad;
+  if (low === high) [low, high] = low ? [low - Math.abs(low) * 0.1, low + Math.abs(low) * 0.1] : [0, 1];
+  const step = roundStep(low, high, 4); // the axis ends at round numbers
+  [low, high] = [Math.floor(low / step + 1e-9) * step, Math.ceil(high / step - 1e-9) * step];
   let [left, right] = xs.length ? extent(xs) : [0, 1];
   if (left === right) [left, right] = [left - 1, right + 1];
   const inner = width - MARGIN.left - MARGIN.right;
   const x = (value) => MARGIN.left + (inner * (value - left)) / (right - left);
   const y = (value) => MARGIN.top + (HEIGHT - MARGIN.top - MARGIN.bottom) * (1 - (value - low) / (high - low));
   Object.assign(x, { low: left, high: right });
-  Object.assign(y, { low, high });
+  Object.assign(y, { low, high, step });
   return [x, y];
 }
 
 function axes(svg, x, y, width) {
-  for (const value of ticks(y.low, y.high, 5)) {
+  for (const value of ticks(y.low, y.high, y.step)) {
     const at = y(value);
     svg.append(
       shape("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: at, y2: at }),
@@ -141,7 +145,9 @@ function axes(svg, x, y, width) {
   }
   const base = HEIGHT - MARGIN.bottom;
   svg.append(shape("line", { class: "base", x1: MARGIN.left, x2: width - MARGIN.right, y1: base, y2: base }));
-  for (const value of ticks(x.low, x.high, Math.max(2, Math.floor(width / 90)))) {
+  const pixels = 7 * number(Math.round(x.high)).length + 20; // of the longest label and a gap
+  const step = roundStep(x.low, x.high, Math.max(2, Math.floor((width - MARGIN.left) / pixels)));
+  for (const value of ticks(x.low, x.high, step)) {
     if (state.x === "step" && !Number.isInteger(value)) continue;
     svg.append(shape("text", { class: "across", x: x(value), y: HEIGHT - 6 }, number(value)));
   }
@@ -202,7 +208,7 @@ function add(chart, parent, removable) {
   const head = element("figcaption");
   head.append(element("b", {}, chart.title));
   const labels = [...new Map(chart.marks.map((mark) => [mark.label, mark.severity]))];
-  for (const [label, severity] of labels) head.append(element("span", { class: `flag ${severity}` }, label));
+  for (const [label, severity] of labels) head.append(element("span", { class: `badge ${severity}` }, label));
   figure.append(head, element("div", { class: "readout", "aria-live": "off" }));
   parent.append(figure);
   const again = () => draw(chart, figure);

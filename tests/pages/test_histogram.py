@@ -42,4 +42,4 @@ def test_every_element_of_a_histogram_is_inside_the_chart(counts, limit):
         assert layout.top - 0.01 <= bar.y <= layout.base + 0.01
     places = [x for _, x in layout.x_ticks] + [mark.x for mark in layout.markers]
     assert all(0 <= x <= 100 for x in places)
-    assert 1 <= len(layout.x_ticks) <= 6 or len(counts) <= 6
+    assert 1 <= len(layout.x_ticks) <= 8 or len(counts) <= 6

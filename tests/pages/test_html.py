@@ -40,6 +40,12 @@ ANY_TEXT = st.text(st.characters())
 VOID = {"meta"}
 
 
+@pytest.fixture(autouse=True)
+def same_date(monkeypatch):
+    """Let pages that are written in different minutes be equal."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+
+
 class ParsedPage(HTMLParser):
     """Parser that collects elements, attributes and text as a browser would."""
 

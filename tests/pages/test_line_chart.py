@@ -28,7 +28,7 @@ def test_every_point_and_interval_is_inside_the_line_chart(values, from_zero):
     levels = [y for _, y in layout.y_ticks]
     assert levels == sorted(levels, reverse=True)
     assert 2 <= len(levels) <= 12
-    assert len(layout.x_ticks) <= 6
+    assert len(layout.x_ticks) <= 8
     assert (
         layout.y_ticks[0][0] == ("0%" if "." not in layout.y_ticks[0][0] else "0.0%")
         or not from_zero

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from functools import cache
 from textwrap import fill
-from typing import Any
 
 import typer
 
 from rewardkit.output import json_value
-from rewardkit.redact import Redactor, redactor_of
+from rewardkit.redact import process_redactor
 
 
 class TerminatedError(BaseException):
@@ -53,22 +50,7 @@ def print_wrapped(text: str) -> None:
 
 def warn(message: str) -> None:
     """Print a line to stderr, with secrets hidden."""
-    sys.stderr.write(f"{printable(redactor().text(message))}\n")
-
-
-@cache
-def redactor() -> Redactor:
-    """Return what hides secrets in messages: those of the environment and the command line."""
-    return redactor_of(os.environ, sys.argv[1:]).learn(
-        [value for argument in sys.argv if (value := _json_object(argument)) is not None]
-    )
-
-
-def _json_object(text: str) -> Any:
-    try:
-        return json.loads(text) if text.startswith("{") else None
-    except ValueError:
-        return None
+    sys.stderr.write(f"{printable(process_redactor().text(message))}\n")
 
 
 def printable(text: str) -> str:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from rewardkit.cli.shared.console import activity, printable, prints_to_stderr, redactor, warn
+from rewardkit.cli.shared.console import activity, printable, prints_to_stderr, warn
+from rewardkit.redact import process_redactor
 
 if TYPE_CHECKING:
     from rewardkit.launch.plan import Plan
@@ -34,9 +35,9 @@ def print_preflight(result: PreflightReport, *, err: bool) -> None:
     for finding in result.findings:
         source = f" [{finding.source}]" if finding.source else ""
         line = f"{finding.severity:<7} {finding.rule:<9} {finding}{source}"
-        typer.echo(printable(redactor().text(line)), err=err)
+        typer.echo(printable(process_redactor().text(line)), err=err)
     for line in result.unchecked:
-        typer.echo(printable(redactor().text(f"not checked: {line}")), err=err)
+        typer.echo(printable(process_redactor().text(f"not checked: {line}")), err=err)
     counts = [
         f"{n} {kind}{'s' if n != 1 and kind != 'info' else ''}"
         for kind in ("error", "warning", "info")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rewardkit.cli.shared.console import redactor, warn
+from rewardkit.cli.shared.console import warn
+from rewardkit.redact import process_redactor
 
 if TYPE_CHECKING:
     from rewardkit.launch.request import LaunchRequest
@@ -25,5 +26,5 @@ def read_launch_request(
     request = read_request(
         recipe, fields=fields or (), overrides=overrides or (), verl=verl_version
     )
-    redactor().learn(request.secrets)
+    process_redactor().learn(request.secrets)
     return request

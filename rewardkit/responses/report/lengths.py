@@ -9,12 +9,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rewardkit.pages.axis import round_ticks
 from rewardkit.pages.histogram import HEIGHT_PIXELS, Bin, HistogramAxis, make_bins
-from rewardkit.pages.line_chart import spread
 from rewardkit.statistics import percentile_of_counts
 
 #: The percentiles that a box marks.
 BOX_PERCENTILES = (5, 25, 50, 75, 95)
+
+#: Place of the axis: the columns and half a label are above it.
+BASE_PIXELS = HEIGHT_PIXELS + 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,16 +50,18 @@ class LengthHistogram:
     Attributes:
         columns: the columns from left to right.
         boxes: the percentiles of correct responses and of the others, if there are any.
-        ticks: lengths under the chart and their places.
-        highest: responses in the largest column.
+        x_ticks: lengths below the axis and their places.
+        y_ticks: numbers of responses left of the chart, and their places.
         has_overflow: whether the last column has all longer responses.
+        base: pixel of the axis.
     """
 
     columns: tuple[LengthColumn, ...]
     boxes: tuple[LengthBox, ...]
-    ticks: tuple[tuple[int, float], ...]
-    highest: int
+    x_ticks: tuple[tuple[int, float], ...]
+    y_ticks: tuple[tuple[int, float], ...]
     has_overflow: bool
+    base: int = BASE_PIXELS
 
 
 def length_histogram(counts: Mapping[bool, Counter[int]]) -> LengthHistogram | None:
@@ -66,16 +71,20 @@ def length_histogram(counts: Mapping[bool, Counter[int]]) -> LengthHistogram | N
         return None
     width = bins[0].high - bins[0].low + 1
     axis = HistogramAxis(bins[0].low, bins[-1].low + width)
+    to_scale = bins[-1].low if bins[-1].is_overflow else axis.stop
     highest = max(item.count for item in bins)
     return LengthHistogram(
         columns=tuple(_column(item, width, axis, highest, counts[True]) for item in bins),
         boxes=tuple(
             _box(name, counts[is_correct], axis)
-            for name, is_correct in (("correct", True), ("other", False))
+            for name, is_correct in (("correct", True), ("incorrect", False))
             if counts[is_correct]
         ),
-        ticks=tuple(spread([(item.low, axis.place(item.low)) for item in bins], 6)),
-        highest=highest,
+        x_ticks=tuple((value, axis.place(value)) for value in round_ticks(axis.start, to_scale)),
+        y_ticks=tuple(
+            (n, BASE_PIXELS - HEIGHT_PIXELS * n / highest)
+            for n in round_ticks(0, highest + 1, most=6)
+        ),
         has_overflow=bins[-1].is_overflow,
     )
 
