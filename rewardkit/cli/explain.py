@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rewardkit.cli.shared.completion import complete_scorers
-from rewardkit.cli.shared.console import print_json, print_table
+from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, prints_to_stderr
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import (
     JsonFlag,
@@ -20,6 +22,9 @@ from rewardkit.cli.shared.options import (
 )
 from rewardkit.cli.shared.user_code import open_scorer_with_status
 from rewardkit.errors import DataError, RewardkitError, call_catching
+
+if TYPE_CHECKING:
+    from rewardkit.scorers.explain import Explanation
 
 EXAMPLES = examples(
     "rewardkit explain --gold '\\frac12' --response answer.txt",
@@ -43,28 +48,22 @@ def command(
 ) -> None:
     """Explain step by step how one response gets its score.
 
-    Prints which answer was read, from where in the response, and which comparison decided.
+    Prints which answer was read, from where in the response, and which comparison decided. For a
+    response that is not correct, it also tries the other options of the scorer and the scorers whose
+    mark is in the response, and names those that read the gold.
     """
-    from rewardkit.scorers.call import failure_reason
-    from rewardkit.scorers.explain import explain_verdict
-
     text = _read(response)
-    options = scorer_options(settings)
-    with open_scorer_with_status(scorer, options, seconds_per_row, load_seconds) as judge:
-        explanation = call_catching(explain_verdict, judge, scorer, text, gold)
-    if isinstance(explanation, Exception):
-        raise (
-            explanation
-            if isinstance(explanation, RewardkitError)
-            else DataError(f"{scorer}: {failure_reason(explanation)}.")
-        )
+    explanation = _explain(
+        scorer, scorer_options(settings), text, gold, seconds_per_row, load_seconds
+    )
+    score, miss = explanation.score, explanation.miss
     rungs = [f"{rung}: {outcome}" for rung, outcome in explanation.rungs]
     facts = {
         "scorer": explanation.scorer,
-        "score": explanation.score.score,
-        "correct": explanation.score.correct,
-        "status": explanation.score.status.value,
-        "pred": explanation.score.pred,
+        "score": score.score,
+        "correct": score.correct,
+        "status": score.status.value,
+        "pred": score.pred,
         "where": explanation.where,
         "gold": gold,
         "pred_tree": explanation.pred_tree,
@@ -74,10 +73,43 @@ def command(
         **dict(explanation.facts),
     }
     if as_json:
-        print_json(facts)
+        print_json({**facts, **(vars(miss) if miss else {})})
         return
     shown = {**facts, "rungs": "; ".join(rungs)}
     print_table(("what", "value"), ((name, value) for name, value in shown.items() if value != ""))
+    if miss:
+        for sentences in filter(None, (miss.reason, miss.advice)):
+            print_wrapped(sentences)
+
+
+def _explain(
+    name: str,
+    options: dict[str, Any],
+    text: str,
+    gold: str,
+    seconds: float,
+    load_seconds: float,
+) -> Explanation:
+    from rewardkit.scorers.call import failure_reason
+    from rewardkit.scorers.explain import explain_verdict
+    from rewardkit.scorers.isolated import open_scorer
+    from rewardkit.scorers.missed_answer import explain_miss
+
+    with open_scorer_with_status(name, options, seconds, load_seconds) as scorer:
+        explanation = call_catching(explain_verdict, scorer, name, text, gold)
+        if isinstance(explanation, Exception):
+            raise (
+                explanation
+                if isinstance(explanation, RewardkitError)
+                else DataError(f"{name}: {failure_reason(explanation)}.")
+            )
+        if explanation.score.correct:
+            return explanation
+        open_other = partial(open_scorer, seconds=seconds, load_seconds=load_seconds)
+        sample = (explanation.score, text, gold, None)
+        with prints_to_stderr():
+            miss = explain_miss(name, options, scorer, *sample, open_other)
+    return replace(explanation, miss=miss)
 
 
 def _read(response: Path | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,9 +12,11 @@ from rewardkit.answers.equal import compare, parse_answer
 from rewardkit.answers.extract import final_answer, gold_answer
 from rewardkit.scorers.base import Score, Scorer
 from rewardkit.scorers.gold import accept_gold
+from rewardkit.scorers.isolated import open_scorer
 from rewardkit.scorers.judge import explain_judgement
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.math import gold_letters, question_of
+from rewardkit.scorers.missed_answer import MissedAnswer, explain_miss
 
 #: The comparisons of `answers.equal`, in the order in which they are tried.
 RUNGS = ("text", "number", "words", "value")
@@ -35,6 +37,7 @@ class Explanation:
         rungs: the comparisons in order, each with its outcome; empty for scorers with a rule of
             their own.
         facts: what else the scorer says, by name: the prompt and the reply of a judge.
+        miss: what was read instead of the gold, and what would read it; None if it is correct.
     """
 
     scorer: str
@@ -45,6 +48,7 @@ class Explanation:
     gold_tree: str = ""
     rungs: tuple[tuple[str, str], ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
+    miss: MissedAnswer | None = None
 
 
 def explain(
@@ -60,9 +64,12 @@ def explain(
         UnknownNameError: the scorer does not exist or has no such option.
         UsageError: an option has an invalid value.
     """
-    return explain_verdict(
-        load_scorer(scorer, **options), scorer, response, ground_truth, extra_info
-    )
+    judge = load_scorer(scorer, **options)
+    explanation = explain_verdict(judge, scorer, response, ground_truth, extra_info)
+    if explanation.score.correct:
+        return explanation
+    sample = (explanation.score, response, ground_truth, extra_info)
+    return replace(explanation, miss=explain_miss(scorer, options, judge, *sample, open_scorer))
 
 
 def explain_verdict(

@@ -105,22 +105,27 @@ class IsolatedScorer:
     @property
     def summary(self) -> str:
         """The first line of the docstring of its module."""
-        return str(self._process.greeting)
+        return str(self._process.greeting[0])
+
+    @property
+    def other_settings(self) -> list[tuple[str, Any]]:
+        """The choices of its options that are not in effect (`options.other_settings`)."""
+        return [(option, value) for option, value in self._process.greeting[1]]
 
     def close(self) -> None:
         """End the process, and everything it started."""
         self._process.close()
 
-    def _start(self) -> tuple[ChildProcess, str]:
+    def _start(self) -> tuple[ChildProcess, list[Any]]:
         """Start a process and load the scorer there."""
         request = self.name, self.options
-        process, (problem, summary) = start_and_load(
+        process, (problem, greeting) = start_and_load(
             "rewardkit.scorers.isolated_child", request, self.name, self.load_seconds
         )
         if problem:
             process.close()
             raise UsageError(problem)
-        return process, summary
+        return process, greeting
 
     def _result(self, reply: Reply) -> Score | Exception:
         """Return the score of a reply, or what the scorer raised or did instead."""

@@ -12,22 +12,24 @@ from rewardkit.isolate.child import Channel
 from rewardkit.scorers.base import Scorer
 from rewardkit.scorers.call import call_scorer, error_text
 from rewardkit.scorers.load import load_scorer, summary_of
+from rewardkit.scorers.options import other_settings
 
 #: Characters of an exception's message that are sent.
 MAX_MESSAGE_LENGTH = 500
 
 
 def serve(channel: Channel) -> None:
-    """Load the scorer, report its error or its summary, and score for as long as there is a caller."""
+    """Load the scorer, report its error or what it is, and score for as long as there is a caller."""
     name, options, seconds = channel.receive()
     with channel.load_deadline(seconds):
         scorer = call_catching(load_scorer, name, **options)
     if isinstance(scorer, RewardkitError):
-        channel.send([str(scorer), ""])
+        channel.send([str(scorer), ["", []]])
         return
     if isinstance(scorer, Exception):
         raise scorer
-    channel.send(["", summary_of(scorer)])
+    settings = call_catching(other_settings, scorer)  # compares values of the user's types
+    channel.send(["", [summary_of(scorer), settings if isinstance(settings, list) else []]])
     serve_batches(channel, partial(_reply, scorer))
 
 

@@ -4,8 +4,8 @@ verl loads this file directly: `rewardkit path math_dapo --verl` prints the over
 
 | setting | reads | compares |
 |---|---|---|
-| default | the last `Answer:` line in the last 300 characters | text, both normalised |
-| `boxed_fallback` (on) | without such a line, the last `\boxed{}` in the last 100 | text, unchanged |
+| default | the last `Answer:` line in the last 300 characters, or else the last `\boxed{}` in the last 100 | text; a line is normalised, a box is not |
+| `boxed_fallback=False` | only the last `Answer:` line in the last 300 characters | text, both normalised |
 | `strict_box=True` | only the last `\boxed{}` in the last 100 characters | text, unchanged |
 | `mode="robust"` | the answer that the scorer `math` reads | as `math` does |
 

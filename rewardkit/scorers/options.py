@@ -103,6 +103,35 @@ def invalid_value_error_of(kinds: Iterable[Any], option: str, value: Any, owner:
     return UsageError(f"{owner}: {option}={text} is invalid; give {valid}.")
 
 
+def effective_settings(scorer: Any) -> dict[str, Any]:
+    """Return the value of every option of a scorer, bound or by default, in the order of its code."""
+    names = option_names(scorer) or frozenset()
+    bound = scorer.keywords if isinstance(scorer, partial) else {}
+    parameters = signature(inner_function(scorer)).parameters if names else {}
+    return {
+        name: bound.get(name, parameter.default)
+        for name, parameter in parameters.items()
+        if name in names
+    }
+
+
+def other_settings(scorer: Any) -> list[tuple[str, Any]]:
+    """Return the choices that are not in effect, as pairs of an option and its value.
+
+    A `Literal` and a `bool` have choices, other options do not. A scorer in a process of its own has
+    them as an attribute.
+    """
+    if (choices := getattr(scorer, "other_settings", None)) is not None:
+        return list(choices)
+    pairs = []
+    for name, current in effective_settings(scorer).items():
+        kind = annotation(scorer, name)
+        values = (True, False) if kind is bool else _choices(kind)
+        plain = [value for value in values if isinstance(value, (str, int))]
+        pairs += [(name, value) for value in plain if value != current]
+    return pairs
+
+
 @cache
 def annotation(scorer: Any, option: str) -> Any:
     """Return the annotation of an option; Any if it has none or one that cannot be evaluated."""

@@ -263,6 +263,24 @@ def test_explain_shows_the_answer_and_the_comparison_that_decided(run, tmp_path)
     assert_failure(run("explain", "--gold", "1", "--response", "nope.txt"), 1, "nope.txt")
 
 
+def test_explain_names_the_option_of_a_custom_scorer_that_reads_the_gold(run, tmp_path):
+    (tmp_path / "r.txt").write_text("it is 18")
+    (tmp_path / "my.py").write_text(
+        "from typing import Literal\n"
+        "def score(data_source, solution_str, ground_truth, extra_info=None,\n"
+        "          place: Literal['first', 'last'] = 'first'):\n"
+        "    words = solution_str.split()\n"
+        "    return float(words[0 if place == 'first' else -1] == ground_truth)\n"
+    )
+    arguments = ("explain", "--gold", "18", "--response", "r.txt", "--scorer", "my.py:score")
+    text = assert_success(run(*arguments))
+    assert text.endswith("place=last makes the response correct.\n")
+    facts = json.loads(assert_success(run(*arguments, "--json")))
+    assert facts["other_readings"] == [
+        {"scorer": "my.py:score", "options": {"place": "last"}, "pred": ""}
+    ]
+
+
 def test_a_bug_is_one_line_unless_the_debug_variable_is_set(tmp_path):
     """`app()` would put typer's own hook in the place of ours."""
     code = (

@@ -1,6 +1,9 @@
 import pytest
 
 from rewardkit.scorers.explain import explain
+from rewardkit.scorers.load import load_scorer
+from rewardkit.scorers.missed_answer import reading_rule
+from rewardkit.scorers.options import other_settings
 
 
 def test_the_rungs_up_to_the_one_that_decided_are_named():
@@ -95,3 +98,57 @@ def test_a_formula_of_the_question_is_refused_where_the_row_has_its_question():
     explanation = explain("math", r"\boxed{2^{5}}", "32", info)
     assert (explanation.score.correct, explanation.rungs[-1]) == (False, ("value", "unreadable"))
     assert explain("math", r"\boxed{2^{5}}", "32").rungs[-1] == ("value", "equal")
+
+
+@pytest.mark.parametrize(
+    ("scorer", "options", "response", "gold", "reason", "advice"),
+    [
+        ("gsm8k", {}, "#### **18**", "18", "with method=strict, gsm8k reads the last `#### N`", "method=robust reads `**18**`, which is correct."),
+        ("gsm8k", {}, "", "18", "the response is empty", "No other option of this scorer reads the gold."),
+        ("gsm8k", {}, "So 18.", "18.0", "cannot be scored: answers are compared as text", "No other option"),
+        ("gsm8k", {}, r"\boxed{18}#", "18", r"The response has \boxed{} `18`; the last number `18`.", "method=flexible reads `18`"),
+        ("gsm8k", {}, r"\boxed{\frac{36}{2}}", "18", "No answer was read", r"The scorer math reads `\frac{36}{2}`, which is correct."),
+        ("math_dapo", {"boxed_fallback": False}, r"\boxed{18}", "18", "with boxed_fallback=false, math_dapo reads only", "strict_box=true reads `18`, which is correct. boxed_fallback=true reads"),
+        ("mcq", {}, "The answer is (B)", "B", "with mode=strict, mcq reads", "final_letter=true reads `B`, which is correct."),
+        ("qa", {}, "Paris or Lyon", "Paris", "The answer states several values.", "method=f1 reads"),
+        ("math", {}, "", "18", "the response is empty", "No other option"),
+        ("math", {}, r"\boxed{(1,2)}", r"\{1,2\}", r"in the last \boxed{}; the gold is `\{1,2\}`. The answer is a tuple of 2 items, the gold is a set of 2 items: their types differ.", "No other option"),
+        ("math", {}, r"\boxed{1 or 2}", "1", "the answer states several values, the gold one", "No other option"),
+        ("math", {}, r"\boxed{3.14}", "3", "The answer is the number 3.14, the gold is the number 3: their values differ.", "No other option"),
+        ("math", {}, r"\boxed{12 cm}", r"0.12 \text{ m}", "a quantity with a unit", "convert_units=true reads `12 cm`, which is correct."),
+        ("math", {}, r"\boxed{@}", "5", "The answer cannot be parsed as mathematics; the gold is the number 5.", "No other option"),
+        ("math", {}, r"\boxed{5}", "@ #", "only the same text equals it", "No other option"),
+        ("math", {}, "(C)", "B", "The gold is a choice", "No other option"),
+        ("geometry3k", {}, r"\boxed{C}", "B", "`C` was read; the gold is `B`.", "No other rule scorer reads the gold here."),
+    ],
+)  # fmt: skip
+def test_a_miss_says_what_was_read_and_which_setting_reads_the_gold(
+    scorer, options, response, gold, reason, advice
+):
+    miss = explain(scorer, response, gold, **options).miss
+    assert reason in miss.reason
+    assert advice in miss.advice
+
+
+def test_a_correct_response_has_no_miss():
+    assert explain("gsm8k", "#### 18", "18").miss is None
+
+
+def test_the_reading_of_another_setting_has_its_options():
+    miss = explain("gsm8k", "#### **18**", "18", format_score=0.1).miss
+    assert miss.candidates == {"####": "**18**", "the last number": "18"}
+    assert [(each.scorer, dict(each.options), each.pred) for each in miss.other_readings] == [
+        ("gsm8k", {"format_score": 0.1, "method": "flexible"}, "18"),
+        ("gsm8k", {"format_score": 0.1, "method": "robust"}, "**18**"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["gsm8k", "math_dapo", "mcq", "qa"])
+def test_every_choice_of_a_rule_scorer_has_a_rule_in_its_table(name):
+    """A table that is renamed would make `explain` silent about what is read."""
+    scorer = load_scorer(name)
+    first = reading_rule(name, scorer)
+    rules = {reading_rule(name, load_scorer(name, **{o: v})) for o, v in other_settings(scorer)}
+    assert first.endswith(tuple("abcdefghijklmnopqrstuvwxyz0123456789`"))
+    assert len(rules - {first}) >= 2
+    assert reading_rule("math", load_scorer("math")) == ""
