@@ -94,6 +94,7 @@ def test_a_child_process_cannot_import_functions_of_a_users_file(tmp_path):
     assert cores() >= 1
 
 
+@pytest.mark.full
 def test_prep_and_check_give_the_same_result_with_any_number_of_processes(tmp_path, monkeypatch):
     monkeypatch.setattr(split_job, "BATCH_ROWS", 40)
     monkeypatch.setattr(check, "BATCH_ROWS", 40)

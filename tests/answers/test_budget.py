@@ -159,6 +159,7 @@ def assert_bounded(piece, size, golds):
             assert calls(fresh(*pair)) < MOST_CALLS, (size, gold[:40])
 
 
+@pytest.mark.full
 @every("piece", PIECES)
 def test_an_answer_of_a_repeated_piece_is_compared_in_a_bounded_number_of_calls(piece):
     assert_bounded(piece, 400, GOLDS[:1])

@@ -205,10 +205,7 @@ BAD_SCORERS = {
 QUICK = {
     "a substring matcher",
     "one that takes hedges",
-    "one that misses a decimal",
     "one that raises",
-    "one whose keys differ",
-    "one that remembers",
 }
 
 
@@ -230,6 +227,7 @@ def test_a_scorer_that_runs_code_is_caught_even_if_it_hangs(failed_attacks):
     assert "runs_code" in failed_attacks(body, seconds=1.0)  # 9**9**9 never ends
 
 
+@pytest.mark.full
 def test_a_scorer_whose_time_grows_is_caught(failed_attacks, monkeypatch):
     monkeypatch.setattr(behaviour_checks, "SLOW_LONG_SECONDS", 0.01)
     body = (
@@ -293,9 +291,9 @@ def test_the_response_on_which_a_scorer_hung_is_reported(failed_attacks):
 @pytest.mark.parametrize(
     ("scorer", "options", "rows"),
     [
-        ("math", {}, ROWS),
+        pytest.param("math", {}, ROWS, marks=pytest.mark.full),
         pytest.param("math", {}, CHOICES, marks=pytest.mark.full),
-        ("mcq", {}, CHOICES),
+        pytest.param("mcq", {}, CHOICES, marks=pytest.mark.full),
         pytest.param("geometry3k", {}, ROWS, marks=pytest.mark.full),
         ("gsm8k", {"method": "robust"}, ROWS[:3]),
         pytest.param("math_dapo", {"mode": "robust"}, ROWS, marks=pytest.mark.full),
@@ -307,6 +305,7 @@ def test_a_sound_scorer_gets_an_a(scorer, options, rows):
     assert report.grade == "A"
 
 
+@pytest.mark.full
 def test_the_scorer_of_open_questions_gets_an_a():
     report = audit("qa", seconds=60)
     assert {result.attack for result in report.failed} <= {"other_unit"}
@@ -315,6 +314,7 @@ def test_the_scorer_of_open_questions_gets_an_a():
     assert {attack.name for attack in QUESTION_ATTACKS} <= tried
 
 
+@pytest.mark.full
 def test_a_scorer_that_looks_for_the_gold_in_the_text_fails_the_attacks_on_open_questions(tmp_path):
     (tmp_path / "r.py").write_text(
         "import json\n"
@@ -439,6 +439,7 @@ def test_no_false_positive_is_just_the_correct_answer():
                 )
 
 
+@pytest.mark.full
 def test_a_scorer_with_our_own_signature_is_audited_without_verl_result(tmp_path):
     """In verl `verl_result` catches its exceptions; the audit reports them."""
     (tmp_path / "own.py").write_text(

@@ -115,6 +115,7 @@ def test_a_judge_without_a_verdict_is_one_line(fault):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.full
 def test_calls_without_a_verdict_are_a_finding_and_count_in_no_attack(monkeypatch):
     """A server that fails at times must not make a judge look honest."""
     monkeypatch.setattr("rewardkit.audit.run.JUDGE_AUDIT", JUDGE_ATTACKS)

@@ -54,6 +54,7 @@ def test_json_and_html_have_the_examples(run, bad, tmp_path):
     assert "--overwrite" in second_call.stderr
 
 
+@pytest.mark.full
 def test_rows_are_sampled_from_the_data(run, bad):
     assert run("prep", "gsm8k", "--sample", "--out", "t.parquet").returncode == 0
     completed = run("audit", bad, "--data", "t.parquet", "--rows", "7", "--seed", "3", "--json")
@@ -74,6 +75,7 @@ def test_input_that_cannot_be_audited_is_one_line_of_error(run):
         assert completed.stderr.count("\n") == 1
 
 
+@pytest.mark.full
 def test_the_command_says_how_many_responses_it_will_judge(run):
     with serving(lambda _: {"reason": "x", "verdict": "no"}) as server:
         completed = run(

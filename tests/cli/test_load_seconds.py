@@ -91,7 +91,13 @@ def test_every_command_that_imports_a_file_has_the_option(run):
         assert "--load-seconds" in run(*name.split(), "--help").stdout, name
 
 
-@pytest.mark.parametrize("command", ["check", "train", "train --rehearse"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "check",
+        *(pytest.param(name, marks=pytest.mark.full) for name in ("train", "train --rehearse")),
+    ],
+)
 def test_a_recipe_whose_scorer_hangs_has_one_finding_with_the_line(run, folder, recipe, command):  # noqa: F811
     setting = "reward.scorer=mine.py:compute_score"
     options = ["--set", setting, "--verl-version", "0.9", "--load-seconds", "0.5"]

@@ -330,7 +330,7 @@ def test_a_script_becomes_a_recipe_and_says_what_verl_would_ignore(run, tmp_path
     assert "reward.custom_reward_function.path=/r/mine.py" in plan
 
 
-@pytest.mark.parametrize("verl", ["main", "0.10"])
+@pytest.mark.parametrize("verl", ["main", pytest.param("0.10", marks=pytest.mark.full)])
 def test_a_plan_a_check_and_an_import_for_main_say_once_that_it_is_a_snapshot(run, recipe, verl):
     (recipe.parent / "run.sh").write_text(
         "python3 -m verl.trainer.main_ppo data.train_files=t.parquet data.val_files=v.parquet "

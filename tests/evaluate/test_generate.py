@@ -221,6 +221,7 @@ def test_an_invalid_number_of_tokens_counts_as_unknown(serve, generate, tokens):
     assert report.metrics.summary()["total"]["tokens"]["known"] == 0
 
 
+@pytest.mark.full
 def test_the_client_soon_sends_fewer_requests_than_a_small_server_refuses(serve, generate):
     with serve(room=5, seconds=0.02) as server:
         _, lines = generate(server, rows=150, n=1, concurrency=64)

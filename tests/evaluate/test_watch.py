@@ -156,6 +156,7 @@ def test_a_checkpoint_is_evaluated_only_after_verl_has_recorded_it(run):
     assert means(run.watch()) == {50: 0.25, 100: 0.75}
 
 
+@pytest.mark.full
 def test_checkpoints_that_appear_during_the_watch_are_evaluated(run):
     run.save(1, 0)
     messages = []
@@ -217,6 +218,7 @@ def test_a_checkpoint_that_verl_deletes_meanwhile_is_skipped(run):
     assert any("global_step_1: skipped" in message for message in messages)
 
 
+@pytest.mark.full
 def test_replaced_weights_of_a_step_are_reported_and_its_results_stay(run):
     run.save(1, 1)
     run.save(2, 2)
@@ -438,6 +440,7 @@ def test_curves_are_read_back_unchanged_and_written_in_the_order_of_steps(tmp_pa
         read_curves(tmp_path)
 
 
+@pytest.mark.full
 def test_points_of_deleted_checkpoints_stay_in_the_curve(cli, run, tmp_path):
     arguments = ("watch", "run", "test.parquet", "--serve", run.serve, "--out", "out", "--once")
     for step in (1, 2):

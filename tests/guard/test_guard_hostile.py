@@ -145,6 +145,7 @@ def test_a_coroutine_that_ends_in_an_unusual_way_costs_its_own_sample(new_guard)
         assert result["score"] == (number if response == "good" else 0.0)
 
 
+@pytest.mark.full
 def test_many_calls_at_once_do_not_use_up_each_others_time(new_guard):
     """A coroutine function that computes takes its time alone: the timeout is that of a call."""
     results = score_on_a_loop(new_guard("busy", seconds=1.0), map(call, range(150)))
@@ -169,6 +170,7 @@ def test_an_argument_that_cannot_be_pickled_or_unpickled_costs_its_own_sample(ne
     assert len(starts) <= (1 if guard.is_async else guard.settings.workers)
 
 
+@pytest.mark.full
 def test_coroutines_share_one_attempt_to_load_a_file_that_is_gone(new_guard, reward_file):
     """Each call would otherwise wait for the attempts of all calls before it."""
     guard = new_guard("compute_score_async")

@@ -48,6 +48,7 @@ def test_the_finding_for_a_function_without_verl_s_keywords_lists_them(findings_
     assert "verl calls it with data_source=, solution_str=, ground_truth=, extra_info=" in message
 
 
+@pytest.mark.full
 def test_options_of_a_user_s_function_are_validated(findings_of):
     code = "from typing import Literal\n" + GOOD.format(rest=", kind: Literal['a', 'bc'] = 'a'")
     assert "has no kind 'bd'. Did you mean 'bc'?" in findings_of(code, kind="bd")[0]
@@ -134,6 +135,7 @@ def test_a_scorer_that_only_raises_is_reported_without_a_score_under_the_release
     assert "the gold gets no score, a wrong answer no score" in finding.text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("verl", "total"),
     [("0.5", "seq_reward"), ("0.9.0", "score"), ("0.9.1", "reward"), ("main", "score")],
@@ -146,6 +148,7 @@ def test_the_metric_that_replaces_a_missing_one_is_one_that_the_release_has(
     assert finding["L-50"].fix.endswith(f"set algorithm.filter_groups.metric={total}.")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("keys", "text"),
     [

@@ -252,6 +252,7 @@ def test_slurm_starts_one_ray_for_the_job_on_every_host(plan_of, bash, write, tm
         assert f"--address=127.0.0.1:{min(ports)}" in worker
 
 
+@pytest.mark.full
 def test_slurm_uses_other_ports_if_the_job_s_are_in_use(plan_of, bash, write, tmp_path):
     folder = write(render(plan_of("slurm"), tmp_path / "run"), tmp_path / "run")
     job = {"SLURM_JOB_NODELIST": "n[0-1]", "SLURM_JOB_ID": 99, "SLURM_NNODES": 2, "VERL_NODES": 2}

@@ -97,6 +97,7 @@ def prep(cli, tmp_path, *arguments, **environment):
     return cli("prep", "gsm8k", "--out", "o.parquet", "--json", *arguments, cwd=tmp_path, env=env)
 
 
+@pytest.mark.full
 def test_hf_endpoint_is_honoured_and_the_download_is_cached(cli, hub, tmp_path):
     address, asked = hub
     done = prep(cli, tmp_path, HF_ENDPOINT=address)

@@ -87,6 +87,7 @@ def test_only_the_ratio_of_weights_counts(weights, rows, factor):
     assert share_out(weights, rows) == share_out(hundredths, rows)
 
 
+@pytest.mark.full
 @given(st.data(), WEIGHTS)
 def test_the_largest_total_fits_and_a_larger_one_does_not(data, weights):
     available = [data.draw(st.integers(1, 500)) for _ in weights]

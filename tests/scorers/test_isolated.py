@@ -309,6 +309,7 @@ def test_a_slow_scorer_sends_each_score_of_a_batch_at_once(tmp_path, monkeypatch
         assert [len(verdicts) for _, _, verdicts in replies] == [1, 1, 1, 1]
 
 
+@pytest.mark.full
 def test_scores_keep_their_order_in_a_batch_with_failures(bad):
     with open_scorer(bad, {}, 1) as judge:
         judge("row 0", "1")
