@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rewardkit.pages.model import Bars, Histogram, Page, Section, Steps
 from rewardkit.pages.text import row_count, share
 from rewardkit.preprocess.dropped_rows import dropped_path
-from rewardkit.responses.select.report import SelectReport
+from rewardkit.responses.select.report import SelectReport, SftReport
 from rewardkit.versions import VERSION
 
 
@@ -27,7 +27,7 @@ def select_page(report: SelectReport) -> Page:
     return Page(title, facts, tuple(_sections(report)))
 
 
-def match_sentence(report: SelectReport) -> str:
+def match_sentence(report: SelectReport | SftReport) -> str:
     """Return a sentence with the number of responses by the way they match a row."""
     ways = [f"{n:,} by {way}" for way, n in report.responses.most_common()]
     return f"responses matched to rows: {', '.join(ways)}; matched to none: {report.unjoined:,}"

@@ -148,3 +148,56 @@ class SelectReport:
         """Return the report as plain values, for JSON."""
         share = self.alike / self.groups if self.groups else None
         return {**vars(self), "bands": self.bands(), "zero_variance_share": share}
+
+
+@dataclass
+class SftReport:
+    """The result of `select_sft`; all numbers are counts.
+
+    Attributes:
+        scored: the file of scored responses, or the number of files.
+        train: the training file.
+        out: the parquet that was written.
+        per_prompt: the most responses that are kept for a prompt.
+        responses: scored responses that match a row, by the way they match.
+        unjoined: scored responses that match no row.
+        unread: rows without a usable score.
+        examples: the first of these two, with the reason.
+        wrong: matched responses that are not right.
+        rejected: right responses that were left out, by reason.
+        prompts: distinct prompts of the training file.
+        covered: those of `prompts` that have a response in `out`.
+        dropped: the other prompts, by reason.
+        written: conversations that were written.
+        unknown_end: those of `written` whose record does not say why the response ended.
+        tool_arguments: how the arguments of tool calls are written: `objects` or `JSON text`; "" if
+            there are none.
+        null_tool_fields: whether verl reads null fields in the schemas of the tools.
+    """
+
+    scored: str
+    train: Path
+    out: Path
+    per_prompt: int
+    responses: Counter[str] = field(default_factory=Counter)
+    unjoined: int = 0
+    unread: int = 0
+    examples: list[str] = field(default_factory=list)
+    wrong: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    prompts: int = 0
+    covered: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    written: int = 0
+    unknown_end: int = 0
+    tool_arguments: str = ""
+    null_tool_fields: bool = False
+
+    def add_example(self, row: SkippedRow) -> None:
+        """Add an example of a row that does not count."""
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.append(f"{row.where}: {row.reason}")
+
+    def summary(self) -> dict[str, Any]:
+        """Return the report as plain values, for JSON."""
+        return vars(self).copy()

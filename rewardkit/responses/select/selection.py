@@ -26,7 +26,12 @@ from rewardkit.responses.matching.match import match_row
 from rewardkit.responses.matching.train_index import TrainIndex, index_rows
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, read_samples
-from rewardkit.responses.select.report import PassRate, PassRateFilter, SelectReport
+from rewardkit.responses.select.report import (
+    PassRate,
+    PassRateFilter,
+    SelectReport,
+    SftReport,
+)
 from rewardkit.row import BATCH_ROWS, open_parquet
 
 #: The columns by which responses match rows; the others are copied.
@@ -81,32 +86,49 @@ def select(
             no response matches a row, or no row would be kept.
         OutputError: `out` cannot be written.
     """
-    files = expand_paths([str(scored)] if isinstance(scored, Path) else scored)
-    for source in (*map(Path, files), train):
-        require_not_input(out, source)
-        require_not_input(dropped_path(out), source)
-    require_suffix("--out", out, ".parquet")
-    for output in (out, dropped_path(out)):
-        require_absent(output, overwrite=overwrite)
-    name = files[0] if len(files) == 1 else f"{len(files):,} files"
+    files, name = require_files(scored, train, out, "--out", overwrite=overwrite)
     report = SelectReport(name, train, out, condition)
-    index = _index(train)
+    index = index_train(train)
     rates = [PassRate() for _ in index.prompts]
     for sample in read_samples(files, response_key, gold_key):
         _count(sample, index, rates, report)
         progress(1)
     if not report.responses:
-        raise DataError(_no_match_message(report))
+        raise DataError(no_match_message(report))
     reasons = [condition.drop_reason(rate) for rate in rates]
     for place in index.rows:
         report.add_row(rates[place], reasons[place])
     if report.dropped.total() == report.rows:
-        raise DataError(f"{train}: no row would be kept ({_count_list(report.dropped)}).")
+        raise DataError(f"{train}: no row would be kept ({count_list(report.dropped)}).")
     _write(index, rates, reasons, report, overwrite=overwrite)
     return report
 
 
-def _index(train: Path) -> TrainIndex:
+def require_files(
+    scored: Sequence[str] | Path, train: Path, out: Path, option: str, *, overwrite: bool
+) -> tuple[list[str], str]:
+    """Return the files of scored responses and their name in reports, if `out` can be written.
+
+    Raises:
+        UsageError: `out`, which the user named with `option`, does not end in .parquet.
+        OutputError: `out` exists, or is an input.
+    """
+    files = expand_paths([str(scored)] if isinstance(scored, Path) else scored)
+    for source in (*map(Path, files), train):
+        require_not_input(out, source)
+        require_not_input(dropped_path(out), source)
+    require_suffix(option, out, ".parquet")
+    for output in (out, dropped_path(out)):
+        require_absent(output, overwrite=overwrite)
+    return files, files[0] if len(files) == 1 else f"{len(files):,} files"
+
+
+def index_train(train: Path) -> TrainIndex:
+    """Return the index of a verl parquet's rows.
+
+    Raises:
+        DataError: the file is not a verl parquet.
+    """
     with open_parquet(train) as file:
         columns = [name for name in file.schema_arrow.names if name in _MATCH_COLUMNS]
         if "prompt" not in columns:
@@ -119,7 +141,7 @@ def _index(train: Path) -> TrainIndex:
 def _count(
     sample: Sample | SkippedRow, index: TrainIndex, rates: list[PassRate], report: SelectReport
 ) -> None:
-    accuracy = sample if isinstance(sample, SkippedRow) else _accuracy(sample)
+    accuracy = sample if isinstance(sample, SkippedRow) else accuracy_of(sample)
     if isinstance(accuracy, SkippedRow):
         report.unread += 1
         report.add_example(accuracy)
@@ -133,7 +155,7 @@ def _count(
             rates[match.place].add(accuracy)
 
 
-def _accuracy(sample: Sample) -> float | SkippedRow:
+def accuracy_of(sample: Sample) -> float | SkippedRow:
     """Return the accuracy of a scored response, from 0 to 1, or why it has none."""
     for name in ("acc", "score"):
         value = sample.fields.get(name)
@@ -149,7 +171,8 @@ def _accuracy(sample: Sample) -> float | SkippedRow:
     return SkippedRow(sample.where, "neither acc nor score: run rewardkit score --out first")
 
 
-def _no_match_message(report: SelectReport) -> str:
+def no_match_message(report: SelectReport | SftReport) -> str:
+    """Return the error of a command for which no response matches a row."""
     first = f" First: {report.examples[0]}." if report.examples else ""
     return (
         f"{report.scored}: no response matches a row of {report.train} ({report.unjoined:,} answer "
@@ -157,7 +180,8 @@ def _no_match_message(report: SelectReport) -> str:
     )
 
 
-def _count_list(reasons: Counter[str]) -> str:
+def count_list(reasons: Counter[str]) -> str:
+    """Return reasons with their counts as text, the most frequent first."""
     return ", ".join(f"{reason}: {n:,}" for reason, n in reasons.most_common())
 
 
@@ -185,12 +209,13 @@ def _write(
             dropped = [(start + i, place) for i, place in enumerate(places) if reasons[place]]
             rows = batch.filter(pc.invert(is_kept)).to_pylist()
             for (number, place), row in zip(dropped, rows, strict=True):
-                lines.write(json_line(_dropped_row(number, rates[place], reasons[place], row)))
+                lines.write(json_line(dropped_row(number, rates[place], reasons[place], row)))
             report.written += len(places) - len(dropped)
             start += len(places)
 
 
-def _dropped_row(number: int, rate: PassRate, reason: str, row: dict[str, Any]) -> dict[str, Any]:
+def dropped_row(number: int, rate: PassRate, reason: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a line of `OUT.dropped.jsonl`."""
     return {
         "index": number,
         "reasons": [reason],

@@ -1,0 +1,278 @@
+"""`rewardkit select --sft`: which responses are kept, and as which messages."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import DataError, OutputError
+from rewardkit.responses.select.conversations import (
+    ConversationError,
+    prompt_messages,
+    response_messages,
+)
+from rewardkit.responses.select.sft import SftConfig, select_sft
+from rewardkit.responses.select.sft_file import read_tools
+from tests.responses.test_select import row
+
+
+def scored(i, text, acc=1.0, **fields):
+    place = {"data_source": "d", "extra_info": {"index": i, "split": "train"}}
+    return {**place, "response": text, "ground_truth": "1", "acc": acc, **fields}
+
+
+@pytest.fixture
+def select_best(tmp_path):
+    """Return a function that selects from rows and responses: the report and the conversations."""
+
+    def run(rows, responses, config=None, **options):
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
+        (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, responses)))
+        out = tmp_path / "sft.parquet"
+        config = config or SftConfig()
+        report = select_sft(tmp_path / "s.jsonl", tmp_path / "t.parquet", out, config, **options)
+        return report, pq.read_table(out).to_pylist()
+
+    return run
+
+
+def answers(rows):
+    return [row["messages"][-1]["content"] for row in rows]
+
+
+def test_the_shortest_right_response_of_each_prompt_follows_the_prompt(select_best, tmp_path):
+    system = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What?"}]
+    rows = [row(0), row(1), row(2, prompt=system)]
+    responses = [
+        scored(0, "a long right one"),
+        scored(0, "right"),
+        scored(0, "bad", 0.0),
+        scored(1, "bad", 0.0),
+        scored(2, "right too"),
+    ]
+    report, written = select_best(rows, responses)
+    assert [each["messages"] for each in written] == [
+        [{"role": "user", "content": "What is 0 + 0?"}, {"role": "assistant", "content": "right"}],
+        [*system, {"role": "assistant", "content": "right too"}],
+    ]
+    assert [each["train_row"] for each in written] == [0, 2]
+    assert (report.covered, report.prompts, report.written, report.wrong) == (2, 3, 2, 2)
+    (line,) = (tmp_path / "sft.parquet.dropped.jsonl").read_text().splitlines()
+    record = json.loads(line)
+    assert (record["index"], record["reasons"]) == (1, ["no right response"])
+    assert record["row"] == row(1)
+
+
+@pytest.mark.parametrize(
+    ("response", "fields", "reason"),
+    [
+        ("1", {"finish_reason": "length"}, "cut off (finish_reason length)"),
+        ("1", {"finish_reason": "abort"}, "cut off (finish_reason abort)"),
+        ("<think> it is 1", {}, "cut off: its thinking has no end"),
+        ('1 <tool_call>\n{"name": "a"', {}, "cut off: its tool call has no end"),
+        (" \n", {}, "it is empty"),
+        ("\ud800 1", {}, "it has characters that are not Unicode text"),
+        ("1\nuser\nAre you sure?\nassistant\n1", {}, "it has turns of others"),
+        ("1user\n\nSure?assistant\n\n1", {}, "it has turns of others"),
+        ("1\nuser\n<tool_response>\n2\n</tool_response>", {}, "the turns of its tools"),
+        (
+            "1\nuser\n<tool_response>\n2\n</tool_response>\nassistant\n1",  # no tool was called
+            {},
+            "the turns of its tools",
+        ),
+        ("1<|im_end|>\n<|im_start|>user\n2", {}, "it has special tokens of a chat template"),
+        ("1", {"messages": [{"role": "user", "content": "Other?"}]}, "its messages do not begin"),
+        ("123", {}, "shorter than 4 characters"),
+        ("x" * 21, {}, "longer than 20 characters"),
+    ],
+)
+def test_a_right_response_that_must_not_be_trained_on_is_left_out(
+    select_best, response, fields, reason
+):
+    config = SftConfig(min_characters=4 if "shorter" in reason else 1)
+    if "longer" in reason:
+        config = SftConfig(max_characters=20)
+    lines = [scored(0, response, **fields), scored(1, "a right one")]
+    report, written = select_best([row(0), row(1)], lines, config)
+    assert [next(iter(report.rejected)).startswith(reason), answers(written)] == [
+        True,
+        ["a right one"],
+    ]
+    assert report.dropped == {"no right response that is kept": 1}
+
+
+@pytest.mark.parametrize(("acc", "status"), [(0.5, "correct"), (1.0, "wrong"), (1.0, "too_long")])
+def test_only_a_response_that_is_wholly_right_counts(select_best, acc, status):
+    lines = [scored(0, "x", acc, status=status), scored(1, "y", status="correct")]
+    assert answers(select_best([row(0), row(1)], lines)[1]) == ["y"]
+
+
+def test_a_match_by_place_that_nothing_confirms_is_not_used(select_best):
+    lines = [scored(0, "x", ground_truth=""), scored(1, "y")]
+    report, written = select_best([row(0, gold=""), row(1)], lines)
+    assert answers(written) == ["y"]
+    assert "which nothing confirms" in next(iter(report.rejected))
+
+
+def test_of_several_responses_no_two_are_alike(select_best):
+    words = [f"w{i}" for i in range(60)]
+    texts = [
+        " ".join(words),
+        "  ".join(words) + "\n",  # the same words
+        " ".join([*words, "so"]),  # nearly the same
+        " ".join(f"v{i}" for i in range(99)),
+        " ".join(f"u{i}" for i in range(120)),
+    ]
+    report, written = select_best([row(0)], [scored(0, text) for text in texts], SftConfig(2))
+    assert answers(written) == [texts[0], texts[3]]
+    assert {reason.partition(" of ")[0] for reason in report.rejected} == {
+        "a duplicate",
+        "a near-duplicate",
+    }
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.text("ab \n", min_size=1))), st.randoms())
+def test_the_order_of_the_responses_does_not_matter(tmp_path_factory, pairs, random):
+    folder = tmp_path_factory.mktemp("s")
+    pq.write_table(pa.Table.from_pylist([row(i) for i in range(5)]), folder / "t.parquet")
+    lines = [scored(4, "always"), *(scored(i, text) for i, text in pairs)]
+    tables = []
+    for _ in range(2):
+        (folder / "s.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        select_sft(
+            folder / "s.jsonl",
+            folder / "t.parquet",
+            folder / "o.parquet",
+            SftConfig(2),
+            overwrite=True,
+        )
+        tables.append(pq.read_table(folder / "o.parquet").to_pylist())
+        random.shuffle(lines)
+    assert [answers([each])[0].split() for each in tables[0]] == [
+        answers([each])[0].split() for each in tables[1]
+    ]
+
+
+def test_the_reasoning_that_a_server_took_out_is_put_back(select_best):
+    _, written = select_best([row(0)], [scored(0, "1", reasoning="hm\n")])
+    assert answers(written) == ["<think>\nhm\n</think>\n\n1"]
+
+
+def test_the_end_marks_of_a_dump_are_left_to_the_template(select_best):
+    _, written = select_best([row(0)], [scored(0, "1<|im_end|>\n<|endoftext|>")])
+    assert answers(written) == ["1"]
+
+
+def test_turns_of_tools_are_told_apart_in_a_dump_of_verl():
+    call = '<tool_call>\n{"name": "a", "arguments": {}}\n</tool_call>'
+    text = f"I ask. {call}\nuser\n<tool_response>\n2\n</tool_response>\nassistant\nSo 1.\n"
+    messages = response_messages(text, {}, [])
+    assert [(m["role"], m["content"]) for m in messages] == [
+        ("assistant", f"I ask. {call}"),
+        ("user", "<tool_response>\n2\n</tool_response>"),
+        ("assistant", "So 1.\n"),
+    ]
+
+
+@given(st.text("user\n<tool_respnc/>ait|m_", max_size=200))
+def test_text_that_looks_like_turns_is_split_or_refused_and_never_lost(text):
+    text = text.replace("t_", "<tool_call>x</tool_call>\nuser\n<tool_response>\n")
+    text = text.replace("a_", "\n</tool_response>\nassistant\n")
+    try:
+        messages = response_messages(text, {}, [])
+    except ConversationError:
+        return
+    for message in messages[::2]:
+        assert message["role"] == "assistant"
+        assert "<tool_response>" not in message["content"]
+    joined = "".join("".join(m["content"] for m in messages).split())
+    rest = iter("".join(text.split()))
+    assert all(character in rest for character in joined)  # in this order
+    n_parts = len(messages) // 2
+    assert len("".join(text.split())) - len(joined) == n_parts * len("userassistant")
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"x": [1, null]}'}}
+TURNS = [
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "content": "2", "tool_call_id": "c", "tool_calls": None},
+    {"role": "assistant", "content": "It is 1.", "tool_calls": None},
+]
+
+
+def test_messages_of_a_record_keep_tool_calls_and_lose_nulls(select_best):
+    own = [*row(0)["prompt"], *TURNS]
+    report, written = select_best([row(0)], [scored(0, "It is 1.", messages=own)])
+    assert report.tool_arguments == "objects"
+    call = written[0]["messages"][1]["tool_calls"][0]
+    assert call == {**CALL, "function": {"name": "f", "arguments": {"x": [1, None]}}}
+    assert written[0]["messages"][2]["tool_call_id"] == "c"
+    assert written[0]["messages"][3]["tool_calls"] is None
+
+
+def test_null_fields_that_parquet_added_to_a_prompt_are_left_out():
+    arguments = {"queries": ["a"], "k": None}
+    call = {"function": {"name": "f", "arguments": arguments}}
+    prompt = [{"role": "assistant", "content": "", "tool_calls": [call], "name": None}]
+    (message,) = prompt_messages(prompt)
+    assert message["tool_calls"][0]["function"]["arguments"] == {"queries": ["a"]}
+    assert "name" not in message
+
+
+def test_rows_that_call_tools_need_their_schemas(select_best, tmp_path):
+    info = {"index": 0, "split": "train", "tools_kwargs": {"f": {"x": 1}}}
+    with pytest.raises(DataError, match="--tools"):
+        select_best([row(0, info=info)], [scored(0, "1")])
+    (tmp_path / "tools.yaml").write_text(
+        "tools:\n- class_name: a.B\n  tool_schema:\n    type: function\n"
+        "    function: {name: f, parameters: {properties: {x: {type: integer}}}}\n"
+        "- tool_schema:\n    type: function\n    function: {name: g}\n"
+    )
+    tools = read_tools(tmp_path / "tools.yaml")
+    report, written = select_best(
+        [row(0, info=info)], [scored(0, "1")], SftConfig(tools=tools), overwrite=True
+    )
+    assert [tool["function"]["name"] for tool in written[0]["tools"]] == ["f", "g"]
+    assert report.null_tool_fields  # g gets null parameters
+
+
+def test_a_file_without_tools_is_refused(tmp_path):
+    (tmp_path / "t.yaml").write_text("tools: [{class_name: a.B}]")
+    with pytest.raises(DataError, match="tool_schema"):
+        read_tools(tmp_path / "t.yaml")
+
+
+def test_pictures_stay_with_their_prompt(select_best):
+    rows = [row(i, f"<image>What {i}?", images=[{"bytes": b"\xff%d" % i, "path": None}]) for i in (0, 1)]  # fmt: skip
+    _, written = select_best(rows, [scored(1, "1"), scored(0, "1")])
+    assert [each["images"][0]["bytes"] for each in written] == [b"\xff0", b"\xff1"]
+
+
+def test_equal_rows_are_one_prompt(select_best):
+    info = {"split": "train"}
+    rows = [row(0, "q 7", info=info), row(0, "q 7", info=info), row(1)]
+    lines = [{"input": "q 7", "output": "x", "gts": "1", "score": 1.0}]
+    report, written = select_best(rows, lines)
+    assert (len(written), report.prompts, report.covered) == (1, 2, 1)
+
+
+def test_prompts_out_of_the_range_of_pass_rates_are_dropped(select_best):
+    from rewardkit.responses.select.report import PassRateFilter
+
+    lines = [scored(0, "1"), scored(1, "1"), scored(1, "2", 0.0)]
+    config = SftConfig(prompts=PassRateFilter(0.1, 0.9))
+    report, written = select_best([row(0), row(1)], lines, config)
+    assert [each["train_row"] for each in written] == [1]
+    assert report.dropped == {"pass rate above 0.9": 1}
+
+
+def test_nothing_is_written_if_no_response_is_kept_or_the_output_exists(select_best, tmp_path):
+    with pytest.raises(DataError, match="no response would be kept"):
+        select_best([row(0)], [scored(0, "1", finish_reason="length")])
+    assert not list(tmp_path.glob("sft*"))
+    select_best([row(0)], [scored(0, "1")])
+    with pytest.raises(OutputError, match="--overwrite"):
+        select_best([row(0)], [scored(0, "1")])
