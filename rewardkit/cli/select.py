@@ -218,11 +218,11 @@ def _print_responses(report: SftReport, *, as_json: bool) -> None:
     ]
     if report.unknown_end:
         lines.append(
-            f"{report.unknown_end:,} of the {report.written:,} do not say why they ended "
-            "(finish_reason): use --max-characters to leave out those at the run's length limit"
+            f"{report.unknown_end:,} of them do not say why they ended (finish_reason); "
+            "--max-characters leaves out those at the run's length limit"
         )
     if report.tool_arguments:
-        lines.append(f"arguments of tool calls are written as {report.tool_arguments}")
+        lines.append(f"the arguments of tool calls are {report.tool_arguments}")
     for line in lines:
         typer.echo(printable(line))
 

@@ -95,3 +95,39 @@ def test_an_error_is_one_line(run, scored_file, arguments, code, expected):
     done = run("select", scored_file, *OPTIONS, *arguments)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False)
     assert expected in done.stderr
+
+
+def test_the_best_responses_become_sft_data_and_the_report_counts_the_prompts(
+    run, scored_file, tmp_path
+):
+    prompts = pq.read_table(tmp_path / "t.parquet").num_rows
+    done = run("select", scored_file, "--train", "t.parquet", "--sft", "sft.parquet")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"3 responses to 3 of {prompts} prompts" in done.stdout
+    assert f"prompts without one, no responses: {prompts - 4}" in done.stdout
+    assert "right responses: 13, wrong: 19" in done.stdout
+    rows = pq.read_table(tmp_path / "sft.parquet").to_pylist()
+    train = pq.read_table(tmp_path / "t.parquet").to_pylist()
+    gold = train[1]["reward_model"]["ground_truth"]
+    answer = {"role": "assistant", "content": f"#### {gold}"}
+    assert rows[0]["messages"] == [*train[1]["prompt"], answer]
+    done = run("select", scored_file, "--train", "t.parquet", "--sft", "sft.parquet", "--json")
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert "--overwrite" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "name one output"),
+        (("--out", "o.parquet", "--sft", "s.parquet"), "name one output"),
+        (("--out", "o.parquet"), "--out needs --pass-rate"),
+        ((*OPTIONS[2:], "--per-prompt", "2"), "--per-prompt needs --sft"),
+        (("--sft", "s.parquet", "--html", "s.html"), "--html needs --out"),
+    ],
+)
+def test_options_of_the_other_output_are_refused(run, options, message):
+    done = run("select", "s.jsonl", "--train", "t.parquet", *options)
+    assert done.returncode == 2
+    assert message in done.stderr
