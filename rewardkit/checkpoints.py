@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rewardkit.errors import DataError
+from rewardkit.errors import DataError, SourceError
 
 Backend = Literal["fsdp", "megatron", "hf"]
 
@@ -66,12 +66,12 @@ def find_checkpoint(path: Path, part: str = "actor") -> Checkpoint:
 
 def _model_folder(path: Path, part: str) -> Path:
     if not path.is_dir():
-        raise DataError(f"{path}: the folder does not exist.")
+        raise SourceError(f"{path}: no such folder.")
     latest = path / "latest_checkpointed_iteration.txt"
     if latest.is_file():
         path = path / f"global_step_{latest.read_text().strip()}"
         if not path.is_dir():
-            raise DataError(f"{path}: {latest.name} names this folder, which does not exist.")
+            raise SourceError(f"{path}: {latest.name} names this folder, which does not exist.")
     inner = path / part
     return inner if inner.is_dir() else path
 

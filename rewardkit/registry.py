@@ -28,7 +28,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rewardkit.errors import UnknownNameError, UsageError, call_catching
+from rewardkit.errors import SourceError, UnknownNameError, UsageError, call_catching
 
 #: The target of a dataset that its card describes completely.
 FROM_CARD = "rewardkit.preprocess.card_dataset:dataset_of_card"
@@ -149,6 +149,7 @@ def load(group: str, name: str) -> Any:
 
     Raises:
         UnknownNameError: the name does not exist.
+        SourceError: there is no such file.
         UsageError: the file or module cannot be imported or lacks the attribute.
     """
     if is_path(name):
@@ -193,7 +194,7 @@ def load_path(name: str) -> Any:
     if not attribute:
         raise UsageError(f"{name}: add the name to load after a colon, as in {name}:score.")
     if not Path(path).is_file():
-        raise UsageError(f"{path}: no such file.")
+        raise SourceError(f"{path}: no such file.")
     return _attribute(_import_file(path), attribute, name)
 
 

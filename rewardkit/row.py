@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewardkit.arrow_types import TypeConflictError, union_type, value_type
-from rewardkit.errors import DataError, RewardkitError
+from rewardkit.errors import DataError, RewardkitError, unreadable_file
 from rewardkit.output import atomic
 
 Row: TypeAlias = dict[str, Any]
@@ -288,15 +288,16 @@ def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
     """Open a parquet file for reading.
 
     Raises:
-        DataError: the file does not exist, is truncated, or is not a parquet file.
+        SourceError: the file does not exist or cannot be opened.
+        DataError: it is truncated, or is not a parquet file.
     """
     try:
         with pq.ParquetFile(path) as file:
             yield file
     except RewardkitError:
         raise
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no such file.") from error
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+        raise unreadable_file(path, error) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path}: not a readable parquet file ({reason})") from error

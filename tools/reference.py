@@ -64,6 +64,7 @@ def cli() -> str:
     import typer
 
     from rewardkit.cli.main import PANELS, app
+    from rewardkit.errors import EXIT_CODES
 
     root = typer.main.get_command(app)
     parts = []
@@ -76,9 +77,10 @@ def cli() -> str:
         "Commands",
         "This page has the text of `rewardkit COMMAND --help`. Every command has `-h` and `--help`.\n"
         "`rewardkit --version` prints the version, `rewardkit --install-completion` completes\n"
-        "commands, options and names in your shell. Exit codes: 0 for success; 1 for findings, or if\n"
-        "data, a source or a file failed; 2 for a wrong call. Results go to stdout, all other output\n"
+        "commands, options and names in your shell. Results go to stdout, all other output\n"
         "to stderr. `REWARDKIT_DEBUG=1` shows the traceback of an error.",
+        "## Exit codes",
+        table(("code", "meaning"), EXIT_CODES.items()),
         *parts,
     )
 

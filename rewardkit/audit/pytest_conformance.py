@@ -17,7 +17,7 @@ from typing import Any
 from rewardkit.audit.attacks import ATTACKS
 from rewardkit.audit.model import SEVERITIES, AttackResult, AuditReport, Severity
 from rewardkit.audit.run import audit
-from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.errors import MissingPackageError, UnknownNameError
 
 
 def conformance(
@@ -40,12 +40,13 @@ def conformance(
         allowed: names of attacks that may go through.
 
     Raises:
-        UsageError: pytest is not installed, or an allowed attack does not exist.
+        MissingPackageError: pytest is not installed.
+        UsageError: an allowed attack does not exist.
     """
     try:
         import pytest
     except ImportError as error:
-        raise UsageError("conformance needs pytest: pip install pytest.") from error
+        raise MissingPackageError("conformance needs pytest: pip install pytest.") from error
     for name in allowed:
         if name not in ATTACKS:
             raise UnknownNameError(f"no attack {name!r}. Known: {', '.join(ATTACKS)}.")

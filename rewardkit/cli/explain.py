@@ -21,7 +21,7 @@ from rewardkit.cli.shared.options import (
     scorer_options,
 )
 from rewardkit.cli.shared.user_code import open_scorer_with_status
-from rewardkit.errors import DataError, RewardkitError, call_catching
+from rewardkit.errors import DataError, RewardkitError, call_catching, unreadable_file
 
 if TYPE_CHECKING:
     from rewardkit.scorers.explain import Explanation
@@ -118,4 +118,4 @@ def _read(response: Path | None) -> str:
     try:
         return response.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
-        raise DataError(f"{response}: {error.strerror}.") from error
+        raise unreadable_file(response, error) from error

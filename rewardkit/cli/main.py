@@ -6,9 +6,9 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -42,7 +42,7 @@ from rewardkit.cli import eval as eval_
 from rewardkit.cli import list as list_
 from rewardkit.cli.shared.console import TerminatedError, warn
 from rewardkit.cli.shared.help import PanelGroup
-from rewardkit.errors import OutputError, RewardkitError
+from rewardkit.errors import BUG_EXIT_CODE, OutputError, RewardkitError
 from rewardkit.versions import VERSION
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ class RootGroup(PanelGroup):
 app = typer.Typer(
     cls=RootGroup,
     help="Correct, fast and checkable data and rewards for RL with verl.",
+    epilog="Exit codes: 0 yes, 1 no, 2 wrong call, 3 input is missing, 4 bad data, 5 output failed.\n"
+    "docs/reference/cli.md has the table.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: half the start-up time, and examples keep their lines
@@ -111,8 +113,6 @@ def _main(
 
 def run() -> None:
     """Run the command line; an expected error is one line on stderr and sets the exit code."""
-    if os.environ.get("REWARDKIT_DEBUG") != "1":
-        sys.excepthook = _report_bug
     for number in (signal.SIGTERM, signal.SIGHUP):  # clean up as after Ctrl-C
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup has SIGHUP ignored
             signal.signal(number, _terminate)
@@ -133,6 +133,9 @@ def run() -> None:
     except SystemExit as end:
         _exit_beside_threads(end.code)
         raise
+    except Exception as error:  # noqa: BLE001 - the end of the process: no user sees a bare traceback
+        _report_bug(error)
+        sys.exit(BUG_EXIT_CODE)
 
 
 class _Stdout(FileIO):
@@ -187,8 +190,10 @@ def _terminate(number: int, _: object) -> None:
     raise TerminatedError(128 + number)
 
 
-def _report_bug(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
+def _report_bug(error: Exception) -> None:
+    if os.environ.get("REWARDKIT_DEBUG") == "1":
+        traceback.print_exception(error)
     warn(
-        f"error: unexpected {kind.__name__}: {error}. This is a bug in rewardkit; run again with "
+        f"error: unexpected {type(error).__name__}: {error}. This is a bug in rewardkit; run again with "
         "REWARDKIT_DEBUG=1 and report the traceback."
     )

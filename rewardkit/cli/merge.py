@@ -15,7 +15,7 @@ from rewardkit.cli.shared.completion import complete_recipes
 from rewardkit.cli.shared.console import warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import LoadSeconds
-from rewardkit.errors import OutputError, UsageError
+from rewardkit.errors import MissingPackageError, OutputError, UsageError
 
 if TYPE_CHECKING:
     from rewardkit.checkpoints import Checkpoint
@@ -109,7 +109,7 @@ def _merge(shards: Checkpoint, out: Path) -> None:
     from rewardkit.launch.verl.releases import installed_verl
 
     if installed_verl() is None:
-        raise UsageError(
+        raise MissingPackageError(
             "merging needs verl: install rewardkit in verl's environment, or use --dry-run to "
             "print the command."
         )

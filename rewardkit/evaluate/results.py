@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from rewardkit.errors import DataError
+from rewardkit.errors import DataError, unreadable_file
 from rewardkit.evaluate.evaluated_responses import EvaluatedResponse, parse_result_line
 from rewardkit.evaluate.metrics import EvaluationMetrics, QuestionResult, question_result
 from rewardkit.lines import checked_lines
@@ -52,8 +52,8 @@ def read_results(name: str, files: list[Path]) -> RunResults:
     """Read the result files of a run.
 
     Raises:
-        DataError: a file cannot be read, is not a result file or is empty, or two files answer the
-            same question.
+        SourceError: a file cannot be opened.
+        DataError: a file is not a result file or is empty, or two files answer the same question.
     """
     results = RunResults(name)
     for path in files:
@@ -66,6 +66,7 @@ def read_result_lines(path: Path) -> Iterator[tuple[dict[str, Any], EvaluatedRes
     """Yield the lines of a result file, each as a dictionary and parsed.
 
     Raises:
+        SourceError: the file cannot be opened.
         DataError: a line is not a scored response (named file:line), or the file is empty.
     """
     number = 0
@@ -87,7 +88,7 @@ def read_result_lines(path: Path) -> Iterator[tuple[dict[str, Any], EvaluatedRes
                     ) from error
                 yield line, response
     except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}.") from error
+        raise unreadable_file(path, error) from error
     if not number:
         raise DataError(f"{path}: the file has no results.")
 

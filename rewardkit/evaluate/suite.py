@@ -97,13 +97,14 @@ def prepare_member(
     """Write a set's parquet if it is missing, and return whether it was missing.
 
     Raises:
-        SourceError: the dataset cannot be downloaded; the message says how to provide it.
-        DataError: the dataset cannot be read, or a parquet of the user's does not exist.
+        SourceError: the dataset cannot be downloaded; the message says how to provide it. Or a parquet
+            of the user's does not exist.
+        DataError: the dataset cannot be read.
     """
     if member.parquet.is_file():
         return False
     if not member.dataset:
-        raise DataError(f"{member.parquet}: no such file.")
+        raise SourceError(f"{member.parquet}: no such file.")
     try:
         prep(
             member.dataset,

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any, Literal
 
 from rewardkit import background_loop
-from rewardkit.errors import UsageError, call_catching
+from rewardkit.errors import RewardkitError, UsageError, call_catching
 from rewardkit.guard.breaker import Breaker
 from rewardkit.guard.coroutine_calls import CoroutineCalls
 from rewardkit.guard.results import default_fields, verl_fields
@@ -287,7 +287,7 @@ def read_outcome(
         is_memory = str(outcome) == exit_text(MEMORY_EXIT_CODE)
         reason = f"it needs more than {settings.memory_mb} MiB" if is_memory else outcome
         failure = f"{reward}: a call ended its process ({reason})."
-    elif isinstance(outcome, UsageError):  # the file does not load any more
+    elif isinstance(outcome, RewardkitError):  # the file does not load any more
         failure = str(outcome)
     elif isinstance(outcome, Exception):
         failure = _sentence(f"{reward}: {type(outcome).__name__}: {error_line(outcome)}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
-from rewardkit.errors import UsageError
+from rewardkit.errors import SourceError, UsageError
 from rewardkit.isolate.child import LOAD_MARK
 from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
 
@@ -59,8 +59,12 @@ def start_and_load(
         is_quiet: whether to discard what the file prints; see `ChildProcess`.
 
     Raises:
+        SourceError: there is no such file.
         UsageError: the file does not load in time, or it ends the process.
     """
+    file = name.partition(":")[0]
+    if file.endswith(".py") and not Path(file).is_file():
+        raise SourceError(f"{file}: no such file.")
     process = ChildProcess(module, is_quiet=is_quiet)
     start_deadline = monotonic() + START_TIMEOUT_SECONDS
 

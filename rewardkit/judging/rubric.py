@@ -35,7 +35,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
-from rewardkit.errors import DataError, UsageError
+from rewardkit.errors import DataError, UsageError, unreadable_file
 from rewardkit.registry import did_you_mean
 from rewardkit.strict_yaml import read_yaml
 
@@ -146,6 +146,7 @@ def read_rubric(name: str) -> Rubric:
     """Return a built-in rubric, or the rubric of a YAML file.
 
     Raises:
+        SourceError: the file cannot be opened.
         UsageError: it does not exist, or has an unknown key or an invalid value.
     """
     if name in BUILT_IN:
@@ -162,7 +163,7 @@ def read_rubric(name: str) -> Rubric:
             raise UsageError(f"{path}: longer than {MAX_RUBRIC_BYTES:,} bytes.")
         return parse_rubric(read_yaml(text.decode(), str(path)), str(path))
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}.") from error
+        raise unreadable_file(path, error) from error
     except (DataError, UnicodeDecodeError) as error:
         raise UsageError(str(error)) from error
 

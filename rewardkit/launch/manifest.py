@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rewardkit.errors import DataError
+from rewardkit.errors import DataError, unreadable_file
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.request import LaunchRequest
 from rewardkit.output import atomic
@@ -87,12 +87,13 @@ def read_manifest(path: Path) -> Manifest:
     """Read a manifest.
 
     Raises:
+        SourceError: the file cannot be opened.
         DataError: the file is not a manifest, or has another format.
     """
     try:
         manifest = Manifest(**json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
-        raise DataError(f"{path}: {error.strerror}.") from None
+        raise unreadable_file(path, error) from None
     except (ValueError, TypeError):
         raise DataError(
             f"{path} is not a manifest of rewardkit train. Pass the manifest.json of a run."

@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from rewardkit.errors import DataError, UnknownNameError
+from rewardkit.errors import DataError, SourceError, UnknownNameError, unreadable_file
 from rewardkit.launch.overrides import flatten
 from rewardkit.launch.recipe_errors import format_error
 from rewardkit.launch.recipe_types import Count, KubernetesName, Port, Section, Text, Variable, Word
@@ -206,12 +206,13 @@ def recipe_path(name: str) -> Path:
 
     Raises:
         UnknownNameError: there is no such recipe; the message suggests the nearest name.
+        SourceError: there is no such file.
     """
     path = Path(name).expanduser()
     if path.suffix in {".yaml", ".yml"}:
         if not path.is_file():
-            problem = "is a folder" if path.is_dir() else "does not exist"
-            raise UnknownNameError(f"{name} {problem}.")
+            problem = "a folder, not a file" if path.is_dir() else "no such file"
+            raise SourceError(f"{name}: {problem}.")
         return path
     if name not in built_in():
         raise UnknownNameError(
@@ -234,7 +235,7 @@ def load_tree(name: str) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise DataError(f"{path}: not UTF-8; save it as UTF-8.") from None
     except OSError as error:
-        raise DataError(f"{path}: {error.strerror}.") from None
+        raise unreadable_file(path, error) from None
     tree = read_yaml(text, str(path))
     if tree is None:
         raise DataError(f"{path} is empty.")

@@ -13,7 +13,7 @@ from pathlib import Path
 from select import select
 from typing import IO
 
-from rewardkit.errors import OutputError, RewardkitError, UsageError
+from rewardkit.errors import OutputError, RewardkitError, SourceError, UsageError
 from rewardkit.launch.targets import File
 from rewardkit.output import atomic
 from rewardkit.redact import Redactor, redactor_of
@@ -105,10 +105,11 @@ def execute(
         The command's exit code: 130 after Ctrl-C, 128 + N after signal N.
 
     Raises:
-        UsageError: the program or the folder does not exist.
+        SourceError: the program or the folder does not exist.
+        UsageError: the program cannot be started.
     """
     if not Path(cwd).is_dir():
-        raise UsageError(
+        raise SourceError(
             f"cluster.workdir: {cwd}: no such folder on this machine. Fix it in the recipe."
         )
     variables = {**os.environ, **env}
@@ -118,7 +119,7 @@ def execute(
             list(command), env=variables, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
     except FileNotFoundError:
-        raise UsageError(
+        raise SourceError(
             f"{command[0]}: no such program on this machine. Install it, or fix cluster: in the recipe."
         ) from None
     except OSError as error:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from rewardkit import registry
-from rewardkit.errors import UsageError
+from rewardkit.errors import SourceError, UsageError
 from rewardkit.isolate.loading import start_and_load
 from rewardkit.preprocess.base import Dataset
 from rewardkit.preprocess.card import Card, read_card, read_card_file
@@ -47,7 +47,7 @@ def load_dataset(dataset: str | Dataset) -> Dataset:
 
 def _dataset_of_card_file(path: Path) -> Dataset:
     if not path.is_file():
-        raise UsageError(f"{path}: no such file.")
+        raise SourceError(f"{path}: no such file.")
     card = read_card_file(path)
     if not card.maps:
         raise UsageError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rewardkit.errors import DataError, SourceError, UsageError, call_catching
+from rewardkit.errors import DataError, MissingPackageError, SourceError, call_catching
 from rewardkit.statistics import percentile_of_counts
 
 Messages: TypeAlias = Sequence[dict[str, Any]]
@@ -58,13 +58,13 @@ def token_counter(name: str) -> TokenCounter:
             repository is never run.
 
     Raises:
-        UsageError: transformers is not installed.
+        MissingPackageError: transformers is not installed.
         SourceError: the tokenizer was not found or cannot be loaded.
     """
     try:
         from transformers import AutoTokenizer
     except ImportError as error:
-        raise UsageError(
+        raise MissingPackageError(
             "--tokenizer needs transformers: pip install 'rewardkit[tokenizer]'."
         ) from error
     try:

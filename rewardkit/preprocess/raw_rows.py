@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rewardkit.errors import DataError, RewardkitError
+from rewardkit.errors import DataError, RewardkitError, unreadable_file
 from rewardkit.lines import MAX_LINE_BYTES, checked_lines
 from rewardkit.preprocess.csv_rows import csv_batches, csv_header
 from rewardkit.preprocess.place_cursor import PlaceCursor
@@ -361,7 +361,7 @@ def _open(file: Path) -> Any:
     except RewardkitError:
         raise
     except OSError as error:
-        raise DataError(f"{file}: cannot be read: {error.strerror}.") from error
+        raise unreadable_file(file, error) from error
 
 
 READERS: Mapping[str, Callable[[Path, RawRows], NumberedRows]] = {

@@ -12,7 +12,7 @@ from glob import glob
 from pathlib import Path
 from typing import IO, Any
 
-from rewardkit.errors import DataError, UsageError
+from rewardkit.errors import DataError, SourceError, UsageError, unreadable_file
 from rewardkit.lines import MAX_LINE_BYTES
 
 #: Size of a chunk: bytes of jsonl, rows of parquet.
@@ -73,7 +73,7 @@ def expand_paths(names: Sequence[str]) -> list[str]:
     (`9.jsonl` before `10.jsonl`).
 
     Raises:
-        DataError: a name matches no file.
+        SourceError: a name matches no file.
         UsageError: standard input is named with other files.
     """
     files: list[str] = []
@@ -93,7 +93,7 @@ def _expand(name: str) -> list[str]:
     else:
         paths = [Path(p) for p in glob(name, recursive=True) if Path(p).is_file()]  # noqa: PTH207 - a pattern may be absolute
     if not paths:
-        raise DataError(f"{name}: no such file, and no files of that pattern.")
+        raise SourceError(f"{name}: no such file, and no files of that pattern.")
     return [str(p) for p in sorted(paths, key=_number_key)]
 
 
@@ -110,7 +110,8 @@ def read_chunks(files: Iterable[str], divisor: int = 1) -> Iterator[Chunk]:
         divisor: divides the size of a chunk, for work that takes long.
 
     Raises:
-        DataError: a file cannot be read.
+        SourceError: a file cannot be opened or read.
+        DataError: a parquet file is damaged.
     """
     for file in files:
         read = _read_parquet if file.endswith(".parquet") else _read_lines
@@ -148,8 +149,10 @@ def _read_lines(file: str, divisor: int) -> Iterator[Chunk]:
             if not damage and isinstance(raw, _Decompressed) and raw.damage:
                 yield Chunk(path=file, first=first, damage=raw.damage)
     except OSError as error:
+        if first == 1:
+            raise unreadable_file(file, error) from error
         reason = error.strerror or str(error)
-        raise DataError(f"{file}: cannot be read near line {first:,}: {reason}.") from error
+        raise SourceError(f"{file}: cannot be read near line {first:,}: {reason}.") from error
 
 
 def _whole_lines(stream: IO[bytes], text: bytes) -> tuple[bytes, str]:

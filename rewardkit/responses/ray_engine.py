@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rewardkit.errors import DataError, UsageError
+from rewardkit.errors import DataError, MissingPackageError, UsageError
 from rewardkit.responses.chunk_scores import ScoredChunk, ScoringPlan, score_chunk
 from rewardkit.responses.chunks import Chunk, read_chunks
 from rewardkit.responses.tally import ScoreFigures
@@ -38,13 +38,16 @@ def score_on_ray(
             stops it at the end.
 
     Raises:
-        UsageError: Ray is not installed, or standard input is to be read.
+        MissingPackageError: Ray is not installed.
+        UsageError: standard input is to be read.
         DataError: a task failed in all retries.
     """
     try:
         import ray
     except ImportError as error:
-        raise UsageError("--engine ray needs Ray Data: pip install 'ray[data]'.") from error
+        raise MissingPackageError(
+            "--engine ray needs Ray Data: pip install 'ray[data]'."
+        ) from error
     if "-" in files:
         raise UsageError("--engine ray reads files, not standard input.")
     is_started_here = not ray.is_initialized()

@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewardkit.errors import OutputError, UsageError
+from rewardkit.errors import MissingPackageError, OutputError, UsageError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 
 #: Connections that the kernel holds until they are accepted.
@@ -85,7 +85,8 @@ def serve(
         warn: called with warnings for the user.
 
     Raises:
-        UsageError: a package is missing, the scorer cannot be loaded, or the address is unknown.
+        MissingPackageError: a package is missing.
+        UsageError: the scorer cannot be loaded, or the address is unknown.
         OutputError: the address is in use or not allowed.
     """
     try:
@@ -96,7 +97,7 @@ def serve(
         from rewardkit.reward_server.connections import connection_class
         from rewardkit.reward_server.scoring import ScorerPool
     except ModuleNotFoundError as error:
-        raise UsageError(
+        raise MissingPackageError(
             f"reward-server needs {error.name}: pip install 'rewardkit[server]'."
         ) from error
     timeouts = {"seconds": config.seconds, "load_seconds": config.load_seconds}

@@ -63,7 +63,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rewardkit import registry
-from rewardkit.errors import UnknownNameError, UsageError, call_catching
+from rewardkit.errors import UnknownNameError, UsageError, call_catching, unreadable_file
 from rewardkit.output import atomic
 from rewardkit.scorers.base import Score, Scorer
 from rewardkit.scorers.call import error_line
@@ -86,7 +86,8 @@ def load_reward(path: str | Path) -> Reward:
     """Return the reward in a YAML file; see the module's docstring.
 
     Raises:
-        UsageError: the file cannot be read or has an invalid key or value.
+        SourceError: the file cannot be opened.
+        UsageError: the file has an invalid key or value.
     """
     return build(_read_spec(Path(path)), where=str(path))
 
@@ -237,7 +238,7 @@ def _read_spec(path: Path) -> dict[str, Any]:
         # Only JSON's types: others, such as a date, cannot be written into a Python file.
         spec = json.loads(json.dumps(spec, allow_nan=False))
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}.") from error
+        raise unreadable_file(path, error) from error
     except (yaml.YAMLError, TypeError, ValueError) as error:
         raise UsageError(f"{path}: not YAML of plain values: {error_line(error)}.") from error
     spec = _require_mapping(str(path), spec)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from rewardkit import registry
-from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.errors import RewardkitError, UnknownNameError, UsageError
 from rewardkit.isolate.batch_process import BatchProcess, Reply
 from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, start_and_load
@@ -219,7 +219,7 @@ def scorer_summary(name: str, load_seconds: float) -> str:
         return summary(name)
     try:
         scorer = IsolatedScorer(name, {}, CALL_TIMEOUT_SECONDS, load_seconds)
-    except UsageError as error:
+    except RewardkitError as error:
         return f"broken: {error}"
     scorer.close()
     return scorer.summary

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit import registry
-from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.errors import RewardkitError, SourceError, UnknownNameError, UsageError
 from rewardkit.scorers.base import Scorer
 from rewardkit.scorers.call import as_scorer
 from rewardkit.scorers.options import (
@@ -109,7 +109,8 @@ def location(name: str, *, pkg: bool = False) -> str:
     """Return the location of a scorer for verl: the absolute path of its file, or `pkg://module`.
 
     Raises:
-        UsageError: the scorer is not known, its module is not installed, or a file has no package.
+        UsageError: the scorer is not known, or a file has no package.
+        SourceError: its module is not installed.
     """
     if registry.is_path(name):
         if pkg:
@@ -120,7 +121,7 @@ def location(name: str, *, pkg: bool = False) -> str:
         return f"pkg://{module}"
     spec = find_spec(module)
     if spec is None or spec.origin is None:
-        raise UsageError(f"scorer {name!r}: its module {module} is not installed.")
+        raise SourceError(f"scorer {name!r}: its module {module} is not installed.")
     return spec.origin
 
 
@@ -128,7 +129,7 @@ def summary(name: str) -> str:
     """Return `summary_of` a scorer by name, or the reason why it cannot be loaded."""
     try:
         return summary_of(registry.load("scorers", name))
-    except UsageError as error:
+    except RewardkitError as error:
         return f"broken: {error}"
 
 

@@ -20,7 +20,7 @@ happens in the helper process; the scorer `math` never does it.
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from rewardkit.errors import RewardkitError, UsageError
+from rewardkit.errors import MissingPackageError, RewardkitError
 from rewardkit.isolate.worker import Reply, call
 from rewardkit.scorers.base import Score, Status, verl_result
 from rewardkit.scorers.gold import accept_gold
@@ -51,7 +51,8 @@ def score(
         seconds: CPU time per response, in seconds.
 
     Raises:
-        UsageError: Math-Verify is not installed, or `seconds` is not positive.
+        MissingPackageError: Math-Verify is not installed.
+        UsageError: `seconds` is not positive.
         RewardkitError: no helper process can be started.
     """
     gold = accept_gold(ground_truth)
@@ -90,10 +91,10 @@ def _score_of_failure(reply: Reply) -> Score:
     """Return the score of a response that has no verdict.
 
     Raises:
-        UsageError, RewardkitError: no response can have a verdict.
+        MissingPackageError, RewardkitError: no response can have a verdict.
     """
     if reply.status == "import_error":
-        raise UsageError(
+        raise MissingPackageError(
             f"math_verify: {reply.detail.rstrip('.')}. It needs the package Math-Verify: "
             "pip install 'rewardkit[math-verify]'."
         )

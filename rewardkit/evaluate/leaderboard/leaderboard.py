@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
 
-from rewardkit.errors import DataError, UsageError
+from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.evaluate.estimators import pass_at_k
 from rewardkit.evaluate.metrics import QuestionResult
 from rewardkit.evaluate.results import RunResults
@@ -281,7 +281,8 @@ def parse_runs(arguments: Sequence[str]) -> list[tuple[str, list[Path]]]:
             named after its file or folder, or after its path if two would have the same name.
 
     Raises:
-        UsageError: a path has no result file, or two runs have the same name.
+        SourceError: a path does not exist.
+        UsageError: a folder has no result file, or two runs have the same name.
     """
     named = []
     for argument in arguments:
@@ -306,6 +307,8 @@ def _short_name(path: Path) -> str:
 def _result_files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
+    if not path.exists():
+        raise SourceError(f"{path}: no such file or folder.")
     files = sorted(
         file for file in path.glob("*.jsonl") if file.is_file() and not file.name.startswith(".")
     )

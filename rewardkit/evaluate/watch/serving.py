@@ -15,7 +15,7 @@ from time import monotonic, sleep
 
 import httpx
 
-from rewardkit.errors import SourceError, UsageError
+from rewardkit.errors import MissingPackageError, SourceError, UsageError
 from rewardkit.redact import Redactor
 
 #: Seconds between two requests to a starting server.
@@ -40,8 +40,8 @@ def server_command(template: str, model: Path, port: int) -> list[str]:
         port: port to listen on.
 
     Raises:
-        UsageError: the command cannot be split, is not installed, contains a secret, or lacks one
-            of the marks.
+        MissingPackageError: the command is not installed.
+        UsageError: the command cannot be split, contains a secret, or lacks one of the marks.
     """
     try:
         words = shlex.split(template)
@@ -57,7 +57,9 @@ def server_command(template: str, model: Path, port: int) -> list[str]:
                 f"--serve: {mark} is missing; write it as in 'vllm serve {{model}} --port {{port}}'."
             )
     if shutil.which(words[0]) is None:
-        raise UsageError(f"--serve: {words[0]}: the command is not installed on this machine.")
+        raise MissingPackageError(
+            f"--serve: {words[0]}: the command is not installed on this machine."
+        )
     return [word.replace("{model}", str(model)).replace("{port}", str(port)) for word in words]
 
 

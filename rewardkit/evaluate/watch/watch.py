@@ -90,10 +90,10 @@ def complete_steps(folder: Path) -> list[int]:
     """Return the steps with complete checkpoints, ascending: up to the number verl wrote last.
 
     Raises:
-        DataError: the folder does not exist.
+        SourceError: the folder does not exist.
     """
     if not folder.is_dir():
-        raise DataError(f"{folder}: no such folder.")
+        raise SourceError(f"{folder}: no such folder.")
     try:
         text = (folder / LATEST_STEP_FILE).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from rewardkit.errors import UsageError
+from rewardkit.errors import MissingPackageError, UsageError
 from rewardkit.launch.verl.releases import parse_release
 
 #: Modules that run inside verl's processes; the folder is on their PYTHONPATH.
@@ -133,7 +133,8 @@ def find_engine(versions: Mapping[str, str]) -> Engine:
         versions: package, in lower case -> version.
 
     Raises:
-        UsageError: verl is not installed, its release cannot be rehearsed, or a package is missing.
+        MissingPackageError: verl or another package is not installed.
+        UsageError: this release of verl cannot be rehearsed.
     """
     verl = versions.get("verl")
     known = " or ".join(engine.verl for engine in ENGINES)
@@ -143,7 +144,8 @@ def find_engine(versions: Mapping[str, str]) -> Engine:
     if engine is None:
         here = f"verl {verl} is installed" if verl else "verl is not installed"
         ways = "; ".join(engine.environment for engine in ENGINES)
-        raise UsageError(
+        kind = UsageError if verl else MissingPackageError
+        raise kind(
             f"verl {known} can be rehearsed; {here}. In a new environment with rewardkit: {ways} "
             f"({_COMPLAINTS})"
         )
@@ -151,7 +153,7 @@ def find_engine(versions: Mapping[str, str]) -> Engine:
         requirement for package, requirement in engine.needs.items() if package not in versions
     ]
     if missing:
-        raise UsageError(
+        raise MissingPackageError(
             f"a rehearsal of verl {verl} needs packages that are not installed: "
             f"pip install {' '.join(missing)} {_CPU_INDEX} && {_WITHOUT} ({_COMPLAINTS})"
         )
@@ -162,11 +164,12 @@ def require_vision(engine: Engine, versions: Mapping[str, str]) -> None:
     """Raise if the environment cannot train on rows with pictures.
 
     Raises:
-        UsageError: a package is missing, or verl refuses the installed transformers.
+        MissingPackageError: a package is missing.
+        UsageError: verl refuses the installed transformers.
     """
     missing = [need for package, need in VISION_NEEDS.items() if package not in versions]
     if missing:
-        raise UsageError(
+        raise MissingPackageError(
             "the rows have pictures, and verl needs packages for them that are not installed: "
             f"pip install {' '.join(missing)} {_CPU_INDEX}"
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from rewardkit.errors import DataError
+from rewardkit.errors import DataError, unreadable_file
 from rewardkit.launch.script_import.shell.interpreter import run_script
 from rewardkit.launch.script_import.shell.scope import (
     HOME_SIGN,
@@ -103,7 +103,8 @@ def read_script(path: str | Path) -> str:
     """Return the text of a script's file.
 
     Raises:
-        DataError: it does not exist, is longer than 1 MB, or is not UTF-8 text.
+        SourceError: it cannot be opened.
+        DataError: it is longer than 1 MB, or is not UTF-8 text.
     """
     try:
         with Path(path).expanduser().open("rb") as file:
@@ -114,7 +115,7 @@ def read_script(path: str | Path) -> str:
             )
         return raw.decode("utf-8-sig")
     except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}.") from None
+        raise unreadable_file(path, error) from None
     except UnicodeDecodeError:
         raise DataError(f"{path}: not UTF-8 text.") from None
 
@@ -134,7 +135,7 @@ def parse_script(
         DataError: the script is too long or too complex, is binary, expands beyond the limits, does
             not start a run of verl, starts several, or the run depends on a test that cannot be
             evaluated.
-        UsageError: tree-sitter is not installed.
+        MissingPackageError: tree-sitter is not installed.
     """
     if len(text) > MAX_SCRIPT:
         raise DataError(

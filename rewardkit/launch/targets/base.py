@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.devices import RAY_RESOURCES
-from rewardkit.errors import UsageError
+from rewardkit.errors import SourceError, UsageError, unreadable_file
 from rewardkit.launch.scorer_location import node_path
 from rewardkit.launch.secret_values import MARK, secret_variables, shell_word
 from rewardkit.redact import Redactor, is_secret_name
@@ -215,8 +215,10 @@ def scorer_files(plan: Plan) -> dict[str, str]:
 def _read_scorer(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"reward.scorer: {file} cannot be read ({error}).") from error
+    except OSError as error:
+        raise SourceError(f"reward.scorer: {unreadable_file(file, error)}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"reward.scorer: {file}: not UTF-8 text; save it as UTF-8.") from error
 
 
 def _import_text(scorer: str) -> str:

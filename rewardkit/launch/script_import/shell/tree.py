@@ -10,7 +10,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rewardkit.errors import DataError, UsageError
+from rewardkit.errors import DataError, MissingPackageError
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -96,7 +96,7 @@ def parse_shell(text: str, problems: ProblemLog) -> Node:
 
     Raises:
         DataError: the tree is too large or too deep.
-        UsageError: tree-sitter is not installed.
+        MissingPackageError: tree-sitter is not installed.
     """
     source = text.encode("utf-8", "replace")
     root = parse_bytes(source)
@@ -124,7 +124,7 @@ def parse_bytes(source: bytes) -> Node:
 
     Raises:
         DataError: the parser would take too long.
-        UsageError: tree-sitter is not installed.
+        MissingPackageError: tree-sitter is not installed.
     """
     new_parser, language = _tree_sitter()
     source += b"\n"
@@ -160,7 +160,7 @@ def _tree_sitter() -> tuple[Any, Any]:
         import tree_sitter_bash
         from tree_sitter import Language, Parser
     except ImportError:
-        raise UsageError(
+        raise MissingPackageError(
             "Reading launch scripts needs tree-sitter: pip install 'rewardkit[script-import]'."
         ) from None
     return Parser, Language(tree_sitter_bash.language())
