@@ -1,7 +1,7 @@
 import pytest
 
 from rewardkit.checkpoints import find_checkpoint, merge_command, serve_command
-from rewardkit.errors import DataError
+from rewardkit.errors import DataError, SourceError
 
 
 @pytest.fixture
@@ -63,10 +63,10 @@ def test_the_folder_of_megatron_in_0_9_is_recognised(tmp_path):
 def test_a_folder_without_a_checkpoint_is_an_error_that_says_what_is_missing(tmp_path):
     with pytest.raises(DataError, match="not a checkpoint of verl"):
         find_checkpoint(tmp_path)
-    with pytest.raises(DataError, match="does not exist"):
+    with pytest.raises(SourceError, match="no such folder"):
         find_checkpoint(tmp_path / "x")
     (tmp_path / "latest_checkpointed_iteration.txt").write_text("30")
-    with pytest.raises(DataError, match=r"names this folder, which does not exist"):
+    with pytest.raises(SourceError, match=r"names this folder, which does not exist"):
         find_checkpoint(tmp_path)
 
 

@@ -39,7 +39,7 @@ from rewardkit.cli.shared.options import (
     scorer_options,
 )
 from rewardkit.cli.shared.user_code import open_scorer_with_status
-from rewardkit.errors import DataError, UsageError
+from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.check import OptionalChecks
@@ -241,7 +241,8 @@ def _require_companions(
 
 def _print_output(report: CheckReport, out: Path, *, as_json: bool) -> None:
     if not report.kept:
-        raise DataError(f"all rows have findings: {out} is not written.")
+        warn(f"error: all rows have findings: {out} is not written.")
+        return
     others = f"; the other rows are in {out}.dropped.jsonl" if report.kept < report.rows else ""
     typer.echo(f"{out}: {report.kept:,} rows{others}", err=as_json)
 

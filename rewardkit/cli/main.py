@@ -124,9 +124,7 @@ def run() -> None:
         finally:
             sys.stdout.flush()  # a failure at exit could not be reported
     except RewardkitError as error:
-        if os.environ.get("REWARDKIT_DEBUG") == "1":
-            raise
-        warn(f"error: {error}")
+        _report_error(error, f"error: {error}")
         sys.exit(error.exit_code)
     except TerminatedError as termination:
         sys.exit(termination.args[0])
@@ -134,7 +132,10 @@ def run() -> None:
         _exit_beside_threads(end.code)
         raise
     except Exception as error:  # noqa: BLE001 - the end of the process: no user sees a bare traceback
-        _report_bug(error)
+        message = (
+            f"error: unexpected {type(error).__name__}: {error}. This is a bug in rewardkit; run "
+        )
+        _report_error(error, f"{message}again with REWARDKIT_DEBUG=1 and report the traceback.")
         sys.exit(BUG_EXIT_CODE)
 
 
@@ -190,10 +191,9 @@ def _terminate(number: int, _: object) -> None:
     raise TerminatedError(128 + number)
 
 
-def _report_bug(error: Exception) -> None:
+def _report_error(error: Exception, message: str) -> None:
+    """Print a message, or the whole traceback if REWARDKIT_DEBUG=1 is set."""
     if os.environ.get("REWARDKIT_DEBUG") == "1":
         traceback.print_exception(error)
-    warn(
-        f"error: unexpected {type(error).__name__}: {error}. This is a bug in rewardkit; run again with "
-        "REWARDKIT_DEBUG=1 and report the traceback."
-    )
+    else:
+        warn(message)

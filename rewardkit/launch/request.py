@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewardkit.errors import UsageError
+from rewardkit.errors import DataError, UsageError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import Plan, make_plan
@@ -83,13 +83,19 @@ def set_fields(tree: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]
         name, equals, text = setting.partition("=")
         if not equals or not name:
             raise UsageError(f"--set {setting}: write it as FIELD=VALUE.")
-        is_mapping = text.startswith("{")
-        part: Any = read_yaml(text, f"--set {name}") if is_mapping else parse_value(text)
+        part = _read_mapping(name, text) if text.startswith("{") else parse_value(text)
         keys = ["verl", name[5:]] if name.startswith("verl.") else name.split(".")
         for key in reversed(keys):
             part = {key: part}
         merged = deep_merge(flatten_verl_section(merged, "the recipe"), part)
     return merged
+
+
+def _read_mapping(name: str, text: str) -> Any:
+    try:
+        return read_yaml(text, f"--set {name}")
+    except DataError as error:
+        raise UsageError(str(error)) from error
 
 
 def sweep_variants(request: LaunchRequest) -> list[str]:

@@ -8,7 +8,7 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
-from rewardkit.errors import DataError, SourceError
+from rewardkit.errors import DataError, SourceError, unreadable_file
 from rewardkit.recorder.record_file import FORMAT, PATTERN
 from rewardkit.recorder.slots import (
     MAX_SAMPLES,
@@ -104,8 +104,7 @@ class RewardTail:
         except OSError as error:
             if isinstance(error, SourceError):
                 raise
-            reason = error.strerror or error
-            raise SourceError(f"{self.folder}: cannot be read: {reason}.") from error
+            raise unreadable_file(self.folder, error) from error
         return self._reader.records() if has_grown else None
 
 
@@ -149,7 +148,7 @@ class _FolderReader:
     def read(self) -> bool:
         """Read what is new; return whether there was any."""
         if not self.folder.is_dir():
-            problem = "not a folder" if self.folder.exists() else "the folder does not exist"
+            problem = "not a folder" if self.folder.exists() else "no such folder"
             raise SourceError(f"{self.folder}: {problem}; name the folder of the records.")
         paths = sorted(path for path in self.folder.glob(PATTERN) if path.is_file())
         if len(paths) > MAX_FILES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from rewardkit.errors import DataError, SourceError
+from rewardkit.errors import DataError, unreadable_file
 from rewardkit.redact import Redactor
 from rewardkit.trainlog.python_literal import flatten
 from rewardkit.trainlog.training_run import TrainingRun
@@ -23,7 +23,7 @@ def with_config(run: TrainingRun, path: Path) -> TrainingRun:
     try:
         settings = Redactor().tree(dict(flatten(yaml.safe_load(path.read_text(encoding="utf-8")))))
     except OSError as error:
-        raise SourceError(f"{path}: cannot be read: {error.strerror}.") from error
+        raise unreadable_file(path, error) from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         reason = str(error).split("\n", 1)[0]
         raise DataError(f"{path}: invalid YAML or JSON: {reason}.") from error

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.errors import DataError, UsageError, unreadable_file
 from rewardkit.trainlog.console_reader import ConsoleReader
 from rewardkit.trainlog.jsonl_reader import JsonlReader
 from rewardkit.trainlog.read import CHUNK_BYTES, HEAD_BYTES, choose_reader
@@ -53,8 +53,7 @@ class LogTail:
             self.is_missing = True
             return None
         except OSError as error:
-            reason = error.strerror or error
-            raise SourceError(f"{self.path}: cannot be read: {reason}.") from error
+            raise unreadable_file(self.path, error) from error
         if not has_grown or self._reader is None:
             return None
         try:

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from rewardkit.errors import DataError, SourceError
+from rewardkit.errors import DataError, RewardkitError, unreadable_file
 from rewardkit.recorder.read import read_rewards
 from rewardkit.recorder.record_file import has_records
 from rewardkit.trainlog.console_reader import ConsoleReader
@@ -64,8 +64,12 @@ def read_run(
         if path.is_dir():
             return _read_folder(path, name, progress)
         return _read_file(path, name, progress)
-    except (OSError, EOFError, zlib.error) as error:
-        raise SourceError(f"{path}: cannot be read: {_reason(error)}.") from error
+    except RewardkitError:
+        raise
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"{path}: the file is damaged: {str(error).rstrip('.')}.") from error
+    except OSError as error:
+        raise unreadable_file(path, error) from error
 
 
 def read_runs(
@@ -156,7 +160,3 @@ def _open(path: Path) -> BinaryIO | gzip.GzipFile:
         return file
     file.close()
     return gzip.open(path, "rb")
-
-
-def _reason(error: OSError | EOFError | zlib.error) -> str:
-    return str(getattr(error, "strerror", None) or error).rstrip(".")

@@ -65,9 +65,9 @@ def test_rows_are_sampled_from_the_data(run, bad):
 def test_input_that_cannot_be_audited_is_one_line_of_error(run):
     for arguments, code, words in (
         (("gsm8",), 2, "Did you mean 'gsm8k'"),
-        (("nope.py:score",), 2, "no such file"),
+        (("nope.py:score",), 3, "no such file"),
         (("gsm8k", "--set", "methd=x"), 2, "no option 'methd'"),
-        (("gsm8k", "--data", "none.parquet"), 1, "no such file"),
+        (("gsm8k", "--data", "none.parquet"), 3, "no such file"),
     ):
         completed = run("audit", *arguments)
         assert completed.returncode == code

@@ -52,14 +52,14 @@ def test_prep_reports_as_json(run):
 
 def test_an_existing_output_is_not_overwritten(run):
     assert_success(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
-    assert_failure(run("prep", "gsm8k", "--sample", "--out", "t.parquet"), 1, "--overwrite")
+    assert_failure(run("prep", "gsm8k", "--sample", "--out", "t.parquet"), 5, "--overwrite")
     assert_success(run("prep", "gsm8k", "--sample", "--out", "t.parquet", "--overwrite"))
 
 
 def test_without_network_and_source_the_message_lists_the_alternatives(run):
     assert_failure(
         run("prep", "gsm8k", "--out", "t.parquet"),
-        1,
+        3,
         "--source",
         "--hub modelscope",
         "HF_ENDPOINT",
@@ -78,7 +78,6 @@ def test_without_network_and_source_the_message_lists_the_alternatives(run):
         (("path", "gsm8k", "--set", "metod=robust"), "Did you mean 'method'"),
         (("path", "gsm8k", "--verl", "--verl-version", "new"), "is not a version of verl"),
         (("card", "gsm"), "Did you mean 'gsm8k'"),
-        (("audit", "nope.py:f"), "no such file"),
         (("score", "x.jsonl", "--set", "x"), "NAME=VALUE"),
         (("chekc", "x"), "check"),
     ],
@@ -93,16 +92,40 @@ def test_a_usage_error_is_one_line_and_exits_2(run, arguments, expected):
         ("check", "nope.parquet"),
         ("score", "nope.jsonl", "--scorer", "gsm8k"),
         ("show", "nope.parquet"),
+        ("audit", "nope.py:f"),
+        ("explain", "--gold", "1", "--response", "nope.txt"),
+        ("report", "nope", "--html", "x.html"),
+        ("compare", "nope.jsonl", "--scorer", "gsm8k", "--scorer", "math"),
+        (
+            "select",
+            "nope.jsonl",
+            "--train",
+            "x.parquet",
+            "--out",
+            "y.parquet",
+            "--pass-rate",
+            "0.1:0.9",
+        ),
+        ("logs", "nope.log"),
+        ("train", "nope.yaml", "--verl-version", "0.9.1"),
+        ("merge", "nope", "out", "--dry-run"),
+        ("compose", "nope.yaml", "--out", "x.py"),
+        ("guard", "nope.py:f", "--out", "x.py"),
+        ("leaderboard", "nope"),
+        ("recipes", "import", "nope.sh"),
+        ("mix", "nope.parquet", "--out", "x.parquet"),
+        ("prep", "nope.csv", "--out", "x.parquet"),
+        ("eval", "responses", "nope.parquet", "r.jsonl"),
     ],
 )
-def test_a_failure_is_one_line_and_exits_1(run, arguments):
-    message = assert_failure(run(*arguments), 1, "nope")
+def test_a_file_that_is_missing_is_one_line_and_exits_3(run, arguments):
+    message = assert_failure(run(*arguments), 3, "nope", "no such f")
     assert message.count("\n") == 1
 
 
 def test_the_debug_variable_shows_the_traceback(run):
     done = run("check", "nope.parquet", REWARDKIT_DEBUG="1")
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert "Traceback" in done.stderr
 
 
@@ -260,7 +283,7 @@ def test_explain_shows_the_answer_and_the_comparison_that_decided(run, tmp_path)
         assert_success(run("explain", "--gold", "0.5", "--response", "r.txt", "--json"))
     )
     assert (facts["correct"], facts["where"], facts["pred"]) == (True, "box", r"\frac12")
-    assert_failure(run("explain", "--gold", "1", "--response", "nope.txt"), 1, "nope.txt")
+    assert_failure(run("explain", "--gold", "1", "--response", "nope.txt"), 3, "nope.txt")
 
 
 def test_explain_names_the_option_of_a_custom_scorer_that_reads_the_gold(run, tmp_path):
@@ -293,7 +316,7 @@ def test_a_bug_is_one_line_unless_the_debug_variable_is_set(tmp_path):
     for debug, lines in (("0", 1), ("1", 5)):
         env = os.environ | {"REWARDKIT_DEBUG": debug}
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
-        assert done.returncode == 1
+        assert done.returncode == 70
         assert "boom" in done.stderr
         assert (done.stderr.count("\n") > 1) == (lines > 1)
 
@@ -392,22 +415,22 @@ def test_a_full_disk_under_stdout_is_one_line_and_exits_1(run, arguments):
 @pytest.mark.parametrize(
     "arguments", [("list", "--json"), ("path", "gsm8k"), ("glossary", "--all")]
 )
-def test_a_closed_pipe_is_one_line_and_exits_1(run, arguments):
+def test_a_closed_pipe_is_one_line_and_exits_5(run, arguments):
     reader, writer = os.pipe()
     os.close(reader)
-    message = assert_failure(run(*arguments, stdout=writer), 1, "cannot be written: Broken pipe")
+    message = assert_failure(run(*arguments, stdout=writer), 5, "cannot be written: Broken pipe")
     assert message.count("\n") == 1
     os.close(writer)
 
 
-def test_a_closed_stdout_is_one_line_and_exits_1(run):
+def test_a_closed_stdout_is_one_line_and_exits_5(run):
     """Also with stderr closed, where no message can be printed."""
     command = f"{sys.executable} -m rewardkit list --json >&-"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert (done.returncode, done.stderr.count("\n")) == (5, 1)
     assert "standard output is closed" in done.stderr
     done = subprocess.run(f"{command} 2>&-", shell=True, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (5, "")
 
 
 def test_a_title_is_on_one_line_even_if_its_table_is_narrow(run, tmp_path):

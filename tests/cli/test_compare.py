@@ -45,7 +45,7 @@ def test_json_page_and_exported_cases_agree(run, responses, tmp_path):
     recompared = run("compare", "c.jsonl", *BOTH, "--json")
     assert json.loads(recompared.stdout)["only_a_right"] == 1
     overwrite_attempt = run("compare", responses, *BOTH, "--html", "c.html")
-    assert (overwrite_attempt.returncode, "--overwrite" in overwrite_attempt.stderr) == (1, True)
+    assert (overwrite_attempt.returncode, "--overwrite" in overwrite_attempt.stderr) == (5, True)
 
 
 def test_options_can_apply_to_one_of_the_scorers(run, responses):

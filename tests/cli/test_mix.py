@@ -48,7 +48,7 @@ def test_an_existing_output_is_replaced_only_with_overwrite(run, parts):
     arguments = ("mix", *parts, "--out", "train.parquet")
     assert run(*arguments).returncode == 0
     second_call = run(*arguments)
-    assert (second_call.returncode, "--overwrite" in second_call.stderr) == (1, True)
+    assert (second_call.returncode, "--overwrite" in second_call.stderr) == (5, True)
     assert run(*arguments, "--overwrite").returncode == 0
 
 
@@ -61,7 +61,7 @@ def test_an_existing_output_is_replaced_only_with_overwrite(run, parts):
         (("a.parquet", "--oversample", "--out", "o.parquet"), 2, "needs --rows"),
         (("a.parquet", "a.parquet", "--out", "o.parquet"), 2, "named twice"),
         (("a.parquet", "--out", "a.parquet", "--overwrite"), 2, "is the input file"),
-        (("a.parquet", "nope.parquet:2", "--out", "o.parquet"), 1, "nope.parquet: no such file"),
+        (("a.parquet", "nope.parquet:2", "--out", "o.parquet"), 3, "nope.parquet: no such file"),
         (("--out", "o.parquet"), 2, "FILE"),
     ],
 )

@@ -25,7 +25,7 @@ def test_a_page_is_written_and_its_size_is_printed(run, tmp_path):
 def test_an_existing_page_is_not_overwritten(run):
     run("report", "scored.jsonl", "--html", "out.html")
     second_call = run("report", "scored.jsonl", "--html", "out.html")
-    assert (second_call.returncode, second_call.stderr.count("\n")) == (1, 1)
+    assert (second_call.returncode, second_call.stderr.count("\n")) == (5, 1)
     assert "--overwrite" in second_call.stderr
 
 
@@ -58,7 +58,7 @@ def test_a_scorer_that_hangs_on_a_row_loses_only_that_row(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "expected"),
     [
-        (("nothing.jsonl", "--html", "o.html"), 1, "no such file"),
+        (("nothing.jsonl", "--html", "o.html"), 3, "no such file"),
         (("scored.jsonl", "--html", "o.html", "--scorer", "mth"), 2, "Did you mean 'math'"),
         (("scored.jsonl",), 2, "--html"),
         (("scored.jsonl", "--html", "o.html", "--max-responses", "1"), 2, "100"),

@@ -85,9 +85,9 @@ def test_folders_and_rows_with_lists_are_read(run, scored_file, tmp_path):
     [
         (("--pass-rate", "0.9:0.1"), 2, "low is above high; write 0.1:0.9 (LOW:HIGH)"),
         (("--unseen", "maybe"), 2, "maybe"),
-        (("--train", "nope.parquet"), 1, "no such file"),
-        (("--pass-rate", "0.2:0.3"), 1, "no row would be kept"),
-        (("--min-samples", "9"), 1, "fewer than 9 responses"),
+        (("--train", "nope.parquet"), 3, "no such file"),
+        (("--pass-rate", "0.2:0.3"), 4, "no row would be kept"),
+        (("--min-samples", "9"), 4, "fewer than 9 responses"),
         (("--out", "t.parquet", "--overwrite"), 2, "is the input file"),
     ],
 )

@@ -104,7 +104,7 @@ def test_a_growing_folder_is_polled_without_reading_it_again(tmp_path, clock):
 def test_a_folder_without_records_is_refused(tmp_path):
     with pytest.raises(DataError, match="no reward records"):
         read_rewards(tmp_path)
-    with pytest.raises(SourceError, match="does not exist"):
+    with pytest.raises(SourceError, match="no such folder"):
         read_rewards(tmp_path / "nothing")
 
 

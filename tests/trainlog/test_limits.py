@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from rewardkit.errors import DataError, SourceError
+from rewardkit.errors import DataError
 from rewardkit.trainlog import jsonl_reader, table_builder
 from rewardkit.trainlog.console_reader import MAX_STEP_LINE_BYTES
 from rewardkit.trainlog.export import write_csv
@@ -115,7 +115,7 @@ def test_a_damaged_gzip_is_one_clear_error(tmp_path):
         data, at = bytearray(compressed), random.randrange(20, len(compressed) - 30)
         data[at : at + 20] = random.randbytes(20)
         path.write_bytes(data)
-        with pytest.raises(SourceError, match=r"run\.log\.gz: cannot be read"):
+        with pytest.raises(DataError, match=r"run\.log\.gz: the file is damaged"):
             read_run(path)
 
 

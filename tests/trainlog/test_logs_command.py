@@ -166,7 +166,7 @@ def test_a_file_without_settings_is_refused(path, tmp_path, text):
 
 
 def test_a_missing_configuration_file_is_refused(path, tmp_path):
-    with pytest.raises(SourceError, match="cannot be read"):
+    with pytest.raises(SourceError, match="no such file"):
         with_config(read_run(path), tmp_path / "none.yaml")
 
 
