@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rewardkit.pages.model import (
+    Badge,
     Bars,
     Histogram,
     Page,
@@ -26,7 +27,6 @@ from rewardkit.preprocess.prep_report import PrepReport, SplitReport
 from rewardkit.preprocess.row_checks import RULES
 from rewardkit.preprocess.row_stats import RowStats
 from rewardkit.statistics import percentile_of_counts
-from rewardkit.versions import VERSION
 
 #: Pairs of texts that a section shows; its note counts all.
 MAX_PAIRS = 25
@@ -44,15 +44,16 @@ def prep_page(report: PrepReport) -> Page:
             (f"{split.split}, from {split.origin}", f"{row_count(split.written)} in {split.out}")
             for split in report.splits
         ),
-        ("rewardkit", VERSION),
     )
     several = len(report.splits) > 1
     sections = (
         section
         for split in report.splits
-        for section in split_sections(split, f"{split.split}: " if several else "")
+        for section in split_sections(split, f" ({split.split})" if several else "")
     )
-    return Page(f"{report.dataset}: {row_count(written)} written", facts, tuple(sections))
+    dropped = sum(split.dropped.total() for split in report.splits)
+    title = f"{report.dataset}: {row_count(written)} written, {dropped:,} dropped"
+    return Page(title, facts, tuple(sections))
 
 
 def mix_page(report: MixReport) -> Page:
@@ -63,7 +64,6 @@ def mix_page(report: MixReport) -> Page:
         ("seed", str(report.seed)),
         ("questions in several files", f"{report.shared:,}"),
         ("of these with different golds", f"{report.conflicting:,}"),
-        ("rewardkit", VERSION),
     )
     headers = ("file", "weight", "share", "rows available", "rows taken", "each at most")
     parts = tuple(
@@ -80,7 +80,7 @@ def mix_page(report: MixReport) -> Page:
         )
         for part in report.parts
     )
-    table = Table("files", headers, parts, "changed and left out")
+    table = Table("Files", headers, parts, "changed and left out")
     title = f"{report.out.name}: {row_count(report.written)} mixed"
     return Page(title, facts, (table, *stats_sections(report.stats)))
 
@@ -97,19 +97,24 @@ def check_page(report: CheckReport) -> Page:
         ("rows", f"{report.rows:,}"),
         ("bad rows", f"{report.bad_rows:,}"),
         ("findings", f"{report.counts.total():,}"),
-        ("checked", ", ".join(report.checked)),
-        ("not checked", ", ".join(report.not_checked) or "nothing"),
-        ("rewardkit", VERSION),
     )
     title = f"{Path(report.path).name}: {report.verdict()}"
-    return Page(title, facts, tuple(_check_sections(report)))
+    found = report.counts.total()
+    badge = (
+        Badge(f"{found:,} finding{'s' * (found > 1)}", "error")
+        if found
+        else Badge("no findings", "good")
+    )
+    return Page(title, facts, tuple(_check_sections(report)), badge=badge)
 
 
 def _check_sections(report: CheckReport) -> Iterator[Section]:
     yield from _findings(report)
+    if report.checked or report.not_checked:
+        yield _scope(report)
     if report.missing_sets:
         lines = (TableRow(cells) for cells in report.missing_set_lines())
-        yield Table("evaluation sets that were not checked", ("sets", "why"), tuple(lines))
+        yield Table("Evaluation sets that were not checked", ("sets", "reason"), tuple(lines))
     if report.overlaps:
         yield overlaps_section(report.overlaps, report.counts["overlap"])
     if report.near_misses:
@@ -122,29 +127,29 @@ def _check_sections(report: CheckReport) -> Iterator[Section]:
     yield from stats_sections(report.stats)
 
 
-def split_sections(split: SplitReport, prefix: str = "") -> Iterator[Section]:
+def split_sections(split: SplitReport, suffix: str = "") -> Iterator[Section]:
     """Yield the sections of a split: rows left, rows dropped, and statistics of the rows written."""
-    yield Steps(f"{prefix}rows left after each step", tuple(split.steps()))
+    yield Steps(f"Rows left after each step{suffix}", tuple(split.steps()))
     if split.dropped:
-        yield _dropped(split, prefix)
-    yield from stats_sections(split.stats, prefix)
+        yield _dropped(split, suffix)
+    yield from stats_sections(split.stats, suffix)
 
 
-def stats_sections(stats: RowStats, prefix: str = "") -> Iterator[Section]:
+def stats_sections(stats: RowStats, suffix: str = "") -> Iterator[Section]:
     """Yield the statistics of rows: lengths of prompts, kinds of answers, and groups if any."""
     if not stats.rows:
         return
-    yield lengths_section(stats.prompt_chars, "characters", title=f"{prefix}length of the prompts")
-    yield Bars(f"{prefix}kinds of answers", _descending(stats.answer_kinds))
+    yield lengths_section(stats.prompt_chars, "characters", title=f"Length of the prompts{suffix}")
+    yield Bars(f"Kinds of answers{suffix}", _descending(stats.answer_kinds))
     for name, counts in stats.groups.items():
         if len(counts) > 1:
             # Levels are ordered by name, not by frequency.
             ordered = tuple(sorted(counts.items())) if name == "level" else _descending(counts)
-            yield Bars(f"{prefix}{name}", ordered)
+            yield Bars(f"Rows by {name}{suffix}", ordered)
 
 
 def lengths_section(
-    lengths: Counter[int], unit: str, limit: int | None = None, title: str = "length of the prompts"
+    lengths: Counter[int], unit: str, limit: int | None = None, title: str = "Length of the prompts"
 ) -> Histogram:
     """Return the histogram of lengths.
 
@@ -177,7 +182,7 @@ def clusters_section(
     )
     ordered = sorted(clusters, key=lambda cluster: not cluster[1])
     pairs = tuple(_cluster(rows, conflict) for rows, conflict in ordered[:MAX_PAIRS])
-    return Pairs("near-duplicates", pairs, note)
+    return Pairs("Near-duplicates", pairs, note)
 
 
 def overlaps_section(overlaps: Sequence[Overlap], total: int) -> Pairs:
@@ -199,7 +204,7 @@ def overlaps_section(overlaps: Sequence[Overlap], total: int) -> Pairs:
         else "No evaluation item was found in any row."
     )
     ordered = sorted(overlaps, key=lambda o: -o.coverage)
-    return Pairs("contamination", tuple(_overlap(o) for o in ordered[:MAX_PAIRS]), note)
+    return Pairs("Contamination", tuple(_overlap(o) for o in ordered[:MAX_PAIRS]), note)
 
 
 def near_misses_section(near_misses: Sequence[Overlap], total: int) -> Pairs:
@@ -216,10 +221,10 @@ def near_misses_section(near_misses: Sequence[Overlap], total: int) -> Pairs:
     )
     ordered = sorted(near_misses, key=lambda o: -max(o.common, o.coverage))
     pairs = tuple(_overlap(o) for o in ordered[:MAX_PAIRS])
-    return Pairs("near misses of contamination", pairs, note)
+    return Pairs("Near misses of contamination", pairs, note)
 
 
-def _dropped(split: SplitReport, prefix: str) -> Table:
+def _dropped(split: SplitReport, suffix: str) -> Table:
     lines = (
         TableRow(
             (reason, f"{n:,}", share(n, split.distinct)),
@@ -229,7 +234,7 @@ def _dropped(split: SplitReport, prefix: str) -> Table:
     )
     note = f"{dropped_path(split.out)} has all of them, each with its reason."
     headers = ("reason", "rows", "share")
-    return Table(f"{prefix}rows dropped", headers, tuple(lines), "examples", note)
+    return Table(f"Dropped rows{suffix}", headers, tuple(lines), "examples", note)
 
 
 def _findings(report: CheckReport) -> Iterator[Section]:
@@ -237,13 +242,20 @@ def _findings(report: CheckReport) -> Iterator[Section]:
         return
     rules = [(rule, todo) for rule, todo in RULES.items() if report.counts[rule]]
     lines = (TableRow((rule, f"{report.counts[rule]:,}", todo)) for rule, todo in rules)
-    yield Table("findings", ("rule", "found", "what to do"), tuple(lines))
+    yield Table("Findings", ("rule", "findings", "what to do"), tuple(lines))
     yield Table(
-        "examples",
-        ("where", "rule", "what"),
+        "Examples of findings",
+        ("place", "rule", "problem"),
         tuple(TableRow(cells) for cells in report.example_lines()),
-        note="The first findings of each rule; rows count from 0.",
+        note="The first findings of each rule. The first row is row 0.",
     )
+
+
+def _scope(report: CheckReport) -> Table:
+    """Return what was checked, and what was not, with the option that requests it."""
+    checked = (TableRow((Badge("checked", "good"), aspect)) for aspect in report.checked)
+    others = (TableRow((Badge("not checked", "warning"), aspect)) for aspect in report.not_checked)
+    return Table("What was checked", ("status", "aspect"), (*checked, *others))
 
 
 def _cluster(rows: Sequence[tuple[int, str, str]], conflict: bool) -> Pair:

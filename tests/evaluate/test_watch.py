@@ -336,7 +336,7 @@ def test_the_command_prints_a_line_per_step_and_writes_the_curve(cli, run, tmp_p
     ]
     curve = json.loads((tmp_path / "out/curve.json").read_text())["openai/gsm8k"]
     assert [(point["step"], point["value"]) for point in curve] == [(50, 0.25), (100, 0.75)]
-    assert (tmp_path / "out/curve.html").read_text().count("<circle") == 2
+    assert (tmp_path / "out/curve.html").read_text().count('class="dot"') == 2
     table = cli("leaderboard", "out/global_step_50", "out/global_step_100", cwd=tmp_path)
     assert "75.0* [" in table.stdout
 

@@ -87,7 +87,7 @@ def test_a_near_miss_is_reported_but_is_not_a_finding(tmp_path):
     [near] = report.near_misses
     assert (near.row, near.rule) == (0, "near_miss")
     assert near.differing_words == (["29", "36"], ["17", "26"])
-    section = next(s for s in check_page(report).sections if "near misses" in s.title)
+    section = next(s for s in check_page(report).sections if "Near misses" in s.title)
     assert section.pairs[0].alarm == "only in the item: 29, 36; only in the row: 17, 26"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import rewardkit
 from rewardkit.pages.html import to_html
-from rewardkit.pages.model import Bars, Histogram, Pairs, Steps, Table
+from rewardkit.pages.model import Badge, Bars, Histogram, Pairs, Steps, Table
 from rewardkit.preprocess.check_report import CheckReport
 from rewardkit.preprocess.contamination.overlap import Overlap
 from rewardkit.preprocess.report_pages import (
@@ -46,9 +46,8 @@ def dropping(tmp_path):
 def test_a_prep_page_names_dataset_template_and_scorer(dropping):
     page = prep_page(dropping)
     facts = dict(page.facts)
-    assert page.title == "gsm8k: 2 rows written"
+    assert page.title == "gsm8k: 2 rows written, 2 dropped"
     assert facts["scorer"] == "gsm8k"
-    assert facts["rewardkit"] == rewardkit.__version__
     assert facts["train, from path"] == f"2 rows in {dropping.splits[0].out}"
 
 
@@ -66,8 +65,8 @@ def test_a_prep_page_accounts_for_every_row(dropping):
 def test_each_split_has_its_own_sections(tmp_path):
     report = rewardkit.prep("gsm8k", tmp_path, split="all", sample=True)
     titles = [section.title for section in prep_page(report).sections]
-    assert "train: rows left after each step" in titles
-    assert "test: length of the prompts" in titles
+    assert "Rows left after each step (train)" in titles
+    assert "Length of the prompts (test)" in titles
     assert to_html(prep_page(report)) == to_html(prep_page(report))
 
 
@@ -84,9 +83,9 @@ def test_groups_are_shown_if_there_are_several():
     )
     bars = {s.title: s.counts for s in stats_sections(stats) if isinstance(s, Bars)}
     assert bars == {
-        "kinds of answers": (("integer", 3),),
-        "subject": (("Geometry", 2), ("Algebra", 1)),
-        "level": (("Level 1", 1), ("Level 5", 2)),
+        "Kinds of answers": (("integer", 3),),
+        "Rows by subject": (("Geometry", 2), ("Algebra", 1)),
+        "Rows by level": (("Level 1", 1), ("Level 5", 2)),
     }
     assert list(stats_sections(RowStats())) == []
 
@@ -185,9 +184,20 @@ def test_a_check_page_names_what_was_checked_and_what_was_not(tmp_path):
     report = CheckReport(
         tmp_path / "a.parquet", rows=2, checked=("schema", "prompts"), not_checked=("golds",)
     )
-    facts = dict(check_page(report).facts)
-    assert (facts["checked"], facts["not checked"]) == ("schema, prompts", "golds")
-    assert "not checked" in to_html(check_page(report))
+    (table,) = sections(check_page(report), Table)
+    assert [(aspect, badge.text) for badge, aspect in cells(table)] == [
+        ("schema", "checked"),
+        ("prompts", "checked"),
+        ("golds", "not checked"),
+    ]
+    assert "not checked</b>" in to_html(check_page(report))
+
+
+def test_the_badge_of_a_check_page_counts_the_findings(tmp_path):
+    report = CheckReport(tmp_path / "a.parquet", rows=2)
+    assert check_page(report).badge == Badge("no findings", "good")
+    report.add(DataFinding(1, "empty_gold", "empty"))
+    assert check_page(report).badge == Badge("1 finding", "error")
 
 
 def test_a_check_page_says_how_many_findings_of_a_rule_it_lists(tmp_path):

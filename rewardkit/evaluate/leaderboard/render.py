@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from rewardkit.errors import UsageError
 from rewardkit.evaluate.leaderboard.leaderboard import Leaderboard, LeaderboardRow
 from rewardkit.output import require_absent
 from rewardkit.pages.html import write_html
-from rewardkit.pages.model import Page, Section, Table, TableRow
+from rewardkit.pages.model import Page, Section, ShareBar, Table, TableRow
 from rewardkit.pages.text import clean
+from rewardkit.statistics import Interval
 
 _MARKS = {"best": "*", "near": "~", "": ""}
 
@@ -30,20 +32,21 @@ def column_names(leaderboard: Leaderboard) -> list[str]:
 
 def row_cells(leaderboard: Leaderboard, row: LeaderboardRow) -> list[str]:
     """Return a row's cells, such as `61.2* [58.0, 64.3]`; with several, the average comes first."""
-    average = []
+    return [_format_value(*value) if value else "" for value in _row_values(leaderboard, row)]
+
+
+def _row_values(
+    leaderboard: Leaderboard, row: LeaderboardRow
+) -> Iterator[tuple[float, Interval, str] | None]:
+    """Yield value, interval and mark of a row's cells; None for an empty cell."""
     if len(leaderboard.columns) > 1:
-        average = [_format_value(*row.average) if row.average else ""]
-    cells = (row.cells.get(source) for source in leaderboard.columns)
-    return [
-        *average,
-        *(
-            _format_value(cell.value, cell.interval, _MARKS[cell.mark]) if cell else ""
-            for cell in cells
-        ),
-    ]
+        yield (*row.average, "") if row.average else None
+    for source in leaderboard.columns:
+        cell = row.cells.get(source)
+        yield (cell.value, cell.interval, _MARKS[cell.mark]) if cell else None
 
 
-def _format_value(value: float, interval: tuple[float, float], mark: str = "") -> str:
+def _format_value(value: float, interval: Interval, mark: str = "") -> str:
     low, high = interval
     return f"{100 * value:.1f}{mark} [{100 * low:.1f}, {100 * high:.1f}]"
 
@@ -92,22 +95,59 @@ def write_leaderboard_page(leaderboard: Leaderboard, out: Path, *, overwrite: bo
     """
     require_new_page(out, overwrite=overwrite)
     sections = (_score_table(leaderboard), _rate_table(leaderboard), _model_table(leaderboard))
-    title = f"Leaderboard: {leaderboard_title(leaderboard)}"
-    write_html(Page(title, (), sections, leaderboard.notes), out, overwrite=overwrite)
+    page = Page(_verdict(leaderboard), tuple(_facts(leaderboard)), sections, leaderboard.notes)
+    write_html(page, out, overwrite=overwrite)
+
+
+def _verdict(leaderboard: Leaderboard) -> str:
+    """Return the first run with its metric in a sentence."""
+    first = leaderboard.rows[0]
+    value = next(_row_values(leaderboard, first))
+    if not value:  # no run has all data sources
+        return f"{len(leaderboard.rows)} runs by {leaderboard_title(leaderboard)}"
+    several = len(leaderboard.columns) > 1
+    where = "on average" if several else f"on {leaderboard.columns[0] or '(none)'}"
+    leads = " leads" if len(leaderboard.rows) > 1 else ""
+    low, high = value[1]
+    return (
+        f"{first.run.name}{leads}: {leaderboard.metric} of {value[0]:.1%} {where} "
+        f"({100 * low:.1f} to {high:.1%})"
+    )
+
+
+def _facts(leaderboard: Leaderboard) -> Iterator[tuple[str, str]]:
+    yield "metric", leaderboard.metric
+    yield "runs", f"{len(leaderboard.rows):,}"
+    yield "data sources", f"{len(leaderboard.columns):,}"
+    for source in leaderboard.columns:
+        best = [row.run.name for row in leaderboard.rows if _mark(row, source) == "best"]
+        near = sum(_mark(row, source) == "near" for row in leaderboard.rows)
+        if best:
+            others = f" ({near} other{'s' * (near > 1)} within chance)" if near else ""
+            yield f"best on {source or '(none)'}", f"{best[0]}{others}"
+
+
+def _mark(row: LeaderboardRow, source: str) -> str:
+    return row.cells[source].mark if source in row.cells else ""
 
 
 def _score_table(leaderboard: Leaderboard) -> Section:
     rows = []
     for row in leaderboard.rows:
-        texts = (row.run.name, *row_cells(leaderboard, row))
-        bold = tuple(i for i, cell in enumerate(texts) if i and "*" in cell)
-        rows.append(TableRow(texts, bold=bold))
+        values = list(_row_values(leaderboard, row))
+        cells = (
+            ShareBar(_format_value(*value), value[0], *value[1]) if value else ""
+            for value in values
+        )
+        bold = tuple(i for i, value in enumerate(values, start=1) if value and value[2] == "*")
+        rows.append(TableRow((row.run.name, *cells), bold=bold))
     note = (
-        "In brackets: the 95% interval over questions. *: best of its column. ~: the difference to "
-        "the best, question by question, may be chance (paired t-test, p of 0.05 or more, not "
-        "corrected for the number of runs). The average weights every data source equally."
+        "Percent, with the 95% interval over questions in brackets and as a line on the bar. "
+        "*: best of its column. ~: the difference to the best, question by question, may be chance "
+        "(paired t-test, p of 0.05 or more, not corrected for the number of runs). The average "
+        "weights every data source equally."
     )
-    return Table("scores", ("run", *column_names(leaderboard)), tuple(rows), note=note)
+    return Table("Scores", ("run", *column_names(leaderboard)), tuple(rows), note=note)
 
 
 def _rate_table(leaderboard: Leaderboard) -> Section:
@@ -117,7 +157,7 @@ def _rate_table(leaderboard: Leaderboard) -> Section:
         for row, sources in leaderboard.rates()
         for source, rates in sources.items()
     )
-    return Table("questions and responses", headers, tuple(rows))
+    return Table("Questions and responses", headers, tuple(rows))
 
 
 def _rate_cells(rates: Mapping[str, Any]) -> tuple[str, ...]:
@@ -133,8 +173,17 @@ def _rate_cells(rates: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _model_table(leaderboard: Leaderboard) -> Section:
     rows = (
-        TableRow((row.run.name, key, f"{n:,}"))
+        TableRow((row.run.name, *_model_and_sampling(key), f"{n:,}"))
         for row in leaderboard.rows
         for key, n in row.run.keys.most_common()
     )
-    return Table("models and sampling", ("run", "model and sampling", "responses"), tuple(rows))
+    headers = ("run", "model", "sampling", "responses")
+    return Table("Models and sampling", headers, tuple(rows))
+
+
+def _model_and_sampling(key: str) -> tuple[str, str]:
+    """Return both parts of the key of a run's responses in words: `max_tokens 1024, seed 1`."""
+    parts = json.loads(key)
+    sampling = parts.get("sampling")
+    names = sampling.items() if isinstance(sampling, dict) else ()
+    return str(parts.get("model", "")), ", ".join(f"{name} {value}" for name, value in names)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import TypeAlias
 
 from rewardkit.errors import DataError
@@ -117,8 +118,42 @@ def write_curves(curves: Curves, title: str, folder: Path) -> None:
     values = {source: [vars(point) for point in points] for source, points in ordered.items()}
     with atomic(folder / "curve.json", overwrite=True) as temporary:
         temporary.write_text(f"{json.dumps(values, indent=1)}\n", encoding="utf-8", newline="\n")
-    charts = (curve_chart(source, points) for source, points in ordered.items())
-    write_html(Page(title, (), tuple(charts)), folder / "curve.html", overwrite=True)
+    write_html(_curve_page(ordered, title), folder / "curve.html", overwrite=True)
+
+
+def best_checkpoint(curves: Mapping[str, Sequence[CurvePoint]]) -> tuple[int, float] | None:
+    """Return the step with the best mean over the data sources, and that mean; the earliest if equal.
+
+    Only steps with a point in every data source count; None if there is no such step.
+    """
+    values = [{point.step: point.value for point in points} for points in curves.values()]
+    common = set.intersection(*map(set, values)) if values else set()
+    means = {step: fmean(by_step[step] for by_step in values) for step in sorted(common)}
+    return max(means.items(), key=lambda item: item[1], default=None)
+
+
+def _curve_page(curves: Mapping[str, Sequence[CurvePoint]], title: str) -> Page:
+    best = best_checkpoint(curves)
+    several = f" on average of {len(curves)} data sources" if len(curves) > 1 else ""
+    verdict = f"Best checkpoint: step {best[0]:,} with {best[1]:.1%}{several}" if best else title
+    last = max((points[-1].step for points in curves.values() if points), default=0)
+    facts = (
+        ("run", title),
+        ("checkpoints", f"{len({p.step for points in curves.values() for p in points}):,}"),
+        ("last step", f"{last:,}"),
+        *((source or "(none)", _best_text(points)) for source, points in curves.items()),
+    )
+    charts = (curve_chart(source, points) for source, points in curves.items())
+    return Page(verdict, facts, tuple(charts))
+
+
+def _best(points: Sequence[CurvePoint]) -> CurvePoint:
+    return max(points, key=lambda point: point.value)
+
+
+def _best_text(points: Sequence[CurvePoint]) -> str:
+    best = _best(points)
+    return f"best {best.value:.1%} at step {best.step:,}"
 
 
 def curve_chart(source: str, points: Sequence[CurvePoint]) -> LineChart:
@@ -128,12 +163,23 @@ def curve_chart(source: str, points: Sequence[CurvePoint]) -> LineChart:
         source: name of the data source.
         points: its points in the order of their steps.
     """
+    best = _best(points)
+    low, high = best.interval
+    near = sum(low <= point.value <= high for point in points) - 1
+    others = "Another checkpoint is" if near == 1 else f"{near} other checkpoints are"
+    chance = f" {others} within this interval: the order may be chance." if near else ""
     return LineChart(
         source or "(none)",
         tuple(LinePoint(point.step, point.value, *point.interval) for point in points),
-        Table("", HEADERS, tuple(TableRow(_cells(point)) for point in points)),
-        note="mean@n of each checkpoint, with its 95% interval over questions.",
+        Table("", HEADERS, tuple(_row(point, is_best=point is best) for point in points)),
+        note="mean@n of each checkpoint, with its 95% interval over questions. Best: step "
+        f"{best.step:,} with {best.value:.1%} ({100 * low:.1f} to {high:.1%}).{chance}",
+        best_step=best.step if len(points) > 1 else None,
     )
+
+
+def _row(point: CurvePoint, *, is_best: bool) -> TableRow:
+    return TableRow(_cells(point), bold=(0, 1, 2) if is_best else ())
 
 
 def _cells(point: CurvePoint) -> tuple[str, ...]:

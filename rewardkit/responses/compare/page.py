@@ -8,7 +8,6 @@ from rewardkit.pages.model import Bars, Page, Section, Table, TableRow
 from rewardkit.pages.text import share
 from rewardkit.responses.compare.comparison import CompareReport, DisagreementExample
 from rewardkit.statistics import wilson_interval
-from rewardkit.versions import VERSION
 
 
 def compare_page(report: CompareReport) -> Page:
@@ -17,11 +16,14 @@ def compare_page(report: CompareReport) -> Page:
         ("file", report.name),
         ("A", report.a.name),
         ("B", report.b.name),
+        *((name, f"{n:,}") for name, n in verdicts(report) if name.startswith("only")),
         ("judged by both", f"{report.judged:,}"),
         ("rows without a usable response", f"{report.unread:,}"),
-        ("rewardkit", VERSION),
     )
-    title = f"{report.short_name}: {share(report.agreed, report.judged)} agreement"
+    title = (
+        f"{report.short_name}: A and B agree on {share(report.agreed, report.judged)} "
+        f"of {report.judged:,} samples"
+    )
     return Page(title, facts, tuple(_sections(report)))
 
 
@@ -80,17 +82,19 @@ def cause_rows(
 
 
 def _sections(report: CompareReport) -> Iterator[Section]:
-    yield Bars("verdicts", verdicts(report), note=f"{agreement(report)}.", unit="samples")
+    yield Bars("Verdicts", verdicts(report), note=f"{agreement(report)}.", unit="samples")
     note = "Correct and mean score count the samples that both judged. First calls are not timed."
-    yield Table("scorers", SCORER_COLUMNS, tuple(map(TableRow, scorer_rows(report))), note=note)
+    yield Table("Scorers", SCORER_COLUMNS, tuple(map(TableRow, scorer_rows(report))), note=note)
     if report.groups:
         lines = (
             TableRow(cells, tuple(map(_example_text, examples)))
             for cells, examples in cause_rows(report)
         )
-        yield Table("disagreements", CAUSE_COLUMNS, tuple(lines), note="The most frequent first.")
+        yield Table(
+            "Disagreements by cause", CAUSE_COLUMNS, tuple(lines), note="The most frequent first."
+        )
     if raised := tuple(_raised(report)):
-        yield Table("exceptions", ("scorer", "what", "times", "first"), raised)
+        yield Table("Exceptions", ("scorer", "exception", "times", "first"), raised)
 
 
 def _example_text(example: DisagreementExample) -> str:

@@ -8,7 +8,6 @@ from rewardkit.pages.model import Bars, Histogram, Page, Section, Steps
 from rewardkit.pages.text import row_count, share
 from rewardkit.preprocess.dropped_rows import dropped_path
 from rewardkit.responses.select.report import SelectReport, SftReport
-from rewardkit.versions import VERSION
 
 
 def select_page(report: SelectReport) -> Page:
@@ -21,7 +20,6 @@ def select_page(report: SelectReport) -> Page:
         ("pass rate kept", f"{condition.low:g} to {condition.high:g}"),
         ("responses at least", f"{condition.min_samples:,}"),
         ("rows with fewer", "kept" if condition.unseen else "dropped"),
-        ("rewardkit", VERSION),
     )
     title = f"{report.out.name}: {report.written:,} of {row_count(report.rows)} kept"
     return Page(title, facts, tuple(_sections(report)))
@@ -43,11 +41,16 @@ def zero_variance_sentence(report: SelectReport) -> str:
 
 def _sections(report: SelectReport) -> Iterator[Section]:
     note = f"{dropped_path(report.out)} has the dropped rows with their pass rates."
-    yield Steps("rows left after each step", tuple(_steps(report)), note)
+    yield Steps("Rows left after each step", tuple(_steps(report)), note)
     note = f"{zero_variance_sentence(report)}. Rows with too few responses are not counted below."
-    yield Bars("pass rates", tuple(report.bands().items()), note)
-    yield Histogram("pass rates in percent", report.percents, "percent correct")
-    yield Bars("responses", _responses_by_match(report), f"{match_sentence(report)}.", "responses")
+    yield Bars("Rows by pass rate", tuple(report.bands().items()), note)
+    yield Histogram("Pass rates in percent", report.percents, "percent correct")
+    yield Bars(
+        "Responses matched to rows",
+        _responses_by_match(report),
+        f"{match_sentence(report)}.",
+        "responses",
+    )
 
 
 def _steps(report: SelectReport) -> Iterator[tuple[str, int]]:
