@@ -27,7 +27,7 @@ from rewardkit.responses.report.page import (
     FIELD,
     PACK_RESPONSES,
     RECORD,
-    utf16_offset,
+    utf16_length,
     write_report,
 )
 from rewardkit.responses.report.response_view import (
@@ -104,10 +104,22 @@ class ParsedPage(HTMLParser):
 
     def packed(self):
         """Return the index and the records of a page."""
+        index, *packs = self.packs()
+        packs = packs[: -(-len(index["status"]) // PACK_RESPONSES)]
+        records = [record for chunk in packs for record in chunk.split(RECORD)]
+        return index, [record.split(FIELD) for record in records]
+
+    def formulas(self):
+        """Return the formulas of each response."""
+        index, *packs = self.packs()
+        packs = packs[-(-len(index["status"]) // PACK_RESPONSES) :]
+        return [json.loads(record) for chunk in packs for record in chunk.split(RECORD)]
+
+    def packs(self):
+        """Return the index and the unpacked texts of the page's inert scripts."""
         inert = [text for text in self.text["script"] if re.fullmatch(r"[A-Za-z0-9+/=]+", text)]
         unpacked = [gzip.decompress(b64decode(text)).decode() for text in inert]
-        records = [record for chunk in unpacked[1:] for record in chunk.split(RECORD)]
-        return json.loads(unpacked[0]), [record.split(FIELD) for record in records]
+        return json.loads(unpacked[0]), *unpacked[1:]
 
 
 def read(*rows, write):
@@ -366,7 +378,7 @@ def test_a_long_text_is_shown_without_its_middle():
 
 @given(st.text(), st.integers(0, 50))
 def test_offsets_are_those_of_javascript(text, at):
-    units = text.encode("utf-16-le")[: 2 * utf16_offset(text, at)]
+    units = text.encode("utf-16-le")[: 2 * utf16_length(text[:at])]
     assert units.decode("utf-16-le") == text[:at]
 
 
@@ -503,3 +515,25 @@ def test_score_report_and_eval_count_missing_answers_alike(write, tmp_path):
     assert by_score["no_answer"] == by_report["no_answer"] == sum(flags) / len(flags) == 1 / 4
     assert (by_eval["no_answer"]["n"], by_eval["responses"]) == (1, 4)
     assert re.search(r"<dt>no answer</dt><dd><span class=.text.>25.0%", page.read_text())
+
+
+def test_formulas_of_a_response_are_packed_beside_its_texts(render_page):
+    page = ParsedPage(
+        render_page(
+            row(input="Find $x$", output="\\boxed{\\frac12}", gts="\\frac{1}{2}"), row(output="12")
+        )
+    )
+    index, _ = page.packed()
+    (prompt, text, gold, _), without = page.formulas()
+    assert without == [[], [], [], []]
+    assert (prompt[0][:2], text[0][:2], gold[0][:2]) == ([5, 3], [0, 15], [0, 11])
+    tags = {tag for tag, _ in index["kinds"].values()}
+    assert {"mfrac", "mi", "mn"} <= tags
+    assert not tags & {"script", "style", "a", "annotation-xml"}
+
+
+def test_formulas_beyond_the_budget_of_a_page_stay_text(render_page, monkeypatch):
+    monkeypatch.setattr("rewardkit.responses.report.page.MAX_FORMULA_TEXT_CHARACTERS", 10)
+    page = render_page(*(row(output="$x$ is the answer") for _ in range(PACK_RESPONSES + 1)))
+    assert len(ParsedPage(page).formulas()) == PACK_RESPONSES
+    assert f"Formulas are shown in the first {PACK_RESPONSES}" in page

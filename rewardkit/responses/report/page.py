@@ -19,7 +19,15 @@ from typing import Any
 from rewardkit.errors import DataError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.output import atomic, require_absent, require_not_input
+from rewardkit.pages.formulas import (
+    KIND_CODES,
+    find_formulas,
+    find_value,
+    pack_formulas,
+    utf16_length,
+)
 from rewardkit.pages.html import render
+from rewardkit.pages.math_symbols import KINDS
 from rewardkit.pages.text import brief, share
 from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.records import SkippedRow
@@ -39,6 +47,10 @@ MAX_RESPONSES = 50_000
 
 #: Responses that are compressed, and unpacked, together.
 PACK_RESPONSES = 256
+
+#: Characters of texts that are searched for formulas; later responses show LaTeX as it is. The
+#: search takes about half a second for a million.
+MAX_FORMULA_TEXT_CHARACTERS = 10_000_000
 
 #: Separators of fields and of responses: control characters, which a shown text does not have.
 FIELD, RECORD = "\x1f", "\x1e"
@@ -83,11 +95,14 @@ class PackedResponses:
 
     columns: dict[str, list[Any]] = field(default_factory=dict)
     chunks: list[str] = field(default_factory=list)
+    formulas: list[str] = field(default_factory=list)
+    with_formulas: int = 0
     _groups: dict[bytes, int] = field(default_factory=dict)
 
     def index(self) -> str:
         """Return the columns, compressed."""
-        return pack(json.dumps(self.columns, ensure_ascii=False, separators=(",", ":")))
+        kinds = {code: KINDS[kind] for kind, code in KIND_CODES.items()}
+        return pack(_compact_json({**self.columns, "kinds": kinds}))
 
     def add(self, response: ScoredResponse, view: ResponseView) -> None:
         """Add a response to the columns."""
@@ -101,9 +116,9 @@ class PackedResponses:
             "pred": brief(response.pred, ANSWER_CHARACTERS),
             "gold": brief(response.gold, ANSWER_CHARACTERS),
             "line": brief(response.prompt or response.text, PROMPT_CHARACTERS),
-            "fold": utf16_offset(view.text, view.fold),
-            "start": utf16_offset(view.text, view.start),
-            "end": utf16_offset(view.text, view.end),
+            "fold": utf16_length(view.text[: view.fold]),
+            "start": utf16_length(view.text[: view.start]),
+            "end": utf16_length(view.text[: view.end]),
         }
         for name, value in cells.items():
             self.columns.setdefault(name, []).append(value)
@@ -174,23 +189,38 @@ def _pack_responses(
     responses: Iterable[ScoredResponse], options: Mapping[str, Any] | None
 ) -> PackedResponses:
     packed = PackedResponses()
+    searched = 0
     for batch in batched(responses, PACK_RESPONSES):
         views = [view_response(response, options) for response in batch]
         for response, view in zip(batch, views, strict=True):
             packed.add(response, view)
         texts = ((v.where, v.prompt, v.text, v.gold, v.pred, v.why) for v in views)
         packed.chunks.append(pack(RECORD.join(map(FIELD.join, texts))))
+        if searched < MAX_FORMULA_TEXT_CHARACTERS:
+            searched += sum(len(view.prompt) + len(view.text) for view in views)
+            packed.formulas.append(pack(RECORD.join(map(_formulas_of, views))))
+            packed.with_formulas += len(views)
     return packed
+
+
+def _formulas_of(view: ResponseView) -> str:
+    """Return the formulas of a response's prompt, text, gold and answer as JSON."""
+    found = (
+        (find_formulas, view.prompt),
+        (find_formulas, view.text),
+        (find_value, view.gold),
+        (find_value, view.pred),
+    )
+    return _compact_json([pack_formulas(find(text), text) for find, text in found])
+
+
+def _compact_json(data: object) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
 def pack(text: str) -> str:
     """Compress a text to letters, digits, `+`, `/` and `=`, always to the same."""
     return b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode("ascii")
-
-
-def utf16_offset(text: str, offset: int) -> int:
-    """Return an offset in a text as JavaScript counts it."""
-    return len(text[:offset].encode("utf-16-le")) // 2
 
 
 def _write(
@@ -214,6 +244,8 @@ def _write(
         reserved=reserved,
         index=packed.index(),
         chunks=packed.chunks,
+        formulas=packed.formulas,
+        with_formulas=packed.with_formulas,
         chunk=PACK_RESPONSES,
     )
     with page.open("w", encoding="utf-8", newline="\n") as file:

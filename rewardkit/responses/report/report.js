@@ -8,6 +8,8 @@
 const FIELD = "\x1f";
 const RECORD = "\x1e";
 const FIELDS = ["where", "prompt", "text", "gold", "pred", "why"];
+const FORMULA_FIELDS = ["prompt", "text", "gold", "pred"];
+const MATHML = "http://www.w3.org/1998/Math/MathML";
 const AHEAD = 4; // chunks that are unpacked while another one is searched
 const SLICE = 12; // milliseconds of work before the browser may handle events
 
@@ -46,24 +48,75 @@ async function unpack(base64) {
   return new Response(stream).text();
 }
 
-/* The records of a chunk. Its packed form is removed from the document. */
-function records(chunk) {
-  if (!chunks.has(chunk)) {
+/* The records of a chunk, of texts or of formulas. Its packed form is removed from the document. */
+function records(chunk, kind = "chunks") {
+  const key = kind === "chunks" ? chunk : `${kind} ${chunk}`;
+  if (!chunks.has(key)) {
     const read = async () => {
       await loaded;
-      const packed = $("chunks").children[chunk];
+      const packed = $(kind).children[chunk];
+      if (!packed) return [];
       const text = await unpack(packed.textContent);
       packed.textContent = "";
       return text.split(RECORD);
     };
-    chunks.set(chunk, read());
+    chunks.set(key, read());
   }
-  return chunks.get(chunk);
+  return chunks.get(key);
 }
 
 async function response(i) {
   const record = (await records(Math.floor(i / size)))[i % size].split(FIELD);
-  return Object.fromEntries(FIELDS.map((name, at) => [name, record[at]]));
+  const own = Object.fromEntries(FIELDS.map((name, at) => [name, record[at]]));
+  const formulas = JSON.parse((await records(Math.floor(i / size), "formulas"))[i % size] ?? "[]");
+  own.formulas = Object.fromEntries(FORMULA_FIELDS.map((name, at) => [name, places(formulas[at] ?? [])]));
+  return own;
+}
+
+/* Formulas with their places in the text instead of distances. */
+function places(formulas) {
+  let place = 0;
+  return formulas.map(([gap, length, isDisplay, ...pieces]) => {
+    const start = place + gap;
+    place = start + length;
+    return { start, end: place, isDisplay, pieces };
+  });
+}
+
+/* Formulas: MathML elements of the kinds in the index, with text through textContent only */
+
+function mathNode(node) {
+  const [tag, attributes] = index.kinds[node[0]];
+  const made = document.createElementNS(MATHML, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  if (typeof node === "string") made.textContent = node.slice(1);
+  else made.append(...node.slice(1).map(mathNode));
+  return made;
+}
+
+function formulaElement(source, { isDisplay, pieces }) {
+  const box = element("span", isDisplay ? "math display" : "math");
+  const tex = element("span", "tex", source);
+  tex.setAttribute("aria-hidden", true);
+  box.append(tex);
+  for (const [at, piece] of pieces.entries()) {
+    const math = document.createElementNS(MATHML, "math");
+    if (isDisplay) math.setAttribute("displaystyle", "true");
+    math.append(...piece.map(mathNode));
+    box.append(...(at ? [element("wbr")] : []), math);
+  }
+  return box;
+}
+
+/* A part of a text, with the formulas that are wholly inside it. */
+function withFormulas(text, formulas, start = 0, end = text.length) {
+  const parts = [];
+  for (const formula of formulas) {
+    if (formula.start < start || formula.end > end) continue;
+    parts.push(text.slice(start, formula.start), formulaElement(text.slice(formula.start, formula.end), formula));
+    start = formula.end;
+  }
+  return [...parts, text.slice(start, end)];
 }
 
 /* Selection of the listed responses */
@@ -209,9 +262,9 @@ function show(i, own) {
   detail.replaceChildren(
     heading(i),
     facts(i, own),
-    ...(own.prompt ? [folded("prompt", own.prompt, own.prompt.length < 1500)] : []),
+    ...(own.prompt ? [folded("prompt", own.prompt.length, withFormulas(own.prompt, own.formulas.prompt), own.prompt.length < 1500)] : []),
     element("h3", "", "response"),
-    ...reading(i, own.text),
+    ...reading(i, own.text, own.formulas.text),
   );
   detail.scrollTop = 0;
 }
@@ -242,8 +295,8 @@ function heading(i) {
 function facts(i, own) {
   const box = element("dl");
   const known = {
-    answer: own.pred || "none",
-    gold: own.gold,
+    answer: own.pred ? withFormulas(own.pred, own.formulas.pred) : "none",
+    gold: own.gold ? withFormulas(own.gold, own.formulas.gold) : "",
     why: own.why,
     "data source": index.source[i],
     step: index.step[i],
@@ -252,27 +305,37 @@ function facts(i, own) {
   };
   for (const [name, value] of Object.entries(known)) {
     if (value === "" || value === null) continue;
-    box.append(element("dt", "", name), element("dd", "", value));
+    const cell = element("dd");
+    cell.append(...[value].flat());
+    box.append(element("dt", "", name), cell);
   }
   return box;
 }
 
-function folded(name, text, isOpen) {
+function folded(name, length, parts, isOpen) {
   const box = element("details");
+  const body = element("div", "body");
+  body.append(...parts);
   box.open = isOpen;
-  box.append(element("summary", "", `${name}, ${number(text.length)} characters`), element("div", "body", text));
+  box.append(element("summary", "", `${name}, ${number(length)} characters`), body);
   return box;
 }
 
-/* The reasoning, folded unless there is nothing else, and the rest with the answer marked. */
-function reading(i, text) {
-  const [fold, start, end] = [index.fold[i], index.start[i], index.end[i]];
-  const parts = fold ? [folded("reasoning", text.slice(0, fold), fold === text.length)] : [];
+/* The reasoning, folded unless there is nothing else, and the rest with the answer marked, or the
+   formula that the answer is in. */
+function reading(i, text, formulas) {
+  const fold = index.fold[i];
+  let [start, end] = [index.start[i], index.end[i]];
+  const around = formulas.find((formula) => formula.start < end && formula.end > start);
+  if (end && around) [start, end] = [Math.min(start, around.start), Math.max(end, around.end)];
+  const parts = fold ? [folded("reasoning", fold, withFormulas(text, formulas, 0, fold), fold === text.length)] : [];
   const body = element("div", "body");
   if (end && start >= fold) {
-    body.append(text.slice(fold, start), element("mark", "", text.slice(start, end)), text.slice(end));
+    const mark = element("mark");
+    mark.append(...withFormulas(text, formulas, start, end));
+    body.append(...withFormulas(text, formulas, fold, start), mark, ...withFormulas(text, formulas, end));
   } else {
-    body.append(text.slice(fold));
+    body.append(...withFormulas(text, formulas, fold));
   }
   return fold < text.length || !fold ? [...parts, body] : parts;
 }
@@ -317,6 +380,19 @@ function onKey(event) {
   }
 }
 
+/* Copy formulas as LaTeX only: browsers add a line break for each MathML element. */
+function onCopy(event) {
+  const selection = getSelection();
+  if (!selection.rangeCount) return;
+  const range = selection.getRangeAt(0);
+  const around = range.commonAncestorContainer;
+  const fragment = range.cloneContents();
+  if (!(around.closest ? around : around.parentElement).closest(".body") || !fragment.querySelector("math")) return;
+  for (const node of fragment.querySelectorAll("math")) node.remove();
+  event.clipboardData.setData("text/plain", fragment.textContent);
+  event.preventDefault();
+}
+
 function listen() {
   let waiting, drawing;
   $("query").addEventListener("input", () => {
@@ -334,6 +410,7 @@ function listen() {
   });
   list.addEventListener("click", () => $("detail").classList.add("open"));
   list.addEventListener("keydown", onKey);
+  document.addEventListener("copy", onCopy);
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") $("detail").classList.remove("open");
   });

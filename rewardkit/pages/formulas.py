@@ -1,0 +1,218 @@
+r"""Find formulas in texts, and show them as MathML with their source at hand.
+
+Formulas stand in `$...$`, `$$...$$`, `\(...\)` and `\[...\]`, in `\boxed{...}`, and in environments
+such as `align`. A dollar sign may also mean money. What is not surely a formula stays text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
+from string import ascii_letters
+from typing import Any, Final, NamedTuple
+
+from markupsafe import Markup, escape
+
+from rewardkit.pages.math_reader import MathNode
+from rewardkit.pages.math_symbols import ENVIRONMENTS, KINDS
+from rewardkit.pages.mathml import MAX_FORMULA_CHARACTERS, node_markup, parse_latex
+
+#: Letter of each kind of node in a packed formula.
+KIND_CODES: Final = dict(zip(KINDS, ascii_letters, strict=False))
+
+#: Most blanks before a display that it replaces.
+MAX_INDENT: Final = 40
+
+#: Most formulas of a text; the rest of it is shown as text.
+MAX_FORMULAS: Final = 300
+
+
+class Formula(NamedTuple):
+    """A formula in a text.
+
+    Attributes:
+        start: its first character, with its dollar sign or bracket.
+        end: the character after its last.
+        parts: its parts in a row.
+        is_display: whether it stands on a line of its own.
+    """
+
+    start: int
+    end: int
+    parts: tuple[MathNode, ...]
+    is_display: bool
+
+
+class _Span(NamedTuple):
+    """A place that may be a formula: its ends, and those of what is inside."""
+
+    start: int
+    end: int
+    inside: tuple[int, int]
+    is_display: bool
+
+
+_CLOSERS = {"$": "$", "$$": "$$", r"\(": r"\)", r"\[": r"\]", "[asy]": "[/asy]", "```": "```"}
+_DELIMITER = re.compile(r"(\\[()\[\]])|\\.|(\$\$?|\[/?asy\]|```)", re.DOTALL)
+_ALONE = re.compile(r"\\boxed\s*(\{)|\\begin\{(" + "|".join(map(re.escape, ENVIRONMENTS)) + r")\}")
+_LINE_END = re.compile(r"[ \t]{0,40}\n")
+_BRACE = re.compile(r"\\.|([{}])", re.DOTALL)
+#: An answer that is one formula, also with blanks inside its dollar signs.
+_DOLLARS = re.compile(r"\s*(\$\$?)([^$]+)\1\s*", re.DOTALL)
+#: What a formula between dollar signs neither starts nor ends with: `6$/kg`, `$5 - $3`, `$12/$`.
+_NOT_AT_START = tuple(" \t\n/,)")
+_NOT_AT_END = tuple(" \t\n=+-*/<>(,")
+#: Characters of a source from which its formula may break after a relation.
+_BREAKABLE_CHARACTERS = 30
+
+
+def find_formulas(text: str) -> Iterator[Formula]:
+    """Yield the formulas of a text that can be shown, in order."""
+    if "\\" not in text and "$" not in text:
+        return
+    for span in islice(_spans(text), MAX_FORMULAS):
+        if parts := parse_latex(text[slice(*span.inside)]):
+            start, end = _line_of(text, span) if span.is_display else span[:2]
+            yield Formula(start, end, parts, span.is_display)
+
+
+def _line_of(text: str, span: _Span) -> tuple[int, int]:
+    """Return the ends of a display with the blanks beside it and its line break, which it replaces."""
+    before = text[max(0, span.start - MAX_INDENT) : span.start]
+    indent = len(before) - len(before.rstrip(" \t"))
+    is_first = indent == len(before) or before[-indent - 1] == "\n"
+    after = _LINE_END.match(text, span.end)
+    return span.start - is_first * indent, after.end() if after else span.end
+
+
+def show_formulas(text: str) -> Markup:
+    """Return a text as HTML, with its formulas as MathML and the rest escaped."""
+    pieces: list[Markup] = []
+    place = 0
+    for formula in find_formulas(text):
+        source = text[formula.start : formula.end]
+        pieces += escape(text[place : formula.start]), formula_markup(formula, source)
+        place = formula.end
+    return Markup("").join((*pieces, escape(text[place:])))
+
+
+def find_value(text: str) -> list[Formula]:
+    """Return the formulas of an answer, which may be one as a whole, without delimiters."""
+    formulas, whole = list(find_formulas(text)), _DOLLARS.fullmatch(text)
+    if formulas or not (whole or "\\" in text or "^" in text):
+        return formulas
+    parts = parse_latex(whole[2] if whole else text)
+    return [Formula(0, len(text), parts, is_display=False)] if parts else []
+
+
+def formula_markup(formula: Formula, source: str) -> Markup:
+    """Return a formula as HTML: its source, which the page hides, and MathML."""
+    display = " display" if formula.is_display else ""
+    style = Markup(' displaystyle="true"') if display else ""
+    pieces = (
+        Markup("<math{}>{}</math>").format(style, Markup("").join(map(node_markup, piece)))
+        for piece in line_pieces(formula.parts, source)
+    )
+    return Markup(
+        '<span class="math{}"><span class="tex" aria-hidden="true">{}</span>{}</span>'
+    ).format(display, source, Markup("<wbr>").join(pieces))
+
+
+def pack_formulas(formulas: Iterable[Formula], text: str) -> list[list[Any]]:
+    """Return formulas as lists for `report.js`, which builds MathML from them.
+
+    Each is the distance from the end of the one before, its length, both in UTF-16 as JavaScript
+    counts, 1 for a display, and its pieces. A node is the code of its kind (see `KIND_CODES`) and its
+    text, or a list of the code and its parts.
+    """
+    packed, place = [], 0
+    for formula in formulas:
+        source = text[formula.start : formula.end]
+        pieces = [[_pack(node) for node in piece] for piece in line_pieces(formula.parts, source)]
+        gap = utf16_length(text[place : formula.start])
+        packed.append([gap, utf16_length(source), int(formula.is_display), *pieces])
+        place = formula.end
+    return packed
+
+
+def utf16_length(text: str) -> int:
+    """Return the length of a text as JavaScript counts it."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _pack(node: MathNode) -> str | list[Any]:
+    code = KIND_CODES[node.kind]
+    return [code, *map(_pack, node.parts)] if node.parts else code + node.text
+
+
+def line_pieces(parts: Sequence[MathNode], source: str) -> Iterator[Sequence[MathNode]]:
+    """Yield the parts of a long formula in pieces that end with a relation: browsers break no line."""
+    start = 0
+    for at, node in enumerate(parts):
+        if node.kind == "relation" and len(source) > _BREAKABLE_CHARACTERS and at + 1 < len(parts):
+            yield parts[start : at + 1]
+            start = at + 1
+    yield parts[start:]
+
+
+def _spans(text: str) -> Iterator[_Span]:
+    """Yield the places between delimiters, and the boxes and environments outside of them."""
+    marks = [match for match in _DELIMITER.finditer(text) if match[1] or match[2]]
+    place = 0
+    for mark, following in pairwise(marks):
+        closer = _CLOSERS.get(mark[0], "")
+        if mark.start() < place or not closer:
+            continue
+        if mark[0] in ("[asy]", "```"):  # code; without an end it goes on to the end of the text
+            yield from _spans_alone(text, place, mark.start())
+            end = text.find(closer, mark.end())
+            place = end + len(closer) if end >= 0 else len(text)
+        elif following[0] == closer and _is_formula(text, mark, following):
+            yield from _spans_alone(text, place, mark.start())
+            inside = (mark.end(), following.start())
+            yield _Span(mark.start(), following.end(), inside, mark[0] in ("$$", r"\["))
+            place = following.end()
+    yield from _spans_alone(text, place, len(text))
+
+
+def _is_formula(text: str, opening: re.Match[str], closing: re.Match[str]) -> bool:
+    """Whether two delimiters are near enough and, for dollar signs, do not mean money."""
+    if closing.start() - opening.end() > MAX_FORMULA_CHARACTERS:
+        return False
+    inside = text[opening.end() : closing.start()]
+    if opening[0] != "$":
+        return True
+    before = text[max(0, opening.start() - 1) : opening.start()]
+    if before.isascii() and before.isalnum():  # `5$`, `A$5`
+        return False
+    is_tight = not inside.startswith(_NOT_AT_START) and not inside.endswith(_NOT_AT_END)
+    return (
+        is_tight and "\n\n" not in inside and not text[closing.end() : closing.end() + 1].isdigit()
+    )
+
+
+def _spans_alone(text: str, place: int, end: int) -> Iterator[_Span]:
+    """Yield the boxes and environments between two places; one that is not closed ends the search."""
+    while match := _ALONE.search(text, place, end):
+        limit = min(end, match.end() + MAX_FORMULA_CHARACTERS)
+        name = match[2]
+        close = (
+            text.find(rf"\end{{{name}}}", match.end(), limit) + len(rf"\end{{{name}}}")
+            if name
+            else _closing_brace(text, match.end(), limit)
+        )
+        if close <= match.end():
+            return
+        yield _Span(match.start(), close, (match.start(), close), bool(name))
+        place = close
+
+
+def _closing_brace(text: str, place: int, end: int) -> int:
+    """Return the place after the brace that closes an open one; -1 if there is none."""
+    depth = 1
+    for match in _BRACE.finditer(text, place, end):
+        depth += {"{": 1, "}": -1}.get(match[1], 0)
+        if not depth:
+            return match.end()
+    return -1
