@@ -206,7 +206,7 @@ def test_the_plug_in_of_the_page_is_the_example_file():
 
 @pytest.mark.parametrize(("lang", "name"), [("en", "glossary.md"), ("zh", "glossary.zh-CN.md")])
 def test_the_glossary_page_has_the_output_of_the_command(cli, lang, name):
-    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference" / name).read_text(encoding="utf-8")
     done = cli("glossary", "--all", "--lang", lang)
     assert done.stdout.strip() in page
 

@@ -18,6 +18,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/reference"
+#: The rows of the answer policy, which are also the cases of tests/answers/test_policy.py.
+POLICY = ROOT / "tests/answers/policy.yaml"
 NOTE = "<!-- Made by `python tools/reference.py`; do not edit. -->"
 
 #: Names of click's types where releases differ.
@@ -387,36 +389,58 @@ def scorer_parts(name: str) -> Iterator[str]:
 # ---------------------------------------------------------------- the answer policy
 
 
-def policy() -> str:
-    """Write an index of docs/answers.md; tests compare its tables with the code."""
-    text = (ROOT / "docs/answers.md").read_text(encoding="utf-8")
-    rows = []
-    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
-        title = section.partition("\n")[0]
-        pairs = re.findall(
-            r"^\| (`.+?`) \| (`.+?`) \| (equal|different) \| (.+) \|$", section, re.MULTILINE
-        )
-        if pairs:
-            link = f"[{title}](../answers.md#{slug(title)})"
-            rows.append((link, len(pairs), example(pairs, "equal"), example(pairs, "different")))
-    total = sum(row[1] for row in rows)
-    lines = "".join(f"| {' | '.join(map(str, row))} |\n" for row in rows)
+#: Columns of the policy's tables whose cells are code.
+CODE_COLUMNS = {"answer", "gold", "question", "response", "type", "example"}
+
+
+def policy() -> list[dict[str, Any]]:
+    """Read the policy of answers: sections, each with its title and its parts, text or a table."""
+    import yaml
+
+    sections: list[dict[str, Any]] = yaml.safe_load(POLICY.read_text(encoding="utf-8"))
+    return sections
+
+
+def answers() -> str:
+    """Show every row of the policy of answers."""
+    parts = []
+    count = 0
+    for section in policy():
+        parts.append(f"## {section['title']}")
+        for part in section["parts"]:
+            if isinstance(part, str):
+                parts.append(part)
+            else:
+                count += len(part["rows"]) if "verdict" in part["head"] else 0
+                parts.append(policy_table(**part))
     return page(
         "The answer policy",
-        f"What counts as equal is written down in [../answers.md](../answers.md), in {total} rows.\n"
-        "Each is a test (`tests/answers/test_policy.py`). This page is the index: the first row of\n"
-        "each section that is equal, and the first that is not, as answer and gold.",
-        "| section | rows | equal | different |\n| --- | --- | --- | --- |\n" + lines,
-        "That page also says where an answer is read and which limits apply. The scorers `math`,\n"
-        "`geometry3k` and `math_dapo` with `mode=robust` follow this policy; `mcq` follows the rows on\n"
-        "choice letters. [score.md](score.md#scorers) says what the other scorers compare.",
+        f"These are the {count} rows by which the scorer `math` decides what is equal. Each is a test of\n"
+        "`rewardkit.answers.equal` and of the scorer, which reads `\\boxed{answer}`.\n"
+        "[../answers.md](../answers.md) has the rules in short, [../labels.md](../labels.md) says where\n"
+        "public labels differ. `geometry3k` and `math_dapo` with `mode=robust` follow this policy, too;\n"
+        "`mcq` follows the rows on choices.",
+        *parts,
     )
 
 
-def example(pairs: Sequence[tuple[str, ...]], verdict: str) -> str:
-    """Return the first pair with a verdict."""
-    return next(
-        f"{answer} and {gold}" for answer, gold, equality, _ in pairs if equality == verdict
+def policy_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Format a table of the policy."""
+    return table(
+        head,
+        [
+            [
+                code(*value)
+                if isinstance(value, list)
+                else "none"
+                if value is None
+                else f"`{value}`"
+                if name in CODE_COLUMNS
+                else value
+                for name, value in zip(head, row, strict=True)
+            ]
+            for row in rows
+        ],
     )
 
 
@@ -474,8 +498,8 @@ def metrics() -> str:
     return page(
         "Metrics",
         f"The meaning, the healthy range and the keys of verl's metrics ({len(metrics())} entries),\n"
-        f"and what {len(keys())} configuration keys do, are in [../glossary.md](../glossary.md) and,\n"
-        "in Chinese, [../glossary.zh-CN.md](../glossary.zh-CN.md). `rewardkit glossary NAME`\n"
+        f"and what {len(keys())} configuration keys do, are in [glossary.md](glossary.md) and,\n"
+        "in Chinese, [glossary.zh-CN.md](glossary.zh-CN.md). `rewardkit glossary NAME`\n"
         "prints one entry.",
         "## What our scorers add",
         "verl averages the numbers that a reward returns. In validation each has a chart;\n"
@@ -500,6 +524,33 @@ def metrics() -> str:
             [(code(name), code(*ids)) for name, ids in sorted(rules_by_metric.items())],
         ),
         "The rules are in [rules.md](rules.md#on-a-log).",
+    )
+
+
+# ---------------------------------------------------------------- glossary
+
+
+def glossary() -> str:
+    """Show the output of `rewardkit glossary --all`."""
+    from rewardkit.glossary.lookup import markdown
+
+    return page(
+        "Glossary: verl's metrics and configuration keys",
+        "This page is the output of `rewardkit glossary --all`. `rewardkit glossary NAME` prints one\n"
+        "entry. [中文](glossary.zh-CN.md)",
+        markdown("en"),
+    )
+
+
+def glossary_zh() -> str:
+    """Show the output of `rewardkit glossary --all --lang zh`."""
+    from rewardkit.glossary.lookup import markdown
+
+    return page(
+        "术语表：verl 的指标与参数",
+        "本页是 `rewardkit glossary --all --lang zh` 的输出；`rewardkit glossary 名称 --lang zh` 只显示一个条目。\n"
+        "[English](glossary.md)",
+        markdown("zh"),
     )
 
 
@@ -643,12 +694,13 @@ def card_parts(card: Any) -> Iterator[str]:
     yield table(("split", "rows", "data_source", "files", "Hugging Face", "ModelScope"), rows)
 
 
-PAGES = (cli, row, score, policy, rules, metrics, recipes, cards)
+PAGES = (cli, row, score, answers, rules, metrics, glossary, glossary_zh, recipes, cards)
 
 
 def pages() -> dict[Path, str]:
     """Return every page of the reference with its text."""
-    return {FOLDER / f"{make.__name__}.md": make() for make in PAGES}
+    names = {make: make.__name__.replace("_zh", ".zh-CN") for make in PAGES}
+    return {FOLDER / f"{name}.md": make() for make, name in names.items()}
 
 
 if __name__ == "__main__":

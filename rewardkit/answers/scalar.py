@@ -1,6 +1,6 @@
 """Whether two single values are equal: numbers, angles, percentages, expressions.
 
-The policy, row by row, is in docs/answers.md; each row there is a test.
+The policy, row by row, is in docs/reference/answers.md; each row is a test.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""docs/answers.md is the policy: every row of its tables holds for `equal` and for the scorer.
+"""Every row of the policy, policy.yaml, holds for `equal` and for the scorer.
 
-docs/labels.md says where public labels differ from it; its rows are tests as well.
+docs/reference/answers.md shows its rows, docs/answers.md some of them; docs/labels.md says where public labels differ from it; its rows are tests as well.
 """
 
 import ast
 import re
 from pathlib import Path
+
+import yaml
 
 from rewardkit.answers import equal as equality
 from rewardkit.answers.budget import MAX_STEPS
@@ -22,7 +24,9 @@ from rewardkit.scorers.math import respond, score
 from tests.tables import every
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "answers.md").read_text(encoding="utf-8")
+POLICY = yaml.safe_load(Path(__file__).with_name("policy.yaml").read_text(encoding="utf-8"))
+PAGE = (DOCS / "reference/answers.md").read_text(encoding="utf-8")
+SHORT_PAGE = (DOCS / "answers.md").read_text(encoding="utf-8")
 LABELS_PAGE = (DOCS / "labels.md").read_text(encoding="utf-8")
 #: Fewer rows than this and somebody has lost a part of the policy.
 MIN_ROWS = 350
@@ -34,7 +38,15 @@ OPTION = re.compile(r"Option `(\w+)=(\w+)`")
 INNER = {"branch"}
 
 
-def tables(header, page=PAGE):
+def rows_of(*head):
+    """Yield (section, cells) of every row of the policy's tables with these columns."""
+    for section in POLICY:
+        for part in section["parts"]:
+            if not isinstance(part, str) and part["head"] == list(head):
+                yield from ((section["title"], row) for row in part["rows"])
+
+
+def tables(header, page):
     """Yield (section, cells) of every row of a page's tables with this header."""
     section, in_table = "", False
     for line in page.split("\n"):
@@ -55,20 +67,17 @@ def text(cell):
 
 
 ROWS = [
-    (section, text(answer), text(gold), verdict)
-    for section, (answer, gold, verdict, _) in tables("| answer | gold | verdict | why |")
+    (section, answer, gold, verdict)
+    for section, (answer, gold, verdict, _) in rows_of("answer", "gold", "verdict", "why")
 ]
-QUESTIONS = [
-    (text(answer), text(gold), text(question), verdict)
-    for _, (answer, gold, question, verdict) in tables("| answer | gold | question | verdict |")
-]
-RESPONSES = [
-    (text(response), None if answer == "none" else text(answer))
-    for _, (response, answer) in tables("| response | answer |")
-]
-TYPES = [
-    (text(name), text(example))
-    for _, (name, _, example) in tables("| type | what it is | example |")
+QUESTIONS = [tuple(row) for _, row in rows_of("answer", "gold", "question", "verdict")]
+RESPONSES = [tuple(row) for _, row in rows_of("response", "answer")]
+TYPES = [(name, example) for _, (name, _, example) in rows_of("type", "what it is", "example")]
+PAIRS = {gold: set(names) for _, (gold, names) in rows_of("gold", "answers that can be equal")}
+#: Rows that docs/answers.md shows.
+SHOWN = [
+    (text(answer), text(gold), verdict)
+    for _, (answer, gold, verdict, _) in tables("| answer | gold | verdict | why |", SHORT_PAGE)
 ]
 LABELS = [
     (section, text(answer), text(gold), label, verdict)
@@ -77,10 +86,6 @@ LABELS = [
         f"| answer | gold | label | verdict | {header} |", LABELS_PAGE
     )
 ]
-PAIRS = {
-    text(gold): set(re.findall(r"`(\w+)`", answers))
-    for _, (gold, answers) in tables("| gold | answers that can be equal |")
-}
 
 
 def options_of(section):
@@ -168,6 +173,11 @@ def test_no_pair_stands_in_two_sections_with_two_verdicts():
         assert verdicts.setdefault(key, verdict) == verdict, key
 
 
+def test_the_short_page_shows_rows_of_the_policy():
+    assert len(SHOWN) >= 20
+    assert set(SHOWN) <= {row[1:] for row in ROWS}
+
+
 def test_every_link_within_the_page_leads_to_a_section():
     titles = re.findall(r"^## (.+)$", PAGE, re.MULTILINE)
     anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
@@ -176,8 +186,8 @@ def test_every_link_within_the_page_leads_to_a_section():
     assert links <= anchors
 
 
-def test_the_prose_of_both_pages_is_at_most_100_columns_wide():
-    lines = [*PAGE.split("\n"), *LABELS_PAGE.split("\n")]
+def test_the_prose_of_the_pages_is_at_most_100_columns_wide():
+    lines = [line for page in (PAGE, SHORT_PAGE, LABELS_PAGE) for line in page.split("\n")]
     assert not [line for line in lines if len(line) > 100 and not line.startswith("|")]
 
 
