@@ -320,8 +320,8 @@ def _python_values(column: pa.Array) -> list[Any]:
     return [f"<{column.type}>"] * len(column)
 
 
-def read_rows(path: Path) -> Iterator[Row]:
+def read_rows(path: Path, batch_rows: int = BATCH_ROWS) -> Iterator[Row]:
     """Yield the rows of a parquet file, with one batch in memory at a time."""
     with open_parquet(path) as file:
-        for batch in file.iter_batches(BATCH_ROWS):
+        for batch in file.iter_batches(batch_rows):
             yield from batch.to_pylist()

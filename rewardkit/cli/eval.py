@@ -72,6 +72,8 @@ RUN_EXAMPLES = (
     "    --out m.jsonl",
     "rewardkit eval run test.parquet --base-url https://api.example.com/v1 \\",
     "    --api-key-env EXAMPLE_KEY --model M -n 4 --temperature 0.6 --seed 1 --out runs/m.jsonl",
+    "rewardkit eval run test.parquet --base-url http://127.0.0.1:8000/v1 --model M -n 64 \\",
+    "    --out m.jsonl --resume",
     "rewardkit eval run --suite aime2024:32,aime2025:32,math-500:4,gsm8k --base-url URL \\",
     "    --model M --out runs/m",
 )
@@ -128,19 +130,29 @@ def run(
     seconds_per_row: SecondsPerRow = 60.0,
     load_seconds: LoadSeconds = 60.0,
     jobs: Jobs = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Keep the responses of a finished --out; request what a larger -n adds.",
+        ),
+    ] = False,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Generate responses with a model server and score them.
 
-    Any OpenAI-compatible server works. Responses are written as they arrive: run the same command
-    again to resume an interrupted evaluation. The table has mean@n, pass@k and maj@k with
-    intervals over questions; the JSON has every k, every subject and every level. Compare runs
-    with `rewardkit leaderboard`.
+    Any OpenAI-compatible server works; the pictures of rows are sent as data URLs. Responses are
+    written as they arrive: run the same command again to resume an interrupted evaluation, or with
+    --resume and a larger -n to add responses to a finished one. The table has mean@n, pass@k and
+    maj@k with intervals over questions; the JSON has every k, every subject and every level.
+    Compare runs with `rewardkit leaderboard`.
     """
     from rewardkit.evaluate.evaluation import evaluate
     from rewardkit.evaluate.suite import evaluate_suite
 
+    if resume and overwrite:
+        raise UsageError("--resume keeps the responses of --out, --overwrite discards them.")
     scoring = _scoring(scorer, settings, seconds_per_row, load_seconds, jobs)
     generation = generation_config(ctx.params, base_url, model)
     _warn_if_greedy(temperature, n, suite)
@@ -148,11 +160,23 @@ def run(
     with _resumable(out), generation_progress() as callbacks, prints_to_stderr():
         if parquet:
             report = evaluate(
-                parquet, generation, out, scoring, overwrite=overwrite, callbacks=callbacks
+                parquet,
+                generation,
+                out,
+                scoring,
+                overwrite=overwrite,
+                resume=resume,
+                callbacks=callbacks,
             )
         else:
             reports = evaluate_suite(
-                sets, generation, out, scoring, overwrite=overwrite, callbacks=callbacks
+                sets,
+                generation,
+                out,
+                scoring,
+                overwrite=overwrite,
+                resume=resume,
+                callbacks=callbacks,
             )
     if parquet:
         print_report(report, as_json=as_json)

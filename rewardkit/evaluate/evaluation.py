@@ -8,13 +8,19 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.errors import DataError, OutputError, SourceError, UsageError
 from rewardkit.evaluate.evaluated_responses import EvaluatedResponse, join_with_rows, score_all
+from rewardkit.evaluate.finished_responses import add_finished
 from rewardkit.evaluate.generate import GenerationConfig, generate
 from rewardkit.evaluate.match_responses import MatchReport, match_to_rows
 from rewardkit.evaluate.metrics import EvaluationMetrics, compute_metrics
 from rewardkit.evaluate.progress import ProgressCallbacks
-from rewardkit.evaluate.questions import count_questions, read_questions, require_scorers
+from rewardkit.evaluate.questions import (
+    count_questions,
+    read_questions,
+    require_questions,
+    require_scorers,
+)
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.output import (
     atomic,
@@ -100,6 +106,7 @@ def evaluate(
     scoring: ScorerConfig | None = None,
     *,
     overwrite: bool = False,
+    resume: bool = False,
     name: str = "",
     callbacks: ProgressCallbacks | None = None,
 ) -> EvaluationReport:
@@ -114,6 +121,8 @@ def evaluate(
         out: the jsonl file to write.
         scoring: the scorer; each row's own by default.
         overwrite: replace `out`, and discard an interrupted run of another model or sampling.
+        resume: keep the responses of a finished `out`, and request those that a larger n adds. All
+            are scored again.
         name: name of the set for `callbacks.start`; the model by default.
         callbacks: progress callbacks.
 
@@ -123,16 +132,24 @@ def evaluate(
         OutputError: `out` exists or cannot be written.
     """
     out, callbacks = resolve_output(out), callbacks or ProgressCallbacks()
-    _require_output(parquet, out, overwrite=overwrite)
+    if out.is_file() and not (overwrite or resume):
+        raise OutputError(
+            f"{out} exists: --resume adds responses up to a larger -n, --overwrite replaces it."
+        )
+    _require_output(parquet, out, overwrite=True)
     scoring, path = scoring or ScorerConfig(), part_path(out)
     # The log stays locked until it is scored; another run of the same command would remove it.
     with (
-        _loaded_scorer(scoring, parquet) as plan,
+        _loaded_scorer(scoring) as plan,
         open_response_log(path, generation.key(), overwrite=overwrite) as (log, index),
     ):
         rows = count_questions(parquet)
-        callbacks.start(name or generation.model, len(index.rows), rows * generation.n)
-        result = generate(generation, read_questions(parquet), log, index, callbacks.advance)
+        api, needs_scorers = generation.sampling.api, scoring.scorer == "auto"
+        require_questions(parquet, api=api, scorers=needs_scorers)
+        is_finished = resume and out.exists()
+        known = add_finished(out, path, log, index, generation, rows) if is_finished else index
+        callbacks.start(name or generation.model, len(known.rows), rows * generation.n)
+        result = generate(generation, read_questions(parquet), log, known, callbacks.advance)
         if result.lost:
             raise SourceError(
                 f"{generation.server.url}: no answer to requests for {result.lost:,} responses: "
@@ -174,8 +191,10 @@ def evaluate_responses(
         for name in names:
             require_not_input(out, Path(name))
     scoring = scoring or ScorerConfig()
-    with _loaded_scorer(scoring, parquet) as plan, temporary_folder("eval") as folder:
+    with _loaded_scorer(scoring) as plan, temporary_folder("eval") as folder:
         path, rows = folder / "part", count_questions(parquet)
+        if scoring.scorer == "auto":
+            require_scorers(parquet)
         matches = match_to_rows(names, parquet, path)
         lines = join_with_rows(read_questions(parquet), path, read_response_index(path))
         metrics = _score_and_write(plan, lines, scoring.jobs, out, path)
@@ -190,13 +209,11 @@ def _require_output(parquet: Path, out: Path, *, overwrite: bool) -> None:
 
 
 @contextmanager
-def _loaded_scorer(scoring: ScorerConfig, parquet: Path) -> Iterator[ScoringPlan]:
+def _loaded_scorer(scoring: ScorerConfig) -> Iterator[ScoringPlan]:
     """Load the scorer first, so that its errors come first; unload it at the end."""
     plan = scoring.plan()
     try:
         plan_scorer(plan)
-        if scoring.scorer == "auto":
-            require_scorers(parquet)
         yield plan
     finally:
         release_scorer(plan)

@@ -6,7 +6,7 @@ import asyncio
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError, SourceError
@@ -25,6 +25,9 @@ from rewardkit.responses.response_log import ResponseIndex, ResponseLog
 
 #: After this many failed requests without an answer in between, the run ends.
 MAX_FAILURES = 5
+
+#: No further request starts while the pictures of those that have started are larger, in bytes.
+MAX_PICTURE_BYTES = 128 << 20
 
 
 class ResponseRequest(NamedTuple):
@@ -135,7 +138,7 @@ def _missing_requests(
     for question in questions:
         if not index.answers_prompt(question.row, question.digest):
             raise DataError(
-                f"row {question.row}: its prompt has changed since the interrupted run; choose "
+                f"row {question.row}: its prompt has changed since the earlier run, or a picture in it; choose "
                 "another --out, or discard its responses with --overwrite."
             )
         finished = {index.samples[place] for place in places.get(question.row, array("q"))}
@@ -156,6 +159,7 @@ class _RequestLoop:
         self.result = GenerationResult()
         self.client = ModelClient(generation.server, generation.concurrency, generation.tries)
         self.redactor = Redactor().learn(generation.sampling.extra)
+        self.picture_bytes = 0  # of the requests that have started
 
     async def run(self, requests: Iterator[ResponseRequest]) -> GenerationResult:
         """Send all requests, a bounded number at a time."""
@@ -163,7 +167,7 @@ class _RequestLoop:
         tasks: set[asyncio.Task[None]] = set()
         try:
             while True:
-                for request in islice(requests, self.generation.concurrency - len(tasks)):
+                for request in self._next_requests(requests, len(tasks)):
                     task = asyncio.create_task(self._complete(request))
                     task.add_done_callback(finished.put_nowait)
                     tasks.add(task)
@@ -179,7 +183,28 @@ class _RequestLoop:
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.client.close()
 
+    def _next_requests(
+        self, requests: Iterator[ResponseRequest], active: int
+    ) -> Iterator[ResponseRequest]:
+        """Yield the requests that may start now: their number and their pictures are limited."""
+        while active < self.generation.concurrency and (
+            not active or self.picture_bytes < MAX_PICTURE_BYTES
+        ):
+            request = next(requests, None)
+            if request is None:
+                return
+            active += 1
+            self.picture_bytes += _picture_bytes(request)
+            yield request
+
     async def _complete(self, request: ResponseRequest) -> None:
+        """Get all samples of a request, and count its pictures no more."""
+        try:
+            await self._complete_all(request)
+        finally:
+            self.picture_bytes -= _picture_bytes(request)
+
+    async def _complete_all(self, request: ResponseRequest) -> None:
         """Get all samples of a request; those that a reply leaves out are requested again."""
         while request.n:
             try:
@@ -231,3 +256,7 @@ class _RequestLoop:
         self.log.append(question.row, question.digest, request.first, responses)
         self.advance(len(choices), reply.tokens or 0)
         return len(choices)
+
+
+def _picture_bytes(request: ResponseRequest) -> int:
+    return sum(map(len, request.question.images))

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -156,9 +157,10 @@ def _collect_rows(questions: Iterable[Question], rows: list[Question]) -> Iterat
             **fields,
             "prompt": question_of({**fields, "prompt": question.prompt}) or message,
             "message": message,
+            "images": [sha256(image).hexdigest() for image in question.images],
         }
         info = {"source_id": str(question.extra_info.get("source_id") or "")}
-        rows.append(question._replace(prompt=[], ground_truth="", extra_info=info))
+        rows.append(question._replace(prompt=[], ground_truth="", extra_info=info, images=()))
 
 
 def _match_record(record: ResponseRecord, rows: _RowIndex) -> tuple[int, bool] | SkippedRow:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError, RewardkitError, call_catching
-from rewardkit.row import open_parquet, read_rows
+from rewardkit.evaluate.pictures import picture_contents, require_pictures
+from rewardkit.row import BATCH_ROWS, IMAGES, open_parquet, read_rows
 from rewardkit.scorers.base import as_text
 from rewardkit.scorers.gold import unwrap_gold
 from rewardkit.scorers.row_scorer import scorer_for
+
+#: Rows that are read together from a file with pictures.
+_PICTURE_ROWS = 16
 
 
 class Question(NamedTuple):
@@ -21,10 +25,11 @@ class Question(NamedTuple):
     Attributes:
         row: number of the row in the file, from 0.
         prompt: chat messages with `role` and `content`.
-        digest: SHA-256 of the prompt, in hex.
+        digest: SHA-256 of the prompt and its pictures, in hex.
         data_source: the row's `data_source`.
         ground_truth: the gold answer.
         extra_info: the row's `extra_info`, which the scorer gets.
+        images: contents of its picture files, in the order of the marks in the prompt.
     """
 
     row: int
@@ -33,33 +38,34 @@ class Question(NamedTuple):
     data_source: str
     ground_truth: str
     extra_info: dict[str, Any]
+    images: tuple[bytes, ...] = ()
 
 
 def read_questions(parquet: Path) -> Iterator[Question]:
     """Yield the rows of a verl parquet in order, in bounded memory.
 
     Raises:
-        DataError: the file is not a parquet, or a row has no prompt, no gold, or images or videos,
-            which are not sent.
+        DataError: the file is not a parquet, or a row has no prompt, no gold, or videos, which are
+            not sent.
     """
-    for number, row in enumerate(read_rows(parquet)):
-        prompt = _messages(row.get("prompt"))
+    with open_parquet(parquet) as file:
+        has_pictures = IMAGES.name in file.schema_arrow.names
+    for number, row in enumerate(read_rows(parquet, _PICTURE_ROWS if has_pictures else BATCH_ROWS)):
+        prompt, where = _messages(row.get("prompt")), f"{parquet} row {number}"
         gold = (row.get("reward_model") or {}).get("ground_truth")
         if not prompt:
             raise DataError(
-                f"{parquet} row {number}: the prompt is missing. Name a verl parquet, such as "
+                f"{where}: the prompt is missing. Name a verl parquet, such as "
                 "'rewardkit prep' writes."
             )
         if gold is None:
-            raise DataError(
-                f"{parquet} row {number}: reward_model.ground_truth is missing; the scorer needs it."
-            )
-        if row.get("images") or row.get("videos"):
-            raise DataError(
-                f"{parquet} row {number}: it has images or videos; eval sends only text."
-            )
+            raise DataError(f"{where}: reward_model.ground_truth is missing; the scorer needs it.")
+        if row.get("videos"):
+            raise DataError(f"{where}: it has videos; eval sends text and pictures.")
+        images = picture_contents(row)
         source, info = as_text(row.get("data_source")), dict(row.get("extra_info") or {})
-        yield Question(number, prompt, prompt_digest(prompt), source, unwrap_gold(gold), info)
+        digest = prompt_digest(prompt, images)
+        yield Question(number, prompt, digest, source, unwrap_gold(gold), info, images)
 
 
 def count_questions(parquet: Path) -> int:
@@ -75,13 +81,35 @@ def count_questions(parquet: Path) -> int:
     return rows
 
 
-def prompt_digest(prompt: list[dict[str, str]]) -> str:
-    """Return the SHA-256 of chat messages, in hex."""
-    return sha256(json.dumps(prompt, sort_keys=True).encode()).hexdigest()
+def prompt_digest(prompt: list[dict[str, str]], images: Sequence[bytes] = ()) -> str:
+    """Return the SHA-256 of chat messages and their pictures, in hex."""
+    text = json.dumps(prompt, sort_keys=True)
+    return sha256("".join([text, *(sha256(i).hexdigest() for i in images)]).encode()).hexdigest()
+
+
+def require_questions(parquet: Path, *, api: str, scorers: bool) -> None:
+    """Check every row, before hours of generation and not after them.
+
+    Args:
+        parquet: verl rows.
+        api: `chat`, or `completions`, which has no pictures.
+        scorers: whether each row needs a scorer of its own.
+
+    Raises:
+        DataError: a row cannot be used (`read_questions`), its pictures cannot be sent, or it has no
+            scorer (`require_scorers`).
+    """
+    for question in read_questions(parquet):
+        where = f"{parquet} row {question.row}"
+        require_pictures(question.prompt, question.images, where)
+        if question.images and api != "chat":
+            raise DataError(f"{where}: it has pictures, which need --api chat.")
+    if scorers:
+        require_scorers(parquet)
 
 
 def require_scorers(parquet: Path) -> None:
-    """Check that every row has a scorer, before hours of generation and not after them.
+    """Check that every row has a scorer.
 
     Raises:
         DataError: no scorer is registered for a row's `extra_info.scorer` and `data_source`.

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from rewardkit.errors import UsageError
+from rewardkit.evaluate.pictures import messages_with_pictures
 from rewardkit.evaluate.questions import Question
 from rewardkit.model_client.client import ENDPOINTS
 from rewardkit.redact import Redactor
@@ -65,7 +66,7 @@ class Sampling:
         """Return the body of the request for samples `first` to `first + n - 1` of a question."""
         body: dict[str, Any] = {**self.extra, "model": model}
         if self.api == "chat":
-            body["messages"] = question.prompt
+            body["messages"] = messages_with_pictures(question.prompt, question.images)
         else:
             body["prompt"] = "\n\n".join(message["content"] for message in question.prompt)
         for name in ("temperature", "top_p", "top_k", "max_tokens"):

@@ -130,6 +130,7 @@ def evaluate_suite(
     scoring: ScorerConfig,
     *,
     overwrite: bool = False,
+    resume: bool = False,
     callbacks: ProgressCallbacks | None = None,
 ) -> dict[str, EvaluationReport]:
     """Evaluate every set with `evaluate`. The file of a finished set is read instead.
@@ -140,6 +141,7 @@ def evaluate_suite(
         out: folder that gets NAME.jsonl for each set.
         scoring: how responses are scored.
         overwrite: generate finished sets again.
+        resume: add responses to finished sets up to a larger n.
         callbacks: progress callbacks.
 
     Raises:
@@ -149,7 +151,7 @@ def evaluate_suite(
     reports = {}
     for member in suite:
         config, path = replace(generation, n=member.n), out / f"{member.name}.jsonl"
-        if path.exists() and not overwrite:
+        if path.exists() and not (overwrite or resume):
             reports[member.name] = read_finished(member.parquet, config, path, scoring)
             continue
         reports[member.name] = evaluate(
@@ -158,6 +160,7 @@ def evaluate_suite(
             path,
             scoring,
             overwrite=overwrite,
+            resume=resume,
             name=member.name,
             callbacks=callbacks,
         )
@@ -190,7 +193,8 @@ def read_finished(
             responses.append(response)
         rows.append((line.get("prompt_sha256"), line["ground_truth"], line["data_source"]))
         if len(responses) != generation.n:
-            raise _mismatch(path, f"n ({len(responses)})")
+            hint = "; --resume adds responses" if len(responses) < generation.n else ""
+            raise _mismatch(path, f"n ({len(responses)}{hint})")
         metrics.add(responses)
     questions = read_questions(parquet)
     if rows != [(row.digest, row.ground_truth, row.data_source) for row in questions]:

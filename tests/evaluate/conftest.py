@@ -118,6 +118,8 @@ class Handler(BaseHTTPRequestHandler):
 def completion(server, body):
     chat = "messages" in body
     prompt = body["messages"][-1]["content"] if chat else body["prompt"]
+    if isinstance(prompt, list):
+        prompt = "".join(part.get("text", "") for part in prompt)
     n = body.get("n", 1) if server.honours_n else 1
     choices = []
     for index in range(n):

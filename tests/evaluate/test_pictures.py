@@ -1,0 +1,187 @@
+"""The pictures of a row reach the server at their marks, and a row never goes without them."""
+
+import base64
+import json
+from hashlib import sha256
+
+import pytest
+
+import rewardkit
+from rewardkit.errors import DataError, SourceError
+from rewardkit.evaluate import generate as generate_module
+from rewardkit.evaluate.evaluation import evaluate, evaluate_responses
+from rewardkit.evaluate.generate import GenerationConfig
+from rewardkit.evaluate.pictures import MAX_ROW_BYTES, media_type
+from rewardkit.evaluate.questions import read_questions
+from rewardkit.evaluate.sampling import Sampling
+from rewardkit.model_client.client import Server
+from rewardkit.responses.append_only_file import part_path
+from rewardkit.row import build_row, read_rows, write_rows
+
+PNG, JPEG = b"\x89PNG\r\n\x1a\n" + b"p" * 9, b"\xff\xd8\xff\xe0" + b"j" * 9
+STARTS = {
+    "image/png": PNG,
+    "image/jpeg": JPEG,
+    "image/gif": b"GIF89a....",
+    "image/webp": b"RIFF\x10\0\0\0WEBPVP8 ",
+    "image/bmp": b"BM......",
+}
+
+
+@pytest.fixture
+def write_questions(tmp_path):
+    """Return a function that writes rows of a prompt and pictures; the answer to row i is i."""
+
+    def write(*pairs, name="pictures.parquet"):
+        rows = [
+            build_row(
+                data_source="openai/gsm8k",
+                prompt=[{"role": "system", "content": "Look."}, {"role": "user", "content": text}],
+                ability="math",
+                ground_truth=str(i),
+                index=i,
+                split="test",
+                source_id=f"q{i}",
+                question=text,
+                answer="",
+                scorer="gsm8k",
+                images=images,
+            )
+            for i, (text, images) in enumerate(pairs)
+        ]
+        write_rows(rows, tmp_path / name, {}, overwrite=True)
+        return tmp_path / name
+
+    return write
+
+
+def run(server, parquet, api="chat", **options):
+    server_config = Server(server.url, api)
+    generation = GenerationConfig(server_config, "M", Sampling(api, seed=1), **options)
+    evaluate(parquet, generation, parquet.with_suffix(".jsonl"))
+    return [json.loads(line) for line in parquet.with_suffix(".jsonl").read_text().splitlines()]
+
+
+def sent_content(body):
+    """The text and the decoded pictures of a request's last message, in order."""
+    return [
+        part["text"] if part["type"] == "text" else decode(part["image_url"]["url"])
+        for part in body["messages"][-1]["content"]
+    ]
+
+
+def decode(url):
+    kind, _, text = url.removeprefix("data:").partition(";base64,")
+    content = base64.b64decode(text, validate=True)
+    assert kind == media_type(content) != ""
+    return content
+
+
+def test_each_picture_is_sent_at_its_mark_with_its_own_type(serve, write_questions):
+    parquet = write_questions(
+        ("<image>Which is 0, this or <image>?\n", [PNG, JPEG]), ("Is it 1?<image>", [JPEG])
+    )
+    with serve() as server:
+        lines = run(server, parquet, n=2, concurrency=1)
+    contents = [sent_content(body) for body in server.bodies]
+    assert contents == [
+        *[[PNG, "Which is 0, this or ", JPEG, "?\n"]] * 2,
+        *[["Is it 1?", JPEG]] * 2,
+    ]
+    assert server.bodies[0]["messages"][0] == {"role": "system", "content": "Look."}
+    assert lines[0]["prompt"][-1]["content"] == "<image>Which is 0, this or <image>?\n"
+    assert "base64" not in json.dumps(lines)
+
+
+@pytest.mark.parametrize("name", ["geometry3k", "math-v", "mathvista"])
+def test_the_bytes_of_real_sets_arrive_unchanged(serve, tmp_path, name):
+    rewardkit.prep(name, tmp_path, sample=True, split="all")
+    for parquet in sorted(tmp_path.glob("*.parquet")):
+        rows = list(read_rows(parquet))
+        with serve() as server:
+            run(server, parquet, concurrency=1)
+        assert len(server.bodies) == len(rows)
+        for row, body in zip(rows, server.bodies, strict=True):
+            texts = [part for part in sent_content(body) if isinstance(part, str)]
+            pictures = [part for part in sent_content(body) if isinstance(part, bytes)]
+            assert pictures == [image["bytes"] for image in row["images"]] != []
+            assert "".join(texts) == row["prompt"][-1]["content"].replace("<image>", "")
+
+
+@pytest.mark.parametrize("kind", STARTS)
+def test_the_type_is_told_by_the_first_bytes(kind):
+    assert media_type(STARTS[kind]) == kind
+    assert media_type(STARTS[kind][1:]) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "images", "message"),
+    [
+        ("No mark", [PNG], "its prompt has <image> 0 times"),
+        ("<image> and <image>", [PNG], "its prompt has <image> 2 times"),
+        ("<image> is not there", [], "has 0 pictures"),
+        ("<image>", [b"<svg/>"], "picture 0 is not PNG"),
+        ("<image>", [b""], "picture 0 is not in the file"),
+        ("<image>", [PNG + bytes(MAX_ROW_BYTES)], "Make them smaller"),
+    ],
+)
+def test_a_row_whose_pictures_cannot_be_sent_ends_the_run_before_any_request(
+    serve, write_questions, text, images, message
+):
+    parquet = write_questions(("fine <image>", [PNG]), (text, images))
+    with serve() as server, pytest.raises(DataError, match=f"row 1: .*{message}"):
+        run(server, parquet)
+    assert server.bodies == []
+    assert not part_path(parquet.with_suffix(".jsonl")).exists()
+
+
+def test_the_api_without_messages_is_refused(serve, write_questions):
+    parquet = write_questions(("<image>", [PNG]))
+    with serve() as server, pytest.raises(DataError, match="row 0: .*--api chat"):
+        run(server, parquet, api="completions")
+    assert server.bodies == []
+
+
+def test_a_changed_picture_does_not_resume_an_interrupted_run(serve, write_questions):
+    fault = (500, {}, {"error": {"message": "engine died"}})
+    parquet = write_questions(("<image> 0", [PNG]), ("<image> 1", [PNG]))
+    with serve(faults={1: fault}) as server, pytest.raises(SourceError):
+        run(server, parquet, tries=1, concurrency=1)
+    write_questions(("<image> 0", [JPEG]), ("<image> 1", [PNG]))
+    with serve() as server, pytest.raises(DataError, match="or a picture in it"):
+        run(server, parquet)
+    write_questions(("<image> 0", [PNG]), ("<image> 1", [PNG]))
+    with serve() as server:
+        assert len(run(server, parquet)) == 2
+    assert len(server.bodies) == 1
+
+
+def test_rows_without_pictures_keep_their_digest(write_questions, parquet):
+    """Responses of earlier releases stay valid."""
+    plain = write_questions(("What?", []), name="plain.parquet")
+    with_picture = write_questions(("What?", [PNG]))
+    (one,), (other,) = map(list, map(read_questions, (plain, with_picture)))
+    assert one.digest != other.digest
+    (question,) = read_questions(parquet(1))
+    text = json.dumps(question.prompt, sort_keys=True)
+    assert question.digest == sha256(text.encode()).hexdigest()
+
+
+def test_few_pictures_are_in_memory_at_a_time(serve, write_questions, monkeypatch):
+    monkeypatch.setattr(generate_module, "MAX_PICTURE_BYTES", 3 * len(PNG))
+    parquet = write_questions(*[(f"<image> {i}", [PNG]) for i in range(12)])
+    with serve(seconds=0.02) as server:
+        assert len(run(server, parquet)) == 12
+    assert server.most == 3
+
+
+def test_responses_that_exist_are_matched_by_their_picture(serve, write_questions, tmp_path):
+    parquet = write_questions(("<image> 0", [PNG]), ("<image> 1", [JPEG]))
+    with serve() as server:
+        run(server, parquet)
+    out = parquet.with_suffix(".jsonl")
+    report = evaluate_responses(parquet, [str(out)], tmp_path / "again.jsonl")
+    assert report.matches.responses == 2
+    other = write_questions(("<image> 0", [JPEG]), ("<image> 1", [JPEG]), name="o.parquet")
+    with pytest.raises(DataError, match="another prompt"):
+        evaluate_responses(other, [str(out)])
