@@ -129,7 +129,7 @@ def test_finished_results_of_another_model_sampling_n_or_rows_are_an_error(
             ((suite, generation_config(server, seed=2)), "another sampling"),
             (
                 ([SuiteMember("a", suite[0].parquet, 3)], generation_config(server)),
-                r"another n \(2\)",
+                r"another n \(2; --resume adds responses\)",
             ),
             ((other_rows, generation_config(server)), "other rows than those"),
         ):
