@@ -67,7 +67,7 @@ def test_every_built_in_dataset_can_be_named_with_each_of_its_splits(tmp_path):
 def test_a_parquet_of_the_user_is_a_set(tmp_path):
     (member,) = parse_suite("my/finance.parquet:8", tmp_path, 1)
     assert (member.name, member.n, member.dataset) == ("finance", 8, "")
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(SourceError, match="no such file"):
         prepare_member(member, "huggingface", 1)
 
 
