@@ -20,7 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rewardkit.errors import EXIT_CODES
 from rewardkit.preprocess.source import SAMPLES
+from rewardkit.strict_yaml import read_yaml
 from tests.judge_server import serving
 
 ROOT = Path(__file__).parents[1]
@@ -59,7 +61,7 @@ def commands_of(kind, text):
     """Yield (command, expected output) of a block; a `bash` block shows no output: it may be anything."""
     if kind == "console":
         yield from steps(text)
-    elif kind == "bash":
+    elif kind == "bash" and not FILE.match(text):
         lines = re.split(r"(?<!\\)\n", text)
         yield from ((line, "...") for line in lines if line.strip() and not line.startswith("#"))
 
@@ -186,6 +188,7 @@ def test_a_bash_block_is_run_command_by_command():
     commands = [command for command, _ in commands_of("bash", block)]
     assert commands == ["rewardkit prep gsm8k \\\n    --sample", "false  # exits 1"]
     assert not list(commands_of("text", block))
+    assert not list(commands_of("bash", "# run.sh\nverl\n")), "it is a file"
 
 
 @pytest.mark.full
@@ -241,3 +244,20 @@ def test_the_pages_in_two_languages_are_found():
 def test_the_changelog_and_the_licence_exist():
     assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert "Apache License" in (ROOT / "LICENSE").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", SKILLS, ids=lambda p: p.parent.name)
+def test_a_skill_begins_with_its_name_and_description(page):
+    """Agents read these two to decide whether to open the file: at most 64 and 1,024 characters."""
+    _, head, text = page.read_text(encoding="utf-8").split("---\n", 2)
+    fields = read_yaml(head, str(page))
+    assert set(fields) == {"name", "description"}
+    assert fields["name"] == page.parent.name
+    assert len(fields["description"]) <= 1024
+    assert len(re.findall(r"^## \d+\. ", text, re.MULTILINE)) == 10
+
+
+def test_the_skill_has_the_exit_codes_of_the_command_line():
+    text = (ROOT / "skills/rewardkit/SKILL.md").read_text(encoding="utf-8")
+    codes = set(re.findall(r"^\| (\d+) \| ", text, re.MULTILINE))
+    assert codes == {code for code in EXIT_CODES if code.isdigit()}

@@ -4,6 +4,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from email import message_from_bytes
 from pathlib import Path
@@ -27,20 +28,24 @@ NEEDED = {
 }
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The wheel that the build backend makes from this tree, without isolation or network."""
+def build(kind, folder):
+    """Return the wheel or sdist that the backend builds from this tree, without isolation or network."""
     if not (ROOT / "data_cards").is_dir():
         pytest.skip("these tests are not in a checkout (tools/release.py): nothing to build")
     if importlib.util.find_spec("hatchling") is None:
         pytest.skip("hatchling is not installed: pip install hatchling")
-    folder = tmp_path_factory.mktemp("wheel")
-    code = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
+    code = f"import sys; from hatchling.build import build_{kind}; build_{kind}(sys.argv[1])"
     command = [sys.executable, "-c", code, folder]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr[-2000:]
-    (file,) = folder.glob("*.whl")
-    with zipfile.ZipFile(file) as archive:
+    (file,) = folder.iterdir()
+    return file
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The open archive of the wheel."""
+    with zipfile.ZipFile(build("wheel", tmp_path_factory.mktemp("wheel"))) as archive:
         yield archive
 
 
@@ -57,6 +62,13 @@ def test_the_wheel_has_exactly_the_files_of_the_package(wheel):
     expected = {str(f.relative_to(ROOT)) for f in files if "__pycache__" not in f.parts} | {*cards}
     packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert packed == expected
+
+
+@pytest.mark.full
+def test_the_sdist_has_the_pages_for_coding_agents(tmp_path):
+    with tarfile.open(build("sdist", tmp_path)) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"AGENTS.md", "skills/rewardkit/SKILL.md"} <= packed
 
 
 @pytest.mark.full

@@ -18,7 +18,7 @@ PACKAGE = ROOT / "rewardkit"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 PAGES = sorted(
     page
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("skills/*/*.md")]
     # style.md quotes what it forbids, the changelog quotes earlier releases, and the tables of
     # docs/reference are the code's sentences.
     if page.name not in {"style.md", "CHANGELOG.md"} and page.parent.name != "reference"

@@ -28,11 +28,13 @@ TOOLS = ["build", "cyclonedx-bom", "pip", "twine"]
 PACKAGED = ("rewardkit", "data_cards")  # folders of the tree that are packaged
 OTHER_SDIST_FILES = {
     ".gitignore",
+    "AGENTS.md",
     "CHANGELOG.md",
     "LICENSE",
     "PKG-INFO",
     "README.md",
     "README.zh-CN.md",
+    "skills/rewardkit/SKILL.md",
 }
 #: Tests of what an installation may break: its files, its commands, its scorers by path.
 QUICK = ["tests/test_package.py", "tests/test_registry.py", "tests/test_docs.py", "tests/scorers"]
