@@ -123,6 +123,10 @@ DATA_SOURCES: Mapping[str, str] = {
 }
 
 
+#: The function of a reward's file that verl calls by default, and that a file's name alone means.
+REWARD_FUNCTION = "compute_score"
+
+
 def known(group: str) -> dict[str, str]:
     """Return all names of a group (`datasets`, `scorers` or `data_sources`) with their targets."""
     built_in = {"datasets": DATASETS, "scorers": SCORERS, "data_sources": DATA_SOURCES}[group]
@@ -153,7 +157,7 @@ def load(group: str, name: str) -> Any:
         UsageError: the file or module cannot be imported or lacks the attribute.
     """
     if is_path(name):
-        loaded = load_path(name)
+        loaded = load_path(with_function(name) if group == "scorers" else name)
         if group == "scorers" and not callable(loaded):
             raise UsageError(f"{name} is {type(loaded).__name__}, not a function.")
         return loaded
@@ -188,6 +192,11 @@ def is_path(name: str) -> bool:
     return name.partition(":")[0].endswith(".py")
 
 
+def with_function(scorer: str) -> str:
+    """Return a scorer's name; a file without a function, `my.py`, means `my.py:compute_score`."""
+    return f"{scorer}:{REWARD_FUNCTION}" if is_path(scorer) and ":" not in scorer else scorer
+
+
 def load_path(name: str) -> Any:
     """Return the attribute of a Python file in `path.py:attribute`."""
     path, _, attribute = name.partition(":")
@@ -211,10 +220,12 @@ def _import_file(path: str) -> ModuleType:
 
 
 def did_you_mean(name: str, names: Mapping[str, object] | list[str]) -> str:
-    """Return a sentence that suggests similar names, or an empty string."""
+    """Return a sentence that suggests similar names, whatever their case, or an empty string."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, list(names), n=2, cutoff=0.5)
+    spellings = {known_name.lower(): known_name for known_name in names}
+    matches = get_close_matches(name.lower(), list(spellings), n=2, cutoff=0.5)
+    near = [spellings[match] for match in matches]
     return f" Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
 
 
@@ -236,5 +247,15 @@ def _import(module_name: str) -> ModuleType:
 
 def _attribute(module: ModuleType, attribute: str, name: str) -> Any:
     if not hasattr(module, attribute):
-        raise UsageError(f"{name}: {module.__name__} has no {attribute!r}.")
+        own = [key for key, value in vars(module).items() if _is_public(key, value, module)]
+        place = name.partition(":")[0] if is_path(name) else module.__name__
+        has = f"It has {', '.join(own[:10])}" if own else "It has no functions"
+        has += f"; name one as {place}:{own[0]}." if own and is_path(name) else "."
+        raise UnknownNameError(f"{place} has no {attribute!r}.{did_you_mean(attribute, own)} {has}")
     return getattr(module, attribute)
+
+
+def _is_public(name: str, value: object, module: ModuleType) -> bool:
+    """Return whether a module defines a public name itself, rather than importing it."""
+    own = getattr(value, "__module__", module.__name__) == module.__name__
+    return own and not name.startswith("_") and not isinstance(value, ModuleType)

@@ -33,6 +33,30 @@ def test_an_unknown_name_suggests_similar_ones_and_lists_the_known():
         registry.target("datasets", "gms8k")
 
 
+def test_a_suggestion_does_not_depend_on_case():
+    assert registry.did_you_mean("GMS8K", ["gsm8k", "math"]) == " Did you mean 'gsm8k'?"
+    assert registry.did_you_mean("math_dapo", ["qa", "Math_DAPO"]) == " Did you mean 'Math_DAPO'?"
+
+
+def test_a_file_alone_means_its_compute_score(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("def compute_score(data_source, solution_str, ground_truth): return 1.0\n")
+    assert registry.load("scorers", str(file))("", "", "") == 1.0
+
+
+def test_a_function_that_is_missing_suggests_those_that_a_file_has(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("from json import loads\ndef my_reward(): ...\ndef _helper(): ...\n")
+    with pytest.raises(UnknownNameError) as error:
+        registry.load("scorers", f"{file}:my_rewrad")
+    assert str(error.value) == (
+        f"{file} has no 'my_rewrad'. Did you mean 'my_reward'? It has my_reward; name one as "
+        f"{file}:my_reward."
+    )
+    with pytest.raises(UnknownNameError, match=r"has no 'compute_score'\. It has my_reward;"):
+        registry.load("scorers", str(file))
+
+
 def test_another_package_adds_names_by_entry_points(plugins):
     plugins(("acme", "rewardkit.scorers.math:score", "rewardkit.scorers"))
     from rewardkit.scorers.math import score

@@ -87,6 +87,7 @@ def command(
     from rewardkit.guard.guard_file import guard_file_text, trial_rows, try_reward
     from rewardkit.guard.results import default_fields
     from rewardkit.output import atomic
+    from rewardkit.registry import with_function
 
     guard_settings = GuardSettings(
         options=scorer_options(settings),
@@ -99,6 +100,7 @@ def command(
         record=str(record.absolute()) if record else "",
         load_seconds=load_seconds,
     )
+    reward = with_function(reward)
     with show_import(reward):
         trial = try_reward(reward, guard_settings, trial_rows(rows))
     _require_keys(reward, trial, keys)

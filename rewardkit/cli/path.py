@@ -55,13 +55,12 @@ def command(
     from rewardkit.errors import UsageError
     from rewardkit.launch.verl.releases import LATEST, installed_verl
     from rewardkit.launch.verl.reward_keys import reward_overrides
-    from rewardkit.registry import is_path
+    from rewardkit.registry import is_path, with_function
     from rewardkit.scorers.composed_parts import is_composed
     from rewardkit.scorers.load import location
 
     options = scorer_options(settings)
-    if is_path(scorer) and ":" not in scorer:
-        scorer += ":compute_score"
+    scorer = with_function(scorer)
     require_scorer(scorer, options, load_seconds)
     where = location(scorer, pkg=pkg)
     if not verl and not verl_version:

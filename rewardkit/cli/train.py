@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from rewardkit.cli.shared.completion import complete_recipes
+from rewardkit.cli.shared.completion import complete_recipes, complete_targets
 from rewardkit.cli.shared.console import activity, print_json, printable, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "rewardkit train qwen2.5-0.5b-ppo-gsm8k --dry-run",
     "rewardkit train my.yaml --verl-version 0.8 --dry-run -- trainer.total_epochs=1",
-    "rewardkit train my.yaml --set algorithm=grpo --set cluster.target=slurm --out jobs/grpo",
+    "rewardkit train my.yaml --set algorithm=grpo --target slurm --out jobs/grpo",
     "rewardkit train my.yaml --rehearse",
     "rewardkit train my.yaml --sweep --out jobs/ablation",
     "rewardkit train --from runs/my-20261121-101500/manifest.json",
@@ -89,6 +89,14 @@ def command(
     rehearse_call_seconds: Annotated[
         float, typer.Option(min=1, help="Time limit per call of the scorer, in seconds.")
     ] = 60,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=complete_targets,
+            help="Where the run goes, instead of the recipe's cluster.target: local, ray-job, script, "
+            "slurm, kuberay, skypilot, ascend or modelarts.",
+        ),
+    ] = None,
     fields: Fields = None,
     variant: Annotated[
         str | None, typer.Option(help="Start one variant of the recipe's sweep.")
@@ -113,7 +121,7 @@ def command(
 ) -> None:
     """Turn a recipe into a verl launch, check it and start it.
 
-    The recipe's cluster.target decides how: local and ray-job runs are started, the others are
+    --target, or the recipe's cluster.target, decides how: local and ray-job runs are started, the others are
     written as files for you to submit. Every run has a folder with a manifest; --from repeats the
     run of a manifest.
     """
@@ -127,12 +135,14 @@ def command(
     for name in ("rehearse_seconds", "rehearse_call_seconds"):
         require_companion(ctx, name, "--rehearse", is_set=rehearse)
     if from_manifest:
-        if any((recipe, overrides, fields, variant, sweep, verl_version)):
+        if any((recipe, overrides, fields, target, variant, sweep, verl_version)):
             raise UsageError(
                 "--from repeats a run unchanged: leave the recipe and other settings out."
             )
         runs = [_run_of_manifest(from_manifest, load_seconds)]
     else:
+        if target is not None:
+            fields = [*(fields or ()), f"cluster.target={target}"]
         requests = _requests(recipe, overrides, fields, variant, sweep, verl_version)
         runs = [Run(request, plan_from_request(request, load_seconds)) for request in requests]
     if dry_run:

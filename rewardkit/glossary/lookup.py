@@ -72,7 +72,9 @@ def find_entries(name: str) -> list[MetricEntry | KeyEntry]:
         return entries
     if matches:
         raise _several_keys(name, matches)
-    names = [one for entry in metrics() for one in entry.names] + [entry.key for entry in keys()]
+    names = [one for entry in metrics() for one in entry.names]
+    for entry in keys():  # `kl_loss_coef` is near to the last part of a key, not to all of it
+        names += [entry.key, entry.key.rpartition(".")[2]]
     raise _unknown("metric or key", name, names)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from rewardkit.errors import DataError, SourceError, UnknownNameError, unreadable_file
+from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError, unreadable_file
 from rewardkit.launch.overrides import flatten
 from rewardkit.launch.recipe_errors import format_error
 from rewardkit.launch.recipe_types import Count, KubernetesName, Port, Section, Text, Variable, Word
@@ -254,13 +254,16 @@ def deep_merge(tree: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, An
     return merged
 
 
-def read_recipe(tree: Mapping[str, Any], where: str, variant: str | None = None) -> Recipe:
+def read_recipe(
+    tree: Mapping[str, Any], where: str, variant: str | None = None, fields: Sequence[str] = ()
+) -> Recipe:
     """Validate a recipe.
 
     Args:
         tree: its YAML.
         where: its name or file, for messages.
         variant: a variant of its sweep, merged into it.
+        fields: the fields, dotted, that the command line sets; a mistake in one is a UsageError.
 
     Raises:
         DataError: keys are unknown or have values of the wrong type; the message has a line for
@@ -271,7 +274,7 @@ def read_recipe(tree: Mapping[str, Any], where: str, variant: str | None = None)
     tree = flatten_verl_section(tree, where)
     if variant is not None:
         tree = deep_merge(tree, _variant_changes(tree, where, variant))
-    return _validate(tree, where)
+    return _validate(tree, where, fields)
 
 
 def merge_fields(recipe: Recipe, fields: Mapping[str, Any], where: str) -> Recipe:
@@ -287,12 +290,20 @@ def merge_fields(recipe: Recipe, fields: Mapping[str, Any], where: str) -> Recip
     return _validate({**dict(recipe), **changed}, where)
 
 
-def _validate(tree: Mapping[str, Any], where: str) -> Recipe:
+def _validate(tree: Mapping[str, Any], where: str, fields: Sequence[str] = ()) -> Recipe:
     try:
         return Recipe.model_validate(tree)
     except ValidationError as error:
-        lines = (format_error(one, where, Recipe) for one in error.errors())
-        raise DataError("\n".join(lines)) from None
+        errors = error.errors()
+        ours = [
+            one for one in errors if f"{_place(one)}.".startswith(tuple(f"{f}." for f in fields))
+        ]
+        lines = (format_error(one, "--set" if one in ours else where, Recipe) for one in errors)
+        raise (UsageError if len(ours) == len(errors) else DataError)("\n".join(lines)) from None
+
+
+def _place(error: Any) -> str:
+    return ".".join(map(str, error["loc"]))
 
 
 def _require_writable(value: Any, place: str) -> None:

@@ -27,6 +27,7 @@ class LaunchRequest:
     Attributes:
         tree: the recipe's YAML, with the fields that the command line sets.
         where: the recipe's name or file, for messages.
+        fields: the fields that the command line sets, dotted, for messages.
         overrides: verl's keys from the command line, as `key=value`.
         verl: the release to plan for.
         variant: a variant of the recipe's sweep.
@@ -35,6 +36,7 @@ class LaunchRequest:
 
     tree: Mapping[str, Any]
     where: str
+    fields: tuple[str, ...] = ()
     overrides: tuple[str, ...] = ()
     verl: str = LATEST
     variant: str | None = None
@@ -61,11 +63,13 @@ def read_request(
         DataError: the recipe is not a YAML mapping.
         UsageError: a field is not `FIELD=VALUE`, or a secret is in a place where no variable can replace it.
     """
+    fields = tuple(fields)
     tree = set_fields(load_tree(name), fields)
     concealed, texts, secrets = conceal_secrets(tree, list(overrides))
     return LaunchRequest(
         tree=concealed,
         where=name,
+        fields=tuple(setting.partition("=")[0] for setting in fields),
         overrides=tuple(texts),
         verl=verl or installed_verl() or LATEST,
         secrets=secrets,
@@ -122,7 +126,7 @@ def plan_from_request(request: LaunchRequest, load_seconds: float = LOAD_TIMEOUT
         UnknownNameError: the recipe has no such variant.
         UsageError: an override cannot be planned, or the scorer does not load.
     """
-    recipe = read_recipe(request.tree, request.where, request.variant)
+    recipe = read_recipe(request.tree, request.where, request.variant, request.fields)
     if recipe.reward.scorer in known("scorers").keys() - SCORERS.keys():
         require_scorer_loads(recipe.reward.scorer, recipe.reward.options, load_seconds)
     overrides = parse_overrides(request.overrides, "the command line")

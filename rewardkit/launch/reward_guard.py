@@ -13,7 +13,7 @@ from rewardkit.guard.guard_file import GuardTrial, guard_file_text, trial_rows, 
 from rewardkit.guard.results import default_fields
 from rewardkit.launch.recipe import Recipe
 from rewardkit.output import atomic
-from rewardkit.registry import is_path
+from rewardkit.registry import is_path, with_function
 
 #: Folder of the files, in the folder of the launch, which all nodes see.
 FOLDER = "runs/guards"
@@ -38,7 +38,7 @@ def guard_reward(recipe: Recipe, load_seconds: float) -> Recipe:
     scorer = recipe.reward.scorer
     if not is_path(scorer):
         raise UsageError(f"reward.guard: the scorer {scorer} needs no guard; remove the key.")
-    reward = scorer if ":" in scorer else f"{scorer}:compute_score"
+    reward = with_function(scorer)
     record = recipe.reward.record
     stated: dict[str, Any] = section.model_dump(exclude={"keys", "wrong_score"})
     settings = GuardSettings(

@@ -297,7 +297,10 @@ def _output_paths(out: Path, card: Card, split: str | None, source: Path | None)
     if split is None:
         raise UsageError(f"{card.name} has several splits. Choose one: --split {names}, or all.")
     if split not in card.splits:
-        raise UnknownNameError(f"{card.name} has no split {split!r}. It has {names}; or use 'all'.")
+        near = registry.did_you_mean(split, card.splits)
+        raise UnknownNameError(
+            f"{card.name} has no split {split!r}.{near} It has {names}; or use 'all'."
+        )
     require_suffix("--out", out, ".parquet")
     return {split: out}
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rewardkit import registry
 from rewardkit.errors import UnknownNameError, UsageError
-from rewardkit.preprocess.card import Card
+from rewardkit.preprocess.card import Card, read_card
 from rewardkit.preprocess.load import CARD_SUFFIX, card_of, is_plugin, load_dataset
 
 #: The name of all evaluation sets, for `check --against`.
@@ -50,6 +50,8 @@ def read_set_name(text: str) -> SetName:
     names = {_folded(name): name for name in registry.known("datasets")}
     if _folded(text) in names:
         return SetName(names[_folded(text)])
+    if "/" in text and (named := _dataset_of_repository(dataset)):
+        return read_set_name(f"{named}:{split}" if split else named)
     prefixes = sorted(filter(_folded(text).startswith, names), key=len, reverse=True)
     datasets = [names[prefix] for prefix in prefixes]
     for dataset in datasets:
@@ -130,6 +132,17 @@ def prepared_path(folder: Path, card: Card, split: str) -> Path:
     return folder / f"{set_name(card, split)}.parquet"
 
 
+def _dataset_of_repository(repository: str) -> str:
+    """Return the one built-in dataset that a hub has in a repository; "" if none, or several."""
+    cards = [read_card(name) for name in registry.DATASETS]
+    names = [
+        card.name
+        for card in cards
+        if repository.lower() in (card.huggingface.lower(), card.modelscope.lower())
+    ]
+    return names[0] if len(names) == 1 else ""
+
+
 def _card(dataset: str) -> Card:
     return card_of(load_dataset(dataset))
 
@@ -141,7 +154,7 @@ def _unnamed_split(card: Card) -> str | None:
 
 
 def _folded(text: str) -> str:
-    return text.replace("_", "-")
+    return text.replace("_", "-").lower()
 
 
 def _unknown_name(text: str, datasets: list[str]) -> str:

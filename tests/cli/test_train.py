@@ -4,9 +4,12 @@ import json
 import shlex
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from rewardkit.cli.shared.completion import TARGETS
+from rewardkit.launch.recipe import Target
 from tests.cli.test_cli import assert_failure
 
 TINY = """\
@@ -102,6 +105,8 @@ def test_every_variant_of_a_sweep_is_planned(run):
         (("my.yaml", "--sweep"), "has no variants"),
         (("my.yaml", "--set", "nodes"), "write it as FIELD=VALUE"),
         (("my.yaml", "--set", "nods=2"), "unknown key 'nods'. Did you mean 'nodes'"),
+        (("my.yaml", "--set", "cluster.nods=2"), "--set: unknown key 'cluster.nods'"),
+        (("my.yaml", "--target", "ascent"), "'modelarts' (it is 'ascent'). Did you mean 'ascend'"),
         (("my.yaml", "trainer.total_epoch=1"), "Did you mean 'trainer.total_epochs'"),
         (("my.yaml", "--verl-version", "new"), "'new' is not a version of verl"),
         (("my.yaml", "--set", "reward.scorer=gsm9k"), "Did you mean 'gsm8k'"),
@@ -111,9 +116,17 @@ def test_every_variant_of_a_sweep_is_planned(run):
 )
 def test_the_error_for_a_mistake_is_one_line(run, recipe, arguments, expected):
     done = run("train", *arguments, "--dry-run")
-    assert_failure(
-        done, {"nope.yaml": 3, "nods=2": 4}.get(arguments[-1] if arguments else "", 2), expected
-    )
+    assert_failure(done, 3 if "nope.yaml" in arguments else 2, expected)
+
+
+def test_the_target_of_the_command_line_replaces_that_of_the_recipe(run, recipe):
+    options = ("my.yaml", "--verl-version", "0.9", "--dry-run", "--json")
+    done = run("train", *options, "--target", "ascend", "--set", "cluster.target=slurm")
+    assert json.loads(done.stdout)[0]["target"] == "ascend"
+
+
+def test_the_targets_that_the_shell_completes_are_those_of_a_recipe():
+    assert get_args(Target) == TARGETS
 
 
 def test_a_local_run_has_a_folder_with_manifest_and_log_and_repeats(run, recipe, tmp_path):

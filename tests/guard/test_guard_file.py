@@ -87,8 +87,6 @@ def test_a_coroutine_function_is_seen(cli, folder):
     [
         ("my_reward.py:missing", "has no 'missing'"),
         ("my_reward.py:broken", "is int, not a function"),
-        ("nowhere.py:compute_score", "nowhere.py: no such file"),
-        ("my_reward.py", "add the name to load after a colon"),
         ("gsm8k", "needs no guard"),
     ],
 )
@@ -99,6 +97,11 @@ def test_a_reward_that_cannot_be_guarded_is_one_line(cli, folder, reward, messag
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert not (folder / "guarded.py").exists()
+
+
+def test_a_missing_file_is_one_line_and_exits_3(cli, folder):
+    result = cli("guard", "nowhere.py:compute_score", "--out", "guarded.py", cwd=folder)
+    assert (result.returncode, result.stderr) == (3, "error: nowhere.py: no such file.\n")
 
 
 def test_the_file_is_code_of_literals_only(cli, folder):

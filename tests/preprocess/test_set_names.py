@@ -100,6 +100,21 @@ def test_an_unknown_name_is_an_error_that_suggests_known_ones(text, message):
         read_set_name(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("GSM8K", SetName("gsm8k")),
+        ("DAPO-Math-17k", SetName("dapo-math-17k")),
+        ("Math_500", SetName("math-500")),
+        ("openai/gsm8k", SetName("gsm8k")),
+        ("OpenAI/GSM8K:Train", SetName("gsm8k", "train")),
+        ("HuggingFaceH4/MATH-500", SetName("math-500")),
+    ],
+)
+def test_a_name_is_read_whatever_its_case_and_as_the_repository_of_a_hub(text, name):
+    assert read_set_name(text) == name
+
+
 @given(st.text() | st.sampled_from(known_names()).flatmap(lambda n: st.text().map(n.__add__)))
 def test_any_text_is_a_set_that_exists_or_an_error(text):
     try:

@@ -1,9 +1,14 @@
-"""Names that the shell completes: datasets, sets, scorers and recipes."""
+"""Names that the shell completes: datasets, sets, scorers, recipes and targets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+
+#: The targets of a launch (`Target` of `launch.recipe`, which would import pydantic).
+TARGETS = (
+    "local", "ray-job", "script", "slurm", "kuberay", "skypilot", "ascend", "modelarts"
+)  # fmt: skip
 
 
 def complete_set(incomplete: str) -> list[str]:
@@ -41,6 +46,11 @@ def complete_recipes(incomplete: str) -> list[str]:
     # The recipe's module would import pydantic, which takes longer than a key press may.
     folder = Path(launch.__path__[0]) / "recipes"
     return _matching((path.stem for path in folder.glob("*.yaml")), incomplete)
+
+
+def complete_targets(incomplete: str) -> list[str]:
+    """Return the names of targets that begin as the word does."""
+    return _matching(TARGETS, incomplete)
 
 
 def _matching(names: Iterable[str], incomplete: str) -> list[str]:

@@ -16,7 +16,7 @@ from rewardkit.launch.preflight.report import FileFacts, PreflightReport
 from rewardkit.launch.preflight.verl import reward_path_key
 from rewardkit.launch.rules.algorithm import computed_metrics
 from rewardkit.launch.secret_values import reveal_secrets
-from rewardkit.registry import did_you_mean, is_path
+from rewardkit.registry import did_you_mean, is_path, with_function
 
 #: The keyword arguments that verl passes to a reward function.
 ARGUMENTS = ("data_source", "solution_str", "ground_truth", "extra_info")
@@ -47,7 +47,7 @@ def check_reward(
         )
         return True
     if is_path(scorer):
-        scorer = scorer if ":" in scorer else f"{scorer}:compute_score"
+        scorer = with_function(scorer)
         try:
             is_callable = _check_signature(scorer, plan, report, load_seconds)
         except RewardkitError as error:
