@@ -166,8 +166,9 @@ def command(
         write_parquet(training_runs, parquet, **options)
     if html:
         write_page(
-            training_runs, findings, html, lang=lang.value, x=x.value, window=smooth, **options
-        )
+            training_runs, findings, html, lang=lang.value, x=x.value, window=smooth,
+            compare=compare, overwrite=overwrite,
+        )  # fmt: skip
     if compare:
         _compare(training_runs, x, as_json=as_json)
     else:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from math import isfinite
 
 from rewardkit.trainlog.rules import LogFinding
-from rewardkit.trainlog.series import Series
+from rewardkit.trainlog.series import Series, finite
 from rewardkit.trainlog.topics import (
     TOPICS,
+    Better,
+    better_validation,
     reward_metrics,
     step_seconds,
     topic_title,
@@ -49,11 +51,15 @@ class FindingMark:
 
 @dataclass(frozen=True)
 class MetricChart:
-    """One metric or topic, with a curve for each run that has it."""
+    """One metric or topic, with a curve for each run that has it.
+
+    `better` is set for validations: their best point is marked.
+    """
 
     title: str
     curves: tuple[ChartCurve, ...]
     marks: tuple[FindingMark, ...]
+    better: Better = ""
 
 
 def topic_charts(
@@ -76,6 +82,7 @@ def topic_charts(
             f"{words['validation']}: {name}",
             _curves(by_source.get(name, ()) for by_source in series),
             flat,
+            better_validation(name),
         )
         for name in names
     ]
@@ -112,6 +119,15 @@ def elapsed_hours(run: TrainingRun) -> list[float] | None:
         total += duration if isfinite(duration) else 0.0
         ends.append(total / 3600)
     return ends
+
+
+def best_point(points: Series, better: Better) -> tuple[int, float] | None:
+    """Return the first of the best points; None without a finite point or without a direction."""
+    numbers = finite(points)
+    if not numbers or not better:
+        return None
+    sign = 1 if better == "higher" else -1
+    return max(numbers, key=lambda point: sign * point[1])
 
 
 def default_window(charts: Iterable[MetricChart]) -> int:

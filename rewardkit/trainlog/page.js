@@ -91,6 +91,8 @@ function visible(chart) {
     .filter((curve) => !state.hidden.has(curve.run))
     .map((curve) => ({
       run: curve.run,
+      best: curve.best,
+      best_text: curve.best_text,
       steps: curve.steps,
       at: curve.steps.map((step) => place(curve.run, step)),
       raw: curve.values,
@@ -113,7 +115,7 @@ function draw(chart, figure) {
   svg.addEventListener("pointermove", (event) => point(event, svg, cross, figure, curves, x, y));
   svg.addEventListener("pointerleave", () => {
     cross.replaceChildren();
-    figure.querySelector(".readout").textContent = "";
+    readout(figure).textContent = "";
   });
   if (old) old.replaceWith(svg);
   else figure.append(svg);
@@ -172,11 +174,21 @@ function lines(svg, curve, x, y) {
   };
   if (curve.smooth !== curve.raw) one(curve.raw, { "stroke-width": 1, "stroke-opacity": 0.3 });
   one(curve.smooth, { "stroke-width": 1.8, "stroke-linejoin": "round" });
+  if (curve.best !== undefined) ring(svg, curve, x, y);
   if (curve.raw.length > 40) return;
   curve.smooth.forEach((value, i) => {
     if (value !== null && curve.at[i] !== null)
       svg.append(shape("circle", { cx: x(curve.at[i]), cy: y(value), r: 2.2, fill: colour }));
   });
+}
+
+/* A ring around the best point of a curve. */
+function ring(svg, curve, x, y) {
+  const i = curve.steps.indexOf(curve.best);
+  if (i < 0 || curve.at[i] === null) return;
+  const best = shape("circle", { class: "best", cx: x(curve.at[i]), cy: y(curve.raw[i]), r: 6 });
+  best.append(shape("title", {}, curve.best_text));
+  svg.append(best);
 }
 
 /* Show the point of each curve that is nearest to the pointer, in the chart and as text. */
@@ -200,7 +212,7 @@ function point(event, svg, cross, figure, curves, x, y) {
     cross.append(shape("line", { x1: across, x2: across, y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom }));
     if (value !== null) cross.append(shape("circle", { cx: across, cy: y(value), r: 4, fill: colour }));
   }
-  figure.querySelector(".readout").textContent = texts.join("   ");
+  readout(figure).textContent = texts.join("   ");
 }
 
 function add(chart, parent, removable) {
@@ -209,6 +221,11 @@ function add(chart, parent, removable) {
   head.append(element("b", {}, chart.title));
   const labels = [...new Map(chart.marks.map((mark) => [mark.label, mark.severity]))];
   for (const [label, severity] of labels) head.append(element("span", { class: `badge ${severity}` }, label));
+  for (const curve of chart.curves) {
+    if (curve.best === undefined) continue;
+    const who = data.runs.length > 1 ? `${data.runs[curve.run].name}: ` : "";
+    head.append(element("div", { class: "readout" }, `${who}${curve.best_text}`));
+  }
   figure.append(head, element("div", { class: "readout", "aria-live": "off" }));
   parent.append(figure);
   const again = () => draw(chart, figure);
@@ -224,6 +241,7 @@ function add(chart, parent, removable) {
   again();
 }
 
+const readout = (figure) => figure.querySelector(":scope > .readout");
 const redraw = () => redraws.forEach((again) => again());
 
 function controls() {

@@ -14,11 +14,14 @@ from rewardkit.errors import DataError, UsageError
 from rewardkit.statistics import student_t_quantile
 from rewardkit.trainlog.charts import elapsed_hours
 from rewardkit.trainlog.series import Series, finite, part
-from rewardkit.trainlog.topics import TOPICS, validations
+from rewardkit.trainlog.topics import TOPICS, Better, better_validation, validations
 from rewardkit.trainlog.training_run import TrainingRun
 from rewardkit.trainlog.translations import translations
 
 Align: TypeAlias = Literal["step", "hours"]
+
+#: What a difference says: `higher` and `lower` for curves of which neither is better.
+Verdict: TypeAlias = Literal["better", "worse", "higher", "lower", "unclear", "too_few"]
 
 #: Fewest points of an interval, and fewest independent points that they must be worth.
 MIN_POINTS, MIN_EFFECTIVE_POINTS = 8, 2.0
@@ -61,6 +64,7 @@ class CurveDifference:
         other: mean of the other run over them.
         whole: other minus base, over all of them.
         end: other minus base, over the last fifth.
+        better: which values of the curve are better.
     """
 
     title: str
@@ -69,6 +73,19 @@ class CurveDifference:
     other: float
     whole: MeanInterval
     end: MeanInterval
+    better: Better = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """How the other run differs over all steps; `unclear` if the interval contains 0."""
+        if self.whole.low is None:
+            return "too_few"
+        if not self.whole.excludes_zero:
+            return "unclear"
+        way: Literal["higher", "lower"] = "higher" if self.whole.mean > 0 else "lower"
+        if not self.better:
+            return way
+        return "better" if way == self.better else "worse"
 
 
 @dataclass(frozen=True)
@@ -115,8 +132,10 @@ class RunComparison:
         }
 
 
-def compare_runs(runs: Sequence[TrainingRun], align: Align = "step") -> list[RunComparison]:
-    """Compare every run with the first.
+def compare_runs(
+    runs: Sequence[TrainingRun], align: Align = "step", lang: str = "en"
+) -> list[RunComparison]:
+    """Compare every run with the first, with the titles of curves in `en` or `zh`.
 
     Raises:
         UsageError: there is only one run, or `align` is `hours` and a run logs no times.
@@ -124,7 +143,7 @@ def compare_runs(runs: Sequence[TrainingRun], align: Align = "step") -> list[Run
     """
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more: rewardkit logs compare A B.")
-    return [_compare(runs[0], other, align) for other in runs[1:]]
+    return [_compare(runs[0], other, align, lang) for other in runs[1:]]
 
 
 def correlated_mean_interval(differences: Sequence[float]) -> MeanInterval:
@@ -151,14 +170,14 @@ def correlated_mean_interval(differences: Sequence[float]) -> MeanInterval:
     return MeanInterval(mean, mean - reach, mean + reach)
 
 
-def _compare(base: TrainingRun, other: TrainingRun, align: Align) -> RunComparison:
+def _compare(base: TrainingRun, other: TrainingRun, align: Align, lang: str) -> RunComparison:
     times = (_times(base, align), _times(other, align))
     differences = []
-    for title, first, second in _common_curves(base, other):
+    for title, better, first, second in _common_curves(base, other, lang):
         hourly = align == "hours"
         pairs = _at_same_times(first, second, *times) if hourly else _at_same_steps(first, second)
         if len(pairs) >= MIN_COMMON_STEPS:
-            differences.append(_difference(title, pairs))
+            differences.append(_difference(title, pairs, better))
     if not differences:
         raise DataError(f"{base.path} and {other.path} have no curve with two common steps.")
     settings, unshared = _setting_differences(base.config, other.config)
@@ -172,7 +191,9 @@ def _compare(base: TrainingRun, other: TrainingRun, align: Align) -> RunComparis
     )
 
 
-def _difference(title: str, pairs: Sequence[tuple[float, float]]) -> CurveDifference:
+def _difference(
+    title: str, pairs: Sequence[tuple[float, float]], better: Better
+) -> CurveDifference:
     ones, others = zip(*pairs, strict=True)
     differences = [b - a for a, b in pairs]
     end = [value for _, value in part(list(enumerate(differences)), END_START, 1.0)]
@@ -183,17 +204,22 @@ def _difference(title: str, pairs: Sequence[tuple[float, float]]) -> CurveDiffer
         other=fmean(others),
         whole=correlated_mean_interval(differences),
         end=correlated_mean_interval(end),
+        better=better,
     )
 
 
-def _common_curves(base: TrainingRun, other: TrainingRun) -> Iterator[tuple[str, Series, Series]]:
+def _common_curves(
+    base: TrainingRun, other: TrainingRun, lang: str
+) -> Iterator[tuple[str, Better, Series, Series]]:
     """Topics and validations, each with its points in both runs."""
-    titles = translations("topics", "en")
+    titles = translations("topics", lang)
     for topic in TOPICS:
-        yield titles[topic.id], base.series(*topic.names), other.series(*topic.names)
+        names = topic.names
+        yield titles[topic.id], topic.better, base.series(*names), other.series(*names)
     first, second = validations(base), validations(other)
+    word = translations("tables", lang)["validation"]
     for name in first:
-        yield f"validation {name}", first[name], second.get(name, ())
+        yield f"{word} {name}", better_validation(name), first[name], second.get(name, ())
 
 
 def _at_same_steps(first: Series, second: Series) -> list[tuple[float, float]]:

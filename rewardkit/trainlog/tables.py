@@ -113,12 +113,13 @@ def comparison_tables(comparison: RunComparison) -> list[TextTable]:
 
 def _format_interval(interval: MeanInterval) -> str:
     if interval.low is None or interval.high is None:
-        return f"{_format_signed(interval.mean)} (too few)"
+        return f"{format_signed(interval.mean)} (too few)"
     mark = " *" if interval.excludes_zero else ""
-    return f"{_format_signed(interval.mean)} ({_format_signed(interval.low)} to {_format_signed(interval.high)}){mark}"
+    return f"{format_signed(interval.mean)} ({format_signed(interval.low)} to {format_signed(interval.high)}){mark}"
 
 
-def _format_signed(value: float) -> str:
+def format_signed(value: float) -> str:
+    """Format a number with its sign."""
     return f"{'+' if value > 0 else ''}{format_number(value)}"
 
 
@@ -206,7 +207,7 @@ def _curve_cells(curve: CurveSummary, marks: str) -> tuple[str, ...]:
         curve.title,
         *(format_number(point[1]) if point else "none" for point in ends),
         *(f"{format_number(point[1])} @{point[0]:,}" if point else "none" for point in extremes),
-        _format_signed(curve.trend) if curve.trend else "=",
+        format_signed(curve.trend) if curve.trend else "=",
         sparkline(curve.points, marks=marks),
     )
 

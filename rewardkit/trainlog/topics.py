@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from rewardkit.trainlog.training_run import V1, TrainingRun
 from rewardkit.trainlog.translations import translations
@@ -26,6 +27,10 @@ ROUNDING = 0.01
 _RELATIVE_TO_LONGEST = {"clip", "prompt_clip"}
 
 
+#: Which values of a curve are better; "" where neither are.
+Better: TypeAlias = Literal["higher", "lower", ""]
+
+
 @dataclass(frozen=True)
 class Topic:
     """A curve that people look at first.
@@ -33,31 +38,35 @@ class Topic:
     Attributes:
         id: short name; its titles are in `translations.yaml`.
         names: metrics that show it, the best first; see `TrainingRun.column`.
+        better: which of its values are better, all else being equal.
     """
 
     id: str
     names: tuple[str, ...]
+    better: Better = ""
 
 
 TOPICS = (
     Topic(
-        "reward", ("critic/rewards/mean", "critic/score/mean", "score/mean", "rewards/score/mean")
+        "reward",
+        ("critic/rewards/mean", "critic/score/mean", "score/mean", "rewards/score/mean"),
+        "higher",
     ),
-    Topic("loss", ("train/loss",)),
+    Topic("loss", ("train/loss",), "lower"),
     Topic("entropy", ("actor/entropy", "actor/entropy_loss")),
     Topic("kl", ("actor/kl_loss", "actor/reward_kl_penalty", "critic/kl")),
     Topic(
         "length",
         ("response_length/mean", "response_characters/mean", "rewards/response_characters/mean"),
     ),
-    Topic("clip", ("response_length/clip_ratio",)),
-    Topic("prompt_clip", ("prompt_length/clip_ratio",)),
+    Topic("clip", ("response_length/clip_ratio",), "lower"),
+    Topic("prompt_clip", ("prompt_length/clip_ratio",), "lower"),
     Topic("pg_clip", ("actor/pg_clipfrac",)),
     Topic("grad_norm", ("actor/grad_norm", "train/grad_norm")),
-    Topic("probs_diff", ("training/rollout_probs_diff_mean",)),
-    Topic("flat_groups", ("groups/zero_variance",)),
-    Topic("throughput", ("perf/throughput",)),
-    Topic("step_time", ("timing_s/step", "perf/time_per_step")),
+    Topic("probs_diff", ("training/rollout_probs_diff_mean",), "lower"),
+    Topic("flat_groups", ("groups/zero_variance",), "lower"),
+    Topic("throughput", ("perf/throughput",), "higher"),
+    Topic("step_time", ("timing_s/step", "perf/time_per_step"), "lower"),
 )
 
 REWARD, STEP_TIME = TOPICS[0], TOPICS[-1]
@@ -111,6 +120,11 @@ def validations(run: TrainingRun) -> dict[str, list[tuple[int, float]]]:
     if series := run.series("val/loss"):
         scores["loss"] = dict(series)
     return {name: sorted(values.items()) for name, values in scores.items() if values}
+
+
+def better_validation(name: str) -> Better:
+    """Return which values of a validation are better, by its name in `validations`."""
+    return "lower" if name == "loss" else "higher"
 
 
 def _score_variables(

@@ -13,7 +13,7 @@ def translations(part: str, lang: str) -> Mapping[str, str]:
     """Return the texts of a part by name.
 
     Args:
-        part: `page`, `tables` or `topics`.
+        part: `page`, `tables`, `comparison`, `hacking` or `topics`.
         lang: `en` or `zh`.
     """
     return {name: text[lang] for name, text in _read()[part].items()}

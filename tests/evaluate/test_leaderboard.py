@@ -213,6 +213,17 @@ def test_names_cannot_break_the_markdown_or_the_page(results, tmp_path):
     assert "&lt;b&gt;|x`" in page
 
 
+def test_the_page_names_the_leader_and_has_a_bar_with_an_interval_in_every_cell(results, tmp_path):
+    runs = read(results("good.jsonl", [4] * 19 + [3]), results("bad.jsonl", [1] * 20))
+    out = tmp_path / "board.html"
+    write_leaderboard_page(build_leaderboard(runs), out, overwrite=False)
+    page = out.read_text()
+    assert "<h1>good leads: mean@n of 98.8% on set" in page
+    assert page.count('class="share"') == 2
+    assert '<i style="width:25.00%">' in page
+    assert "api chat, seed 1" in page
+
+
 def test_the_page_replaces_an_earlier_one_only_with_overwrite(results, tmp_path):
     runs = read(results("a.jsonl", [4, 1]), results("b.jsonl", [0, 2]))
     out = tmp_path / "board.html"

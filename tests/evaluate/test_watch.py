@@ -21,7 +21,7 @@ from rewardkit.evaluate.progress import ProgressCallbacks
 from rewardkit.evaluate.sampling import Sampling
 from rewardkit.evaluate.suite import SuiteMember
 from rewardkit.evaluate.watch import serving
-from rewardkit.evaluate.watch.curve import CurvePoint, read_curves, write_curves
+from rewardkit.evaluate.watch.curve import CurvePoint, best_checkpoint, read_curves, write_curves
 from rewardkit.evaluate.watch.serving import serve_model, server_command
 from rewardkit.evaluate.watch.watch import (
     UNREACHABLE_URL,
@@ -449,3 +449,27 @@ def test_points_of_deleted_checkpoints_stay_in_the_curve(cli, run, tmp_path):
         assert [json.loads(line)["step"] for line in done.stdout.splitlines()] == [step]
         shutil.rmtree(run.folder / f"global_step_{step}")
     assert list(read_curves(run.out)["openai/gsm8k"]) == [1, 2]
+
+
+def test_the_page_names_the_best_checkpoint_and_marks_it(tmp_path):
+    values = {"a": {1: 0.2, 2: 0.5, 3: 0.4}, "b": {1: 0.3, 2: 0.2, 3: 0.4}}
+    curves = {
+        source: {step: point(step, value, truncated=None) for step, value in steps.items()}
+        for source, steps in values.items()
+    }
+    assert best_checkpoint({source: [*steps.values()] for source, steps in curves.items()}) == (
+        3,
+        pytest.approx(0.4),
+    )
+    write_curves(curves, "run", tmp_path)
+    page = (tmp_path / "curve.html").read_text()
+    assert "Best checkpoint: step 3 with 40.0% on average of 2 data sources" in page
+    assert "best: step 2, 50.0%" in page
+    assert page.count('<circle class="best"') == 2
+    assert best_checkpoint({}) is None
+
+
+def test_a_checkpoint_without_all_data_sources_is_not_the_best():
+    curves = {"a": [point(1, 0.9, truncated=None), point(2, 0.1, truncated=None)]}
+    curves["b"] = curves["a"][1:]
+    assert best_checkpoint(curves) == (2, pytest.approx(0.1))

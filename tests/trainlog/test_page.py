@@ -152,3 +152,39 @@ def test_a_browser_draws_every_chart(tmp_path):
     assert result.stdout.count("<svg") == 4
     assert result.stdout.count('<rect class="mark error"') == 1
     assert len(re.findall(r'<button type="button" aria-pressed="true"', result.stdout)) == 2
+
+
+def test_a_comparison_shows_each_difference_with_its_verdict(tmp_path):
+    slow, fast = make(name="slow"), make(name="fast")
+    fast = replace(fast, table={**fast.table, "timing_s/step": (18.0,) * 60})
+    text = page(tmp_path, slow, fast, compare=True)
+    assert "fast compared with slow" in text
+    assert "better on 1 of 4 curves" in text
+    assert "-18 [-18, -18]" in text
+    row = next(part for part in text.split("<tbody>") if "seconds per step" in part)
+    assert 'class="badge good">better<' in row
+    chinese = page(tmp_path, slow, fast, compare=True, lang="zh", overwrite=True)
+    assert "4 条曲线中 1 条更好" in chinese
+
+
+def test_a_page_without_compare_has_no_differences(tmp_path):
+    assert "compared with" not in page(tmp_path, make(name="a"), make(name="b"))
+
+
+def test_the_best_validation_is_marked_and_named(tmp_path):
+    run = make()
+    values = [None] * 60
+    values[19], values[39], values[59] = 0.4, 0.75, 0.6
+    run = replace(run, table={**run.table, "val-core/a set/acc/mean@1": tuple(values)})
+    text = page(tmp_path, run)
+    (chart,) = [chart for chart in data(text)["charts"] if chart["title"] == "validation: a set"]
+    assert chart["curves"][0]["best"] == 40
+    assert chart["curves"][0]["best_text"] == "best: step 40, 0.75"
+    assert "0.4 → 0.6" in text
+    assert "best: step 40, 0.75" in text.partition('id="data"')[0]
+    assert all("best" not in c for chart in data(text)["charts"][:1] for c in chart["curves"])
+
+
+def test_the_heading_counts_errors_and_warnings(tmp_path):
+    assert 'class="badge good">no findings<' in page(tmp_path, make())
+    assert 'class="badge error">errors: ' in page(tmp_path, make(grad=nan), overwrite=True)

@@ -13,7 +13,12 @@ from typer.testing import CliRunner
 
 from rewardkit.cli import logs
 from rewardkit.errors import DataError, UsageError
-from rewardkit.trainlog.run_comparison import compare_runs, correlated_mean_interval
+from rewardkit.trainlog.run_comparison import (
+    CurveDifference,
+    MeanInterval,
+    compare_runs,
+    correlated_mean_interval,
+)
 from rewardkit.trainlog.table_builder import TableBuilder
 
 app = typer.Typer()
@@ -160,3 +165,22 @@ def test_the_command_prints_json(paths):
 
 def test_the_command_needs_two_runs(paths):
     assert isinstance(CliRunner().invoke(app, ["compare", paths[0]]).exception, UsageError)
+
+
+@pytest.mark.parametrize(
+    ("interval", "better", "verdict"),
+    [
+        ((1.0, 0.5, 1.5), "higher", "better"),
+        ((1.0, 0.5, 1.5), "lower", "worse"),
+        ((-1.0, -1.5, -0.5), "lower", "better"),
+        ((-1.0, -1.5, -0.5), "", "lower"),
+        ((1.0, -0.5, 2.5), "higher", "unclear"),
+        ((1.0, None, None), "higher", "too_few"),
+    ],
+)
+def test_a_difference_says_better_only_with_an_interval_and_a_direction(interval, better, verdict):
+    whole = MeanInterval(*interval)
+    difference = CurveDifference(
+        title="t", n=9, base=0.0, other=1.0, whole=whole, end=whole, better=better
+    )
+    assert difference.verdict == verdict

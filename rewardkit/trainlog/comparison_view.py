@@ -1,0 +1,116 @@
+"""Comparisons of runs as values for the page: rows with a bar each, and what they say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rewardkit.pages.model import Badge, Level
+from rewardkit.trainlog.run_comparison import CurveDifference, MeanInterval, RunComparison, Verdict
+from rewardkit.trainlog.tables import MAX_SETTINGS, format_number, format_signed
+from rewardkit.trainlog.translations import translations
+
+_LEVELS: dict[Verdict, Level] = {
+    "better": "good", "worse": "error", "higher": "neutral", "lower": "neutral",
+    "unclear": "neutral", "too_few": "neutral",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifferenceRow:
+    """A difference of two curves.
+
+    Attributes:
+        cells: its texts: curve, points, both means, difference, difference in the last fifth.
+        badge: what it says.
+        mean: place of the mean difference, in percent; 50 is a difference of 0.
+        low: place of the lower end of the interval; that of the mean without an interval.
+        high: place of the upper end.
+    """
+
+    cells: tuple[str, ...]
+    badge: Badge
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonView:
+    """The section of a comparison: differences of curves, and settings that differ."""
+
+    heading: str
+    note: str
+    columns: tuple[str, ...]
+    rows: tuple[DifferenceRow, ...]
+    settings_heading: str
+    settings: tuple[tuple[str, str, str], ...]
+    settings_note: str
+
+
+def view_comparison(comparison: RunComparison, lang: str) -> ComparisonView:
+    """Return the section of a comparison in `en` or `zh`."""
+    words = translations("comparison", lang)
+    names = {"base": comparison.base, "other": comparison.other}
+    settings = comparison.settings[:MAX_SETTINGS]
+    notes = []
+    if len(settings) < len(comparison.settings):
+        total = len(comparison.settings)
+        notes.append(words["more_settings"].format(n=len(settings), total=total))
+    if any(comparison.unshared_keys):
+        base, other = comparison.unshared_keys
+        notes.append(words["unshared"].format(base=base, other=other))
+    return ComparisonView(
+        heading=words["heading"].format(**names),
+        note=f"{words[comparison.align]} {words['note']}",
+        columns=(words["curve"], words["points"], comparison.base, comparison.other,
+                 words["difference"], words["end"], words["verdict"]),
+        rows=tuple(_row(item, lang) for item in comparison.differences),
+        settings_heading=words["settings"],
+        settings=tuple((item.key, str(item.base), str(item.other)) for item in settings),
+        settings_note=" ".join(notes),
+    )  # fmt: skip
+
+
+def verdict_badges(comparisons: Sequence[RunComparison], lang: str) -> list[Badge]:
+    """Return how many curves are better and how many are worse, or that the runs do not differ."""
+    words = translations("comparison", lang)
+    counts = Counter(item.verdict for one in comparisons for item in one.differences)
+    verdicts: tuple[Verdict, ...] = ("better", "worse")
+    badges = [
+        Badge(words[f"count_{name}"].format(n=counts[name], total=counts.total()), _LEVELS[name])
+        for name in verdicts
+        if counts[name]
+    ]
+    return badges or [Badge(words["unclear"], "neutral")]
+
+
+def _interval_text(interval: MeanInterval) -> str:
+    """Return `+0.05 [+0.03, +0.07]`, or the mean alone."""
+    if interval.low is None or interval.high is None:
+        return format_signed(interval.mean)
+    ends = f"{format_signed(interval.low)}, {format_signed(interval.high)}"
+    return f"{format_signed(interval.mean)} [{ends}]"
+
+
+def _row(item: CurveDifference, lang: str) -> DifferenceRow:
+    whole = item.whole
+    ends = (whole.mean, whole.mean if whole.low is None else whole.low,
+            whole.mean if whole.high is None else whole.high)  # fmt: skip
+    reach = max(map(abs, ends)) or 1.0
+    mean, low, high = (50 + 50 * end / reach for end in ends)
+    return DifferenceRow(
+        cells=(
+            item.title,
+            f"{item.n:,}",
+            format_number(item.base),
+            format_number(item.other),
+            _interval_text(whole),
+            _interval_text(item.end),
+        ),
+        badge=Badge(translations("comparison", lang)[item.verdict], _LEVELS[item.verdict]),
+        mean=mean,
+        low=low,
+        high=high,
+    )
