@@ -12,7 +12,7 @@ from rewardkit.audit.model import AnswerForm, AttackResult, Target, grade
 from rewardkit.audit.question_attacks import QUESTION_ATTACKS, question_rows
 from rewardkit.audit.rows import packaged_rows, sample_rows
 from rewardkit.audit.run import check_behaviour
-from rewardkit.errors import DataError, UnknownNameError, UsageError
+from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.preprocess.card import read_card
 
 
@@ -387,7 +387,7 @@ def test_texts_in_a_report_are_clipped():
 def test_input_that_cannot_be_audited_raises_one_clear_error(tmp_path):
     with pytest.raises(UnknownNameError, match="gsm8k"):
         audit("gsm8")
-    with pytest.raises(UsageError, match="no such file"):
+    with pytest.raises(SourceError, match="no such file"):
         audit(f"{tmp_path}/none.py:score", data=ROWS)
     with pytest.raises(UnknownNameError, match="no option 'methd'"):
         audit("gsm8k", options={"methd": "robust"})

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.errors import DataError, OutputError, UsageError
+from rewardkit.errors import DataError, OutputError, SourceError, UsageError
 from rewardkit.evaluate.leaderboard.leaderboard import build_leaderboard, parse_runs
 from rewardkit.evaluate.leaderboard.render import row_cells, to_markdown, write_leaderboard_page
 from rewardkit.evaluate.results import question_key, read_results
@@ -191,7 +191,7 @@ def test_runs_are_named_after_their_files_or_their_paths_if_these_collide(result
     assert parse_runs([str(tmp_path / "x")]) == [("x", [a])]
     with pytest.raises(UsageError, match="two runs are called B"):
         parse_runs([f"B={a}", f"B={b}"])
-    with pytest.raises(UsageError, match="neither a result file nor a folder"):
+    with pytest.raises(SourceError, match="no such file or folder"):
         parse_runs([str(tmp_path / "none")])
 
 
@@ -302,7 +302,7 @@ def test_the_command_prints_a_table_markdown_and_json(cli, results, tmp_path):
     assert [entry["name"] for entry in runs] == ["a", "b"]
     assert runs[0]["by_data_source"]["set"]["questions"] == 3
     second_call = run("r/a.jsonl", "--html", "board.html")
-    assert (second_call.returncode, second_call.stdout) == (1, "")
+    assert (second_call.returncode, second_call.stdout) == (5, "")
     assert second_call.stderr.startswith("error: ")
 
 

@@ -183,7 +183,7 @@ def test_folders_without_a_step_number_are_ignored(run):
         (run.folder / name).mkdir()
     (run.folder / "global_step_7").touch()
     assert complete_steps(run.folder) == [3, 20]
-    with pytest.raises(DataError, match="no such folder"):
+    with pytest.raises(SourceError, match="no such folder"):
         complete_steps(run.folder / "none")
 
 
@@ -401,7 +401,7 @@ def test_wrong_options_are_a_one_line_error(run, tmp_path, monkeypatch, argument
 def test_a_missing_folder_is_a_one_line_error(cli, run, tmp_path):
     line = ["eval", "watch", "none", "test.parquet", "--out", "o", "--serve", "sh {model} {port}"]
     done = cli(*line, cwd=tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert "no such folder" in done.stderr
     assert done.stderr.count("\n") == 1
 

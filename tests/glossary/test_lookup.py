@@ -109,7 +109,7 @@ def test_a_key_is_found_by_its_end_and_in_the_form_of_an_override():
     ("find", "name", "message"),
     [
         (find_metric, "actor/entrpy", "Did you mean 'actor/entropy'"),
-        (find_key, "data.max_respnse_length", "Did you mean 'max_response_length'"),
+        (find_key, "data.max_respnse_length", "Did you mean 'data.max_response_length'"),
         (find_key, "n", "end of several"),
         (find_entries, "actor/entrpy", "Did you mean 'actor/entropy'"),
         (find_entries, "max_respnse_length", "Did you mean 'max_response_length'"),

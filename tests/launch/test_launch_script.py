@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.errors import DataError, RewardkitError, UsageError
+from rewardkit.errors import DataError, RewardkitError, SourceError, UsageError
 from rewardkit.launch.script_import.launch_script import MAX_SCRIPT, parse_script, read_script
 from rewardkit.launch.script_import.shell import tree
 from rewardkit.launch.script_import.shell.expansions import compute
@@ -252,7 +252,7 @@ def test_binary_and_long_files_are_refused(tmp_path):
         path.write_bytes(content)
         with pytest.raises(DataError, match=r"run\.sh"):
             read_script(path)
-    with pytest.raises(DataError, match="No such file"):
+    with pytest.raises(SourceError, match="no such file"):
         read_script(tmp_path / "no.sh")
     path.write_bytes(b"\xef\xbb\xbfpython3")
     assert read_script(path) == "python3"

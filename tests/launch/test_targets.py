@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rewardkit.errors import UsageError
+from rewardkit.errors import SourceError, UsageError
 from rewardkit.launch.recipe import Target
 from rewardkit.launch.targets import TARGETS, render
 
@@ -207,7 +207,7 @@ def test_a_built_in_scorer_is_shipped_as_a_file_only_for_releases_without_pkg(
 
 def test_a_missing_scorer_file_is_named(plan_of, tmp_path):
     plan = plan_of("kuberay", reward={"scorer": f"{tmp_path}/gone.py:score"})
-    with pytest.raises(UsageError, match="gone.py cannot be read"):
+    with pytest.raises(SourceError, match="gone.py: no such file"):
         render(plan, tmp_path)
 
 

@@ -301,7 +301,7 @@ def test_the_command_lists_them_and_exits_with_the_findings_code(cli, tmp_path):
     pairs = report["pairs_by_set"]["gsm8k"]
     assert pairs["copy"] + pairs.get("reworded", 0) == report["counts"]["overlap"]
     none = cli("check", "train.parquet", "--against", "all-eval", cwd=tmp_path, env=env)
-    assert (none.returncode, none.stdout) == (1, "")
+    assert (none.returncode, none.stdout) == (3, "")
     assert "could be read" in none.stderr
 
 

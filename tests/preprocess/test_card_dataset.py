@@ -5,7 +5,7 @@ import json
 import pytest
 
 import rewardkit
-from rewardkit.errors import DataError, UnknownNameError, UsageError
+from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.preprocess.base import Dropped, Problem
 from rewardkit.preprocess.load import load_dataset
 from rewardkit.row import METADATA_KEY, open_parquet, read_rows
@@ -266,7 +266,7 @@ def test_a_card_without_the_meaning_of_its_columns_needs_code(tmp_path):
     card.write_text(text)
     with pytest.raises(UsageError, match="columns does not say what each column holds"):
         load_dataset(str(card))
-    with pytest.raises(UsageError, match="no such file"):
+    with pytest.raises(SourceError, match="no such file"):
         load_dataset(str(tmp_path / "other.md"))
     with pytest.raises(UnknownNameError, match="unknown dataset"):
         load_dataset("no-such-set")

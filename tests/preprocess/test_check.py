@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rewardkit
-from rewardkit.errors import DataError, OutputError, UsageError
+from rewardkit.errors import DataError, OutputError, SourceError, UsageError
 from rewardkit.preprocess.row_checks import RULES
 from rewardkit.row import SCHEMA, build_row, read_rows, write_rows
 from rewardkit.scorers.base import Score, Status
@@ -270,7 +270,7 @@ def test_rows_with_different_images_are_not_duplicates(tmp_path):
 
 
 def test_a_file_other_than_a_parquet_is_one_clear_error(tmp_path):
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(SourceError, match="no such file"):
         rewardkit.check(tmp_path / "nope.parquet")
     (tmp_path / "x.parquet").write_text("hello")
     with pytest.raises(DataError, match="not a readable parquet"):

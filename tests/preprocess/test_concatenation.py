@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.arrow_types import TypeConflictError, union_type, value_type
-from rewardkit.errors import DataError
+from rewardkit.errors import SourceError
 from rewardkit.preprocess.concatenation import concatenation_fault
 from tests.tables import every
 
@@ -105,7 +105,7 @@ def test_columns_may_be_in_any_order(tmp_path):
 def test_a_single_file_and_no_file_have_no_fault(tmp_path):
     assert concatenation_fault([]) is None
     assert concatenation_fault(write(tmp_path, pa.large_string())) is None
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(SourceError, match="no such file"):
         concatenation_fault([tmp_path / "none.parquet"])
 
 

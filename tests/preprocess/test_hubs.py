@@ -124,6 +124,6 @@ def test_hub_modelscope_downloads_from_modelscope(cli, hub, tmp_path):
 def test_a_hub_that_refuses_is_reported_with_the_ways_to_get_the_rows(cli, hub, tmp_path):
     address, _ = hub
     done = prep(cli, tmp_path, "--split", "test", HF_ENDPOINT=f"{address}/nothing-here")
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert "Ways to get the rows:\n  --source PATH" in done.stderr
     assert "Traceback" not in done.stderr

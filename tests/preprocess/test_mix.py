@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rewardkit import registry
-from rewardkit.errors import DataError, OutputError, RewardkitError, UsageError
+from rewardkit.errors import DataError, OutputError, RewardkitError, SourceError, UsageError
 from rewardkit.preprocess import mix as module
 from rewardkit.preprocess.check import schema_findings
 from rewardkit.preprocess.foreign_rows import describe_changes, to_schema_row
@@ -328,7 +328,7 @@ def test_a_row_that_cannot_be_converted_is_one_clear_error_and_leaves_no_file(ca
     row, message = BAD[case]
     path = write_table(tmp_path / "bad.parquet", row)
     parts = [MixPart(good, 3000), MixPart(path, 1)]
-    with pytest.raises(DataError, match=message) as error:
+    with pytest.raises((DataError, SourceError), match=message) as error:
         mix(parts, tmp_path / "m.parquet")
     assert str(error.value).startswith(f"{path}: row 0: ")
     assert "\n" not in str(error.value)
@@ -346,7 +346,7 @@ def test_files_that_cannot_be_read_are_one_clear_error(files, tmp_path):
         "text": "not a readable parquet",
         "other": "data_source is missing|prompt is missing",
     }.items():
-        with pytest.raises(DataError, match=message):
+        with pytest.raises((DataError, SourceError), match=message):
             mix([MixPart(good), MixPart(tmp_path / name)], tmp_path / "m.parquet")
     assert not (tmp_path / "m.parquet").exists()
 

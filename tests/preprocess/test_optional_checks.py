@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rewardkit
-from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
+from rewardkit.errors import SourceError, UnknownNameError, UsageError
 from rewardkit.preprocess.check import OptionalChecks
 from rewardkit.preprocess.contamination.eval_sets import eval_items
 from rewardkit.preprocess.contamination.overlap import index_items
@@ -141,7 +141,7 @@ def test_an_evaluation_set_is_a_dataset_a_split_of_it_or_a_parquet(held_out, tmp
         ("math500", UnknownNameError, "Did you mean 'math-500'"),
         ("gsm8k:dev={folder}", UnknownNameError, "The sets of gsm8k: gsm8k-train, gsm8k"),
         ("math-500={folder}/nope", SourceError, "no such file or folder"),
-        ("{folder}/nope.parquet", DataError, "no such file"),
+        ("{folder}/nope.parquet", SourceError, "no such file"),
     ],
 )
 def test_a_missing_evaluation_set_is_one_clear_error(tmp_path, spec, error, message):

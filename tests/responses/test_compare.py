@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.errors import DataError, OutputError, UsageError
+from rewardkit.errors import OutputError, SourceError, UsageError
 from rewardkit.pages.html import to_html
 from rewardkit.responses.compare.comparison import MAX_EXAMPLES, compare_files
 from rewardkit.responses.compare.page import agreement, compare_page
@@ -229,5 +229,5 @@ def test_folders_and_patterns_are_compared_as_score_reads_them(tmp_path):
 
 
 def test_a_missing_file_is_one_clear_error(tmp_path):
-    with pytest.raises(DataError, match="[Nn]o such file"):
+    with pytest.raises(SourceError, match="[Nn]o such file"):
         compare_file(tmp_path / "no.jsonl", ("a", scorer_of()), ("b", scorer_of()))

@@ -326,7 +326,7 @@ def run(*arguments, code=0):
 
 def test_select_refuses_responses_to_an_earlier_version_of_the_file(earlier_responses):
     bounds = ("--pass-rate", "0.1:0.9", "--out")
-    output = run("select", "scored.jsonl", "--train", "q2.parquet", *bounds, "s2.parquet", code=1)
+    output = run("select", "scored.jsonl", "--train", "q2.parquet", *bounds, "s2.parquet", code=4)
     assert "scored.jsonl:1 matches row 0 of q2.parquet" in output
     assert "its prompt is that of row 1; its gold is '6', the row's '99'" in output
     assert not (earlier_responses / "s2.parquet").exists()
@@ -336,7 +336,7 @@ def test_select_refuses_responses_to_an_earlier_version_of_the_file(earlier_resp
 
 
 def test_eval_refuses_responses_to_an_earlier_version_of_the_file(earlier_responses):
-    output = run("eval", "responses", "q2.parquet", "scored.jsonl", code=1)
+    output = run("eval", "responses", "q2.parquet", "scored.jsonl", code=4)
     assert "scored.jsonl:1 matches row 0 of q2.parquet" in output
     assert "its gold is '6', the row's '99'" in output
     for parquet, responses in (("q.parquet", "scored.jsonl"), ("q2.parquet", "dump.jsonl")):

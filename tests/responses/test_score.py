@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rewardkit.errors import DataError, OutputError
+from rewardkit.errors import OutputError, SourceError
 from rewardkit.responses.score import score_file
 from rewardkit.scorers.load import load_scorer
 
@@ -129,5 +129,5 @@ def test_hostile_responses_are_scored_like_any_other(tmp_path):
 
 def test_a_missing_file_is_one_clear_error(tmp_path):
     for name in ("nope.jsonl", "nope.parquet"):
-        with pytest.raises(DataError, match="[Nn]o such file"):
+        with pytest.raises(SourceError, match="[Nn]o such file"):
             score_file(tmp_path / name, load_scorer("gsm8k"))

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rewardkit
-from rewardkit.errors import DataError, OutputError, UsageError
+from rewardkit.errors import DataError, OutputError, SourceError, UsageError
 from rewardkit.responses import chunks as chunks_module
 from rewardkit.responses import resumable_output as output_module
 from rewardkit.responses.chunks import expand_paths
@@ -78,7 +78,7 @@ def test_files_of_folders_and_patterns_are_sorted_by_number(tmp_path):
     names = [name.rpartition("/")[2] for name in expand_paths([str(tmp_path / "dump")])]
     assert names == ["1.jsonl", "9.jsonl", "10.jsonl"]
     assert len(expand_paths([str(tmp_path / "dump/1*.jsonl")])) == 2
-    with pytest.raises(DataError, match="no such file, and no files of that pattern"):
+    with pytest.raises(SourceError, match="no such file, and no files of that pattern"):
         expand_paths([str(tmp_path / "nope*")])
     with pytest.raises(UsageError, match="is read alone"):
         expand_paths(["-", str(tmp_path / "dump")])
@@ -327,7 +327,7 @@ def test_a_list_of_scores_has_one_for_each_response_of_the_row(tmp_path):
         ({"out": "x.csv"}, UsageError, "ends in .jsonl or .parquet"),
         ({"out": "x.jsonl.gz"}, UsageError, "ends in .jsonl or .parquet"),
         ({"address": "auto"}, UsageError, "add --engine ray"),
-        ({"train": "nope.parquet"}, DataError, "no such file"),
+        ({"train": "nope.parquet"}, SourceError, "no such file"),
         ({"train": "x.jsonl"}, DataError, "not a readable parquet"),
         ({"train": "other.parquet"}, DataError, "no 'data_source' and no 'prompt'"),
     ],

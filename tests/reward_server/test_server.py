@@ -513,7 +513,7 @@ def test_a_missing_package_is_reported_with_its_install_command():
         "from rewardkit.cli.main import run; run()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert "needs uvicorn: pip install 'rewardkit[server]'" in done.stderr
 
 

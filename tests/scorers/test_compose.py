@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.errors import OutputError, UnknownNameError, UsageError
+from rewardkit.errors import OutputError, SourceError, UnknownNameError, UsageError
 from rewardkit.registry import load_path
 from rewardkit.scorers import gsm8k
 from rewardkit.scorers.base import Score, Status
@@ -195,7 +195,7 @@ def test_the_error_for_a_mistake_in_the_yaml_is_one_line_with_its_place(write_ya
 
 
 def test_a_missing_yaml_is_a_usage_error(tmp_path):
-    with pytest.raises(UsageError, match="none.yaml: cannot be read"):
+    with pytest.raises(SourceError, match="none.yaml: no such file"):
         load_reward(tmp_path / "none.yaml")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.errors import SourceError, UnknownNameError, UsageError
 from rewardkit.isolate.child_process import ChildProcess
 from rewardkit.responses.compare.comparison import compare_files
 from rewardkit.responses.report.page import write_report
@@ -199,7 +199,7 @@ def test_a_scorer_that_never_answers_is_soon_not_called_again(
 )
 def test_a_scorer_that_does_not_load_is_one_line_of_error(tmp_path, rows, text, words):
     name = scorer(tmp_path, text) if text else f"{tmp_path}/nope.py:score"
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises((SourceError, UsageError), match=words):
         score_files([rows], name)
 
 

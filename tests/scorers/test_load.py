@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rewardkit import registry
-from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.errors import SourceError, UnknownNameError, UsageError
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.load import load_scorer, location, respond_of, summary
 
@@ -168,5 +168,5 @@ def test_respond_is_found_inside_every_wrapper(tmp_path):
 
 def test_a_scorer_without_its_module_has_no_location(monkeypatch):
     monkeypatch.setattr(registry, "SCORERS", {"lost": "rewardkit.scorers.lost:score"})
-    with pytest.raises(UsageError, match="its module rewardkit.scorers.lost is not installed"):
+    with pytest.raises(SourceError, match="its module rewardkit.scorers.lost is not installed"):
         location("lost")
