@@ -11,13 +11,22 @@ import typer
 from rewardkit.cli.shared.completion import complete_set
 from rewardkit.cli.shared.console import print_json, printable, prints_to_stderr
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import Hub, HubName, JsonFlag, LoadSeconds, require_unused
+from rewardkit.cli.shared.html_page import require_html_path
+from rewardkit.cli.shared.options import (
+    Hub,
+    HubName,
+    JsonFlag,
+    LoadSeconds,
+    Overwrite,
+    require_unused,
+)
 from rewardkit.cli.shared.user_code import require_sets
 
 EXAMPLES = examples(
     "rewardkit show gsm8k -n 3",
     "rewardkit show gsm8k --sample --template boxed",
     "rewardkit show train.parquet -n 1",
+    "rewardkit show geometry3k --sample -n 5 --html rows.html",
 )
 
 
@@ -47,14 +56,22 @@ def command(
         str | None, typer.Option(help="System message to put before each prompt.")
     ] = None,
     load_seconds: LoadSeconds = 60.0,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also write the rows as an HTML page, with formulas and pictures."
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Print rows of a dataset as verl reads them."""
     from rewardkit.preprocess.prep import preview
     from rewardkit.row import read_rows
 
+    require_html_path(html, overwrite=overwrite, inputs=[Path(name)])
     if name.endswith(".parquet"):
-        require_unused(ctx, "a parquet", {"name", "n"})
+        require_unused(ctx, "a parquet", {"name", "n", "html", "overwrite"})
         rows = list(islice(read_rows(Path(name)), n))
     else:
         if source or sample:
@@ -71,12 +88,24 @@ def command(
                 template=template,
                 system=system,
             )
+    if html:
+        _write_html(name, rows, html, overwrite=overwrite)
     if as_json:
         print_json(rows)
         return
     for number, row in enumerate(rows):
         typer.echo(f"{'-' * 30} row {number} {'-' * 30}")
         _print_row(row)
+
+
+def _write_html(name: str, rows: list[dict[str, Any]], out: Path, *, overwrite: bool) -> None:
+    from rewardkit.pages.html import write_html
+    from rewardkit.pages.model import Page
+    from rewardkit.pages.text import row_count
+    from rewardkit.preprocess.first_rows import rows_section
+
+    section = rows_section(rows, "First rows")
+    write_html(Page(f"{name}: {row_count(len(rows))}", (), (section,)), out, overwrite=overwrite)
 
 
 def _print_row(row: dict[str, Any]) -> None:
@@ -87,5 +116,18 @@ def _print_row(row: dict[str, Any]) -> None:
     for field, value in row.items():
         if field == "prompt":
             continue
+        if field == "images" and isinstance(value, list):
+            typer.echo(f"images: {', '.join(map(_picture_text, value)) or 'none'}")
+            continue
         for key, cell in value.items() if isinstance(value, dict) else (("", value),):
             typer.echo(printable(f"{field}{'.' if key else ''}{key}: {cell}"))
+
+
+def _picture_text(image: object) -> str:
+    """Return the type and the size of a picture, whose bytes say nothing in a terminal."""
+    from rewardkit.pages.pictures import picture_type
+
+    data = image.get("bytes") if isinstance(image, dict) else image
+    if not isinstance(data, bytes):
+        return printable(str(image))
+    return f"{picture_type(data) or 'unknown type'} of {len(data):,} bytes"

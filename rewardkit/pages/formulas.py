@@ -88,9 +88,18 @@ def _line_of(text: str, span: _Span) -> tuple[int, int]:
 
 def show_formulas(text: str) -> Markup:
     """Return a text as HTML, with its formulas as MathML and the rest escaped."""
+    return _markup(text, find_formulas(text))
+
+
+def show_value(text: str) -> Markup:
+    """Return an answer as HTML; without delimiters it may be a formula as a whole."""
+    return _markup(text, find_value(text))
+
+
+def _markup(text: str, formulas: Iterable[Formula]) -> Markup:
     pieces: list[Markup] = []
     place = 0
-    for formula in find_formulas(text):
+    for formula in formulas:
         source = text[formula.start : formula.end]
         pieces += escape(text[place : formula.start]), formula_markup(formula, source)
         place = formula.end

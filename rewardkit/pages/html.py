@@ -18,12 +18,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rewardkit.output import atomic
+from rewardkit.pages.formulas import show_formulas, show_value
 from rewardkit.pages.histogram import histogram_layout
 from rewardkit.pages.line_chart import line_layout
 from rewardkit.pages.model import Bars, Cell, Page
 from rewardkit.pages.provenance import provenance
 from rewardkit.pages.shared_words import mark_shared_words
-from rewardkit.pages.text import brief, clean, clip, row_count, share
+from rewardkit.pages.text import MAX_CHARACTERS, brief, clean, clip, row_count, share
 
 #: Maximum number of bars in a section; the last one is the sum of the rest.
 MAX_BARS = 20
@@ -33,7 +34,13 @@ SHORT_CELL_CHARACTERS = 32
 
 
 def render(
-    template: str, *, title: str, lang: str = "en", script: str = "", **values: object
+    template: str,
+    *,
+    title: str,
+    lang: str = "en",
+    script: str = "",
+    pictures: bool = False,
+    **values: object,
 ) -> Iterator[str]:
     """Render a template that extends `pages/base.html.j2`, piece by piece.
 
@@ -42,13 +49,20 @@ def render(
         title: title of the page.
         lang: language of the page, for the browser.
         script: JavaScript of the package that the page runs; empty for a page without a script.
+        pictures: whether the page has pictures, as data: addresses.
         values: the other values of the template.
     """
     digest = b64encode(sha256(script.encode()).digest()).decode() if script else ""
     code = Markup(script)  # noqa: S704 - a file of the package
     page = _environment().get_template(template)
     return page.generate(
-        title=title, lang=lang, script=code, digest=digest, provenance=provenance(), **values
+        title=title,
+        lang=lang,
+        script=code,
+        digest=digest,
+        pictures=pictures,
+        provenance=provenance(),
+        **values,
     )
 
 
@@ -83,7 +97,7 @@ def script_json(data: object) -> Markup:
 
 
 def _render_page(page: Page) -> Iterator[str]:
-    return render("pages/page.html.j2", title=page.title, page=page)
+    return render("pages/page.html.j2", title=page.title, page=page, pictures=page.has_pictures)
 
 
 @cache
@@ -108,9 +122,14 @@ def _environment() -> Environment:
         "percent": "{:.1%}".format,
         "row_count": row_count,
         "share": share,
+        "show_formulas": show_formulas,
+        "show_value": show_value,
     }
     environment.filters |= filters
-    environment.globals["mark_shared_words"] = mark_shared_words
+    environment.globals |= {
+        "mark_shared_words": mark_shared_words,
+        "max_characters": MAX_CHARACTERS,
+    }
     return environment
 
 

@@ -189,7 +189,35 @@ class Pairs:
     note: str = ""
 
 
-Section: TypeAlias = Steps | Bars | Histogram | Table | LineChart | Pairs
+@dataclass(frozen=True)
+class RowExample:
+    """A row of a dataset.
+
+    Attributes:
+        caption: which row it is.
+        prompt: its prompt; formulas in it are shown.
+        gold: its ground truth, which may be a formula as a whole.
+        pictures: its pictures, as addresses of `picture_address`.
+    """
+
+    caption: str
+    prompt: str
+    gold: str
+    pictures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a dataset, with their formulas and pictures."""
+
+    kind: ClassVar[str] = "rows"
+
+    title: str
+    rows: tuple[RowExample, ...]
+    note: str = ""
+
+
+Section: TypeAlias = Steps | Bars | Histogram | Table | LineChart | Pairs | Rows
 
 
 @dataclass(frozen=True)
@@ -209,3 +237,11 @@ class Page:
     sections: tuple[Section, ...]
     warnings: tuple[str, ...] = ()
     badge: Badge | None = None
+
+    @property
+    def has_pictures(self) -> bool:
+        """Whether a row of the page has a picture."""
+        rows = (
+            row for section in self.sections if isinstance(section, Rows) for row in section.rows
+        )
+        return any(row.pictures for row in rows)

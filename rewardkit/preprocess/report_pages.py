@@ -22,6 +22,7 @@ from rewardkit.pages.text import row_count, share
 from rewardkit.preprocess.check_report import CheckReport
 from rewardkit.preprocess.contamination.overlap import Overlap
 from rewardkit.preprocess.dropped_rows import dropped_path
+from rewardkit.preprocess.first_rows import first_rows_sections
 from rewardkit.preprocess.mix_report import MixPartReport, MixReport
 from rewardkit.preprocess.prep_report import PrepReport, SplitReport
 from rewardkit.preprocess.row_checks import RULES
@@ -82,7 +83,9 @@ def mix_page(report: MixReport) -> Page:
     )
     table = Table("Files", headers, parts, "changed and left out")
     title = f"{report.out.name}: {row_count(report.written)} mixed"
-    return Page(title, facts, (table, *stats_sections(report.stats)))
+    return Page(
+        title, facts, (table, *first_rows_sections(report.out), *stats_sections(report.stats))
+    )
 
 
 def _part_changes(part: MixPartReport) -> Iterator[tuple[str, int]]:
@@ -124,6 +127,7 @@ def _check_sections(report: CheckReport) -> Iterator[Section]:
         yield clusters_section(clusters, report.cluster_rows)
     if report.lengths.unit == "tokens" or report.lengths.limit:
         yield lengths_section(report.lengths.counts, report.lengths.unit, report.lengths.limit)
+    yield from first_rows_sections(report.path)
     yield from stats_sections(report.stats)
 
 
@@ -132,6 +136,7 @@ def split_sections(split: SplitReport, suffix: str = "") -> Iterator[Section]:
     yield Steps(f"Rows left after each step{suffix}", tuple(split.steps()))
     if split.dropped:
         yield _dropped(split, suffix)
+    yield from first_rows_sections(split.out, suffix)
     yield from stats_sections(split.stats, suffix)
 
 

@@ -214,6 +214,16 @@ def test_show_renders_real_rows(run):
     assert "extra_info.scorer: math" in text
 
 
+def test_show_names_a_picture_and_puts_it_on_the_page(run, tmp_path):
+    text = assert_success(
+        run("show", "geometry3k", "--sample", "--split", "train", "--html", "rows.html")
+    )
+    assert "images: png of 400 bytes" in text
+    page = (tmp_path / "rows.html").read_text()
+    assert 'src="data:image/png;base64,' in page
+    assert "<math>" in page
+
+
 def test_doctor_reports_the_key_that_the_installed_verl_reads(run):
     facts = json.loads(assert_success(run("doctor", "--offline", "--json")))
     assert facts["versions"]["rewardkit"] == rewardkit.__version__

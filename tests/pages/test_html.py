@@ -20,6 +20,8 @@ from rewardkit.pages.model import (
     Page,
     Pair,
     Pairs,
+    RowExample,
+    Rows,
     Steps,
     Table,
     TableRow,
@@ -100,6 +102,7 @@ def full_page(text, count=3):
                 note=text,
             ),
             Pairs(text, (Pair(text, (text, "b"), (text, f"{text} more"), text),), text),
+            Rows(text, (RowExample(text, text, text),), text),
         ),
         (text,),
     )
@@ -166,7 +169,7 @@ def test_a_text_of_a_megabyte_is_cut_and_the_page_says_so():
     assert "x" * MAX_CHARACTERS in html.text
     assert "x" * (MAX_CHARACTERS + 1) not in html.text
     assert len(to_html(full_page(text))) < 60_000
-    assert len(to_html(full_page("\0" * 1_000_000))) < 150_000
+    assert len(to_html(full_page("\0" * 1_000_000))) < 180_000
 
 
 def test_a_short_text_is_not_folded():
@@ -201,7 +204,7 @@ def test_table_headers_have_a_scope_and_charts_a_name():
 def test_links_lead_to_the_sections():
     html = parse(full_page("a"))
     links = [attrs["href"][1:] for tag, attrs in html.elements if tag == "a"]
-    assert len(links) == 6
+    assert len(links) == 7
     assert set(links) <= set(html.ids())
 
 

@@ -1,0 +1,108 @@
+"""A page holds pictures of known types within limits, and nothing else."""
+
+from base64 import b64decode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.pages import pictures
+from rewardkit.pages.html import to_html
+from rewardkit.pages.model import Page, RowExample, Rows
+from rewardkit.pages.pictures import MAX_PICTURE_BYTES, picture_address, picture_type
+from rewardkit.preprocess import first_rows
+from rewardkit.preprocess.first_rows import MAX_PICTURES, rows_section
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
+STARTS = {
+    "png": PNG,
+    "jpeg": b"\xff\xd8\xff\xe0",
+    "gif": b"GIF89a",
+    "webp": b"RIFF\x10\0\0\0WEBPVP8 ",
+}
+
+
+def row(*images, prompt="q", gold="1"):
+    return {
+        "prompt": [{"role": "user", "content": prompt}],
+        "reward_model": {"ground_truth": gold},
+        "images": [{"bytes": data, "path": None} for data in images],
+    }
+
+
+def page_of(*rows):
+    return to_html(Page("t", (), (rows_section(rows, "First rows"),)))
+
+
+@pytest.mark.parametrize(("kind", "start"), STARTS.items())
+def test_the_type_of_a_picture_is_read_from_its_bytes(kind, start):
+    assert picture_type(start) == kind
+    address = picture_address(start)
+    assert address.startswith(f"data:image/{kind};base64,")
+    assert b64decode(address.partition(",")[2]) == start
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>",
+        b"<?xml version='1.0'?><svg/>",
+        b"<html><script>alert(1)</script>",
+        b"RIFF\0\0\0\0WAVE",
+        PNG + b"\0" * MAX_PICTURE_BYTES,
+    ],
+)
+def test_other_files_and_large_ones_are_left_out_and_counted(data):
+    assert picture_address(data) is None
+    html = page_of(row(data))
+    assert "<img" not in html
+    assert "Pictures left out: 1" in html
+
+
+@given(st.binary(max_size=40))
+def test_an_address_has_no_character_that_could_leave_its_attribute(data):
+    address = picture_address(b"\xff\xd8\xff" + data)
+    assert not set(address) & set("\"'<>& \n")
+
+
+def test_only_a_page_with_pictures_may_load_them():
+    assert "img-src data:;" in page_of(row(PNG))
+    assert "img-src" not in page_of(row())
+    assert "img-src" not in page_of(row(b"<svg/>"))
+
+
+def test_pictures_have_names_and_limits(monkeypatch):
+    html = page_of(*(row(*[PNG] * (MAX_PICTURES + 1)) for _ in range(2)))
+    assert html.count("<img") == 2 * MAX_PICTURES
+    assert f'alt="Picture 1 of {MAX_PICTURES}, row 1"' in html
+    assert "Pictures left out: 2" in html
+    monkeypatch.setattr(first_rows, "MAX_PAGE_PICTURE_BYTES", 2 * len(PNG))
+    assert page_of(*(row(PNG) for _ in range(5))).count("<img") == 2
+
+
+def test_a_row_shows_its_formulas_and_its_gold_as_one():
+    html = page_of(row(prompt="Find $x^2$, </div><script>x</script>", gold="\\frac{1}{2}"))
+    assert "<msup>" in html
+    assert "<mfrac>" in html
+    assert "<script" not in html
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {},
+        {"prompt": "text", "reward_model": None, "images": "no"},
+        {"prompt": [None, 3], "reward_model": {"ground_truth": 5}, "images": [None, b"x", {}]},
+        {"prompt": [{"role": 1}, {"content": ["x"]}], "reward_model": "x"},
+    ],
+)
+def test_a_row_of_any_shape_is_shown(bad):
+    assert isinstance(rows_section([bad], "t"), Rows)
+    assert "row 0" in page_of(bad)
+
+
+def test_a_long_prompt_is_cut():
+    html = to_html(Page("t", (), (Rows("r", (RowExample("row 0", "x" * 5000, "1"),)),)))
+    assert "3,000 more characters" in html
+    assert pictures.MAX_PICTURE_BYTES < pictures.MAX_PAGE_PICTURE_BYTES
