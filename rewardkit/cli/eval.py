@@ -19,6 +19,7 @@ from rewardkit.cli.shared.console import (
 )
 from rewardkit.cli.shared.eval_output import (
     generation_progress,
+    print_best,
     print_comparison,
     print_point,
     print_report,
@@ -278,10 +279,11 @@ def watch(
 ) -> None:
     """Evaluate each checkpoint of a run once it is complete.
 
-    Each checkpoint is served with --serve, evaluated, and added to curve.html in --out. The
-    command runs until Ctrl-C unless --once or --until is set; run it again to resume.
+    Each checkpoint is served with --serve, evaluated, and added to curve.html in --out, and the
+    best so far is named. The command runs until Ctrl-C unless --once or --until is set; run it again
+    to resume.
     """
-    from rewardkit.evaluate.watch.curve import curve_points
+    from rewardkit.evaluate.watch.curve import curve_points, read_curves
     from rewardkit.evaluate.watch.watch import UNREACHABLE_URL, WatchConfig, watch_checkpoints
 
     scoring = _scoring(scorer, settings, seconds_per_row, load_seconds, jobs)
@@ -306,6 +308,7 @@ def watch(
                 warn_about(report)
             for source, point in curve_points(step, reports):
                 print_point(source, point, as_json=as_json)
+            print_best(read_curves(out), as_json=as_json)
 
 
 @app.command("compare", epilog=examples(*COMPARE_EXAMPLES))

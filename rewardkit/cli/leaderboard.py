@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import print_json, print_table, progress, warn
+from rewardkit.cli.shared.console import print_json, print_table, printable, progress, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import Overwrite
 
@@ -92,6 +92,8 @@ def _print(table: Leaderboard) -> None:
 
     rows = [[row.run.name, *row_cells(table, row)] for row in table.rows]
     print_table(("run", *column_names(table)), rows, title=leaderboard_title(table))
+    if best := table.best():
+        typer.echo(printable(best.sentence()))
     typer.echo(
         "in brackets: 95 % interval over questions; * best; ~ the difference from it may be chance."
     )

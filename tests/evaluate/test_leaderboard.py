@@ -71,6 +71,27 @@ def test_the_best_run_and_runs_within_chance_of_it_are_marked(results):
     assert [row.cells["set"].mark for row in leaderboard.rows] == ["best", "near", ""]
     assert leaderboard.rows[0].cells["set"].value == pytest.approx((30 * 4 + 10 * 3) / 160)
     assert row_cells(leaderboard, leaderboard.rows[2])[0].startswith("25.0 [")
+    assert leaderboard.best().near == ("near",)
+    sentence = leaderboard.best().sentence()
+    assert re.fullmatch(r"Best: best, 93\.8% \([\d.]+ to [\d.]+\); near may be as good\.", sentence)
+    assert leaderboard.summary()["best"]["name"] == "best"
+    pair = build_leaderboard(read(far, best)).best()
+    assert pair.sentence().endswith("; the others differ by more than chance.")
+    assert build_leaderboard(read(best)).best() is None
+    other = results("other.jsonl", [1] * 41)
+    assert build_leaderboard(read(best, other)).best() is None  # of other questions
+
+
+def test_the_best_average_is_named_if_every_data_source_can_be_compared(results):
+    runs = [("a", [4] * 20, [0] * 20), ("b", [1] * 20, [2] * 20), ("c", [4] * 20, [1, 0] * 10)]
+    paths = [
+        [results(f"{name}/x.jsonl", x, data_source="x"), results(f"{name}/y.jsonl", y, data_source="y")]
+        for name, x, y in runs
+    ]  # fmt: skip
+    named = [read_results(path.parent.name, [path, other]) for path, other in paths]
+    best = build_leaderboard(named).best()
+    assert (best.name, best.value, best.near) == ("c", pytest.approx(0.5625), ())
+    assert build_leaderboard(named[:1]).best() is None
 
 
 def test_cells_of_metrics_with_k_agree_with_eval(results):
@@ -296,6 +317,7 @@ def test_the_command_prints_a_table_markdown_and_json(cli, results, tmp_path):
     table = run("A=r/a.jsonl", "B=r/b.jsonl", "--html", "board.html")
     assert table.returncode == 0, table.stderr
     assert "58.3* [" in table.stdout
+    assert "Best: A, 58.3% (" in table.stdout
     assert (tmp_path / "board.html").is_file()
     assert run("r/a.jsonl", "--format", "markdown").stdout.startswith("| run | set |\n| --- |")
     runs = json.loads(run("r/b.jsonl", "r/a.jsonl", "--json").stdout)["runs"]

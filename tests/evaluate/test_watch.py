@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -334,6 +335,7 @@ def test_the_command_prints_a_line_per_step_and_writes_the_curve(cli, run, tmp_p
         ("50", "25.0"),
         ("100", "75.0"),
     ]
+    assert re.search(r"^Best: step 100, 75\.0% \([\d.]+ to [\d.]+\); ", done.stdout, re.MULTILINE)
     curve = json.loads((tmp_path / "out/curve.json").read_text())["openai/gsm8k"]
     assert [(point["step"], point["value"]) for point in curve] == [(50, 0.25), (100, 0.75)]
     assert (tmp_path / "out/curve.html").read_text().count('class="dot"') == 2
@@ -438,6 +440,45 @@ def test_curves_are_read_back_unchanged_and_written_in_the_order_of_steps(tmp_pa
     (tmp_path / "curve.json").write_text('{"set": [{"step": 1}]}')
     with pytest.raises(DataError, match="Move it away"):
         read_curves(tmp_path)
+
+
+def checkpoint(step, value, half=0.03):
+    return replace(point(step, value, truncated=None), interval=(value - half, value + half))
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({300: 0.612}, "Step 300, the only checkpoint: 61.2% (58.2 to 64.2)"),
+        (
+            {250: 0.60, 300: 0.612, 350: 0.59, 50: 0.3},
+            "Best: step 300, 61.2% (58.2 to 64.2); steps 250 and 350 are within its interval.",
+        ),
+        ({250: 0.60, 300: 0.612}, "Best: step 300, 61.2% (58.2 to 64.2); step 250 is within its"),
+        ({250: 0.2, 300: 0.612}, "no other step is within its interval."),
+        (
+            dict.fromkeys(range(1, 8), 0.6),
+            "Best: step 1, 60.0% (57.0 to 63.0); steps 2, 3, 4, 5 and 2",
+        ),
+    ],
+)
+def test_the_best_checkpoint_is_named_with_those_within_its_interval(tmp_path, values, sentence):
+    points = [checkpoint(step, value) for step, value in sorted(values.items())]
+    assert sentence in best_checkpoint({"set": points}).sentence()
+    write_curves({"set": {each.step: each for each in points}}, "t", tmp_path)
+    assert sentence in (tmp_path / "curve.html").read_text()
+
+
+def test_of_several_data_sources_the_average_of_their_common_steps_counts():
+    curves = {
+        "a": [checkpoint(1, 0.9), checkpoint(2, 0.5), checkpoint(3, 1.0)],
+        "b": [checkpoint(1, 0.1), checkpoint(2, 0.7)],
+    }
+    best = best_checkpoint(curves)
+    assert (best.step, best.value, best.near, best.checkpoints) == (2, pytest.approx(0.6), (), 2)
+    assert best.interval == pytest.approx((0.6 - 0.03 / 2**0.5, 0.6 + 0.03 / 2**0.5))
+    assert "on average of 2 data sources" in best.sentence()
+    assert best_checkpoint({**curves, "c": [checkpoint(9, 0.5)]}) is None
 
 
 @pytest.mark.full

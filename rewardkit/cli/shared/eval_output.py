@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rewardkit.evaluate.evaluation import EvaluationReport
     from rewardkit.evaluate.progress import ProgressCallbacks
     from rewardkit.evaluate.result_comparison import ResultComparison
-    from rewardkit.evaluate.watch.curve import CurvePoint
+    from rewardkit.evaluate.watch.curve import CurvePoint, Curves
 
 #: Columns of the table of pass@k and maj@k; the JSON has every k.
 MAX_K_COLUMNS = 8
@@ -161,6 +161,16 @@ def print_point(source: str, point: CurvePoint, *, as_json: bool) -> None:
         f"truncated {'unknown' if point.truncated is None else format(point.truncated, '.1%')}, "
         f"no answer {point.no_answer:.1%}"
     )
+
+
+def print_best(curves: Curves, *, as_json: bool) -> None:
+    """Print the best checkpoint so far in a sentence, or as a line of JSON with the key `best`."""
+    from rewardkit.evaluate.watch.curve import best_checkpoint
+
+    best = best_checkpoint({source: list(points.values()) for source, points in curves.items()})
+    if best is None or best.checkpoints == 1:
+        return
+    typer.echo(json.dumps({"best": vars(best)}) if as_json else best.sentence())
 
 
 def _row(name: str, group: Mapping[str, Any]) -> tuple[object, ...]:

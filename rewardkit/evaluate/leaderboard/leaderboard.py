@@ -14,6 +14,7 @@ from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.evaluate.estimators import pass_at_k
 from rewardkit.evaluate.metrics import QuestionResult
 from rewardkit.evaluate.results import RunResults
+from rewardkit.pages.text import join_names
 from rewardkit.statistics import Interval, average_interval, mean_interval, paired_difference
 
 #: From this p-value on, a difference may be chance.
@@ -53,6 +54,24 @@ class LeaderboardRow:
     average: tuple[float, Interval] | None
 
 
+@dataclass(frozen=True)
+class BestRun:
+    """The run with the best metric, its interval, and the runs that may be as good."""
+
+    name: str
+    value: float
+    interval: Interval
+    near: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """Return the run and those near it in a sentence."""
+        low, high = self.interval
+        best = f"Best: {self.name}, {self.value:.1%} ({100 * low:.1f} to {100 * high:.1f})"
+        if not self.near:
+            return f"{best}; the others differ by more than chance."
+        return f"{best}; {join_names(self.near)} may be as good."
+
+
 @dataclass(frozen=True, kw_only=True)
 class Leaderboard:
     """Runs, the best average first.
@@ -74,10 +93,37 @@ class Leaderboard:
         for row in self.rows:
             yield row, {source: _rates(row, source) for source in row.cells}
 
+    def best(self) -> BestRun | None:
+        """Return the first run with those near it; None if the runs cannot be compared.
+
+        With one data source, a run is near if its difference to the best, question by question, may
+        be chance; with several, if its average is within the interval of the best average.
+        """
+        first, *others = self.rows
+        if len(self.columns) == 1:
+            cells = {row.run.name: row.cells.get(self.columns[0]) for row in self.rows}
+            cell = cells[first.run.name]
+            if not cell or cell.mark != "best":
+                return None
+            marked = [name for name, other in cells.items() if other and other.mark]
+            near = [name for name in marked if name != first.run.name]
+            return BestRun(first.run.name, cell.value, cell.interval, tuple(near))
+        is_marked = all(
+            any(row.cells[source].mark == "best" for row in self.rows if source in row.cells)
+            for source in self.columns
+        )
+        if not others or not first.average or not is_marked:
+            return None
+        value, (low, high) = first.average
+        near = [r.run.name for r in others if r.average and low <= r.average[0] <= high]
+        return BestRun(first.run.name, value, (low, high), tuple(near))
+
     def summary(self) -> dict[str, Any]:
         """Return the leaderboard as plain values."""
+        best = self.best()
         return {
             "figure": self.metric,
+            "best": vars(best) if best else None,
             "data_sources": list(self.columns),
             "notes": list(self.notes),
             "runs": [_row_summary(row) for row in self.rows],

@@ -14,6 +14,8 @@ from rewardkit.evaluate.evaluation import EvaluationReport
 from rewardkit.output import atomic
 from rewardkit.pages.html import write_html
 from rewardkit.pages.model import LineChart, LinePoint, Page, Table, TableRow
+from rewardkit.pages.text import join_names
+from rewardkit.statistics import Interval, average_interval
 
 #: Points by data source and step.
 Curves: TypeAlias = dict[str, dict[int, "CurvePoint"]]
@@ -121,21 +123,61 @@ def write_curves(curves: Curves, title: str, folder: Path) -> None:
     write_html(_curve_page(ordered, title), folder / "curve.html", overwrite=True)
 
 
-def best_checkpoint(curves: Mapping[str, Sequence[CurvePoint]]) -> tuple[int, float] | None:
-    """Return the step with the best mean over the data sources, and that mean; the earliest if equal.
+@dataclass(frozen=True)
+class BestCheckpoint:
+    """The checkpoint with the best mean over all data sources; the earliest if several are equal.
 
-    Only steps with a point in every data source count; None if there is no such step.
+    Attributes:
+        step: training step.
+        value: its mean, from 0 to 1.
+        interval: 95 % interval of the mean.
+        near: steps of the other checkpoints whose mean is within this interval.
+        checkpoints: number of checkpoints that were compared.
+        data_sources: number of data sources.
     """
-    values = [{point.step: point.value for point in points} for points in curves.values()]
-    common = set.intersection(*map(set, values)) if values else set()
-    means = {step: fmean(by_step[step] for by_step in values) for step in sorted(common)}
-    return max(means.items(), key=lambda item: item[1], default=None)
+
+    step: int
+    value: float
+    interval: Interval
+    near: tuple[int, ...]
+    checkpoints: int
+    data_sources: int
+
+    def sentence(self) -> str:
+        """Return the checkpoint and those near it in a sentence."""
+        low, high = self.interval
+        average = (
+            f" on average of {self.data_sources} data sources" if self.data_sources > 1 else ""
+        )
+        result = f"{self.value:.1%} ({100 * low:.1f} to {100 * high:.1f}){average}"
+        if self.checkpoints == 1:
+            return f"Step {self.step:,}, the only checkpoint: {result}"
+        if not self.near:
+            return f"Best: step {self.step:,}, {result}; no other step is within its interval."
+        names = join_names([f"{step:,}" for step in self.near])
+        near = f"steps {names} are" if len(self.near) > 1 else f"step {names} is"
+        return f"Best: step {self.step:,}, {result}; {near} within its interval."
+
+
+def best_checkpoint(curves: Mapping[str, Sequence[CurvePoint]]) -> BestCheckpoint | None:
+    """Return the best of the steps that have a point in every data source; None without one."""
+    by_source = [{point.step: point for point in points} for points in curves.values()]
+    common = set.intersection(*map(set, by_source)) if by_source else set()
+    means = {step: fmean(points[step].value for points in by_source) for step in sorted(common)}
+    if not means:
+        return None
+    step = max(means, key=means.__getitem__)
+    points = [by_step[step] for by_step in by_source]
+    low, high = points[0].interval
+    if len(points) > 1:
+        low, high = average_interval([p.value for p in points], [p.interval for p in points])
+    near = tuple(s for s, mean in means.items() if s != step and low <= mean <= high)
+    return BestCheckpoint(step, means[step], (low, high), near, len(means), len(points))
 
 
 def _curve_page(curves: Mapping[str, Sequence[CurvePoint]], title: str) -> Page:
     best = best_checkpoint(curves)
-    several = f" on average of {len(curves)} data sources" if len(curves) > 1 else ""
-    verdict = f"Best checkpoint: step {best[0]:,} with {best[1]:.1%}{several}" if best else title
+    verdict = best.sentence() if best else title
     last = max((points[-1].step for points in curves.values() if points), default=0)
     facts = (
         ("run", title),
