@@ -90,7 +90,7 @@ def test_the_best_average_is_named_if_every_data_source_can_be_compared(results)
     ]  # fmt: skip
     named = [read_results(path.parent.name, [path, other]) for path, other in paths]
     best = build_leaderboard(named).best()
-    assert (best.name, best.value, best.near) == ("c", pytest.approx(0.5625), ())
+    assert (best.name, best.value, best.near) == ("c", pytest.approx(0.5625), ("a",))
     assert build_leaderboard(named[:1]).best() is None
 
 
