@@ -31,7 +31,7 @@ PAGES = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md"), *SKILLS]
 )
 #: Pages whose blocks a reader pastes into the clone, line by line.
-IN_A_CLONE = [ROOT / "AGENTS.md", *SKILLS]
+IN_A_CLONE = [ROOT / "README.md", ROOT / "AGENTS.md", *SKILLS]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 #: The first line of a block that is a file: its name.
 FILE = re.compile(r"# ([\w-]+\.(?:py|yaml|sh))\n")
@@ -126,8 +126,15 @@ def clone(user, tmp_path):
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
+    (folder / ".venv").symlink_to(sys.prefix)
     nowhere = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), "http://127.0.0.1:9")
-    return folder, environment | nowhere | {"no_proxy": "127.0.0.1,localhost", "PIP_NO_INDEX": "1"}
+    pip = {  # what `pip install` installs: this package alone, into a folder of the test
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_DEPS": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip's spelling of "without"
+        "PIP_TARGET": str(tmp_path / "installed"),
+    }
+    return folder, environment | nowhere | pip | {"no_proxy": "127.0.0.1,localhost"}
 
 
 def compare_numbers(body):
@@ -172,6 +179,18 @@ def test_every_block_of_a_page_runs_when_it_is_pasted_into_a_clone(page, clone, 
     write_files(text, folder)
     for kind, block in BLOCK.findall(text):
         run_commands(commands_of(kind, block), folder, environment)
+
+
+def test_the_readme_runs_make_only_as_ci_does():
+    """The `sh` block of the README is not run by a test: .ci/run runs it, on a clean clone."""
+    (block,) = blocks(ROOT / "README.md", "sh")
+    ci = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()
+    assert {line.partition("#")[0].strip() for line in block.splitlines()} <= set(ci)
+
+
+def test_the_readme_has_at_most_120_lines():
+    for name in ("README.md", "README.zh-CN.md"):
+        assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) <= 120
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,11 @@ def calls_of_pages():
                 for arguments in calls(text, prompts=kind == "console"):
                     if "[OPTIONS]" not in arguments and "..." not in arguments:
                         yield page, arguments
+        if page.name.startswith("README"):
+            for command in re.findall(
+                r"^\|.*\| `(rewardkit .*?)` \|", page.read_text("utf-8"), re.MULTILINE
+            ):
+                yield page, shlex.split(command)[1:]
 
 
 def test_every_command_of_every_page_exists():

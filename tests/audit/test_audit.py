@@ -201,7 +201,7 @@ BAD_SCORERS = {
 }
 
 
-#: One or two scorers for each kind of attack, because each audit takes half a second.
+#: A few of them, because each audit takes seconds on a busy machine.
 QUICK = {
     "a substring matcher",
     "one that takes hedges",
