@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import print_json, print_table, progress, warn
+from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, progress, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.html_page import require_html_path
 from rewardkit.cli.shared.options import (
@@ -112,16 +112,22 @@ def _print(report: AuditReport) -> None:
                 (f.attack, f.kind, f.severity, f"{f.tried:,}", f"{f.failed:,}", f.failures[0].text)
                 for f in report.failed
             ),
+            wrap={"example"},
+            below={"example"},
         )
     for profile in report.readings:
-        typer.echo(
+        print_wrapped(
             f"{profile.data_source or 'rows'}: {profile.rows} rows as {profile.form('...')!r}; "
             f"{profile.scores}"
         )
     if report.left_out:
-        typer.echo(f"built-in rows that the scorer does not support: {', '.join(report.left_out)}")
+        print_wrapped(
+            f"built-in rows that the scorer does not support: {', '.join(report.left_out)}"
+        )
     typer.echo(
-        f"{report.scorer}: grade {report.grade}; {len(report.failed)} of {len(report.findings)} "
-        f"attacks succeeded in {report.calls:,} calls "
-        f"(median {report.median_ms:.2f} ms, longest {report.worst_ms:,.0f} ms)"
+        f"{report.calls:,} calls, median {report.median_ms:.2f} ms, longest {report.worst_ms:,.0f} ms"
+    )
+    typer.echo(
+        f"{report.scorer}: grade {report.grade}, "
+        f"{len(report.failed)} of {len(report.findings)} attacks succeeded"
     )

@@ -355,17 +355,16 @@ def _print_lengths(lengths: PromptLengths) -> None:
 def _print_findings(report: CheckReport) -> None:
     from rewardkit.preprocess.row_checks import RULES
 
-    title = f"{report.path}: {report.verdict()}"
+    typer.echo(printable(f"{report.path}: {report.verdict()}."))
     if report.ok:
-        typer.echo(printable(f"{title}."))
         return
-    print_table(("where", "rule", "what"), report.example_lines())
+    print_table(("where", "rule", "what"), report.example_lines(), wrap={"what"})
     print_table(
-        ("rule", "found", "what to do"),
+        ("rule", "rows", "what to do"),
         (
             (rule, f"{report.counts[rule]:,}", todo)
             for rule, todo in RULES.items()
             if report.counts[rule]
         ),
-        title=title,
+        wrap={"what to do"},
     )

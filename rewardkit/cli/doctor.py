@@ -27,4 +27,4 @@ def command(
         print_json(facts)
         return
     for section, values in facts.items():
-        print_table((section, ""), values.items())
+        print_table((section, ""), values.items(), wrap={""})

@@ -76,7 +76,8 @@ def command(
         print_json({**facts, **(vars(miss) if miss else {})})
         return
     shown = {**facts, "rungs": "; ".join(rungs)}
-    print_table(("what", "value"), ((name, value) for name, value in shown.items() if value != ""))
+    rows = ((name, value) for name, value in shown.items() if value != "")
+    print_table(("what", "value"), rows, wrap={"value"})
     if miss:
         for sentences in filter(None, (miss.reason, miss.advice)):
             print_wrapped(sentences)

@@ -98,4 +98,4 @@ def _print(facts: dict[str, Any], lang: str) -> None:
         for name, value in facts.items()
         for i, cell in enumerate([value] if isinstance(value, str) else value)
     ]
-    print_table(("", ""), rows)
+    print_table(("", ""), rows, wrap={""})

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from textwrap import wrap
 from typing import TYPE_CHECKING
-
-import typer
 
 from rewardkit.cli.shared.console import (
     print_json,
     print_table,
     print_wrapped,
-    printable,
     show_import,
     warn,
 )
@@ -29,9 +25,6 @@ EXAMPLES = examples("rewardkit list", "rewardkit list --json")
 #: Purposes and areas of datasets, in the order in which they are printed; others follow.
 USES = ("training", "evaluation")
 AREAS = ("maths", "science", "choice", "open questions", "pictures", "finance")
-
-#: Columns of a terminal, and those that a table of four columns needs around its cells.
-WIDTH, FRAME = 80, 13
 
 NOTE = (
     "A set has one name for prep, show, eval --suite and check --against: dataset and split, as in "
@@ -64,11 +57,12 @@ def command(load_seconds: LoadSeconds = 60.0, as_json: JsonFlag = False) -> None
         )
         return
     _print_datasets(cards)
-    print_table(("scorer", "reads"), scorers.items())
-    print_table(("rubric of judge", "asks"), rubrics.items())
+    print_table(("scorer", "reads"), scorers.items(), wrap={"reads"})
+    print_table(("rubric of judge", "asks"), rubrics.items(), wrap={"asks"})
     print_table(
         ("template", "scorer", "text"),
         ((t.name, t.scorer or "the dataset's", t.text) for t in BUILT_IN.values()),
+        wrap={"text"},
     )
     names = {target: name for name, target in registry.known("scorers").items()}
     print_table(("data_source", "scorer"), ((s, names.get(t, t)) for s, t in sources.items()))
@@ -78,30 +72,30 @@ def command(load_seconds: LoadSeconds = 60.0, as_json: JsonFlag = False) -> None
 
 def _print_datasets(cards: Sequence[Card]) -> None:
     """Print a table of the datasets for each purpose, then how to get the gated ones."""
-    width = max(len(card.name) for card in cards) + 2
     for use in dict.fromkeys([*USES, *(card.use for card in cards)]):
         if members := [card for card in cards if card.use == use]:
-            title = f"datasets for {use}" if use else "other datasets"
-            print_table(("dataset", "rows", "gold", "licence"), _rows(members, width), title)
+            print_table(
+                ("dataset", "rows", "gold", "licence"),
+                _rows(members),
+                f"datasets for {use}" if use else "other datasets",
+                wrap={"rows", "licence"},
+                spare=("licence", "gold"),
+            )
     print_wrapped(NOTE)
     for card in cards:
         if card.gated:
-            access = card.how_to_get_access(next(iter(card.splits)))
-            typer.echo(printable(f"{card.name}: {access}"))
+            print_wrapped(f"{card.name}: {card.how_to_get_access(next(iter(card.splits)))}")
 
 
-def _rows(cards: Sequence[Card], width: int) -> Iterator[tuple[str, ...]]:
+def _rows(cards: Sequence[Card]) -> Iterator[tuple[str, ...]]:
     """Yield the lines of a table: each area, and its datasets."""
-    rest = max(WIDTH - FRAME - width, 40)
-    widths = rest * 2 // 5, rest // 4, rest * 7 // 20
     for area in dict.fromkeys([*AREAS, *(card.area for card in cards)]):
         members = [card for card in cards if card.area == area]
         if members:
             yield f"{area or 'other'}:", "", "", ""
         for card in members:
             access = f"{card.licence}, gated" if card.gated else card.licence
-            cells = map(_in_lines, (_sizes(card), card.gold_kind, access), widths)
-            yield f"  {card.name}", *cells
+            yield f"  {card.name}", _sizes(card), card.gold_kind, access
 
 
 def _sizes(card: Card) -> str:
@@ -112,11 +106,6 @@ def _sizes(card: Card) -> str:
     if len(card.splits) == 1 and set_name(card, split) == card.name:
         return f"{card.splits[split].rows:,}"
     return ", ".join(f"{name}\xa0{split.rows:,}" for name, split in card.splits.items())
-
-
-def _in_lines(text: str, width: int) -> str:
-    lines = wrap(text, width, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(lines).replace("\xa0", " ")
 
 
 def _scorer_summary(name: str, load_seconds: float) -> str:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from rewardkit.cli.shared.console import print_json, print_table, printable, progress, warn
+from rewardkit.cli.shared.console import (
+    format_table,
+    print_json,
+    print_table,
+    print_wrapped,
+    printable,
+    progress,
+    warn,
+)
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import (
     JsonFlag,
@@ -24,10 +32,11 @@ from rewardkit.cli.shared.options import (
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.text import Text
 
     from rewardkit.trainlog.follow_rewards import RunTail
     from rewardkit.trainlog.rules import LogFinding
+    from rewardkit.trainlog.tables import TextTable
     from rewardkit.trainlog.training_run import TrainingRun
 
 EXAMPLES = examples(
@@ -229,7 +238,7 @@ def _compare(runs: Sequence[TrainingRun], x: XAxis, *, as_json: bool) -> None:
         return
     for comparison in comparisons:
         for table in comparison_tables(comparison):
-            print_table(table.columns, table.rows, title=table.title)
+            _print_table(table)
         first, other = comparison.unshared_keys
         if first or other:
             typer.echo(
@@ -276,18 +285,20 @@ def _show(
 def _print(run: TrainingRun, findings: Sequence[LogFinding], lang: str) -> None:
     from rewardkit.trainlog.rules import check_onsets
     from rewardkit.trainlog.summary import summarize
-    from rewardkit.trainlog.tables import ASCII, BLOCKS, run_tables
-    from rewardkit.trainlog.translations import translations
+    from rewardkit.trainlog.tables import ASCII, BLOCKS, run_tables, verdict
 
     marks = BLOCKS if (sys.stdout.encoding or "").lower().startswith("utf") else ASCII
     summary = summarize(run, lang)
     checks = check_onsets(run) if summary.rewards else ()
     for table in run_tables(summary, findings, lang=lang, marks=marks, checks=checks):
-        print_table(table.columns, table.rows, title=table.title)
+        _print_table(table)
     for item in run.examples:
         warn(f"{run.path}: {item.where}: skipped: {item.reason}")
-    if not findings:
-        typer.echo(translations("tables", lang)["nothing"])
+    print_wrapped(verdict(summary, findings, lang))
+
+
+def _print_table(table: TextTable) -> None:
+    print_table(table.columns, table.rows, table.title, wrap=table.wrap, below=table.below)
 
 
 def _fail(findings: Sequence[LogFinding], fail_on: FailOn | None) -> None:
@@ -379,22 +390,16 @@ def _live(tail: RunTail, interval: float, lang: str) -> NoReturn:
             sleep(interval)
 
 
-def _tables(run: TrainingRun, lang: str) -> Group:
+def _tables(run: TrainingRun, lang: str) -> Text:
     """Return the tables of a run for a terminal, as `print_table` prints them."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     from rewardkit.trainlog.rules import diagnose
     from rewardkit.trainlog.summary import summarize
     from rewardkit.trainlog.tables import run_tables
 
-    renderables = []
+    lines: list[str] = []
     for table in run_tables(summarize(run, lang), diagnose(run), lang=lang, brief=True):
-        title = Text(printable(table.title))
-        rich_table = Table(*table.columns, box=SIMPLE_HEAD, title=title, title_justify="left")
-        for row in table.rows:
-            rich_table.add_row(*(Text(printable(cell)) for cell in row))
-        renderables.append(rich_table)
-    return Group(*renderables)
+        layout = {"wrap": table.wrap, "below": table.below}
+        lines += [*format_table(table.columns, table.rows, table.title, **layout), ""]
+    return Text("\n".join(lines))

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import print_json, print_table, printable, warn
+from rewardkit.cli.shared.console import print_json, print_table, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import JsonFlag, Overwrite, RecipeName, VerlVersion
 from rewardkit.errors import UsageError
@@ -41,7 +41,7 @@ def list_(as_json: JsonFlag = False) -> None:
         print_json([recipe.model_dump(include=fields) for recipe in recipes])
         return
     rows = [(r.name, r.algorithm, r.strategy, r.hardware, r.about) for r in recipes]
-    print_table(("recipe", "algorithm", "strategy", "hardware", "about"), rows)
+    print_table(("recipe", "algorithm", "strategy", "hardware", "about"), rows, wrap={"about"})
 
 
 @app.command("show", epilog=examples("rewardkit recipes show qwen3-32b-dapo"))
@@ -149,5 +149,6 @@ def rules(as_json: JsonFlag = False) -> None:
     else:
         print_table(
             ("rule", "severity", "key", "condition", "source"),
-            [[printable(c) for c in row] for row in rows],
+            rows,
+            wrap={"condition", "source"},
         )

@@ -151,10 +151,11 @@ def _print(report: ScoreReport) -> None:
     if not rows:
         typer.echo(printable(title))
         return
-    print_table(columns, rows, title=title)
+    print_table(columns, rows, title=title, below={"statuses"})
     if steps := report.tallies.get("step", {}):
         ordered = sorted(steps.items(), key=lambda item: (len(item[0]), item[0]))
-        print_table(("step", *columns[1:]), [_row(name, tally) for name, tally in ordered])
+        step_rows = [_row(name, tally) for name, tally in ordered]
+        print_table(("step", *columns[1:]), step_rows, below={"statuses"})
 
 
 def _row(name: str, tally: Tally) -> tuple[Any, ...]:

@@ -60,10 +60,13 @@ def change(
     return difference if abs(difference) > error + rounding else 0.0
 
 
-def trend(series: Series) -> float:
-    """Return the change from the first fifth of the points to the last; 0 if it is within noise."""
+def trend(series: Series) -> float | None:
+    """Return the change from the first fifth of the points to the last; 0 if it is within noise.
+
+    It is None for fewer than five points, which are too few to tell a trend from noise.
+    """
     points = finite(series)
-    return change(points, (0.0, 0.2), (0.8, 1.0)) if len(points) >= 5 else 0.0
+    return change(points, (0.0, 0.2), (0.8, 1.0)) if len(points) >= 5 else None
 
 
 def sparkline(series: Series, width: int = 24, marks: str = "▁▂▃▄▅▆▇█") -> str:

@@ -44,7 +44,8 @@ class CurveSummary:
         last: last finite point.
         low: lowest point.
         high: highest point.
-        trend: change from the first fifth of the points to the last; 0 if it is within the noise.
+        trend: change from the first fifth of the points to the last; 0 if it is within the noise,
+            None for fewer than five points.
         missing: number of points that are NaN or infinite.
         points: all points.
     """
@@ -55,7 +56,7 @@ class CurveSummary:
     last: tuple[int, float] | None
     low: tuple[int, float] | None
     high: tuple[int, float] | None
-    trend: float
+    trend: float | None
     missing: int
     points: tuple[tuple[int, float], ...]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,9 @@ from rewardkit.trainlog.translations import translations
 ASCII = "_.-=+*#@"
 BLOCKS = "▁▂▃▄▅▆▇█"
 
+#: Characters of a sparkline.
+SPARKLINE_WIDTH = 20
+
 #: Settings of a comparison that are listed.
 MAX_SETTINGS = 40
 
@@ -31,11 +35,21 @@ MAX_PHASES = 8
 
 @dataclass(frozen=True)
 class TextTable:
-    """A title, columns and rows of text."""
+    """A title, columns and rows of text.
+
+    Attributes:
+        title: a line above the table; "" for none.
+        columns: header of each column.
+        rows: cells of each row.
+        wrap: columns of prose, which may be wrapped.
+        below: columns whose cells may stand below their row.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    wrap: frozenset[str] = frozenset()
+    below: frozenset[str] = frozenset()
 
 
 def run_tables(
@@ -58,14 +72,17 @@ def run_tables(
         checks: results of the rules on the onset of reward hacking, if they are shown.
     """
     words = translations("tables", lang)
-    tables = [TextTable(summary.run.name, (words["run"], ""), tuple(_run_facts(summary, words)))]
+    facts = tuple(_run_facts(summary, words))
+    tables = [TextTable(summary.run.name, (words["run"], ""), facts, wrap=frozenset([""]))]
     columns = tuple(words[name] for name in _COLUMNS)
-    if curves := tuple(_curve_cells(curve, marks) for curve in summary.curves):
-        tables.append(TextTable(words["curves"], (words["metric"], *columns), curves))
-    if rows := tuple(_curve_cells(curve, marks) for curve in summary.validations):
-        tables.append(TextTable(words["validation"], (words["source"], *columns), rows))
-    if rows := tuple(_curve_cells(curve, marks) for curve in summary.rewards):
-        tables.append(TextTable(words["rewards"], (words["metric"], *columns), rows))
+    for title, name, curves in (
+        ("curves", "metric", summary.curves),
+        ("validation", "source", summary.validations),
+        ("rewards", "metric", summary.rewards),
+    ):
+        if rows := tuple(_curve_cells(curve, marks, words) for curve in curves):
+            below = frozenset([words["curve"]])
+            tables.append(TextTable(words[title], (words[name], *columns), rows, below=below))
     if checks:
         tables.append(_check_table(checks, lang))
     if brief and findings:
@@ -73,14 +90,27 @@ def run_tables(
             (words[item.rule.severity], _headline(item, lang), item.evidence.facts[0].text(lang))
             for item in findings
         )
-        return [
-            *tables,
-            TextTable(words["findings"], ("", words["problem"], words["evidence"]), lines),
-        ]
+        names = ("", words["problem"], words["evidence"])
+        return [*tables, TextTable(words["findings"], names, lines, wrap=frozenset(names[1:]))]
     return [*tables, *(_finding_table(finding, summary.run, lang) for finding in findings)]
 
 
 _COLUMNS = ("first", "last", "lowest", "highest", "trend", "curve")
+
+
+def verdict(summary: RunSummary, findings: Sequence[LogFinding], lang: str) -> str:
+    """Return the result of the rules in a sentence: how many findings of each severity there are."""
+    words = translations("tables", lang)
+    if not findings:
+        return f"{summary.run.name}: {words['nothing']}"
+    counts = Counter(finding.rule.severity for finding in findings)
+    parts = [
+        f"{n} {words[severity if n == 1 and lang == 'en' else f'{severity}s']}"
+        for severity, n in sorted(counts.items())
+    ]
+    titles = [finding.rule.title[lang] for finding in findings]
+    comma = words["comma"]
+    return f"{summary.run.name}: {comma.join(parts)}: {comma.join(titles)}"
 
 
 def comparison_tables(comparison: RunComparison) -> list[TextTable]:
@@ -107,7 +137,8 @@ def comparison_tables(comparison: RunComparison) -> list[TextTable]:
         )
         more = len(comparison.settings) - len(settings)
         title = "settings that differ" + (f" (and {more:,} more, see --json)" if more else "")
-        tables.append(TextTable(title, ("key", "first", "other"), settings))
+        columns = ("key", "first", "other")
+        tables.append(TextTable(title, columns, settings, wrap=frozenset(columns[1:])))
     return tables
 
 
@@ -200,16 +231,22 @@ def _run_facts(summary: RunSummary, words: Mapping[str, str]) -> Iterator[tuple[
         yield words["unread"], first if run.unread == 1 else lines
 
 
-def _curve_cells(curve: CurveSummary, marks: str) -> tuple[str, ...]:
+def _curve_cells(curve: CurveSummary, marks: str, words: Mapping[str, str]) -> tuple[str, ...]:
     ends = (curve.first, curve.last)
     extremes = (curve.low, curve.high)
     return (
         curve.title,
         *(format_number(point[1]) if point else "none" for point in ends),
         *(f"{format_number(point[1])} @{point[0]:,}" if point else "none" for point in extremes),
-        format_signed(curve.trend) if curve.trend else "=",
-        sparkline(curve.points, marks=marks),
+        _format_trend(curve.trend, words),
+        sparkline(curve.points, SPARKLINE_WIDTH, marks),
     )
+
+
+def _format_trend(trend: float | None, words: Mapping[str, str]) -> str:
+    if trend is None:
+        return words["too_few"]
+    return format_signed(trend) if trend else "="
 
 
 def _check_table(checks: Sequence[OnsetCheck], lang: str) -> TextTable:
@@ -217,7 +254,8 @@ def _check_table(checks: Sequence[OnsetCheck], lang: str) -> TextTable:
     rows = tuple(
         (check.rule.title[lang], words[check.status], check_text(check, lang)) for check in checks
     )
-    return TextTable(words["title"], (words["problem"], words["status"], words["onset"]), rows)
+    columns = (words["problem"], words["status"], words["onset"])
+    return TextTable(words["title"], columns, rows, wrap=frozenset(columns))
 
 
 def check_text(check: OnsetCheck, lang: str) -> str:
@@ -261,7 +299,8 @@ def _finding_table(finding: LogFinding, run: TrainingRun, lang: str) -> TextTabl
         (words["advice"], rule.advice[lang]),
         *((words["key"] if i == 0 else "", key) for i, key in enumerate(rule.keys)),
     ]
-    return TextTable("", (words[rule.severity], _headline(finding, lang)), tuple(rows))
+    columns = (words[rule.severity], _headline(finding, lang))
+    return TextTable("", columns, tuple(rows), wrap=frozenset(columns[1:]))
 
 
 def _headline(finding: LogFinding, lang: str) -> str:

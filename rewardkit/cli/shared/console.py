@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from textwrap import fill
+from typing import TextIO
 
 import typer
 
@@ -25,27 +27,78 @@ def print_json(value: object) -> None:
     sys.stdout.write("\n")
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
-    """Print a plain table; cells are text, never markup."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    title: str = "",
+    *,
+    wrap: Collection[str] = (),
+    below: Collection[str] = (),
+    spare: Sequence[str] = (),
+) -> None:
+    """Print a table that fits the terminal; cells are text, never markup.
 
-    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
-    if title:  # rich breaks a table's own title into lines as narrow as the table
-        console.print(Text(printable(title)))
-    table = Table(box=SIMPLE_HEAD)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(printable(str(cell))) for cell in row))
-    console.print(table)
+    Args:
+        columns: header of each column; the first one names the row.
+        rows: cells of each row.
+        title: a line above the table.
+        wrap: columns of prose, which may be wrapped at spaces; all other cells stay in one piece.
+        below: columns whose cells may move to a line below their row.
+        spare: columns that may be left out, the least important one first.
+    """
+    lines = format_table(columns, rows, title, wrap=wrap, below=below, spare=spare)
+    for number, line in enumerate(lines):
+        is_head = number < (2 if title else 1)
+        typer.echo(f"\033[1m{line}\033[0m" if is_head and has_colour(sys.stdout) else line)
+    typer.echo()
+
+
+def format_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    title: str = "",
+    *,
+    wrap: Collection[str] = (),
+    below: Collection[str] = (),
+    spare: Sequence[str] = (),
+) -> list[str]:
+    """Return the lines that `print_table` prints, without the empty line after the table."""
+    from rewardkit.cli.shared.tables import TextLayout, table_lines, wrap_text
+
+    layout = TextLayout(
+        columns=tuple(columns),
+        rows=tuple(tuple(printable(str(cell)) for cell in row) for row in rows),
+        wrap=frozenset(wrap),
+        below=frozenset(below),
+        spare=tuple(spare),
+    )
+    width = terminal_width()
+    return [*(wrap_text(printable(title), width) if title else ()), *table_lines(layout, width)]
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal: those of COLUMNS, else its own; 80 for a pipe or a file."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _columns_of_environment()
+
+
+def _columns_of_environment() -> int:
+    value = os.environ.get("COLUMNS", "")
+    return int(value) if value.isdecimal() and int(value) else 80
+
+
+def has_colour(stream: TextIO) -> bool:
+    """Whether colours and bold text may be printed: on a terminal, unless NO_COLOR is set."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def print_wrapped(text: str) -> None:
-    """Print a text in lines of 80 columns."""
-    typer.echo(fill(printable(text), 80, subsequent_indent="  ", break_on_hyphens=False))
+    """Print a text in lines as wide as the terminal, 80 columns at most."""
+    from rewardkit.cli.shared.tables import INDENT, wrap_text
+
+    width = min(terminal_width(), 80) - len(INDENT)
+    first, *others = wrap_text(printable(text), width)
+    for line in (first, *(f"{INDENT}{line}" for line in others)):
+        typer.echo(line)
 
 
 def warn(message: str) -> None:
@@ -55,7 +108,9 @@ def warn(message: str) -> None:
 
 def printable(text: str) -> str:
     """Return the text with control characters escaped, so that no response drives a terminal."""
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+    return "".join(
+        c if c.isprintable() or c in "\n\t\N{NO-BREAK SPACE}" else ascii(c)[1:-1] for c in text
+    )
 
 
 def as_share(part: int, whole: int) -> str:
