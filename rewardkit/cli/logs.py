@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from rewardkit.cli.shared.console import (
-    format_table,
-    print_json,
-    print_table,
-    print_wrapped,
-    printable,
-    progress,
-    warn,
-)
+from rewardkit.cli.shared import console
+from rewardkit.cli.shared.console import print_json, printable, progress, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import (
     JsonFlag,
@@ -294,11 +287,11 @@ def _print(run: TrainingRun, findings: Sequence[LogFinding], lang: str) -> None:
         _print_table(table)
     for item in run.examples:
         warn(f"{run.path}: {item.where}: skipped: {item.reason}")
-    print_wrapped(verdict(summary, findings, lang))
+    console.print_wrapped(verdict(summary, findings, lang))
 
 
 def _print_table(table: TextTable) -> None:
-    print_table(table.columns, table.rows, table.title, wrap=table.wrap, below=table.below)
+    console.print_table(table.columns, table.rows, table.title, wrap=table.wrap, below=table.below)
 
 
 def _fail(findings: Sequence[LogFinding], fail_on: FailOn | None) -> None:
@@ -400,6 +393,6 @@ def _tables(run: TrainingRun, lang: str) -> Text:
 
     lines: list[str] = []
     for table in run_tables(summarize(run, lang), diagnose(run), lang=lang, brief=True):
-        layout = {"wrap": table.wrap, "below": table.below}
-        lines += [*format_table(table.columns, table.rows, table.title, **layout), ""]
+        cells = table.columns, table.rows, table.title
+        lines += [*console.format_table(*cells, wrap=table.wrap, below=table.below), ""]
     return Text("\n".join(lines))

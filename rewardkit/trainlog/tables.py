@@ -90,8 +90,8 @@ def run_tables(
             (words[item.rule.severity], _headline(item, lang), item.evidence.facts[0].text(lang))
             for item in findings
         )
-        names = ("", words["problem"], words["evidence"])
-        return [*tables, TextTable(words["findings"], names, lines, wrap=frozenset(names[1:]))]
+        prose = (words["problem"], words["evidence"])
+        return [*tables, TextTable(words["findings"], ("", *prose), lines, wrap=frozenset(prose))]
     return [*tables, *(_finding_table(finding, summary.run, lang) for finding in findings)]
 
 
@@ -137,8 +137,8 @@ def comparison_tables(comparison: RunComparison) -> list[TextTable]:
         )
         more = len(comparison.settings) - len(settings)
         title = "settings that differ" + (f" (and {more:,} more, see --json)" if more else "")
-        columns = ("key", "first", "other")
-        tables.append(TextTable(title, columns, settings, wrap=frozenset(columns[1:])))
+        names = ("key", "first", "other")
+        tables.append(TextTable(title, names, settings, wrap=frozenset(names[1:])))
     return tables
 
 

@@ -120,7 +120,7 @@ def rises_without_validation(gain: float, share: float, ceiling: float) -> Condi
 
     def holds(run: TrainingRun) -> RuleEvidence | None:
         reward = finite(run.series(*REWARD.names))
-        rise = trend(reward) if len(reward) >= MIN_POINTS else 0.0
+        rise = (trend(reward) or 0.0) if len(reward) >= MIN_POINTS else 0.0
         sources = {
             name: points
             for name, series in validations(run).items()

@@ -21,7 +21,7 @@ def test_a_sparkline_has_a_mark_for_each_part_of_any_curve(values):
 
 @given(st.floats(-1e6, 1e6), st.integers(0, 100))
 def test_a_constant_curve_has_no_trend(level, n):
-    assert trend([(i, level) for i in range(n)]) == 0
+    assert trend([(i, level) for i in range(n)]) == (0 if n >= 5 else None)
 
 
 @given(st.integers(5, 100), st.floats(0.01, 100))
