@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rewardkit.cli.shared.completion import complete_scorers
-from rewardkit.cli.shared.console import print_json, print_table, printable, progress, warn
+from rewardkit.cli.shared.console import (
+    print_json,
+    print_table,
+    print_wrapped,
+    printable,
+    progress,
+    warn,
+)
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.html_page import require_html_path
 from rewardkit.cli.shared.options import (
@@ -142,10 +149,10 @@ def _print(report: CompareReport) -> None:
             for name, a in (("A correct", True), ("A wrong", False))
         ),
     )
-    typer.echo(agreement(report))
     print_table(SCORER_COLUMNS, scorer_rows(report))
     if report.groups:
         _print_causes(report)
+    print_wrapped(agreement(report))
 
 
 def _print_causes(report: CompareReport) -> None:
@@ -162,4 +169,4 @@ def _print_causes(report: CompareReport) -> None:
         first = samples[0]
         answers = f"gold {first.gold[:60]!r}, A {first.pred_a[:60]!r}, B {first.pred_b[:60]!r}"
         ending = " ".join(first.ending.split())[-80:]
-        typer.echo(printable(f"{cells[0]}x, for example {first.where}: {answers}: …{ending}"))
+        print_wrapped(f"{cells[0]}x, for example {first.where}: {answers}: …{ending}")
