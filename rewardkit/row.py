@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewardkit.arrow_types import TypeConflictError, union_type, value_type
-from rewardkit.errors import DataError, RewardkitError, unreadable_file
+from rewardkit.errors import DataError, RewardkitError, SourceError, unreadable_file
+from rewardkit.file_kinds import missing_file, parquet_fault
 from rewardkit.output import atomic
 
 Row: TypeAlias = dict[str, Any]
@@ -296,11 +297,14 @@ def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
             yield file
     except RewardkitError:
         raise
-    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+    except FileNotFoundError as error:
+        raise SourceError(missing_file(path)) from error
+    except (PermissionError, IsADirectoryError) as error:
         raise unreadable_file(path, error) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        fault = parquet_fault(path)
         reason = str(error).splitlines()[0]
-        raise DataError(f"{path}: not a readable parquet file ({reason})") from error
+        raise DataError(f"{path}: {fault or f'not a readable parquet file ({reason})'}") from error
 
 
 def python_rows(batch: pa.RecordBatch) -> list[Row]:

@@ -153,6 +153,7 @@ def command(
         return
     from rewardkit.parallel import cores
     from rewardkit.preprocess.check import check
+    from rewardkit.preprocess.column_guess import require_parquet
     from rewardkit.preprocess.dropped_rows import dropped_path
 
     _require_companions(ctx, against, tokenizer)
@@ -160,6 +161,7 @@ def command(
     dropped = dropped_path(out) if out else None
     require_html_path(html, overwrite=overwrite, inputs=[file], out=out, dropped=dropped)
     options, names = scorer_options(settings), names_of_sets(against, load_seconds)
+    require_parquet(str(file))
     name = scorer or "auto"
     with (
         prints_to_stderr(),

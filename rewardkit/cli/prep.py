@@ -190,7 +190,7 @@ def command(
     keys = (question_key, answer_key, image_key, data_source)
     require_sets([] if file else [dataset], load_seconds)
     with progress(f"preparing {dataset}") as advance:
-        source_dataset = _own_dataset(file, split, *keys) if file else dataset
+        source_dataset = _own_dataset(file, out, split, *keys) if file else dataset
         report = prep(
             source_dataset,
             out,
@@ -236,6 +236,7 @@ def _require_used_options(ctx: typer.Context, file: Path | None) -> None:
 
 def _data_file(dataset: str) -> Path | None:
     """The path of the user's data file; None for a dataset's name or a plug-in."""
+    from rewardkit.file_kinds import content_fault, read_prefix
     from rewardkit.preprocess.load import CARD_SUFFIX
     from rewardkit.preprocess.raw_rows import READERS
 
@@ -243,20 +244,25 @@ def _data_file(dataset: str) -> Path | None:
     if path.suffix.lower() in READERS:
         return path
     if path.is_file() and path.suffix not in (".py", CARD_SUFFIX):
-        raise UsageError(f"{dataset}: not a {', '.join(READERS)} file.")
+        suffixes = ", ".join(READERS)
+        fault = content_fault(path, read_prefix(path))
+        raise UsageError(f"{dataset}: {fault or f'not a {suffixes} file.'}")
     return None
 
 
 def _own_dataset(
     file: Path,
+    out: Path,
     split: str | None,
     question_key: str,
     answer_key: str,
     image_key: str | None,
     data_source: str | None,
 ) -> Dataset:
+    from rewardkit.preprocess.column_guess import require_columns
     from rewardkit.preprocess.user_file import dataset_from_file
 
+    require_columns(file, question_key, answer_key, image_key, out)
     return dataset_from_file(
         file,
         question_key=question_key,

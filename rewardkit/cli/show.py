@@ -66,10 +66,12 @@ def command(
     as_json: JsonFlag = False,
 ) -> None:
     """Print rows of a dataset as verl reads them."""
+    from rewardkit.preprocess.column_guess import require_parquet
     from rewardkit.preprocess.prep import preview
     from rewardkit.row import read_rows
 
     require_html_path(html, overwrite=overwrite, inputs=[Path(name)])
+    require_parquet(name)
     if name.endswith(".parquet"):
         require_unused(ctx, "a parquet", {"name", "n", "html", "overwrite"})
         rows = list(islice(read_rows(Path(name)), n))

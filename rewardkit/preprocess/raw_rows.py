@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewardkit.errors import DataError, RewardkitError, unreadable_file
+from rewardkit.file_kinds import text_fault
 from rewardkit.lines import MAX_LINE_BYTES, checked_lines
 from rewardkit.preprocess.csv_rows import csv_batches, csv_header
 from rewardkit.preprocess.place_cursor import PlaceCursor
@@ -203,9 +205,10 @@ def _read_csv(file: Path, raw_rows: RawRows) -> NumberedRows:
         reader = csv_batches(file, columns, pa.string())
         rows = (row for batch in reader for row in batch.to_pylist())
         return (yield from _without_copies(rows, columns, raw_rows))
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        fault = text_fault(file)
         reason = str(error).splitlines()[0]
-        raise DataError(f"{file}: not a readable CSV file ({reason})") from error
+        raise DataError(f"{file}: {fault or f'not a readable CSV file ({reason})'}") from error
 
 
 def _read_json(file: Path, raw_rows: RawRows) -> NumberedRows:
@@ -247,9 +250,8 @@ def json_elements(file: Path) -> Iterator[Any]:
             if isinstance(message, bytes):
                 message = message.decode("utf-8", "replace")
             reason = " ".join(str(message).split())[:120]
-            raise DataError(
-                f"{file}: not JSON, or not UTF-8, before byte {stream.tell():,} ({reason})."
-            ) from error
+            place = f"not JSON, or not UTF-8, before byte {stream.tell():,} ({reason})."
+            raise DataError(f"{file}: {text_fault(file) or place}") from error
 
 
 class _LimitedStream:
@@ -300,9 +302,26 @@ def _build_elements(file: Path, events: Iterator[tuple[str, Any]]) -> Iterator[A
 def _read_jsonl(file: Path, raw_rows: RawRows) -> NumberedRows:
     place = -1
     for place, (where, line) in enumerate(numbered_lines(file)):
-        if (raw := _new_row(where, parse_line(where, line), raw_rows)) is not None:
+        try:
+            value = parse_line(where, line)
+        except DataError as error:
+            if fault := text_fault(file) or (_object_fault(file) if place == 0 else ""):
+                raise DataError(f"{where}: {fault}") from error
+            raise
+        if (raw := _new_row(where, value, raw_rows)) is not None:
             yield place, raw
     return place + 1
+
+
+def _object_fault(file: Path) -> str:
+    """Return what to do about a .json file that is neither an array nor lines of objects."""
+    if file.suffix.lower() != ".json":
+        return ""
+    out = file.with_suffix(".jsonl").name
+    return (
+        "an array of rows, or one object per line, is expected. If a key of one object holds the "
+        f"rows, run `jq -c '.KEY[]' {shlex.quote(str(file))} > {shlex.quote(out)}` with its name."
+    )
 
 
 def numbered_lines(file: Path) -> Iterator[tuple[str, bytes]]:

@@ -162,4 +162,12 @@ def _unknown_name(text: str, datasets: list[str]) -> str:
     if datasets:
         sets = ", ".join(set_names(_card(datasets[0])))
         return f"unknown set {text!r}.{near} The sets of {datasets[0]}: {sets}."
-    return f"unknown dataset {text!r}.{near} rewardkit list prints all names."
+    return f"unknown dataset {text!r}.{_file_of_name(text)}{near} rewardkit list prints all names."
+
+
+def _file_of_name(text: str) -> str:
+    """Return a sentence about a folder, or a parquet, that the user may mean; "" if there is none."""
+    if os.path.isdir(text):  # noqa: PTH112 - unlike a Path, it takes texts that are no path
+        return f" {text} is a folder: name a file in it, or give it as --source of a dataset."
+    is_file = os.path.isfile(f"{text}.parquet")  # noqa: PTH113
+    return f" Did you mean the file {text}.parquet?" if is_file else ""

@@ -148,7 +148,7 @@ def test_without_dropped_rows_there_is_no_file_of_them(tmp_path):
         (b'{"question": "q", "answer": "#### 1"}\n{"question": "q"', r"raw.jsonl:2: not JSON"),
         (b"7\n", r"raw.jsonl:1: a JSON object is expected, not int"),
         (b'{"question": "q"}\n', r"raw.jsonl:1: has no 'answer'; it has question"),
-        (b'{"question": "\xff"}\n', r"raw.jsonl:1: not UTF-8"),
+        (b'{"question": "\xff"}\n', r"raw.jsonl:1: the text is not UTF-8"),
         (b"", "no rows"),
         (b"\n\n", "no rows"),
         (b'{"question": "q", "answer": "x"}\n', "every row was dropped"),
@@ -170,7 +170,7 @@ def test_a_truncated_or_foreign_parquet_is_one_clear_error(tmp_path):
     cut.write_bytes(whole.read_bytes()[:-20])
     foreign = tmp_path / "foreign.parquet"
     pq.write_table(pa.table({"problem": ["q"]}), foreign)
-    with pytest.raises(DataError, match="cut.parquet: not a readable parquet"):
+    with pytest.raises(DataError, match="cut.parquet: the end of the parquet is missing"):
         rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=cut)
     with pytest.raises(DataError, match="has no 'question' and no 'answer'; it has problem"):
         rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=foreign)

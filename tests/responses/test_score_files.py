@@ -328,7 +328,7 @@ def test_a_list_of_scores_has_one_for_each_response_of_the_row(tmp_path):
         ({"out": "x.jsonl.gz"}, UsageError, "ends in .jsonl or .parquet"),
         ({"address": "auto"}, UsageError, "add --engine ray"),
         ({"train": "nope.parquet"}, SourceError, "no such file"),
-        ({"train": "x.jsonl"}, DataError, "not a readable parquet"),
+        ({"train": "x.jsonl"}, DataError, "this is JSON Lines, not parquet"),
         ({"train": "other.parquet"}, DataError, "no 'data_source' and no 'prompt'"),
     ],
 )

@@ -1,0 +1,169 @@
+"""What a file really is, by its first bytes: for messages about a file of the wrong kind.
+
+Users bring JSON Lines where a parquet is expected, text that Excel wrote in GBK, archives, and pages
+of a download that failed. Only the first and the last bytes of a file are read.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import shlex
+from itertools import islice
+from pathlib import Path
+
+#: Bytes at the start of a file that decide what it is.
+PREFIX_BYTES = 1 << 16
+#: Most names of a folder that are compared with that of a missing file.
+MAX_NAMES = 1000
+
+_PARQUET = b"PAR1"
+
+#: What the first bytes say, and what to do, with the file's name in place of `{file}`.
+_SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
+    (b"\x1f\x8b", "a gzip archive", "Unpack it with `gunzip {file}`."),
+    (b"\x28\xb5\x2f\xfd", "a zstd archive", "Unpack it with `zstd -d {file}`."),
+    (b"BZh", "a bzip2 archive", "Unpack it with `bunzip2 {file}`."),
+    (b"\xfd7zXZ", "an xz archive", "Unpack it with `unxz {file}`."),
+    (b"\xd0\xcf\x11\xe0", "an Excel workbook", "Save it as CSV UTF-8 first."),
+    (
+        b"version https://git-lfs",
+        "a pointer of Git LFS, not the file itself",
+        "Run git lfs pull in its repository, or download the file again.",
+    ),
+)
+
+_ZIP = b"PK\x03\x04"
+_PAGE = re.compile(rb"\s*<(?:!doctype|html|head|\?xml)", re.IGNORECASE)
+_JSON_LINE = re.compile(rb"\s*\{[^\n]*\}\s*(?:\n\s*\{|\Z)")
+
+#: Characters of GB2312, which nearly all Chinese text consists of, as pairs of bytes.
+_GB2312_PAIR = re.compile(rb"[\xa1-\xf7][\xa1-\xfe]")
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
+
+#: The byte order marks of encodings other than UTF-8; those of UTF-32 begin like those of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+
+
+def parquet_fault(path: Path) -> str:
+    """Return why a file cannot be a parquet and what to do, as a sentence; "" if nothing is known."""
+    if path.is_dir():
+        return "this is a folder. Name a parquet in it."
+    prefix = read_prefix(path)
+    if path.is_file() and path.stat().st_size == 0:
+        return "the file is empty. Copy or download it again."
+    if prefix.startswith(_PARQUET):
+        is_whole = _last_bytes(path, len(_PARQUET)) == _PARQUET
+        return "" if is_whole else "the end of the parquet is missing. Copy or download it again."
+    if fault := content_fault(path, prefix):
+        return fault
+    if kind := table_kind(path, prefix):
+        out = shlex.quote(str(path.with_suffix(".parquet")))
+        command = f"rewardkit prep {shlex.quote(str(path))} --out {out}"
+        return f"this is {kind}, not parquet. Run `{command}` first."
+    return ""
+
+
+def missing_file(path: Path) -> str:
+    """Return the message that a file does not exist, with files of similar names beside it."""
+    from rewardkit.registry import did_you_mean
+
+    try:
+        names = [file.name for file in islice(path.parent.iterdir(), MAX_NAMES)]
+    except OSError:
+        return f"{path}: no such file, and no folder {path.parent}."
+    return f"{path}: no such file.{did_you_mean(path.name, names)}"
+
+
+def content_fault(path: Path, prefix: bytes) -> str:
+    """Return what a file is that nothing can read as it stands, and what to do; "" if it may be fine."""
+    file = shlex.quote(str(path))
+    if _PAGE.match(prefix):
+        return "this is a web page: its download failed. Download the file again."
+    if prefix.startswith(_ZIP):
+        if path.suffix.lower() == ".xlsx":
+            return "this is an Excel workbook. Save it as CSV UTF-8 first."
+        return f"this is a zip archive. Unpack it with `unzip {file}`."
+    for signature, kind, advice in _SIGNATURES:
+        if prefix.startswith(signature):
+            return f"this is {kind}. {advice.format(file=file)}"
+    return ""
+
+
+def table_kind(path: Path, prefix: bytes) -> str:
+    """Return which format of rows other than parquet a file has, in words; "" if none is known."""
+    text = prefix.removeprefix(codecs.BOM_UTF8)
+    if path.suffix.lower() in (".jsonl", ".ndjson") or _JSON_LINE.match(text):
+        return "JSON Lines"
+    if path.suffix.lower() == ".json" or text.lstrip()[:1] in (b"[", b"{"):
+        return "JSON"
+    return {".csv": "CSV", ".tsv": "TSV", ".arrow": "Arrow"}.get(path.suffix.lower(), "")
+
+
+def text_fault(path: Path) -> str:
+    """Return why a file cannot be read as UTF-8 text and what to do; "" if its start is UTF-8."""
+    prefix = read_prefix(path)
+    if fault := content_fault(path, prefix):
+        return fault
+    encoding = text_encoding(prefix)
+    if encoding is None:
+        return (
+            "the text is not UTF-8. Convert it: iconv -f ENCODING -t UTF-8, with the encoding of the "
+            "program that wrote it."
+        )
+    if encoding == "UTF-8":
+        return ""
+    out = path.with_name(f"{path.stem}-utf8{path.suffix}")
+    command = f"iconv -f {encoding} -t UTF-8 {shlex.quote(str(path))} > {shlex.quote(str(out))}"
+    return f"the text is {encoding}, not UTF-8. Run `{command}` and use the new file."
+
+
+def text_encoding(prefix: bytes) -> str | None:
+    """Return the encoding of text as iconv names it: UTF-8, UTF-16, UTF-32 or GBK; None if unknown.
+
+    Args:
+        prefix: the first bytes of a text; a character at its end may be cut off.
+    """
+    if encoding := next((name for mark, name in _MARKS if prefix.startswith(mark)), ""):
+        return encoding
+    if prefix and prefix.count(0) > len(prefix) // 4:  # ASCII in two bytes: every second one is 0
+        return "UTF-16LE" if prefix[1::2].count(0) > prefix[::2].count(0) else "UTF-16BE"
+    if _decodes(prefix, "utf-8"):
+        return "UTF-8"
+    other = len(_NOT_ASCII.findall(prefix))
+    if 2 * len(_NOT_ASCII.findall(prefix.decode("utf-8", "ignore").encode())) > other:
+        return "UTF-8"  # with some bytes that are broken
+    if 2 * len(_GB2312_PAIR.findall(prefix)) >= 0.8 * other:
+        for encoding in ("gbk", "gb18030"):
+            if _decodes(prefix, encoding):
+                return encoding.upper()
+    return None
+
+
+def read_prefix(path: Path) -> bytes:
+    """Return the first `PREFIX_BYTES` of a file; b"" if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(PREFIX_BYTES)
+    except OSError:
+        return b""
+
+
+def _last_bytes(path: Path, size: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(-size, 2)
+        return file.read(size)
+
+
+def _decodes(data: bytes, encoding: str) -> bool:
+    """Whether bytes are text of an encoding, perhaps with a character cut off at the end."""
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(data)
+    except UnicodeDecodeError:
+        return False
+    return True

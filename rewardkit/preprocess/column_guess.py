@@ -1,0 +1,241 @@
+"""Which columns of a user's file hold the questions and the answers: a guess for a message.
+
+A guess is never used to read rows. It is printed in a command that the user checks and pastes.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rewardkit.answers.extract import boxes
+from rewardkit.errors import DataError, call_catching
+from rewardkit.file_kinds import parquet_fault, read_prefix, table_kind, text_fault
+from rewardkit.preprocess.dropped_rows import full_rows
+from rewardkit.preprocess.raw_rows import READERS, RawRow
+from rewardkit.preprocess.value_path import value_at_path
+from rewardkit.registry import did_you_mean
+
+#: Rows at the start of a file that are looked at, and characters of each value.
+SAMPLE_ROWS = 50
+MAX_CHARS = 4000
+#: Depth of structs and lists, and items of a list, in which columns are searched.
+MAX_DEPTH = 3
+MAX_ITEMS = 3
+#: Columns of a file that a message lists.
+MAX_COLUMNS = 20
+
+#: Names of columns without case and signs, the likeliest first.
+_QUESTION_NAMES = (
+    "question", "problem", "题目", "问题", "题干", "prompt", "query", "instruction", "input", "ask", "q",
+    "conversations0value", "messages", "user", "title", "text", "content",
+)  # fmt: skip
+_ANSWER_NAMES = (
+    "answer", "groundtruth", "gold", "答案", "finalanswer", "expectedanswer", "target", "label",
+    "final", "result", "solution", "解答", "解析", "a", "response", "output", "completion",
+    "conversations1value",
+)  # fmt: skip
+#: Names of columns that describe a row and answer nothing.
+_OTHER_NAMES = frozenset(
+    "id idx index uid uuid url source datasource split level difficulty type kind subject topic category "
+    "domain language licence license author date time role style ability scorer".split()
+)
+
+#: The columns of a file that verl reads as it is.
+_VERL_COLUMNS = frozenset({"data_source", "prompt", "reward_model"})
+
+
+@dataclass(frozen=True)
+class ColumnGuess:
+    """The likely columns of a file, as dotted paths; "" where none is likely."""
+
+    question: str
+    answer: str
+
+
+def sample_rows(file: Path) -> list[RawRow]:
+    """Return the first rows of a file with all their columns; [] if it cannot be read."""
+    rows = call_catching(lambda: list(full_rows([file], range(SAMPLE_ROWS))))
+    return rows if isinstance(rows, list) else []
+
+
+def guess_columns(rows: Sequence[RawRow]) -> ColumnGuess:
+    """Return the likely columns of the question and of the answer, by their names and values."""
+    paths = dict.fromkeys(path for row in rows for path in _paths(row))
+    values = {path: [value_at_path(row, path) for row in rows] for path in paths}
+    questions = {path: _question_points(path, column) for path, column in values.items()}
+    question = _best(questions)
+    answers = {
+        path: _answer_points(path, column)
+        for path, column in values.items()
+        if path != question and column != values.get(question)
+    }
+    return ColumnGuess(question, _best(answers))
+
+
+def require_columns(
+    file: Path, question_key: str, answer_key: str, image_key: str | None, out: Path
+) -> None:
+    """Require that the first rows of a user's file have the columns that are named.
+
+    Args:
+        file: the user's file. One that cannot be read is left to the reader, which says why.
+        question_key: the column of the question.
+        answer_key: the column of the answer.
+        image_key: the column of the pictures, if there are any.
+        out: the parquet to write, for the command in the message.
+
+    Raises:
+        DataError: a column is missing. The message has the file's columns and a command with the
+            likely ones.
+    """
+    rows = sample_rows(file)
+    keys = {"--question-key": question_key, "--answer-key": answer_key}
+    if image_key:
+        keys["--image-key"] = image_key
+    missing = {option: key for option, key in keys.items() if not _has_column(rows, key)}
+    if not rows or not missing:
+        return
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if set(names) >= _VERL_COLUMNS:
+        raise DataError(
+            f"{file}: this is a verl parquet already. Check it with `rewardkit check "
+            f"{shlex.quote(str(file))}`, or join it to others with rewardkit mix."
+        )
+    absent = " and no column ".join(f"{key!r}" for key in missing.values())
+    near = "".join(did_you_mean(key, names) for key in missing.values() if key not in _DEFAULT_KEYS)
+    listed = ", ".join(names[:MAX_COLUMNS]) + (", ..." if len(names) > MAX_COLUMNS else "")
+    guess = guess_columns(rows)
+    likely = {"--question-key": guess.question, "--answer-key": guess.answer, "--image-key": ""}
+    chosen = {option: likely[option] if option in missing else key for option, key in keys.items()}
+    command = prep_command(file, out, chosen)
+    raise DataError(
+        f"{file}: there is no column {absent}.{near} Its columns: {listed or 'none'}.\n"
+        f"Name the columns with {' and '.join(missing)}. A likely command:\n  {command}"
+    )
+
+
+_DEFAULT_KEYS = ("question", "answer")
+
+
+def prep_command(file: Path, out: Path, keys: Mapping[str, str] | None = None) -> str:
+    """Return the command that prepares a user's file.
+
+    Args:
+        file: the user's file.
+        out: the parquet to write.
+        keys: the columns by their options, "" for unknown ones; None for a guess.
+    """
+    if keys is None:
+        guess = guess_columns(sample_rows(file))
+        keys = {"--question-key": guess.question, "--answer-key": guess.answer}
+    options = [
+        part
+        for option, key in keys.items()
+        if key != option.strip("-").removesuffix("-key")
+        for part in (option, shlex.quote(key) if key else "COLUMN")
+    ]
+    return " ".join(
+        ["rewardkit prep", shlex.quote(str(file)), *options, f"--out {shlex.quote(str(out))}"]
+    )
+
+
+def require_parquet(name: str) -> None:
+    """Require that a name is not that of a file with rows in another format.
+
+    Raises:
+        DataError: it is JSON Lines, JSON, CSV or Arrow. The message has the command that prepares it.
+    """
+    file = Path(name)
+    suffix = file.suffix.lower()
+    if suffix == ".parquet" or suffix not in READERS or not file.is_file():
+        return
+    if suffix != ".arrow" and (fault := text_fault(file)):
+        raise DataError(f"{file}: {fault}")
+    if not file.stat().st_size:
+        raise DataError(f"{file}: {parquet_fault(file)}")
+    kind = table_kind(file, read_prefix(file))
+    command = prep_command(file, file.with_suffix(".parquet"))
+    raise DataError(f"{file}: this is {kind}, not parquet. Run this first:\n  {command}")
+
+
+def _has_column(rows: Sequence[RawRow], key: str) -> bool:
+    return any(key in row or value_at_path(row, key) is not None for row in rows)
+
+
+def _paths(row: Mapping[str, Any], before: str = "", depth: int = 1) -> Iterator[str]:
+    """Yield the dotted paths of the values in a row; a chat is one value."""
+    for name, value in row.items():
+        path = f"{before}{name}"
+        is_chat = isinstance(value, list) and all(
+            isinstance(item, Mapping) and {"role", "content"} <= item.keys() for item in value
+        )
+        if isinstance(value, list) and value and not is_chat:
+            items = {str(place): item for place, item in enumerate(value[:MAX_ITEMS])}
+            if depth < MAX_DEPTH and any(isinstance(item, (Mapping, list)) for item in value):
+                yield from _paths(items, f"{path}.", depth + 1)
+                continue
+        if isinstance(value, Mapping) and depth < MAX_DEPTH:
+            yield from _paths(value, f"{path}.", depth + 1)
+        else:
+            yield path
+
+
+def _best(points: Mapping[str, float]) -> str:
+    best = max(points, key=lambda path: points[path], default="")
+    return best if best and points[best] > 0 else ""
+
+
+def _question_points(path: str, column: Sequence[Any]) -> float:
+    texts = [_text(value) for value in column]
+    if sum(map(bool, texts)) < len(texts) / 2 or not any(map(str.strip, texts)):
+        return -1
+    length = sum(map(len, texts)) / len(texts)
+    distinct = len(set(texts)) / len(texts)
+    asks = sum(text.rstrip().endswith(("?", "？", "。", ".")) for text in texts) / len(texts)
+    return _name_points(path, _QUESTION_NAMES) + min(length, 200) / 10 + 20 * distinct + 10 * asks
+
+
+def _answer_points(path: str, column: Sequence[Any]) -> float:
+    texts = [_gold_text(value) for value in column]
+    if sum(map(bool, texts)) < len(texts) / 2:
+        return -1
+    length = sum(map(len, texts)) / len(texts)
+    marks = sum(bool(boxes(text)) or "####" in text for text in texts) / len(texts)
+    is_constant = len(texts) > 2 and len(set(texts)) == 1
+    points = _name_points(path, _ANSWER_NAMES) + (20 if length <= 60 else 0) + 20 * marks
+    return points - 100 * is_constant
+
+
+def _name_points(path: str, names: Sequence[str]) -> float:
+    """Return up to 100 points for a name that is known, and up to 50 for one that has it in it."""
+    parts = ["".join(filter(str.isalnum, part.casefold())) for part in path.split(".")]
+    whole, last = "".join(parts), next((p for p in reversed(parts) if not p.isdigit()), "")
+    if last in _OTHER_NAMES:
+        return -100
+    for number, name in enumerate(names):
+        if name in (whole, last):
+            return 100 - number
+    inside = (
+        n for n, name in enumerate(names) if (len(name) > 3 or not name.isascii()) and name in last
+    )
+    return max((50.0 - number for number in inside), default=0.0)
+
+
+def _text(value: Any) -> str:
+    """Return a text, or the text of a chat's user."""
+    if isinstance(value, list):
+        chat = [item for item in value if isinstance(item, Mapping) and item.get("role") == "user"]
+        value = chat[-1].get("content") if chat else None
+    return value[:MAX_CHARS] if isinstance(value, str) else ""
+
+
+def _gold_text(value: Any) -> str:
+    """Return the text of a text, a number, or a list of them."""
+    if isinstance(value, (list, tuple)) and value and not isinstance(value[0], (Mapping, list)):
+        value = value[0]
+    is_plain = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return str(value)[:MAX_CHARS] if is_plain else ""

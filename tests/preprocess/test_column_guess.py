@@ -1,0 +1,134 @@
+"""The likely columns of a user's file, and the messages that name them."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rewardkit.errors import DataError
+from rewardkit.preprocess.column_guess import (
+    ColumnGuess,
+    guess_columns,
+    prep_command,
+    require_columns,
+    require_parquet,
+    sample_rows,
+)
+
+
+@pytest.mark.parametrize(
+    ("row", "question", "answer"),
+    [
+        ({"id": 1, "problem": "What is 1+1?", "final": "2", "src": "amc"}, "problem", "final"),
+        ({"题目": "一加一等于几？", "答案": "2", "难度": "低"}, "题目", "答案"),
+        ({"prompt": [{"role": "user", "content": "How many?"}], "label": 3}, "prompt", "label"),
+        ({"Question": "How many are left?", "Answer": "#### 3", "answer_type": "n"}, "Question", "Answer"),
+        ({"data": {"query": "How many?", "gold": ["3", "three"]}, "id": "a"}, "data.query", "data.gold"),
+        ({"conversations": [{"from": "human", "value": "How many?"}, {"from": "gpt", "value": r"\boxed{3}"}]}, "conversations.0.value", "conversations.1.value"),
+        ({"instruction": "Add 1 and 2.", "input": "", "output": "3"}, "instruction", "output"),
+        ({"problem_text": "What is 1+1?", "expected_answer": "2"}, "problem_text", "expected_answer"),
+        ({"x": "How many apples are left in the basket?", "y": "3"}, "x", "y"),
+        ({"id": 1, "url": "https://a"}, "", ""),
+    ],
+)  # fmt: skip
+def test_the_columns_are_guessed_by_their_names_and_values(row, question, answer):
+    rows = [row | ({"id": place} if "id" in row else {}) for place in range(3)]
+    assert guess_columns([row]) == ColumnGuess(question, answer)
+    assert guess_columns(rows).question == question
+
+
+def test_a_constant_column_and_a_label_of_the_row_are_no_answers():
+    rows = [
+        {"q": f"What is {n}+1?", "result": "math", "value": str(n + 1), "level": n}
+        for n in range(9)
+    ]
+    assert guess_columns(rows) == ColumnGuess("q", "value")
+
+
+def test_nothing_is_guessed_without_rows():
+    assert guess_columns([]) == guess_columns([{}]) == ColumnGuess("", "")
+
+
+@pytest.fixture
+def odd(tmp_path):
+    file = tmp_path / "odd.jsonl"
+    lines = [json.dumps({"problem": f"What is {n}+1?", "final": n + 1}) for n in range(200)]
+    file.write_text("\n".join(lines))
+    return file
+
+
+def test_missing_columns_are_one_message_with_a_command_to_paste(odd, tmp_path):
+    out = tmp_path / "o.parquet"
+    with pytest.raises(DataError) as raised:
+        require_columns(odd, "question", "answer", None, out)
+    assert str(raised.value) == (
+        f"{odd}: there is no column 'question' and no column 'answer'. Its columns: problem, final.\n"
+        "Name the columns with --question-key and --answer-key. A likely command:\n"
+        f"  rewardkit prep {odd} --question-key problem --answer-key final --out {out}"
+    )
+    require_columns(odd, "problem", "final", None, out)
+
+
+def test_a_misspelt_column_is_corrected_and_the_other_one_stays(odd, tmp_path):
+    with pytest.raises(DataError) as raised:
+        require_columns(odd, "problm", "final", None, tmp_path / "o.parquet")
+    assert "no column 'problm'. Did you mean 'problem'?" in str(raised.value)
+    assert "with --question-key. A likely" in str(raised.value)
+    assert "--question-key problem --answer-key final" in str(raised.value)
+
+
+def test_a_path_into_a_column_that_leads_nowhere_is_missing(tmp_path):
+    file = tmp_path / "x.jsonl"
+    file.write_text('{"a": {"b": "q?"}, "answer": "1"}\n')
+    require_columns(file, "a.b", "answer", None, file)
+    with pytest.raises(DataError, match=r"no column 'a\.c'"):
+        require_columns(file, "a.c", "answer", None, file)
+    with pytest.raises(DataError, match="(?s)no column 'pics'.*--image-key COLUMN"):
+        require_columns(file, "a.b", "answer", "pics", file)
+
+
+def test_a_verl_parquet_needs_no_preparation(tmp_path):
+    file = tmp_path / "v.parquet"
+    columns = {"data_source": ["a"], "prompt": ["q"], "reward_model": [{"ground_truth": "1"}]}
+    pq.write_table(pa.table(columns), file)
+    with pytest.raises(DataError, match="a verl parquet already. Check it with `rewardkit check"):
+        require_columns(file, "question", "answer", None, file)
+
+
+def test_a_file_that_cannot_be_read_is_left_to_its_reader(tmp_path):
+    for name in ("nope.jsonl", "broken.jsonl", "broken.csv"):
+        file = tmp_path / name
+        if name != "nope.jsonl":
+            file.write_bytes(b"\xff\xfe{")
+        assert sample_rows(file) == []
+        require_columns(file, "question", "answer", None, file)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.jsonl", '{"problem": "What?", "final": 2}\n', "this is JSON Lines, not parquet. Run this first:\n  rewardkit prep "),
+        ("x.json", '[{"problem": "What?", "final": 2}]', "this is JSON, not parquet"),
+        ("x.csv", "problem,final\nWhat?,2\n", "--question-key problem --answer-key final --out "),
+        ("x.jsonl", "", "the file is empty"),
+        ("x.csv", "题目,答案\n几？,2\n", "--question-key '题目' --answer-key '答案'"),
+    ],
+)  # fmt: skip
+def test_rows_that_are_no_parquet_have_the_command_that_prepares_them(
+    tmp_path, name, content, message
+):
+    file = tmp_path / name
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(DataError) as raised:
+        require_parquet(str(file))
+    assert message in str(raised.value)
+    require_parquet(str(tmp_path / "nope.jsonl"))  # the reader says that it does not exist
+
+
+def test_columns_with_the_usual_names_are_not_named_in_the_command(tmp_path):
+    file = tmp_path / "x.jsonl"
+    file.write_text('{"question": "What?", "answer": 2}\n')
+    assert prep_command(file, tmp_path / "x y.parquet") == (
+        f"rewardkit prep {file} --out '{tmp_path}/x y.parquet'"
+    )
