@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rewardkit.cli.shared.check_files import (
+    print_aspects,
+    print_files,
+    require_one_file,
+    warn_of_other_files,
+)
 from rewardkit.cli.shared.check_overlaps import MAX_EXAMPLES, one_line, print_overlaps
 from rewardkit.cli.shared.completion import complete_against, complete_scorers
 from rewardkit.cli.shared.console import (
@@ -38,6 +46,7 @@ from rewardkit.cli.shared.options import (
     require_unused,
     scorer_options,
 )
+from rewardkit.cli.shared.recipe_check import check_recipe, is_recipe
 from rewardkit.cli.shared.user_code import open_scorer_with_status
 from rewardkit.errors import UsageError
 
@@ -55,16 +64,23 @@ EXAMPLES = examples(
     "rewardkit check train.parquet --against aime2024=/data/aime,val.parquet --near --html a.html",
     "rewardkit check train.parquet --against all-eval=/data/benchmarks --html report.html",
     "rewardkit check train.parquet --tokenizer /models/Qwen3-8B --max-prompt-length 1024",
+    "rewardkit check data/ val.parquet",
     "rewardkit check my.yaml --strict",
 )
 
 #: The parameters that a recipe uses.
-RECIPE_PARAMETERS = frozenset({"file", "settings", "load_seconds", "strict", "verl_version"})
+RECIPE_PARAMETERS = frozenset({"files", "settings", "load_seconds", "strict", "verl_version"})
 
 
 def command(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="verl parquet from any source, or a recipe.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="verl parquets from any source, folders of them, or one recipe.",
+        ),
+    ],
     scorer: Annotated[
         str | None,
         typer.Option(
@@ -134,7 +150,7 @@ def command(
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check a parquet before training, or a recipe before launch.
+    """Check parquets before training, or a recipe before launch.
 
     A parquet is checked for its schema, duplicates, contamination and golds. The gold self-check
     scores each row's solution and its gold in the form that the prompt asks for (both must be
@@ -142,65 +158,101 @@ def command(
     with --drop-bad: the input has findings, OUT has none. Nearly equal questions are listed and
     are not findings.
 
+    Several files, or a folder with all parquets below it, are each checked alone; then it is checked
+    whether verl can load them as one list, and how many rows have a prompt of another file. The
+    verdict of all is the last line. With --json they are an object with `ok`, `files` and
+    `concatenation`. The exit code is 4 if a file cannot be read.
+
     A recipe (a .yaml file or a built-in name) is checked without starting it: verl's own
     validation, the rules, the files and the reward. --set then sets a field of the recipe.
     """
-    if _is_recipe(file):
+    if is_recipe(files[0]) and len(files) == 1:
         require_unused(ctx, "a recipe", RECIPE_PARAMETERS)
-        _check_recipe(
-            str(file), settings, verl_version, load_seconds, strict=strict, as_json=as_json
-        )
+        name = str(files[0])
+        check_recipe(name, settings, verl_version, load_seconds, strict=strict, as_json=as_json)
         return
-    from rewardkit.parallel import cores
-    from rewardkit.preprocess.check import check
-    from rewardkit.preprocess.column_guess import require_parquet
+    from rewardkit.preprocess.check_files import check_files, parquet_files
     from rewardkit.preprocess.dropped_rows import dropped_path
 
     _require_companions(ctx, against, tokenizer)
     out = drop_bad or drop_overlap
+    has_several = len(files) > 1 or files[0].is_dir()
+    if has_several:
+        require_one_file({"--drop-bad": drop_bad, "--drop-overlap": drop_overlap, "--html": html})
     dropped = dropped_path(out) if out else None
-    require_html_path(html, overwrite=overwrite, inputs=[file], out=out, dropped=dropped)
+    require_html_path(html, overwrite=overwrite, inputs=files, out=out, dropped=dropped)
     options, names = scorer_options(settings), names_of_sets(against, load_seconds)
-    require_parquet(str(file))
+    parquets, others = parquet_files(files)
+    warn_of_other_files(others)
     name = scorer or "auto"
     with (
         prints_to_stderr(),
-        _judging(name, options, seconds_per_row, load_seconds, jobs or cores()) as judging,
-        progress(f"checking {file}") as advance,
+        _judging(name, options, seconds_per_row, load_seconds, jobs) as judging,
     ):
         sets = read_sets(names, hub.value, load_seconds) if names else None
-        report = check(
-            file,
-            **judging,
-            scorer_name=" ".join([name, *(settings or ())]),
-            allow_duplicates=allow_duplicates,
-            extras=_optional_checks(sets, threshold, near, tokenizer, max_prompt_length),
-            drop_bad=drop_bad,
-            drop_overlap=drop_overlap,
-            overwrite=overwrite,
-            progress=advance,
-        )
+        extras = _optional_checks(sets, threshold, near, tokenizer, max_prompt_length)
+        outputs = {"drop_bad": drop_bad, "drop_overlap": drop_overlap, "overwrite": overwrite}
+        judging["scorer_name"] = " ".join([name, *(settings or ())])
+        judging["allow_duplicates"] = allow_duplicates
+        check_file = partial(_check_file, extras=extras, options={**judging, **outputs})
+        reports = check_files(parquets, check_file) if has_several else None
+        report = None if reports else check_file(parquets[0])
+    if reports:
+        print_files(reports, partial(_print_one, near=near), _as_object, as_json=as_json)
+        raise typer.Exit(reports.exit_code)
+    if report:
+        _print_result(report, out, html, near=near, as_json=as_json, overwrite=overwrite)
+        raise typer.Exit(report.exit_code)
+
+
+def _print_result(
+    report: CheckReport,
+    out: Path | None,
+    html: Path | None,
+    *,
+    near: bool,
+    as_json: bool,
+    overwrite: bool,
+) -> None:
+    """Write the page and print the report of the only file."""
     if html:
         _write_html(report, html, overwrite=overwrite)
-    _print(report, near=near, as_json=as_json)
+    if as_json:
+        print_json(_as_object(report))
+    else:
+        _print_one(report, near=near)
     if out and report.rows:
         _print_output(report, out, as_json=as_json)
-    if not report.ok:
-        raise typer.Exit(1)
+
+
+def _check_file(
+    file: Path,
+    earlier_prompts: dict[bytes, str] | None = None,
+    *,
+    extras: OptionalChecks,
+    options: dict[str, Any],
+) -> CheckReport:
+    from rewardkit.preprocess.check import check
+
+    extras = replace(extras, earlier_prompts=earlier_prompts)
+    with progress(f"checking {file}") as advance:
+        return check(file, extras=extras, progress=advance, **options)
 
 
 @contextmanager
 def _judging(
-    name: str, options: dict[str, Any], seconds: float, load_seconds: float, jobs: int
+    name: str, options: dict[str, Any], seconds: float, load_seconds: float, jobs: int | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the arguments of `check` that score rows: `scorer`, `options`, `respond`, `jobs`.
 
     A custom scorer runs in its own process, as in `score`.
     """
+    from rewardkit.parallel import cores
     from rewardkit.scorers.isolated import is_built_in
     from rewardkit.scorers.load import load_scorer
     from rewardkit.scorers.options import asks_server
 
+    jobs = jobs or cores()
     if name == "auto":
         load_scorer(name, **options)  # a wrong option is reported before anything is downloaded
         yield {"options": options, "jobs": jobs}
@@ -249,41 +301,6 @@ def _print_output(report: CheckReport, out: Path, *, as_json: bool) -> None:
     typer.echo(f"{out}: {report.kept:,} rows{others}", err=as_json)
 
 
-def _is_recipe(file: Path) -> bool:
-    from rewardkit.launch.recipe import built_in
-
-    return file.suffix in {".yaml", ".yml"} or (not file.exists() and str(file) in built_in())
-
-
-def _check_recipe(
-    name: str,
-    fields: list[str] | None,
-    verl: str | None,
-    load_seconds: float,
-    *,
-    strict: bool,
-    as_json: bool,
-) -> None:
-    from rewardkit.cli.shared.preflight import print_preflight, run_preflight
-    from rewardkit.cli.shared.requests import read_launch_request
-    from rewardkit.launch.request import plan_from_request
-    from rewardkit.launch.verl.releases import release_notice
-
-    request = read_launch_request(name, fields, verl_version=verl)
-    plan = plan_from_request(request, load_seconds)
-    if notice := release_notice(request.verl):
-        warn(f"verl {request.verl} {notice}")
-    preflight = run_preflight(plan, load_seconds)
-    if as_json:
-        print_json(
-            {"ok": not preflight.is_fatal(strict=strict), **vars(preflight), "notes": plan.notes}
-        )
-    else:
-        print_preflight(preflight, err=False)
-    if preflight.is_fatal(strict=strict):
-        raise typer.Exit(1)
-
-
 def _optional_checks(
     sets: EvalSets | None,
     threshold: float,
@@ -312,16 +329,14 @@ def _write_html(report: CheckReport, out: Path, *, overwrite: bool) -> None:
     write_html(check_page(report), out, overwrite=overwrite)
 
 
-def _print(report: CheckReport, *, near: bool, as_json: bool) -> None:
-    if as_json:
-        print_json({"ok": report.ok, **vars(report), "lengths": report.lengths.to_dict()})
-        return
+def _as_object(report: CheckReport) -> dict[str, Any]:
+    return {"ok": report.ok, **vars(report), "lengths": report.lengths.to_dict()}
+
+
+def _print_one(report: CheckReport, *, near: bool, with_aspects: bool = True) -> None:
     _print_findings(report)
-    print_wrapped(f"Checked: {', '.join(report.checked)}.")
-    if report.not_checked:
-        print_wrapped(f"Not checked: {', '.join(report.not_checked)}.")
-    for missing, reason in report.missing_set_lines():
-        print_wrapped(f"Not checked: {missing} ({reason}).")
+    if with_aspects:
+        print_aspects(report)
     print_overlaps(report)
     if near and not report.clusters:
         typer.echo("near-duplicates: none")

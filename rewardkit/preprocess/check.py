@@ -66,6 +66,8 @@ class OptionalChecks:
         near_duplicates: also look for near-duplicates; needs memory for every question.
         count_tokens: counts the tokens of a prompt; None counts characters.
         max_tokens: the run's `data.max_prompt_length`; longer prompts are findings.
+        earlier_prompts: the files of the prompts that were checked before, by the prompt's digest;
+            those of this file are added. None for a file that is checked alone.
 
     Raises:
         UsageError: `max_tokens` is set without `count_tokens`.
@@ -77,6 +79,7 @@ class OptionalChecks:
     near_duplicates: bool = False
     count_tokens: TokenCounter | None = None
     max_tokens: int | None = None
+    earlier_prompts: dict[bytes, str] | None = None
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and self.count_tokens is None:
@@ -229,7 +232,15 @@ class _RowChecker:
         if not any(finding.rule in UNREADABLE for finding in findings):
             findings += self._measure(row, report)
             findings += self._find_overlaps(row, report)
+            self._count_shared_prompt(row, report)
         return findings
+
+    def _count_shared_prompt(self, row: Row, report: CheckReport) -> None:
+        if self.extras.earlier_prompts is not None:
+            path = str(report.path)
+            file = self.extras.earlier_prompts.setdefault(prompt_key(row), path)
+            if file != path:
+                report.shared_prompts[file] += 1
 
     def can_use_processes(self) -> bool:
         """Return whether another process can import the scorer."""

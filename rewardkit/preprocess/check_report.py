@@ -54,6 +54,7 @@ class CheckReport:
             `near_miss`.
         clusters: the first clusters of near-duplicates.
         cluster_rows: number of rows in clusters, and number of clusters.
+        shared_prompts: number of rows whose prompt is in a file that was checked before, by file.
     """
 
     path: Path
@@ -73,11 +74,17 @@ class CheckReport:
     pairs_by_set: dict[str, Counter[str]] = field(default_factory=dict)
     clusters: list[NearDuplicateCluster] = field(default_factory=list)
     cluster_rows: tuple[int, int] = (0, 0)
+    shared_prompts: Counter[str] = field(default_factory=Counter)
 
     @property
     def ok(self) -> bool:
         """Whether the file has no findings."""
         return not self.counts
+
+    @property
+    def exit_code(self) -> int:
+        """1 if there are findings, otherwise 0."""
+        return int(not self.ok)
 
     def add(self, finding: DataFinding) -> None:
         """Count a finding, and keep it as an example if it is one of the first of its rule."""

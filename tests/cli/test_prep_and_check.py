@@ -87,9 +87,12 @@ def test_a_wrong_option_is_one_clear_line(run, tmp_path, arguments, expected):
 
 
 def test_check_refuses_contradicting_options(run, rows, tmp_path):
-    done = run("check", rows, "--drop-overlap", tmp_path / "x.parquet")
+    file = tmp_path / "rows.parquet"
+    keys = ("--question-key", "q", "--answer-key", "a")
+    assert_success(run("prep", rows, *keys, "--out", file))
+    done = run("check", file, "--drop-overlap", tmp_path / "x.parquet")
     assert (done.returncode, done.stderr) == (2, "error: --drop-overlap needs --against.\n")
-    done = run("check", rows, "--tokenizer", tmp_path / "nowhere")
+    done = run("check", file, "--tokenizer", tmp_path / "nowhere")
     assert done.returncode == 3
     assert "--tokenizer" in done.stderr
     assert "Traceback" not in done.stderr

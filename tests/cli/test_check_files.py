@@ -1,0 +1,152 @@
+"""`rewardkit check` of several files and of folders, and of files that are no parquet."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.test_cli import assert_success
+
+
+@pytest.fixture
+def prepare(run, tmp_path):
+    """Write a parquet with a question for each number."""
+
+    def prepare(name, numbers):
+        rows = tmp_path / "rows.jsonl"
+        lines = [
+            json.dumps({"question": f"What is {n} + {n}?", "answer": str(2 * n)}) for n in numbers
+        ]
+        rows.write_text("\n".join(lines))
+        out = tmp_path / name
+        out.parent.mkdir(exist_ok=True)
+        assert_success(run("prep", rows, "--out", out, "--data-source", "mine"))
+        rows.unlink()
+        return out
+
+    return prepare
+
+
+def change_index_to_text(file):
+    rows = pq.read_table(file).to_pylist()
+    for row in rows:
+        row["extra_info"]["index"] = str(row["extra_info"]["index"])
+    pq.write_table(pa.Table.from_pylist(rows), file)
+
+
+def test_each_file_has_its_verdict_and_the_last_line_that_of_all(run, prepare):
+    a, b = prepare("a.parquet", range(3)), prepare("b.parquet", [7, 8, 8])
+    done = run("check", a, b)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 1
+    assert lines[0] == f"{a}: 3 rows, all good."
+    assert any(f"{b}: 1 of 3 rows are bad" in line for line in lines)
+    assert lines[-1] == "2 files: 1 good, 1 with findings."
+    assert done.stdout.count("Checked: schema") == 1
+    assert assert_success(run("check", a, b, "--allow-duplicates")).endswith("2 files, all good.\n")
+
+
+def test_a_prompt_that_two_files_have_is_one_line(run, prepare):
+    a, b = prepare("a.parquet", range(3)), prepare("b.parquet", [2, 1, 9])
+    text = " ".join(assert_success(run("check", a, b)).split())
+    assert f"{b}: 2 rows have a prompt that is in {a}, too." in text
+    assert f"{a}: " in text
+    assert "0 rows" not in text
+
+
+def test_files_that_verl_cannot_load_together_are_named(run, prepare):
+    a, b = prepare("a.parquet", [1]), prepare("b.parquet", [2])
+    change_index_to_text(b)
+    done = run("check", a, b)
+    text = " ".join(done.stdout.split())
+    assert "verl cannot load these files as one list" in text
+    assert "extra_info.index is string, but int64" in text
+    fault = json.loads(run("check", a, b, "--json").stdout)["concatenation"]
+    assert "extra_info.index" in fault["message"]
+
+
+def test_a_folder_stands_for_the_parquets_below_it(run, prepare, tmp_path):
+    prepare("data/a.parquet", [1])
+    prepare("data/b.parquet", [2])
+    (tmp_path / "data/.hidden").mkdir()
+    (tmp_path / "data/.hidden/x.parquet").write_text("no parquet")
+    (tmp_path / "data/rows.jsonl").write_text("{}")
+    (tmp_path / "data/readme.txt").write_text("hello")
+    done = run("check", tmp_path / "data")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "2 files, all good.")
+    assert done.stderr == (
+        f"not checked, because they are not parquets: {tmp_path / 'data/rows.jsonl'}\n"
+    )
+    report = json.loads(run("check", tmp_path / "data", "--json").stdout)
+    assert report["ok"]
+    assert [each["rows"] for each in report["files"]] == [1, 1]
+    assert report["concatenation"] is None
+
+
+def test_a_file_that_cannot_be_read_does_not_hide_the_others(run, prepare, tmp_path):
+    prepare("data/a.parquet", [1])
+    (tmp_path / "data/b.parquet").write_bytes(b"PAR1 cut")
+    done = run("check", tmp_path / "data")
+    assert done.returncode == 4
+    assert "b.parquet: the end of the parquet is missing." in done.stdout
+    assert done.stdout.endswith("2 files: 1 good, 1 unreadable.\n")
+    files = json.loads(run("check", tmp_path / "data", "--json").stdout)["files"]
+    assert [each["ok"] for each in files] == [True, False]
+    assert "is missing" in files[1]["error"]
+
+
+def test_what_cannot_be_checked_together_is_refused_before_a_file_is_read(run, prepare, tmp_path):
+    a = prepare("data/a.parquet", [1])
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows/odd.jsonl").write_text('{"problem": "What is it?", "final": 2}\n')
+    for arguments, code, message in [
+        ((a, a), 2, "is given twice"),
+        ((a, a.parent), 2, "is given twice"),
+        ((a, "nope.parquet"), 3, "nope.parquet: no such file."),
+        ((a, "my.yaml"), 2, "a recipe is checked alone"),
+        ((a, tmp_path / "empty"), 3, "no parquet in this folder or below it"),
+        ((tmp_path / "rows",), 4, "--question-key problem --answer-key final"),
+        ((tmp_path / "rows/odd.jsonl",), 4, "this is JSON Lines, not parquet. Run this first:"),
+        ((a.parent, "--html", "x.html"), 2, "--html writes the result of one parquet"),
+        ((a.parent, "--drop-bad", "x.parquet"), 2, "--drop-bad writes the result of one"),
+    ]:
+        done = run("check", *arguments)
+        assert (done.returncode, done.stdout) == (code, ""), arguments
+        assert message in done.stderr
+
+
+def test_show_of_rows_that_are_no_parquet_names_the_command_that_prepares_them(run, tmp_path):
+    (tmp_path / "odd.jsonl").write_text('{"problem": "What is it?", "final": 2}\n')
+    done = run("show", "odd.jsonl")
+    assert done.returncode == 4
+    assert (
+        "rewardkit prep odd.jsonl --question-key problem --answer-key final --out odd.parquet"
+        in done.stderr
+    )
+    (tmp_path / "data").mkdir()
+    assert "data is a folder: name a file in it" in run("show", "data").stderr
+
+
+def test_prep_of_columns_that_it_does_not_know_names_the_likely_ones(run, tmp_path):
+    (tmp_path / "odd.csv").write_text("题目,答案\n一加一等于几？,2\n", encoding="utf-8")
+    done = run("prep", "odd.csv", "--out", "o.parquet")
+    assert done.returncode == 4
+    command = "rewardkit prep odd.csv --question-key '题目' --answer-key '答案' --out o.parquet"
+    assert command in done.stderr
+    assert_success(
+        run(
+            "prep",
+            "odd.csv",
+            "--question-key",
+            "题目",
+            "--answer-key",
+            "答案",
+            "--out",
+            "o.parquet",
+        )
+    )
+    (tmp_path / "gbk.csv").write_bytes((tmp_path / "odd.csv").read_text("utf-8").encode("gbk"))
+    done = run("prep", "gbk.csv", "--out", "g.parquet")
+    assert "`iconv -f GBK -t UTF-8 gbk.csv > gbk-utf8.csv`" in done.stderr
