@@ -8,9 +8,11 @@ clone. A command whose comment is `# exits N` has to end with that code; all oth
 cannot run in a test, such as a training, is in a `text` block.
 """
 
+import html
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -186,6 +188,17 @@ def test_the_readme_runs_make_only_as_ci_does():
     (block,) = blocks(ROOT / "README.md", "sh")
     ci = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()
     assert {line.partition("#")[0].strip() for line in block.splitlines()} <= set(ci)
+
+
+@pytest.mark.full
+def test_the_picture_of_the_readme_shows_what_the_audit_prints():
+    script = runpy.run_path(str(ROOT / "tools/audit_picture.py"))
+    lines = script["picture_lines"](script["audit_lines"]())
+    svg = script["PICTURE"].read_text(encoding="utf-8")
+    texts = re.findall(r"<text [^>]*audit-r\d[^>]*>(.*?)</text>", svg, re.DOTALL)
+    shown = html.unescape("".join(texts))
+    assert "".join(shown.split()) == "".join("".join(lines).split())
+    assert "http" not in re.sub(r'xmlns="[^"]*"|<!--.*?-->', "", svg)
 
 
 def test_the_readme_has_at_most_120_lines():
