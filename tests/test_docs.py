@@ -153,9 +153,30 @@ def compare_numbers(body):
     return {"reason": "The numbers were compared.", "verdict": "yes" if is_yes else "no"}
 
 
+def golds():
+    """Return the golds of GSM8K's sample by question."""
+    lines = (SAMPLES / "gsm8k/test.jsonl").read_text(encoding="utf-8").splitlines()
+    return {row["question"]: row["answer"].rpartition("#### ")[2] for row in map(json.loads, lines)}
+
+
+def answer_question(body):
+    """Answer as a model would: `tuned` is wrong on one question in eight, any other on three."""
+    prompt = body["messages"][-1]["content"]
+    place, gold = next(
+        (place, gold) for place, (text, gold) in enumerate(golds().items()) if text in prompt
+    )
+    is_right = place % 8 >= (1 if body["model"] == "tuned" else 3)
+    return f"The working is short. #### {gold if is_right else 7}"
+
+
+def reply(body):
+    """Judge if the request is one of a judge, else answer the question."""
+    return compare_numbers(body) if "response_format" in body else answer_question(body)
+
+
 @pytest.fixture(scope="module")
 def judge_url():
-    with serving(compare_numbers) as server:
+    with serving(reply, models=("base", "tuned")) as server:
         yield server.url
 
 
