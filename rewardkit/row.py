@@ -324,6 +324,17 @@ def _python_values(column: pa.Array) -> list[Any]:
     return [f"<{column.type}>"] * len(column)
 
 
+def picture_contents(row: Mapping[str, Any]) -> tuple[bytes, ...]:
+    """Return the contents of the picture files of a verl row, empty for one that is not in it.
+
+    `images` has objects with `bytes`, or the bytes themselves.
+    """
+    images = row.get("images")
+    images = images if isinstance(images, (list, tuple)) else ()
+    contents = [image.get("bytes") if isinstance(image, Mapping) else image for image in images]
+    return tuple(content if isinstance(content, bytes) else b"" for content in contents)
+
+
 def read_rows(path: Path, batch_rows: int = BATCH_ROWS) -> Iterator[Row]:
     """Yield the rows of a parquet file, with one batch in memory at a time."""
     with open_parquet(path) as file:

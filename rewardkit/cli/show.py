@@ -127,9 +127,9 @@ def _print_row(row: dict[str, Any]) -> None:
 
 def _picture_text(image: object) -> str:
     """Return the type and the size of a picture, whose bytes say nothing in a terminal."""
-    from rewardkit.pages.pictures import picture_type
+    from rewardkit.pages.pictures import media_type
 
     data = image.get("bytes") if isinstance(image, dict) else image
     if not isinstance(data, bytes):
         return printable(str(image))
-    return f"{picture_type(data) or 'unknown type'} of {len(data):,} bytes"
+    return f"{media_type(data) or 'unknown type'} of {len(data):,} bytes"

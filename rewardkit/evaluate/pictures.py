@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rewardkit.errors import DataError
+from rewardkit.pages.pictures import data_address, media_type
 
 #: The mark of a picture's place in a prompt, as verl's datasets split it.
 MARK = "<image>"
 
 #: The most bytes of a row's pictures together; base64 adds a third.
 MAX_ROW_BYTES = 32 << 20
-
-#: Media types by the first bytes of a file.
-_MEDIA_TYPES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-    (b"BM", "image/bmp"),
-)
-
-
-def picture_contents(row: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """Return the contents of the picture files of a verl row, empty for one that is not in it.
-
-    `images` has objects with `bytes`, or the bytes themselves.
-    """
-    images = row.get("images") or ()
-    contents = [image.get("bytes") if isinstance(image, Mapping) else image for image in images]
-    return tuple(content if isinstance(content, bytes) else b"" for content in contents)
 
 
 def require_pictures(
@@ -66,13 +47,6 @@ def require_pictures(
         )
 
 
-def media_type(content: bytes) -> str:
-    """Return the media type of a picture file by its first bytes; "" if it is unknown."""
-    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for start, kind in _MEDIA_TYPES if content.startswith(start)), "")
-
-
 def messages_with_pictures(
     prompt: Sequence[Mapping[str, str]], pictures: Sequence[bytes]
 ) -> list[dict[str, Any]]:
@@ -93,8 +67,7 @@ def _parts(texts: Sequence[str], pictures: Iterator[bytes]) -> list[dict[str, An
     for place, text in enumerate(texts):
         if place:
             content = next(pictures)
-            url = f"data:{media_type(content)};base64,{base64.b64encode(content).decode()}"
-            parts.append({"type": "image_url", "image_url": {"url": url}})
+            parts.append({"type": "image_url", "image_url": {"url": data_address(content)}})
         if text:
             parts.append({"type": "text", "text": text})
     return parts

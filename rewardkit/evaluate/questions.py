@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError, RewardkitError, call_catching
-from rewardkit.evaluate.pictures import picture_contents, require_pictures
-from rewardkit.row import BATCH_ROWS, IMAGES, open_parquet, read_rows
+from rewardkit.evaluate.pictures import require_pictures
+from rewardkit.row import BATCH_ROWS, IMAGES, open_parquet, picture_contents, read_rows
 from rewardkit.scorers.base import as_text
 from rewardkit.scorers.gold import unwrap_gold
 from rewardkit.scorers.row_scorer import scorer_for

@@ -197,7 +197,7 @@ class RowExample:
         caption: which row it is.
         prompt: its prompt; formulas in it are shown.
         gold: its ground truth, which may be a formula as a whole.
-        pictures: its pictures, as addresses of `picture_address`.
+        pictures: its pictures, as addresses of `page_address`.
     """
 
     caption: str

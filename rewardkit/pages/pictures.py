@@ -1,4 +1,4 @@
-"""Pictures inside a page, as data: addresses. Their type is read from their bytes, never from a name."""
+"""Pictures as data: addresses. Their type is read from their bytes, never from a name."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ MAX_PICTURE_BYTES: Final = 512 << 10
 MAX_PAGE_PICTURE_BYTES: Final = 4 << 20
 
 #: First bytes of a file -> its type. SVG is left out: it is a document, with scripts and links.
-_SIGNATURES: Final = {
-    b"\x89PNG\r\n\x1a\n": "png",
-    b"\xff\xd8\xff": "jpeg",
-    b"GIF87a": "gif",
-    b"GIF89a": "gif",
+_MEDIA_TYPES: Final = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+    b"BM": "image/bmp",
 }
 
 
-def picture_type(data: bytes) -> str | None:
-    """Return `png`, `jpeg`, `gif` or `webp`; None for anything else."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "webp"
-    return next((kind for start, kind in _SIGNATURES.items() if data.startswith(start)), None)
+def media_type(content: bytes) -> str:
+    """Return the media type of a picture file by its first bytes; "" if it is unknown."""
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for start, kind in _MEDIA_TYPES.items() if content.startswith(start)), "")
 
 
-def picture_address(data: bytes) -> str | None:
-    """Return a picture as a data: address; None if it is too large or of another type."""
-    kind = picture_type(data)
-    if kind is None or len(data) > MAX_PICTURE_BYTES:
+def data_address(content: bytes) -> str:
+    """Return the data: address of a picture file of a known type."""
+    return f"data:{media_type(content)};base64,{b64encode(content).decode('ascii')}"
+
+
+def page_address(content: bytes) -> str | None:
+    """Return the address of a picture for a page; None if it is too large, BMP or unknown."""
+    if media_type(content) in ("", "image/bmp") or len(content) > MAX_PICTURE_BYTES:
         return None
-    return f"data:image/{kind};base64,{b64encode(data).decode('ascii')}"
+    return data_address(content)

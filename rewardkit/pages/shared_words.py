@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
 
+from rewardkit.pages.formulas import find_formulas
 from rewardkit.pages.text import MAX_CHARACTERS, clean
 
 #: Shortest run of shared words that is marked: any two texts share single words.
@@ -50,8 +52,8 @@ def mark_shared_words(left: str, right: str) -> tuple[Excerpt, Excerpt]:
     size = max(1, min(MIN_RUN_WORDS, len(words[0]), len(words[1])))
     grams = _word_grams(words[0], size), _word_grams(words[1], size)
     return (
-        _excerpt(left, list(_shared_runs(words[0], grams[0], frozenset(grams[1])))),
-        _excerpt(right, list(_shared_runs(words[1], grams[1], frozenset(grams[0])))),
+        _excerpt(left, list(_shared_runs(left, words[0], grams[0], frozenset(grams[1])))),
+        _excerpt(right, list(_shared_runs(right, words[1], grams[1], frozenset(grams[0])))),
     )
 
 
@@ -65,6 +67,7 @@ def _word_grams(words: Sequence[re.Match[str]], size: int) -> list[tuple[str, ..
 
 
 def _shared_runs(
+    text: str,
     words: Sequence[re.Match[str]],
     grams: Sequence[tuple[str, ...]],
     other_grams: AbstractSet[tuple[str, ...]],
@@ -75,10 +78,28 @@ def _shared_runs(
     for i, gram in enumerate(grams):
         if gram in other_grams:
             shared[i : i + size] = b"\1" * size
+    starts, ends = _shared_formulas(text, words, shared)
     for is_shared, run in groupby(range(len(words)), key=lambda i: bool(shared[i])):
         if is_shared:
             indices = list(run)
-            yield words[indices[0]].start(), words[indices[-1]].end()
+            first, last = indices[0], indices[-1]
+            yield starts.get(first, words[first].start()), ends.get(last, words[last].end())
+
+
+def _shared_formulas(
+    text: str, words: Sequence[re.Match[str]], shared: bytearray
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the start of each wholly shared formula by its first word, and its end by its last.
+
+    A mark that takes its signs as well does not cut it, so that the page can show it.
+    """
+    places = [word.start() for word in words]
+    starts, ends = {}, {}
+    for formula in find_formulas(text[:MAX_COMPARED_CHARACTERS]):
+        first, after = bisect_left(places, formula.start), bisect_left(places, formula.end)
+        if first < after and all(shared[first:after]):
+            starts[first], ends[after - 1] = formula.start, formula.end
+    return starts, ends
 
 
 def _excerpt(text: str, runs: Sequence[_Span]) -> Excerpt:

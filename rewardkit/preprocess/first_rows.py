@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.pages.model import RowExample, Rows
-from rewardkit.pages.pictures import MAX_PAGE_PICTURE_BYTES, MAX_PICTURE_BYTES, picture_address
-from rewardkit.row import open_parquet
+from rewardkit.pages.pictures import MAX_PAGE_PICTURE_BYTES, MAX_PICTURE_BYTES, page_address
+from rewardkit.row import open_parquet, picture_contents
 
 #: Rows of a file that its page shows.
 MAX_ROWS = 5
@@ -36,10 +36,10 @@ def rows_section(rows: Iterable[Mapping[str, Any]], title: str) -> Rows:
     budget, missing = MAX_PAGE_PICTURE_BYTES, 0
     examples = []
     for number, row in enumerate(rows):
-        pictures = list(_pictures(row))
+        pictures = picture_contents(row)
         addresses = []
         for data in pictures[:MAX_PICTURES]:
-            address = picture_address(data) if len(data) <= budget else None
+            address = page_address(data) if len(data) <= budget else None
             if address:
                 budget -= len(data)
                 addresses.append(address)
@@ -52,13 +52,6 @@ def rows_section(rows: Iterable[Mapping[str, Any]], title: str) -> Rows:
         f"{MAX_PAGE_PICTURE_BYTES >> 20} MB in all."
     )
     return Rows(title, tuple(examples), note if missing else "")
-
-
-def _pictures(row: Mapping[str, Any]) -> Iterator[bytes]:
-    images = row.get("images")
-    for image in images if isinstance(images, list) else ():
-        data = image.get("bytes") if isinstance(image, dict) else image
-        yield data if isinstance(data, bytes) else b""
 
 
 def _prompt_text(row: Mapping[str, Any]) -> str:

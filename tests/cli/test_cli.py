@@ -218,7 +218,7 @@ def test_show_names_a_picture_and_puts_it_on_the_page(run, tmp_path):
     text = assert_success(
         run("show", "geometry3k", "--sample", "--split", "train", "--html", "rows.html")
     )
-    assert "images: png of 400 bytes" in text
+    assert "images: image/png of 400 bytes" in text
     page = (tmp_path / "rows.html").read_text()
     assert 'src="data:image/png;base64,' in page
     assert "<math>" in page

@@ -11,10 +11,11 @@ from rewardkit.errors import DataError, SourceError
 from rewardkit.evaluate import generate as generate_module
 from rewardkit.evaluate.evaluation import evaluate, evaluate_responses
 from rewardkit.evaluate.generate import GenerationConfig
-from rewardkit.evaluate.pictures import MAX_ROW_BYTES, media_type
+from rewardkit.evaluate.pictures import MAX_ROW_BYTES
 from rewardkit.evaluate.questions import read_questions
 from rewardkit.evaluate.sampling import Sampling
 from rewardkit.model_client.client import Server
+from rewardkit.pages.pictures import media_type
 from rewardkit.responses.append_only_file import part_path
 from rewardkit.row import build_row, read_rows, write_rows
 

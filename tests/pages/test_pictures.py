@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rewardkit.pages import pictures
 from rewardkit.pages.html import to_html
 from rewardkit.pages.model import Page, RowExample, Rows
-from rewardkit.pages.pictures import MAX_PICTURE_BYTES, picture_address, picture_type
+from rewardkit.pages.pictures import MAX_PICTURE_BYTES, media_type, page_address
 from rewardkit.preprocess import first_rows
 from rewardkit.preprocess.first_rows import MAX_PICTURES, rows_section
 
@@ -36,8 +36,8 @@ def page_of(*rows):
 
 @pytest.mark.parametrize(("kind", "start"), STARTS.items())
 def test_the_type_of_a_picture_is_read_from_its_bytes(kind, start):
-    assert picture_type(start) == kind
-    address = picture_address(start)
+    assert media_type(start) == f"image/{kind}"
+    address = page_address(start)
     assert address.startswith(f"data:image/{kind};base64,")
     assert b64decode(address.partition(",")[2]) == start
 
@@ -50,11 +50,12 @@ def test_the_type_of_a_picture_is_read_from_its_bytes(kind, start):
         b"<?xml version='1.0'?><svg/>",
         b"<html><script>alert(1)</script>",
         b"RIFF\0\0\0\0WAVE",
+        b"BM" + b"\0" * 50,
         PNG + b"\0" * MAX_PICTURE_BYTES,
     ],
 )
 def test_other_files_and_large_ones_are_left_out_and_counted(data):
-    assert picture_address(data) is None
+    assert page_address(data) is None
     html = page_of(row(data))
     assert "<img" not in html
     assert "Pictures left out: 1" in html
@@ -62,7 +63,7 @@ def test_other_files_and_large_ones_are_left_out_and_counted(data):
 
 @given(st.binary(max_size=40))
 def test_an_address_has_no_character_that_could_leave_its_attribute(data):
-    address = picture_address(b"\xff\xd8\xff" + data)
+    address = page_address(b"\xff\xd8\xff" + data)
     assert not set(address) & set("\"'<>& \n")
 
 

@@ -42,3 +42,11 @@ def test_an_excerpt_is_a_contiguous_part_of_its_text(left, right):
         piece = text[excerpt.before : len(text) - excerpt.after]
         assert "".join(part for part, _ in excerpt.parts) == clean(piece)
         assert len(piece) == min(MAX_CHARACTERS, len(text)) or excerpt.before
+
+
+def test_a_formula_that_both_texts_have_is_marked_as_a_whole():
+    left, right = mark_shared_words(
+        "Let $x^2 + 1 = 0$. Find $y^2 + 3$ now.", "Put $x^2 + 1 = 0$. Find $y^2 + 4$ now."
+    )
+    assert marked_words(left) == ["$x^2 + 1 = 0$. Find $y^2 +"]
+    assert marked_words(right) == marked_words(left)
