@@ -145,7 +145,7 @@ def _limited_bars(section: Bars) -> list[tuple[str, int]]:
 def _cell_class(cell: Cell) -> str:
     """CSS class of a cell: `n` aligns a number to the right, `short` keeps a text on one line."""
     if not isinstance(cell, str):
-        return "short"
+        return "tag" if cell.kind == "badge" else "short"
     if cell.strip(" %+-").replace(",", "").replace(".", "").isdecimal():
         return "n"
     return "short" if len(cell) <= SHORT_CELL_CHARACTERS and "\n" not in cell else ""

@@ -58,6 +58,11 @@ def clip(text: str) -> ClippedText:
     )
 
 
+def sentence(text: str) -> str:
+    """Return a text as a sentence, with a capital and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def row_count(n: int) -> str:
     """Return `1 row` or `1,200 rows`."""
     return f"{n:,} row" if n == 1 else f"{n:,} rows"

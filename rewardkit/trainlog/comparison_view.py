@@ -99,7 +99,7 @@ def _row(item: CurveDifference, lang: str) -> DifferenceRow:
     ends = (whole.mean, whole.mean if whole.low is None else whole.low,
             whole.mean if whole.high is None else whole.high)  # fmt: skip
     reach = max(map(abs, ends)) or 1.0
-    mean, low, high = (50 + 50 * end / reach for end in ends)
+    mean, low, high = (50 + 46 * end / reach for end in ends)
     return DifferenceRow(
         cells=(
             item.title,

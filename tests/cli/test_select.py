@@ -45,7 +45,7 @@ def test_a_dump_of_verl_becomes_a_smaller_parquet_that_passes_check(run, scored_
     train, out = (pq.read_table(tmp_path / name) for name in ("t.parquet", "o.parquet"))
     assert out.equals(train.slice(1, 2))
     assert run("check", "o.parquet").returncode == 0
-    assert "zero-variance" in (tmp_path / "s.html").read_text()
+    assert "Zero-variance" in (tmp_path / "s.html").read_text()
 
 
 def test_json_has_the_histogram_and_unseen_rows_can_be_kept(run, scored_file, tmp_path):

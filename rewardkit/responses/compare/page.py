@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rewardkit.pages.model import Bars, Page, Section, Table, TableRow
-from rewardkit.pages.text import share
+from rewardkit.pages.text import sentence, share
 from rewardkit.responses.compare.comparison import CompareReport, DisagreementExample
 from rewardkit.statistics import wilson_interval
 
@@ -82,7 +82,7 @@ def cause_rows(
 
 
 def _sections(report: CompareReport) -> Iterator[Section]:
-    yield Bars("Verdicts", verdicts(report), note=f"{agreement(report)}.", unit="samples")
+    yield Bars("Verdicts", verdicts(report), note=sentence(agreement(report)), unit="samples")
     note = "Correct and mean score count the samples that both judged. First calls are not timed."
     yield Table("Scorers", SCORER_COLUMNS, tuple(map(TableRow, scorer_rows(report))), note=note)
     if report.groups:

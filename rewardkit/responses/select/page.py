@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rewardkit.pages.model import Bars, Histogram, Page, Section, Steps
-from rewardkit.pages.text import row_count, share
+from rewardkit.pages.text import row_count, sentence, share
 from rewardkit.preprocess.dropped_rows import dropped_path
 from rewardkit.responses.select.report import SelectReport, SftReport
 
@@ -42,13 +42,13 @@ def zero_variance_sentence(report: SelectReport) -> str:
 def _sections(report: SelectReport) -> Iterator[Section]:
     note = f"{dropped_path(report.out)} has the dropped rows with their pass rates."
     yield Steps("Rows left after each step", tuple(_steps(report)), note)
-    note = f"{zero_variance_sentence(report)}. Rows with too few responses are not counted below."
+    note = f"{sentence(zero_variance_sentence(report))} Rows with too few responses are not counted below."
     yield Bars("Rows by pass rate", tuple(report.bands().items()), note)
     yield Histogram("Pass rates in percent", report.percents, "percent correct")
     yield Bars(
         "Responses matched to rows",
         _responses_by_match(report),
-        f"{match_sentence(report)}.",
+        sentence(match_sentence(report)),
         "responses",
     )
 
