@@ -69,15 +69,20 @@ def parquet_fault(path: Path) -> str:
     return ""
 
 
-def missing_file(path: Path) -> str:
-    """Return the message that a file does not exist, with files of similar names beside it."""
+def missing_file(path: Path, kind: str = "file") -> str:
+    """Return the message that a file does not exist, with files of similar names beside it.
+
+    Args:
+        path: the path that was given.
+        kind: what it may be: `file`, or `file or folder`.
+    """
     from rewardkit.registry import did_you_mean
 
     try:
         names = [file.name for file in islice(path.parent.iterdir(), MAX_NAMES)]
     except OSError:
-        return f"{path}: no such file, and no folder {path.parent}."
-    return f"{path}: no such file.{did_you_mean(path.name, names)}"
+        return f"{path}: no such {kind}, and no folder {path.parent}."
+    return f"{path}: no such {kind}.{did_you_mean(path.name, names)}"
 
 
 def content_fault(path: Path, prefix: bytes) -> str:

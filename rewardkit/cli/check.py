@@ -159,8 +159,8 @@ def command(
     are not findings.
 
     Several files, or a folder with all parquets below it, are each checked alone; then it is checked
-    whether verl can load them as one list, and how many rows have a prompt of another file. The
-    verdict of all is the last line. With --json they are an object with `ok`, `files` and
+    whether verl can load them as one list, and how many rows have a prompt of another file, which are
+    notes and no findings. The verdict of all is the last line. With --json they are an object with `ok`, `files` and
     `concatenation`. The exit code is 4 if a file cannot be read.
 
     A recipe (a .yaml file or a built-in name) is checked without starting it: verl's own

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,10 @@ from rewardkit.registry import did_you_mean
 SAMPLE_ROWS = 50
 MAX_CHARS = 4000
 #: Depth of structs and lists, and items of a list, in which columns are searched.
-MAX_DEPTH = 3
+MAX_DEPTH = 5
 MAX_ITEMS = 3
+#: Most paths of a row that are looked at.
+MAX_PATHS = 200
 #: Columns of a file that a message lists.
 MAX_COLUMNS = 20
 
@@ -64,7 +67,7 @@ def sample_rows(file: Path) -> list[RawRow]:
 
 def guess_columns(rows: Sequence[RawRow]) -> ColumnGuess:
     """Return the likely columns of the question and of the answer, by their names and values."""
-    paths = dict.fromkeys(path for row in rows for path in _paths(row))
+    paths = dict.fromkeys(path for row in rows for path in islice(_paths(row), MAX_PATHS))
     values = {path: [value_at_path(row, path) for row in rows] for path in paths}
     questions = {path: _question_points(path, column) for path, column in values.items()}
     question = _best(questions)
@@ -220,7 +223,7 @@ def _name_points(path: str, names: Sequence[str]) -> float:
         if name in (whole, last):
             return 100 - number
     inside = (
-        n for n, name in enumerate(names) if (len(name) > 3 or not name.isascii()) and name in last
+        n for n, name in enumerate(names) if (len(name) > 3 or not name.isascii()) and name in whole
     )
     return max((50.0 - number for number in inside), default=0.0)
 

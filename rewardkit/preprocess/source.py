@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 from rewardkit import registry
 from rewardkit.errors import SourceError, UsageError, call_catching
+from rewardkit.file_kinds import missing_file
 from rewardkit.preprocess.card import Card, HubCopy
 from rewardkit.preprocess.raw_rows import READERS
 
@@ -82,7 +83,7 @@ def _files_in_path(path: Path, card: Card, split: str) -> tuple[Path, ...]:
     if path.is_dir():
         return _files_in_folder(path, card, split)
     if not path.is_file():
-        raise SourceError(f"{path}: no such file or folder.")
+        raise SourceError(missing_file(path, "file or folder"))
     if path.suffix.lower() not in READERS:
         raise SourceError(f"{path}: not a {', '.join(READERS)} file.")
     return (path,)

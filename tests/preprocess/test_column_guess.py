@@ -26,6 +26,7 @@ from rewardkit.preprocess.column_guess import (
         ({"Question": "How many are left?", "Answer": "#### 3", "answer_type": "n"}, "Question", "Answer"),
         ({"data": {"query": "How many?", "gold": ["3", "three"]}, "id": "a"}, "data.query", "data.gold"),
         ({"conversations": [{"from": "human", "value": "How many?"}, {"from": "gpt", "value": r"\boxed{3}"}]}, "conversations.0.value", "conversations.1.value"),
+        ({"row": [{"from": "human", "value": "How many?"}, {"from": "assistant", "ground_truth": {"value": "3"}}]}, "row.0.value", "row.1.ground_truth.value"),
         ({"instruction": "Add 1 and 2.", "input": "", "output": "3"}, "instruction", "output"),
         ({"problem_text": "What is 1+1?", "expected_answer": "2"}, "problem_text", "expected_answer"),
         ({"x": "How many apples are left in the basket?", "y": "3"}, "x", "y"),
