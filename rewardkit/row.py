@@ -77,6 +77,9 @@ IMAGES_METADATA = {
 #: Rows that are read, checked and written together.
 BATCH_ROWS = 2048
 
+#: Rows with pictures that a row group has at least: a reader holds a whole row group.
+PICTURE_ROWS = 16
+
 #: Minimum uncompressed bytes of a row group, except the last.
 ROW_GROUP_BYTES = 8 << 20
 
@@ -215,7 +218,12 @@ def write_rows(
         atomic(out, overwrite=overwrite) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
     ):
-        record_batches = (pa.RecordBatch.from_pylist(batch, schema=schema) for batch in batches)
+        size = PICTURE_ROWS if IMAGES.name in schema.names else BATCH_ROWS
+        record_batches = (
+            pa.RecordBatch.from_pylist(rows[start : start + size], schema=schema)
+            for rows in batches
+            for start in range(0, len(rows), size)
+        )
         for group in _row_groups(record_batches):
             writer.write_table(pa.Table.from_batches(group))
             written += sum(batch.num_rows for batch in group)
@@ -336,7 +344,17 @@ def picture_contents(row: Mapping[str, Any]) -> tuple[bytes, ...]:
 
 
 def read_rows(path: Path, batch_rows: int = BATCH_ROWS) -> Iterator[Row]:
-    """Yield the rows of a parquet file, with one batch in memory at a time."""
+    """Yield the rows of a parquet file, with one row group and one batch in memory at a time."""
     with open_parquet(path) as file:
-        for batch in file.iter_batches(batch_rows):
+        for batch in row_group_batches(file, batch_rows):
             yield from batch.to_pylist()
+
+
+def row_group_batches(file: pq.ParquetFile, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a parquet file, with one row group in memory at a time.
+
+    One call of `iter_batches` for the whole file holds all its row groups, and with them the
+    pictures of all rows.
+    """
+    for group in range(file.num_row_groups):
+        yield from file.iter_batches(batch_rows, row_groups=[group])

@@ -27,7 +27,7 @@ from rewardkit.responses.response_log import ResponseIndex, ResponseLog
 MAX_FAILURES = 5
 
 #: No further request starts while the pictures of those that have started are larger, in bytes.
-MAX_PICTURE_BYTES = 128 << 20
+MAX_PICTURE_BYTES = 64 << 20
 
 
 class ResponseRequest(NamedTuple):

@@ -10,13 +10,17 @@ from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError, RewardkitError, call_catching
 from rewardkit.evaluate.pictures import require_pictures
-from rewardkit.row import BATCH_ROWS, IMAGES, open_parquet, picture_contents, read_rows
+from rewardkit.row import (
+    BATCH_ROWS,
+    IMAGES,
+    PICTURE_ROWS,
+    open_parquet,
+    picture_contents,
+    read_rows,
+)
 from rewardkit.scorers.base import as_text
 from rewardkit.scorers.gold import unwrap_gold
 from rewardkit.scorers.row_scorer import scorer_for
-
-#: Rows that are read together from a file with pictures.
-_PICTURE_ROWS = 16
 
 
 class Question(NamedTuple):
@@ -50,7 +54,7 @@ def read_questions(parquet: Path) -> Iterator[Question]:
     """
     with open_parquet(parquet) as file:
         has_pictures = IMAGES.name in file.schema_arrow.names
-    for number, row in enumerate(read_rows(parquet, _PICTURE_ROWS if has_pictures else BATCH_ROWS)):
+    for number, row in enumerate(read_rows(parquet, PICTURE_ROWS if has_pictures else BATCH_ROWS)):
         prompt, where = _messages(row.get("prompt")), f"{parquet} row {number}"
         gold = (row.get("reward_model") or {}).get("ground_truth")
         if not prompt:

@@ -4,6 +4,7 @@ import base64
 import json
 from hashlib import sha256
 
+import pyarrow as pa
 import pytest
 
 import rewardkit
@@ -17,7 +18,7 @@ from rewardkit.evaluate.sampling import Sampling
 from rewardkit.model_client.client import Server
 from rewardkit.pages.pictures import media_type
 from rewardkit.responses.append_only_file import part_path
-from rewardkit.row import build_row, read_rows, write_rows
+from rewardkit.row import build_row, open_parquet, read_rows, write_rows
 
 PNG, JPEG = b"\x89PNG\r\n\x1a\n" + b"p" * 9, b"\xff\xd8\xff\xe0" + b"j" * 9
 STARTS = {
@@ -174,6 +175,19 @@ def test_few_pictures_are_in_memory_at_a_time(serve, write_questions, monkeypatc
     with serve(seconds=0.02) as server:
         assert len(run(server, parquet)) == 12
     assert server.most == 3
+
+
+def test_a_file_with_pictures_has_small_row_groups_and_one_is_read_at_a_time(write_questions):
+    """A reader holds a row group: 2,048 rows with pictures of a megabyte would be gigabytes."""
+    large = PNG + bytes(1 << 20)
+    parquet = write_questions(*[(f"<image> {i}", [large]) for i in range(40)])
+    with open_parquet(parquet) as file:
+        assert file.num_row_groups == 3
+    before = pa.total_allocated_bytes()
+    most = 0
+    for _ in read_rows(parquet, 16):
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert most < 24 * len(large)
 
 
 def test_responses_that_exist_are_matched_by_their_picture(serve, write_questions, tmp_path):

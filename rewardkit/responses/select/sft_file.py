@@ -33,6 +33,7 @@ from rewardkit.row import (
     METADATA_KEY,
     open_parquet,
     python_rows,
+    row_group_batches,
 )
 from rewardkit.strict_yaml import read_yaml
 from rewardkit.versions import VERSION
@@ -177,7 +178,7 @@ def _first_rows(
 ) -> Iterator[list[tuple[int, int, dict[str, Any]]]]:
     """Yield batches of number, place and values of the rows that are the first of their prompt."""
     start = 0
-    for batch in file.iter_batches(_BATCH_ROWS):
+    for batch in row_group_batches(file, _BATCH_ROWS):
         numbers = [
             number
             for number in range(start, start + batch.num_rows)
