@@ -200,7 +200,7 @@ def recall(texts, change):
 @pytest.mark.full
 @pytest.mark.parametrize("half", [0, 1])
 def test_recall_and_false_alarms_on_the_test_sets_of_gsm8k_and_math(shared, half):
-    """Both halves alike: no limit of the rule was chosen on these rewordings. See docs/data.md."""
+    """Both halves alike: no limit of the rule was chosen on these rewordings. See benchmarks/README.md."""
     texts = []
     for pattern, name in (
         ("gsm8k/main/test*.parquet", "question"),
