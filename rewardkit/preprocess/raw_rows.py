@@ -20,6 +20,7 @@ from rewardkit.lines import MAX_LINE_BYTES, checked_lines
 from rewardkit.preprocess.csv_rows import csv_batches, csv_header
 from rewardkit.preprocess.place_cursor import PlaceCursor
 from rewardkit.preprocess.value_path import value_at_path
+from rewardkit.registry import did_you_mean
 from rewardkit.row import BATCH_ROWS, open_parquet
 
 RawRow: TypeAlias = dict[str, Any]
@@ -80,9 +81,11 @@ class RawRows:
                     raise DataError(f"{where}: there are several columns {repeated[0]!r}.")
                 return list(layout)
         nearest = min(self.layouts, key=lambda layout: len(set(layout) - names))
-        missing = " and no ".join(repr(c) for c in nearest if c not in names)
+        absent = [column for column in nearest if column not in names]
+        missing = " and no ".join(map(repr, absent))
         columns = ", ".join(sorted(names)) or "nothing"
-        raise DataError(f"{where}: has no {missing}; it has {columns}.")
+        near = next(filter(None, (did_you_mean(name, list(names)) for name in absent)), "")
+        raise DataError(f"{where}: has no {missing}; it has {columns}.{near}")
 
     def key_columns(self) -> list[str]:
         """Return the columns that `repeats` lead into."""

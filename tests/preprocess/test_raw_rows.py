@@ -115,6 +115,7 @@ def test_a_json_file_of_lines_is_read_as_lines(tmp_path):
         ("x.json", b"[1]", r"x.json: element 0: a JSON object is expected, not int"),
         ("x.json", b'[{"z": 1}]', r"x.json: element 0: has no 'q'; it has z"),
         ("x.jsonl", b'{"q": 1}\n{"q"\n', r"x.jsonl:2: not JSON"),
+        ("x.jsonl", b'{"Q": 1}\n', r"x.jsonl:1: has no 'q'; it has Q. Did you mean 'Q'"),
         ("x.csv", b"", r"x.csv: not a readable CSV file \(Empty CSV file\)"),
         ("x.csv", b"z\n1\n", r"x.csv: has no 'q'; it has z"),
         ("x.csv", b"q\n\xff\n", r"x.csv: the text is not UTF-8. Convert it: iconv"),
