@@ -118,6 +118,7 @@ class Table:
     Attributes:
         details_name: name of the rows' details, in the plural.
         fold: words under which the whole table is folded away; "" for a table that is open.
+        formulas: whether the details show LaTeX as formulas.
     """
 
     kind: ClassVar[str] = "table"
@@ -128,6 +129,7 @@ class Table:
     details_name: str = "examples"
     note: str = ""
     fold: str = ""
+    formulas: bool = False
 
 
 @dataclass(frozen=True)

@@ -288,3 +288,11 @@ def test_every_page_extends_the_base_page_and_no_other_module_renders_html():
     }
     renderers = {"pages/html.py", "responses/report/page.py", "trainlog/page.py"}
     assert modules == renderers
+
+
+def test_details_show_formulas_only_where_the_table_says_so():
+    row = TableRow(("a", "b"), (r"so $\frac12$ and <b>",))
+    shown = to_html(page_with(Table("t", ("x", "y"), (row,), formulas=True)))
+    assert "<mfrac><mn>1</mn><mn>2</mn></mfrac>" in shown
+    assert "&lt;b&gt;" in shown
+    assert "<mfrac>" not in to_html(page_with(Table("t", ("x", "y"), (row,))))

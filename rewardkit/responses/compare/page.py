@@ -91,15 +91,19 @@ def _sections(report: CompareReport) -> Iterator[Section]:
             for cells, examples in cause_rows(report)
         )
         yield Table(
-            "Disagreements by cause", CAUSE_COLUMNS, tuple(lines), note="The most frequent first."
+            "Disagreements by cause",
+            CAUSE_COLUMNS,
+            tuple(lines),
+            formulas=True,
+            note="The most frequent first.",
         )
     if raised := tuple(_raised(report)):
         yield Table("Exceptions", ("scorer", "exception", "times", "first"), raised)
 
 
 def _example_text(example: DisagreementExample) -> str:
-    preds = f"A read {example.pred_a!r}, B read {example.pred_b!r}"
-    return f"{example.where}: gold {example.gold!r}, {preds}\n…{example.ending}"
+    preds = f"A read '{example.pred_a}', B read '{example.pred_b}'"
+    return f"{example.where}: gold '{example.gold}', {preds}\n…{example.ending}"
 
 
 def _raised(report: CompareReport) -> Iterator[TableRow]:
