@@ -20,6 +20,7 @@ from rewardkit.cli.shared.check_files import (
 from rewardkit.cli.shared.check_overlaps import MAX_EXAMPLES, one_line, print_overlaps
 from rewardkit.cli.shared.completion import complete_against, complete_scorers
 from rewardkit.cli.shared.console import (
+    echo,
     print_json,
     print_table,
     print_wrapped,
@@ -38,6 +39,8 @@ from rewardkit.cli.shared.options import (
     HubName,
     Jobs,
     JsonFlag,
+    Language,
+    LanguageCode,
     LoadSeconds,
     Overwrite,
     SecondsPerRow,
@@ -69,7 +72,9 @@ EXAMPLES = examples(
 )
 
 #: The parameters that a recipe uses.
-RECIPE_PARAMETERS = frozenset({"files", "settings", "load_seconds", "strict", "verl_version"})
+RECIPE_PARAMETERS = frozenset(
+    {"files", "settings", "load_seconds", "strict", "verl_version", "lang"}
+)
 
 
 def command(
@@ -147,6 +152,7 @@ def command(
             help="For a recipe: verl version to check for, or main; the default is the installed one."
         ),
     ] = None,
+    lang: Language = LanguageCode.en,  # noqa: ARG001 - its callback sets the language
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -298,7 +304,7 @@ def _print_output(report: CheckReport, out: Path, *, as_json: bool) -> None:
         warn(f"error: all rows have findings: {out} is not written.")
         return
     others = f"; the other rows are in {out}.dropped.jsonl" if report.kept < report.rows else ""
-    typer.echo(f"{out}: {report.kept:,} rows{others}", err=as_json)
+    echo(f"{out}: {report.kept:,} rows{others}", err=as_json)
 
 
 def _optional_checks(
@@ -339,7 +345,7 @@ def _print_one(report: CheckReport, *, near: bool, with_aspects: bool = True) ->
         print_aspects(report)
     print_overlaps(report)
     if near and not report.clusters:
-        typer.echo("near-duplicates: none")
+        echo("near-duplicates: none")
     if report.clusters:
         _print_clusters(report)
     if report.lengths.counts:
@@ -357,22 +363,22 @@ def _print_clusters(report: CheckReport) -> None:
     )
     for cluster in shown:
         golds = "; ".join(f"row {row}: {gold[:30]}" for row, _, gold in cluster.rows[:4])
-        typer.echo(f"  {printable(golds)}: {one_line(cluster.rows[0][1])}")
+        echo(f"  {printable(golds)}: {one_line(cluster.rows[0][1])}")
 
 
 def _print_lengths(lengths: PromptLengths) -> None:
     summary = lengths.summary()
     over = summary.pop("over", None)
     marks = ", ".join(f"{name} {value:,}" for name, value in summary.items())
-    typer.echo(f"prompt {lengths.unit}: {marks}")
+    echo(f"prompt {lengths.unit}: {marks}")
     if over is not None:
-        typer.echo(f"over {lengths.limit:,} {lengths.unit}: {over:.2%} of the rows")
+        echo(f"over {lengths.limit:,} {lengths.unit}: {over:.2%} of the rows")
 
 
 def _print_findings(report: CheckReport) -> None:
     from rewardkit.preprocess.row_checks import RULES
 
-    typer.echo(printable(f"{report.path}: {report.verdict()}."))
+    echo(f"{report.path}: {report.verdict()}.")
     if report.ok:
         return
     print_table(("where", "rule", "what"), report.example_lines(), wrap={"what"})

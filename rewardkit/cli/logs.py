@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from rewardkit.cli.shared import console
+from rewardkit.cli.shared.chinese import localized
 from rewardkit.cli.shared.console import print_json, printable, progress, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import (
@@ -158,7 +159,6 @@ def command(
     require_companion(ctx, "interval", "--follow", is_set=False)
     require_companion(ctx, "smooth", "--html", is_set=has_page)
     require_companion(ctx, "x", "compare or --html", is_set=has_page or compare)
-    require_companion(ctx, "lang", "--html", is_set=has_page or not compare)
     training_runs = _read(runs[1:] if compare else runs, config, rewards, samples_per_step)
     findings = [diagnose(run) for run in training_runs]
     options = {"overwrite": overwrite}
@@ -172,7 +172,7 @@ def command(
             compare=compare, overwrite=overwrite,
         )  # fmt: skip
     if compare:
-        _compare(training_runs, x, as_json=as_json)
+        _compare(training_runs, x, lang.value, as_json=as_json)
     else:
         _show(training_runs, findings, lang.value, as_json=as_json)
     _fail([finding for run in findings for finding in run], fail_on)
@@ -221,11 +221,11 @@ def _report_choice(path: Path, log: Path) -> None:
         warn(f"{path}: read from {log.name}; {', '.join(others)} not read.")
 
 
-def _compare(runs: Sequence[TrainingRun], x: XAxis, *, as_json: bool) -> None:
+def _compare(runs: Sequence[TrainingRun], x: XAxis, lang: str, *, as_json: bool) -> None:
     from rewardkit.trainlog.run_comparison import compare_runs
     from rewardkit.trainlog.tables import comparison_tables
 
-    comparisons = compare_runs(runs, "hours" if x == XAxis.hours else "step")
+    comparisons = compare_runs(runs, "hours" if x == XAxis.hours else "step", lang)
     if as_json:
         print_json([comparison.summary() for comparison in comparisons])
         return
@@ -234,10 +234,10 @@ def _compare(runs: Sequence[TrainingRun], x: XAxis, *, as_json: bool) -> None:
             _print_table(table)
         first, other = comparison.unshared_keys
         if first or other:
-            typer.echo(
+            console.echo(
                 f"{first:,} settings are only in the first run, {other:,} only in the other."
             )
-    typer.echo(
+    console.echo(
         "* the interval excludes 0; it accounts for the correlation of neighbouring steps. Too few: "
         "fewer than 8 points, or too few independent ones, as when the difference keeps growing."
     )
@@ -336,14 +336,14 @@ def _lines(tail: RunTail, interval: float, lang: str) -> NoReturn:
         missing = tail.is_missing
         if tail.rewrites > rewrites:
             last, restarts, rewrites, reported = -1, 0, tail.rewrites, set()
-            typer.echo("the log was replaced by a new one")
+            console.echo("the log was replaced by a new one")
         if run:
             if len(run.restarts) > restarts:
                 restarts, last = len(run.restarts), run.restarts[-1].step - 1
-                typer.echo(f"restart at step {run.restarts[-1].step:,}")
+                console.echo(f"restart at step {run.restarts[-1].step:,}")
             for step in run.steps:
                 if step > last:
-                    typer.echo(format_step(run, step))
+                    console.echo(format_step(run, step))
             last = run.steps[-1]
             for finding in diagnose(run):
                 if finding.rule.id not in reported:
@@ -373,12 +373,12 @@ def _live(tail: RunTail, interval: float, lang: str) -> NoReturn:
     from rich.text import Text
 
     missing = False
-    with Live("waiting for the first step ...", auto_refresh=False) as live:
+    with Live(localized("waiting for the first step ..."), auto_refresh=False) as live:
         while True:
             if run := tail.poll():
                 live.update(_tables(run, lang), refresh=True)
             if tail.is_missing and not missing:
-                live.update(Text(printable(_WAITING.format(tail.path))), refresh=True)
+                live.update(Text(printable(localized(_WAITING.format(tail.path)))), refresh=True)
             missing = tail.is_missing
             sleep(interval)
 

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from rewardkit.cli.shared.completion import complete_recipes, complete_targets
-from rewardkit.cli.shared.console import activity, print_json, printable, warn
+from rewardkit.cli.shared.console import activity, echo, print_json, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import (
     JsonFlag,
+    Language,
+    LanguageCode,
     LoadSeconds,
     VerlVersion,
     require_companion,
@@ -117,6 +119,7 @@ def command(
         Path | None,
         typer.Option("--from", metavar="MANIFEST", help="Repeat the run of a manifest.json."),
     ] = None,
+    lang: Language = LanguageCode.en,  # noqa: ARG001 - its callback sets the language
     as_json: JsonFlag = False,
 ) -> None:
     """Turn a recipe into a verl launch, check it and start it.
@@ -242,7 +245,7 @@ def _print_commands(plans: list[Plan], *, as_json: bool) -> None:
         return
     for plan in plans:
         _print_notes(plan)
-        typer.echo(f"# {plan.recipe.name}: verl {plan.verl}, target {plan.recipe.cluster.target}")
+        echo(f"# {plan.recipe.name}: verl {plan.verl}, target {plan.recipe.cluster.target}")
         for name, value in plan.env.items():
             typer.echo(f"export {name}={shell_word(value)}")
         typer.echo(plan.shell_command())
@@ -301,13 +304,13 @@ def _print_rehearsal(rehearsal: Rehearsal) -> None:
     seconds = f"{rehearsal.seconds:.0f} s"
     if differences := len(rehearsal.notes) + len(rehearsal.not_rehearsed):
         seconds += f", not as planned in {differences} point{'s' if differences > 1 else ''}"
-    typer.echo(f"verl {rehearsal.verl}, {rehearsal.steps} steps in {seconds}: {rehearsal.folder}")
+    echo(f"verl {rehearsal.verl}, {rehearsal.steps} steps in {seconds}: {rehearsal.folder}")
     for check in rehearsal.checks:
-        typer.echo(printable(f"{'ok  ' if check.ok else 'FAIL'} {check.name}: {check.detail}"))
+        echo(f"{'ok  ' if check.ok else 'FAIL'} {check.name}: {check.detail}")
     for note in rehearsal.notes:
-        typer.echo(f"not as planned: {note}")
+        echo(f"not as planned: {note}")
     for part in rehearsal.not_rehearsed:
-        typer.echo(f"not rehearsed: {part}")
+        echo(f"not rehearsed: {part}")
 
 
 def _start_all(runs: list[Run], folders: list[Path | None], *, as_json: bool) -> None:

@@ -104,7 +104,7 @@ def test_a_reward_with_verls_signature_may_return_a_number_or_a_dictionary(
         ("import nothing_like_this", "score", "does not import"),
         ("def broken(:", "score", "does not import"),
         ("x = 1", "score", "has no 'score'"),
-        ("x = 1", "", "after a colon"),
+        ("x = 1", "", "has no 'compute_score'. It has x; name one as "),
     ],
 )
 def test_a_file_that_cannot_be_used_is_one_clear_error(tmp_path, text, attribute, message):

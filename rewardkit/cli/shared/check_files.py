@@ -6,9 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from rewardkit.cli.shared.console import print_json, print_wrapped, printable, warn
+from rewardkit.cli.shared.console import echo, print_json, print_wrapped, warn
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,7 +64,7 @@ def print_files(
     if are_alike:
         print_aspects(report.reports[0])
     for file, text in report.unreadable.items():
-        typer.echo(printable(text if text.startswith(str(file)) else f"{file}: {text}"))
+        echo(text if text.startswith(str(file)) else f"{file}: {text}")
     _print_shared_prompts(report)
     if fault := report.concatenation:
         only_in_old = " with older versions of datasets" if fault.only_in_old else ""
@@ -75,7 +73,7 @@ def print_files(
             f"verl cannot load these files as one list{only_in_old}: {fault.message}.{first} "
             "rewardkit mix writes one file of several."
         )
-    typer.echo(printable(f"{report.verdict()}."))
+    echo(f"{report.verdict()}.")
 
 
 def _print_shared_prompts(report: FilesReport) -> None:

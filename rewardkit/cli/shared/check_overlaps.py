@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
-from rewardkit.cli.shared.console import print_table, print_wrapped, printable
+from rewardkit.cli.shared.console import echo, print_table, print_wrapped, printable
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.check_report import CheckReport
@@ -33,7 +31,7 @@ def print_overlaps(report: CheckReport) -> None:
     for overlap in shown:
         _print_pair(overlap, "contains")
     if len(shown) < report.counts["overlap"]:
-        typer.echo(f"{len(shown)} of {report.counts['overlap']:,} overlaps are listed.")
+        echo(f"{len(shown)} of {report.counts['overlap']:,} overlaps are listed.")
     near = sorted(report.near_misses, key=lambda o: -max(o.common, o.coverage))[:MAX_EXAMPLES]
     for overlap in near:
         _print_pair(overlap, "may be a variant: it has")
@@ -45,12 +43,12 @@ def print_overlaps(report: CheckReport) -> None:
 
 
 def _print_pair(overlap: Overlap, verb: str) -> None:
-    typer.echo(f"\n{printable(f'row {overlap.row} {verb} {overlap.summary}')}")
-    typer.echo(f"  row:  {one_line(overlap.row_text)}")
-    typer.echo(f"  item: {one_line(overlap.item_text)}")
+    echo(f"\n{printable(f'row {overlap.row} {verb} {overlap.summary}')}")
+    echo(f"  row:  {one_line(overlap.row_text)}")
+    echo(f"  item: {one_line(overlap.item_text)}")
     if overlap.rule != "copy":
         item, row = (" ".join(words[:MAX_WORDS]) or "-" for words in overlap.differing_words)
-        typer.echo(printable(f"  only in the row: {row}; only in the item: {item}"))
+        echo(f"  only in the row: {row}; only in the item: {item}")
 
 
 def one_line(text: str) -> str:

@@ -23,7 +23,7 @@ _VALUE = re.compile(r"\{(\w+)(?:!([tl]))?\}")
 _language = ["en"]
 
 
-class Sentence(NamedTuple):
+class SentencePattern(NamedTuple):
     """A sentence with values: the texts around them, their names and kinds, and the Chinese text."""
 
     literals: tuple[str, ...]
@@ -61,15 +61,15 @@ def chinese_texts() -> Mapping[str, Mapping[str, str]]:
 
 
 @cache
-def _sentences() -> Sequence[Sentence]:
-    """Return the sentences with values; those with the most text of their own come first."""
+def _sentences() -> Sequence[SentencePattern]:
+    """Return the sentences with values: those with a beginning first, then by the length of their text."""
     sentences = []
     for english, chinese in chinese_texts()["sentences"].items():
         literals = _VALUE.split(english)
         if len(literals) > 1:
             names, kinds = tuple(literals[1::3]), tuple(literals[2::3])
-            sentences.append(Sentence(tuple(literals[::3]), names, kinds, chinese))
-    return sorted(sentences, key=lambda sentence: -sum(map(len, sentence.literals)))
+            sentences.append(SentencePattern(tuple(literals[::3]), names, kinds, chinese))
+    return sorted(sentences, key=lambda one: (not one.literals[0], -sum(map(len, one.literals))))
 
 
 def _chinese(text: str, depth: int = 0) -> str | None:
@@ -87,8 +87,7 @@ def _chinese(text: str, depth: int = 0) -> str | None:
             _value(value, kind, depth) for value, kind in zip(values, sentence.kinds, strict=True)
         ]
         if all(value is not None for value in translated):
-            named = dict(zip(sentence.names, map(str, translated), strict=True))
-            return _VALUE.sub(lambda match: named[match[1]], sentence.chinese)
+            return sentence.chinese.format(**dict(zip(sentence.names, translated, strict=True)))
     return None
 
 

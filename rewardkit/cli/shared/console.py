@@ -12,6 +12,7 @@ from typing import TextIO
 
 import typer
 
+from rewardkit.cli.shared.chinese import localized
 from rewardkit.output import json_value
 from rewardkit.redact import process_redactor
 
@@ -66,14 +67,17 @@ def format_table(
     from rewardkit.cli.shared.tables import TextLayout, table_lines, wrap_text
 
     layout = TextLayout(
-        columns=tuple(columns),
-        rows=tuple(tuple(printable(str(cell)) for cell in row) for row in rows),
-        wrap=frozenset(wrap),
-        below=frozenset(below),
-        spare=tuple(spare),
+        columns=tuple(map(localized, columns)),
+        rows=tuple(tuple(printable(localized(str(cell))) for cell in row) for row in rows),
+        wrap=frozenset(map(localized, wrap)),
+        below=frozenset(map(localized, below)),
+        spare=tuple(map(localized, spare)),
     )
     width = terminal_width()
-    return [*(wrap_text(printable(title), width) if title else ()), *table_lines(layout, width)]
+    return [
+        *(wrap_text(printable(localized(title)), width) if title else ()),
+        *table_lines(layout, width),
+    ]
 
 
 def terminal_width() -> int:
@@ -96,14 +100,19 @@ def print_wrapped(text: str) -> None:
     from rewardkit.cli.shared.tables import INDENT, wrap_text
 
     width = min(terminal_width(), 80) - len(INDENT)
-    first, *others = wrap_text(printable(text), width)
+    first, *others = wrap_text(printable(localized(text)), width)
     for line in (first, *(f"{INDENT}{line}" for line in others)):
         typer.echo(line)
 
 
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a text in the language of the command."""
+    typer.echo(printable(localized(text)), err=err)
+
+
 def warn(message: str) -> None:
     """Print a line to stderr, with secrets hidden."""
-    sys.stderr.write(f"{printable(process_redactor().text(message))}\n")
+    sys.stderr.write(f"{printable(process_redactor().text(localized(message)))}\n")
 
 
 def printable(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rewardkit.cli.shared.chinese import speak
 from rewardkit.cli.shared.completion import complete_recipes, complete_scorers
 from rewardkit.errors import UsageError
 
@@ -29,8 +30,15 @@ class LanguageCode(str, Enum):
     zh = "zh"
 
 
+def _speak(ctx: typer.Context, lang: LanguageCode) -> LanguageCode:
+    speak(ctx, lang.value)
+    return lang
+
+
+#: What a command prints from here on is in this language.
 Language = Annotated[
-    LanguageCode, typer.Option(help="Language of the text; names and rules stay in English.")
+    LanguageCode,
+    typer.Option(callback=_speak, help="Language of the text; names and rules stay in English."),
 ]
 Hub = Annotated[HubName, typer.Option(help="Hub to download datasets from.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
 
-from rewardkit.cli.shared.console import activity, printable, prints_to_stderr, warn
+from rewardkit.cli.shared.chinese import about_rule, localized
+from rewardkit.cli.shared.console import activity, echo, printable, prints_to_stderr, warn
 from rewardkit.redact import process_redactor
 
 if TYPE_CHECKING:
+    from rewardkit.launch.findings import LaunchFinding
     from rewardkit.launch.plan import Plan
     from rewardkit.launch.preflight import PreflightReport
 
@@ -34,16 +37,25 @@ def print_preflight(result: PreflightReport, *, err: bool) -> None:
     """Print one line per finding, the worst first; then the checks that were not possible."""
     for finding in result.findings:
         source = f" [{finding.source}]" if finding.source else ""
-        line = f"{finding.severity:<7} {finding.rule:<9} {finding}{source}"
+        line = f"{localized(finding.severity):<7} {finding.rule:<9} {_text(finding)}{source}"
         typer.echo(printable(process_redactor().text(line)), err=err)
     for line in result.unchecked:
-        typer.echo(printable(process_redactor().text(f"not checked: {line}")), err=err)
+        echo(process_redactor().text(f"not checked: {line}"), err=err)
     counts = [
         f"{n} {kind}{'s' if n != 1 and kind != 'info' else ''}"
         for kind in ("error", "warning", "info")
         if (n := sum(finding.severity == kind for finding in result.findings))
     ]
-    typer.echo(f"preflight: {', '.join(counts) or 'nothing found'}", err=err)
+    echo(f"preflight: {', '.join(counts) or 'nothing found'}", err=err)
+
+
+def _text(finding: LaunchFinding) -> str:
+    """Return a finding's key, text and fix; a text without Chinese follows what its rule says."""
+    text, fix = localized(finding.text), localized(finding.fix)
+    about = about_rule(finding.rule)
+    if text == finding.text and about:
+        text = f"{about}（{text.rstrip('.')}）。"
+    return f"{finding.key}：{text}{fix}" if about else str(replace(finding, text=text, fix=fix))
 
 
 def stop_if_fatal(result: PreflightReport, *, strict: bool) -> None:
