@@ -288,7 +288,6 @@ def test_all_kinds_of_answers_are_printed_and_add_up(run, tmp_path):
         (("logs", "train.log", "--smooth", "3"), "--smooth needs --html."),
         (("logs", "train.log", "--x", "hours"), "--x needs compare or --html."),
         (("logs", "train.log", "--interval", "3"), "--interval needs --follow."),
-        (("logs", "compare", "a.log", "b.log", "--lang", "zh"), "--lang needs --html."),
         (("logs", "train.log", "--follow", "--config", "c.yaml"), "--config is not used with --follow"),
         (("show", "t.parquet", "--hub", "modelscope"), "--hub is not used with a parquet"),
         (("show", "gsm8k", "--sample", "--hub", "modelscope"), "--hub is not used with --source or"),

@@ -30,9 +30,9 @@ class LanguageCode(str, Enum):
     zh = "zh"
 
 
-def _speak(ctx: typer.Context, lang: LanguageCode) -> LanguageCode:
+def _speak(ctx: typer.Context, lang: LanguageCode) -> str:
     speak(ctx, lang.value)
-    return lang
+    return lang.value  # typer makes it a LanguageCode after this
 
 
 #: What a command prints from here on is in this language.
