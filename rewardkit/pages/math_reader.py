@@ -64,14 +64,17 @@ class FormulaReader:
         self.source = source
         self.at = 0
         self.depth = 0
+        self.token, self.token_at = ("", ""), -1  # the last token that was looked at
         self.last_word = (-1, 0)  # end and length of the last letters
 
     def peek(self) -> tuple[str, str]:
         """Skip blanks; return the kind and the text of the next token, "" at the end."""
-        blanks = _BLANKS.match(self.source, self.at)
-        self.at = blanks.end() if blanks else self.at
-        match = _TOKEN.match(self.source, self.at)
-        return (match.lastgroup or "", match[0]) if match else ("", "")
+        if self.at != self.token_at:
+            blanks = _BLANKS.match(self.source, self.at)
+            self.token_at = self.at = blanks.end() if blanks else self.at
+            match = _TOKEN.match(self.source, self.at)
+            self.token = (match.lastgroup or "", match[0]) if match else ("", "")
+        return self.token
 
     def accept(self, text: str) -> bool:
         """Read a token if it is this one."""

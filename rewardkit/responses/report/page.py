@@ -48,9 +48,9 @@ MAX_RESPONSES = 50_000
 #: Responses that are compressed, and unpacked, together.
 PACK_RESPONSES = 256
 
-#: Characters of texts that are searched for formulas; later responses show LaTeX as it is. The
-#: search takes about half a second for a million.
-MAX_FORMULA_TEXT_CHARACTERS = 10_000_000
+#: Characters of texts that are searched for formulas, which takes about a second per million; later
+#: responses show LaTeX as it is.
+MAX_FORMULA_TEXT_CHARACTERS = 5_000_000
 
 #: Separators of fields and of responses: control characters, which a shown text does not have.
 FIELD, RECORD = "\x1f", "\x1e"
