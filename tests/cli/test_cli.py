@@ -415,9 +415,9 @@ PRINTING = (
 
 
 @pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
-def test_a_full_disk_under_stdout_is_one_line_and_exits_1(run, arguments):
+def test_a_full_disk_under_stdout_is_one_line_and_exits_5(run, arguments):
     with Path("/dev/full").open("w") as full:
-        message = assert_failure(run(*arguments, stdout=full), 1, "No space left on device")
+        message = assert_failure(run(*arguments, stdout=full), 5, "No space left on device")
     assert message.startswith("error: standard output cannot be written")
     assert message.count("\n") == 1
 
