@@ -487,7 +487,9 @@ def test_points_of_deleted_checkpoints_stay_in_the_curve(cli, run, tmp_path):
     for step in (1, 2):
         run.save(step, step)
         done = cli("eval", *arguments, "--json", cwd=tmp_path)
-        assert [json.loads(line)["step"] for line in done.stdout.splitlines()] == [step]
+        result, *best = map(json.loads, done.stdout.splitlines())
+        assert result["step"] == step
+        assert [each["best"]["step"] for each in best] == [2] * (step == 2)
         shutil.rmtree(run.folder / f"global_step_{step}")
     assert list(read_curves(run.out)["openai/gsm8k"]) == [1, 2]
 
@@ -498,13 +500,12 @@ def test_the_page_names_the_best_checkpoint_and_marks_it(tmp_path):
         source: {step: point(step, value, truncated=None) for step, value in steps.items()}
         for source, steps in values.items()
     }
-    assert best_checkpoint({source: [*steps.values()] for source, steps in curves.items()}) == (
-        3,
-        pytest.approx(0.4),
-    )
+    best = best_checkpoint({source: [*steps.values()] for source, steps in curves.items()})
+    assert (best.step, best.value) == (3, pytest.approx(0.4))
     write_curves(curves, "run", tmp_path)
     page = (tmp_path / "curve.html").read_text()
-    assert "Best checkpoint: step 3 with 40.0% on average of 2 data sources" in page
+    assert "Best: step 3, 40.0% (" in page
+    assert ") on average of 2 data sources; steps 1 and 2 are within its interval." in page
     assert "best: step 2, 50.0%" in page
     assert page.count('<circle class="best"') == 2
     assert best_checkpoint({}) is None
@@ -513,4 +514,5 @@ def test_the_page_names_the_best_checkpoint_and_marks_it(tmp_path):
 def test_a_checkpoint_without_all_data_sources_is_not_the_best():
     curves = {"a": [point(1, 0.9, truncated=None), point(2, 0.1, truncated=None)]}
     curves["b"] = curves["a"][1:]
-    assert best_checkpoint(curves) == (2, pytest.approx(0.1))
+    best = best_checkpoint(curves)
+    assert (best.step, best.value, best.checkpoints) == (2, pytest.approx(0.1), 1)

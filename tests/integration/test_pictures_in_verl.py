@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import sys
 import zlib
@@ -14,7 +13,6 @@ from rewardkit.errors import DataError
 from rewardkit.launch.rehearsal.engines import HOOKS_FOLDER, VISION_NEEDS
 from rewardkit.launch.rehearsal.pictures import read_pictures, tokens_of
 from rewardkit.launch.rehearsal.tiny_vision_model import IMAGE, VISION_START, write_vision_model
-from rewardkit.responses.select.sft import SftConfig, select_sft
 from rewardkit.row import build_row, read_rows, write_rows
 from tests.integration.conftest import VERL, is_installed
 
@@ -161,31 +159,3 @@ def test_sizes_of_pictures_are_read_and_a_broken_one_is_named(tmp_path):
     broken = write_pictures(tmp_path / "b.parquet", png(9, 9), b"no picture")
     with pytest.raises(DataError, match=r"row 1 of .*b.parquet: cannot identify image file"):
         read_pictures(sys.executable, [broken], "images", 1024)
-
-
-def test_verl_fine_tunes_on_a_response_with_its_picture(model, processor, tmp_path, v9):
-    """The picture's tokens are in the sequence, and the loss is on the response alone."""
-    if not v9:
-        pytest.skip("the multi-turn SFT dataset of 0.5 reads no pictures")
-    from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
-
-    rewardkit.prep("geometry3k", tmp_path / "g.parquet", sample=True, split="train")
-    lines = [
-        {
-            **{name: row[name] for name in ("data_source", "extra_info")},
-            "response": f"It is \\boxed{{{row['reward_model']['ground_truth']}}}.",
-            "ground_truth": row["reward_model"]["ground_truth"],
-            "acc": 1.0,
-        }
-        for row in read_rows(tmp_path / "g.parquet")
-    ]
-    (tmp_path / "s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    out = tmp_path / "sft.parquet"
-    report = select_sft(tmp_path / "s.jsonl", tmp_path / "g.parquet", out, SftConfig())
-    config = {"max_length": 2048, "truncation": "error"}
-    dataset = MultiTurnSFTDataset(str(out), processor.tokenizer, config, processor)
-    assert len(dataset) == report.written == len(lines)
-    for line, row in zip(lines, dataset, strict=False):
-        trained = processor.tokenizer.decode(row["input_ids"][row["loss_mask"].bool()])
-        assert trained == f"{line['response']}<|im_end|>\n"
-        assert (row["input_ids"] == IMAGE).sum() == 24
