@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from rewardkit.launch.rehearsal.tiny_model import write_model
 from rewardkit.scorers.load import location
 from tests.integration.conftest import RESPONSE, VERL, make_batch
 
@@ -204,6 +207,44 @@ def advantages(compose, estimator, rewards, mask):
     config = compose(f"algorithm.adv_estimator={estimator}").algorithm
     data = compute_advantage(data, adv_estimator=estimator, gamma=1.0, lam=0.9, config=config)
     return data.batch["advantages"][0]
+
+
+REWARD = """
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    return {"score": 0.0, "acc": 0.0, "turn_rewards": [5.0 for _ in extra_info["turns"]]}
+"""
+
+
+@pytest.mark.nightly
+def test_verl_s_v1_training_reads_the_loop_of_the_page(private_ray, parquet, tmp_path):
+    """The trainer gets the rewards of the turns, 5, and not the score of the response, 0."""
+    pytest.importorskip("transfer_queue", reason="the V1 trainer needs TransferQueue")
+    page = (ROOT / "docs/how-to/turn-rewards.md").read_text(encoding="utf-8")
+    loops = re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1]
+    # The processes of this cluster have the root of the repository in their path, not examples/.
+    (tmp_path / "loops.yaml").write_text(loops.replace("turn_rewards.", "examples.turn_rewards."))
+    (tmp_path / "reward.py").write_text(REWARD)
+    write_model(tmp_path / "model", positions=1024)
+    loop = [one for one in overrides_of("turn-rewards.md") if ".agent." in one]
+    overrides = [
+        *(one.replace(f"{ROOT}/loops", f"{tmp_path}/loops") for one in loop),
+        f"reward.custom_reward_function.path={tmp_path / 'reward.py'}",
+        f"data.train_files=['{parquet}']",
+        f"data.val_files=['{parquet}']",
+        "data.train_batch_size=8",
+        "data.max_prompt_length=512",
+        "data.max_response_length=64",
+        "trainer.total_training_steps=1",
+    ]
+    code = "import sys; from tests.integration.v1_without_engine import main; main(*sys.argv[1:])"
+    address = private_ray.get_runtime_context().gcs_address
+    done = subprocess.run(
+        [sys.executable, "-c", code, address, str(tmp_path), *overrides],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert "step 1: 16 scores, mean 5.000" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
