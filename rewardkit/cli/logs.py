@@ -361,7 +361,7 @@ def _report(run: TrainingRun, finding: LogFinding, lang: str) -> None:
     facts = [fact.text(lang) for fact in finding.evidence.facts]
     if onset := onset_text(finding.evidence, lang):
         facts.append(f"{translations('hacking', lang)['onset']}: {onset}")
-    line = f"{finding.rule.severity}: {finding.rule.title[lang]}: {'; '.join(facts)}"
+    line = f"{localized(finding.rule.severity)}: {finding.rule.title[lang]}: {'; '.join(facts)}"
     typer.echo(printable(line))
     for name, text in example_rows(run, finding.evidence, lang):
         typer.echo(printable(f"  {name}: {text}"))

@@ -39,7 +39,18 @@ class Fact:
     def text(self, lang: str = "en") -> str:
         """Return the fact in words: `actor/entropy 0.31 (steps 20-29)`."""
         value = f"{self.value:.0%}" if self.is_share else f"{self.value:.4g}"
-        return f"{self.what} {value} ({span_text(self.steps, lang)})"
+        what, span = _described(self.what, lang), span_text(self.steps, lang)
+        return f"{what} {value} ({span})" if lang == "en" else f"{what} {value}（{span}）"
+
+
+def _described(what: str, lang: str) -> str:
+    """Return the description of a fact in a language; metrics keep their names."""
+    english = translations("facts", "en")
+    for name, translated in translations("facts", lang).items():
+        before, _, after = english[name].partition("{name}")
+        if what.startswith(before) and what.endswith(after):
+            return translated.format(name=what[len(before) : len(what) - len(after)])
+    return what
 
 
 @dataclass(frozen=True)

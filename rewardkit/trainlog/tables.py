@@ -305,4 +305,5 @@ def _finding_table(finding: LogFinding, run: TrainingRun, lang: str) -> TextTabl
 
 def _headline(finding: LogFinding, lang: str) -> str:
     span = span_text(finding.evidence.steps, lang)
-    return f"{finding.rule.title[lang]} ({finding.rule.id}), {span}"
+    title, rule = finding.rule.title[lang], finding.rule.id
+    return f"{title} ({rule}), {span}" if lang == "en" else f"{title}（{rule}），{span}"

@@ -163,7 +163,7 @@ def test_the_command_explains_metrics_and_keys():
     (entry,) = json.loads(run("response_length/clip_ratio", "--json").stdout)
     assert entry["keys"] == ["data.max_response_length"]
     assert entry["rules"][0].startswith("truncation")
-    assert "回答" in run("response_length/mean", "--lang", "zh").stdout
+    assert "回复" in run("response_length/mean", "--lang", "zh").stdout
     (entry,) = json.loads(run("kl_loss_coef", "--json").stdout)
     assert entry["metrics"] == ["actor/kl_loss", "actor/kl_coef"]
     assert f"0.001 (0.4.1 to {LATEST})" in entry["defaults"]
@@ -208,9 +208,9 @@ def test_every_metric_and_parameter_of_the_inventory_has_an_entry(shared):
         ("timing_s/step", "without its validation", "不含验证"),
         ("timing_s/reward", "overlaps", "同时"),
         ("training/filter_groups/evicted_samples", "prompts", "提示"),
-        ("training/off_policy/evicted_samples", "Prompts", "提示数"),
-        ("training/rollout_failure/evicted_samples", "Prompts", "提示数"),
-        ("training/rollout_probs_diff_valid", "no token", "没有可统计的词元"),
+        ("training/off_policy/evicted_samples", "Prompts", "提示词数"),
+        ("training/rollout_failure/evicted_samples", "Prompts", "提示词数"),
+        ("training/rollout_probs_diff_valid", "no token", "没有可统计的 token"),
         ("response/aborted_ratio", "leaves them out", "不计入"),
         ("val-core/set/acc/mean@2", "exactly N", "恰有 N"),
     ],
