@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+import typer
+
 from rewardkit.cli.shared.console import (
     print_json,
     print_table,
@@ -85,6 +87,7 @@ def _print_datasets(cards: Sequence[Card]) -> None:
     for card in cards:
         if card.gated:
             print_wrapped(f"{card.name}: {card.how_to_get_access(next(iter(card.splits)))}")
+    typer.echo()
 
 
 def _rows(cards: Sequence[Card]) -> Iterator[tuple[str, ...]]:

@@ -110,6 +110,17 @@ def echo(text: str, *, err: bool = False) -> None:
     typer.echo(printable(localized(text)), err=err)
 
 
+def print_item(text: str, *, err: bool = False) -> None:
+    """Print an item of a list: wrapped on a terminal, on one line in a pipe or a file, for grep."""
+    from rewardkit.cli.shared.tables import INDENT, wrap_text
+
+    lines = [printable(text)]
+    if (sys.stderr if err else sys.stdout).isatty():
+        first, *others = wrap_text(lines[0], shutil.get_terminal_size().columns - len(INDENT))
+        lines = [first, *(f"{INDENT}{line}" for line in others)]
+    typer.echo("\n".join(lines), err=err)
+
+
 def warn(message: str) -> None:
     """Print a line to stderr, with secrets hidden."""
     sys.stderr.write(f"{printable(process_redactor().text(localized(message)))}\n")

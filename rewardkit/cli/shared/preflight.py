@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from rewardkit.cli.shared.chinese import about_rule, localized
-from rewardkit.cli.shared.console import activity, echo, printable, prints_to_stderr, warn
+from rewardkit.cli.shared.console import activity, echo, print_item, prints_to_stderr, warn
 from rewardkit.redact import process_redactor
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def print_preflight(result: PreflightReport, *, err: bool) -> None:
     for finding in result.findings:
         source = f" [{finding.source}]" if finding.source else ""
         line = f"{localized(finding.severity):<7} {finding.rule:<9} {_text(finding)}{source}"
-        typer.echo(printable(process_redactor().text(line)), err=err)
+        print_item(process_redactor().text(line), err=err)
     for line in result.unchecked:
-        echo(process_redactor().text(f"not checked: {line}"), err=err)
+        print_item(localized(process_redactor().text(f"not checked: {line}")), err=err)
     counts = [
         f"{n} {kind}{'s' if n != 1 and kind != 'info' else ''}"
         for kind in ("error", "warning", "info")
