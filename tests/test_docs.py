@@ -176,7 +176,7 @@ def reply(body):
 
 @pytest.fixture(scope="module")
 def judge_url():
-    with serving(reply, models=("base", "tuned")) as server:
+    with serving(reply) as server:
         yield server.url
 
 
