@@ -109,8 +109,8 @@ def verdict(summary: RunSummary, findings: Sequence[LogFinding], lang: str) -> s
         for severity, n in sorted(counts.items())
     ]
     titles = [finding.rule.title[lang] for finding in findings]
-    comma = words["comma"]
-    return f"{summary.run.name}: {comma.join(parts)}: {comma.join(titles)}"
+    counted, problems = words["comma"].join(parts), words["semicolon"].join(titles)
+    return f"{summary.run.name}: {counted}: {problems}"
 
 
 def comparison_tables(comparison: RunComparison) -> list[TextTable]:
