@@ -59,9 +59,9 @@ class LogRule:
     Attributes:
         id: short name.
         severity: `error` if the run is broken, `warning` if it may be fine.
-        when: the condition in words, with its threshold.
+        when: the condition in words, with its threshold, in English and Chinese, as the next three.
         condition: the condition.
-        title: a few words, in English and Chinese, as the next two.
+        title: a few words.
         meaning: what the problem means for the run.
         advice: what to change.
         keys: configuration keys to change, under their names in 0.9.
@@ -72,7 +72,7 @@ class LogRule:
 
     id: str
     severity: Severity
-    when: str
+    when: Mapping[str, str]
     condition: OnsetCondition
     title: Mapping[str, str]
     meaning: Mapping[str, str]
@@ -99,7 +99,7 @@ class LogFinding:
             "run": self.run,
             "severity": rule.severity,
             "title": rule.title[lang],
-            "when": rule.when,
+            "when": rule.when[lang],
             "steps": list(self.evidence.steps),
             "onset": onset_values(self.evidence),
             "phrase": self.evidence.phrase,

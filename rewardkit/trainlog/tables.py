@@ -102,7 +102,7 @@ def verdict(summary: RunSummary, findings: Sequence[LogFinding], lang: str) -> s
     """Return the result of the rules in a sentence: how many findings of each severity there are."""
     words = translations("tables", lang)
     if not findings:
-        return f"{summary.run.name}: {words['nothing']}"
+        return f"{summary.run.name}{words['colon']}{words['nothing']}"
     counts = Counter(finding.rule.severity for finding in findings)
     parts = [
         f"{n} {words[severity if n == 1 and lang == 'en' else f'{severity}s']}"
@@ -110,7 +110,7 @@ def verdict(summary: RunSummary, findings: Sequence[LogFinding], lang: str) -> s
     ]
     titles = [finding.rule.title[lang] for finding in findings]
     counted, problems = words["comma"].join(parts), words["semicolon"].join(titles)
-    return f"{summary.run.name}: {counted}: {problems}"
+    return words["colon"].join((summary.run.name, counted, problems))
 
 
 def comparison_tables(comparison: RunComparison) -> list[TextTable]:
@@ -294,7 +294,7 @@ def _finding_table(finding: LogFinding, run: TrainingRun, lang: str) -> TextTabl
         *([(translations("hacking", lang)["onset"], onset)] if onset else []),
         (words["evidence"], "; ".join(fact.text(lang) for fact in finding.evidence.facts)),
         *example_rows(run, finding.evidence, lang),
-        (words["rule"], f"{rule.when} ({rule.source})"),
+        (words["rule"], f"{rule.when[lang]} ({rule.source})"),
         (words["meaning"], rule.meaning[lang]),
         (words["advice"], rule.advice[lang]),
         *((words["key"] if i == 0 else "", key) for i, key in enumerate(rule.keys)),
