@@ -28,7 +28,7 @@ def parquet_bytes(tmp_path):
         ("x.parquet", b"", "the file is empty"),
         ("x.parquet", b"PAR1" + b"x" * 99, "the end of the parquet is missing"),
         ("x.parquet", b"PAR1", "not a readable parquet file"),
-        ("x.parquet", gzip.compress(b"x"), "this is a gzip archive. Unpack it with `gunzip "),
+        ("x.parquet", gzip.compress(b"x", mtime=0), "this is a gzip archive. Unpack it with `gunzip "),
         ("x.xlsx", b"PK\x03\x04", "this is an Excel workbook"),
         ("x.zip", b"PK\x03\x04", "this is a zip archive"),
         ("x.parquet", b"<!DOCTYPE html><html>", "this is a web page: its download failed"),
