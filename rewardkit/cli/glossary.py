@@ -71,7 +71,9 @@ def _metric_facts(entry: MetricEntry, lang: str) -> dict[str, Any]:
         "moved_by": entry.moves[lang],
         "keys": list(entry.keys),
         "rules": [
-            f"{rule.id}: {rule.when[lang]}" for rule in rules() if set(entry.names) & set(rule.metrics)
+            f"{rule.id}: {rule.when[lang]}"
+            for rule in rules()
+            if set(entry.names) & set(rule.metrics)
         ],
     }
 
