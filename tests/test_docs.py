@@ -307,6 +307,28 @@ def test_both_languages_of_a_page_have_the_same_structure(page, twin):
         assert english.count(mark) == chinese.count(mark)
 
 
+def chinese_texts():
+    """Yield (name, text) of the Chinese pages without code, and of the files of Chinese messages."""
+    for page in [page for page in PAGES if page.name.endswith(".zh-CN.md")]:
+        yield page.name, BLOCK.sub("", page.read_text(encoding="utf-8"))
+    for folder in ("cli/shared", "glossary", "trainlog"):
+        for file in (ROOT / "rewardkit" / folder).glob("*.yaml"):
+            yield file.name, file.read_text(encoding="utf-8")
+
+
+def test_chinese_texts_use_one_word_for_one_thing():
+    """回复 is a response, 打分器 a scorer, 提示词 a prompt; a host that is down is 没有响应."""
+    han = "[\u4e00-\u9fff]"
+    banned = re.compile(
+        "回答|评分器|奖励管理器|词元|策略模型|行动者|评论家|数据污染|(?<!没有)响应"
+        f"|提示(?:长度|截断|模板|比例)|{han}[,;:?!]{han}"
+    )
+    texts = list(chinese_texts())
+    assert len(texts) > 12
+    found = [(name, hit[0], hit.start()) for name, text in texts for hit in banned.finditer(text)]
+    assert not found
+
+
 def test_the_pages_in_two_languages_are_found():
     assert {page.name for page, _ in TWINS} >= {"README.md", "glossary.md", "tutorial.md"}
 
