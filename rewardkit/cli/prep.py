@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rewardkit.cli.shared.completion import complete_scorers, complete_set
-from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, progress
+from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, progress, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.html_page import require_html_path
 from rewardkit.cli.shared.options import (
@@ -259,10 +259,15 @@ def _own_dataset(
     image_key: str | None,
     data_source: str | None,
 ) -> Dataset:
-    from rewardkit.preprocess.column_guess import require_columns
+    from rewardkit.preprocess.column_guess import require_columns, unread_options
     from rewardkit.preprocess.user_file import dataset_from_file
 
     require_columns(file, question_key, answer_key, image_key, out)
+    if names := unread_options(file, question_key, answer_key):
+        warn(
+            f"{file}: the prompts do not show the options in {', '.join(names)}. Put them into the "
+            "question, or name them as `options` in a dataset card (docs/data.md)."
+        )
     return dataset_from_file(
         file,
         question_key=question_key,

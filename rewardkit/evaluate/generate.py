@@ -92,8 +92,11 @@ class GenerationResult:
             SourceError: they did.
         """
         if self.failures >= MAX_FAILURES:
+            reason = self.reason.rstrip(".")
             raise SourceError(
-                f"{server.url}: {self.failures} requests in a row failed: {self.reason}"
+                f"{server.url}: {self.failures} requests in a row failed: {reason}. See that the "
+                "server runs and that --base-url is right, then run the same command again; the "
+                "responses so far are kept."
             )
 
 

@@ -47,6 +47,9 @@ _OTHER_NAMES = frozenset(
     "domain language licence license author date time role style ability scorer".split()
 )
 
+#: Names of columns with the options of a choice question, without case and signs.
+_OPTION_NAMES = frozenset({"choices", "options", "选项", "a", "b", "c", "d"})
+
 #: The columns of a file that verl reads as it is.
 _VERL_COLUMNS = frozenset({"data_source", "prompt", "reward_model"})
 
@@ -122,6 +125,19 @@ def require_columns(
 
 
 _DEFAULT_KEYS = ("question", "answer")
+
+
+def unread_options(file: Path, question_key: str, answer_key: str) -> list[str]:
+    """Return the columns of a user's file that by their names have options, which no prompt shows."""
+    names = dict.fromkeys(name for row in sample_rows(file) for name in row)
+    found = {
+        name: word
+        for name in names
+        if name not in (question_key, answer_key)
+        and (word := "".join(filter(str.isalnum, name.casefold()))) in _OPTION_NAMES
+    }
+    letters = [name for name, word in found.items() if word in ("a", "b", "c", "d")]
+    return [name for name in found if name not in letters or len(letters) > 2]
 
 
 def prep_command(file: Path, out: Path, keys: Mapping[str, str] | None = None) -> str:

@@ -263,7 +263,8 @@ def test_a_run_ends_after_several_failed_requests_in_a_row(serve, generate):
     with serve(always=E500) as server, pytest.raises(SourceError) as error:
         generate(server, rows=50, n=1, tries=2, concurrency=4)
     message = str(error.value)
-    assert re.search(r" \d requests in a row failed: 500: engine died\.$", message)
+    assert re.search(r" \d requests in a row failed: 500: engine died\. See that", message)
+    assert "--base-url" in message
     assert len(server.bodies) <= 2 * (5 + 4)
 
 

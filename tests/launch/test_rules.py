@@ -812,6 +812,12 @@ EXAMPLES = [
     ),
     ("L-53", example({"trainer.device": "npu"}), example(), "Set trainer.device=cuda"),
     (
+        "ascend",
+        example(cluster={"target": "ascend"}),
+        example(cluster={"target": "ascend"}, **NPU),
+        "Set devices: npu",
+    ),
+    (
         "L-54",
         example({f"{REF}.use_torch_compile": True}, **NPU),
         example(**NPU),

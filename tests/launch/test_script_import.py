@@ -251,6 +251,18 @@ def test_settings_become_fields_of_the_recipe(name, algorithm, strategy, devices
     assert (recipe.nodes, recipe.devices_per_node) == (nodes, per_node)
 
 
+def test_the_name_of_a_script_for_npus_says_the_devices_if_nothing_else_does():
+    text = f"python3 -m {MAIN} data.train_files=/a data.val_files=/b {M}.path=/m "
+    named = import_script(text, "run_8b_npu.sh", "0.9")
+    assert named.recipe["devices"] == "npu"
+    assert [f.severity for f in named.findings if f.key == "devices"] == ["info"]
+    plan = make_plan(read_recipe(named.recipe, "it"), "0.9")
+    assert plan.settings["trainer.device"] == "npu"
+    said = import_script(text + "trainer.device=cuda", "run_8b_npu.sh", "0.9")
+    assert said.recipe["devices"] == "gpu"
+    assert import_script(text, "input.sh", "0.9").recipe["devices"] == "gpu"
+
+
 def test_settings_of_dapo_and_the_reward_have_sections_of_their_own():
     tree = imported("8b-dapo-mcq-npu").recipe
     assert tree["reward"] == {"scorer": "/r/reward_score.py:compute_score"}

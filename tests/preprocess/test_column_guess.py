@@ -14,6 +14,7 @@ from rewardkit.preprocess.column_guess import (
     require_columns,
     require_parquet,
     sample_rows,
+    unread_options,
 )
 
 
@@ -133,3 +134,16 @@ def test_columns_with_the_usual_names_are_not_named_in_the_command(tmp_path):
     assert prep_command(file, tmp_path / "x y.parquet") == (
         f"rewardkit prep {file} --out '{tmp_path}/x y.parquet'"
     )
+
+
+def test_columns_with_options_that_no_prompt_shows_are_found(tmp_path):
+    def options_of(header):
+        file = tmp_path / "quiz.csv"
+        file.write_text(f"{header}\n" + ",".join("x" * (header.count(",") + 1)) + "\n")
+        return unread_options(file, "question", "answer")
+
+    assert options_of("question,Choices,answer") == ["Choices"]
+    assert options_of("question,选项,answer") == ["选项"]
+    assert options_of("question,A,B,C,D,answer") == ["A", "B", "C", "D"]
+    assert options_of("question,a,answer") == []
+    assert options_of("question,answer") == []

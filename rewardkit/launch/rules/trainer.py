@@ -148,6 +148,18 @@ def device(values: PlanValues) -> Violation | None:
     return set_to(DEVICE, good, message, severity=severity)
 
 
+@rule("ascend", "warning", "devices", "rewardkit's target ascend")
+def ascend_devices(values: PlanValues) -> Violation | None:
+    """The target ascend starts NPUs: the recipe has devices: npu."""
+    recipe = values.recipe
+    if recipe.cluster.target != "ascend" or recipe.devices != "gpu":
+        return None
+    message = (
+        "gpu on the target ascend: the script sets nothing of HCCL, and verl is not told of NPUs."
+    )
+    return Violation(message, "Set devices: npu, or the target script or slurm for GPUs.")
+
+
 @rule("L-54", "warning", f"{ACTOR}.use_torch_compile", ASCEND, MODELARTS)
 def torch_compile(values: PlanValues) -> Violation | None:
     """NPU: use_torch_compile is False, for the actor and the reference if there is one."""

@@ -36,6 +36,9 @@ SECTIONS = (
 OWN_DEFAULTS = {
     "trainer.experiment_name": "the recipe takes its name",
     "critic.model.path": "the recipe's critic starts from the model that is trained",
+    "trainer.device": "it follows the recipe's devices",
+    f"{ACTOR}.use_torch_compile": "on NPU the recipe turns it off",
+    "actor_rollout_ref.ref.use_torch_compile": "on NPU the recipe turns it off",
     f"{ACTOR}.fsdp_config.use_torch_compile": "on NPU the recipe turns it off",
     "actor_rollout_ref.ref.fsdp_config.use_torch_compile": "on NPU the recipe turns it off",
 }
@@ -174,7 +177,7 @@ def _fields(draft: RecipeDraft, findings: list[LaunchFinding]) -> dict[str, Any]
         "about": f"imported from {Path(draft.where).name}",
         "algorithm": algorithm,
         "strategy": _strategy(draft),
-        "devices": _devices(draft),
+        "devices": _devices(draft, findings),
         "nodes": _count(draft, "trainer.nnodes", 1, findings),
         "devices_per_node": _count(draft, "trainer.n_gpus_per_node", 8, findings),
         "model": _names(draft, MODEL, findings)[0],
@@ -185,10 +188,19 @@ def _fields(draft: RecipeDraft, findings: list[LaunchFinding]) -> dict[str, Any]
     return {**tree, "dapo": settings} if settings else tree
 
 
-def _devices(draft: RecipeDraft) -> str:
-    """Return the kind of device; verl's published scripts say it in `DEVICE` and let verl detect it."""
+def _devices(draft: RecipeDraft, findings: list[LaunchFinding]) -> str:
+    """Return the kind of device; verl's published scripts say it in `DEVICE` and let verl detect it.
+
+    A script for NPUs that sets neither often says so in its name, as in run_dapo_qwen3_8b_npu.sh.
+    """
     is_set = draft.sets("trainer.device")
     device = draft.get("trainer.device") if is_set else draft.script.variables.get("DEVICE")
+    name = Path(draft.where).stem
+    if not device and re.search(r"(?<![a-z])(npu|ascend)(?![a-z])", name.lower()):
+        text = f"npu, from the name of the script, {name}; the script itself does not say it."
+        fix = "Set devices: gpu in the recipe if it runs on GPUs."
+        findings.append(LaunchFinding("info", "devices", "devices", text, fix))
+        return "npu"
     return {"npu": "npu", "cpu": "cpu"}.get(str(device), "gpu")
 
 

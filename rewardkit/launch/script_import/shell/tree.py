@@ -161,7 +161,8 @@ def _tree_sitter() -> tuple[Any, Any]:
         from tree_sitter import Language, Parser
     except ImportError:
         raise MissingPackageError(
-            "Reading launch scripts needs tree-sitter: pip install 'rewardkit[script-import]'."
+            "Reading launch scripts needs tree-sitter: pip install 'rewardkit[script-import]'; without "
+            "internet, from a wheelhouse with this extra (docs/how-to/offline.md)."
         ) from None
     return Parser, Language(tree_sitter_bash.language())
 
