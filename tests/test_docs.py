@@ -320,7 +320,7 @@ def test_chinese_texts_use_one_word_for_one_thing():
     """回复 is a response, 打分器 a scorer, 提示词 a prompt; a host that is down is 没有响应."""
     han = "[\u4e00-\u9fff]"
     banned = re.compile(
-        "回答|评分器|奖励管理器|词元|策略模型|行动者|评论家|数据污染|(?<!没有)响应"
+        "回答|评分器|奖励管理器|训练器|评判模型|词元|策略模型|行动者|评论家|数据污染|(?<!没有)响应"
         f"|提示(?:长度|截断|模板|比例)|{han}[,;:?!]{han}"
     )
     texts = list(chinese_texts())
