@@ -10,8 +10,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any
 from urllib.parse import unquote
 
@@ -256,7 +257,20 @@ def redactor_of(variables: Mapping[str, str], texts: Iterable[str] = ()) -> Reda
 def process_redactor() -> Redactor:
     """Return what hides secrets in messages and pages: those of this process's environment and arguments."""
     objects = (_json_object(argument) for argument in sys.argv)
-    return redactor_of(os.environ, sys.argv[1:]).learn([value for value in objects if value])
+    redactor = redactor_of(os.environ, sys.argv[1:]).learn([value for value in objects if value])
+    for secret in _argument_secrets(sys.argv[1:]):
+        redactor.remember(secret)
+    return redactor
+
+
+def _argument_secrets(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the values of secrets as a whole: in text, a value would end at its first blank or quote."""
+    for before, argument in pairwise(("", *arguments)):
+        name, _, value = argument.partition("=")
+        if is_secret_value(name, value):
+            yield value
+        if before.startswith("-") and is_secret_value(before, argument):
+            yield argument
 
 
 def _json_object(text: str) -> Any:

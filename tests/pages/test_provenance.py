@@ -42,6 +42,12 @@ def test_the_command_has_no_secrets(command):
     assert "audit judge" in line
 
 
+@pytest.mark.parametrize("secret", ["two words here", "it's my pass", "-starts-with-a-dash"])
+def test_a_secret_is_hidden_to_its_end_whatever_signs_it_has(command, secret):
+    assert command("audit", "--api-key", secret) == "rewardkit audit --api-key '***'"
+    assert command("audit", "--set", f"api_key={secret}") == "rewardkit audit --set 'api_key=***'"
+
+
 def test_a_long_command_is_shortened(command):
     line = command("leaderboard", *(f"runs/step_{i}" for i in range(1000)))
     assert len(line) <= MAX_COMMAND_CHARACTERS + 1
