@@ -276,3 +276,9 @@ def test_nothing_is_written_if_no_response_is_kept_or_the_output_exists(select_b
     select_best([row(0)], [scored(0, "1")])
     with pytest.raises(OutputError, match="--overwrite"):
         select_best([row(0)], [scored(0, "1")])
+
+
+def test_tools_whose_fields_have_different_types_are_a_data_error(select_best):
+    schemas = tuple({"function": {"parameters": value}} for value in ({"type": "object"}, [1]))
+    with pytest.raises(DataError, match="same type in every tool"):
+        select_best([row(0)], [scored(0, "1")], SftConfig(tools=schemas))

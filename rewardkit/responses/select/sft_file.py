@@ -63,10 +63,17 @@ class Tools:
         """Return the tools of a training file: those given, or else its column `tools`.
 
         Raises:
-            DataError: its rows call tools and their schemas are missing.
+            DataError: its rows call tools and their schemas are missing, or parquet has no type
+                for the schemas.
         """
         if schemas:
-            return cls(schemas, pa.array([list(schemas)]).type)
+            try:
+                return cls(schemas, pa.array([list(schemas)]).type)
+            except (ValueError, TypeError, OverflowError) as error:  # those of Arrow, too
+                raise DataError(
+                    f"the tools of --tools cannot be one column of a parquet ({error}). Give a field "
+                    "values of the same type in every tool."
+                ) from error
         with open_parquet(train) as file:
             schema = file.schema_arrow
         place = schema.get_field_index(_TOOLS)
