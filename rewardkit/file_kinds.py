@@ -63,9 +63,13 @@ def parquet_fault(path: Path) -> str:
     if fault := content_fault(path, prefix):
         return fault
     if kind := table_kind(path, prefix):
-        out = shlex.quote(str(path.with_suffix(".parquet")))
-        command = f"rewardkit prep {shlex.quote(str(path))} --out {out}"
-        return f"this is {kind}, not parquet. Run `{command}` first."
+        out = path.with_suffix(".parquet")
+        source, rename = path, ""
+        if path == out:  # prep reads a file as its name says
+            source = path.with_suffix({"JSON Lines": ".jsonl"}.get(kind, ".json"))
+            rename = f"mv {shlex.quote(str(path))} {shlex.quote(str(source))} && "
+        command = f"rewardkit prep {shlex.quote(str(source))} --out {shlex.quote(str(out))}"
+        return f"this is {kind}, not parquet. Run `{rename}{command}` first."
     return ""
 
 

@@ -7,7 +7,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from rewardkit.errors import DataError
-from rewardkit.file_kinds import MAX_NAMES, PREFIX_BYTES, missing_file, text_encoding, text_fault
+from rewardkit.file_kinds import (
+    MAX_NAMES,
+    PREFIX_BYTES,
+    missing_file,
+    parquet_fault,
+    text_encoding,
+    text_fault,
+)
 from rewardkit.row import open_parquet
 
 CHINESE = "题目,答案\n小明有三个苹果，又买了两个，现在一共有多少个？,5\n"
@@ -92,3 +99,10 @@ def test_the_command_for_a_gbk_file_has_its_name(tmp_path):
     assert f"`iconv -f GBK -t UTF-8 '{file}' > '{tmp_path}/my file-utf8.csv'`" in text_fault(file)
     file.write_text(CHINESE, encoding="utf-8")
     assert text_fault(file) == ""
+
+
+def test_rows_under_the_name_of_a_parquet_are_renamed_before_they_are_prepared(tmp_path):
+    path = tmp_path / "train.parquet"
+    path.write_text('{"question": "1+1?", "answer": "2"}\n')
+    source = path.with_suffix(".jsonl")
+    assert f"`mv {path} {source} && rewardkit prep {source} --out {path}`" in parquet_fault(path)
