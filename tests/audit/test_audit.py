@@ -203,7 +203,6 @@ BAD_SCORERS = {
 
 #: A few of them, because each audit takes seconds on a busy machine.
 QUICK = {
-    "a substring matcher",
     "one that takes hedges",
     "one that raises",
 }
@@ -457,6 +456,7 @@ def test_a_scorer_with_our_own_signature_is_audited_without_verl_result(tmp_path
     assert report.readings[0].form("1") == "<answer>1</answer>"
 
 
+@pytest.mark.full
 def test_a_coroutine_is_awaited(tmp_path):
     (tmp_path / "a.py").write_text(
         f"{LAST_BOX}async {SIGNATURE}    return right(solution_str, ground_truth)\n"

@@ -43,6 +43,7 @@ def texts_of(path):
     return "".join(texts)
 
 
+@pytest.mark.full
 def test_each_sentence_is_in_the_code_word_for_word():
     """A changed English text would print English with `--lang zh`; a text may have two parts."""
     root = Path(rewardkit.__file__).parent

@@ -25,7 +25,7 @@ COMMANDS = [
     (["logs", "{examples}/train.log", "--lang", "zh"], ["openai/gsm8k"]),
     (["score", "{examples}/gsm8k_responses.jsonl", "--scorer", "gsm8k"], ["openai/gsm8k"]),
     (["glossary", "actor/entropy"], ["actor/entropy_loss"]),
-    (["audit", "gsm8k", "--rows", "4"], ["trailing_zeros"]),
+    pytest.param(["audit", "gsm8k", "--rows", "4"], ["trailing_zeros"], marks=pytest.mark.full),
 ]
 
 

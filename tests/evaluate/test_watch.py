@@ -325,6 +325,7 @@ def test_a_command_runs_without_a_shell(tmp_path):
     assert words == ["sh", "serve", str(tmp_path), "--x", '{"a": 1}', ";", "rm", "--port=80"]
 
 
+@pytest.mark.full
 def test_the_command_prints_a_line_per_step_and_writes_the_curve(cli, run, tmp_path):
     run.save(50, 2)
     run.save(100, 6)

@@ -183,6 +183,7 @@ def test_the_manager_remote_refuses_async_functions(tmp_path, plan, kind, is_ref
     )
 
 
+@pytest.mark.full
 def test_a_judge_that_cannot_be_asked_here_does_not_stop_the_launch(tmp_path, plan):
     """verl starts its reward model with the run, and a server may be reachable from the nodes only."""
     pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "rows.parquet")

@@ -130,6 +130,7 @@ def test_a_variant_is_a_complete_recipe_with_its_own_name():
         read_recipe(tree, "x", "kl")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", built_in())
 def test_the_commands_of_a_recipe_prepare_its_data(cli, name, tmp_path):
     """Run each `rewardkit prep` of the recipe with the packaged sample instead of the hub."""

@@ -199,6 +199,7 @@ def test_an_answer_is_a_formula_as_a_whole():
     assert not find_value("12")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "piece",
     ["$", "\\(", "\\[", "\\boxed{", "$x$", "[asy]", "```", "\\begin{align}", "{", "$1{", "\\", " "],

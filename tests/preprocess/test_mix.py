@@ -240,6 +240,7 @@ def test_questions_of_several_parts_are_counted_and_their_golds_compared(tmp_pat
     assert (report.shared, report.conflicting) == (3, 2)
 
 
+@pytest.mark.full
 def test_pictures_are_written_even_if_the_first_rows_have_none(files, tmp_path):
     """write_rows looks for the column of images only in the first rows."""
     [a] = files(a=9000)

@@ -333,6 +333,7 @@ def test_the_packaged_sample_needs_no_network_and_no_files(tmp_path):
     assert {s.split: s.written for s in report.splits} == lines
 
 
+@pytest.mark.full
 def test_dropped_rows_are_written_with_all_their_columns(tmp_path):
     """For every kind of file, and in the order of the source, even if the rows are shuffled."""
     rows = [{**GOOD, "id": f"r-{i}", "note": {"by": ["a", str(i)]}} for i in range(2500)]

@@ -473,6 +473,7 @@ def test_no_file_is_overwritten_and_no_page_is_written_without_responses(write, 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium on PATH")
 def test_a_browser_lists_hostile_responses_and_executes_none(write, tmp_path):
     rows = [row(input=text, output=text, gts=text, pred=text) for text in HOSTILE] * 40
