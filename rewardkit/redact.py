@@ -95,6 +95,11 @@ _PEM = re.compile(
 _BEARER = re.compile(r"(\bBearer\s+)([A-Za-z0-9._~+/=-]{8,})", re.IGNORECASE)
 _USERINFO = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]{0,30}://)([^\s/?#'\"<>\\]+)@")
 
+#: A key or signature in the query of a URL; elsewhere these names say nothing.
+_QUERY = re.compile(
+    r"([?&](?:key|sig|signature|token|auth|code)=)([^\s&#'\"<>\\]{6,2000})", re.IGNORECASE
+)
+
 #: `NAME=value`, `--name value`, `"name": "value"`, `NAME: value` in capitals, `X-Api-Key: value`, `{name: value}`.
 _VALUE = r"""(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\$\{[^{}\n]*\}|\$\([^()\n]*\)|<[^<>\s]*>|[^\s"',;&{}\[\]()<>|]+)"""
 _NAMED = re.compile(
@@ -202,8 +207,9 @@ class Redactor:
         for pattern in (_SHAPES, _PEM):
             for match in pattern.finditer(text):
                 self.remember(match[0])
-        for match in _BEARER.finditer(text):
-            self.remember(match[2])
+        for pattern in (_BEARER, _QUERY):
+            for match in pattern.finditer(text):
+                self.remember(match[2])
 
     def text(self, text: str) -> str:
         """Return the text with its secrets hidden, and remember them."""
@@ -212,7 +218,9 @@ class Redactor:
             text = self._values_pattern().sub(HIDDEN, text)
         text = _PEM.sub(HIDDEN, text)
         text = _USERINFO.sub(_hide_userinfo, text)
-        text = _SHAPES.sub(HIDDEN, _BEARER.sub(rf"\g<1>{HIDDEN}", text))
+        for pattern in (_BEARER, _QUERY):
+            text = pattern.sub(rf"\g<1>{HIDDEN}", text)
+        text = _SHAPES.sub(HIDDEN, text)
         return _NAMED.sub(_hide_named, text)
 
     def tree(self, value: Any, name: str = "") -> Any:

@@ -143,6 +143,7 @@ def test_references_and_numbers_are_not_secret(value):
         f'{{"api_key": "{CANARY}"}}',
         f"{{'WANDB_API_KEY': '{CANARY}', 'x': 1}}",
         f"Authorization: Bearer {CANARY}",
+        f"https://judge.example/v1?model=m&key={CANARY}",
         f"curl -H 'X-Api-Key: {CANARY}'",
         f"a={{api_key:{CANARY},x:1}}",
         f"https://h/x?api_key={CANARY}&y=1",

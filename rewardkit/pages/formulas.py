@@ -135,14 +135,14 @@ def pack_formulas(formulas: Iterable[Formula], text: str) -> list[list[Any]]:
     counts, 1 for a display, and its pieces. A node is the code of its kind (see `KIND_CODES`) and its
     text, or a list of the code and its parts.
     """
-    packed, place = [], 0
+    entries, place = [], 0
     for formula in formulas:
         source = text[formula.start : formula.end]
         pieces = [[_pack(node) for node in piece] for piece in line_pieces(formula.parts, source)]
         gap = utf16_length(text[place : formula.start])
-        packed.append([gap, utf16_length(source), int(formula.is_display), *pieces])
+        entries.append([gap, utf16_length(source), int(formula.is_display), *pieces])
         place = formula.end
-    return packed
+    return entries
 
 
 def utf16_length(text: str) -> int:

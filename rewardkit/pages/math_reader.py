@@ -226,18 +226,18 @@ def _base_kind(node: MathNode) -> str:
 
 def _with_spaces(parts: list[MathNode]) -> list[MathNode]:
     """Set a sign at the start of a term close to it, and functions off from what is beside them."""
-    spaced: list[MathNode] = []
+    nodes_with_spaces: list[MathNode] = []
     before = ""
     for node in parts:
         kind = _base_kind(node)
         if kind == "sign" and node.text in "+\N{MINUS SIGN}±∓" and before in {*_NOT_OPERANDS, ""}:
-            spaced.append(MathNode("prefix", text=node.text))
+            nodes_with_spaces.append(MathNode("prefix", text=node.text))
         else:
             is_apart = "function" in (kind, before) and before in _OPERANDS and kind in _OPERANDS
             opens = node.kind == "row" and [n.kind for n in node.parts[:1]] == ["left"]
-            spaced += (
+            nodes_with_spaces += (
                 [MathNode("thin")] if is_apart and not (before == "function" and opens) else []
             )
-            spaced.append(node)
+            nodes_with_spaces.append(node)
         before = kind
-    return spaced
+    return nodes_with_spaces

@@ -6,6 +6,7 @@ trained on twice, or is evaluated after it was trained on.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,10 +113,10 @@ def parquet_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
                 require_parquet(str(file))
             raise SourceError(f"{path}: no parquet in this folder or below it.")
         parquets += inside
-        others += [file for file in files if file not in set(inside)]
-    places = [file.resolve() for file in parquets]
-    for file, place in zip(parquets, places, strict=True):
-        if places.count(place) > 1:
+        others += [file for file in files if file.suffix.lower() != ".parquet"]
+    places = Counter(file.resolve() for file in parquets)
+    for file in parquets:
+        if places[file.resolve()] > 1:
             raise UsageError(f"{file} is given twice.")
     return parquets, others
 

@@ -113,13 +113,15 @@ def require_columns(
         )
     absent = " and no column ".join(f"{key!r}" for key in missing.values())
     near = "".join(did_you_mean(key, names) for key in missing.values() if key not in _DEFAULT_KEYS)
-    listed = ", ".join(names[:MAX_COLUMNS]) + (", ..." if len(names) > MAX_COLUMNS else "")
+    column_list = ", ".join(names[:MAX_COLUMNS]) + (", ..." if len(names) > MAX_COLUMNS else "")
     guess = guess_columns(rows)
     likely = {"--question-key": guess.question, "--answer-key": guess.answer, "--image-key": ""}
-    chosen = {option: likely[option] if option in missing else key for option, key in keys.items()}
-    command = prep_command(file, out, chosen)
+    keys_of_command = {
+        option: likely[option] if option in missing else key for option, key in keys.items()
+    }
+    command = prep_command(file, out, keys_of_command)
     raise DataError(
-        f"{file}: there is no column {absent}.{near} Its columns: {listed or 'none'}.\n"
+        f"{file}: there is no column {absent}.{near} Its columns: {column_list or 'none'}.\n"
         f"Name the columns with {' and '.join(missing)}. A likely command:\n  {command}"
     )
 

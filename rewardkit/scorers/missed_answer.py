@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -39,8 +40,9 @@ from rewardkit.scorers.options import (
 )
 from rewardkit.scorers.score import Score, Scorer, Status
 
-#: Most calls of a scorer with other settings.
+#: Most calls of a scorer with other settings, and the seconds after which no further call is made.
 MAX_CALLS = 12
+MAX_SECONDS = 60.0
 #: Characters of an answer or a gold that a sentence quotes.
 MAX_QUOTE = 60
 #: Characters at the end of a response that are searched for its last number.
@@ -131,9 +133,14 @@ def explain_miss(
     others: list[tuple[str, Mapping[str, Any]]] = [
         (other, {}) for other in _scorers_with_mark(candidates, ground_truth) if other != name
     ]
-    readings = _correct_readings(own, sample, open_other)
-    readings = readings or _correct_readings(others, sample, open_other)
-    return MissedAnswer(reason, candidates, readings, _advice(name, options, readings, bool(own)))
+    deadline = time.monotonic() + MAX_SECONDS
+    readings = _correct_readings(own, sample, open_other, deadline)
+    readings = readings or _correct_readings(others, sample, open_other, deadline)
+    if not readings and time.monotonic() > deadline:
+        advice = f"Other options and scorers could not all be tried within {MAX_SECONDS:g} s."
+    else:
+        advice = _advice(name, options, readings, bool(own))
+    return MissedAnswer(reason, candidates, readings, advice)
 
 
 def answer_candidates(response: str) -> dict[str, str]:
@@ -153,10 +160,13 @@ def _correct_readings(
     settings: Iterable[tuple[str, Mapping[str, Any]]],
     sample: Sample,
     open_other: OpenScorer,
+    deadline: float,
 ) -> tuple[OtherReading, ...]:
     """Return the readings of the scorers and options that make the response correct."""
     readings = []
     for name, options in islice(settings, MAX_CALLS):
+        if time.monotonic() > deadline:
+            break
         try:
             with open_other(name, options) as scorer:
                 result = call_scorer(scorer, *sample)

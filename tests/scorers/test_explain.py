@@ -152,3 +152,10 @@ def test_every_choice_of_a_rule_scorer_has_a_rule_in_its_table(name):
     assert first.endswith(tuple("abcdefghijklmnopqrstuvwxyz0123456789`"))
     assert len(rules - {first}) >= 2
     assert reading_rule("math", load_scorer("math")) == ""
+
+
+def test_options_that_there_was_no_time_to_try_are_not_said_to_be_wrong(monkeypatch):
+    monkeypatch.setattr("rewardkit.scorers.missed_answer.MAX_SECONDS", -1.0)
+    miss = explain("gsm8k", "#### **18**", "18").miss
+    assert miss.other_readings == ()
+    assert "could not all be tried" in miss.advice

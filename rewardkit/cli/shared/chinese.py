@@ -83,11 +83,13 @@ def _chinese(text: str, depth: int = 0) -> str | None:
         values = _values(sentence.literals, text)
         if values is None:
             continue
-        translated = [
+        values_in_chinese = [
             _value(value, kind, depth) for value, kind in zip(values, sentence.kinds, strict=True)
         ]
-        if all(value is not None for value in translated):
-            return sentence.chinese.format(**dict(zip(sentence.names, translated, strict=True)))
+        if all(value is not None for value in values_in_chinese):
+            return sentence.chinese.format(
+                **dict(zip(sentence.names, values_in_chinese, strict=True))
+            )
     return None
 
 
