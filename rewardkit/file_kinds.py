@@ -80,12 +80,17 @@ def missing_file(path: Path, kind: str = "file") -> str:
         path: the path that was given.
         kind: what it may be: `file`, or `file or folder`.
     """
+    from difflib import get_close_matches
+
     from rewardkit.registry import did_you_mean
 
     try:
-        names = [file.name for file in islice(path.parent.iterdir(), MAX_NAMES)]
+        files = list(islice(path.parent.iterdir(), MAX_NAMES))
     except OSError:
         return f"{path}: no such {kind}, and no folder {path.parent}."
+    # with their suffixes, which are often the same, all names would be similar
+    stems = get_close_matches(path.stem.lower(), {file.stem.lower() for file in files}, cutoff=0.5)
+    names = [file.name for file in files if file.stem.lower() in stems]
     return f"{path}: no such {kind}.{did_you_mean(path.name, names)}"
 
 

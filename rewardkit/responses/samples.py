@@ -62,14 +62,18 @@ def samples_of(
         key, response = first_value(row, response_keys)
         gold = first_value(row, gold_keys)[1]
         if response is None:
-            yield SkippedRow(where, f"no response: none of {', '.join(response_keys)}")
+            yield SkippedRow(where, f"no response: {_absent(response_keys, '--response-key')}")
         elif gold is None:
-            yield SkippedRow(where, f"no ground truth: none of {', '.join(gold_keys)}")
+            yield SkippedRow(where, f"no ground truth: {_absent(gold_keys, '--gold-key')}")
         elif isinstance(response, list):
             for number, fields in enumerate(_split(row, key, response)):
                 yield _sample(f"{where} response {number}", fields, response[number], gold)
         else:
             yield _sample(where, row, response, gold)
+
+
+def _absent(keys: Iterable[str], option: str) -> str:
+    return f"the row has none of {', '.join(keys)}; name its field with {option}"
 
 
 def _split(row: dict[str, Any], key: str, responses: list[Any]) -> Iterator[dict[str, Any]]:

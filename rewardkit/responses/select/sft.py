@@ -126,7 +126,7 @@ def select_sft(
             f"right responses: {count_list(report.rejected) or 'none'})."
         )
     pools, rates = selection.pools, selection.rates
-    selection = {
+    conversations = {
         place: _pick(pools[place], config, report) for place in pools if not reasons[place]
     }
     write_conversations(index, conversations, rates, reasons, tools, report, overwrite=overwrite)
