@@ -92,5 +92,7 @@ def _summary(written: WrittenReport, html: Path) -> str:
     total = written.totals.total
     correct = sum(written.totals.lengths[True].values())
     listed = "" if written.listed == total.n else f" {written.listed:,} of them are listed."
-    size = f"{written.size / 1e6:,.1f} MB"
+    size = (
+        f"{written.size / 1e6:,.1f} MB" if written.size >= 1e6 else f"{written.size / 1e3:,.0f} kB"
+    )
     return f"{html}: {as_share(correct, total.n)} of {total.n:,} responses correct, {size}.{listed}"

@@ -17,7 +17,8 @@ def scored_file(tmp_path):
 def test_a_page_is_written_and_its_size_is_printed(run, tmp_path):
     done = run("report", "scored.jsonl", "--html", "out.html")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "out.html: 1 (50.0%) of 2 responses correct, 0.0 MB.\n"
+    size = (tmp_path / "out.html").stat().st_size
+    assert done.stdout == f"out.html: 1 (50.0%) of 2 responses correct, {size / 1e3:.0f} kB.\n"
     assert "Accuracy by step" in (tmp_path / "out.html").read_text()
 
 
