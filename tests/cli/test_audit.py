@@ -50,7 +50,7 @@ def test_json_and_html_have_the_examples(run, bad, tmp_path):
     assert "grade F" in page
     assert "several_answers" in page
     second_call = run("audit", bad, "--html", "a.html")
-    assert second_call.returncode == 1
+    assert second_call.returncode == 5
     assert "--overwrite" in second_call.stderr
 
 

@@ -1396,6 +1396,8 @@ ROWS = {
 @every("name", built_in())
 def test_a_built_in_recipe_has_no_warning_about_itself(name, verl, devices):
     tree = {**load_tree(name), "devices": devices}
+    if devices == "gpu":  # on GPUs the target ascend has a warning of its own
+        tree["cluster"] = {**tree.get("cluster", {}), "target": "script"}
     train, val = next(rows for part, rows in ROWS.items() if part in name)
     for variant in (None, *(tree.get("sweep") or {})):
         plan = make_plan(read_recipe(tree, name, variant), verl)
