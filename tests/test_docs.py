@@ -214,6 +214,48 @@ def test_every_block_of_a_page_runs_when_it_is_pasted_into_a_clone(page, clone, 
         run_commands(commands_of(kind, block), folder, environment)
 
 
+#: Commands of the README's table that a test cannot run, by what they need.
+NOT_RUN = {
+    "rewardkit check train.parquet --against": "evaluation sets of a hub",
+    "rewardkit train my.yaml": "verl",
+    "rewardkit eval run": "a model server",
+    "rewardkit reward-server": "somebody who ends it",
+}
+#: The files of a user who reads the README's table.
+TABLE_FILES = r"""
+rewardkit prep gsm8k --sample --out train.parquet
+cp examples/hackable_reward.py my_reward.py
+cp examples/train.log train.log
+printf '%s' '{"q": "1 + 1?", "a": "2"}' > my.jsonl
+printf '%s' 'It is \boxed{18}.' > answer.txt
+printf '%s' 'python3 -m verl.trainer.main_ppo data.train_files=/d/t.parquet data.val_files=/d/v.parquet actor_rollout_ref.model.path=/m' > run.sh
+mkdir rollouts
+python -c 'import json, pyarrow.parquet as pq; print(*(json.dumps({"input": r["prompt"][0]["content"], "output": "#### " + r["reward_model"]["ground_truth"] * (i % 2), "gts": r["reward_model"]["ground_truth"], "step": 1}) for r in pq.read_table("train.parquet").to_pylist() for i in range(2)), sep="\n")' > rollouts/1.jsonl
+"""
+
+
+@pytest.mark.full
+def test_every_command_of_the_readmes_table_runs_on_a_users_files(clone):
+    folder, environment = clone
+    (folder / "train.parquet").unlink(missing_ok=True)
+    run_commands(commands_of("bash", TABLE_FILES.strip()), folder, environment)
+    table = re.findall(
+        r"^\|.*\| `(rewardkit .*?)` \|",
+        (ROOT / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    commands = [
+        (
+            command.replace("train.parquet", "hub.parquet") if "prep gsm8k" in command else command,
+            "...",
+        )
+        for command in table
+        if not command.startswith(tuple(NOT_RUN))
+    ]
+    assert len(commands) >= 10
+    run_commands(commands, folder, environment)
+
+
 def test_the_readme_runs_make_only_as_ci_does():
     """The `sh` block of the README is not run by a test: .ci/run runs it, on a clean clone."""
     (block,) = blocks(ROOT / "README.md", "sh")
