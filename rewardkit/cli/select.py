@@ -12,7 +12,7 @@ from rewardkit.cli.shared.console import (
     as_share,
     print_json,
     print_table,
-    printable,
+    print_wrapped,
     progress,
     warn,
 )
@@ -191,7 +191,7 @@ def _print(report: SelectReport, *, as_json: bool) -> None:
     )
     not_read = f"; lines skipped: {report.unread:,}" if report.unread else ""
     for line in (*lines, f"{match_sentence(report)}{not_read}", zero_variance_sentence(report)):
-        typer.echo(printable(line))
+        print_wrapped(line)
 
 
 def _print_responses(report: SftReport, *, as_json: bool) -> None:
@@ -224,7 +224,7 @@ def _print_responses(report: SftReport, *, as_json: bool) -> None:
     if report.tool_arguments:
         lines.append(f"the arguments of tool calls are {report.tool_arguments}")
     for line in lines:
-        typer.echo(printable(line))
+        print_wrapped(line)
 
 
 def _warn_about(report: SelectReport | SftReport) -> None:
