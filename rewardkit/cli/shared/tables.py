@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 #: Columns between two cells, and before what stands below a row.
 GAP, INDENT = "  ", "  "
 
-#: Columns that wrapped prose keeps at least.
-MIN_PROSE_WIDTH = 18
+#: Columns that wrapped prose keeps at least, and prose that may stand below its row instead.
+MIN_PROSE_WIDTH, MIN_WIDTH_BESIDE = 18, 44
 
 #: A character of a script that is written without spaces, with the punctuation that ends it; or a word.
 _CJK = r"\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -138,7 +138,8 @@ def _widths(layout: TextLayout, places: Sequence[int], width: int) -> list[int] 
         else:
             widest = min(widest, width)
             word = _widest(piece for cell in cells for piece in _PIECES.findall(cell))
-            least.append(min(widest, max(MIN_PROSE_WIDTH, word)))
+            can_move = layout.columns[i] in layout.below
+            least.append(min(widest, max(MIN_WIDTH_BESIDE if can_move else MIN_PROSE_WIDTH, word)))
         widths.append(widest)
     room = width - len(GAP) * (len(places) - 1)
     if sum(least) > room:

@@ -143,11 +143,11 @@ def find_engine(versions: Mapping[str, str]) -> Engine:
     )
     if engine is None:
         here = f"verl {verl} is installed" if verl else "verl is not installed"
-        ways = "; ".join(engine.environment for engine in ENGINES)
+        ways = "".join(f"\n  {engine.environment}" for engine in ENGINES)
         kind = UsageError if verl else MissingPackageError
         raise kind(
-            f"verl {known} can be rehearsed; {here}. In a new environment with rewardkit: {ways} "
-            f"({_COMPLAINTS})"
+            f"verl {known} can be rehearsed; {here}. Run one of these in a new environment with "
+            f"rewardkit ({_COMPLAINTS}):{ways}"
         )
     missing = [
         requirement for package, requirement in engine.needs.items() if package not in versions
