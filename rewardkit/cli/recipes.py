@@ -125,6 +125,8 @@ def import_(
     elif out:
         with atomic(out, overwrite=overwrite) as part:
             part.write_text(recipe_text(imported), encoding="utf-8")
+        count = len(imported.findings)
+        warn(f"{out} is written, with {count} findings above. Next: rewardkit check {out}")
     else:
         typer.echo(recipe_text(imported), nl=False)
 
