@@ -68,6 +68,29 @@ def calls_of_pages():
                 yield page, shlex.split(command)[1:]
 
 
+#: Pages that do not begin with a command, with the reason.
+WITHOUT_A_COMMAND = {
+    "docs/architecture.md": "it describes the code",
+    "docs/how-to/README.md": "it lists pages",
+    "docs/how-to/new-verl-release.md": "it is for maintainers, who decide first which release",
+    "docs/style.md": "it describes sentences",
+}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        str(page.relative_to(ROOT))
+        for page in PAGES
+        if page.is_relative_to(DOCS) and page.parent.name != "reference"
+    ],
+)
+def test_a_page_begins_with_a_command(page):
+    """A reader sees what to type, and what it prints, before the first sentence."""
+    begins = re.match(r"# .+\n\n```(console|bash)\n", (ROOT / page).read_text(encoding="utf-8"))
+    assert bool(begins) != (page in WITHOUT_A_COMMAND)
+
+
 def test_every_command_of_every_page_exists():
     """Options exist, values have the right type, and no argument is missing."""
     problems, count = [], 0

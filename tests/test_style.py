@@ -104,8 +104,14 @@ def test_summaries_fit_80_columns(name, command):
         assert not below.get_short_help_str(78 - width - 4).endswith("..."), (name, inner)
 
 
+def may_have_an_idiom(module):
+    """Whether the words of a module without quotes and hashes have one: much faster than parsing."""
+    return IDIOMS.search(re.sub(r"[\s\"'#:]+", " ", module.read_text(encoding="utf-8")))
+
+
 def test_no_idiom_is_in_the_strings_and_comments_of_the_package():
-    problems = [line for module in MODULES for line in idioms(module, strings(module))]
+    modules = filter(may_have_an_idiom, MODULES)
+    problems = [line for module in modules for line in idioms(module, strings(module))]
     assert not problems, "\n".join(problems)
 
 
