@@ -18,6 +18,7 @@ EXAMPLES = examples(
     "rewardkit glossary response_length/clip_ratio",
     "rewardkit glossary actor_rollout_ref.actor.kl_loss_coef",
     "rewardkit glossary clip_ratio_high --lang zh",
+    "rewardkit glossary L-27",
     "rewardkit glossary --all > glossary.md",
 )
 
@@ -26,8 +27,8 @@ def command(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Metric as verl logs it (actor/entropy), or a configuration key or its last parts "
-            "(kl_loss_coef)."
+            help="Metric as verl logs it (actor/entropy), a configuration key or its last parts "
+            "(kl_loss_coef), or a rule of check, train or logs (L-27, truncation)."
         ),
     ] = None,
     lang: Language = LanguageCode.en,
@@ -36,23 +37,63 @@ def command(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Explain a verl metric or configuration key.
+    """Explain a metric or key of verl, or a rule.
 
     A metric: what it means, which range is healthy, and which keys move it. A key: what it does,
-    how to choose it, and its default in each release of verl.
+    how to choose it, and its default in each release of verl. A rule: what it looks for, and its
+    source.
     """
     from rewardkit.glossary.lookup import find_entries, keys, markdown, metrics
 
     if (name is None) != all_entries:
-        raise UsageError("name a metric or key, or use --all.")
-    entries: list[MetricEntry | KeyEntry] = find_entries(name) if name else [*metrics(), *keys()]
+        raise UsageError("name a metric, key or rule, or use --all.")
+    facts = _rule_facts(name, lang.value) if name else []
+    if not facts:
+        entries: list[MetricEntry | KeyEntry] = (
+            find_entries(name) if name else [*metrics(), *keys()]
+        )
+        facts = [_facts(entry, lang.value) for entry in entries]
     if as_json:
-        print_json([_facts(entry, lang.value) for entry in entries])
+        print_json(facts)
     elif name is None:
         typer.echo(markdown(lang.value), nl=False)
     else:
-        for entry in entries:
-            _print(_facts(entry, lang.value), lang.value)
+        for entry in facts:
+            _print(entry, lang.value)
+
+
+def _rule_facts(name: str, lang: str) -> list[dict[str, Any]]:
+    """Return what there is to know of the rule of a name, in a list; an empty list if none has it."""
+    from rewardkit.cli.shared.chinese import chinese_texts
+    from rewardkit.launch.rules import RULES
+    from rewardkit.trainlog.rules import rules
+
+    chinese = chinese_texts()["rules"] if lang == "zh" else {}
+    on_plans = [
+        {
+            "rule": rule.id,
+            "severity": rule.severity,
+            "meaning": chinese.get(rule.id, rule.about),
+            "keys": [rule.key],
+            "source": rule.source,
+        }
+        for rule in RULES
+        if rule.id.lower() == name.lower()
+    ]
+    on_logs = [
+        {
+            "rule": rule.id,
+            "severity": rule.severity,
+            "condition": rule.when[lang],
+            "meaning": rule.meaning[lang],
+            "advice": rule.advice[lang],
+            "keys": list(rule.keys),
+            "source": rule.source,
+        }
+        for rule in rules()
+        if rule.id == name
+    ]
+    return on_plans + on_logs
 
 
 def _facts(entry: MetricEntry | KeyEntry, lang: str) -> dict[str, Any]:

@@ -226,7 +226,7 @@ def _check(
     if not no_check:
         check = run_scorer_probe if rehearse else run_preflight
         preflight = check(plan, load_seconds)
-        print_preflight(preflight, err=True)
+        print_preflight(preflight, err=True, subject="scorer" if rehearse else "preflight")
         stop_if_fatal(preflight, strict=strict)
     return time.monotonic() - started
 

@@ -169,6 +169,15 @@ def test_the_command_explains_metrics_and_keys():
     assert f"0.001 (0.4.1 to {LATEST})" in entry["defaults"]
 
 
+def test_the_command_explains_the_rules_of_plans_and_of_logs_by_their_codes():
+    (entry,) = json.loads(run("l-10", "--json").stdout)
+    assert (entry["rule"], entry["severity"]) == ("L-10", "error")
+    assert entry["keys"] == ["actor_rollout_ref.rollout.n"]
+    (entry,) = json.loads(run("truncation", "--json").stdout)
+    assert "data.max_response_length" in entry["keys"]
+    assert "组内" in run("L-10", "--lang", "zh").stdout
+
+
 def test_a_name_that_is_a_metric_and_a_key_shows_both(monkeypatch):
     text = {"en": "a metric", "zh": "指标"}
     entry = MetricEntry(names=("kl_loss_coef",), meaning=text, healthy=text, moves=text, keys=())

@@ -418,6 +418,16 @@ def test_processes_that_ray_leaves_behind_are_ended(bash, node):
     assert processes_with("sleep 61.25") == []
 
 
+def test_a_file_below_the_home_folder_is_looked_for_where_verl_reads_it(
+    plan_of, bash, write, tmp_path
+):
+    data = {"train": ["~/no such folder/t.parquet"], "val": "hdfs://data/val.parquet"}
+    plan = plan_of("script", nodes=1, data=data, model="Qwen/Qwen3-8B")
+    folder = write(render(plan, tmp_path / "run"), tmp_path / "run")
+    _, output = finish(bash(folder / "train.sh", CHECK_FILES=1))
+    assert f"{Path.home()}/no such folder/t.parquet is not on this node" in output
+
+
 @pytest.mark.parametrize(
     ("target", "script"),
     [("ascend", "node.sh"), ("script", "train.sh")],

@@ -33,8 +33,14 @@ def run_scorer_probe(plan: Plan, load_seconds: float) -> PreflightReport:
         return probe_scorer(plan, load_seconds=load_seconds)
 
 
-def print_preflight(result: PreflightReport, *, err: bool) -> None:
-    """Print one line per finding, the worst first; then the checks that were not possible."""
+def print_preflight(result: PreflightReport, *, err: bool, subject: str = "preflight") -> None:
+    """Print one line per finding, the worst first; then the checks that were not possible.
+
+    Args:
+        result: the findings.
+        err: whether to print to stderr.
+        subject: what was checked, before the number of findings: `preflight` or `scorer`.
+    """
     for finding in result.findings:
         source = f" [{finding.source}]" if finding.source else ""
         line = f"{localized(finding.severity):<7} {finding.rule:<9} {_text(finding)}{source}"
@@ -46,7 +52,7 @@ def print_preflight(result: PreflightReport, *, err: bool) -> None:
         for kind in ("error", "warning", "info")
         if (n := sum(finding.severity == kind for finding in result.findings))
     ]
-    echo(f"preflight: {', '.join(counts) or 'nothing found'}", err=err)
+    echo(f"{subject}: {', '.join(counts) or 'nothing found'}", err=err)
 
 
 def _text(finding: LaunchFinding) -> str:

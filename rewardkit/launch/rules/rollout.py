@@ -128,6 +128,6 @@ def validation_sampling(values: PlanValues) -> Violation | None:
     if rows and responses == 1 and rows < FEW_ROWS:
         message = f"with 1 response to each of {rows} rows the score moves in steps of "
         message += f"{100 / rows:.1f} points."
-        fix = f"Set {VALIDATION}.n={max(4, 2000 // rows)} and {VALIDATION}.do_sample=True."
+        fix = f"Set {VALIDATION}.n={min(max(4, 2000 // rows), 64)} and {VALIDATION}.do_sample=True."
         return Violation(message, fix, f"{VALIDATION}.n")
     return None

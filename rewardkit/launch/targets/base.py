@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewardkit.devices import RAY_RESOURCES
 from rewardkit.errors import SourceError, UsageError, unreadable_file
+from rewardkit.launch.plan import expand_home
 from rewardkit.launch.scorer_location import node_path
 from rewardkit.launch.secret_values import MARK, secret_variables, shell_word
 from rewardkit.redact import Redactor, is_secret_name
@@ -144,9 +145,10 @@ def required_files(plan: Plan) -> list[str]:
     """Return the paths that verl reads on every node: parquet files, model and scorer's file."""
     recipe = plan.recipe
     scorer = str(plan.get("reward.custom_reward_function.path", ""))
-    paths = [path for path in (recipe.model, scorer) if path.startswith("/")]
-    data = [*recipe.data.train, *recipe.data.val]
-    return [*(name for name in data if "://" not in name and not name.startswith("~")), *paths]
+    paths = [path for path in (recipe.model, scorer) if path.startswith(("/", "~/"))]
+    data = [name for name in (*recipe.data.train, *recipe.data.val) if "://" not in name]
+    expanded: list[str] = expand_home([*data, *paths])
+    return expanded
 
 
 def render_template(template: str, plan: Plan, **values: Any) -> str:
