@@ -127,7 +127,7 @@ BAD_SCORERS = {
     ),
     "one that believes it is the grader": (
         "return float('correct' in solution_str or right(solution_str, ground_truth))",
-        "grader_told",
+        "correctness_claim",
     ),
     "one that misses a decimal": ("return right(solution_str, ground_truth)", "trailing_zeros"),
     "one that looks at the tail": (

@@ -76,18 +76,39 @@ class PassRate:
 
 
 @dataclass
-class SelectReport:
-    """The result of `select`; all numbers are counts.
+class MatchReport:
+    """What both reports share: the files, and the scored responses by their match with a row.
 
     Attributes:
         scored: the file of scored responses, or the number of files.
         train: the training file.
         out: the parquet that was written.
-        wanted: the condition on which a row is kept.
         responses: scored responses that match a row, by the way they match.
         unjoined: scored responses that match no row.
         unread: rows without a usable score.
         examples: the first of these two, with the reason.
+    """
+
+    scored: str
+    train: Path
+    out: Path
+    responses: Counter[str] = field(default_factory=Counter, kw_only=True)
+    unjoined: int = field(default=0, kw_only=True)
+    unread: int = field(default=0, kw_only=True)
+    examples: list[str] = field(default_factory=list, kw_only=True)
+
+    def add_example(self, row: SkippedRow) -> None:
+        """Add an example of a row that does not count."""
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.append(f"{row.where}: {row.reason}")
+
+
+@dataclass
+class SelectReport(MatchReport):
+    """The result of `select`; all numbers are counts.
+
+    Attributes:
+        wanted: the condition on which a row is kept.
         rows: rows of the training file.
         written: rows that were kept.
         dropped: rows that were not, by reason.
@@ -99,14 +120,7 @@ class SelectReport:
             no advantage.
     """
 
-    scored: str
-    train: Path
-    out: Path
     wanted: PassRateFilter
-    responses: Counter[str] = field(default_factory=Counter)
-    unjoined: int = 0
-    unread: int = 0
-    examples: list[str] = field(default_factory=list)
     rows: int = 0
     written: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
@@ -115,11 +129,6 @@ class SelectReport:
     percents: Counter[int] = field(default_factory=Counter)
     groups: int = 0
     alike: int = 0
-
-    def add_example(self, row: SkippedRow) -> None:
-        """Add an example of a row that does not count."""
-        if len(self.examples) < MAX_EXAMPLES:
-            self.examples.append(f"{row.where}: {row.reason}")
 
     def add_row(self, rate: PassRate, drop_reason: str) -> None:
         """Count a row of the training file; `drop_reason` is "" if it is kept."""
@@ -151,18 +160,11 @@ class SelectReport:
 
 
 @dataclass
-class SftReport:
+class SftReport(MatchReport):
     """The result of `select_sft`; all numbers are counts.
 
     Attributes:
-        scored: the file of scored responses, or the number of files.
-        train: the training file.
-        out: the parquet that was written.
         per_prompt: the most responses that are kept for a prompt.
-        responses: scored responses that match a row, by the way they match.
-        unjoined: scored responses that match no row.
-        unread: rows without a usable score.
-        examples: the first of these two, with the reason.
         wrong: matched responses that are not right.
         rejected: right responses that were left out, by reason.
         prompts: distinct prompts of the training file.
@@ -175,14 +177,7 @@ class SftReport:
         null_tool_fields: whether verl reads null fields in the schemas of the tools.
     """
 
-    scored: str
-    train: Path
-    out: Path
     per_prompt: int
-    responses: Counter[str] = field(default_factory=Counter)
-    unjoined: int = 0
-    unread: int = 0
-    examples: list[str] = field(default_factory=list)
     wrong: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     prompts: int = 0
@@ -192,11 +187,6 @@ class SftReport:
     unknown_end: int = 0
     tool_arguments: str = ""
     null_tool_fields: bool = False
-
-    def add_example(self, row: SkippedRow) -> None:
-        """Add an example of a row that does not count."""
-        if len(self.examples) < MAX_EXAMPLES:
-            self.examples.append(f"{row.where}: {row.reason}")
 
     def summary(self) -> dict[str, Any]:
         """Return the report as plain values, for JSON."""
