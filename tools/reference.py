@@ -459,7 +459,9 @@ def rules() -> str:
     from rewardkit.trainlog.rules import rules as log_rules
 
     before = [(code(r.id), r.severity, code(r.key), r.about, r.source) for r in RULES]
-    after = [(code(r.id), r.severity, r.title["en"], r.when["en"], r.source) for r in log_rules()]
+    after = [
+        (code(r.id), r.severity, r.title["en"], r.when["en"], r.source["en"]) for r in log_rules()
+    ]
     attacks = [(code(a.name), a.kind, a.severity, a.about) for a in ATTACKS.values()]
     return page(
         "Rules",

@@ -11,7 +11,7 @@ from rewardkit.trainlog.change_point import ChangePoint
 from rewardkit.trainlog.series import Series, finite, mean, part
 from rewardkit.trainlog.topics import step_seconds
 from rewardkit.trainlog.training_run import FIXED, FULL, TrainingRun
-from rewardkit.trainlog.translations import translations
+from rewardkit.trainlog.translations import translations, with_note
 
 #: Steps at the end of a run whose mean is compared with a limit, so that one odd step does not count.
 LAST_STEPS = 10
@@ -40,7 +40,7 @@ class Fact:
         """Return the fact in words: `actor/entropy 0.31 (steps 20-29)`."""
         value = f"{self.value:.0%}" if self.is_share else f"{self.value:.4g}"
         what, span = _described(self.what, lang), span_text(self.steps, lang)
-        return f"{what} {value} ({span})" if lang == "en" else f"{what} {value}（{span}）"
+        return with_note(f"{what} {value}", span, lang)
 
 
 def _described(what: str, lang: str) -> str:

@@ -33,7 +33,7 @@ from rewardkit.trainlog.summary import summarize
 from rewardkit.trainlog.tables import check_text, format_duration, format_number, onset_text
 from rewardkit.trainlog.topics import Better, better_validation, reward_metrics
 from rewardkit.trainlog.training_run import TrainingRun
-from rewardkit.trainlog.translations import translations
+from rewardkit.trainlog.translations import translations, with_note
 
 #: Points of all metrics that can be added on the page; further metrics are left out.
 MAX_OTHER_POINTS = 2_000_000
@@ -76,7 +76,7 @@ def write_page(
     window = default_window(charts) if window is None else window
     pieces = render(
         "trainlog/page.html.j2",
-        title=f"{words['title']}: {', '.join(run.name for run in runs)}",
+        title=f"{words['title']}{words['colon']}{', '.join(run.name for run in runs)}",
         heading=_heading(runs, compare=compare, lang=lang),
         badges=badges,
         views=[view_comparison(comparison, lang) for comparison in comparisons],
@@ -92,6 +92,7 @@ def write_page(
         colours=COLOURS,
         format_duration=format_duration,
         span_text=span_text,
+        with_note=with_note,
         **_hacking_values(runs, findings, lang),
         data=script_json({**_chart_data(runs, charts, words), "window": window, "x": x}),
     )

@@ -59,7 +59,7 @@ class LogRule:
     Attributes:
         id: short name.
         severity: `error` if the run is broken, `warning` if it may be fine.
-        when: the condition in words, with its threshold, in English and Chinese, as the next three.
+        when: the condition in words, with its threshold, in English and Chinese, as are the texts below.
         condition: the condition.
         title: a few words.
         meaning: what the problem means for the run.
@@ -78,7 +78,7 @@ class LogRule:
     meaning: Mapping[str, str]
     advice: Mapping[str, str]
     keys: tuple[str, ...]
-    source: str
+    source: Mapping[str, str]
     metrics: tuple[str, ...]
     is_onset: bool = False
 
@@ -110,7 +110,7 @@ class LogFinding:
             "meaning": rule.meaning[lang],
             "advice": rule.advice[lang],
             "keys": list(rule.keys),
-            "source": rule.source,
+            "source": rule.source["en"],
         }
 
 

@@ -14,7 +14,7 @@ from rewardkit.trainlog.run_comparison import MeanInterval, RunComparison
 from rewardkit.trainlog.series import sparkline
 from rewardkit.trainlog.summary import CurveSummary, RunSummary
 from rewardkit.trainlog.training_run import TrainingRun
-from rewardkit.trainlog.translations import translations
+from rewardkit.trainlog.translations import translations, with_note
 
 #: Bars of a sparkline, in terminals without Unicode and in others.
 ASCII = "_.-=+*#@"
@@ -276,6 +276,7 @@ def onset_text(evidence: RuleEvidence, lang: str) -> str:
 def example_rows(run: TrainingRun, evidence: RuleEvidence, lang: str) -> list[tuple[str, str]]:
     """Return a response from before the onset and one from after it, each as name and short text."""
     words, rows = translations("hacking", lang), []
+    colon = translations("tables", lang)["colon"]
     for name, examples in zip(("before", "after"), examples_of(run, evidence, 1), strict=True):
         for example in examples:
             values = {"step": example.sample.step, "score": format_number(example.sample.score)}
@@ -283,18 +284,19 @@ def example_rows(run: TrainingRun, evidence: RuleEvidence, lang: str) -> list[tu
             if example.phrase and len(start) > EXAMPLE_CHARACTERS:
                 start = f"…{start[-EXAMPLE_CHARACTERS:]}"
             text = shorten(f"{start}{example.phrase}{example.after}", 2 * EXAMPLE_CHARACTERS)
-            rows.append((words[name], f"{words['example'].format(**values)}: {text}"))
+            rows.append((words[name], f"{words['example'].format(**values)}{colon}{text}"))
     return rows
 
 
 def _finding_table(finding: LogFinding, run: TrainingRun, lang: str) -> TextTable:
     rule, words = finding.rule, translations("tables", lang)
     onset = onset_text(finding.evidence, lang)
+    facts = words["semicolon"].join(fact.text(lang) for fact in finding.evidence.facts)
     rows = [
         *([(translations("hacking", lang)["onset"], onset)] if onset else []),
-        (words["evidence"], "; ".join(fact.text(lang) for fact in finding.evidence.facts)),
+        (words["evidence"], facts),
         *example_rows(run, finding.evidence, lang),
-        (words["rule"], f"{rule.when[lang]} ({rule.source})"),
+        (words["rule"], with_note(rule.when[lang], rule.source[lang], lang)),
         (words["meaning"], rule.meaning[lang]),
         (words["advice"], rule.advice[lang]),
         *((words["key"] if i == 0 else "", key) for i, key in enumerate(rule.keys)),
@@ -305,5 +307,5 @@ def _finding_table(finding: LogFinding, run: TrainingRun, lang: str) -> TextTabl
 
 def _headline(finding: LogFinding, lang: str) -> str:
     span = span_text(finding.evidence.steps, lang)
-    title, rule = finding.rule.title[lang], finding.rule.id
-    return f"{title} ({rule}), {span}" if lang == "en" else f"{title}（{rule}），{span}"
+    title = with_note(finding.rule.title[lang], finding.rule.id, lang)
+    return f"{title}{translations('tables', lang)['comma']}{span}"

@@ -19,6 +19,11 @@ def translations(part: str, lang: str) -> Mapping[str, str]:
     return {name: text[lang] for name, text in _read()[part].items()}
 
 
+def with_note(text: str, note: str, lang: str) -> str:
+    """Return a text with a note in parentheses, which are full-width in Chinese."""
+    return f"{text} ({note})" if lang == "en" else f"{text}（{note}）"
+
+
 @cache
 def _read() -> dict[str, dict[str, dict[str, str]]]:
     import yaml

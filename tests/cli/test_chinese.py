@@ -10,8 +10,9 @@ import pytest
 import rewardkit
 from rewardkit.cli.shared import chinese
 from rewardkit.cli.shared.chinese import MAX_CHARACTERS, chinese_texts, localized
-from rewardkit.launch.rules import RULES as LAUNCH_RULES
 from rewardkit.preprocess.row_checks import RULES as ROW_RULES
+from tests.launch.test_rules import EXAMPLES, findings_of
+from tests.tables import every
 
 #: Sentences that the code puts together from several places, so that no text of it has them whole.
 COMPOSED = {
@@ -19,6 +20,20 @@ COMPOSED = {
     "{n} rows, all good", "step {step}  {values}", "{share}% of {item}",
     "{n} files, all good.", "{n} files: {counts!l}.", "{n} good", "{n} with findings",
 }  # fmt: skip
+
+#: Parts of which the code may put a text together.
+MAX_PARTS = 4
+
+#: Sources of findings, which stay as they are.
+CITATIONS = {"verl pull request"}
+
+#: English words in Chinese sentences: terms, and what stands in quotes.
+TERMS = (
+    r"'[^']*'|(micro|mini) batch|reward (manager|worker)|logger \w+|rewardkit \w+|No module named"
+)
+
+#: Two plain words in a row, or one that no Chinese sentence has.
+ENGLISH = r"(?<![\w./=])([a-z]{2,},? [a-z]{2,}|the|and|or|is|of|if|not|but|with|to|for)(?![\w./=(])"
 
 
 @pytest.fixture
@@ -43,33 +58,88 @@ def texts_of(path):
     return "".join(texts)
 
 
+def parts_in(code, text):
+    """Return the fewest parts of a text of which each is in the code; a part may be a character."""
+    parts = []
+    while text:
+        end = next((n for n in range(len(text), 1, -1) if text[:n] in code), 1)
+        parts.append(text[:end])
+        text = text[end:]
+    return parts
+
+
 @pytest.mark.full
 def test_each_sentence_is_in_the_code_word_for_word():
-    """A changed English text would print English with `--lang zh`; a text may have two parts."""
+    """A changed English text would print English with `--lang zh`; a text may have a few parts."""
     root = Path(rewardkit.__file__).parent
-    folders = ("cli", "launch", "preprocess", "trainlog", "scorers", "pages")
-    code = "\n".join(texts_of(path) for name in folders for path in (root / name).rglob("*.py"))
+    folders = ("cli", "launch", "preprocess", "trainlog", "scorers", "pages", "audit")
+    files = (path for name in folders for path in (root / name).rglob("*.py"))
+    modules = [*root.glob("*.py"), *files]
+    keys = (root / "launch" / "verl" / "key_renames.yaml").read_text(encoding="utf-8")
+    code = "\n".join([*map(texts_of, modules), " ".join(keys.split())])
     sentences = chinese_texts()["sentences"].keys() - COMPOSED
-    pieces = {piece for s in sentences for piece in re.split(r"\{\w+(?:![tl])?\}", s)}
-    whole = {piece.strip(" .") for piece in pieces} - {""}
-    missing = {piece for piece in whole if piece not in code}
-    assert not {
-        piece
-        for piece in missing
-        if not any(piece[:i] in code and piece[i:] in code for i in range(1, len(piece)))
-    }
+    pieces = {piece for s in sentences for piece in re.split(r"\{\w+(?:![tls])?\}", s)}
+    whole = {piece.strip(" .:`") for piece in pieces} - {""}
+    assert not {piece for piece in whole if len(parts_in(code, piece)) > MAX_PARTS}
 
 
 def test_each_chinese_sentence_has_the_values_of_the_english_one():
     for english, translated in chinese_texts()["sentences"].items():
-        values = {name for name, _ in re.findall(r"\{(\w+)(![tl])?\}", english)}
+        values = {name for name, _ in re.findall(r"\{(\w+)(![tls])?\}", english)}
         if values:
             used = {name for _, name, _, _ in string.Formatter().parse(translated) if name}
             assert used == values, english
 
 
-def test_each_rule_has_chinese(zh):
-    assert {rule.id for rule in LAUNCH_RULES} <= chinese_texts()["rules"].keys()
+def prose_of(path):
+    """Return the runs of three plain words in the texts of a module, besides names and errors."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    raised = [node for node in ast.walk(tree) if isinstance(node, ast.Raise)]
+    others = [
+        *(node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)
+          and isinstance(node.value, ast.Constant)),
+        *(argument for call in calls if getattr(call.func, "id", "") in {"expected", "UsageError"}
+          for argument in call.args if not isinstance(argument, ast.Call)),
+        *(call.func.value for call in calls if getattr(call.func, "attr", "") == "split"),
+        *(part for node in raised for part in ast.walk(node)),
+    ]  # fmt: skip
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in others:
+            for text in re.split(r"\{[^{}]*\}|\S*[=_]\S*", node.value):
+                yield from re.findall(r"(?<![\w./])(?:[a-z']+,? ){2,}[a-z']+(?![\w./=(])", text)
+
+
+def test_each_text_of_the_rules_and_the_preflight_has_chinese():
+    launch = Path(rewardkit.__file__).parent / "launch"
+    files = [
+        *sorted((launch / "rules").glob("[a-z]*.py")),
+        *sorted((launch / "preflight").glob("*.py")),
+        launch / "verl" / "translate.py",
+        launch / "rehearsal" / "checks.py",
+    ]
+    known = "\n".join(chinese_texts()["sentences"])
+    assert not {
+        (path.name, run)
+        for path in files
+        for run in prose_of(path)
+        if run not in known and run not in CITATIONS
+    }
+
+
+@every(("rule", "breaking", "fixed", "message"), EXAMPLES)
+def test_the_evidence_and_the_fix_of_each_rule_are_chinese_throughout(
+    zh, rule, breaking, fixed, message
+):
+    for case in (breaking, fixed):
+        for finding in findings_of(case).values():
+            for text in (finding.text, finding.fix):
+                prose = re.sub(TERMS, "", localized(text))
+                assert re.search("[\u4e00-\u9fff]", prose), text
+                assert not re.search(ENGLISH, prose), prose
+
+
+def test_each_check_of_a_row_has_chinese(zh):
     assert not [todo for todo in ROW_RULES.values() if localized(todo) == todo]
 
 

@@ -1,24 +1,23 @@
 """What commands print with `--lang zh`: Chinese for the sentences of `chinese.yaml`.
 
-A sentence is found by its English text, whose values stand in braces. `{name}` stays as it is;
-`{name!t}` is a sentence of the file itself, and `{name!l}` a list of them, separated by commas. What
-has no Chinese text stays English.
+A sentence is found by its English text, whose values stand in braces. `{name}` stays as it is, and
+`{name!s}` is a list of such values; `{name!t}` is a sentence of the file itself, and `{name!l}` a list
+of them. What has no Chinese text stays English.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import typer
-
 #: Characters of a text that is translated, and sentences within a sentence.
 MAX_CHARACTERS, MAX_DEPTH = 4_000, 4
 
-_VALUE = re.compile(r"\{(\w+)(?:!([tl]))?\}")
+_VALUE = re.compile(r"\{(\w+)(?:!([tls]))?\}")
+_WORD, _SEPARATOR = re.compile(r"\w+"), re.compile(", | and | or ")
 
 _language = ["en"]
 
@@ -32,9 +31,8 @@ class SentencePattern(NamedTuple):
     chinese: str
 
 
-def speak(ctx: typer.Context, lang: str) -> None:
-    """Print in a language, `en` or `zh`, until the command ends."""
-    ctx.call_on_close(lambda: _language.__setitem__(0, "en"))
+def speak(lang: str) -> None:
+    """Print in a language, `en` or `zh`, from here on; also the error that ends the process."""
     _language[0] = lang
 
 
@@ -45,14 +43,9 @@ def localized(text: str) -> str:
     return "\n".join(_chinese(line) or line for line in text.split("\n"))
 
 
-def about_rule(rule: str) -> str:
-    """Return what a rule of the preflight says, in Chinese; "" in English, or for another rule."""
-    return "" if _language[0] == "en" else chinese_texts()["rules"].get(rule, "")
-
-
 @cache
 def chinese_texts() -> Mapping[str, Mapping[str, str]]:
-    """Return the parts of `chinese.yaml`: `words`, `sentences` and `rules`."""
+    """Return the parts of `chinese.yaml`: `words` and `sentences`."""
     import yaml
 
     text = Path(__file__).with_name("chinese.yaml").read_text(encoding="utf-8")
@@ -62,7 +55,7 @@ def chinese_texts() -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def _sentences() -> Sequence[SentencePattern]:
-    """Return the sentences with values: those with a beginning first, then by the length of their text."""
+    """Return the sentences with values: with a beginning first, then by the length of their text."""
     sentences = []
     for english, chinese in chinese_texts()["sentences"].items():
         literals = _VALUE.split(english)
@@ -72,6 +65,28 @@ def _sentences() -> Sequence[SentencePattern]:
     return sorted(sentences, key=lambda one: (not one.literals[0], -sum(map(len, one.literals))))
 
 
+@cache
+def _indexes_by_word() -> Mapping[str, Sequence[int]]:
+    """Return the indexes of the sentences by their longest word; "" for those without a word.
+
+    A text is compared with the sentences whose word it has, because a command may print many lines.
+    """
+    indexes: dict[str, list[int]] = {}
+    for i, sentence in enumerate(_sentences()):
+        # A NUL for each value: a word beside one may be a part of a longer word.
+        words = re.findall(r"(?<![\w\0])\w+(?![\w\0])", "\0".join(sentence.literals))
+        indexes.setdefault(max(words, key=len, default=""), []).append(i)
+    return indexes
+
+
+def _candidates(text: str) -> Iterator[SentencePattern]:
+    """Yield the sentences that a text may be, in their order."""
+    indexes = _indexes_by_word()
+    words = {"", *_WORD.findall(text)} & indexes.keys()
+    for i in sorted(i for word in words for i in indexes[word]):
+        yield _sentences()[i]
+
+
 def _chinese(text: str, depth: int = 0) -> str | None:
     """Return a sentence in Chinese; None if it has no Chinese text."""
     parts = chinese_texts()
@@ -79,7 +94,7 @@ def _chinese(text: str, depth: int = 0) -> str | None:
         return exact
     if len(text) > MAX_CHARACTERS or depth >= MAX_DEPTH:
         return None
-    for sentence in _sentences():
+    for sentence in _candidates(text):
         values = _values(sentence.literals, text)
         if values is None:
             continue
@@ -97,8 +112,10 @@ def _value(value: str, kind: str | None, depth: int) -> str | None:
     if kind == "t":
         return _chinese(value, depth + 1)
     if kind == "l":
-        items = value.split(", ")
+        items = re.split(r", (?![^()]*\))", value)  # not within a note in parentheses
         return "、".join(_chinese(item, depth + 1) or item for item in items)
+    if kind == "s":
+        return "、".join(_SEPARATOR.split(value))
     return value
 
 

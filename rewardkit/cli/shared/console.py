@@ -167,8 +167,9 @@ def activity(description: str) -> Iterator[Callable[[str], object]]:
     text = TextColumn("{task.description}", markup=False)
     columns = SpinnerColumn(), text, TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as line:
-        task = line.add_task(description, total=None)
-        yield lambda now: line.update(task, description=f"{description}: {printable(now)}")
+        head = localized(description)
+        task = line.add_task(head, total=None)
+        yield lambda now: line.update(task, description=f"{head}: {printable(localized(now))}")
 
 
 @contextmanager

@@ -30,8 +30,8 @@ class LanguageCode(str, Enum):
     zh = "zh"
 
 
-def _speak(ctx: typer.Context, lang: LanguageCode) -> str:
-    speak(ctx, lang.value)
+def _speak(lang: LanguageCode) -> str:
+    speak(lang.value)
     return lang.value  # typer makes it a LanguageCode after this
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
 
-from rewardkit.cli.shared.chinese import about_rule, localized
+from rewardkit.cli.shared.chinese import localized
 from rewardkit.cli.shared.console import activity, echo, print_item, prints_to_stderr, warn
 from rewardkit.redact import process_redactor
 
@@ -42,7 +41,8 @@ def print_preflight(result: PreflightReport, *, err: bool, subject: str = "prefl
         subject: what was checked, before the number of findings: `preflight` or `scorer`.
     """
     for finding in result.findings:
-        source = f" [{finding.source}]" if finding.source else ""
+        sources = localized("; ").join(map(localized, finding.source.split("; ")))
+        source = f" [{sources}]" if sources else ""
         line = f"{localized(finding.severity):<7} {finding.rule:<9} {_text(finding)}{source}"
         print_item(process_redactor().text(line), err=err)
     for line in result.unchecked:
@@ -56,12 +56,11 @@ def print_preflight(result: PreflightReport, *, err: bool, subject: str = "prefl
 
 
 def _text(finding: LaunchFinding) -> str:
-    """Return a finding's key, text and fix; a text without Chinese follows what its rule says."""
+    """Return a finding's key, text and fix."""
     text, fix = localized(finding.text), localized(finding.fix)
-    about = about_rule(finding.rule)
-    if text == finding.text and about:
-        text = f"{about}（{text.rstrip('.')}）。"
-    return f"{finding.key}：{text}{fix}" if about else str(replace(finding, text=text, fix=fix))
+    if (text, fix) == (finding.text, finding.fix):
+        return str(finding)
+    return f"{finding.key}：{text}{fix}"
 
 
 def stop_if_fatal(result: PreflightReport, *, strict: bool) -> None:

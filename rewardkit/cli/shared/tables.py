@@ -17,9 +17,14 @@ GAP, INDENT = "  ", "  "
 #: Columns that wrapped prose keeps at least, and prose that may stand below its row instead.
 MIN_PROSE_WIDTH, MIN_WIDTH_BESIDE = 18, 44
 
-#: A character of a script that is written without spaces, with the punctuation that ends it; or a word.
-_CJK = r"\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_PIECES = re.compile(rf"[{_CJK}][\u3001\u3002\uff01-\uff5e]*|[ \t]+|[^ \t{_CJK}]+")
+#: A character of a script that is written without spaces, or a word, with the full-width brackets
+#: before it and the punctuation after it, which do not end and begin a line.
+_CJK = r"\u2e80-\u2fff\u3005-\u3007\u3040-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_OPENING, _CLOSING = "（【《「『〈〔［｛", "、。，．：；？！）】》」』〉〕］｝％～"
+_PIECES = re.compile(
+    rf"[{_OPENING}]*(?:[{_CJK}]|[^ \t{_CJK}{_OPENING}{_CLOSING}]+)[{_CLOSING}]*"
+    rf"|[ \t]+|[{_OPENING}{_CLOSING}]+"
+)
 
 
 @dataclass(frozen=True)

@@ -198,10 +198,10 @@ def _add_row_findings(
     for rule, count in result.counts.most_common():
         if rule in ignored:
             continue
-        example, name_of_rule = examples[rule], rule.replace("_", " ")
-        text = f"{name}: {name_of_rule}: {example.message}."
+        example = examples[rule]
+        text = f"{name}: {rule}: {example.message}."
         if example.row is not None:
-            text = f"{name}:{example.row}: {name_of_rule} ({count:,} of {result.rows:,} rows): "
+            text = f"{name}:{example.row}: {rule} ({count:,} of {result.rows:,} rows): "
             text += f"{example.message}."
         report.add(
             "warning" if rule in _TRAIN_ONLY else "error",
