@@ -10,6 +10,7 @@ import pytest
 import rewardkit
 from rewardkit.cli.shared import chinese
 from rewardkit.cli.shared.chinese import MAX_CHARACTERS, chinese_texts, localized
+from rewardkit.launch.rules import RULES as LAUNCH_RULES
 from rewardkit.preprocess.row_checks import RULES as ROW_RULES
 from tests.launch.test_rules import EXAMPLES, findings_of
 from tests.tables import every
@@ -139,7 +140,8 @@ def test_the_evidence_and_the_fix_of_each_rule_are_chinese_throughout(
                 assert not re.search(ENGLISH, prose), prose
 
 
-def test_each_check_of_a_row_has_chinese(zh):
+def test_each_rule_has_chinese(zh):
+    assert {rule.id for rule in LAUNCH_RULES} <= chinese_texts()["rules"].keys()
     assert not [todo for todo in ROW_RULES.values() if localized(todo) == todo]
 
 

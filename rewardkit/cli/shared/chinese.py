@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 #: Characters of a text that is translated, and sentences within a sentence.
-MAX_CHARACTERS, MAX_DEPTH = 4_000, 4
+MAX_CHARACTERS, MAX_DEPTH = 4_000, 6
 
 _VALUE = re.compile(r"\{(\w+)(?:!([tls]))?\}")
 _WORD, _SEPARATOR = re.compile(r"\w+"), re.compile(", | and | or ")
@@ -45,7 +45,7 @@ def localized(text: str) -> str:
 
 @cache
 def chinese_texts() -> Mapping[str, Mapping[str, str]]:
-    """Return the parts of `chinese.yaml`: `words` and `sentences`."""
+    """Return the parts of `chinese.yaml`: `words`, `sentences` and `rules`."""
     import yaml
 
     text = Path(__file__).with_name("chinese.yaml").read_text(encoding="utf-8")
@@ -55,14 +55,24 @@ def chinese_texts() -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def _sentences() -> Sequence[SentencePattern]:
-    """Return the sentences with values: with a beginning first, then by the length of their text."""
+    """Return the sentences with values, in the order in which a text is compared with them.
+
+    Those come first that begin with a sentence, as in "... Did you mean ...?", then those with a text
+    at their beginning, then those with a sentence in them; and of these the longest.
+    """
     sentences = []
     for english, chinese in chinese_texts()["sentences"].items():
         literals = _VALUE.split(english)
         if len(literals) > 1:
             names, kinds = tuple(literals[1::3]), tuple(literals[2::3])
             sentences.append(SentencePattern(tuple(literals[::3]), names, kinds, chinese))
-    return sorted(sentences, key=lambda one: (not one.literals[0], -sum(map(len, one.literals))))
+
+    def rank(one: SentencePattern) -> tuple[bool, bool, bool, int]:
+        is_bare = not one.literals[0]
+        size = sum(map(len, one.literals))
+        return not (is_bare and one.kinds[0] == "t"), is_bare, "t" not in one.kinds, -size
+
+    return sorted(sentences, key=rank)
 
 
 @cache
