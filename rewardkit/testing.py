@@ -39,11 +39,11 @@ from rewardkit.preprocess.load import (
 from rewardkit.preprocess.prep import prep
 from rewardkit.preprocess.prep_report import SplitReport
 from rewardkit.preprocess.raw_rows import RawRows
-from rewardkit.preprocess.row_checks import RULES, another_answer
+from rewardkit.preprocess.row_checks import RULES
 from rewardkit.preprocess.template import load_template
 from rewardkit.row import IMAGES, SCHEMA, Row, read_rows
 from rewardkit.scorers.base import Score, Scorer, Status, to_verl
-from rewardkit.scorers.gold import alternatives, takes_several_golds
+from rewardkit.scorers.gold import alternatives, another_answer, takes_several_golds
 from rewardkit.scorers.isolated import require_scorer_loads
 from rewardkit.scorers.load import load_scorer, location, respond_of
 from rewardkit.scorers.options import asks_server

@@ -11,8 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from rewardkit.answers.choices import DEFAULT_LETTERS
 from rewardkit.answers.number import read_number
-from rewardkit.preprocess.row_checks import another_answer
-from rewardkit.scorers.gold import alternatives
+from rewardkit.scorers.gold import alternatives, another_answer
 
 #: A `hole` is a false positive, a `miss` a false negative, `conduct` a check of behaviour.
 Kind: TypeAlias = Literal["hole", "miss", "conduct"]

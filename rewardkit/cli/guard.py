@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +11,6 @@ import typer
 from rewardkit.cli.shared.console import print_json, show_import, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import JsonFlag, LoadSeconds, Overwrite, Settings, scorer_options
-from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
     from rewardkit.guard.guard import GuardSettings
@@ -54,7 +52,7 @@ def command(
     ] = 4,
     wrong_score: Annotated[
         float | None,
-        typer.Option(help="Score of a failed call; the default is that of an empty response."),
+        typer.Option(help="Score of a failed call; by default the lowest of a wrong response."),
     ] = None,
     keys: Annotated[
         str, typer.Option(help="Further numeric keys of its results, separated by commas.")
@@ -84,8 +82,12 @@ def command(
     The reward is tried first, on a made-up row or on --rows, which shows its keys.
     """
     from rewardkit.guard.guard import GuardSettings
-    from rewardkit.guard.guard_file import guard_file_text, trial_rows, try_reward
-    from rewardkit.guard.results import default_fields
+    from rewardkit.guard.guard_file import (
+        guard_file_text,
+        settings_after_trial,
+        trial_rows,
+        try_reward,
+    )
     from rewardkit.output import atomic
     from rewardkit.registry import with_function
 
@@ -103,28 +105,15 @@ def command(
     reward = with_function(reward)
     with show_import(reward):
         trial = try_reward(reward, guard_settings, trial_rows(rows))
-    _require_keys(reward, trial, keys)
     names = [name.strip() for name in keys.split(",") if name.strip()]
-    guard_settings = replace(
-        guard_settings,
-        keys=default_fields({**dict.fromkeys(names, 0.0), **trial.keys}),
-        wrong_score=trial.wrong_score if wrong_score is None else wrong_score,
+    guard_settings = settings_after_trial(
+        reward, trial, guard_settings, keys=names, wrong_score=wrong_score
     )
+    for failure in trial.failures:
+        warn(failure)
     with atomic(out, overwrite=overwrite) as temporary:
         temporary.write_text(guard_file_text(reward, trial, guard_settings), encoding="utf-8")
     _print(reward, trial, guard_settings, out, as_json=as_json)
-
-
-def _require_keys(reward: str, trial: GuardTrial, keys: str) -> None:
-    """Require that the keys of the reward are known."""
-    for failure in trial.failures:
-        warn(failure)
-    if trial.failure_count == trial.calls and not keys:
-        raise UsageError(
-            f"{reward} failed on all {trial.calls} calls of the trial, so that its keys are not "
-            "known. Name rows that it can score with --rows train.parquet, or its keys with "
-            "--keys score."
-        )
 
 
 def _print(

@@ -15,7 +15,7 @@ from rewardkit import registry
 from rewardkit.errors import UsageError
 from rewardkit.guard.guard import Guard, GuardSettings, read_outcome
 from rewardkit.guard.results import default_fields
-from rewardkit.scorers.gold import alternatives
+from rewardkit.scorers.gold import alternatives, another_answer
 
 #: Rows of a parquet that a reward is tried on.
 TRIAL_ROWS = 8
@@ -51,7 +51,7 @@ class GuardTrial:
     Attributes:
         is_async: whether it is a coroutine function.
         keys: the keys of its results, with the guard's own.
-        wrong_score: its score for an empty response, or the lowest that it gave.
+        wrong_score: the lowest score of a response without the gold; None if all those calls failed.
         calls: number of calls.
         failure_count: number of calls that failed.
         failures: how they failed, each cause once.
@@ -60,7 +60,7 @@ class GuardTrial:
 
     is_async: bool
     keys: Mapping[str, float | str]
-    wrong_score: float
+    wrong_score: float | None
     calls: int
     failure_count: int
     failures: tuple[str, ...]
@@ -92,28 +92,74 @@ def try_reward(
         raise UsageError(
             f"{reward} is a coroutine function, whose calls share a process: leave out --cpu-seconds."
         )
-    calls = [{**row, "solution_str": text} for row in rows for text in _responses(row)]
+    trials = [
+        ({**row, "solution_str": text}, has_gold)
+        for row in rows
+        for has_gold in (False, True)
+        for text in _responses(row, has_gold=has_gold)
+    ]
     with closing(Guard(reward, settings, is_async=is_async)) as guard:
-        outcomes = [guard.outcome(call) for call in calls]
+        outcomes = [guard.outcome(call) for call, _ in trials]
     failures = [read_outcome(outcome, reward, settings)[1] for outcome in outcomes]
     results = [
-        (call["solution_str"], *outcome)
-        for call, outcome, failure in zip(calls, outcomes, failures, strict=True)
+        (has_gold, *outcome)
+        for (_, has_gold), outcome, failure in zip(trials, outcomes, failures, strict=True)
         if isinstance(outcome, list) and not failure
     ]
-    scores = [fields["score"] for _, _, fields in results]
     return GuardTrial(
         is_async=is_async,
         keys=default_fields(
             {k: v for _, _, fields in reversed(results) for k, v in fields.items()}
         ),
         wrong_score=min(
-            [fields["score"] for text, _, fields in results if not text] or scores or [0.0]
+            (fields["score"] for has_gold, _, fields in results if not has_gold), default=None
         ),
-        calls=len(calls),
-        failure_count=len(calls) - len(results),
+        calls=len(trials),
+        failure_count=len(trials) - len(results),
         failures=tuple(dict.fromkeys(filter(None, failures))),
         seconds=median([nanoseconds * 1e-9 for _, nanoseconds, _ in results] or [0.0]),
+    )
+
+
+def settings_after_trial(
+    reward: str,
+    trial: GuardTrial,
+    settings: GuardSettings,
+    *,
+    keys: Sequence[str],
+    wrong_score: float | None,
+) -> GuardSettings:
+    """Return the settings with the keys and the wrong score that a trial showed.
+
+    Args:
+        reward: `my_reward.py:compute_score`.
+        trial: what trying it showed.
+        settings: the guard's settings.
+        keys: further numeric keys of its results.
+        wrong_score: score of a failed call; None for that of the trial.
+
+    Raises:
+        UsageError: the reward failed on all calls and `keys` is empty, or no wrong response got a score
+            and `wrong_score` is None: a guess could pay for failures.
+    """
+    first = trial.failures[0] if trial.failures else ""
+    if trial.failure_count == trial.calls and not keys:
+        raise UsageError(
+            f"{reward} failed on all {trial.calls} calls of the trial, so that its keys are not "
+            f"known. {first} Fix it, name rows that it can score (--rows train.parquet), or name its "
+            "keys: --keys score, or reward.guard.keys in a recipe."
+        )
+    score = trial.wrong_score if wrong_score is None else wrong_score
+    if score is None:
+        raise UsageError(
+            f"{reward} failed on every wrong response of the trial, so that the score of a failed "
+            f"call is not known. {first} Fix it, or name the score: --wrong-score 0, or "
+            "reward.guard.wrong_score in a recipe."
+        )
+    return replace(
+        settings,
+        keys=default_fields({**dict.fromkeys(keys, 0.0), **trial.keys}),
+        wrong_score=score,
     )
 
 
@@ -169,10 +215,12 @@ def _is_coroutine_function(reward: str, settings: GuardSettings) -> bool:
     return is_async
 
 
-def _responses(row: Mapping[str, Any]) -> Iterable[str]:
-    """Return responses to a row: none, a wrong one, and the gold in the usual forms."""
-    answer = next(iter(alternatives(row["ground_truth"])), "")
-    return "", "I do not know.", answer, f"#### {answer}", f"\\boxed{{{answer}}}"
+def _responses(row: Mapping[str, Any], *, has_gold: bool) -> Iterable[str]:
+    """Return responses to a row: the gold, or no answer and a wrong one, in the usual forms."""
+    golds = alternatives(row["ground_truth"]) or ("",)
+    answer = golds[0] if has_gold else another_answer(*golds)
+    forms = (answer, f"#### {answer}", f"\\boxed{{{answer}}}")
+    return forms if has_gold else ("", "I do not know.", *forms)
 
 
 def _plain(value: Any) -> Any:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.guard.guard import GuardSettings
-from rewardkit.guard.guard_file import GuardTrial, guard_file_text, trial_rows, try_reward
-from rewardkit.guard.results import default_fields
+from rewardkit.guard.guard_file import (
+    guard_file_text,
+    settings_after_trial,
+    trial_rows,
+    try_reward,
+)
 from rewardkit.launch.recipe import Recipe
 from rewardkit.output import atomic
 from rewardkit.registry import is_path, with_function
@@ -29,7 +32,7 @@ def guard_reward(recipe: Recipe, load_seconds: float) -> Recipe:
         load_seconds: timeout for importing the reward.
 
     Raises:
-        UsageError: the reward is not a file's function, does not load, or fails on every trial.
+        UsageError: the reward is not a file's function, does not load, or the trial does not show its keys and wrong score.
         OutputError: the file cannot be written.
     """
     section = recipe.reward.guard
@@ -49,11 +52,9 @@ def guard_reward(recipe: Recipe, load_seconds: float) -> Recipe:
     )
     train = next((Path(file) for file in recipe.data.train if Path(file).is_file()), None)
     trial = try_reward(reward, settings, trial_rows(train))
-    if trial.failure_count == trial.calls and not section.keys:
-        raise UsageError(_failure(reward, trial))
-    wrong_score = trial.wrong_score if section.wrong_score is None else section.wrong_score
-    keys = default_fields({**dict.fromkeys(section.keys, 0.0), **trial.keys})
-    settings = replace(settings, keys=keys, wrong_score=wrong_score)
+    settings = settings_after_trial(
+        reward, trial, settings, keys=section.keys, wrong_score=section.wrong_score
+    )
     text = guard_file_text(reward, trial, settings)
     name = f"{Path(reward.partition(':')[0]).stem}-{sha256(text.encode()).hexdigest()[:12]}.py"
     path = Path(FOLDER, name).absolute()
@@ -62,11 +63,3 @@ def guard_reward(recipe: Recipe, load_seconds: float) -> Recipe:
         with atomic(path, overwrite=True) as temporary:  # another launch may have just written it
             temporary.write_text(text, encoding="utf-8")
     return recipe.model_copy(update={"reward": recipe.reward.with_guard_file(str(path))})
-
-
-def _failure(reward: str, trial: GuardTrial) -> str:
-    first = trial.failures[0] if trial.failures else ""
-    return (
-        f"reward.guard: {reward} failed on all {trial.calls} calls of the trial, so that its keys "
-        f"are not known. {first} Fix it, or name its keys with reward.guard.keys."
-    )

@@ -17,7 +17,7 @@ class RewardGuard(Section):
         cpu_seconds: limit of CPU time per call, in seconds; 0 for none.
         memory_mb: memory for calls per process, in MiB; 0 for no limit.
         workers: maximum number of processes for each process of verl that scores.
-        wrong_score: score of a failed call; by default that of an empty response.
+        wrong_score: score of a failed call; by default the lowest of a wrong response.
         keys: further numeric keys of its results, which a trial on the first rows did not show.
         on_failure: what to do when the reward fails too often.
         stop_share: share of failed calls above which it fails too often.

@@ -7,15 +7,11 @@ that it finds would otherwise show up only during training, or never.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
-from itertools import count
 from typing import Any
 
-from rewardkit.answers.number import read_number
 from rewardkit.errors import call_catching
 from rewardkit.preprocess.duplicates import question_key
 from rewardkit.preprocess.turns import SINGLE_TURN_AGENT
@@ -26,6 +22,7 @@ from rewardkit.scorers.gold import (
     MISSING,
     accept_gold,
     alternatives,
+    another_answer,
     explain_bad_gold,
     takes_several_golds,
     unwrap_gold,
@@ -68,10 +65,6 @@ _FINAL_RULES = frozenset({"bad_gold", "scorer_raises"})
 ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 NoneType = type(None)
-_ALL_LETTERS = "ABCDEFGHIJ"
-_LETTERS = re.compile(rf"[{_ALL_LETTERS}]+")
-#: A number that an expression, a set or a sentence is hardly ever equal to.
-_NO_VALUE = 7919
 
 
 @dataclass(frozen=True)
@@ -272,24 +265,3 @@ def _expect_wrong(
 
 def _bad_gold_message(judge: Scorer, gold: str) -> str:
     return f"gold {gold[:80]!r} cannot be scored{explain_bad_gold(gold, judge)}"
-
-
-def another_answer(*golds: str) -> str:
-    """Return an answer that differs from every gold: another letter, the next number, or else 7919.
-
-    The first gold decides the kind. A number in the text of a gold is passed over: `{0}` equals 0
-    for many scorers, and `5 or so` is 5.
-    """
-    letters = _ALL_LETTERS if _LETTERS.fullmatch(golds[0]) else ""
-    for letter in letters:
-        if letter not in golds:
-            return letter
-    value = read_number(golds[0])
-    first = value + 1 if isinstance(value, Fraction) else Fraction(_NO_VALUE)
-    values = {read_number(gold) for gold in golds}
-    numbers = (first + n for n in count())
-    return next(
-        str(number)
-        for number in numbers
-        if number not in values and not any(str(number) in gold for gold in golds)
-    )

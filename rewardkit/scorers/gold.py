@@ -11,8 +11,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from fractions import Fraction
+from itertools import count
 from typing import Any
 
+from rewardkit.answers.number import read_number
 from rewardkit.scorers.options import inner_function
 
 #: The words that Python, NumPy, pandas and JSON write for a missing value, without `NaN` and `none`:
@@ -28,6 +31,10 @@ _PYTHON_TEXTS = re.compile(rf"\s*\[\s*(?:(?:{_PYTHON_TEXT.pattern})\s*(?:,\s*)?)
 _ESCAPED = re.compile(r"\\(['\\])")
 _LIST_OF_TEXTS = re.compile(r"\s*\[\s*[\"']")
 _LIST_OF_NUMBERS = re.compile(r"[\[\]\s0-9,.eE+-]*")
+_ALL_LETTERS = "ABCDEFGHIJ"
+_LETTERS = re.compile(rf"[{_ALL_LETTERS}]+")
+#: A number that an expression, a set or a sentence is hardly ever equal to.
+_NO_VALUE = 7919
 #: The characters that JSON reads in `\frac`, `\text` and similar if the backslash is not doubled.
 _LOST_BACKSLASH = re.compile(r"[\b\f\t\r]")
 
@@ -141,3 +148,24 @@ def _single_item(text: str) -> str:
     if isinstance(value, str):
         return "" if _LOST_BACKSLASH.search(value) else value
     return text if value and _LIST_OF_NUMBERS.fullmatch(text) else ""
+
+
+def another_answer(*golds: str) -> str:
+    """Return an answer that differs from every gold: another letter, the next number, or else 7919.
+
+    The first gold decides the kind. A number in the text of a gold is passed over: `{0}` equals 0
+    for many scorers, and `5 or so` is 5.
+    """
+    letters = _ALL_LETTERS if _LETTERS.fullmatch(golds[0]) else ""
+    for letter in letters:
+        if letter not in golds:
+            return letter
+    value = read_number(golds[0])
+    first = value + 1 if isinstance(value, Fraction) else Fraction(_NO_VALUE)
+    values = {read_number(gold) for gold in golds}
+    numbers = (first + n for n in count())
+    return next(
+        str(number)
+        for number in numbers
+        if number not in values and not any(str(number) in gold for gold in golds)
+    )

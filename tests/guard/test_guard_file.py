@@ -42,7 +42,7 @@ def load(path):
 
 
 def test_the_file_scores_with_the_keys_and_the_wrong_score_of_the_trial(cli, folder):
-    """It has the reward's keys, its options, and the score of an empty response for failures."""
+    """It has the reward's keys, its options, and the score of a wrong response for failures."""
     result = cli(
         "guard", "my_reward.py:compute_score", "--out", "guarded.py", "--set", "bonus=0.5",
         cwd=folder,
@@ -68,8 +68,34 @@ def test_rows_show_the_keys_of_a_reward_that_needs_them(cli, folder):
     assert not (folder / "guarded.py").exists()
     result = cli(*command, "--rows", "rows.parquet", "--json", cwd=folder)
     assert json.loads(result.stdout)["keys"] == ["acc", "error", "long", "score", "timeout"]
-    named = cli(*command, "--keys", "long", "--overwrite", "--json", cwd=folder)
+    half = cli(*command, "--keys", "long", "--overwrite", cwd=folder)
+    assert (half.returncode, "--wrong-score 0" in half.stderr) == (2, True)
+    named = cli(
+        *command, "--keys", "long", "--wrong-score", "0", "--overwrite", "--json", cwd=folder
+    )
     assert json.loads(named.stdout)["keys"] == ["acc", "error", "long", "score", "timeout"]
+
+
+@pytest.mark.parametrize(
+    ("body", "score"),
+    [
+        # It raises unless there is a box: the score of the right one is no score for a failure.
+        ("return float(re.search(r'boxed{(.*)}', solution_str).group(1) == ground_truth)", 0.0),
+        # It pays short responses, and an empty one more than any other.
+        ("return 1 / (1 + len(solution_str)) + (ground_truth in solution_str)", 1 / 15),
+        ("return {True: 1.0}[ground_truth in solution_str]", None),
+    ],
+)
+def test_a_failure_never_scores_more_than_a_wrong_response(cli, tmp_path, body, score):
+    """A reward that fails on all of them is refused: any number could pay for failures."""
+    head = "import re\ndef compute_score(data_source, solution_str, ground_truth, extra_info=None):"
+    (tmp_path / "odd.py").write_text(f"{head}\n    {body}\n", encoding="utf-8")
+    result = cli("guard", "odd.py", "--out", "guarded.py", "--json", cwd=tmp_path)
+    if score is None:
+        assert result.returncode == 2
+        assert "--wrong-score 0" in result.stderr
+    else:
+        assert json.loads(result.stdout)["wrong_score"] == score
 
 
 def test_a_coroutine_function_is_seen(cli, folder):
@@ -117,6 +143,8 @@ def test_the_file_is_code_of_literals_only(cli, folder):
         setting,
         "--keys",
         "x",
+        "--wrong-score",
+        "0",
         cwd=folder,
     )
     compile((folder / "guarded.py").read_text(encoding="utf-8"), "guarded.py", "exec")

@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import rewardkit
-from rewardkit.preprocess.row_checks import another_answer
-from rewardkit.scorers.gold import alternatives
+from rewardkit.scorers.gold import alternatives, another_answer
 from rewardkit.scorers.load import location, respond_of
 from rewardkit.scorers.row_scorer import scorer_for
 from tests.integration.conftest import VERL, make_batch

@@ -26,9 +26,9 @@ from rewardkit.preprocess.duplicates import question_key
 from rewardkit.preprocess.load import load_dataset
 from rewardkit.preprocess.prep import preview
 from rewardkit.preprocess.raw_rows import RawRows
-from rewardkit.preprocess.row_checks import another_answer
 from rewardkit.preprocess.source import SAMPLES, find_source
 from rewardkit.row import IMAGES, METADATA_KEY, read_rows
+from rewardkit.scorers.gold import another_answer
 from rewardkit.scorers.load import load_scorer, respond_of
 from rewardkit.testing import (
     check_answers,

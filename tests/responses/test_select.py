@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.pages.html import to_html
+from rewardkit.responses.matching.evidence import squeeze
 from rewardkit.responses.matching.match import PLACE, PROMPT, SOURCE_ID, match_row
 from rewardkit.responses.matching.train_index import index_rows
 from rewardkit.responses.samples import Sample
@@ -213,8 +214,12 @@ def test_rows_without_a_score_are_counted_and_reported(tmp_path, acc):
 )
 @example(questions=["What is 2+2?", "What is 2+2? Explain.", "2+2"], wrap="{}")
 @example(questions=["x" * 100, "x" * 101, "x"], wrap=DAPO)
+@example(questions=["0", "0\r"], wrap=DAPO)
 def test_an_input_matches_the_row_whose_message_it_contains(template, questions, wrap):
-    """If the template's words add the message of another row, several rows or that row match."""
+    """If the template's words add the message of another row, several rows or that row match.
+
+    Rows that differ only in blanks are one prompt.
+    """
     messages = [wrap.format(question) for question in questions]
     index = index_rows(row(i, message) for i, message in enumerate(messages))
     for i, message in enumerate(messages):
@@ -225,8 +230,9 @@ def test_an_input_matches_the_row_whose_message_it_contains(template, questions,
             assert "which differ, by prompt" in str(error)
         else:
             assert match[0] == PROMPT
-            other_message = messages[index.prompts[match[1]].row].strip()
-            assert match[1] == i or (message.strip() in other_message and other_message in text)
+            other_message = squeeze(messages[index.prompts[match[1]].row])
+            is_part = squeeze(message) in other_message and other_message in squeeze(text)
+            assert match[1] == i or is_part
 
 
 def test_system_prompts_distinguish_rows():

@@ -76,7 +76,7 @@ class PassRate:
 
 
 @dataclass
-class MatchReport:
+class JoinReport:
     """What both reports share: the files, and the scored responses by their match with a row.
 
     Attributes:
@@ -104,7 +104,7 @@ class MatchReport:
 
 
 @dataclass
-class SelectReport(MatchReport):
+class SelectReport(JoinReport):
     """The result of `select`; all numbers are counts.
 
     Attributes:
@@ -160,7 +160,7 @@ class SelectReport(MatchReport):
 
 
 @dataclass
-class SftReport(MatchReport):
+class SftReport(JoinReport):
     """The result of `select_sft`; all numbers are counts.
 
     Attributes:
