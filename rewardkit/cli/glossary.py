@@ -88,7 +88,7 @@ def _rule_facts(name: str, lang: str) -> list[dict[str, Any]]:
             "meaning": rule.meaning[lang],
             "advice": rule.advice[lang],
             "keys": list(rule.keys),
-            "source": rule.source,
+            "source": rule.source[lang],
         }
         for rule in rules()
         if rule.id == name

@@ -175,6 +175,7 @@ def test_the_command_explains_the_rules_of_plans_and_of_logs_by_their_codes():
     assert entry["keys"] == ["actor_rollout_ref.rollout.n"]
     (entry,) = json.loads(run("truncation", "--json").stdout)
     assert "data.max_response_length" in entry["keys"]
+    assert entry["source"].startswith("verl docs/")
     assert "组内" in run("L-10", "--lang", "zh").stdout
 
 
