@@ -9,6 +9,7 @@ import typer
 from rewardkit.cli.shared.console import print_json, print_table
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import JsonFlag, Language, LanguageCode
+from rewardkit.cli.shared.preflight import source_text
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -121,12 +122,13 @@ def _metric_facts(entry: MetricEntry, lang: str) -> dict[str, Any]:
 
 def _key_facts(entry: KeyEntry, lang: str) -> dict[str, Any]:
     from rewardkit.glossary.lookup import key_changes, key_defaults, metrics
+    from rewardkit.trainlog.translations import with_note
 
     return {
         "key": entry.key,
         "meaning": entry.meaning[lang],
         "choose": entry.choose[lang],
-        "defaults": [f"{value} ({span})" for span, value in key_defaults(entry.key, lang)],
+        "defaults": [with_note(value, span, lang) for span, value in key_defaults(entry.key, lang)],
         "changes": list(key_changes(entry.key, lang)),
         "metrics": [metric.names[0] for metric in metrics() if entry.key in metric.keys],
     }
@@ -137,7 +139,7 @@ def _print(facts: dict[str, Any], lang: str) -> None:
     from rewardkit.glossary.lookup import labels
 
     rows = [
-        (labels(lang)[name] if i == 0 else "", cell)
+        (labels(lang)[name] if i == 0 else "", source_text(cell) if name == "source" else cell)
         for name, value in facts.items()
         for i, cell in enumerate([value] if isinstance(value, str) else value)
     ]

@@ -200,12 +200,12 @@ def format_duration(seconds: float) -> str:
 def _run_facts(summary: RunSummary, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     run = summary.run
     ends = {"n": len(run.steps), "first": run.steps[0], "last": run.steps[-1]}
-    yield words["log"], ", ".join(filter(None, (run.source, run.era)))
+    yield words["log"], words["comma"].join(filter(None, (run.source, words.get(run.era, run.era))))
     if summary.algorithm:
         yield words["algorithm"], summary.algorithm
     if summary.settings:
-        settings = (f"{name} {value}" for name, value in summary.settings.items())
-        yield words["settings"], ", ".join(settings)
+        settings = (f"{words.get(name, name)} {value}" for name, value in summary.settings.items())
+        yield words["settings"], words["comma"].join(settings)
     yield words["steps"], words["step_range"].format(**ends)
     if run.gaps:
         gaps = ", ".join(f"{a:,}-{b:,}" if a < b else f"{a:,}" for a, b in run.gaps[:6])
@@ -224,7 +224,7 @@ def _run_facts(summary: RunSummary, words: Mapping[str, str]) -> Iterator[tuple[
         yield words["clock"], format_duration(summary.hours * 3600)
     if summary.phases:
         phases = list(summary.phases.items())[:MAX_PHASES]
-        yield words["phases"], ", ".join(f"{name} {share:.1%}" for name, share in phases)
+        yield words["phases"], words["comma"].join(f"{name} {share:.1%}" for name, share in phases)
     if run.unread:
         first = f"{run.examples[0].where}: {run.examples[0].reason}"
         lines = words["unread_lines"].format(n=run.unread, first=first)

@@ -72,6 +72,8 @@ def format_table(
         wrap=frozenset(map(localized, wrap)),
         below=frozenset(map(localized, below)),
         spare=tuple(map(localized, spare)),
+        colon=localized(": "),
+        semicolon=localized("; "),
     )
     width = terminal_width()
     return [

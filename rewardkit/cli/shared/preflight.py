@@ -41,8 +41,7 @@ def print_preflight(result: PreflightReport, *, err: bool, subject: str = "prefl
         subject: what was checked, before the number of findings: `preflight` or `scorer`.
     """
     for finding in result.findings:
-        sources = localized("; ").join(map(localized, finding.source.split("; ")))
-        source = f" [{sources}]" if sources else ""
+        source = f" [{source_text(finding.source)}]" if finding.source else ""
         line = f"{localized(finding.severity):<7} {finding.rule:<9} {_text(finding)}{source}"
         print_item(process_redactor().text(line), err=err)
     for line in result.unchecked:
@@ -53,6 +52,11 @@ def print_preflight(result: PreflightReport, *, err: bool, subject: str = "prefl
         if (n := sum(finding.severity == kind for finding in result.findings))
     ]
     echo(f"{subject}: {', '.join(counts) or 'nothing found'}", err=err)
+
+
+def source_text(source: str) -> str:
+    """Return the guides, posts and code from which a rule comes, in the language of the command."""
+    return localized("; ").join(map(localized, source.split("; ")))
 
 
 def _text(finding: LaunchFinding) -> str:

@@ -37,6 +37,8 @@ class TextLayout:
         wrap: columns of prose, which may be wrapped at spaces.
         below: columns whose cells may move to a line below their row.
         spare: columns that may be left out, the least important one first.
+        colon: between a header and its value, where each row is a record.
+        semicolon: between two such values.
     """
 
     columns: tuple[str, ...]
@@ -44,6 +46,8 @@ class TextLayout:
     wrap: frozenset[str] = frozenset()
     below: frozenset[str] = frozenset()
     spare: tuple[str, ...] = ()
+    colon: str = ": "
+    semicolon: str = "; "
 
 
 def table_lines(layout: TextLayout, width: int) -> list[str]:
@@ -175,11 +179,14 @@ def _records(layout: TextLayout, width: int) -> Iterator[str]:
         yield from row[0].split("\n")
         line = ""
         for name, text in list(zip(layout.columns, row, strict=True))[1:]:
-            pair = " ".join(f"{name}: {text}".split()) if name else " ".join(text.split())
+            pair = (
+                " ".join(f"{name}{layout.colon}{text}".split()) if name else " ".join(text.split())
+            )
             if not text:
                 continue
-            if line and text_width(f"{line}; {pair}") + len(INDENT) <= width:
-                line = f"{line}; {pair}"
+            longer = f"{line}{layout.semicolon}{pair}"
+            if line and text_width(longer) + len(INDENT) <= width:
+                line = longer
                 continue
             yield from (f"{INDENT}{part}" for part in wrap_text(line, width - len(INDENT)) if part)
             line = pair
