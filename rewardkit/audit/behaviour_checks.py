@@ -324,7 +324,7 @@ def _check(name: str, severity: Severity, about: str) -> Attack:
 
 
 CHECKS = (
-    _check("raises", "high", "An exception: verl 0.9 drops the sample without a word."),
+    _check("raises", "high", "An exception: verl 0.9 drops the sample without a message."),
     _check("hangs", "high", "No verdict within the deadline: the step waits for it."),
     _check("exits", "high", "sys.exit, or the end of the process."),
     _check("no_verdict", "medium", "A judge that fails: `error` or `timeout` is set."),

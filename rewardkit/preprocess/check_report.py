@@ -115,6 +115,8 @@ class CheckReport:
             return "the file has no rows"
         if not self.bad_rows:
             return f"{row_count(self.rows)} without findings, but the schema has one"
+        if self.bad_rows == 1:
+            return f"1 of {self.rows:,} rows is bad"
         return f"{self.bad_rows:,} of {self.rows:,} rows are bad"
 
     def example_lines(self) -> Iterator[tuple[str, str, str]]:

@@ -41,7 +41,7 @@ def test_each_file_has_its_verdict_and_the_last_line_that_of_all(run, prepare):
     lines = done.stdout.splitlines()
     assert done.returncode == 1
     assert lines[0] == f"{a}: 3 rows, all good."
-    assert any(f"{b}: 1 of 3 rows are bad" in line for line in lines)
+    assert any(f"{b}: 1 of 3 rows is bad" in line for line in lines)
     assert lines[-1] == "2 files: 1 good, 1 with findings."
     assert done.stdout.count("Checked: schema") == 1
     assert assert_success(run("check", a, b, "--allow-duplicates")).endswith("2 files, all good.\n")

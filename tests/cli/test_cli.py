@@ -144,7 +144,7 @@ def test_check_of_bad_rows_prints_a_table_and_exits_1(run, tmp_path):
     done = run("check", "bad.parquet", "--drop-bad", "good.parquet")
     assert (done.returncode, done.stderr) == (1, "")
     assert "unknown_data_source" in done.stdout
-    assert "1 of 2 rows are bad" in done.stdout
+    assert "1 of 2 rows is bad" in done.stdout
     assert_success(run("check", "good.parquet"))
     report = json.loads(run("check", "bad.parquet", "--json").stdout)
     assert (report["ok"], report["counts"]) == (False, {"unknown_data_source": 1})
@@ -165,7 +165,7 @@ def test_score_exits_1_if_it_scores_nothing(run, tmp_path):
     (tmp_path / "r.jsonl").write_text('{"response": "x", "ground_truth": "1"}\n')
     done = run("score", "r.jsonl")
     assert done.returncode == 1
-    assert "no scorer is known" in done.stderr
+    assert "there is no data_source to choose a scorer by" in done.stderr
 
 
 def test_path_prints_the_file_or_the_package_or_the_overrides(run):

@@ -192,7 +192,7 @@ def test_rows_over_the_prompt_length_are_findings_and_can_be_dropped(run, tmp_pa
     done = run("check", "t.parquet", *limit, "6", "--drop-bad", "short.parquet", **tokenizer)
     assert (done.returncode, done.stderr) == (1, "")
     assert "all good" not in done.stdout
-    assert "t.parquet: 1 of 2 rows are bad" in done.stdout
+    assert "t.parquet: 1 of 2 rows is bad" in done.stdout
     assert "8 tokens, more than 6" in done.stdout
     assert "data.filter_overlong_prompts=True" in done.stdout
     assert "over 6 tokens: 50.00% of the rows" in done.stdout

@@ -111,7 +111,7 @@ def test_a_check_page_lists_the_findings_and_what_to_do(tmp_path):
     report.add_row([])
     page = check_page(report)
     rules, examples = sections(page, Table)
-    assert page.title == "a.parquet: 1 of 2 rows are bad"
+    assert page.title == "a.parquet: 1 of 2 rows is bad"
     assert cells(rules) == [
         ("empty_gold", "1", RULES["empty_gold"]),
         ("conflicting_gold", "1", RULES["conflicting_gold"]),
