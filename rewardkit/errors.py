@@ -26,7 +26,8 @@ EXIT_CODES = {
     "4": "Bad data: a file was read, and its content cannot be used.",
     "5": "Output cannot be written, or it would overwrite a file.",
     "70": "Unexpected error: a bug in rewardkit. Run again with `REWARDKIT_DEBUG=1` and report it.",
-    "128 + n": "Signal n ended the command: 130 after Ctrl-C, 143 after SIGTERM.",
+    "128 + n": "Signal n ended the command: 130 after Ctrl-C, 143 after SIGTERM, 141 "
+    "if the reader of a pipe is gone (`| head`).",
     "verl's": "`train` and the files that it writes exit with the code of verl once it has started.",
 }
 

@@ -146,13 +146,16 @@ class _Stdout(FileIO):
         """Write the bytes.
 
         Raises:
-            OutputError: the disk is full, the reader of the pipe is gone, ...
+            TerminatedError: the reader of the pipe is gone, as in `rewardkit list | head`.
+            OutputError: the disk is full, ...
         """
         try:
             return super().write(data)
         except OSError as error:
             # what is still buffered would fail once more when Python ends, and print a traceback
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            if isinstance(error, BrokenPipeError):
+                raise TerminatedError(128 + signal.SIGPIPE) from error
             raise OutputError(f"standard output cannot be written: {error.strerror}.") from error
 
 
