@@ -87,7 +87,7 @@ def topic_title(topic: Topic, runs: Iterable[TrainingRun], lang: str) -> str:
     """
     titles = translations("topics", lang)
     is_relative = topic.id in _RELATIVE_TO_LONGEST and any(run.era in {V1, ""} for run in runs)
-    return f"{titles[topic.id]} {titles['or_longest']}" if is_relative else titles[topic.id]
+    return f"{titles[topic.id]}{titles['or_longest']}" if is_relative else titles[topic.id]
 
 
 def validations(run: TrainingRun) -> dict[str, list[tuple[int, float]]]:

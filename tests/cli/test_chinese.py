@@ -153,6 +153,14 @@ def test_chinese_texts_have_full_width_punctuation():
 @pytest.mark.parametrize(
     ("text", "translated"),
     [
+        ("error: a.yml: 'x' is missing.", "错误：a.yml：缺少 'x'。"),
+        (
+            "error: a.yml: nodes: input should be greater than 0 (it is 0).",
+            "错误：a.yml：nodes：应为大于 0 的数（现为 0）。",
+        ),
+        ("unknown recipe 'a'. Did you mean 'b' or 'c'?", "未知的配方 'a'。是否指 'b'、'c'？"),
+        ("Set a.b=1 and c.d=2, or more.", "设置 a.b=1、c.d=2，或更大。"),
+        ("Checked: schema, contamination (a, b).", "已检查：字段结构、数据泄漏（a、b）。"),
         ("t.parquet: 3 of 64 rows are bad.", "t.parquet：64 行中有 3 行不合格。"),
         ("Checked: schema, golds.", "已检查：字段结构、标准答案。"),
         ("same prompt and gold as row 4", "提示词和标准答案与第 4 行相同"),
@@ -174,6 +182,8 @@ def test_check_and_train_print_chinese_only_if_asked(cli, tmp_path):
     assert english.stdout.isascii()
     done = cli("check", "t.parquet", "--lang", "zh", cwd=tmp_path)
     assert done.stdout.startswith("t.parquet：64 行，全部合格。\n已检查：字段结构、提示词、")
+    done = cli("check", "none.parquet", "--lang", "zh", cwd=tmp_path)
+    assert done.stderr == "错误：none.parquet：文件不存在。\n"
     done = cli("check", "qwen2.5-0.5b-ppo-gsm8k", "--lang", "zh", cwd=tmp_path)
     assert "data.train_files：data/gsm8k/train.parquet：文件不存在。生成办法：" in done.stdout
     done = cli("train", "qwen2.5-0.5b-ppo-gsm8k", "--lang", "zh", cwd=tmp_path)

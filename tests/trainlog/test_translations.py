@@ -1,5 +1,6 @@
 """Every text of pages, charts and tables exists in both languages."""
 
+import re
 from pathlib import Path
 from string import Formatter
 
@@ -7,6 +8,8 @@ import pytest
 import yaml
 
 from rewardkit.trainlog import translations
+from rewardkit.trainlog.conditions import Fact
+from rewardkit.trainlog.rules import rules
 from rewardkit.trainlog.topics import TOPICS
 
 TEXTS = yaml.safe_load(
@@ -32,3 +35,28 @@ def test_every_topic_has_a_title():
 
 def test_texts_are_read_by_part_and_language():
     assert translations.translations("tables", "zh")["metric"] == "指标"
+
+
+def test_every_rule_and_its_source_have_both_languages():
+    """What a source says in words is Chinese; names, titles and numbers stay as they are."""
+    for rule in rules():
+        for text in (rule.title, rule.when, rule.meaning, rule.advice, rule.source):
+            assert set(text) == {"en", "zh"}, rule.id
+        words = set(re.findall(r"\b[a-z]+\b", rule.source["zh"]))
+        assert not words & {"the", "is", "are", "of", "and", "ours", "from", "with", "too"}, rule.id
+        assert re.findall(r"\d+", rule.source["zh"]) == re.findall(r"\d+", rule.source["en"]), (
+            rule.id
+        )
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        ("responses with 'so x'", "含 'so x' 的回复占比"),
+        ("responses with the answer '2'", "答案为 '2' 的回复占比"),
+        ("highest a/b", "a/b 最高值"),
+        ("a/b", "a/b"),
+    ],
+)
+def test_a_fact_is_described_in_chinese_and_metrics_keep_their_names(english, chinese):
+    assert Fact(english, (7, 7), 0.5).text("zh") == f"{chinese} 0.5（第 7 步）"
