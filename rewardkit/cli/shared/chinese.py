@@ -2,7 +2,7 @@
 
 A sentence is found by its English text, whose values stand in braces. `{name}` stays as it is, and
 `{name!s}` is a list of such values; `{name!t}` is a sentence of the file itself, and `{name!l}` a list
-of them. What has no Chinese text stays English.
+of them. `{n}` and `{m}` are numbers. What has no Chinese text stays English.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from typing import Any, NamedTuple
 MAX_CHARACTERS, MAX_DEPTH = 4_000, 6
 
 _VALUE = re.compile(r"\{(\w+)(?:!([tls]))?\}")
+_NUMBER = re.compile(r"-?\d[\d,.]*")
 _WORD, _SEPARATOR = re.compile(r"\w+"), re.compile(", | and | or ")
+
+#: Names of values that are numbers.
+_NUMBERS = frozenset({"n", "m"})
 
 _language = ["en"]
 
@@ -45,7 +49,7 @@ def localized(text: str) -> str:
 
 @cache
 def chinese_texts() -> Mapping[str, Mapping[str, str]]:
-    """Return the parts of `chinese.yaml`: `words`, `sentences` and `rules`."""
+    """Return the parts of `chinese.yaml`: `words`, `names`, `sentences` and `rules`."""
     import yaml
 
     text = Path(__file__).with_name("chinese.yaml").read_text(encoding="utf-8")
@@ -102,6 +106,8 @@ def _chinese(text: str, depth: int = 0) -> str | None:
     parts = chinese_texts()
     if exact := parts["words"].get(text) or parts["sentences"].get(text):
         return exact
+    if depth and (name := parts["names"].get(text)):
+        return name
     if len(text) > MAX_CHARACTERS or depth >= MAX_DEPTH:
         return None
     for sentence in _candidates(text):
@@ -109,7 +115,8 @@ def _chinese(text: str, depth: int = 0) -> str | None:
         if values is None:
             continue
         values_in_chinese = [
-            _value(value, kind, depth) for value, kind in zip(values, sentence.kinds, strict=True)
+            _value(value, kind, depth) if name not in _NUMBERS or _NUMBER.fullmatch(value) else None
+            for value, kind, name in zip(values, sentence.kinds, sentence.names, strict=True)
         ]
         if all(value is not None for value in values_in_chinese):
             return sentence.chinese.format(
