@@ -132,12 +132,11 @@ def test_each_text_of_the_rules_and_the_preflight_has_chinese():
 def test_the_evidence_and_the_fix_of_each_rule_are_chinese_throughout(
     zh, rule, breaking, fixed, message
 ):
-    for case in (breaking, fixed):
-        for finding in findings_of(case).values():
-            for text in (finding.text, finding.fix):
-                prose = re.sub(TERMS, "", localized(text))
-                assert re.search("[\u4e00-\u9fff]", prose), text
-                assert not re.search(ENGLISH, prose), prose
+    for finding in findings_of(breaking).values():
+        for text in (finding.text, finding.fix):
+            prose = re.sub(TERMS, "", localized(text))
+            assert re.search("[\u4e00-\u9fff]", prose), text
+            assert not re.search(ENGLISH, prose), prose
 
 
 def test_each_rule_has_chinese(zh):
