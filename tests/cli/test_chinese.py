@@ -144,6 +144,15 @@ def test_each_rule_has_chinese(zh):
     assert not [todo for todo in ROW_RULES.values() if localized(todo) == todo]
 
 
+def test_each_sentence_is_translated_as_itself_and_not_by_another_one(zh):
+    for english, translated in chinese_texts()["sentences"].items():
+        kinds = dict(re.findall(r"\{(\w+)(?:!([tls]))?\}", english))
+        if not {"t", "l"} & set(kinds.values()):
+            values = {name: "7" if name in {"n", "m"} else "a.b" for name in kinds}
+            text = re.sub(r"\{(\w+)(?:!s)?\}", lambda name, v=values: v[name[1]], english)
+            assert localized(text) == (translated.format(**values) if values else translated)
+
+
 def test_chinese_texts_have_full_width_punctuation():
     texts = [t for part in chinese_texts().values() for t in part.values()]
     assert not [t for t in texts if re.search(r"[\u4e00-\u9fff][,;:?!](?!\S)", t)]
