@@ -385,7 +385,7 @@ STOPPED = "rewardkit guard: {reward}:compute_score: it failed on all of its firs
 def test_a_broken_reward_stops_verl_s_training(private_ray, guarded, tmp_path, manager):
     """The V1 trainer swallows what a reward raises, and `rate_limited` scores it 0; the job ends."""
     pytest.importorskip("transfer_queue", reason="the V1 trainer needs TransferQueue")
-    location = guarded(BROKEN, "--keys", "score")
+    location = guarded(BROKEN, "--keys", "score", "--wrong-score", "0")
     write_model(tmp_path / "model", positions=1024)
     parquet = write_parquet(tmp_path / "rows.parquet", 32)
     overrides = [
@@ -416,7 +416,7 @@ def test_a_broken_reward_stops_verl_s_training(private_ray, guarded, tmp_path, m
 @pytest.mark.skipif(V9, reason="only verl 0.5.0 can be rehearsed with torch alone")
 def test_a_broken_reward_ends_a_rehearsal(guarded, tmp_path):
     """The rehearsal's one line says how the guard stopped the training."""
-    location = guarded(BROKEN, "--keys", "score")
+    location = guarded(BROKEN, "--keys", "score", "--wrong-score", "0")
     result = rehearse(plan(location, tmp_path), folder=tmp_path / "rehearsal", steps=1)
     assert not result.ok
     assert "it failed on all of its first 32 calls" in result.checks[-1].detail
