@@ -135,7 +135,7 @@ def _key_facts(entry: KeyEntry, lang: str) -> dict[str, Any]:
 
 
 def _print(facts: dict[str, Any], lang: str) -> None:
-    """Print a table with one row per value; only the first row of a list is labelled."""
+    """Print a table with one row per value, headed by the entry; a list is labelled once."""
     from rewardkit.glossary.lookup import labels
 
     rows = [
@@ -143,4 +143,5 @@ def _print(facts: dict[str, Any], lang: str) -> None:
         for name, value in facts.items()
         for i, cell in enumerate([value] if isinstance(value, str) else value)
     ]
-    print_table(("", ""), rows, wrap={""})
+    head, *rows = rows
+    print_table(head, rows, wrap={head[1]})

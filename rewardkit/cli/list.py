@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,7 +23,7 @@ from rewardkit.cli.shared.user_code import load_cards
 if TYPE_CHECKING:
     from rewardkit.preprocess.card import Card
 
-EXAMPLES = examples("rewardkit list", "rewardkit list --json")
+EXAMPLES = examples("rewardkit list", "rewardkit list scorers", "rewardkit list --json")
 
 #: Purposes and areas of datasets, in the order in which they are printed; others follow.
 USES = ("training", "evaluation")
@@ -35,7 +36,23 @@ NOTE = (
 )
 
 
-def command(load_seconds: LoadSeconds = 60.0, as_json: JsonFlag = False) -> None:
+class Kind(str, Enum):
+    """What can be listed by itself."""
+
+    datasets = "datasets"
+    scorers = "scorers"
+    rubrics = "rubrics"
+    templates = "templates"
+    data_sources = "data_sources"
+
+
+def command(
+    kind: Annotated[
+        Kind | None, typer.Argument(help="What to list; everything by default.")
+    ] = None,
+    load_seconds: LoadSeconds = 60.0,
+    as_json: JsonFlag = False,
+) -> None:
     """List datasets, scorers, rubrics, templates and data sources."""
     from rewardkit import registry
     from rewardkit.judging.rubric import BUILT_IN as RUBRICS
@@ -47,27 +64,28 @@ def command(load_seconds: LoadSeconds = 60.0, as_json: JsonFlag = False) -> None
     rubrics = {name: read_rubric(name).summary() for name in RUBRICS}
     sources = registry.known("data_sources")
     if as_json:
-        print_json(
-            {
-                "datasets": {card.name: card for card in cards},
-                "broken": broken,
-                "scorers": scorers,
-                "rubrics": rubrics,
-                "templates": {name: template.text for name, template in BUILT_IN.items()},
-                "data_sources": sources,
-            }
-        )
+        lists: dict[str, Any] = {
+            "datasets": {card.name: card for card in cards},
+            "broken": broken,
+            "scorers": scorers,
+            "rubrics": rubrics,
+            "templates": {name: template.text for name, template in BUILT_IN.items()},
+            "data_sources": sources,
+        }
+        print_json(lists[kind.value] if kind else lists)
         return
-    _print_datasets(cards)
-    print_table(("scorer", "reads"), scorers.items(), wrap={"reads"})
-    print_table(("rubric of judge", "asks"), rubrics.items(), wrap={"asks"})
-    print_table(
-        ("template", "scorer", "text"),
-        ((t.name, t.scorer or "the dataset's", t.text) for t in BUILT_IN.values()),
-        wrap={"text"},
-    )
-    names = {target: name for name, target in registry.known("scorers").items()}
-    print_table(("data_source", "scorer"), ((s, names.get(t, t)) for s, t in sources.items()))
+    if kind in (None, Kind.datasets):
+        _print_datasets(cards)
+    if kind in (None, Kind.scorers):
+        print_table(("scorer", "reads"), scorers.items(), wrap={"reads"})
+    if kind in (None, Kind.rubrics):
+        print_table(("rubric of judge", "asks"), rubrics.items(), wrap={"asks"})
+    if kind in (None, Kind.templates):
+        texts = ((t.name, t.scorer or "the dataset's", t.text) for t in BUILT_IN.values())
+        print_table(("template", "scorer", "text"), texts, wrap={"text"})
+    if kind in (None, Kind.data_sources):
+        names = {target: name for name, target in registry.known("scorers").items()}
+        print_table(("data_source", "scorer"), ((s, names.get(t, t)) for s, t in sources.items()))
     for name, why in broken.items():
         warn(f"{name}: {why}")
 

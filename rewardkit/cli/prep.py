@@ -322,11 +322,13 @@ def _print_split(s: SplitReport) -> None:
     for reason, count in s.dropped.most_common():
         typer.echo(f"{s.split}: dropped {count:,}: {reason} (see {s.out}.dropped.jsonl)")
     if s.duplicates:
+        verb = "row repeats" if s.duplicates == 1 else "rows repeat"
         typer.echo(
-            f"{s.split}: {s.duplicates:,} rows repeat the question of an earlier row (--dedup drops them)"
+            f"{s.split}: {s.duplicates:,} {verb} the question of an earlier row (--dedup drops such rows)"
         )
     if s.conflicting:
-        typer.echo(f"{s.split}: {s.conflicting:,} of them have a different gold")
+        verb = "has" if s.conflicting == 1 else "have"
+        typer.echo(f"{s.split}: {s.conflicting:,} of them {verb} a different gold")
     kinds = "; ".join(f"{kind} {count:,}" for kind, count in s.stats.answer_kinds.most_common())
     lengths = s.stats.prompt_chars
     marks = ", ".join(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +37,20 @@ def load_scorer(name: str, /, **options: Any) -> Scorer:
 
     Raises:
         UnknownNameError: the scorer does not exist or has no such option.
-        UsageError: an option has an invalid value, the file cannot be imported, or it lacks the
-            function.
+        UsageError: an option has an invalid value, the file cannot be imported, it lacks the
+            function, or the function has other parameters.
     """
     scorer = as_scorer(registry.load("scorers", name))
     check_options(name, scorer, options)
-    return partial(scorer, **options) if options else scorer
+    bound = partial(scorer, **options) if options else scorer
+    try:
+        signature(bound).bind("", "", {})
+    except TypeError as error:
+        raise UsageError(
+            f"{name} has the parameters {signature(scorer)}: {error}. verl calls a reward with the "
+            "keywords data_source, solution_str, ground_truth and extra_info: name them."
+        ) from error
+    return bound
 
 
 def check_options(name: str, scorer: Scorer, options: Mapping[str, Any]) -> None:

@@ -208,14 +208,22 @@ def not_a_number(*prefixes: str) -> Condition:
     return holds
 
 
-def never_differs(low: tuple[str, ...], high: tuple[str, ...], first: int, most: int) -> Condition:
+def never_differs(
+    low: tuple[str, ...], high: tuple[str, ...], mean: tuple[str, ...], first: int, most: int
+) -> Condition:
     """All responses get the same score from the first step on.
 
-    In all of at least `first` steps, or in the first `most` steps.
+    In all of at least `first` steps, or in the first `most` steps. A log without the lowest and the
+    highest score is judged by the mean, unless it is rounded to three decimals: it hardly stays the
+    same unless all scores do.
     """
 
     def holds(run: TrainingRun) -> RuleEvidence | None:
-        lows, highs = dict(finite(run.series(*low))), dict(finite(run.series(*high)))
+        has_range = bool(run.series(*low) and run.series(*high))
+        if not has_range and run.era == FIXED:
+            return None
+        lows = dict(finite(run.series(*(low if has_range else mean))))
+        highs = dict(finite(run.series(*high))) if has_range else lows
         steps = [step for step in run.steps if step in lows and step in highs]
         same: list[tuple[int, float]] = []
         for step in steps:
@@ -224,9 +232,8 @@ def never_differs(low: tuple[str, ...], high: tuple[str, ...], first: int, most:
             same.append((step, lows[step]))
         if len(same) < first or (len(same) < len(steps) and len(same) < most):
             return None
-        return evidence_of(
-            mean_fact(logged_name(run, low), same), mean_fact(logged_name(run, high), same)
-        )
+        names = (low, high) if has_range else (mean,)
+        return evidence_of(*(mean_fact(logged_name(run, name), same) for name in names))
 
     return holds
 

@@ -59,7 +59,7 @@ def read_run(
         DataError: it is none of these, or has no step.
     """
     path = Path(path)
-    name = name or path.stem or str(path)
+    name = name or (path.name if path.is_dir() else path.stem) or str(path)
     try:
         if path.is_dir():
             return _read_folder(path, name, progress)

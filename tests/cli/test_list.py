@@ -77,6 +77,13 @@ def test_the_json_has_the_cards(run):
     assert report["datasets"]["gsm8k"]["huggingface"] == "openai/gsm8k"
 
 
+def test_one_kind_is_listed_by_its_name(run):
+    lines = run("list", "scorers").stdout.splitlines()
+    assert {"gsm8k", "mcq"} < {line.split(" ")[0] for line in lines}
+    assert "dapo-math-17k" not in "".join(lines)
+    assert "boxed" in json.loads(run("list", "templates", "--json").stdout)
+
+
 def test_the_list_and_the_completion_of_names_need_none_of_the_slow_packages():
     """They are what makes `list` slow: pyarrow and huggingface_hub take longer than the rest."""
     code = (

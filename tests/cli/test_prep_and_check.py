@@ -26,7 +26,7 @@ def test_rows_of_the_user_are_prepared_checked_and_reported(run, rows, tmp_path)
     text = assert_success(
         run("prep", rows, "--question-key", "q", "--answer-key", "a", "--out", out)
     )
-    assert "1 rows repeat the question of an earlier row (--dedup drops them)" in text
+    assert "1 row repeats the question of an earlier row (--dedup drops such rows)" in text
     assert "answers: integer 3" in text
     text = assert_success(
         run("prep", rows, "--question-key", "q", "--answer-key", "a", "--out", out,

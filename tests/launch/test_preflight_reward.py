@@ -87,7 +87,7 @@ def test_a_function_that_verl_cannot_call_has_one_finding(tmp_path, plan):
     prep("gsm8k", rows, sample=True)
     reward, data = {"scorer": str(file)}, {"train": str(rows), "val": str(rows)}
     (finding,) = probe_scorer(plan(reward=reward, data=data)).findings
-    assert "missing a required argument" in finding.text
+    assert "name them" in finding.text
 
 
 def test_the_data_sources_of_the_files_are_probed_for_verl_s_own_scorer(tmp_path, plan):

@@ -350,6 +350,12 @@ EXAMPLES = [
     ),
     (
         "L-19",
+        example({"data.train_batch_size": 257, f"{ROLLOUT}.n": 5}, facts=RunFacts(train_rows=260)),
+        example({"data.train_batch_size": 256, f"{ROLLOUT}.n": 5}),
+        "Set data.train_batch_size=256",
+    ),
+    (
+        "L-19",
         example({"data.train_batch_size": 257, f"{ROLLOUT}.n": 5, **DYNAMIC}, release="0.5.0"),
         example(release="0.5.0"),
         "does not divide by 8",
@@ -970,6 +976,18 @@ EXAMPLES = [
         example(facts=RunFacts(train_rows=1000)),
         example(facts=RunFacts(train_rows=1024)),
         "1024 is more than the 1000 training rows: the run has no step",
+    ),
+    (
+        "L-68",
+        example({f"{ROLLOUT}.n": 5}, facts=RunFacts(train_rows=1003)),
+        example({f"{ROLLOUT}.n": 5}, facts=RunFacts(train_rows=1024)),
+        "the run has no step. Set data.train_batch_size=1000 or less",
+    ),
+    (
+        "L-68",
+        example({f"{ROLLOUT}.n": 5}, facts=RunFacts(train_rows=7)),
+        example({f"{ROLLOUT}.n": 5}, facts=RunFacts(train_rows=1024)),
+        "Prepare 8 rows or more",
     ),
     (
         "L-68",

@@ -261,6 +261,13 @@ def test_a_flat_reward_with_correlated_noise_is_not_a_finding():
     assert false_alarms <= 1
 
 
+@pytest.mark.parametrize(("score", "rules"), [(0.0, ["constant_reward"]), (0.25, [])])
+def test_a_constant_mean_is_a_constant_reward_in_a_log_without_its_range(score, rules):
+    steps = [(i, {"critic/score/mean": 0.0 if i < 3 else score}) for i in range(1, 31)]
+    assert [finding.rule.id for finding in diagnose(run_of(steps))] == rules
+    assert diagnose(run_of(steps, era=FIXED)) == []
+
+
 def test_one_rising_data_source_prevents_the_validation_finding():
     def run(score_at):
         for step in range(1, 61):

@@ -66,15 +66,16 @@ def divisible_batches(values: PlanValues) -> Violation | None:
     unit, name = devices, "the devices"
     if values.is_megatron:
         unit, name = copies * micro, f"{copies} copies x micro batch {micro}"
-    balances = values.is_dynamic and values.is_since(0, 6, 0)
-    if batch * samples % unit and not balances:
+    step = batch_step(values)
+    if batch % step:
         message = f"{batch} x n {samples} = {batch * samples} does not divide by {unit} ({name})."
-        return set_to(BATCH, _next_divisible(batch, samples, unit), message)
+        larger, rows = -(-batch // step) * step, values.facts.train_rows
+        return set_to(BATCH, larger - step if rows and step <= rows < larger else larger, message)
     if mini and mini * samples % copies:
         severity: Severity = "error" if values.is_since(0, 8, 0) else "warning"
         message = f"{mini} x n {samples} = {mini * samples} does not divide by {copies} copies."
-        size = _next_divisible(mini, samples, copies)
-        return set_to(MINI_BATCH, size, message, severity=severity)
+        step = copies // gcd(copies, samples)
+        return set_to(MINI_BATCH, -(-mini // step) * step, message, severity=severity)
     return _log_prob_batches(values, batch * samples // copies)
 
 
@@ -87,10 +88,14 @@ def _log_prob_batches(values: PlanValues, rows: int) -> Violation | None:
     return set_to(LOG_PROB_MICRO_BATCH, gcd(rows, micro), message)
 
 
-def _next_divisible(size: int, samples: int, unit: int) -> int:
-    """Return the next larger number of prompts whose rows divide by a unit."""
-    step = unit // gcd(unit, samples)
-    return -(-size // step) * step
+def batch_step(values: PlanValues) -> int:
+    """Return the number of prompts that a batch has a multiple of; 1 if any number will do."""
+    samples, copies, unit = values.count(SAMPLES), values.data_parallel, values.devices
+    if not samples or not copies or (values.is_dynamic and values.is_since(0, 6, 0)):
+        return 1
+    if values.is_megatron:
+        unit = copies * (values.count(MICRO_BATCH) or 1)
+    return unit // gcd(unit, samples) if unit else 1
 
 
 @rule("L-20", "info", MINI_BATCH, TUTORIAL)

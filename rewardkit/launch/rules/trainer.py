@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rewardkit.launch.findings import Severity
 from rewardkit.launch.presets import ACTOR, REF
+from rewardkit.launch.rules.batches import batch_step
 from rewardkit.launch.rules.rule import (
     ASCEND,
     CODE,
@@ -125,7 +126,11 @@ def steps(values: PlanValues) -> Violation | None:
         return None
     if rows < batch:
         message = f"{batch} is more than the {rows} training rows: the run has no step."
-        return set_to(BATCH, rows, message, extra=" or less", severity="error")
+        step = batch_step(values)
+        if rows < step:
+            fix = f"Prepare {step} rows or more: a batch divides over the devices."
+            return Violation(message, fix, BATCH, severity="error")
+        return set_to(BATCH, rows // step * step, message, extra=" or less", severity="error")
     total = values.count("trainer.total_training_steps")
     total = total or rows // batch * (values.count("trainer.total_epochs") or 1)
     for key in (SAVE, TEST):
