@@ -116,8 +116,6 @@ def user(tmp_path):
         pq.write_table(pa.Table.from_pylist(rows), out)
     work = tmp_path / "work"
     shutil.copytree(ROOT / "examples", work / "examples")
-    shutil.copy(ROOT / "examples/gsm8k_responses.jsonl", work / "responses.jsonl")
-    shutil.copy(ROOT / "examples/train.log", work)
     return work, os.environ | {
         "HF_HOME": str(tmp_path / "hf"),
         "HF_HUB_OFFLINE": "1",

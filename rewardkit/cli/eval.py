@@ -39,6 +39,7 @@ from rewardkit.cli.shared.options import (
     Settings,
     require_companion,
     scorer_options,
+    seconds_option,
 )
 from rewardkit.cli.shared.request_options import (
     Api,
@@ -241,10 +242,10 @@ def watch(
     suite_dir: SuiteFolder = None,
     hub: Hub = HubName.huggingface,
     serve_seconds: Annotated[
-        float, typer.Option(min=1, help="Timeout for the server to start, in seconds.")
+        float, seconds_option("Timeout for the server to start, in seconds.", least=1)
     ] = 1800.0,
     every: Annotated[
-        float, typer.Option(min=0.1, help="Interval between two scans of the folder, in seconds.")
+        float, seconds_option("Interval between two scans of the folder, in seconds.", least=0.1)
     ] = 30.0,
     once: Annotated[
         bool, typer.Option("--once", help="Stop after the checkpoints that exist now.")

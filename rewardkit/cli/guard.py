@@ -10,7 +10,14 @@ import typer
 
 from rewardkit.cli.shared.console import print_json, show_import, warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import JsonFlag, LoadSeconds, Overwrite, Settings, scorer_options
+from rewardkit.cli.shared.options import (
+    JsonFlag,
+    LoadSeconds,
+    Overwrite,
+    Settings,
+    scorer_options,
+    seconds_option,
+)
 
 if TYPE_CHECKING:
     from rewardkit.guard.guard import GuardSettings
@@ -38,11 +45,9 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="Parquet of verl rows to try the reward on."),
     ] = None,
-    seconds: Annotated[
-        float, typer.Option(min=0.01, max=86_400, help="Timeout per call, in seconds.")
-    ] = 5.0,
+    seconds: Annotated[float, seconds_option("Timeout per call, in seconds.", least=0.01)] = 5.0,
     cpu_seconds: Annotated[
-        float, typer.Option(min=0.0, max=86_400, help="CPU time per call, in seconds; 0: no limit.")
+        float, seconds_option("CPU time per call, in seconds; 0: no limit.", least=0.0)
     ] = 0.0,
     memory_mb: Annotated[
         int, typer.Option(min=0, help="Memory for calls per process, in MiB; 0: no limit.")

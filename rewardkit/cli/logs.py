@@ -22,6 +22,7 @@ from rewardkit.cli.shared.options import (
     Overwrite,
     require_companion,
     require_unused,
+    seconds_option,
 )
 from rewardkit.errors import UsageError
 
@@ -124,7 +125,7 @@ def command(
         bool, typer.Option("--follow", "-f", help="Follow the log as it grows, until Ctrl-C.")
     ] = False,
     interval: Annotated[
-        float, typer.Option(min=0.05, help="Time between two reads with --follow, in seconds.")
+        float, seconds_option("Time between two reads with --follow, in seconds.", least=0.05)
     ] = 2.0,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,

@@ -143,7 +143,9 @@ def command(
             show_default=False,
         ),
     ] = None,
-    repeat: Annotated[int, typer.Option(min=1, help="Write each row this many times.")] = 1,
+    repeat: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Write each row this many times.")
+    ] = 1,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Maximum number of rows to write.")
     ] = None,

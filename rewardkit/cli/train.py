@@ -21,6 +21,7 @@ from rewardkit.cli.shared.options import (
     LoadSeconds,
     VerlVersion,
     require_companion,
+    seconds_option,
 )
 from rewardkit.cli.shared.preflight import (
     print_preflight,
@@ -86,10 +87,10 @@ def command(
         ),
     ] = False,
     rehearse_seconds: Annotated[
-        float, typer.Option(min=1, help="Time limit of a rehearsal, in seconds.")
+        float, seconds_option("Time limit of a rehearsal, in seconds.", least=1)
     ] = 900,
     rehearse_call_seconds: Annotated[
-        float, typer.Option(min=1, help="Time limit per call of the scorer, in seconds.")
+        float, seconds_option("Time limit per call of the scorer, in seconds.", least=1)
     ] = 60,
     target: Annotated[
         str | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -190,7 +191,8 @@ def _write(
 ) -> None:
     """Write the rows of a split to `out`, and the dropped rows of its source to `rejects`."""
     with TemporaryFile("w+", dir=out.parent) as reasons, rejects.open("w") as lines:
-        rows = islice(_rows(job, report, reasons, progress), job.options.limit)
+        most = None if job.options.limit is None else min(job.options.limit, sys.maxsize)
+        rows = islice(_rows(job, report, reasons, progress), most)
         repeated = (row for row in rows for _ in range(job.options.repeat))
         report.written = write_rows(repeated, out, job.metadata(), overwrite=True)
         lines.writelines(_dropped_lines(job, reasons))

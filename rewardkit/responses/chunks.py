@@ -74,7 +74,7 @@ def expand_paths(names: Sequence[str]) -> list[str]:
 
     Raises:
         SourceError: a name matches no file.
-        UsageError: standard input is named with other files.
+        UsageError: standard input is named with other files, or a name is a pipe or a device.
     """
     files: list[str] = []
     for name in names:
@@ -89,6 +89,11 @@ def _expand(name: str) -> list[str]:
     if path.is_dir():
         paths = [p for p in path.rglob("*") if p.name.endswith(SUFFIXES) and p.is_file()]
     elif path.exists():
+        if not path.is_file():
+            raise UsageError(
+                f"{name} is not a regular file. Save the responses to one, or name - alone to read "
+                "standard input."
+            )
         return [name]
     else:
         paths = [Path(p) for p in glob(name, recursive=True) if Path(p).is_file()]  # noqa: PTH207 - a pattern may be absolute

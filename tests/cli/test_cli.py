@@ -161,6 +161,18 @@ def test_score_names_bad_lines_and_scores_the_rest(run, tmp_path):
     assert json.loads((tmp_path / "s.jsonl").read_text())["score"] == 1.0
 
 
+@pytest.mark.parametrize("seconds", ["nan", "inf", "1e300", "-1"])
+def test_seconds_that_are_not_a_number_or_longer_than_a_day_are_a_wrong_call(run, seconds):
+    for arguments in (
+        ("score", "r.jsonl", "--seconds-per-row", seconds),
+        ("logs", "train.log", "--follow", "--interval", seconds),
+        ("audit", "gsm8k", "--load-seconds", seconds),
+    ):
+        done = run(*arguments)
+        assert done.returncode == 2
+        assert "seconds" in done.stderr or "interval" in done.stderr
+
+
 def test_score_exits_1_if_it_scores_nothing(run, tmp_path):
     (tmp_path / "r.jsonl").write_text('{"response": "x", "ground_truth": "1"}\n')
     done = run("score", "r.jsonl")

@@ -270,7 +270,7 @@ def test_a_rehearsal_checks_the_scorer_first(run, recipe, tmp_path):
     done = run("train", *options, "--rehearse")
     assert done.returncode == 1
     assert "mine.py" in done.stderr
-    assert "verl calls it with data_source=" in done.stderr
+    assert "verl calls a reward with the keywords data_source" in done.stderr
     assert done.stderr.count("error   ") == 1
     assert not (tmp_path / "runs").exists()
     assert_failure(run("train", *options, "--rehearse", "--no-check"), 3, "verl is not installed")
@@ -306,7 +306,7 @@ def test_check_calls_a_user_s_reward_as_verl_does(run, recipe, tmp_path):
     (tmp_path / "mine.py").write_text("def score(response, gold): return 1.0\n")
     done = run("check", "my.yaml", "--set", "reward.scorer=mine.py:score", "--verl-version", "0.9")
     assert done.returncode == 1
-    assert "verl calls it with data_source=" in done.stdout
+    assert "verl calls a reward with the keywords data_source" in done.stdout
 
 
 def test_strict_makes_warnings_fatal(run, recipe):

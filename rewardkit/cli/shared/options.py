@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,6 +34,22 @@ class LanguageCode(str, Enum):
 def _speak(lang: LanguageCode) -> str:
     speak(lang.value)
     return lang.value  # typer makes it a LanguageCode after this
+
+
+def _require_number(value: float) -> float:
+    if isnan(value):  # it is neither below the least nor above the largest value
+        raise typer.BadParameter("nan is not a number of seconds.")
+    return value
+
+
+def seconds_option(text: str, *, least: float) -> Any:
+    """Return an option in seconds, of at most a day.
+
+    Args:
+        text: its help.
+        least: its smallest value.
+    """
+    return typer.Option(min=least, max=86_400, callback=_require_number, help=text)
 
 
 #: What a command prints from here on is in this language.
@@ -69,13 +86,11 @@ ScorerArgument = Annotated[
     typer.Argument(autocompletion=complete_scorers, help="Scorer name, or file.py:function."),
 ]
 SecondsPerRow = Annotated[
-    float, typer.Option(min=0.01, help="Timeout per response for custom scorers, in seconds.")
+    float, seconds_option("Timeout per response for custom scorers, in seconds.", least=0.01)
 ]
 LoadSeconds = Annotated[
     float,
-    typer.Option(
-        min=0.01, max=86_400, help="Timeout for importing a custom scorer or dataset, in seconds."
-    ),
+    seconds_option("Timeout for importing a custom scorer or dataset, in seconds.", least=0.01),
 ]
 ResponseFiles = Annotated[
     list[str],
