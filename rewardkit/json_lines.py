@@ -24,7 +24,8 @@ def parse_json(line: bytes) -> Any:
     try:
         return from_json(line)
     except ValueError:
-        return json.loads(line)
+        # `json.loads` would guess the encoding of each line, and read half of a UTF-16 file.
+        return json.loads(line.decode("utf-8-sig", "surrogatepass"))
 
 
 def parsed_json_bytes(fields: Mapping[str, Any]) -> bytes:

@@ -157,9 +157,10 @@ def require_different(**named: Path | None) -> None:
             raise UsageError(f"--{other} and --{name} name the same file, {path}.")
 
 
-def require_not_input(out: Path | None, source: Path) -> None:
-    """Raise `UsageError` if the output is the input."""
-    if out is not None and out.exists() and source.exists() and out.samefile(source):
+def require_not_input(out: Path | None, *sources: Path) -> None:
+    """Raise `UsageError` if the output is one of the inputs."""
+    is_input = out and out.exists() and any(one.exists() and out.samefile(one) for one in sources)
+    if is_input:
         raise UsageError(f"{out} is the input file; name another output.")
 
 

@@ -201,7 +201,7 @@ def load_path(name: str) -> Any:
     """Return the attribute of a Python file in `path.py:attribute`."""
     path, _, attribute = name.partition(":")
     if not attribute:
-        raise UsageError(f"{name}: add the name to load after a colon, as in {name}:score.")
+        raise UsageError(f"{name}: add the name to load after a colon, as in {path}:score.")
     if not Path(path).is_file():
         raise SourceError(f"{path}: no such file.")
     return _attribute(_import_file(path), attribute, name)

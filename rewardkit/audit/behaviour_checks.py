@@ -31,6 +31,8 @@ from rewardkit.audit.scorer_process import CallOutcome, ScorerProcess
 
 #: Hanging calls after which the audit makes no more calls: each costs a timeout and a new process.
 MAX_HANGS = 5
+#: The same for calls that end the process, which takes less time.
+MAX_EXITS = 25
 #: Calls that are repeated in another order and by several threads.
 MAX_REPEATED_CALLS = 48
 #: Calls of a scorer that asks a model in one message to its process.
@@ -92,8 +94,9 @@ class CallRecorder:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the scorer hung too often, so that no more calls are made."""
-        return self.failure_counts["hangs"] >= MAX_HANGS
+        """Whether the scorer hung or ended too often, so that no more calls are made."""
+        counts = self.failure_counts
+        return counts["hangs"] >= MAX_HANGS or counts["exits"] >= MAX_EXITS
 
     def call(self, row: AuditRow, response: str) -> CallOutcome | None:
         """Score a response; None if the recorder is stopped."""

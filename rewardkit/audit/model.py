@@ -309,7 +309,8 @@ class AuditReport:
     grade: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "grade", grade(self.findings))
+        has_score = not self.readings or any(it.right is not None for it in self.readings)
+        object.__setattr__(self, "grade", grade(self.findings) if has_score else "F")
 
     @property
     def failed(self) -> tuple[AttackResult, ...]:

@@ -75,7 +75,8 @@ def command(
     """
     from rewardkit.audit.run import audit
 
-    require_html_path(html, overwrite=overwrite)
+    inputs = [data] if data else []
+    require_html_path(html, overwrite=overwrite, inputs=inputs, scorer=scorer)
     with progress(f"attacking {scorer}") as advance:
         report = audit(
             scorer,

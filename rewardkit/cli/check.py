@@ -186,8 +186,11 @@ def command(
     if has_several:
         require_one_file({"--drop-bad": drop_bad, "--drop-overlap": drop_overlap, "--html": html})
     dropped = dropped_path(out) if out else None
-    require_html_path(html, overwrite=overwrite, inputs=files, out=out, dropped=dropped)
     options, names = scorer_options(settings), names_of_sets(against, load_seconds)
+    inputs = [*files, *(Path(name.partition("=")[2] or name) for name in names)]
+    require_html_path(
+        html, overwrite=overwrite, inputs=inputs, scorer=scorer, out=out, dropped=dropped
+    )
     parquets, others = parquet_files(files)
     warn_of_other_files(others)
     name = scorer or "auto"

@@ -93,8 +93,11 @@ def command(
         trial_rows,
         try_reward,
     )
-    from rewardkit.output import atomic
+    from rewardkit.output import atomic, require_not_input, require_suffix
     from rewardkit.registry import with_function
+
+    require_suffix("--out", out, ".py")
+    require_not_input(out, Path(reward.partition(":")[0]))
 
     guard_settings = GuardSettings(
         options=scorer_options(settings),

@@ -140,12 +140,13 @@ def command(
     `logs compare A B...` prints how each run differs from the first, with intervals, and which
     settings differ. Runs are aligned by step, or by time with --x hours.
     """
-    from rewardkit.output import require_different, require_suffix
+    from rewardkit.output import require_different, require_not_input, require_suffix
     from rewardkit.trainlog.export import write_csv, write_parquet
     from rewardkit.trainlog.page import write_page
     from rewardkit.trainlog.rules import diagnose
 
     require_different(csv=csv, parquet=parquet, html=html)
+    require_not_input(html, *map(Path, runs))
     require_suffix("--parquet", parquet, ".parquet")
     require_suffix("--csv", csv, ".csv")
     if follow:

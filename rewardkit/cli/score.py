@@ -122,7 +122,7 @@ def command(
         print_json(report.summary())
     else:
         _print(report)
-    if not report.total.n:
+    if report.total.n == report.total.bad_golds:
         raise typer.Exit(1)
 
 
@@ -138,6 +138,11 @@ def _warn_about(report: ScoreReport) -> None:
         warn(f"... and {report.unscored - shown:,} more rows, for these or other reasons")
     if not report.total.n and not report.unscored:
         warn("error: the files have no rows.")
+    if bad := report.total.bad_golds:
+        warn(
+            f"{bad:,} of {report.total.n:,} golds cannot be scored (bad_ground_truth), which says "
+            "nothing about their responses: fix the golds, or name another --scorer or --gold-key."
+        )
 
 
 def _print(report: ScoreReport) -> None:

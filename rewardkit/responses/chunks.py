@@ -70,7 +70,7 @@ def expand_paths(names: Sequence[str]) -> list[str]:
     """Return the files of names, folders and patterns, in order; `-` stays.
 
     Files of a folder are sorted by the numbers in their names, as verl names its dumps
-    (`9.jsonl` before `10.jsonl`).
+    (`9.jsonl` before `10.jsonl`). A file that is named twice is there once.
 
     Raises:
         SourceError: a name matches no file.
@@ -79,6 +79,7 @@ def expand_paths(names: Sequence[str]) -> list[str]:
     files: list[str] = []
     for name in names:
         files += [name] if name == "-" else _expand(name)
+    files = list({name if name == "-" else Path(name).resolve(): name for name in files}.values())
     if "-" in files and len(files) > 1:
         raise UsageError("'-' (standard input) is read alone.")
     return files

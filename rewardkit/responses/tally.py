@@ -58,6 +58,11 @@ class ScoreCounts:
         """The number of responses without an answer."""
         return count_no_answer(self.statuses)
 
+    @property
+    def bad_golds(self) -> int:
+        """The number of responses whose gold cannot be scored."""
+        return self.statuses.get(Status.BAD_GROUND_TRUTH.value, 0)
+
 
 @dataclass
 class Tally(ScoreCounts):

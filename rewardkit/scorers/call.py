@@ -168,8 +168,15 @@ def score_of_result(result: Any) -> Score:
 
     A bare number counts as correct from 1.0 on. `error`, `timeout` and `no_answer` are the status
     of an answer that is not correct.
+
+    Raises:
+        TypeError: there is no score, or it is text.
     """
     fields = result if isinstance(result, Mapping) else {"score": result}
+    if "score" not in fields:
+        raise TypeError("it returned a dictionary without 'score'")
+    if fields["score"] is None or isinstance(fields["score"], (str, bytes)):
+        raise TypeError(f"the score is {type(fields['score']).__name__}, not a number")
     score = float(fields["score"])
     pred = as_text(fields.get("pred"))
     if fields.get("acc", score >= 1):

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import rewardkit
 from tests.cli.test_cli import assert_success
 
 
@@ -150,3 +151,24 @@ def test_prep_of_columns_that_it_does_not_know_names_the_likely_ones(run, tmp_pa
     (tmp_path / "gbk.csv").write_bytes((tmp_path / "odd.csv").read_text("utf-8").encode("gbk"))
     done = run("prep", "gbk.csv", "--out", "g.parquet")
     assert "`iconv -f GBK -t UTF-8 gbk.csv > gbk-utf8.csv`" in done.stderr
+
+
+def test_no_output_replaces_an_input_even_with_overwrite(cli, tmp_path):
+    """Not the evaluation set of --against, the reward, nor the log: all were read a moment before."""
+    (tmp_path / "my.py").write_text("def compute_score(solution_str, **_):\n    return 0.0\n")
+    (tmp_path / "train.log").write_text("step:1 - critic/rewards/mean:0.5\n")
+    rewardkit.prep("gsm8k", tmp_path / "eval.parquet", sample=True)
+    rewardkit.prep("gsm8k", tmp_path / "train.parquet", sample=True)
+    for arguments in (
+        ("check", "train.parquet", "--against", "eval.parquet", "--html", "eval.parquet"),
+        ("check", "train.parquet", "--against", "x=eval.parquet", "--drop-bad", "eval.parquet"),
+        ("check", "train.parquet", "--scorer", "my.py", "--html", "my.py"),
+        ("audit", "my.py", "--html", "my.py"),
+        ("guard", "my.py", "--out", "my.py"),
+        ("logs", "train.log", "--html", "train.log"),
+    ):
+        before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+        done = cli(*arguments, "--overwrite", cwd=tmp_path)
+        assert done.returncode == 2
+        assert "is the input file; name another output" in done.stderr
+        assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before

@@ -475,3 +475,30 @@ def test_json_has_all_entries_of_the_glossary(run):
                 entry
             ]
     assert assert_success(run("glossary", "--all")).startswith("| ")
+
+
+def test_golds_that_the_scorer_cannot_read_are_no_result_of_zero(run, tmp_path):
+    """0 % of 2 responses would be an answer about the responses."""
+    rows = [{"response": "The answer is B.", "ground_truth": gold} for gold in ("18", "19")]
+    (tmp_path / "r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    done = run("score", "r.jsonl", "--scorer", "mcq")
+    assert done.returncode == 1
+    assert "2 of 2 golds cannot be scored" in done.stderr
+
+
+def test_a_file_in_utf_16_is_not_read_line_by_line_as_luck_has_it(run, tmp_path):
+    row = json.dumps({"response": "答案 #### 18", "ground_truth": "18"}, ensure_ascii=False)
+    (tmp_path / "r.jsonl").write_bytes(f"{row}\n{row}\n{row}\n".encode("utf-16-le"))
+    done = run("score", "r.jsonl", "--scorer", "gsm8k")
+    assert done.returncode == 1
+    assert "0 scored" in done.stdout
+
+
+@pytest.mark.parametrize("result", ["'1.0'", "{'score': '1.0'}", "None", "{'acc': 1}"])
+def test_a_result_without_a_number_is_no_score(run, tmp_path, result):
+    """verl and the guard fail on it, too."""
+    (tmp_path / "r.jsonl").write_text('{"response": "x", "ground_truth": "1"}\n')
+    (tmp_path / "my.py").write_text(f"def compute_score(solution_str, **_):\n    return {result}\n")
+    done = run("score", "r.jsonl", "--scorer", "my.py")
+    assert done.returncode == 1
+    assert "not a number" in done.stderr or "without 'score'" in done.stderr

@@ -218,7 +218,8 @@ def test_folders_and_patterns_are_compared_as_score_reads_them(tmp_path):
     for step in (2, 10):
         row = {"response": "0", "ground_truth": "7"}
         (tmp_path / f"{step}.jsonl").write_text(json.dumps(row) + "\n")
-    for names in ([str(tmp_path)], [str(tmp_path / "*.jsonl")], [str(tmp_path / "2.jsonl")] * 2):
+    both = [str(tmp_path / "2.jsonl"), str(tmp_path / "10.jsonl")]
+    for names in ([str(tmp_path)], [str(tmp_path / "*.jsonl")], both, [str(tmp_path), *both]):
         report = compare_files(names, ("a", scorer_of(1)), ("b", scorer_of(0)))
         assert report.judged == 2
         assert report.name.startswith("2 files")

@@ -82,6 +82,8 @@ def test_files_of_folders_and_patterns_are_sorted_by_number(tmp_path):
         expand_paths([str(tmp_path / "nope*")])
     with pytest.raises(UsageError, match="is read alone"):
         expand_paths(["-", str(tmp_path / "dump")])
+    dump = str(tmp_path / "dump")
+    assert len(expand_paths([dump, dump])) == len(expand_paths([dump]))
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UsageError, match="pipe is not a regular file"):
         expand_paths([str(tmp_path / "pipe")])

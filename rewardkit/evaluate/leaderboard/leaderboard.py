@@ -358,6 +358,8 @@ def _result_files(path: Path) -> list[Path]:
     files = sorted(
         file for file in path.glob("*.jsonl") if file.is_file() and not file.name.startswith(".")
     )
+    if not path.exists():
+        raise SourceError(f"{path}: no such file or folder.")
     if not files:
         raise UsageError(f"{path}: neither a result file nor a folder of them (.jsonl).")
     return files
