@@ -1,4 +1,4 @@
-"""Audit verl's scorers and ours on the same rows, for the table of docs/audit.md.
+"""Audit verl's scorers and ours on the same rows, for the table of docs/audit.md and its twin.
 
     .venv-verl-0.9.1/bin/python benchmarks/audit_verl.py --write   # after make verl
 
@@ -20,7 +20,7 @@ from rewardkit.preprocess.card import read_card
 from rewardkit.preprocess.prep import preview
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/audit.md"
+PAGES = (ROOT / "docs/audit.md", ROOT / "docs/audit.zh-CN.md")
 THEIRS = "benchmarks/verl_scorers.py"
 ROWS = 16
 HEAD = "| scorer | grade | holes | misses | conduct | of low severity |\n|---|---|---|---|---|---|"
@@ -54,7 +54,7 @@ def main() -> None:
     )
     parser.add_argument("--rows", type=int, default=ROWS, help="number of rows of each dataset")
     parser.add_argument("--only", nargs="+", help="specs of the scorers to audit, as in SCORERS")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/audit.md")
+    parser.add_argument("--write", action="store_true", help="put the rows into docs/audit*.md")
     options = parser.parse_args()
     verl = find_spec("verl") is not None
     if options.write and (options.only or not verl):
@@ -66,21 +66,22 @@ def main() -> None:
         for scorer in SCORERS
         if scorer[1] in (options.only or [scorer[1]]) and (verl or not scorer[1].startswith(THEIRS))
     ]
-    lines = [HEAD]
+    lines = []
     print(HEAD)
     for scorer in scorers:
         lines.append(_line(scorer, options.rows))
         print(lines[-1], flush=True)
     if options.write:
-        write_page("\n".join(lines))
+        write_rows("\n".join(lines))
 
 
-def write_page(text: str) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    marks = re.compile(r"(<!-- audit_verl -->\n).*?(<!-- end -->)", re.DOTALL)
-    PAGE.write_text(
-        marks.sub(lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page), encoding="utf-8", newline="\n"
-    )
+def write_rows(text: str) -> None:
+    """Put the rows into the pages of both languages, below the headings of their tables."""
+    marks = re.compile(r"(<!-- audit_verl -->\n.*?\n\|---.*?\n).*?(\n<!-- end -->)", re.DOTALL)
+    for page in PAGES:
+        old = page.read_text(encoding="utf-8")
+        new = marks.sub(lambda m: f"{m[1]}{text}\n{m[2]}", old)
+        page.write_text(new, encoding="utf-8", newline="\n")
 
 
 def _line(scorer: tuple[str, str, dict[str, Any], tuple[str, ...]], count: int) -> str:

@@ -338,6 +338,14 @@ def test_both_languages_of_a_page_have_the_same_structure(page, twin):
     assert code(english) == code(chinese)
     for mark in ("\n## ", "\n|"):
         assert english.count(mark) == chinese.count(mark)
+    assert written_rows(english) == written_rows(chinese)
+
+
+def written_rows(text):
+    """Return the tables that a script writes, without their headings."""
+    return re.findall(
+        r"^<!-- (\w+) -->\n.*?\n\|---(.*?)^<!-- end -->", text, re.MULTILINE | re.DOTALL
+    )
 
 
 def chinese_texts():
