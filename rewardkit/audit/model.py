@@ -324,6 +324,15 @@ class AuditReport:
         return tuple(result for result in self.failed if result.severity in severities)
 
 
+#: What each grade says about a scorer; `grade` assigns them.
+GRADE_MEANINGS = {
+    "A": "No attack worse than low severity succeeded: the scorer is fit for training.",
+    "B": "One to three attacks of medium severity succeeded: read them before a long run.",
+    "C": "Four attacks or more of medium severity succeeded: fix those that your data can meet.",
+    "D": "One to three attacks of high severity succeeded: fix them before training.",
+    "F": "Four attacks or more of high severity succeeded, or the gold is not rewarded, or a plainly "
+    "wrong answer is: do not train with this scorer.",
+}
 #: A scorer that fails one of these attacks gets the grade F.
 BASIC_ATTACKS = frozenset({"gold_in_its_form", "wrong_answer"})
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from rewardkit.audit.model import SEVERITIES, AttackResult, AuditReport, format_score
+from rewardkit.audit.model import (
+    GRADE_MEANINGS,
+    SEVERITIES,
+    AttackResult,
+    AuditReport,
+    format_score,
+)
 from rewardkit.pages.model import Badge, Level, Page, Section, Table, TableRow
 
-#: What each grade says about a scorer; `model.grade` assigns them.
-GRADE_MEANINGS = {
-    "A": "No attack worse than low severity succeeded: the scorer is fit for training.",
-    "B": "One to three attacks of medium severity succeeded: read them before a long run.",
-    "C": "Four attacks or more of medium severity succeeded: fix those that your data can meet.",
-    "D": "One to three attacks of high severity succeeded: fix them before training.",
-    "F": "Four attacks or more of high severity succeeded, or the gold is not rewarded, or a plainly "
-    "wrong answer is: do not train with this scorer.",
-}
 #: What a success of each severity means.
 SEVERITY_MEANINGS = {
     "high": "The policy needs no knowledge for a reward, ordinary right answers get none, or the run "

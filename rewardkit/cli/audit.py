@@ -106,6 +106,8 @@ def _write_html(report: AuditReport, out: Path, *, overwrite: bool) -> None:
 
 
 def _print(report: AuditReport) -> None:
+    from rewardkit.audit.model import GRADE_MEANINGS
+
     if report.failed:
         print_table(
             ("attack", "kind", "severity", "tried", "failed", "example"),
@@ -115,6 +117,9 @@ def _print(report: AuditReport) -> None:
             ),
             wrap={"example"},
             below={"example"},
+        )
+        print_wrapped(
+            "hole: a wrong answer is rewarded; miss: a right answer is not; conduct: how it behaves."
         )
     for profile in report.readings:
         print_wrapped(
@@ -128,6 +133,7 @@ def _print(report: AuditReport) -> None:
     typer.echo(
         f"{report.calls:,} calls, median {report.median_ms:.2f} ms, longest {report.worst_ms:,.0f} ms"
     )
+    print_wrapped(GRADE_MEANINGS[report.grade])
     typer.echo(
         f"{report.scorer}: grade {report.grade}, "
         f"{len(report.failed)} of {len(report.findings)} attacks succeeded"

@@ -311,6 +311,21 @@ def _print(report: PrepReport, *, as_json: bool) -> None:
     )
     for s in report.splits:
         _print_split(s)
+        if report.scorer == "math":
+            _print_other_scorers(s)
+
+
+def _print_other_scorers(s: SplitReport) -> None:
+    """Name a scorer that suits the golds of a split better than `math`."""
+    kinds = s.stats.answer_kinds
+    if kinds["choice"] and kinds["choice"] == s.written:
+        print_wrapped(f"{s.split}: all golds are letters: --scorer mcq reads choices in any form.")
+    if n := kinds["sentence"]:
+        print_wrapped(
+            f"{s.split}: {n:,} {'gold is a sentence' if n == 1 else 'golds are sentences'}, which "
+            "math compares word for word: --scorer qa compares short answers by their meaning, and "
+            "a judge longer ones."
+        )
 
 
 def _print_split(s: SplitReport) -> None:

@@ -26,14 +26,23 @@ _KINDS = (
     ("equation or inequality", re.compile(r".*(?:[=<>]|\\[lg]eq?(?![a-z])).*", re.DOTALL)),
 )
 
+#: A word of a sentence, and a Chinese character; so many of them are a sentence.
+_WORD, _HAN = re.compile(r"[^\W\d_]{2,}"), re.compile("[\u4e00-\u9fff]")
+_SENTENCE_WORDS, _SENTENCE_CHARACTERS = 5, 12
+
 
 def answer_kind(gold: str) -> str:
-    """Return the kind of a gold for the charts of a report: `integer`, `choice`, ...
+    """Return the kind of a gold for reports and hints: `integer`, `choice`, `sentence`, ...
 
-    Nothing else depends on it. A gold that matches no pattern is an `expression`.
+    No verdict depends on it. A gold that matches no pattern is an `expression`.
     """
     gold = gold.strip()[:200]
-    return next((name for name, pattern in _KINDS if pattern.fullmatch(gold)), "expression")
+    kind = next((name for name, pattern in _KINDS if pattern.fullmatch(gold)), "expression")
+    is_sentence = "\\" not in gold and (
+        len(_WORD.findall(gold)) >= _SENTENCE_WORDS
+        or len(_HAN.findall(gold)) >= _SENTENCE_CHARACTERS
+    )
+    return "sentence" if is_sentence and kind != "alternatives" else kind
 
 
 @dataclass

@@ -2,8 +2,14 @@
 
 import pytest
 
-from rewardkit.audit.model import SEVERITIES, AttackResult, AuditReport, Failure
-from rewardkit.audit.page import GRADE_MEANINGS, SEVERITY_MEANINGS, audit_page
+from rewardkit.audit.model import (
+    GRADE_MEANINGS,
+    SEVERITIES,
+    AttackResult,
+    AuditReport,
+    Failure,
+)
+from rewardkit.audit.page import SEVERITY_MEANINGS, audit_page
 from rewardkit.pages.html import to_html
 from rewardkit.pages.model import Badge
 

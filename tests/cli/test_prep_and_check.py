@@ -334,3 +334,24 @@ def test_prints_of_a_user_s_file_do_not_mix_with_results(run, tmp_path):
         done = run(*arguments, "--json")
         assert json.loads(done.stdout), arguments
         assert "imported" in done.stderr or arguments[0] == "compare"
+
+
+@pytest.mark.parametrize(
+    ("golds", "scorer", "hint"),
+    [
+        (["B", "A,C"], "math", "--scorer mcq"),
+        (["B", "12"], "math", ""),
+        (["B", "A"], "mcq", ""),
+        (["水结冰后体积变大，密度变小，所以冰浮在水面上"], "math", "1 gold is a sentence"),
+        (["Water expands when it freezes.", "Ice is lighter than the water below it."], "math",
+         "2 golds are sentences"),
+        ([r"x = 3 \text{ and } y = 4 \text{ or the other way round}"], "math", ""),
+    ],
+)  # fmt: skip
+def test_prep_names_a_scorer_for_golds_that_math_reads_poorly(run, tmp_path, golds, scorer, hint):
+    lines = [json.dumps({"question": f"Which {i}?", "answer": g}) for i, g in enumerate(golds)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    done = run("prep", "rows.jsonl", "--scorer", scorer, "--out", "rows.parquet")
+    text = " ".join(done.stdout.split())
+    assert hint in text
+    assert bool(hint) == ("--scorer " in text)

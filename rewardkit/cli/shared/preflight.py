@@ -51,7 +51,10 @@ def print_preflight(result: PreflightReport, *, err: bool, subject: str = "prefl
         for kind in ("error", "warning", "info")
         if (n := sum(finding.severity == kind for finding in result.findings))
     ]
-    echo(f"{subject}: {', '.join(counts) or 'nothing found'}", err=err)
+    counts = counts or ["nothing found"]
+    if result.unchecked:
+        counts.append(f"{len(result.unchecked)} not checked")
+    echo(f"{subject}: {', '.join(counts)}", err=err)
 
 
 def source_text(source: str) -> str:
