@@ -159,8 +159,8 @@ def _print(report: ScoreReport) -> None:
     print_table(columns, rows, title=title, below={"statuses"})
     if steps := report.tallies.get("step", {}):
         ordered = sorted(steps.items(), key=lambda item: (len(item[0]), item[0]))
-        step_rows = [_row(name, tally) for name, tally in ordered]
-        print_table(("step", *columns[1:]), step_rows, below={"statuses"})
+        step_rows = [_row(f"step {name}", tally) for name, tally in ordered]
+        print_table(("", *columns[1:]), step_rows, below={"statuses"})
 
 
 def _row(name: str, tally: Tally) -> tuple[Any, ...]:

@@ -50,6 +50,9 @@ _OTHER_NAMES = frozenset(
 #: Names of columns with the options of a choice question, without case and signs.
 _OPTION_NAMES = frozenset({"choices", "options", "选项", "a", "b", "c", "d"})
 
+#: Names of columns with responses of a model.
+_RESPONSE_NAMES = frozenset({"response", "responses", "output", "solution_str", "completion"})
+
 #: The columns of a file that verl reads as it is.
 _VERL_COLUMNS = frozenset({"data_source", "prompt", "reward_model"})
 
@@ -179,6 +182,12 @@ def require_parquet(name: str) -> None:
     if not file.stat().st_size:
         raise DataError(f"{file}: {parquet_fault(file)}")
     kind = table_kind(file, read_prefix(file))
+    names = {name for row in sample_rows(file) for name in row}
+    if names & _RESPONSE_NAMES and "ground_truth" in names:
+        raise DataError(
+            f"{file}: this is {kind} with responses, not a parquet of rows. Run this:\n"
+            f"  rewardkit score {shlex.quote(str(file))}"
+        )
     command = prep_command(file, file.with_suffix(".parquet"))
     raise DataError(f"{file}: this is {kind}, not parquet. Run this first:\n  {command}")
 

@@ -89,6 +89,10 @@ def _expand(name: str) -> list[str]:
     path = Path(name)
     if path.is_dir():
         paths = [p for p in path.rglob("*") if p.name.endswith(SUFFIXES) and p.is_file()]
+        if not paths:
+            raise SourceError(
+                f"{name}: the folder has no file of responses ({', '.join(SUFFIXES)})."
+            )
     elif path.exists():
         if not path.is_file():
             raise UsageError(
