@@ -35,7 +35,7 @@ settings.register_profile(
 settings.register_profile(
     "random",
     deadline=None,
-    max_examples=200,
+    max_examples=100,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )

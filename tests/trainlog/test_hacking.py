@@ -343,7 +343,7 @@ def test_nine_of_ten_exploits_are_found_within_20_steps_of_their_onset_and_none_
         start = scenario.exploit.step_at(START_SHARE)
         last = scenario.exploit.step_at(ONSET_SHARE) + 20
         run = simulate(replace(scenario, steps=last), seed, tmp_path / f"{kind}-{seed}")
-        assert first_alarm(run, range(14, start, 6)) is None, (kind, seed)
+        assert first_alarm(run, range(14, start, 12)) is None, (kind, seed)
         if first_alarm(run, range(last, start - 1, -2)) is None:
             late.append((kind, seed))
     assert len(late) <= 0.1 * len(runs), late
@@ -355,7 +355,7 @@ def test_no_rule_finds_an_onset_in_a_healthy_run(name, tmp_path):
     scenario = healthy_scenarios()[name]
     scenario = replace(scenario, prompts=min(scenario.prompts, 32))
     run = simulate(scenario, 2_000, tmp_path / "records")
-    alarm = first_alarm(run, (*range(14, scenario.steps, 6), scenario.steps))
+    alarm = first_alarm(run, (*range(14, scenario.steps, 12), scenario.steps))
     assert alarm is None
 
 
