@@ -26,7 +26,7 @@ _KINDS = (
     ("equation or inequality", re.compile(r".*(?:[=<>]|\\[lg]eq?(?![a-z])).*", re.DOTALL)),
 )
 
-#: A word of a sentence, and a Chinese character; so many of them are a sentence.
+#: A word of a sentence, and a Chinese character; a sentence has at least this number of either.
 _WORD, _HAN = re.compile(r"[^\W\d_]{2,}"), re.compile("[\u4e00-\u9fff]")
 _SENTENCE_WORDS, _SENTENCE_CHARACTERS = 5, 12
 
