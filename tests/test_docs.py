@@ -341,6 +341,22 @@ def test_both_languages_of_a_page_have_the_same_structure(page, twin):
     assert written_rows(english) == written_rows(chinese)
 
 
+@pytest.mark.parametrize(("page", "twin"), TWINS, ids=lambda p: p.name)
+def test_both_languages_of_a_page_link_to_each_other(page, twin):
+    assert f"]({twin.name})" in page.read_text(encoding="utf-8")
+    assert f"]({page.name})" in twin.read_text(encoding="utf-8")
+
+
+def test_chinese_pages_link_to_chinese_pages():
+    """Only the line that offers the English page leads from a Chinese page to a page that has a twin."""
+    pages = {page.resolve() for page, _ in TWINS}
+    for _, twin in TWINS:
+        links = re.findall(r"\[([^]]*)\]\((?!https?:)([^)#]+)", twin.read_text(encoding="utf-8"))
+        for words, target in links:
+            is_english = words in {"English", "英文版"}
+            assert is_english or (twin.parent / target).resolve() not in pages, (twin, target)
+
+
 def written_rows(text):
     """Return the tables that a script writes, without their headings."""
     return re.findall(
@@ -362,7 +378,7 @@ def test_chinese_texts_use_one_word_for_one_thing():
     han = "[\u4e00-\u9fff]"
     banned = re.compile(
         "回答|评分器|奖励管理器|训练器|评判模型|词元|策略模型|行动者|评论家|数据污染|(?<!没有)响应"
-        f"|提示(?:长度|截断|模板|比例)|{han}[,;:?!]{han}"
+        f"|演练|提示(?:长度|截断|模板|比例)|{han}[,;:?!]{han}"
     )
     texts = list(chinese_texts())
     assert len(texts) > 12
