@@ -32,7 +32,7 @@ from rewardkit.audit.scorer_process import CallOutcome, ScorerProcess
 #: Hanging calls after which the audit makes no more calls: each costs a timeout and a new process.
 MAX_HANGS = 5
 #: The same for calls that end the process, which takes less time.
-MAX_EXITS = 25
+MAX_EXITS = 10
 #: Calls that are repeated in another order and by several threads.
 MAX_REPEATED_CALLS = 48
 #: Calls of a scorer that asks a model in one message to its process.

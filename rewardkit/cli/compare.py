@@ -84,7 +84,7 @@ def command(
 
     if len(scorers) != 2:
         raise UsageError(f"--scorer is set {len(scorers)} times; name two scorers, A and B.")
-    require_html_path(html, overwrite=overwrite, inputs=map(Path, files))
+    require_html_path(html, overwrite=overwrite, inputs=map(Path, files), export=export)
     options = [scorer_options(settings) for settings in (set_a, set_b)]
     if scorers[0] == scorers[1] and options[0] == options[1]:
         warn("A and B are the same scorer with the same options: they cannot disagree.")

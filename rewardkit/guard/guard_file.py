@@ -51,7 +51,8 @@ class GuardTrial:
     Attributes:
         is_async: whether it is a coroutine function.
         keys: the keys of its results, with the guard's own.
-        wrong_score: the lowest score of a response without the gold; None if all those calls failed.
+        wrong_score: the lowest score of a response without the gold, 0.0 if that is what a gold earns;
+            None if all those calls failed.
         calls: number of calls.
         failure_count: number of calls that failed.
         failures: how they failed, each cause once.
@@ -111,9 +112,7 @@ def try_reward(
         keys=default_fields(
             {k: v for _, _, fields in reversed(results) for k, v in fields.items()}
         ),
-        wrong_score=min(
-            (fields["score"] for has_gold, _, fields in results if not has_gold), default=None
-        ),
+        wrong_score=_wrong_score([(has_gold, fields["score"]) for has_gold, _, fields in results]),
         calls=len(trials),
         failure_count=len(trials) - len(results),
         failures=tuple(dict.fromkeys(filter(None, failures))),
@@ -213,6 +212,14 @@ def _is_coroutine_function(reward: str, settings: GuardSettings) -> bool:
     process, is_async = Guard(reward, settings).start_process()
     process.close()
     return is_async
+
+
+def _wrong_score(scores: Sequence[tuple[bool, Any]]) -> float | None:
+    """Return the lowest score of a wrong response, 0.0 if golds earn no more; None without one."""
+    lowest = min((score for has_gold, score in scores if not has_gold), default=None)
+    if lowest is not None and 0 < lowest >= max(score for _, score in scores):
+        return 0.0
+    return lowest
 
 
 def _responses(row: Mapping[str, Any], *, has_gold: bool) -> Iterable[str]:

@@ -248,9 +248,9 @@ async def _request(
         exchange = _exchange(http, method, url, content, limit)
         response, text = await asyncio.wait_for(exchange, server.timeout_seconds)
     except (asyncio.TimeoutError, httpx.TimeoutException) as error:
-        message = f"no answer within {server.timeout_seconds:g} s."
         if isinstance(error, httpx.ConnectTimeout):
-            raise NoContactError(message) from error
+            raise NoContactError("cannot connect: the host does not answer.") from error
+        message = f"no answer within {server.timeout_seconds:g} s."
         raise TryAgainError(message, is_timeout=True) from error
     except httpx.ConnectError as error:
         raise NoContactError(f"cannot connect: {_one_line(str(error), server)}") from error

@@ -38,7 +38,12 @@ def dropped_path(out: Path) -> Path:
 def dropped_line(index: int, reasons: list[str], row: Mapping[str, Any]) -> str:
     """Return a line of `OUT.dropped.jsonl`: the row's place, the reasons and the row itself."""
     entry = json_value({"index": index, "reasons": reasons, "row": row})
-    return json.dumps(entry, ensure_ascii=True) + "\n"
+    line = json.dumps(entry, ensure_ascii=False)
+    try:
+        line.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        line = json.dumps(entry)
+    return f"{line}\n"
 
 
 def full_rows(files: Sequence[Path], places: Iterable[int]) -> Iterator[RawRow]:

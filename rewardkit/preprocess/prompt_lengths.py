@@ -67,13 +67,17 @@ def token_counter(name: str) -> TokenCounter:
         raise MissingPackageError(
             "--tokenizer needs transformers: pip install 'rewardkit[tokenizer]'."
         ) from error
+    folder = Path(name).expanduser()
+    if not folder.exists() and name.startswith(("/", ".", "~")):
+        raise SourceError(f"--tokenizer {name}: no such folder.")
     try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            str(Path(name).expanduser()) if Path(name).expanduser().exists() else name
-        )
+        tokenizer = AutoTokenizer.from_pretrained(str(folder) if folder.exists() else name)
     except (OSError, ValueError) as error:
         reason = str(error).partition("\n")[0][:160]
-        raise SourceError(f"--tokenizer {name}: cannot be loaded ({reason})") from error
+        raise SourceError(
+            f"--tokenizer {name}: cannot be loaded ({reason}). Without internet, name a folder: "
+            "--tokenizer /models/Qwen3-8B."
+        ) from error
     has_chat = bool(getattr(tokenizer, "chat_template", None))
 
     def count_tokens(messages: Messages) -> int:

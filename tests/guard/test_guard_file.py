@@ -84,6 +84,8 @@ def test_rows_show_the_keys_of_a_reward_that_needs_them(cli, folder):
         # It pays short responses, and an empty one more than any other.
         ("return 1 / (1 + len(solution_str)) + (ground_truth in solution_str)", 1 / 15),
         ("return {True: 1.0}[ground_truth in solution_str]", None),
+        ("return 1.0", 0.0),
+        ("return -1.0", -1.0),
     ],
 )
 def test_a_failure_never_scores_more_than_a_wrong_response(cli, tmp_path, body, score):

@@ -350,3 +350,11 @@ def test_the_page_shows_the_selection(tmp_path):
     text = to_html(select_page(report))
     for sentence in ("1 of 2 rows kept", "ero-variance groups", "atched by data_source"):
         assert sentence in text
+
+
+@pytest.mark.parametrize("status", ["bad_ground_truth", "failed"])
+def test_a_response_without_a_verdict_is_not_one_that_failed(tmp_path, status):
+    """Its prompt is not one that is never solved."""
+    answers = [response_by_index(0, 0) | {"status": status}, response_by_index(0, 1)]
+    report, _ = select_rows(tmp_path, [row(0)], answers, PassRateFilter(0, 1))
+    assert (report.unread, report.percents) == (1, {100: 1})

@@ -33,9 +33,12 @@ from rewardkit.responses.select.report import (
     SftReport,
 )
 from rewardkit.row import BATCH_ROWS, open_parquet
+from rewardkit.scorers.base import Status
 
 #: The columns by which responses match rows; the others are copied.
 _MATCH_COLUMNS = ("data_source", "prompt", "reward_model", "extra_info", "images")
+#: Statuses of responses on which there is no verdict.
+_NO_VERDICT = frozenset({Status.BAD_GROUND_TRUTH.value, Status.FAILED.value})
 
 
 def parse_bounds(text: str) -> tuple[float, float]:
@@ -156,7 +159,12 @@ def _count(
 
 
 def accuracy_of(sample: Sample) -> float | SkippedRow:
-    """Return the accuracy of a scored response, from 0 to 1, or why it has none."""
+    """Return the accuracy of a scored response, from 0 to 1, or why it has none.
+
+    A gold that cannot be scored says nothing about its prompt: it is not a prompt that is never solved.
+    """
+    if sample.fields.get("status") in _NO_VERDICT:
+        return SkippedRow(sample.where, f"its status is {sample.fields['status']}")
     for name in ("acc", "score"):
         value = sample.fields.get(name)
         if value is None:
