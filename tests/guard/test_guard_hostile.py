@@ -171,7 +171,7 @@ def test_an_argument_that_cannot_be_pickled_or_unpickled_costs_its_own_sample(ne
 
 
 @pytest.mark.full
-def test_coroutines_share_one_attempt_to_load_a_file_that_is_gone(new_guard, reward_file):
+def test_coroutines_share_the_attempts_to_load_a_file_that_is_gone(new_guard, reward_file):
     """Each call would otherwise wait for the attempts of all calls before it."""
     guard = new_guard("compute_score_async")
     reward_file.unlink()
@@ -181,7 +181,7 @@ def test_coroutines_share_one_attempt_to_load_a_file_that_is_gone(new_guard, rew
     guard._calls, guard._coroutine_calls = guard._new_calls()
     results = score_on_a_loop(guard, map(call, range(50)))
     assert [failures(result) for result in results] == [(0.0, 1.0)] * 50
-    assert len(starts) == 1
+    assert len(starts) <= 10  # calls that begin after an attempt has failed make another
 
 
 def test_a_file_that_changes_during_the_run_is_reported_once(new_guard, reward_file, caplog):
