@@ -358,3 +358,10 @@ def test_a_response_without_a_verdict_is_not_one_that_failed(tmp_path, status):
     answers = [response_by_index(0, 0) | {"status": status}, response_by_index(0, 1)]
     report, _ = select_rows(tmp_path, [row(0)], answers, PassRateFilter(0, 1))
     assert (report.unread, report.percents) == (1, {100: 1})
+
+
+@pytest.mark.parametrize("status", [None, ["failed"], {"failed": 1}, 7])
+def test_a_status_of_another_tool_is_left_alone(tmp_path, status):
+    answers = [response_by_index(0, 0) | {"status": status}, response_by_index(0, 1)]
+    report, _ = select_rows(tmp_path, [row(0)], answers, PassRateFilter(0, 1))
+    assert (report.unread, report.percents) == (0, {50: 1})

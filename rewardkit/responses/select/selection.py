@@ -163,8 +163,8 @@ def accuracy_of(sample: Sample) -> float | SkippedRow:
 
     A gold that cannot be scored says nothing about its prompt: it is not a prompt that is never solved.
     """
-    if sample.fields.get("status") in _NO_VERDICT:
-        return SkippedRow(sample.where, f"its status is {sample.fields['status']}")
+    if (status := str(sample.fields.get("status"))) in _NO_VERDICT:
+        return SkippedRow(sample.where, f"its status is {status}")
     for name in ("acc", "score"):
         value = sample.fields.get(name)
         if value is None:
