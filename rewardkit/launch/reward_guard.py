@@ -32,7 +32,8 @@ def guard_reward(recipe: Recipe, load_seconds: float) -> Recipe:
         load_seconds: timeout for importing the reward.
 
     Raises:
-        UsageError: the reward is not a file's function, does not load, or the trial does not show its keys and wrong score.
+        UsageError: the reward is not a file's function, does not load, or the trial does not show its
+            keys and its wrong score.
         OutputError: the file cannot be written.
     """
     section = recipe.reward.guard

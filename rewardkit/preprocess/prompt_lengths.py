@@ -61,15 +61,15 @@ def token_counter(name: str) -> TokenCounter:
         MissingPackageError: transformers is not installed.
         SourceError: the tokenizer was not found or cannot be loaded.
     """
+    folder = Path(name).expanduser()
+    if not folder.exists() and name.startswith(("/", ".", "~")):
+        raise SourceError(f"--tokenizer {name}: no such folder.")
     try:
         from transformers import AutoTokenizer
     except ImportError as error:
         raise MissingPackageError(
             "--tokenizer needs transformers: pip install 'rewardkit[tokenizer]'."
         ) from error
-    folder = Path(name).expanduser()
-    if not folder.exists() and name.startswith(("/", ".", "~")):
-        raise SourceError(f"--tokenizer {name}: no such folder.")
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder) if folder.exists() else name)
     except (OSError, ValueError) as error:

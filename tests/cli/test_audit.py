@@ -85,3 +85,14 @@ def test_the_command_says_how_many_responses_it_will_judge(run):
     assert completed.returncode == 1
     assert "judge asks a model: it will judge up to" in completed.stderr
     assert json.loads(completed.stdout)["grade"] == "F"
+
+
+@pytest.mark.full
+def test_an_audit_that_stopped_early_says_so_and_has_no_good_grade(run, tmp_path):
+    (tmp_path / "ends.py").write_text(
+        "import os\ndef compute_score(solution_str, **_):\n    os._exit(7)\n"
+    )
+    completed = run("audit", "ends.py", "--rows", "2")
+    assert "stopped early" in " ".join(completed.stdout.split())
+    assert "grade F" in completed.stdout
+    assert "10 calls" in completed.stdout

@@ -497,6 +497,13 @@ def test_the_log_of_a_run_s_own_folder_is_read(tmp_path):
         assert run.name == tmp_path.name
 
 
+def test_a_run_s_folder_keeps_its_name_with_the_dots(tmp_path):
+    folder = tmp_path / "qwen2.5-0.5b-ppo"
+    folder.mkdir()
+    (folder / "verl.log").write_text("step:1 - critic/rewards/mean:0.5\n")
+    assert read_run(folder).name == "qwen2.5-0.5b-ppo"
+
+
 def test_a_folder_without_a_log_says_where_the_log_may_be(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "verl.log").write_text(STEP.format(1, 1, 1))
