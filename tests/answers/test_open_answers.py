@@ -283,10 +283,10 @@ def test_any_text_has_a_verdict(answer, gold, question):
     ],
 )
 def test_hostile_text_takes_little_time(text):
-    started = time.perf_counter()
+    started = time.process_time()
     for gold in ("Anna Berg", text[:400], "4 July 1921"):
         judge(text, [gold] * 3, text)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_dates_are_read_in_any_order():

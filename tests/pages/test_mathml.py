@@ -206,9 +206,9 @@ def test_an_answer_is_a_formula_as_a_whole():
 )
 def test_a_text_of_a_megabyte_takes_linear_time(piece):
     text = piece * (1_000_000 // len(piece))
-    start = time.perf_counter()
+    start = time.process_time()
     formulas = list(find_formulas(text))
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
     assert len(formulas) <= MAX_FORMULAS
 
 
