@@ -51,6 +51,7 @@ def atomic(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
         require_absent(out, overwrite=overwrite)
         with _temporary(out.parent, f".{_shorten(out.name)}") as temporary:
             yield temporary
+            require_absent(out, overwrite=overwrite)  # another run may have written it meanwhile
             temporary.replace(out)
 
 

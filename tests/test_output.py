@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -67,13 +68,17 @@ def test_the_temporary_file_of_a_running_process_stays(tmp_path):
         end(process)
 
 
-def test_two_writers_of_one_output_in_a_process_are_independent(tmp_path):
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_of_two_writers_of_one_output_the_second_replaces_it_only_with_overwrite(
+    tmp_path, overwrite
+):
     out = tmp_path / "out.txt"
-    with atomic(out) as one:
+    outcome = nullcontext() if overwrite else pytest.raises(OutputError, match="add --overwrite")
+    with outcome, atomic(out, overwrite=overwrite) as one:
         one.write_text("one")
         write(out, "two")
         assert out.read_text() == "two"
-    assert out.read_text() == "one"
+    assert out.read_text() == ("one" if overwrite else "two")
     assert names(tmp_path) == ["out.txt"]
 
 

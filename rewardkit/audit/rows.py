@@ -14,7 +14,7 @@ from rewardkit.errors import DataError
 from rewardkit.preprocess.card import read_card
 from rewardkit.preprocess.prep import preview
 from rewardkit.row import question_of, read_rows
-from rewardkit.scorers.gold import unwrap_gold
+from rewardkit.scorers.gold import MISSING, unwrap_gold
 
 #: Datasets whose samples have the forms of gold that a scorer reads; more of them would only be more
 #: of the same.
@@ -84,14 +84,15 @@ def _sample(rows: Iterable[Any], n: int, rng: random.Random) -> list[Any]:
 
 def _audit_row(row: Mapping[str, Any], source: str) -> AuditRow:
     model = row.get("reward_model")
-    gold = model.get("ground_truth") if isinstance(model, Mapping) else row.get("ground_truth")
-    if gold is None:
+    value = model.get("ground_truth") if isinstance(model, Mapping) else row.get("ground_truth")
+    gold = unwrap_gold(value)
+    if gold.strip() in MISSING:
         raise DataError(f"{source}: a row has no reward_model.ground_truth; run rewardkit check.")
     info = row.get("extra_info")
     fields = dict(info) if isinstance(info, Mapping) else {}
     return AuditRow(
         prompt=_prompt_text(row),
-        gold=unwrap_gold(gold),
+        gold=gold,
         data_source=str(row.get("data_source") or ""),
         extra_info=json.loads(json.dumps(fields, default=str)),
     )

@@ -382,6 +382,8 @@ def _print_findings(report: CheckReport) -> None:
     from rewardkit.preprocess.row_checks import RULES
 
     echo(f"{report.path}: {report.verdict()}.")
+    for note in report.stats.doubtful_golds():
+        print_wrapped(note)
     if report.ok:
         return
     print_table(("where", "rule", "what"), report.example_lines(), wrap={"what"})

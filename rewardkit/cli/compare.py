@@ -114,11 +114,13 @@ def command(
         print_json(report.summary())
     else:
         _print(report)
-    if not report.judged:
+    if report.judged <= min(report.a.bad_golds, report.b.bad_golds):
         raise typer.Exit(1)
 
 
 def _warn(report: CompareReport) -> None:
+    from rewardkit.responses.tally import bad_gold_note
+
     for line in report.unread_examples:
         warn(f"{line.where}: skipped: {line.reason}")
     if report.unread > len(report.unread_examples):
@@ -126,6 +128,8 @@ def _warn(report: CompareReport) -> None:
     for letter, side in (("A", report.a), ("B", report.b)):
         for name, times in side.raised.most_common():
             warn(f"{letter} {name} on {times:,} samples, first on {side.first[name]}")
+        if note := bad_gold_note(side.bad_golds, len(side.nanoseconds)):
+            warn(f"{letter}: {note}")
 
 
 def _write_html(report: CompareReport, out: Path, *, overwrite: bool) -> None:

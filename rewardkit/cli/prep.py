@@ -338,6 +338,11 @@ def _print_split(s: SplitReport) -> None:
         )
     for reason, count in s.dropped.most_common():
         typer.echo(f"{s.split}: dropped {count:,}: {reason} (see {s.out}.dropped.jsonl)")
+    if s.system_messages:
+        typer.echo(
+            f"{s.split}: the system messages of {s.system_messages:,} chats are left out; "
+            "--system TEXT sets one for all rows"
+        )
     if s.duplicates:
         verb = "row repeats" if s.duplicates == 1 else "rows repeat"
         typer.echo(
@@ -353,4 +358,6 @@ def _print_split(s: SplitReport) -> None:
         for name, percent in (("p50", 50), ("p99", 99), ("max", 100))
     )
     print_wrapped(f"{s.split}: answers: {kinds}")
+    for note in s.stats.doubtful_golds():
+        print_wrapped(f"{s.split}: {note}")
     typer.echo(f"{s.split}: prompt characters: {marks}")

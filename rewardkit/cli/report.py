@@ -65,6 +65,7 @@ def command(
     even sample with responses of every status.
     """
     from rewardkit.responses.report.page import write_report
+    from rewardkit.responses.tally import bad_gold_note
 
     with progress("reading responses") as advance:
         written = write_report(
@@ -82,10 +83,15 @@ def command(
         )
     for reason, n in written.totals.unread.most_common(5):
         warn(f"{n:,} rows skipped: {reason} (first {written.totals.first[reason]})")
+    total = written.totals.total
+    if note := bad_gold_note(total.bad_golds, total.n):
+        warn(note)
     if as_json:
         print_json(written.summary())
     else:
         typer.echo(_summary(written, html))
+    if total.n == total.bad_golds:
+        raise typer.Exit(1)
 
 
 def _summary(written: WrittenReport, html: Path) -> str:

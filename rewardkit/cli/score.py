@@ -128,6 +128,8 @@ def command(
 
 def _warn_about(report: ScoreReport) -> None:
     """Warn about rows that could not be scored, one for each reason."""
+    from rewardkit.responses.tally import bad_gold_note
+
     reasons: dict[str, str] = {}
     for row in report.examples:
         reasons.setdefault(row.reason, row.where)
@@ -138,11 +140,8 @@ def _warn_about(report: ScoreReport) -> None:
         warn(f"... and {report.unscored - shown:,} more rows, for these or other reasons")
     if not report.total.n and not report.unscored:
         warn("error: the files have no rows.")
-    if bad := report.total.bad_golds:
-        warn(
-            f"{bad:,} of {report.total.n:,} golds cannot be scored (bad_ground_truth), which says "
-            "nothing about their responses: fix the golds, or name another --scorer or --gold-key."
-        )
+    if note := bad_gold_note(report.total.bad_golds, report.total.n):
+        warn(note)
 
 
 def _print(report: ScoreReport) -> None:

@@ -92,6 +92,11 @@ class MetricGroup:
         return count_no_answer(self.statuses) / len(self.characters)
 
     @property
+    def bad_golds(self) -> int:
+        """Number of responses whose gold cannot be scored."""
+        return self.statuses[Status.BAD_GROUND_TRUTH.value]
+
+    @property
     def unusable(self) -> dict[str, int]:
         """Number of unusable responses, which count as wrong, by `finish_reason`."""
         counts = [(finish, n) for finish, n in self.finishes.items() if finish in UNUSABLE]

@@ -19,6 +19,7 @@ from rewardkit.preprocess.column_map import (
     as_plain_text,
     letter_of_option,
 )
+from rewardkit.preprocess.value_path import value_at_path
 
 #: The position of a picture in a question, as verl reads it.
 MARK = "<image>"
@@ -108,15 +109,29 @@ def _text(part: Sequence[Field], raw: Mapping[str, Any]) -> str:
 
 
 def _question(value: Any) -> str:
-    """Return the text, or the last user message of a chat."""
+    """Return the text, or the user message of a chat."""
     if type(value) is str:
         return value
     if isinstance(value, list):
         messages = [m for m in value if isinstance(m, Mapping) and m.get("role") == "user"]
-        value = messages[-1].get("content") if messages else None
+        if len(messages) > 1:
+            raise UnreadableValueError(f"the question is a chat with {len(messages)} user messages")
+        value = messages[0].get("content") if messages else None
     if value is not None and not isinstance(value, str):
         raise TypeError(f"the question is {type(value).__name__}, neither text nor a chat")
     return value or ""
+
+
+def has_system_message(raw: Mapping[str, Any], card: Card) -> bool:
+    """Return whether a question is a chat with a system message, which rows do not get."""
+    fields = _layout(raw, card.maps).question if card.maps else ()
+    chats = (value_at_path(raw, field.column) for field in fields)
+    return any(
+        isinstance(message, Mapping) and message.get("role") == "system"
+        for chat in chats
+        if isinstance(chat, list)
+        for message in chat
+    )
 
 
 def _gold(field: Field, raw: Mapping[str, Any], options: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Read CSV files in batches; a row that does not fit the header is a row of nulls."""
+"""Read CSV files in batches; a row that does not fit the header is a row of nulls with its text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
+
+#: The key of a batch's metadata with the text of a row that does not fit the header.
+_TEXT = b"text"
 
 
 def csv_header(file: Path) -> list[str]:
@@ -27,7 +30,8 @@ def csv_batches(
     """Yield the rows in order, each value with the same type.
 
     One missing quote would otherwise make the whole file unreadable. A row with more or fewer values
-    than the header has columns is a row of nulls, so that a dataset drops it and a report counts it.
+    than the header has columns is a row of nulls, so that a dataset drops it and a report counts it;
+    `text_of_broken_row` has its text. No other value is null.
 
     Args:
         file: a CSV file with a header; quoted values may contain line breaks.
@@ -38,7 +42,7 @@ def csv_batches(
         pyarrow.ArrowException: the file is not CSV, or a value is not of the type.
         OSError: the file cannot be read.
     """
-    broken: list[int] = []
+    broken: list[tuple[int, str]] = []
     reader = pa.csv.open_csv(
         file,
         read_options=pa.csv.ReadOptions(use_threads=False),  # threads do not number the rows
@@ -53,22 +57,30 @@ def csv_batches(
     place = 0
     for batch in reader:
         start = 0
-        while broken and broken[0] < place + batch.num_rows - start:
-            rows = batch.slice(start, broken.pop(0) - place)
+        while broken and broken[0][0] < place + batch.num_rows - start:
+            number, text = broken.pop(0)
+            rows = batch.slice(start, number - place)
             yield rows
-            yield nulls
+            yield nulls.replace_schema_metadata({_TEXT: text})
             start, place = start + rows.num_rows, place + rows.num_rows + 1
         yield batch.slice(start)
         place += batch.num_rows - start
-    yield from [nulls] * len(broken)
+    for _, text in broken:
+        yield nulls.replace_schema_metadata({_TEXT: text})
 
 
-def _layout(broken: list[int]) -> pa.csv.ParseOptions:
-    """Return how a file is read; the places of rows that do not fit the header go to `broken`."""
+def text_of_broken_row(batch: pa.RecordBatch) -> str | None:
+    """Return the text of the row, if the batch is one row that does not fit the header."""
+    text = (batch.schema.metadata or {}).get(_TEXT)
+    return None if text is None else text.decode("utf-8", "backslashreplace")
+
+
+def _layout(broken: list[tuple[int, str]]) -> pa.csv.ParseOptions:
+    """Return how a file is read; place and text of rows that do not fit the header go to `broken`."""
 
     def skip(row: Any) -> str:
         if row.number is not None:
-            broken.append(row.number - 2)  # the header is row 1
+            broken.append((row.number - 2, row.text))  # the header is row 1
         return "skip"
 
     return pa.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip)

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from rewardkit.output import json_value
-from rewardkit.preprocess.csv_rows import csv_batches, csv_header
+from rewardkit.preprocess.csv_rows import csv_batches, csv_header, text_of_broken_row
 from rewardkit.preprocess.place_cursor import PlaceCursor
 from rewardkit.preprocess.raw_rows import (
     RawRow,
@@ -79,11 +79,14 @@ def _read_arrow(file: Path, cursor: PlaceCursor) -> Iterator[RawRow]:
 
 def _read_csv(file: Path, cursor: PlaceCursor) -> Iterator[RawRow]:
     """Yield values as text; bytes that are not UTF-8, in a column nobody reads, are escaped."""
-    for row in _read_batches(csv_batches(file, csv_header(file), pa.binary()), cursor):
-        yield {
-            name: None if value is None else value.decode("utf-8", "backslashreplace")
-            for name, value in row.items()
-        }
+    for batch in csv_batches(file, csv_header(file), pa.binary()):
+        text = text_of_broken_row(batch)
+        for row in _read_batches([batch], cursor):
+            yield (
+                {name: value.decode("utf-8", "backslashreplace") for name, value in row.items()}
+                if text is None
+                else {"text": text}
+            )
 
 
 def _read_batches(batches: Iterable[pa.RecordBatch], cursor: PlaceCursor) -> Iterator[RawRow]:

@@ -19,7 +19,7 @@ from rewardkit.output import atomic, require_absent, require_not_input, require_
 from rewardkit.parallel import importable_in_child, in_order
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card
-from rewardkit.preprocess.card_dataset import dataset_of_card
+from rewardkit.preprocess.card_dataset import dataset_of_card, has_system_message
 from rewardkit.preprocess.conditions import parse_condition
 from rewardkit.preprocess.dropped_rows import dropped_line, dropped_path, full_rows
 from rewardkit.preprocess.duplicates import gold_key, question_key
@@ -220,18 +220,20 @@ def _rows(
     candidates = ((index, raw, repeated.get(index)) for index, raw in job.options.order(raws))
     jobs = job.options.jobs if importable_in_child(job.dataset.to_problem) else 1
     batches = batched(candidates, job.options.batch_rows())
-    for index, row in (
-        (index, row)
+    for index, raw, row in (
+        (index, raw, row)
         for batch, rows in in_order(partial(_build_batch, job), batches, jobs)
-        for (index, _, _), row in zip(batch, rows, strict=True)
+        for (index, raw, _), row in zip(batch, rows, strict=True)
     ):
         report.distinct += 1
+        report.system_messages += has_system_message(raw, job.card)
         read = index + 1 if job.options.shuffle_seed is None else raws.read
         progress(read - report.read)
         report.read = read
         if isinstance(row, Dropped):
             report.drop(row, index)
-            reasons.write(json.dumps((index, f"{row.reason}: {row.detail}")) + "\n")
+            reason = ": ".join(filter(None, (row.reason, row.detail)))
+            reasons.write(json.dumps((index, reason)) + "\n")
         else:
             report.stats.add(row)
             questions.count_repeats(row, report)

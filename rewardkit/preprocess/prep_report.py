@@ -34,6 +34,7 @@ class SplitReport:
             first `MAX_QUESTIONS` questions.
         conflicting: number of those with another gold.
         written: number of rows written.
+        system_messages: number of distinct raw rows whose system message is left out.
         stats: statistics of the rows written, each counted once.
     """
 
@@ -48,6 +49,7 @@ class SplitReport:
     duplicates: int = 0
     conflicting: int = 0
     written: int = 0
+    system_messages: int = 0
     stats: RowStats = field(default_factory=RowStats)
 
     def drop(self, dropped: Dropped, index: int) -> None:

@@ -12,6 +12,11 @@ from rewardkit.row import Row
 
 #: Kinds of golds; the first pattern that matches decides.
 _KINDS = (
+    (
+        "placeholder",
+        re.compile(r"(?i:#?n/?a|none|nan|todo|tbd|unknown|fixme|xxx)|[?？]+|-+|—|\.+|…"),
+    ),
+    ("quoted text", re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|“[^”]*”")),
     ("integer", re.compile(r"[-+]?[0-9][0-9,]*")),
     ("decimal", re.compile(r"[-+]?[0-9]*\.[0-9]+")),
     (
@@ -45,6 +50,13 @@ def answer_kind(gold: str) -> str:
     return "sentence" if is_sentence and kind != "alternatives" else kind
 
 
+#: The kinds of golds that are seldom meant.
+_DOUBTFUL_KINDS = {
+    "placeholder": "a placeholder (N/A, none, TODO, ?)",
+    "quoted text": "a text in quotes",
+}
+
+
 @dataclass
 class RowStats:
     """Counts of rows, for the charts of a report.
@@ -72,3 +84,11 @@ class RowStats:
             if value := info.get(name):
                 self.groups.setdefault(name, Counter())[str(value)] += 1
         self.groups.setdefault("data_source", Counter())[row["data_source"]] += 1
+
+    def doubtful_golds(self) -> list[str]:
+        """Return sentences about golds that equal themselves as text, but are hardly answers."""
+        return [
+            f"rows whose gold is {name}: {n:,}; fix or drop them unless it is the answer."
+            for kind, name in _DOUBTFUL_KINDS.items()
+            if (n := self.answer_kinds[kind])
+        ]

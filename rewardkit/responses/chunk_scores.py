@@ -17,8 +17,8 @@ from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, samples_of
 from rewardkit.responses.tally import MAX_EXAMPLES, ScoreFigures, Tallies, Tally, prompt_bucket
 from rewardkit.scorers import isolated
-from rewardkit.scorers.base import Score, Scorer, Status, to_verl
-from rewardkit.scorers.call import call_scorer, failure_reason
+from rewardkit.scorers.base import Score, Scorer, to_verl
+from rewardkit.scorers.call import call_scorer, failure_reason, require_verdict
 from rewardkit.scorers.concurrent_calls import call_each
 from rewardkit.scorers.options import asks_server
 
@@ -155,10 +155,9 @@ def _score_samples(
             yield sample
             continue
         result = next(batch) if batch else call_scorer(scorer, *_request(sample))
+        result = require_verdict(result)
         if isinstance(result, Exception):
             yield SkippedRow(sample.where, failure_reason(result))
-        elif result.status is Status.FAILED:
-            yield SkippedRow(sample.where, "the scorer has no verdict; its first message says why")
         else:
             yield sample, result
 

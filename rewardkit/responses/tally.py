@@ -32,6 +32,16 @@ def count_no_answer(statuses: Mapping[str, int]) -> int:
     return statuses.get(Status.NO_ANSWER.value, 0)
 
 
+def bad_gold_note(bad: int, n: int) -> str:
+    """Return a sentence about the golds of n responses that cannot be scored, or ""."""
+    if not bad:
+        return ""
+    return (
+        f"{bad:,} of {n:,} golds cannot be scored (bad_ground_truth), which says nothing about their "
+        "responses: fix the golds, or name another --scorer or --gold-key."
+    )
+
+
 def prompt_bucket(prompt: str) -> int:
     """Return the bucket of a prompt."""
     return crc32(prompt.encode("utf-8", "surrogatepass")) % PROMPT_BUCKETS

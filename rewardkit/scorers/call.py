@@ -61,9 +61,16 @@ def call_scorer_or_stop(
     Raises:
         NeverAnswersError: the scorer failed on all of its first responses, each after its timeout.
     """
-    result = call_scorer(scorer, response, ground_truth, extra_info)
+    result = require_verdict(call_scorer(scorer, response, ground_truth, extra_info))
     if isinstance(result, NeverAnswersError):
         raise result
+    return result
+
+
+def require_verdict(result: Score | Exception) -> Score | Exception:
+    """Return an exception in place of a score with the status `failed`."""
+    if isinstance(result, Score) and result.status is Status.FAILED:
+        return NoVerdictError("the scorer has no verdict; its first message says why")
     return result
 
 

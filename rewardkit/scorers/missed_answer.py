@@ -248,6 +248,8 @@ def _reason(
         )
         rule = f": {rule}" if rule else ""
         return f"No answer was read{rule}. The response has {marks or 'no mark and no number'}."
+    if score.status is Status.FAILED:
+        return "The scorer has no verdict; its first message on stderr says why."
     if not score.pred:
         return f"The scorer does not say what it read; the gold is {_quote(ground_truth)}."
     reason = f"{_quote(score.pred)} was read{_place(name, response, ground_truth)}; the gold is {_quote(ground_truth)}."

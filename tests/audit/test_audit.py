@@ -395,6 +395,10 @@ def test_input_that_cannot_be_audited_raises_one_clear_error(tmp_path):
     (tmp_path / "x.py").write_text("import os\nos._exit(1)\n")
     with pytest.raises(UsageError, match="ended while it was imported"):
         audit(f"{tmp_path}/x.py:score", data=ROWS)
+    for gold in (None, "", " ", "nan"):
+        row = {"prompt": "1+1?", "reward_model": {"ground_truth": gold}}
+        with pytest.raises(DataError, match="a row has no"):
+            sample_rows([row], 1, 0)
 
 
 def test_grades_follow_their_rule():

@@ -481,9 +481,26 @@ def test_golds_that_the_scorer_cannot_read_are_no_result_of_zero(run, tmp_path):
     """0 % of 2 responses would be an answer about the responses."""
     rows = [{"response": "The answer is B.", "ground_truth": gold} for gold in ("18", "19")]
     (tmp_path / "r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    done = run("score", "r.jsonl", "--scorer", "mcq")
-    assert done.returncode == 1
-    assert "2 of 2 golds cannot be scored" in done.stderr
+    for command in (
+        ("score", "r.jsonl", "--scorer", "mcq"),
+        ("report", "r.jsonl", "--scorer", "mcq", "--html", "r.html"),
+        ("compare", "r.jsonl", "--scorer", "mcq", "--scorer", "mcq", "--set-b", "mode=letters"),
+    ):
+        done = run(*command)
+        assert done.returncode == 1, command
+        assert "2 of 2 golds cannot be scored" in done.stderr
+
+
+def test_a_judge_without_a_server_has_no_verdict_in_any_command(run, tmp_path):
+    row = {"response": "#### 18", "ground_truth": "18"}
+    (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n")
+    (tmp_path / "r.txt").write_text("#### 18")
+    compared = run("compare", "r.jsonl", "--scorer", "gsm8k", "--scorer", "judge")
+    assert (compared.returncode, "0 samples judged by both" in compared.stdout) == (1, True)
+    assert run("score", "r.jsonl", "--scorer", "judge").returncode == 1
+    assert run("report", "r.jsonl", "--scorer", "judge", "--html", "r.html").returncode != 0
+    explained = run("explain", "--gold", "18", "--scorer", "judge", "--response", "r.txt")
+    assert "The scorer has no verdict" in explained.stdout
 
 
 def test_a_file_in_utf_16_is_not_read_line_by_line_as_luck_has_it(run, tmp_path):

@@ -370,13 +370,18 @@ def test_dropped_rows_of_csv_and_of_several_files_are_complete(tmp_path):
         {"question": "two\nlines", "answer": "none", "note": "caf\\xe9"},
         {"question": "q", "answer": "", "note": ""},
     ]
+    (tmp_path / "b.csv").write_text('question,answer\nq,"#### 1"\nWhat, is it?,"#### 2"\n')
+    rewardkit.prep("gsm8k", tmp_path / "b.parquet", source=tmp_path / "b.csv", overwrite=True)
+    [line] = (tmp_path / "b.parquet.dropped.jsonl").read_text().splitlines()
+    assert json.loads(line)["row"] == {"text": 'What, is it?,"#### 2"'}
+    assert "does not fit the header" in json.loads(line)["reasons"][0]
     rows = [
         {**GOOD, "id": i} if i % 2 else {"question": "q", "answer": "", "id": i} for i in range(6)
     ]
     jsonl(tmp_path / "data/train-1.jsonl", *rows[:3])
     jsonl(tmp_path / "data/train-2.jsonl", *rows[3:])
-    rewardkit.prep("gsm8k", tmp_path / "b.parquet", split="train", source=tmp_path / "data")
-    lines = (tmp_path / "b.parquet.dropped.jsonl").read_text().splitlines()
+    rewardkit.prep("gsm8k", tmp_path / "c.parquet", split="train", source=tmp_path / "data")
+    lines = (tmp_path / "c.parquet.dropped.jsonl").read_text().splitlines()
     assert [json.loads(line)["row"]["id"] for line in lines] == [0, 2, 4]
 
 

@@ -64,6 +64,25 @@ def test_a_file_of_questions_and_answers_becomes_verl_rows(tmp_path):
     assert report.dropped == {"unexpected type": 2, "the question is empty": 1}
 
 
+def test_what_a_chat_has_beside_its_question_is_not_lost_silently(tmp_path):
+    """The last of several user messages is no question without the messages before it."""
+    user = {"role": "user", "content": "2+2?"}
+    chats = [[{"role": "system", "content": "s"}, user], [user], [user, user]]
+    rows, report = prep_own(tmp_path, *({"question": chat, "answer": "4"} for chat in chats))
+    assert [row["extra_info"]["question"] for row in rows] == ["2+2?"] * 2
+    assert report.dropped == {"the question is a chat with 2 user messages": 1}
+    assert report.system_messages == 1
+
+
+def test_golds_that_are_hardly_answers_are_counted(tmp_path):
+    """They equal themselves as text, so that the self-check of the gold finds nothing."""
+    golds = ["N/A", "TODO", "?", "'18'", "“18”", "18", "no solution", "-1", "f'", "NA"]
+    _, report = prep_own(tmp_path, *({"question": f"{g}?", "answer": g} for g in golds))
+    placeholder, quoted = report.stats.doubtful_golds()
+    assert ": 4;" in placeholder
+    assert ": 2;" in quoted
+
+
 def test_integers_beyond_double_precision_stay_exact(tmp_path):
     rows, _ = prep_own(tmp_path, {"question": "big?", "answer": 2**60 + 1})
     assert rows[0]["reward_model"]["ground_truth"] == str(2**60 + 1)

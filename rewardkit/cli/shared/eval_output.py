@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -84,6 +84,7 @@ def _progress_bar() -> Progress:
 
 def warn_about(report: EvaluationReport) -> None:
     """Warn about responses that are not in the metrics, or count as wrong because scoring failed."""
+    from rewardkit.responses.tally import bad_gold_note
     from rewardkit.scorers.base import Status
 
     total, rows = report.metrics.total, report.rows
@@ -102,6 +103,8 @@ def warn_about(report: EvaluationReport) -> None:
         )
     if note := total.unusable_note():
         warn(note)
+    if note := bad_gold_note(total.bad_golds, len(total.characters)):
+        warn(note)
     if failures := total.statuses[Status.FAILED.value]:
         warn(
             f"the scorer failed on {failures:,} responses; they count as wrong; the field 'reason' has the cause."
@@ -109,8 +112,17 @@ def warn_about(report: EvaluationReport) -> None:
 
 
 def print_report(report: EvaluationReport, *, as_json: bool) -> None:
-    """Print the metrics of a report, by data source, subject, level and k."""
+    """Print the metrics of a report, by data source, subject, level and k.
+
+    Raises:
+        typer.Exit: no gold can be scored, so that the metrics mean nothing.
+    """
     warn_about(report)
+    _print_metrics(report, as_json=as_json)
+    _require_a_gold([report])
+
+
+def _print_metrics(report: EvaluationReport, *, as_json: bool) -> None:
     summary = report.summary()
     if as_json:
         print_json(summary)
@@ -131,9 +143,26 @@ def print_report(report: EvaluationReport, *, as_json: bool) -> None:
 
 
 def print_suite(reports: Mapping[str, EvaluationReport], out: Path, *, as_json: bool) -> None:
-    """Print the metrics of several sets, one line per data source."""
+    """Print the metrics of several sets, one line per data source.
+
+    Raises:
+        typer.Exit: no gold of one of the sets can be scored.
+    """
     for report in reports.values():
         warn_about(report)
+    _print_suite_metrics(reports, out, as_json=as_json)
+    _require_a_gold(reports.values())
+
+
+def _require_a_gold(reports: Iterable[EvaluationReport]) -> None:
+    totals = [report.metrics.total for report in reports]
+    if any(total.bad_golds == len(total.characters) for total in totals):
+        raise typer.Exit(1)
+
+
+def _print_suite_metrics(
+    reports: Mapping[str, EvaluationReport], out: Path, *, as_json: bool
+) -> None:
     summaries = {name: report.summary() for name, report in reports.items()}
     if as_json:
         print_json(summaries)

@@ -150,6 +150,7 @@ class CompareReport:
             "mean_score": calls.score_sum / self.judged if self.judged else None,
             "raised": dict(calls.raised.most_common()),
             "raised_first": calls.first,
+            "bad_golds": calls.bad_golds,
             **calls.speed(),
         }
 

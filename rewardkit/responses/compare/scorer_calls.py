@@ -63,6 +63,7 @@ class ScorerCalls:
         score_sum: sum of the scores of the samples that both scorers scored.
         raised: number of failures by status.
         first: place and message of the first failure of each status.
+        bad_golds: number of samples whose gold the scorer cannot score.
         nanoseconds: duration of each call.
     """
 
@@ -70,6 +71,7 @@ class ScorerCalls:
     score_sum: float = 0.0
     raised: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
+    bad_golds: int = 0
     nanoseconds: array[int] = field(default_factory=lambda: array("q"))
 
     def call(self, scorer: Scorer, sample: Sample) -> CallResult:
@@ -80,6 +82,7 @@ class ScorerCalls:
         if isinstance(scorer, IsolatedScorer):  # without the time for messages
             duration = scorer.last_call_ns
         self.nanoseconds.append(duration)
+        self.bad_golds += result.status == Status.BAD_GROUND_TRUTH.value
         if result.correct is None:
             self.raised[result.status] += 1
             self.first.setdefault(result.status, f"{sample.where}: {result.error}")
