@@ -19,12 +19,16 @@ MAX_NAMES = 1000
 
 _PARQUET = b"PAR1"
 
-#: What the first bytes say, and what to do, with the file's name in place of `{file}`.
+#: The first bytes of archives of one file, their kind, suffix, and the command that unpacks them.
+_ARCHIVES: tuple[tuple[bytes, str, str, str], ...] = (
+    (b"\x1f\x8b", "a gzip archive", ".gz", "gunzip"),
+    (b"\x28\xb5\x2f\xfd", "a zstd archive", ".zst", "zstd -d"),
+    (b"BZh", "a bzip2 archive", ".bz2", "bunzip2"),
+    (b"\xfd7zXZ", "an xz archive", ".xz", "unxz"),
+)
+
+#: What the first bytes of other files say, and what to do.
 _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
-    (b"\x1f\x8b", "a gzip archive", "Unpack it with `gunzip {file}`."),
-    (b"\x28\xb5\x2f\xfd", "a zstd archive", "Unpack it with `zstd -d {file}`."),
-    (b"BZh", "a bzip2 archive", "Unpack it with `bunzip2 {file}`."),
-    (b"\xfd7zXZ", "an xz archive", "Unpack it with `unxz {file}`."),
     (b"\xd0\xcf\x11\xe0", "an Excel workbook", "Save it as CSV UTF-8 first."),
     (
         b"version https://git-lfs",
@@ -103,9 +107,16 @@ def content_fault(path: Path, prefix: bytes) -> str:
         if path.suffix.lower() == ".xlsx":
             return "this is an Excel workbook. Save it as CSV UTF-8 first."
         return f"this is a zip archive. Unpack it with `unzip {file}`."
+    for signature, kind, suffix, unpack in _ARCHIVES:
+        if prefix.startswith(signature):
+            archive, rename = file, ""
+            if path.suffix.lower() != suffix:  # the commands want it
+                archive = shlex.quote(f"{path}{suffix}")
+                rename = f"mv {file} {archive} && "
+            return f"this is {kind}. Unpack it with `{rename}{unpack} {archive}`."
     for signature, kind, advice in _SIGNATURES:
         if prefix.startswith(signature):
-            return f"this is {kind}. {advice.format(file=file)}"
+            return f"this is {kind}. {advice}"
     return ""
 
 
@@ -135,6 +146,20 @@ def text_fault(path: Path) -> str:
     out = path.with_name(f"{path.stem}-utf8{path.suffix}")
     command = f"iconv -f {encoding} -t UTF-8 {shlex.quote(str(path))} > {shlex.quote(str(out))}"
     return f"the text is {encoding}, not UTF-8. Run `{command}` and use the new file."
+
+
+def lines_fault(path: Path) -> str:
+    """Return why a file has no line that is a JSON object and what to do; "" if nothing is known."""
+    if fault := text_fault(path):
+        return fault
+    kind = table_kind(path, prefix := read_prefix(path))
+    if prefix.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"[":
+        out = path.with_name(f"{path.stem}-lines.jsonl")
+        command = f"jq -c '.[]' {shlex.quote(str(path))} > {shlex.quote(str(out))}"
+        return f"this is a JSON array. Run `{command}` and use the new file."
+    if kind in ("CSV", "TSV"):
+        return f"this is {kind}. Write one JSON object per line, or parquet."
+    return ""
 
 
 def text_encoding(prefix: bytes) -> str | None:

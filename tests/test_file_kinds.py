@@ -1,6 +1,8 @@
 """What a file really is: the messages for files of the wrong kind."""
 
 import gzip
+import re
+import subprocess
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,6 +12,7 @@ from rewardkit.errors import DataError
 from rewardkit.file_kinds import (
     MAX_NAMES,
     PREFIX_BYTES,
+    lines_fault,
     missing_file,
     parquet_fault,
     text_encoding,
@@ -35,7 +38,7 @@ def parquet_bytes(tmp_path):
         ("x.parquet", b"", "the file is empty"),
         ("x.parquet", b"PAR1" + b"x" * 99, "the end of the parquet is missing"),
         ("x.parquet", b"PAR1", "not a readable parquet file"),
-        ("x.parquet", gzip.compress(b"x", mtime=0), "this is a gzip archive. Unpack it with `gunzip "),
+        ("x.parquet", gzip.compress(b"x", mtime=0), "this is a gzip archive. Unpack it with `"),
         ("x.xlsx", b"PK\x03\x04", "this is an Excel workbook"),
         ("x.zip", b"PK\x03\x04", "this is a zip archive"),
         ("x.parquet", b"<!DOCTYPE html><html>", "this is a web page: its download failed"),
@@ -106,3 +109,28 @@ def test_rows_under_the_name_of_a_parquet_are_renamed_before_they_are_prepared(t
     path.write_text('{"question": "1+1?", "answer": "2"}\n')
     source = path.with_suffix(".jsonl")
     assert f"`mv {path} {source} && rewardkit prep {source} --out {path}`" in parquet_fault(path)
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "my rows.jsonl"])
+def test_the_command_that_unpacks_an_archive_works(tmp_path, name):
+    """gunzip refuses a file without its suffix."""
+    (tmp_path / name).write_bytes(gzip.compress(b"{}\n"))
+    command = re.search("`(.*)`", text_fault(tmp_path / name))[1]
+    subprocess.run(["bash", "-c", command], check=True)
+    assert (tmp_path / name.removesuffix(".gz")).read_bytes() == b"{}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fault"),
+    [
+        ("x.json", b'[{"a": 1}]', "this is a JSON array. Run `jq -c '.[]' "),
+        ("x.csv", b"a,b\n1,2\n", "this is CSV. Write one JSON object per line"),
+        ("x.jsonl", "题".encode("utf-16"), "the text is UTF-16"),
+        ("x.jsonl", b"{}\n{}\n", ""),
+        ("x.jsonl", b"broken\n", ""),
+    ],
+)
+def test_a_file_without_json_lines_says_what_it_is(tmp_path, name, content, fault):
+    (tmp_path / name).write_bytes(content)
+    assert fault in lines_fault(tmp_path / name)
+    assert bool(lines_fault(tmp_path / name)) == bool(fault)

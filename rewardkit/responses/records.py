@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from rewardkit.file_kinds import lines_fault
 from rewardkit.json_lines import parse_json
 from rewardkit.responses.chunks import Chunk
 
@@ -41,12 +43,11 @@ def read_records(chunk: Chunk) -> Iterator[Record | SkippedRow]:
             if isinstance(fields, dict):
                 yield Record(where, fields)
             else:
-                hint = (
-                    ""
-                    if line.endswith(b"\n")
-                    else "; it has no line end: is it still being written?"
-                )
-                yield SkippedRow(where, fields + hint)
+                is_whole = line.endswith(b"\n")
+                hint = "" if is_whole else "; it has no line end: is it still being written?"
+                is_first = number == 1 and chunk.span[1] > 0
+                fault = lines_fault(Path(chunk.path)) if is_first else ""
+                yield SkippedRow(where, fault or fields + hint)
         number += 1
     if chunk.damage:
         yield SkippedRow(f"{chunk.path}:{number}", chunk.damage)

@@ -509,6 +509,7 @@ def test_a_file_in_utf_16_is_not_read_line_by_line_as_luck_has_it(run, tmp_path)
     done = run("score", "r.jsonl", "--scorer", "gsm8k")
     assert done.returncode == 1
     assert "0 scored" in done.stdout
+    assert "r.jsonl:1: not scored: the text is UTF-16LE, not UTF-8. Run `iconv" in done.stderr
 
 
 @pytest.mark.parametrize("result", ["'1.0'", "{'score': '1.0'}", "None", "{'acc': 1}"])

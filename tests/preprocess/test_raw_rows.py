@@ -121,7 +121,7 @@ def test_a_json_file_of_lines_is_read_as_lines(tmp_path):
         ("x.csv", b"q\n\xff\n", r"x.csv: the text is not UTF-8. Convert it: iconv"),
         ("x.csv", "q,题\n1,几\n".encode("gbk"), r"x.csv: the text is GBK, not UTF-8. Run `iconv"),
         ("x.csv", "q,a\n1,2\n".encode("utf-16"), r"x.csv: the text is UTF-16, not UTF-8"),
-        ("x.jsonl", b"\x1f\x8b\x08", r"x.jsonl:1: this is a gzip archive. Unpack it with `gunzip"),
+        ("x.jsonl", b"\x1f\x8b\x08", r"x.jsonl:1: this is a gzip archive. Unpack it with `mv"),
         ("x.parquet", b"PAR1", r"x.parquet: not a readable parquet file"),
         ("x.arrow", b"ARROW", r"x.arrow: not a readable Arrow stream"),
     ],

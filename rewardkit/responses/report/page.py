@@ -12,6 +12,7 @@ import json
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -174,7 +175,7 @@ def write_report(
                 totals.add(item)
                 sample.add(item)
         if not totals.total.n:
-            raise DataError(f"{', '.join(names[:3])}: no responses.{_first_reason(totals)}")
+            raise DataError(f"{', '.join(names[:3])}: no responses{_first_reason(totals)}.")
         packed = _pack_responses(sample, options)
         _write(page, names, totals, packed, sample.reserved)
         listed = len(packed.columns["status"])
@@ -182,7 +183,7 @@ def write_report(
 
 
 def _first_reason(totals: ReportTotals) -> str:
-    return "".join(f" {reason}." for reason, _ in totals.unread.most_common(1))
+    return "".join(f": {reason.removesuffix('.')}" for reason in islice(totals.unread, 1))
 
 
 def _pack_responses(
