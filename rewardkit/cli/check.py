@@ -24,7 +24,6 @@ from rewardkit.cli.shared.console import (
     print_json,
     print_table,
     print_wrapped,
-    printable,
     prints_to_stderr,
     progress,
     show_import,
@@ -360,13 +359,19 @@ def _print_clusters(report: CheckReport) -> None:
     conflicting = sum(cluster.conflicting for cluster in report.clusters)
     shown = report.clusters[:MAX_EXAMPLES]
     listed = f", {len(shown)} of them listed" if len(shown) < clusters else ""
+    differ = f"; in {conflicting:,} clusters the golds differ: variants of a question, or wrong golds"
     print_wrapped(
-        f"near-duplicates: {rows:,} rows in {clusters:,} clusters{listed}; in {conflicting:,} "
-        "clusters the golds differ: variants of a question, or wrong golds"
+        f"near-duplicates: {rows:,} rows in {clusters:,} clusters{listed}{differ * bool(conflicting)}"
     )
-    for cluster in shown:
-        golds = "; ".join(f"row {row}: {gold[:30]}" for row, _, gold in cluster.rows[:4])
-        echo(f"  {printable(golds)}: {one_line(cluster.rows[0][1])}")
+    print_table(
+        ("row", "gold", "prompt"),
+        (
+            (f"{row}", gold[:30], one_line(text))
+            for cluster in shown
+            for row, text, gold in cluster.rows[:MAX_EXAMPLES]
+        ),
+        wrap={"prompt"},
+    )
 
 
 def _print_lengths(lengths: PromptLengths) -> None:

@@ -53,4 +53,4 @@ def _print_pair(overlap: Overlap, verb: str) -> None:
 
 def one_line(text: str) -> str:
     """Return the first 70 characters of a text, on one line."""
-    return printable(" ".join(text.split())[:70])
+    return printable(" ".join(text.split())[:70].rstrip())
