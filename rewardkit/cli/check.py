@@ -17,7 +17,7 @@ from rewardkit.cli.shared.check_files import (
     require_one_file,
     warn_of_other_files,
 )
-from rewardkit.cli.shared.check_overlaps import MAX_EXAMPLES, one_line, print_overlaps
+from rewardkit.cli.shared.check_overlaps import print_clusters, print_overlaps
 from rewardkit.cli.shared.completion import complete_against, complete_scorers
 from rewardkit.cli.shared.console import (
     echo,
@@ -349,29 +349,9 @@ def _print_one(report: CheckReport, *, near: bool, with_aspects: bool = True) ->
     if near and not report.clusters:
         echo("near-duplicates: none")
     if report.clusters:
-        _print_clusters(report)
+        print_clusters(report)
     if report.lengths.counts:
         _print_lengths(report.lengths)
-
-
-def _print_clusters(report: CheckReport) -> None:
-    rows, clusters = report.cluster_rows
-    conflicting = sum(cluster.conflicting for cluster in report.clusters)
-    shown = report.clusters[:MAX_EXAMPLES]
-    listed = f", {len(shown)} of them listed" if len(shown) < clusters else ""
-    differ = f"; in {conflicting:,} clusters the golds differ: variants of a question, or wrong golds"
-    print_wrapped(
-        f"near-duplicates: {rows:,} rows in {clusters:,} clusters{listed}{differ * bool(conflicting)}"
-    )
-    print_table(
-        ("row", "gold", "prompt"),
-        (
-            (f"{row}", gold[:30], one_line(text))
-            for cluster in shown
-            for row, text, gold in cluster.rows[:MAX_EXAMPLES]
-        ),
-        wrap={"prompt"},
-    )
 
 
 def _print_lengths(lengths: PromptLengths) -> None:

@@ -1,4 +1,4 @@
-"""What `rewardkit check` prints of evaluation items in rows."""
+"""What `rewardkit check` prints of evaluation items in rows, and of near-duplicates."""
 
 from __future__ import annotations
 
@@ -40,6 +40,29 @@ def print_overlaps(report: CheckReport) -> None:
             f"near misses: {report.near_miss_count:,}, {len(near)} of them listed; they are alike "
             "but are no findings: read them in the page (--html) or with --json"
         )
+
+
+def print_clusters(report: CheckReport) -> None:
+    """Print how many near-duplicates there are, and the first clusters of them."""
+    rows, clusters = report.cluster_rows
+    conflicting = sum(cluster.conflicting for cluster in report.clusters)
+    shown = report.clusters[:MAX_EXAMPLES]
+    listed = f", {len(shown)} of them listed" if len(shown) < clusters else ""
+    differ = (
+        f"; in {conflicting:,} clusters the golds differ: variants of a question, or wrong golds"
+    )
+    print_wrapped(
+        f"near-duplicates: {rows:,} rows in {clusters:,} clusters{listed}{differ * bool(conflicting)}"
+    )
+    print_table(
+        ("row", "gold", "prompt"),
+        (
+            (f"{row}", gold[:30], one_line(text))
+            for cluster in shown
+            for row, text, gold in cluster.rows[:MAX_EXAMPLES]
+        ),
+        wrap={"prompt"},
+    )
 
 
 def _print_pair(overlap: Overlap, verb: str) -> None:
