@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from rewardkit.cli.shared.check_files import (
 from rewardkit.cli.shared.check_overlaps import print_clusters, print_overlaps
 from rewardkit.cli.shared.completion import complete_against, complete_scorers
 from rewardkit.cli.shared.console import (
+    activity,
     echo,
     print_json,
     print_table,
@@ -320,12 +321,14 @@ def _optional_checks(
     from rewardkit.preprocess.contamination.overlap import index_items
     from rewardkit.preprocess.prompt_lengths import token_counter
 
+    with activity(f"loading the tokenizer {tokenizer}") if tokenizer else nullcontext():
+        count_tokens = token_counter(tokenizer) if tokenizer else None
     return OptionalChecks(
         against=index_items(sets.items) if sets else None,
         missing_sets=sets.missing if sets else {},
         threshold=threshold,
         near_duplicates=near,
-        count_tokens=token_counter(tokenizer) if tokenizer else None,
+        count_tokens=count_tokens,
         max_tokens=max_prompt_length,
     )
 
