@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
+import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from itertools import chain, islice
@@ -75,15 +76,16 @@ def _in_pools(work: Callable[[T], R], batches: Iterator[T], jobs: int) -> Iterat
     other_children = set(multiprocessing.active_children())
     while has_more or queue:
         with ProcessPoolExecutor(jobs, _SPAWN, end_with, (os.getpid(),)) as pool:
-            futures = deque(pool.submit(work, batch) for batch in queue)
+            futures: deque[Future[R]] = deque()
             try:
+                futures += [_submit(pool, work, batch) for batch in queue]
                 while True:
                     while has_more and len(queue) < QUEUED_PER_WORKER * jobs:
                         batch = next(batches, _END)
                         has_more = batch is not _END
                         if has_more:
                             queue.append(batch)
-                            futures.append(pool.submit(work, batch))
+                            futures.append(_submit(pool, work, batch))
                     if not queue:
                         break
                     result = futures[0].result()
@@ -103,6 +105,19 @@ def _in_pools(work: Callable[[T], R], batches: Iterator[T], jobs: int) -> Iterat
                 raise
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _submit(pool: ProcessPoolExecutor, work: Callable[[T], R], batch: T) -> Future[R]:
+    """Submit a batch; a process that this starts leaves Ctrl-C to this process.
+
+    It inherits the blocked signal, as no handler would: while it imports modules, Ctrl-C would
+    print its traceback.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return pool.submit(work, batch)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def end_with(parent: int) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 
 import pytest
 
@@ -38,6 +39,17 @@ def test_a_small_job_starts_no_process():
 def test_an_exception_of_the_work_is_raised_by_the_caller():
     with pytest.raises(ValueError, match="forty"):
         list(in_order(fail_at_40, range(60), 2))
+
+
+def is_ctrl_c_blocked(_):
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_ctrl_c_reaches_this_process_and_not_those_that_it_started():
+    """A process that is importing modules would print the traceback of its KeyboardInterrupt."""
+    results = [blocked for _, blocked in in_order(is_ctrl_c_blocked, range(4), 2, 1)]
+    assert results == [False, True, True, True]
+    assert not is_ctrl_c_blocked(0)
 
 
 def test_batches_are_read_only_when_they_are_needed():

@@ -80,7 +80,7 @@ def test_the_wheel_has_the_files_that_are_read_at_run_time(wheel, kind):
 @pytest.mark.full
 def test_the_command_and_the_licence_are_in_the_wheel(wheel):
     beside = {n.partition(".dist-info/")[2]: n for n in wheel.namelist() if ".dist-info/" in n}
-    assert b"rewardkit = rewardkit.cli.main:run" in wheel.read(beside["entry_points.txt"])
+    assert b"rewardkit = rewardkit.__main__:main" in wheel.read(beside["entry_points.txt"])
     assert wheel.read(beside["licenses/LICENSE"]) == (ROOT / "LICENSE").read_bytes()
 
 
