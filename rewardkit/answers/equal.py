@@ -73,7 +73,7 @@ _WORD = re.compile(r"[a-z']+")
 _NOT_STATED = re.compile(
     r"[?？]|不是|并非|不等|错误|舍去|增根|不符|余数|倍是"
     r"|\d\s*(?:[折成半多倍的几]|个半|分之|次方|平方|左右|以上|以下|以内|除外|为负|进制)"
-    r"|\b(?:or|either|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't|besides"
+    r"|\b(?:or|either|alternatively|otherwise|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't|besides"
     r"|except|up to|upwards|exceeds?|at least|at most|below|impossible|wrong|over|root|square|reciprocal"
     r"|multiple|divisible|loss|where|but|instead|bound|let|find|determine|compute|calculate|evaluate"
     r"|suppose|given|what|how|extraneous|invalid|discard(?:ed)?|reject(?:ed)?|ruled out|fails?"

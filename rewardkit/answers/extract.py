@@ -23,6 +23,7 @@ from rewardkit.answers.prose import (
     strip_statement,
     value_after_verb,
 )
+from rewardkit.answers.retractions import is_taken_back
 
 #: Most marks that are read, from the last one back.
 MAX_MARKS: Final = 20
@@ -202,6 +203,16 @@ _PHRASE_LEAD = re.compile(
 )
 
 
+#: The signs at which a statement ends, although another value may follow: `19; 20`, `19. Or 20.`
+_STOPS = frozenset(".。．；;!！")
+#: The rest of a line that is a value and nothing else.
+_VALUE_ALONE = re.compile(
+    r"[^\w$\\(-]*(?:(?:or|alternatively|maybe|perhaps|possibly|also)\b[,:]?\s*|或者?|也许|可能是)?"
+    r"([-+]?(?:\$[^$\n]{1,60}\$|\\[a-z]{1,10}\{[^\n]{1,60}|[\d(][\d\s.,/()^{}%°]{0,30}))\W*",
+    re.IGNORECASE,
+)
+
+
 def last_phrase(text: str) -> str | None:
     """Return the text after the last `answer is`, `Answer:` or `答案：` up to the end of its sentence.
 
@@ -218,7 +229,7 @@ def last_phrase(text: str) -> str | None:
             meant = _CORRECTION.match(text, mark.end(), mark.end() + 60)
             return _read_statement(text, meant.end()) if meant else None
         statement = _read_statement(text, mark.end())
-        if statement.endswith(("?", "？")):
+        if statement.endswith(("?", "？")) or is_taken_back(text[mark.end() :]):
             return None
         if statement and not ("\n" in mark[0] and PROSE_WORDS.search(statement)):
             return value_after_verb(statement)
@@ -233,9 +244,13 @@ def _read_statement(text: str, at: int) -> str:
     math = MATH_SPAN.match(rest)
     begin = math.end() if math else 0
     line = rest[begin:].partition("\n")[0]
+    other = None
     if end := STATEMENT_END.search(line):
+        other = _VALUE_ALONE.fullmatch(line, end.start()) if end[0].strip() in _STOPS else None
         line = line[: end.start()]
     statement = strip_statement(rest[:begin] + line)
+    if other and (value := strip_statement(other[1])) != statement:
+        return f"{statement}; {value}"
     return statement.removesuffix("}" * (statement.count("}") - statement.count("{")))
 
 

@@ -73,7 +73,7 @@ def test_last_hash_returns_the_answer_after_the_last_mark_with_a_number(text, an
         ("Answer: 7! Done", "7"),
         ("Answer: 7, since 8 is not", "7"),
         ("答案为 7", "7"),
-        ("答案：7。 8", "7"),
+        ("答案：7。 8太大", "7"),
         ("ANSWER: 7", "7"),
         ("Antwort: 7", "7"),
         ("Réponse: 7", "7"),
@@ -272,7 +272,7 @@ def test_without_a_mark_the_values_that_the_last_line_or_sentence_states_are_the
         # denied, doubted or asked
         "The answer is not 12.", "The answer isn't 12.", "The answer can't be 12.", "The answer could be 12.", "The answer might be 12.", "答案不是12。", "答案可能是12。", "12 is not a solution. There is none.", "It cannot be 12.",
         "So it is not 12.", "The answer is 12. No: the answer is not 12.", "Is the answer 12?", "The answer is 12?", "It is 12?", "Maybe it is 12.", "If it rains it is 12.", "There are at least 12 ways.", "So x is between 12 and 13.",
-        "结果不是12。", "是12吗？", "如果x=12",
+        "结果不是12。", "是12吗？", "如果x=12", "The answer is 12. No, that is wrong.", "Answer: 12. Oops, that was a mistake.", "答案是12。不对。",
         # a thought that never ends
         "<think>\nThe answer is 12", "<think>a</think>12<think>b", "<|begin_of_thought|>\\boxed{12}", "◁think▷12", "<thinking>12",
     ],
@@ -289,6 +289,10 @@ def test_a_text_that_states_no_result_has_no_answer(text):
         # all values of a hedge are kept
         ("The answer is either 12 or 13.", "either 12 or 13"), ("The answer is 12 (or 13 if zero counts).", "12 (or 13 if zero counts)"), ("The answer is 12. Or 13.", "12. Or 13"),
         ("The answer is 12. It could also be 13.", "12. It could also be 13"), ("Answer: $x=1$ and $y=2$.", "$x=1$ and $y=2$"), ("The answer is $5.50 or $6.00.", "$5.50 or $6.00"),
+        ("Answer: 12; 13", "12; 13"), ("Answer: 12; alternatively 13", "12; 13"), ("Answer: 12. 13.", "12; 13"), ("答案：12。13。", "12; 13"), ("Answer: 12. 12.", "12"), ("Answer: 12; $x$ is odd", "12"),
+        # taken back, and only checked
+        ("The answer is 13. No, that is wrong. It is 12.", "12"), ("The answer is 13. Wait, it's 12.", "12"), ("The answer is 13.\n\nHmm, this is not right. It is 12.", "12"), ("答案是13。算错了，结果是12。", "12"),
+        ("The answer is 12. Wait, let me verify: 5 + 7 = 12.", "12"), ("The answer is 12. Actually, we used only 3 of the rules.", "12"), ("The answer is 12. If you got 13, that is wrong.", "12"), ("答案是12。等等，验证一下：5+7=12。", "12"),
         # with words that change the value
         ("The answer is $12$ million.", "$12$ million"), ("The answer is $12$ apples", "$12$ apples"), ("the answer is 5 less than x", "5 less than x"), ("The answer is 2**3.", "2**3"),
         # the words before a mark, and after it
