@@ -306,6 +306,11 @@ def _print_output(report: CheckReport, out: Path, *, as_json: bool) -> None:
     if not report.kept:
         warn(f"error: all rows have findings: {out} is not written.")
         return
+    if report.counts["conflicting_gold"]:
+        warn(
+            "of rows with one prompt and different golds the first is kept, although its gold may be "
+            "the wrong one: prep --dedup drops all of them."
+        )
     others = f"; the other rows are in {out}.dropped.jsonl" if report.kept < report.rows else ""
     echo(f"{out}: {report.kept:,} rows{others}", err=as_json)
 

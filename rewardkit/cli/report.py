@@ -31,6 +31,10 @@ EXAMPLES = examples(
 )
 
 
+#: Reasons that are printed for skipped rows.
+MAX_REASONS = 5
+
+
 def command(
     files: Annotated[
         list[str],
@@ -81,8 +85,11 @@ def command(
             overwrite=overwrite,
             progress=advance,
         )
-    for reason, n in written.totals.unread.most_common(5):
-        warn(f"{n:,} rows skipped: {reason} (first {written.totals.first[reason]})")
+    for reason, n in written.totals.unread.most_common(MAX_REASONS):
+        rows = "row" if n == 1 else "rows"
+        warn(f"{n:,} {rows} skipped: {reason} (first {written.totals.first[reason]})")
+    if (more := len(written.totals.unread) - MAX_REASONS) > 0:
+        warn(f"... and rows for {more:,} more {'reason' if more == 1 else 'reasons'}")
     total = written.totals.total
     if note := bad_gold_note(total.bad_golds, total.n):
         warn(note)

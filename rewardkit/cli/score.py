@@ -31,6 +31,7 @@ from rewardkit.cli.shared.options import (
     Settings,
     scorer_options,
 )
+from rewardkit.errors import DataError
 
 if TYPE_CHECKING:
     from rewardkit.responses.score import ScoreReport
@@ -92,6 +93,7 @@ def command(
     that cannot be scored are reported, and written with the reason to OUT.unscored.jsonl.
     """
     from rewardkit.parallel import cores
+    from rewardkit.responses.chunks import DAMAGE
     from rewardkit.responses.score import score_files
 
     try:
@@ -122,6 +124,8 @@ def command(
         print_json(report.summary())
     else:
         _print(report)
+    if any(row.reason.startswith(DAMAGE) for row in report.examples):
+        raise typer.Exit(DataError.exit_code)
     if report.total.n == report.total.bad_golds:
         raise typer.Exit(1)
 
@@ -138,6 +142,11 @@ def _warn_about(report: ScoreReport) -> None:
     shown = min(len(reasons), MAX_REASONS)
     if report.unscored > shown:
         warn(f"... and {report.unscored - shown:,} more rows, for these or other reasons")
+    if any(row.reason.startswith("the scorer") for row in report.examples):
+        warn(
+            "responses on which the scorer fails are in no figure; verl 0.9 drops them, and a guarded "
+            "reward scores them as wrong."
+        )
     if not report.total.n and not report.unscored:
         warn("error: the files have no rows.")
     if note := bad_gold_note(report.total.bad_golds, report.total.n):

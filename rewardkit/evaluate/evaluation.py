@@ -31,6 +31,7 @@ from rewardkit.output import (
 )
 from rewardkit.responses.append_only_file import part_path
 from rewardkit.responses.chunk_scores import ScoringPlan, plan_scorer, release_scorer
+from rewardkit.responses.chunks import require_outside
 from rewardkit.responses.response_log import open_response_log, read_response_index
 from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS
 
@@ -159,7 +160,8 @@ def evaluate(
         lines = join_with_rows(
             read_questions(parquet), path, read_response_index(path), generation.n, result.missing
         )
-        metrics = _score_and_write(plan, lines, scoring.jobs, out, path)
+        may_replace = overwrite or resume
+        metrics = _score_and_write(plan, lines, scoring.jobs, out, path, overwrite=may_replace)
         path.unlink()
     return EvaluationReport(parquet, rows, metrics)
 
@@ -188,6 +190,7 @@ def evaluate_responses(
     """
     if out:
         _require_output(parquet, out, overwrite=overwrite)
+        require_outside(out, names)
         for name in names:
             require_not_input(out, Path(name))
     scoring = scoring or ScorerConfig()
@@ -197,7 +200,7 @@ def evaluate_responses(
             require_scorers(parquet)
         matches = match_to_rows(names, parquet, path)
         lines = join_with_rows(read_questions(parquet), path, read_response_index(path))
-        metrics = _score_and_write(plan, lines, scoring.jobs, out, path)
+        metrics = _score_and_write(plan, lines, scoring.jobs, out, path, overwrite=overwrite)
     return EvaluationReport(parquet, rows, metrics, matches)
 
 
@@ -220,10 +223,16 @@ def _loaded_scorer(scoring: ScorerConfig) -> Iterator[ScoringPlan]:
 
 
 def _score_and_write(
-    plan: ScoringPlan, lines: Iterator[dict[str, Any]], jobs: int, out: Path | None, path: Path
+    plan: ScoringPlan,
+    lines: Iterator[dict[str, Any]],
+    jobs: int,
+    out: Path | None,
+    path: Path,
+    *,
+    overwrite: bool,
 ) -> EvaluationMetrics:
     """Score responses, write them and compute metrics; only the metrics stay in memory."""
-    with atomic(out, overwrite=True) if out else nullcontext() as temporary:
+    with atomic(out, overwrite=overwrite) if out else nullcontext() as temporary:
         with temporary.open("wb") if temporary else nullcontext() as file:
             metrics = compute_metrics(_write(score_all(plan, lines, jobs), file))
         if not metrics.total.questions:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,7 +26,7 @@ from rewardkit.preprocess.check_report import CheckReport, NearDuplicateCluster
 from rewardkit.preprocess.contamination.near_duplicates import near_duplicates
 from rewardkit.preprocess.contamination.overlap import EvalIndex, find_overlaps
 from rewardkit.preprocess.dropped_rows import dropped_line, dropped_path
-from rewardkit.preprocess.duplicates import gold_key
+from rewardkit.preprocess.duplicates import same_gold
 from rewardkit.preprocess.prompt_lengths import PromptLengths, TokenCounter, count_characters
 from rewardkit.preprocess.row_checks import RULES, DataFinding, check_row, prompt_key
 from rewardkit.preprocess.schema_check import schema_findings
@@ -206,12 +206,20 @@ def _aspects(
         yield "tokens of the tools' descriptions", "", False
 
 
+class _FirstRow(NamedTuple):
+    """The first row with a prompt: its place, its gold, and whether it has no findings."""
+
+    place: int
+    gold: str
+    is_good: bool
+
+
 @dataclass(frozen=True)
 class _RowChecker:
     """The options of the row checks, and what was read of earlier rows.
 
     Attributes:
-        prompts: place and gold of the first row with each prompt, by the digest of the prompt.
+        prompts: the first row with each prompt, by the digest of the prompt.
         questions: place, question and gold of each row, for the search for near-duplicates.
     """
 
@@ -220,20 +228,36 @@ class _RowChecker:
     respond: Callable[[str], str] | None
     allow_duplicates: bool
     extras: OptionalChecks
-    prompts: dict[bytes, tuple[int, str]] = field(default_factory=dict)
+    prompts: dict[bytes, _FirstRow] = field(default_factory=dict)
     questions: list[tuple[int, str, str]] = field(default_factory=list)
 
     def add_comparisons(
         self, row: Row, findings: list[DataFinding], report: CheckReport
     ) -> list[DataFinding]:
         """Return a row's findings with those of comparing it to other rows and items."""
-        if not findings and not self.allow_duplicates:
-            findings = list(_find_repeat(row, report.rows, self.prompts))
         if not any(finding.rule in UNREADABLE for finding in findings):
+            if not self.allow_duplicates:
+                findings += self._find_repeat(row, report.rows, is_good=not findings)
             findings += self._measure(row, report)
             findings += self._find_overlaps(row, report)
             self._count_shared_prompt(row, report)
         return findings
+
+    def _find_repeat(self, row: Row, index: int, *, is_good: bool) -> list[DataFinding]:
+        """Return a finding if an earlier row has the same prompt.
+
+        A row without findings takes the place of an earlier one with some: it is not dropped for it.
+        """
+        gold, key = str(row["reward_model"]["ground_truth"]), prompt_key(row)
+        first = self.prompts.get(key)
+        if first is None or (is_good and not first.is_good):
+            self.prompts[key] = _FirstRow(index, gold, is_good)
+            return []
+        if same_gold(gold, first.gold):
+            message = f"same prompt and gold as row {first.place}"
+            return [DataFinding(index, "duplicate", message)]
+        message = f"same prompt as row {first.place}, but gold {gold[:60]!r} instead of {first.gold[:60]!r}"
+        return [DataFinding(index, "conflicting_gold", message)]
 
     def _count_shared_prompt(self, row: Row, report: CheckReport) -> None:
         if self.extras.earlier_prompts is not None:
@@ -319,26 +343,11 @@ def _add_clusters(report: CheckReport, questions: list[tuple[int, str, str]]) ->
     clusters = []
     for group in groups:
         rows = tuple(questions[place] for place in group)
-        is_conflicting = len({gold_key(gold) for _, _, gold in rows}) > 1
+        is_conflicting = not all(same_gold(gold, rows[0][2]) for _, _, gold in rows)
         clusters.append(NearDuplicateCluster(rows, is_conflicting))
     clusters.sort(key=lambda cluster: not cluster.conflicting)
     report.clusters = clusters[:MAX_CLUSTERS]
     report.cluster_rows = sum(map(len, groups)), len(groups)
-
-
-def _find_repeat(
-    row: Row, index: int, prompts: dict[bytes, tuple[int, str]]
-) -> Iterator[DataFinding]:
-    """Yield a finding if an earlier row has the same prompt."""
-    gold = str(row["reward_model"]["ground_truth"])
-    first, first_gold = prompts.setdefault(prompt_key(row), (index, gold))
-    if first != index and gold_key(gold) == gold_key(first_gold):
-        yield DataFinding(index, "duplicate", f"same prompt and gold as row {first}")
-    elif first != index:
-        message = (
-            f"same prompt as row {first}, but gold {gold[:60]!r} instead of {first_gold[:60]!r}"
-        )
-        yield DataFinding(index, "conflicting_gold", message)
 
 
 class _NoRowsLeftError(Exception):

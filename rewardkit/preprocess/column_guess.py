@@ -15,7 +15,7 @@ from typing import Any
 from rewardkit.answers.extract import boxes
 from rewardkit.errors import DataError, call_catching
 from rewardkit.file_kinds import parquet_fault, read_prefix, table_kind, text_fault
-from rewardkit.preprocess.dropped_rows import full_rows
+from rewardkit.preprocess.dropped_rows import BrokenRow, full_rows
 from rewardkit.preprocess.raw_rows import READERS, RawRow
 from rewardkit.preprocess.value_path import value_at_path
 from rewardkit.registry import did_you_mean
@@ -66,9 +66,14 @@ class ColumnGuess:
 
 
 def sample_rows(file: Path) -> list[RawRow]:
-    """Return the first rows of a file with all their columns; [] if it cannot be read."""
+    """Return the first rows of a file with all their columns; [] if it cannot be read.
+
+    Values that are not a row, and rows that do not fit the header of a CSV file, are left out.
+    """
     rows = call_catching(lambda: list(full_rows([file], range(SAMPLE_ROWS))))
-    return rows if isinstance(rows, list) else []
+    if isinstance(rows, Exception):
+        return []
+    return [row for row in rows if isinstance(row, dict) and not isinstance(row, BrokenRow)]
 
 
 def guess_columns(rows: Sequence[RawRow]) -> ColumnGuess:

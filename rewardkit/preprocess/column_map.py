@@ -35,6 +35,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from decimal import Decimal
 from functools import partial
 from math import isfinite
 from string import ascii_uppercase
@@ -60,8 +61,14 @@ class UnreadableValueError(ValueError):
     """A value from which no problem can be made; the row is dropped with this reason."""
 
 
+#: Floats of these sizes are written without an exponent.
+MIN_DECIMAL, MAX_DECIMAL = 1e-15, 1e21
+
+
 def as_plain_text(value: Any) -> str:
     """Return a text, or the text of a number; "" for null.
+
+    A whole number is one without a point, because a column of integers with a null has floats.
 
     Raises:
         TypeError: the value is neither a text nor a finite number.
@@ -72,7 +79,11 @@ def as_plain_text(value: Any) -> str:
         return ""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
         raise TypeError(f"{type(value).__name__} is neither text nor a finite number")
-    return str(value)
+    if value == 0:  # also -0.0
+        return "0"
+    if isinstance(value, int) or not MIN_DECIMAL <= abs(value) < MAX_DECIMAL:
+        return str(value).removesuffix(".0")
+    return format(Decimal(repr(value)), "f").removesuffix(".0")
 
 
 @dataclass(frozen=True)

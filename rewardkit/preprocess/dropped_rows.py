@@ -30,6 +30,10 @@ from rewardkit.row import open_parquet, python_rows
 _BATCH_ROWS = 256
 
 
+class BrokenRow(dict[str, Any]):
+    """The `text` of a row of a CSV file that does not fit the header."""
+
+
 def dropped_path(out: Path) -> Path:
     """Return the path of the rows that were dropped on the way to `out`."""
     return out.with_name(f"{out.name}.dropped.jsonl")
@@ -85,7 +89,7 @@ def _read_csv(file: Path, cursor: PlaceCursor) -> Iterator[RawRow]:
             yield (
                 {name: value.decode("utf-8", "backslashreplace") for name, value in row.items()}
                 if text is None
-                else {"text": text}
+                else BrokenRow(text=text)
             )
 
 

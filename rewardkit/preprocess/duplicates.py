@@ -8,6 +8,8 @@ import unicodedata
 from collections.abc import Iterable
 from fractions import Fraction
 
+from rewardkit.answers.equal import compare
+
 #: Markup that does not change a question: white space, dollars, LaTeX's spaces and sizes.
 _MARKUP = re.compile(
     r"\s+|\$|\\[,;:!()\[\] ]|\\(?:left|right|displaystyle|quad|qquad|bigl?|bigr?|Bigl?|Bigr?)"
@@ -36,6 +38,16 @@ def question_key(text: str, images: Iterable[bytes] = ()) -> bytes:
     for image in images:
         digest.update(hashlib.blake2b(image, digest_size=16).digest())
     return digest.digest()
+
+
+def same_gold(gold: str, other: str) -> bool:
+    """Return whether two golds are two spellings of one: equal keys, or equal as answers.
+
+    `$1,000` is 1000, `1/2` is 0.5 and `七` is 7; see docs/answers.md.
+    """
+    if gold_key(gold) == gold_key(other):
+        return True
+    return any(compare(*pair).outcome == "equal" for pair in ((gold, other), (other, gold)))
 
 
 def gold_key(gold: str) -> str:

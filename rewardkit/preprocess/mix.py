@@ -45,6 +45,8 @@ def parse_part(text: str) -> MixPart:
         weight = float(number) if colon else None
     except ValueError:
         weight = None
+        if Path(path).is_file() and not Path(text).exists():
+            raise UsageError(f"{text}: {number!r} is not a weight. Write FILE:0.7.") from None
     if weight is None:
         return MixPart(Path(text))
     if not path:

@@ -22,7 +22,7 @@ from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.card_dataset import dataset_of_card, has_system_message
 from rewardkit.preprocess.conditions import parse_condition
 from rewardkit.preprocess.dropped_rows import dropped_line, dropped_path, full_rows
-from rewardkit.preprocess.duplicates import gold_key, question_key
+from rewardkit.preprocess.duplicates import question_key, same_gold
 from rewardkit.preprocess.load import card_of, load_dataset
 from rewardkit.preprocess.prep_report import MAX_QUESTIONS, PrepReport, SplitReport
 from rewardkit.preprocess.problem_filter import (
@@ -257,7 +257,7 @@ class _QuestionGolds:
         first = self.golds.get(key)
         if first is not None:
             report.duplicates += 1
-            report.conflicting += gold_key(first) != gold_key(gold)
+            report.conflicting += not same_gold(first, gold)
         elif len(self.golds) < MAX_QUESTIONS:
             self.golds[key] = gold
 

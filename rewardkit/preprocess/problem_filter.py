@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from rewardkit.preprocess.base import Dropped, Problem
-from rewardkit.preprocess.duplicates import gold_key, question_key
+from rewardkit.preprocess.duplicates import question_key, same_gold
 
 Language: TypeAlias = Literal["en", "zh", "all"]
 
@@ -90,11 +90,11 @@ def find_repeated(problems: Iterable[tuple[int, Problem]]) -> RepeatedProblems:
 
 
 def _drop_repeats(group: list[tuple[int, str]]) -> RepeatedProblems:
-    golds = {gold_key(gold): gold for _, gold in group}
-    first = group[0][0]
-    if len(golds) == 1:
+    first, first_gold = group[0]
+    golds = dict.fromkeys(gold for _, gold in group if not same_gold(gold, first_gold))
+    if not golds:
         return {i: Dropped("duplicate question", f"as row {first}") for i, _ in group[1:]}
-    texts = " and ".join(repr(gold[:60]) for gold in golds.values())
+    texts = " and ".join(repr(gold[:60]) for gold in (first_gold, *golds))
     return {
         i: Dropped("conflicting golds", f"row {first} has the same question; golds {texts}")
         for i, _ in group

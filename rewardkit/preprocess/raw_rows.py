@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from rewardkit.arrow_types import python_values
 from rewardkit.errors import DataError, RewardkitError, unreadable_file
 from rewardkit.file_kinds import text_fault
 from rewardkit.lines import MAX_LINE_BYTES, checked_lines
@@ -129,7 +130,7 @@ def _read_parquet(file: Path, raw_rows: RawRows) -> NumberedRows:
                     yield from _take(parquet, group, places, columns)
         else:
             batches = parquet.iter_batches(BATCH_ROWS, columns=columns)
-            yield from enumerate(row for batch in batches for row in batch.to_pylist())
+            yield from enumerate(row for batch in batches for row in python_values(batch))
         return int(parquet.metadata.num_rows)
 
 
@@ -184,7 +185,7 @@ def _take(
     cursor = PlaceCursor(places, start)
     for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
         chosen, rows = cursor.take(batch)
-        yield from zip(chosen, rows.to_pylist(), strict=True)
+        yield from zip(chosen, python_values(rows), strict=True)
         if cursor.is_done():
             return
 
@@ -195,7 +196,7 @@ def _read_arrow(file: Path, raw_rows: RawRows) -> NumberedRows:
             columns = raw_rows.columns(file, reader.schema.names)
             keys = [name for name in raw_rows.key_columns() if name in reader.schema.names]
             read = list(dict.fromkeys((*columns, *keys)))
-            rows = (row for batch in reader for row in batch.select(read).to_pylist())
+            rows = (row for batch in reader for row in python_values(batch.select(read)))
             return (yield from _without_copies(rows, columns, raw_rows))
     except pa.ArrowException as error:
         raise DataError(f"{file}: not a readable Arrow stream ({error})") from error

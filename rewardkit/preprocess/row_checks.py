@@ -155,6 +155,8 @@ def _check_prompt(prompt: Any) -> Iterator[tuple[str, str]]:
         yield "bad_prompt", f"message {str(bad[0])[:80]}: role must be one of {sorted(ROLES)}"
     elif not any(m["role"] == "user" for m in prompt):
         yield "bad_prompt", "no message of the user"
+    elif prompt[-1]["role"] == "assistant":
+        yield "bad_prompt", "the last message is an answer of the assistant"
 
 
 def _self_check(

@@ -98,7 +98,7 @@ class SplitJob:
     def problem(self, raw: RawRow) -> Problem | Dropped:
         """Return the problem in a raw row, or the reason to drop it."""
         if raw and all(value is None for value in raw.values()):
-            return Dropped("empty row", "no column has a value, or the row does not fit the header")
+            return Dropped("empty row, or a row that does not fit the header")
         for conditions in (self.card.where, self.options.where):
             for condition in conditions:
                 if not condition.holds(raw):

@@ -22,6 +22,9 @@ CHUNK_ROWS = 512
 #: Bytes that are decompressed at a time.
 PIECE_BYTES = 1 << 16
 
+#: Why the rest of a compressed file cannot be read.
+DAMAGE = "the file is cut off or damaged from here on"
+
 #: Files that are read from a folder.
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 
@@ -83,6 +86,16 @@ def expand_paths(names: Sequence[str]) -> list[str]:
     if "-" in files and len(files) > 1:
         raise UsageError("'-' (standard input) is read alone.")
     return files
+
+
+def require_outside(out: Path | None, names: Iterable[str]) -> None:
+    """Raise `UsageError` if an output would be among the inputs of the next run of the same command."""
+    for folder in (Path(name) for name in names if out and name != "-"):
+        if out and folder.is_dir() and Path(out).resolve().is_relative_to(folder.resolve()):
+            raise UsageError(
+                f"{out} is in the folder {folder}, which is read: the next run would count its rows as "
+                "responses. Name a file outside."
+            )
 
 
 def _expand(name: str) -> list[str]:
@@ -191,7 +204,7 @@ class _Decompressed(io.RawIOBase):
         except (OSError, EOFError, zlib.error) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the disk failed, not the file
-            self.damage = f"the file is cut off or damaged from here on ({error})"
+            self.damage = f"{DAMAGE} ({error})"
             return 0
         buffer[: len(piece)] = piece
         return len(piece)

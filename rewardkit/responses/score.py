@@ -22,7 +22,13 @@ from rewardkit.responses.chunk_scores import (
     release_scorer,
     score_chunks,
 )
-from rewardkit.responses.chunks import CHUNK_BYTES, Chunk, expand_paths, read_chunks
+from rewardkit.responses.chunks import (
+    CHUNK_BYTES,
+    Chunk,
+    expand_paths,
+    read_chunks,
+    require_outside,
+)
 from rewardkit.responses.resumable_output import (
     ResumableOutput,
     ScoringState,
@@ -128,6 +134,7 @@ def score_files(
         lines=out is not None,
     )
     _require_valid_arguments(out, train, engine, address)
+    require_outside(out, names)
     out = resolve_output(out) if out else None
     files = expand_paths(names)
     for file in [*files, *([str(train)] if train else [])]:

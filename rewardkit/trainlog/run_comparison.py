@@ -26,6 +26,9 @@ Verdict: TypeAlias = Literal["better", "worse", "higher", "lower", "unclear", "t
 #: Fewest points of an interval, and fewest independent points that they must be worth.
 MIN_POINTS, MIN_EFFECTIVE_POINTS = 8, 2.0
 
+#: Larger differences have no interval: their squares are infinite.
+MAX_DIFFERENCE = 1e150
+
 #: Points in time at which runs aligned by time are compared.
 MAX_TIMES = 200
 
@@ -154,8 +157,9 @@ def correlated_mean_interval(differences: Sequence[float]) -> MeanInterval:
     (Kendall 1954). The interval is Student's t with that many points. A difference that only grows
     or only falls is worth about one point and has no interval.
     """
-    n, mean = len(differences), fmean(differences)
-    if n < MIN_POINTS:
+    n = len(differences)
+    mean = fsum(difference / n for difference in differences)
+    if n < MIN_POINTS or max(map(abs, differences)) > MAX_DIFFERENCE:
         return MeanInterval(mean)
     deviations = [value - mean for value in differences]
     spread = fsum(value * value for value in deviations)

@@ -1,5 +1,6 @@
 """The command line as a user meets it: output, one-line errors, exit codes."""
 
+import gzip
 import json
 import os
 import signal
@@ -489,6 +490,39 @@ def test_golds_that_the_scorer_cannot_read_are_no_result_of_zero(run, tmp_path):
         done = run(*command)
         assert done.returncode == 1, command
         assert "2 of 2 golds cannot be scored" in done.stderr
+
+
+def test_a_compressed_file_that_is_cut_off_is_no_success(run, tmp_path):
+    rows = "".join(
+        json.dumps({"response": f"#### {i}", "ground_truth": str(i)}) + "\n" for i in range(5000)
+    )
+    whole = gzip.compress(rows.encode())
+    (tmp_path / "r.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    done = run("score", "r.jsonl.gz", "--scorer", "gsm8k")
+    assert done.returncode == 4
+    assert "cut off or damaged from here on" in done.stderr
+
+
+def test_responses_on_which_a_reward_fails_are_in_no_figure_and_that_is_said(run, tmp_path):
+    rows = [{"response": f"#### {i}", "ground_truth": "1"} for i in range(4)]
+    (tmp_path / "r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (tmp_path / "mine.py").write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    return 1.0 if solution_str.endswith('1') else None\n"
+    )
+    done = run("score", "r.jsonl", "--scorer", "mine.py:compute_score")
+    assert "1 scored, 3 failed" in done.stdout
+    assert "in no figure; verl 0.9 drops them" in " ".join(done.stderr.split())
+
+
+def test_an_output_in_a_folder_of_inputs_is_refused(run, tmp_path):
+    (tmp_path / "ro").mkdir()
+    row = {"response": "#### 18", "ground_truth": "18"}
+    (tmp_path / "ro/1.jsonl").write_text(json.dumps(row) + "\n")
+    done = run("score", "ro", "--scorer", "gsm8k", "--out", "ro/scored.jsonl")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "the next run would count its rows as responses" in done.stderr
+    assert sorted(path.name for path in (tmp_path / "ro").iterdir()) == ["1.jsonl"]
 
 
 def test_a_judge_without_a_server_has_no_verdict_in_any_command(run, tmp_path):

@@ -38,7 +38,7 @@ def test_report_reads_the_output_of_score(run, tmp_path):
     from_responses = run("report", "r.jsonl", "--html", "r.html", "--json")
     assert json.loads(scored_file.stdout)["statuses"] == {"correct": 1}
     assert json.loads(from_responses.stdout)["statuses"] == {"correct": 1}
-    assert "1 rows skipped: not JSON" in from_responses.stderr
+    assert "1 row skipped: not JSON" in from_responses.stderr
     assert "(first r.jsonl:2)" in from_responses.stderr
 
 
@@ -53,7 +53,7 @@ def test_a_scorer_that_hangs_on_a_row_loses_only_that_row(run, tmp_path):
     scorer = ("--scorer", "hangs.py:compute_score", "--seconds-per-row", "0.5")
     done = run("report", "r.jsonl", "--html", "o.html", *scorer)
     assert "2 (100.0%) of 2 responses correct" in done.stdout
-    assert done.stderr == "1 rows skipped: no verdict within 0.5 s (first r.jsonl:2)\n"
+    assert done.stderr == "1 row skipped: no verdict within 0.5 s (first r.jsonl:2)\n"
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import rewardkit
+from rewardkit.cli.main import app
 from rewardkit.errors import DataError, OutputError, SourceError, UsageError
 from rewardkit.preprocess.row_checks import RULES
 from rewardkit.row import SCHEMA, build_row, read_rows, write_rows
@@ -55,6 +57,10 @@ def test_good_rows_have_no_findings(tmp_path):
         ),
         ("bad_prompt", row(prompt=[{"role": "system", "content": "q"}])),
         ("bad_prompt", row(prompt=[None, {"role": "user", "content": "q"}])),
+        (
+            "bad_prompt",
+            row(prompt=[{"role": "user", "content": "q"}, {"role": "assistant", "content": "0"}]),
+        ),
         ("bad_row", row(data_source=None)),
         ("empty_gold", row(ground_truth="")),
         ("empty_gold", row(ground_truth=None)),
@@ -77,6 +83,27 @@ def test_a_repeated_prompt_is_a_duplicate_or_a_conflict(tmp_path):
     report = checked(tmp_path, *rows)
     assert [(f.row, f.rule) for f in report.examples] == [(1, "duplicate"), (3, "conflicting_gold")]
     assert checked(tmp_path, *rows, allow_duplicates=True).ok
+
+
+def test_a_repeat_is_found_among_rows_with_other_findings_and_costs_no_good_row(tmp_path):
+    bad, good = row(1, answer="#### 8"), row(1)
+    report = checked(tmp_path, bad, bad, good, good)
+    assert [(f.row, f.rule) for f in report.examples] == [
+        (0, "solution_is_wrong"), (1, "solution_is_wrong"), (1, "duplicate"), (3, "duplicate"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("other", ["1000", "$1,000", "1{,}000", "一千", "2000/2"])
+def test_two_spellings_of_one_gold_are_no_conflict(tmp_path, other):
+    rows = [row(1, ground_truth=gold, answer="", scorer="math") for gold in ("1,000", other)]
+    assert "conflicting_gold" not in {f.rule for f in checked(tmp_path, *rows).examples}
+
+
+def test_drop_bad_says_that_the_first_of_several_golds_may_be_wrong(tmp_path):
+    write_rows([row(1), row(1, ground_truth="2", answer="")], tmp_path / "in.parquet", {})
+    arguments = ["check", str(tmp_path / "in.parquet"), "--drop-bad", str(tmp_path / "o.parquet")]
+    done = CliRunner().invoke(app, arguments)
+    assert "prep --dedup drops all of them" in " ".join(done.stderr.split())
 
 
 def test_the_solution_is_judged_in_the_dataset_s_own_form(tmp_path):

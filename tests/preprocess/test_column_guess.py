@@ -128,6 +128,13 @@ def test_rows_that_are_no_parquet_have_the_command_that_prepares_them(
     require_parquet(str(tmp_path / "nope.jsonl"))  # the reader says that it does not exist
 
 
+def test_values_that_are_no_rows_are_left_to_the_reader(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"question": "a", "answer": "1"}\n5\n')
+    (tmp_path / "a.csv").write_text("题目,答案\n1,200 个,3\n几？,2\n")
+    assert len(sample_rows(tmp_path / "a.jsonl")) == 1
+    assert sample_rows(tmp_path / "a.csv") == [{"题目": "几？", "答案": "2"}]
+
+
 def test_columns_with_the_usual_names_are_not_named_in_the_command(tmp_path):
     file = tmp_path / "x.jsonl"
     file.write_text('{"question": "What?", "answer": 2}\n')

@@ -45,7 +45,7 @@ DATASETS = sorted(registry.DATASETS)
 COUNTER = count()
 
 #: Why the row that has too many values because of a missing quote is dropped.
-IMO_CATEGORIES = "empty row"
+IMO_CATEGORIES = "empty row, or a row that does not fit the header"
 
 #: What is dropped of a sample, by reason; whatever is not here loses nothing.
 DROPPED = {

@@ -130,6 +130,12 @@ def test_an_invalid_weight_is_an_error(text):
         parse_part(text)
 
 
+def test_a_share_that_is_not_a_number_is_no_part_of_a_file_name(tmp_path):
+    (tmp_path / "a.parquet").touch()
+    with pytest.raises(UsageError, match="'30%' is not a weight. Write FILE:0.7"):
+        parse_part(f"{tmp_path}/a.parquet:30%")
+
+
 # The mix
 
 

@@ -73,6 +73,12 @@ def test_every_question_remains_once_with_its_only_gold_or_is_dropped(pairs):
         assert why.reason == ("conflicting golds" if len(golds) > 1 else "duplicate question")
 
 
+@pytest.mark.parametrize(("gold", "is_same"), [("0.5", True), (r"\frac12", True), ("2", False)])
+def test_golds_that_are_equal_as_answers_do_not_conflict(gold, is_same):
+    dropped = find_repeated(enumerate([Problem("q", "1/2"), Problem("q", gold)]))
+    assert list(dropped) == ([1] if is_same else [0, 1])
+
+
 @pytest.mark.parametrize(
     ("question", "wanted", "fault"),
     [

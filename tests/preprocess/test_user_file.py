@@ -83,6 +83,30 @@ def test_golds_that_are_hardly_answers_are_counted(tmp_path):
     assert ": 2;" in quoted
 
 
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [(18.0, "18"), (7.5, "7.5"), (1e-7, "0.0000001"), (0.0, "0"), (-0.0, "0"), (1e300, "1e+300"), (2e15, "2000000000000000")],
+)  # fmt: skip
+def test_a_float_is_the_text_that_a_model_would_write(tmp_path, answer, gold):
+    """A column of integers with a null has floats: 18.0 for 18."""
+    rows, _ = prep_own(tmp_path, {"question": "q?", "answer": answer})
+    assert rows[0]["reward_model"]["ground_truth"] == gold
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_a_float_of_32_bits_is_its_shortest_text(tmp_path, suffix):
+    table = pa.table({"question": ["a?", "b?"], "answer": pa.array([0.1, 18.0], pa.float32())})
+    source = tmp_path / f"f{suffix}"
+    if suffix == ".parquet":
+        pq.write_table(table, source)
+    else:
+        with pa.ipc.new_stream(source, table.schema) as writer:
+            writer.write_table(table)
+    rewardkit.prep(dataset_from_file(source), tmp_path / "o.parquet", source=source)
+    golds = [row["reward_model"]["ground_truth"] for row in read_rows(tmp_path / "o.parquet")]
+    assert golds == ["0.1", "18"]
+
+
 def test_integers_beyond_double_precision_stay_exact(tmp_path):
     rows, _ = prep_own(tmp_path, {"question": "big?", "answer": 2**60 + 1})
     assert rows[0]["reward_model"]["ground_truth"] == str(2**60 + 1)

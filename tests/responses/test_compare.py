@@ -223,10 +223,11 @@ def test_folders_and_patterns_are_compared_as_score_reads_them(tmp_path):
         report = compare_files(names, ("a", scorer_of(1)), ("b", scorer_of(0)))
         assert report.judged == 2
         assert report.name.startswith("2 files")
+    scorers = ("a", scorer_of(1)), ("b", scorer_of(0))
     with pytest.raises(UsageError, match="is the input file"):
-        compare_files(
-            [str(tmp_path)], ("a", scorer_of(1)), ("b", scorer_of(0)), export=tmp_path / "10.jsonl"
-        )
+        compare_files(both, *scorers, export=tmp_path / "10.jsonl")
+    with pytest.raises(UsageError, match="the next run would count its rows"):
+        compare_files([str(tmp_path)], *scorers, export=tmp_path / "new.jsonl")
 
 
 def test_a_missing_file_is_one_clear_error(tmp_path):

@@ -160,8 +160,21 @@ def test_rows_without_a_score_are_scored(write):
     assert "no scorer is known" in skipped.reason
 
 
-@pytest.mark.parametrize("score", [None, "1", float("nan"), 10**400, [1]])
-def test_a_score_that_is_not_a_finite_number_is_ignored(write, score):
+@pytest.mark.parametrize("score", [float("nan"), float("-inf"), 1e301])
+def test_a_row_whose_score_is_not_finite_is_skipped(write, score):
+    """Its own score instead would be averaged with those of the run."""
+    (skipped,) = read(row(score=score, data_source="aime"), write=write)
+    assert isinstance(skipped, SkippedRow)
+    assert "its score is" in skipped.reason
+
+
+def test_without_a_score_acc_is_the_score(write):
+    (response,) = read(row(score=None, acc=0.0, data_source="aime"), write=write)
+    assert (response.score, response.correct, response.status) == (0.0, False, Status.WRONG)
+
+
+@pytest.mark.parametrize("score", [None, "1", [1]])
+def test_a_score_that_is_not_a_number_is_ignored(write, score):
     (response,) = read(row(score=score, data_source="aime"), write=write)
     assert (response.score, response.status) == (1.0, Status.CORRECT)
 

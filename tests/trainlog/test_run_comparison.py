@@ -90,6 +90,11 @@ def test_an_interval_contains_the_mean_and_is_deterministic(values):
         assert len(values) >= 8
 
 
+def test_differences_whose_squares_are_infinite_have_a_mean_and_no_interval():
+    interval = correlated_mean_interval([1e300, -1e300, 1e308] * 5)
+    assert (interval.low, interval.high) == (None, None)
+
+
 @pytest.mark.parametrize("values", [[1.0] * 7, [0.1 * i for i in range(40)]])
 def test_too_few_points_have_no_interval_and_no_star(values):
     interval = correlated_mean_interval(values)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from rewardkit.json_lines import json_line
 from rewardkit.output import atomic, require_not_input, require_suffix
-from rewardkit.responses.chunks import expand_paths
+from rewardkit.responses.chunks import expand_paths, require_outside
 from rewardkit.responses.compare.scorer_calls import (
     CallResult,
     DisagreementCause,
@@ -184,6 +184,7 @@ def compare_files(
         OutputError: `export` cannot be written.
     """
     require_suffix("--export", export, ".jsonl")
+    require_outside(export, names)
     files = expand_paths(names)
     for file in files:
         require_not_input(export, Path(file))

@@ -82,6 +82,8 @@ def _scored_response(
     sample: Sample, scorer_name: str, scorer: Scorer
 ) -> ScoredResponse | SkippedRow:
     result: Score | Exception | None = _row_score(sample.fields)
+    if result is None and isinstance(score := sample.fields.get("score"), (int, float)):
+        return SkippedRow(sample.where, f"its score is {str(score)[:40]}")
     if result is None:
         result = call_scorer_or_stop(
             scorer, sample.response, sample.ground_truth, sample.extra_info
@@ -107,11 +109,14 @@ def _scored_response(
 
 
 def _row_score(fields: Mapping[str, Any]) -> Score | None:
-    """Return the score of a row, if it has one; without `acc`, a score of 1.0 or more is correct."""
-    score = _number(fields.get("score"))
+    """Return the score of a row, if it has one: `score`, else `acc`.
+
+    Without `acc`, a score of 1.0 or more is correct.
+    """
+    acc = _number(fields.get("acc"))
+    score = acc if fields.get("score") is None else _number(fields["score"])
     if score is None:
         return None
-    acc = _number(fields.get("acc"))
     correct = score >= 1 if acc is None else acc > 0
     pred = fields.get("pred")
     return Score(score, correct, "" if pred is None else str(pred), _status(fields, correct))
