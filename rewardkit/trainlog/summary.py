@@ -100,6 +100,7 @@ class RunSummary:
             "steps": {"n": len(run.steps), "first": run.steps[0], "last": run.steps[-1]},
             "gaps": [list(gap) for gap in run.gaps],
             "restarts": [dict(vars(restart)) for restart in run.restarts],
+            "rewritten": run.rewritten,
             "unread": {"lines": run.unread, "first": [dict(vars(item)) for item in run.examples]},
             "seconds": self.seconds,
             "hours_by_clock": self.hours,

@@ -46,6 +46,7 @@ class TableBuilder:
     clock: dict[int, float] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
     restarts: list[Restart] = field(default_factory=list)
+    rewritten: set[int] = field(default_factory=set)
     unread: int = 0
     examples: list[UnreadLine] = field(default_factory=list)
     _launched: bool = False
@@ -61,6 +62,8 @@ class TableBuilder:
         is_repeated = step < self._top and row is not None and _differ(row, metrics)
         if is_repeated or (self._launched and step <= self._top):
             self._drop_from(step, metrics, where)
+        elif row is not None and _differ(row, metrics):
+            self.rewritten.add(step)
         self._launched = False
         if not metrics.keys() <= self._names:
             metrics = self._within_limit(metrics, where)
@@ -110,6 +113,7 @@ class TableBuilder:
             clock=tuple(self.clock.get(step) for step in steps) if self.clock else (),
             config=Redactor().tree(self.config),
             restarts=tuple(self.restarts),
+            rewritten=len(self.rewritten),
             unread=self.unread,
             examples=tuple(self.examples),
         )

@@ -214,6 +214,8 @@ def _run_facts(summary: RunSummary, words: Mapping[str, str]) -> Iterator[tuple[
         dropped = words["dropped_steps"].format(n=restart.dropped) if restart.dropped else ""
         at = words["restart_at"].format(step=restart.step, where=restart.where)
         yield words["restart"], at + dropped
+    if run.rewritten:
+        yield words["rewritten"], words["rewritten_steps"].format(n=run.rewritten)
     if summary.seconds is not None:
         each = format_duration(summary.seconds / len(run.steps))
         yield (

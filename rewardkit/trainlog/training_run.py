@@ -76,6 +76,7 @@ class TrainingRun:
         clock: seconds since the epoch at each of `steps`, if the source has them.
         config: values by dotted key, as far as the log holds the configuration.
         restarts: in chronological order.
+        rewritten: number of steps that were logged twice in a row with different values.
         unread: number of unreadable lines.
         examples: the first of them.
         samples: responses of the training, by step, if a recorder kept some.
@@ -90,6 +91,7 @@ class TrainingRun:
     clock: MetricColumn = ()
     config: Mapping[str, Any] = field(default_factory=dict)
     restarts: tuple[Restart, ...] = ()
+    rewritten: int = 0
     unread: int = 0
     examples: tuple[UnreadLine, ...] = ()
     samples: tuple[ResponseSample, ...] = ()

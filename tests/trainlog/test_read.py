@@ -497,6 +497,15 @@ def test_the_log_of_a_run_s_own_folder_is_read(tmp_path):
         assert run.name == tmp_path.name
 
 
+@pytest.mark.parametrize(("values", "rewritten"), [((0.4, 0.8), 5), ((0.4, 0.4), 0)])
+def test_two_runs_in_one_log_are_noticed(tmp_path, values, rewritten):
+    """Their lines alternate, so that no step goes back as after a restart; the last value counts."""
+    lines = [f"(pid={v}) step:{step} - a/b:{v}" for step in range(5) for v in values]
+    (tmp_path / "t.log").write_text("\n".join(lines) + "\n")
+    run = read_run(tmp_path / "t.log")
+    assert (run.rewritten, run.restarts, run.table["a/b"][0]) == (rewritten, (), values[1])
+
+
 def test_a_run_s_folder_keeps_its_name_with_the_dots(tmp_path):
     folder = tmp_path / "qwen2.5-0.5b-ppo"
     folder.mkdir()
