@@ -1,9 +1,11 @@
-"""Numbers in Chinese words: 十二 is 12, 四分之三 is 3/4, 百分之五十 is 50%, 负五 is -5."""
+"""Numbers in Chinese words: 十二 is 12, 四分之三 is 3/4, 百分之五十 is 50%, 负五 is -5, 五百元 is 500元."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+
+from rewardkit.answers.parsing.units import UNITS
 
 _DIGITS: Mapping[str, int] = {
     **{char: value for value, char in enumerate("零一二三四五六七八九")},
@@ -17,20 +19,35 @@ _NUMERAL = "[零〇一二两三四五六七八九十百千万亿]{1,20}"
 _NUMBER = re.compile(
     rf"(?P<sign>负?)(?:(?P<percent>百分之)|(?P<below>{_NUMERAL})分之)?"
     rf"(?P<whole>{_NUMERAL})(?:点(?P<places>[零〇一二两三四五六七八九]{{1,20}}))?"
+    r"(?P<unit>[^\W\d_a-zA-Z]{0,5})"
 )
+#: Words between a number and what it counts; 角 and 分 alone are more often an angle and a part.
+_MEASURE_WORDS = frozenset("个只条本张枚颗棵件台辆位名次组对套排行列页道根支")
+_OTHER_WORDS = frozenset("角分时日月")
 
 
 def chinese_to_digits(text: str) -> str:
-    """Return a text that is one number in Chinese words in digits; any other text unchanged."""
+    """Return a text that is one number in Chinese words in digits, also with a unit after it.
+
+    Any other text is returned unchanged.
+    """
     match = _NUMBER.fullmatch(text.strip(" $*"))
-    if match is None:
+    if match is None or not _is_unit(match["unit"]):
         return text
+    if match["unit"] and f"{match['whole'][-1]}{match['unit']}" in UNITS:
+        return text  # 五千克 is 5 千克 or 5000 克
     number = str(_read_integer(match["whole"]))
     if match["places"]:
         number += "." + "".join(str(_DIGITS[char]) for char in match["places"])
     if match["below"]:
         number = rf"\frac{{{number}}}{{{_read_integer(match['below'])}}}"
-    return f"{'-' if match['sign'] else ''}{number}{'%' if match['percent'] else ''}"
+    return f"{'-' if match['sign'] else ''}{number}{'%' if match['percent'] else ''}{match['unit']}"
+
+
+def _is_unit(text: str) -> bool:
+    """Return whether a text is a unit or a measure word, or empty."""
+    base = text.removeprefix("平方").removeprefix("立方")
+    return not text or text in _MEASURE_WORDS or (base in UNITS and text not in _OTHER_WORDS)
 
 
 def _read_integer(numeral: str) -> int:

@@ -22,6 +22,14 @@ from tests.tables import every
         ("四分之三", r"\frac{3}{4}"),
         ("百分之五十", r"50\%"),
         ("零", "0"),
+        ("二十五元", "25"),
+        ("二十五元", "25元"),
+        ("三小时", "3"),
+        ("两个", "2"),
+        ("一点五米", "1.5米"),
+        ("十二平方厘米", "12平方厘米"),
+        ("一万元", "1万元"),
+        ("四分之三米", r"\frac{3}{4}"),
     ],
 )
 def test_a_number_in_chinese_words_equals_the_number_in_digits(wording, number):
@@ -29,7 +37,24 @@ def test_a_number_in_chinese_words_equals_the_number_in_digits(wording, number):
     assert equal(number, wording)
 
 
-@pytest.mark.parametrize("text", ["三角形", "一定", "十个苹果", "不是五", "第一", "1十", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "三角形",
+        "三角",
+        "十分",
+        "一定",
+        "一半",
+        "二次函数",
+        "五千克",
+        "千米",
+        "十个苹果",
+        "不是五",
+        "第一",
+        "1十",
+        "",
+    ],
+)
 def test_any_other_text_is_unchanged(text):
     assert chinese_to_digits(text) == text
 
