@@ -149,6 +149,9 @@ def _print(
     typer.echo(
         f"{reward}: {kind}; {trial.failure_count} of {trial.calls} calls of the trial failed{time}."
     )
+    is_stopped = settings.on_failure == "stop"
+    if is_stopped and trial.failure_count > settings.stop_share * trial.calls:
+        typer.echo("At this rate of failures the guard stops the training: fix the reward first.")
     typer.echo(f"Keys of every sample: {', '.join(settings.keys)}.")
     typer.echo(
         f"A call that fails or takes more than {settings.seconds:g} s scores "

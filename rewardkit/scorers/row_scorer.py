@@ -47,9 +47,8 @@ def _scorer_of_data_source(data_source: str) -> Scorer:
     if data_source not in names:
         raise UnknownNameError(
             f"no scorer is known for data_source {data_source!r}."
-            f"{registry.did_you_mean(data_source, names)} Known: {', '.join(sorted(names))}. "
-            "Name a scorer in extra_info.scorer, pass one to the command or the server instead of "
-            "'auto', or register the data_source as an entry point of the group "
-            "'rewardkit.data_sources'."
+            f"{registry.did_you_mean(data_source, names)} Name a scorer with --scorer or in "
+            "extra_info.scorer, or register the data_source as an entry point of the group "
+            f"'rewardkit.data_sources'. Known: {', '.join(sorted(names))}."
         )
     return as_scorer(registry.load("data_sources", data_source))

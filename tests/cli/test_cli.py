@@ -515,6 +515,28 @@ def test_responses_on_which_a_reward_fails_are_in_no_figure_and_that_is_said(run
     assert "in no figure; verl 0.9 drops them" in " ".join(done.stderr.split())
 
 
+@pytest.mark.full
+def test_a_guard_says_that_it_would_stop_a_training_with_so_many_failures(run, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    if len(solution_str) > 3: raise ValueError('too long')\n"
+        "    return 0.0\n"
+    )
+    done = run("guard", "mine.py:compute_score", "--out", "g.py", "--wrong-score", "0")
+    assert "At this rate of failures the guard stops the training" in done.stdout
+    done = run(
+        "guard",
+        "mine.py:compute_score",
+        "--out",
+        "h.py",
+        "--wrong-score",
+        "0",
+        "--on-failure",
+        "score",
+    )
+    assert "At this rate" not in done.stdout
+
+
 def test_an_output_in_a_folder_of_inputs_is_refused(run, tmp_path):
     (tmp_path / "ro").mkdir()
     row = {"response": "#### 18", "ground_truth": "18"}

@@ -315,7 +315,7 @@ def test_responses_to_other_prompts_are_counted(tmp_path):
 
 def test_an_impossible_selection_is_one_clear_error(tmp_path):
     responses, train, out = files(tmp_path, [row(0)], [response_by_index(5, 1)])
-    with pytest.raises(DataError, match=r"no response matches a row .*1 answer none"):
+    with pytest.raises(DataError, match=r"no response matches a row .*1 answer other"):
         select(responses, train, out, PassRateFilter(0, 1))
     responses.write_text(json.dumps(response_by_index(0, 1)))
     with pytest.raises(DataError, match=r"no row would be kept \(pass rate above 0.5: 1\)"):

@@ -33,7 +33,7 @@ def reward_key(verl: str) -> str:
 def describe_reward_keys(verl: str) -> str:
     """Return in one line which sections a verl release reads, and which it ignores."""
     if parse_release(verl) >= OLD_KEY_IGNORED_SINCE:
-        return f"{NEW_KEY}.path only; {OLD_KEY}.path composes and is silently ignored"
+        return f"{NEW_KEY}.path only; {OLD_KEY}.path is accepted and silently ignored"
     if parse_release(verl) >= NEW_KEY_SINCE:
         return f"{NEW_KEY}.path, and still {OLD_KEY}.path"
     return f"{OLD_KEY}.path"

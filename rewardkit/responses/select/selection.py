@@ -183,8 +183,9 @@ def no_match_message(report: SelectReport | SftReport) -> str:
     """Return the error of a command for which no response matches a row."""
     first = f" First: {report.examples[0]}." if report.examples else ""
     return (
-        f"{report.scored}: no response matches a row of {report.train} ({report.unjoined:,} answer "
-        f"none of its rows, {report.unread:,} lines cannot be read).{first}"
+        f"{report.scored}: no response matches a row of {report.train}: {report.unjoined:,} answer other "
+        f"prompts, {report.unread:,} lines cannot be read. Responses are matched by data_source, "
+        f"extra_info.split and index, by prompt, or by source_id.{first}"
     )
 
 
