@@ -88,6 +88,8 @@ def command(
 def _notes(report: MixReport) -> Iterator[str]:
     """Report dropped fields, changed values, and questions that several files share."""
     for part in report.parts:
+        if not part.rows:
+            yield f"{part.path}: no row is written, because its share of the rows is less than one"
         for change, count in part.changes.most_common():
             yield f"{part.path}: {change} ({count:,} rows)"
         for name, count in part.left_out.most_common():

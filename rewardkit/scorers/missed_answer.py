@@ -25,6 +25,7 @@ from rewardkit.answers.extract import (
     last_hash,
     last_phrase,
     last_tag,
+    text_after_thought,
 )
 from rewardkit.answers.parsing.tree import Node, symbols
 from rewardkit.answers.type_rules import value_type
@@ -266,6 +267,8 @@ _STATUS_REASONS = {
 
 def _place(name: str, response: str, ground_truth: str) -> str:
     answer = final_answer(response, gold_answer(ground_truth)) if name == "math" else None
+    if answer and answer.mark == "box" and len(boxes(text_after_thought(response))) > 1:
+        return r" in the last run of \boxed{}"
     return f" {_PLACES[answer.mark]}" if answer else ""
 
 

@@ -92,6 +92,15 @@ class CurveDifference:
 
 
 @dataclass(frozen=True)
+class NotFinite:
+    """The number of steps at which a curve is NaN or infinite, in each of two runs."""
+
+    title: str
+    base: int
+    other: int
+
+
+@dataclass(frozen=True)
 class SettingDifference:
     """A configuration key that has different values in two runs."""
 
@@ -109,6 +118,7 @@ class RunComparison:
         other: name of the other run.
         align: whether values at the same `step` or after the same `hours` are compared.
         differences: one for each curve.
+        not_finite: the curves with values that no difference has.
         settings: configuration keys that both runs have, with different values.
         unshared_keys: number of keys that only one of them has: (base, other).
     """
@@ -117,6 +127,7 @@ class RunComparison:
     other: str
     align: Align
     differences: tuple[CurveDifference, ...]
+    not_finite: tuple[NotFinite, ...]
     settings: tuple[SettingDifference, ...]
     unshared_keys: tuple[int, int]
 
@@ -130,6 +141,7 @@ class RunComparison:
                 {**vars(item), "whole": vars(item.whole), "end": vars(item.end)}
                 for item in self.differences
             ],
+            "not_finite": [vars(item) for item in self.not_finite],
             "settings": [vars(item) for item in self.settings],
             "keys_only_in": {"base": self.unshared_keys[0], "other": self.unshared_keys[1]},
         }
@@ -176,8 +188,13 @@ def correlated_mean_interval(differences: Sequence[float]) -> MeanInterval:
 
 def _compare(base: TrainingRun, other: TrainingRun, align: Align, lang: str) -> RunComparison:
     times = (_times(base, align), _times(other, align))
-    differences = []
+    differences, not_finite = [], []
     for title, better, first, second in _common_curves(base, other, lang):
+        missing = NotFinite(
+            title, len(first) - len(finite(first)), len(second) - len(finite(second))
+        )
+        if missing.base or missing.other:
+            not_finite.append(missing)
         hourly = align == "hours"
         pairs = _at_same_times(first, second, *times) if hourly else _at_same_steps(first, second)
         if len(pairs) >= MIN_COMMON_STEPS:
@@ -190,6 +207,7 @@ def _compare(base: TrainingRun, other: TrainingRun, align: Align, lang: str) -> 
         other=other.name,
         align=align,
         differences=tuple(differences),
+        not_finite=tuple(not_finite),
         settings=settings,
         unshared_keys=unshared,
     )

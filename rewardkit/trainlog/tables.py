@@ -130,6 +130,10 @@ def comparison_tables(comparison: RunComparison) -> list[TextTable]:
     title = f"{comparison.other} compared with {comparison.base}, at the same {'step' if unit == 'steps' else 'hours'}"
     columns = ("curve", unit, "first", "other", "other - first (95%)", "in the last fifth (95%)")
     tables = [TextTable(title, columns, rows)]
+    if comparison.not_finite:
+        counts = tuple((m.title, f"{m.base:,}", f"{m.other:,}") for m in comparison.not_finite)
+        title = "steps with NaN or infinity, which are not compared"
+        tables.append(TextTable(title, ("curve", "first", "other"), counts))
     if comparison.settings:
         settings = tuple(
             (item.key, _shorten(item.base), _shorten(item.other))

@@ -36,6 +36,12 @@ def test_a_mix_prints_a_table_and_passes_check(run, parts):
     assert "50 rows, all good" in run("check", "train.parquet").stdout
 
 
+@pytest.mark.usefixtures("parts")
+def test_a_file_with_too_small_a_share_for_a_row_is_named(run):
+    done = run("mix", "a.parquet:0.99", "b.parquet:0.01", "--rows", "10", "--out", "train.parquet")
+    assert "b.parquet: no row is written" in done.stdout
+
+
 def test_json_is_the_report(run, parts):
     done = run("mix", *parts, "--out", "train.parquet", "--json")
     report = json.loads(done.stdout)

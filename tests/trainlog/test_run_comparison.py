@@ -20,6 +20,7 @@ from rewardkit.trainlog.run_comparison import (
     correlated_mean_interval,
 )
 from rewardkit.trainlog.table_builder import TableBuilder
+from rewardkit.trainlog.tables import comparison_tables
 
 app = typer.Typer()
 app.command()(logs.command)
@@ -88,6 +89,17 @@ def test_an_interval_contains_the_mean_and_is_deterministic(values):
     if interval.low is not None:
         assert interval.low <= interval.mean <= interval.high
         assert len(values) >= 8
+
+
+def test_values_that_are_not_finite_are_counted_and_not_compared():
+    """A curve that is NaN throughout has no difference; it must not vanish."""
+    nan = float("nan")
+    [comparison] = compare_runs([make("a", [0.5] * 10), make("b", [nan] * 3 + [0.5] * 7)])
+    assert {(m.title, m.base, m.other) for m in comparison.not_finite} >= {("reward", 0, 3)}
+    assert comparison.differences[0].n == 7
+    [comparison] = compare_runs([make("a", [0.5] * 10), make("b", [nan] * 10)])
+    assert "reward" not in {difference.title for difference in comparison.differences}
+    assert ("reward", "0", "10") in comparison_tables(comparison)[1].rows
 
 
 def test_differences_whose_squares_are_infinite_have_a_mean_and_no_interval():
