@@ -14,11 +14,12 @@ MAX_CHARS: Final = 2000
 
 _SENTENCE_START = r"(?:[.!?;。！？；\n]|[-–—]\s)[\s*_\"')\]]{0,8}"
 _HESITATION = (
-    r"(?:(?:no|wait|actually|correction|sorry|oops|hold on|scratch that|hm+|on second thoughts?)\b"
+    r"(?:(?:no(?=\s?[,.:!…–—-])|wait|actually|correction|sorry|oops|hold on|scratch that|hm+|on second thoughts?)\b"
     r"|不|等等|等一下|抱歉|其实)[\s,，.:!…–—-]{0,4}"
 )
 _CALLS_IT_WRONG = (
     r"(?:(?:that|this|it)(?:['’]s|\s+(?:is|was))\s+(?:wrong|incorrect|a\s+mistake|not\s+(?:right|correct))\b"
+    r"(?!\s+(?:to|that|if|for|when)\b)"
     r"|(?:that|this)\s+isn['’]t\s+(?:right|correct)\b"
     r"|(?:[我这]|刚才|上面|前面)?(?:不对|算错了|错了|更正)(?=[\s，,。：:！!、；]|$))"
 )

@@ -292,7 +292,7 @@ def test_a_text_that_states_no_result_has_no_answer(text):
         ("Answer: 12; 13", "12; 13"), ("Answer: 12; alternatively 13", "12; 13"), ("Answer: 12. 13.", "12; 13"), ("答案：12。13。", "12; 13"), ("Answer: 12. 12.", "12"), ("Answer: 12; $x$ is odd", "12"),
         # taken back, and only checked
         ("The answer is 13. No, that is wrong. It is 12.", "12"), ("The answer is 13. Wait, it's 12.", "12"), ("The answer is 13.\n\nHmm, this is not right. It is 12.", "12"), ("答案是13。算错了，结果是12。", "12"),
-        ("The answer is 12. Wait, let me verify: 5 + 7 = 12.", "12"), ("The answer is 12. Actually, we used only 3 of the rules.", "12"), ("The answer is 12. If you got 13, that is wrong.", "12"), ("答案是12。等等，验证一下：5+7=12。", "12"),
+        ("The answer is 12. Wait, let me verify: 5 + 7 = 12.", "12"), ("The answer is 12. Actually, we used only 3 of the rules.", "12"), ("The answer is 12. If you got 13, that is wrong.", "12"), ("The answer is 12. No 13th floor exists.", "12"), ("The answer is 12. It is wrong to count the roof.", "12"), ("答案是12。等等，验证一下：5+7=12。", "12"),
         # with words that change the value
         ("The answer is $12$ million.", "$12$ million"), ("The answer is $12$ apples", "$12$ apples"), ("the answer is 5 less than x", "5 less than x"), ("The answer is 2**3.", "2**3"),
         # the words before a mark, and after it
