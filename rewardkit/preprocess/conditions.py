@@ -17,7 +17,7 @@ from typing import Any
 from rewardkit.errors import DataError, UsageError
 from rewardkit.preprocess.value_path import value_at_path
 
-_CONDITION = re.compile(r"([^<>=!]+?)\s*(<=|>=|!=|=|<|>)\s*(.*)", re.DOTALL)
+_CONDITION = re.compile(r"([^<>=!]+?)\s*(<=|>=|!=|==?|<|>)(?![<>=])\s*(.*)", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}(?:\.[0-9]{1,18}|/[0-9]{1,9})?")
 
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -68,7 +68,7 @@ def parse_condition(text: str) -> Condition:
             f"{text!r} is not a condition. Write COLUMN SIGN VALUE, as in 'difficulty >= 5' or "
             "'source = olympiads|amc_aime'."
         )
-    column, sign, value = match[1].strip(), match[2], match[3].strip()
+    column, sign, value = match[1].strip(), match[2].replace("==", "="), match[3].strip()
     if sign in _ORDER and _number(value) is None:
         raise UsageError(f"{text!r}: {value!r} is not a number, so use = or != with it.")
     values = (value,) if sign in _ORDER else tuple(each.strip() for each in value.split("|"))

@@ -48,7 +48,13 @@ def test_a_condition_compares_numbers_as_numbers_and_the_rest_as_text(condition,
     assert parse_condition(condition).holds(ROW) == holds
 
 
-@pytest.mark.parametrize("text", ["", "difficulty", "= 3", ">= 3", "topic >= hard"])
+def test_two_equals_signs_are_one():
+    assert parse_condition("d == 1") == parse_condition("d=1")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "difficulty", "= 3", ">= 3", "topic >= hard", "d =< 3", "d=>3", "d <> 3"]
+)
 def test_a_text_that_is_not_a_condition_is_refused_with_an_example(text):
     with pytest.raises(UsageError, match="Write COLUMN SIGN VALUE|use = or != with it"):
         parse_condition(text)
