@@ -274,7 +274,9 @@ class ScorerProfile:
     def scores(self) -> str:
         """The scores of the gold and of a wrong answer, in words."""
         right, wrong = (format_score(score) for score in (self.right, self.wrong))
-        return f"the gold gets {right}, a wrong answer {wrong}"
+        is_mostly_free = self.rewards_golds and (self.wrong or 0.0) > (self.right or 0.0) / 2
+        note = ": most of the reward is not for the answer" if is_mostly_free else ""
+        return f"the gold gets {right}, a wrong answer {wrong}{note}"
 
 
 def format_score(score: float | None) -> str:

@@ -8,7 +8,7 @@ from rewardkit import registry
 from rewardkit.audit import audit, behaviour_checks
 from rewardkit.audit import rows as rows_module
 from rewardkit.audit.attacks import ATTACKS
-from rewardkit.audit.model import AnswerForm, AttackResult, Target, grade
+from rewardkit.audit.model import FORMS, AnswerForm, AttackResult, ScorerProfile, Target, grade
 from rewardkit.audit.question_attacks import QUESTION_ATTACKS, question_rows
 from rewardkit.audit.rows import packaged_rows, sample_rows
 from rewardkit.audit.run import check_behaviour
@@ -381,6 +381,18 @@ def test_texts_in_a_report_are_clipped():
     pairs = [pair for finding in report.failed for pair in finding.failures]
     assert pairs
     assert all(len(pair.response) < 300 for pair in pairs)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "is_noted"),
+    [(1.0, 0.95, True), (1.0, 0.5, False), (1.0, -1.0, False), (-0.5, -1.0, False), (None, 0.9, False), (1.0, None, False)],
+)  # fmt: skip
+def test_a_reward_that_is_mostly_not_for_the_answer_is_noted(right, wrong, is_noted):
+    form = FORMS[0]
+    profile = ScorerProfile(
+        data_source="s", rows=1, form=form, forms=(form,), right=right, wrong=wrong
+    )
+    assert ("most of the reward is not for the answer" in profile.scores) == is_noted
 
 
 def test_input_that_cannot_be_audited_raises_one_clear_error(tmp_path):
