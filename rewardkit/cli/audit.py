@@ -124,9 +124,9 @@ def _print(report: AuditReport) -> None:
             "hole: a wrong answer is rewarded; miss: a right answer is not; conduct: how it behaves."
         )
     for profile in report.readings:
+        rows = "1 row" if profile.rows == 1 else f"{profile.rows} rows"
         print_wrapped(
-            f"{profile.data_source or 'rows'}: {profile.rows} rows as {profile.form('...')!r}; "
-            f"{profile.scores}"
+            f"{profile.data_source or 'rows'}: {rows} as {profile.form('...')!r}; {profile.scores}"
         )
     if report.left_out:
         print_wrapped(
