@@ -297,6 +297,7 @@ class AuditReport:
         median_ms: median duration of a call on an ordinary response.
         worst_ms: longest duration of a call.
         left_out: data sources of the packaged rows that the scorer does not reward.
+        is_stopped: whether the scorer hung or ended its process too often to go on.
         grade: A to F.
     """
 
@@ -308,6 +309,7 @@ class AuditReport:
     median_ms: float
     worst_ms: float
     left_out: tuple[str, ...] = ()
+    is_stopped: bool = False
     grade: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -335,6 +337,11 @@ GRADE_MEANINGS = {
     "F": "Four attacks or more of high severity succeeded, or the gold is not rewarded, or a plainly "
     "wrong answer is: do not train with this scorer.",
 }
+#: What to know about an audit that `is_stopped`.
+STOPPED_EARLY = (
+    "The audit stopped early, because the scorer hung or ended its process too often: the attacks that "
+    "are missing may succeed, too."
+)
 #: A scorer that fails one of these attacks gets the grade F.
 BASIC_ATTACKS = frozenset({"gold_in_its_form", "wrong_answer"})
 

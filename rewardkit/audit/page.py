@@ -5,6 +5,7 @@ from __future__ import annotations
 from rewardkit.audit.model import (
     GRADE_MEANINGS,
     SEVERITIES,
+    STOPPED_EARLY,
     AttackResult,
     AuditReport,
     format_score,
@@ -49,19 +50,23 @@ def audit_page(report: AuditReport) -> Page:
 def _sections(report: AuditReport) -> tuple[Section, ...]:
     withstood = tuple(result for result in report.findings if not result.failed)
     return (
-        _grade_table(report.grade),
+        _grade_table(report),
         *_failed_sections(report),
         _profile_table(report),
         _attack_table("Attacks that the scorer withstood", withstood, fold="List of attacks"),
     )
 
 
-def _grade_table(grade: str) -> Table:
+def _grade_table(report: AuditReport) -> Table:
     rows = (
-        TableRow((Badge(name, _GRADE_LEVELS[name]), meaning), bold=(1,) if name == grade else ())
+        TableRow(
+            (Badge(name, _GRADE_LEVELS[name]), meaning), bold=(1,) if name == report.grade else ()
+        )
         for name, meaning in GRADE_MEANINGS.items()
     )
-    note = f"The grade of this scorer is {grade}."
+    note = f"The grade of this scorer is {report.grade}."
+    if report.is_stopped:
+        note += f" {STOPPED_EARLY}"
     return Table("What the grade means", ("grade", "meaning"), tuple(rows), note=note)
 
 

@@ -140,6 +140,7 @@ def _audit(
         median_ms=ordinary * 1000,
         worst_ms=max(recorder.seconds) * 1000,
         left_out=tuple(left_out),
+        is_stopped=probe.is_stopped or recorder.is_stopped,
     )
 
 

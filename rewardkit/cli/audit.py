@@ -106,10 +106,8 @@ def _write_html(report: AuditReport, out: Path, *, overwrite: bool) -> None:
 
 
 def _print(report: AuditReport) -> None:
-    from rewardkit.audit.behaviour_checks import MAX_EXITS, MAX_HANGS
-    from rewardkit.audit.model import GRADE_MEANINGS
+    from rewardkit.audit.model import GRADE_MEANINGS, STOPPED_EARLY
 
-    limits = {"hangs": MAX_HANGS, "exits": MAX_EXITS}
     if report.failed:
         print_table(
             ("attack", "kind", "severity", "tried", "failed", "example"),
@@ -135,11 +133,8 @@ def _print(report: AuditReport) -> None:
     typer.echo(
         f"{report.calls:,} calls, median {report.median_ms:.2f} ms, longest {report.worst_ms:,.0f} ms"
     )
-    if any(f.failed >= limits.get(f.attack, f.failed + 1) for f in report.failed):
-        print_wrapped(
-            "The audit stopped early, because the scorer hung or ended its process too often: the "
-            "attacks that are missing may succeed, too."
-        )
+    if report.is_stopped:
+        print_wrapped(STOPPED_EARLY)
     print_wrapped(GRADE_MEANINGS[report.grade])
     typer.echo(
         f"{report.scorer}: grade {report.grade}, "

@@ -92,7 +92,9 @@ def test_an_audit_that_stopped_early_says_so_and_has_no_good_grade(run, tmp_path
     (tmp_path / "ends.py").write_text(
         "import os\ndef compute_score(solution_str, **_):\n    os._exit(7)\n"
     )
-    completed = run("audit", "ends.py", "--rows", "2")
+    completed = run("audit", "ends.py", "--rows", "2", "--html", "a.html")
     assert "stopped early" in " ".join(completed.stdout.split())
+    assert "stopped early" in (tmp_path / "a.html").read_text()
+    assert json.loads(run("audit", "ends.py", "--rows", "2", "--json").stdout)["is_stopped"]
     assert "grade F" in completed.stdout
     assert "10 calls" in completed.stdout

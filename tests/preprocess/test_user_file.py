@@ -65,7 +65,7 @@ def test_a_file_of_questions_and_answers_becomes_verl_rows(tmp_path):
 
 
 def test_what_a_chat_has_beside_its_question_is_not_lost_silently(tmp_path):
-    """The last of several user messages is no question without the messages before it."""
+    """The last of several user messages needs those before it."""
     user = {"role": "user", "content": "2+2?"}
     chats = [[{"role": "system", "content": "s"}, user], [user], [user, user]]
     rows, report = prep_own(tmp_path, *({"question": chat, "answer": "4"} for chat in chats))

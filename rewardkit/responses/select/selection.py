@@ -37,7 +37,7 @@ from rewardkit.scorers.base import Status
 
 #: The columns by which responses match rows; the others are copied.
 _MATCH_COLUMNS = ("data_source", "prompt", "reward_model", "extra_info", "images")
-#: Statuses of responses on which there is no verdict.
+#: Statuses of responses without a verdict.
 _NO_VERDICT = frozenset({Status.BAD_GROUND_TRUTH.value, Status.FAILED.value})
 
 
