@@ -206,8 +206,8 @@ class ChildProcess:
             elif seconds <= 0:
                 self.close()
                 raise ChildTimeoutError
-            elif self._process.poll() is not None:
-                raise self._crash()
+            elif self._process.poll() is not None and not self._readable.poll(0):
+                raise self._crash()  # the second poll: its last reply may have just arrived
         line = self._buffer[:end]
         del self._buffer[: end + 1]
         try:

@@ -19,6 +19,8 @@ def serve(channel):
         if request == "sleep":
             time.sleep(600)
         channel.send([os.getpid(), request])
+        if request == "last":
+            return
 """
 
 
@@ -44,6 +46,22 @@ def test_a_process_that_does_not_reply_is_closed_and_its_pid_is_free(process):
     assert not process.is_alive
     assert not Path(f"/proc/{pid}").exists()
     with pytest.raises(ChildCrashError, match="SIGKILL"):
+        process.exchange("hello", 60)
+
+
+def test_a_reply_is_returned_if_the_process_ends_just_after_the_caller_looked_for_it(process):
+    """As on a busy machine: the caller is not scheduled between its two looks."""
+    readable = process._readable
+
+    class Busy:
+        def poll(self, milliseconds):
+            process._readable = readable
+            process._process.wait(60)
+            return []
+
+    process._readable = Busy()
+    assert process.exchange("last", 60)[1] == "last"
+    with pytest.raises(ChildCrashError, match="exit code 0"):
         process.exchange("hello", 60)
 
 
