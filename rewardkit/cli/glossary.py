@@ -29,7 +29,8 @@ def command(
         str | None,
         typer.Argument(
             help="Metric as verl logs it (actor/entropy), a configuration key or its last parts "
-            "(kl_loss_coef), or a rule of check, train or logs (L-27, truncation)."
+            "(kl_loss_coef), a curve of logs (response length), or a rule of check, train or logs "
+            "(L-27, truncation)."
         ),
     ] = None,
     lang: Language = LanguageCode.en,
@@ -45,13 +46,14 @@ def command(
     source.
     """
     from rewardkit.glossary.lookup import find_entries, keys, markdown, metrics
+    from rewardkit.trainlog.topics import metric_of_title
 
     if (name is None) != all_entries:
         raise UsageError("name a metric, key or rule, or use --all.")
     facts = _rule_facts(name, lang.value) if name else []
     if not facts:
         entries: list[MetricEntry | KeyEntry] = (
-            find_entries(name) if name else [*metrics(), *keys()]
+            find_entries(metric_of_title(name) or name) if name else [*metrics(), *keys()]
         )
         facts = [_facts(entry, lang.value) for entry in entries]
     if as_json:

@@ -90,6 +90,16 @@ def topic_title(topic: Topic, runs: Iterable[TrainingRun], lang: str) -> str:
     return f"{titles[topic.id]}{titles['or_longest']}" if is_relative else titles[topic.id]
 
 
+def metric_of_title(title: str) -> str | None:
+    """Return the metric of the topic with this title, in English or Chinese; None if none has it."""
+    for topic in TOPICS:
+        if title.lower() in {
+            translations("topics", lang)[topic.id].lower() for lang in ("en", "zh")
+        }:
+            return topic.names[0]
+    return None
+
+
 def validations(run: TrainingRun) -> dict[str, list[tuple[int, float]]]:
     """Return the mean score of validations as (step, value), by data source.
 

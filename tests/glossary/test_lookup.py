@@ -29,6 +29,7 @@ from rewardkit.glossary.lookup import (
 from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, LATEST, known_releases, release_of
 from rewardkit.trainlog.rules import rules
 from rewardkit.trainlog.topics import TOPICS
+from rewardkit.trainlog.translations import translations
 
 #: Keys of supervised fine-tuning, which is another configuration.
 SFT = {"optim.lr"}
@@ -177,6 +178,14 @@ def test_the_command_explains_the_rules_of_plans_and_of_logs_by_their_codes():
     assert "data.max_response_length" in entry["keys"]
     assert entry["source"].startswith("verl docs/")
     assert "组内" in run("L-10", "--lang", "zh").stdout
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_command_explains_the_curves_of_logs_by_their_titles(lang):
+    for topic in TOPICS:
+        title = translations("topics", lang)[topic.id]
+        (entry,) = json.loads(run(title.upper(), "--json", "--lang", lang).stdout)
+        assert entry["metric"] == list(find_metric(topic.names[0]).names)
 
 
 def test_a_name_that_is_a_metric_and_a_key_shows_both(monkeypatch):
