@@ -9,8 +9,11 @@ from __future__ import annotations
 import codecs
 import re
 import shlex
+import stat
 from itertools import islice
 from pathlib import Path
+
+from rewardkit.errors import SourceError
 
 #: Bytes at the start of a file that decide what it is.
 PREFIX_BYTES = 1 << 16
@@ -96,6 +99,22 @@ def missing_file(path: Path, kind: str = "file") -> str:
     stems = get_close_matches(path.stem.lower(), {file.stem.lower() for file in files}, cutoff=0.5)
     names = [file.name for file in files if file.stem.lower() in stems]
     return f"{path}: no such {kind}.{did_you_mean(path.name, names)}"
+
+
+def require_regular_file(path: Path) -> None:
+    """Require that a path, if it exists, is a file or a folder.
+
+    Opening a pipe may wait for ever, and its content can be read only once.
+
+    Raises:
+        SourceError: it is a pipe or a device.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # what opens it says why
+        return
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise SourceError(f"{path} is not a regular file. Save its content to one first.")
 
 
 def content_fault(path: Path, prefix: bytes) -> str:

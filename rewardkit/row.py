@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from rewardkit.arrow_types import TypeConflictError, union_type, value_type
 from rewardkit.errors import DataError, RewardkitError, SourceError, unreadable_file
-from rewardkit.file_kinds import missing_file, parquet_fault
+from rewardkit.file_kinds import missing_file, parquet_fault, require_regular_file
 from rewardkit.output import atomic
 
 Row: TypeAlias = dict[str, Any]
@@ -300,6 +300,7 @@ def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
         SourceError: the file does not exist or cannot be opened.
         DataError: it is truncated, or is not a parquet file.
     """
+    require_regular_file(path)
     try:
         with pq.ParquetFile(path) as file:
             yield file

@@ -238,12 +238,13 @@ def _require_used_options(ctx: typer.Context, file: Path | None) -> None:
 
 def _data_file(dataset: str) -> Path | None:
     """The path of the user's data file; None for a dataset's name or a plug-in."""
-    from rewardkit.file_kinds import content_fault, read_prefix
+    from rewardkit.file_kinds import content_fault, read_prefix, require_regular_file
     from rewardkit.preprocess.load import CARD_SUFFIX
     from rewardkit.preprocess.raw_rows import READERS
 
     path = Path(dataset)
     if path.suffix.lower() in READERS:
+        require_regular_file(path)
         return path
     if path.is_file() and path.suffix not in (".py", CARD_SUFFIX):
         suffixes = ", ".join(READERS)

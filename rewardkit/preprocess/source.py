@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from rewardkit import registry
 from rewardkit.errors import SourceError, UsageError, call_catching
-from rewardkit.file_kinds import missing_file
+from rewardkit.file_kinds import missing_file, require_regular_file
 from rewardkit.preprocess.card import Card, HubCopy
 from rewardkit.preprocess.raw_rows import READERS
 
@@ -82,6 +82,7 @@ def _sample_files(card: Card, split: str) -> tuple[Path, ...]:
 def _files_in_path(path: Path, card: Card, split: str) -> tuple[Path, ...]:
     if path.is_dir():
         return _files_in_folder(path, card, split)
+    require_regular_file(path)
     if not path.is_file():
         raise SourceError(missing_file(path, "file or folder"))
     if path.suffix.lower() not in READERS:

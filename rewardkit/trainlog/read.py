@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rewardkit.errors import DataError, RewardkitError, unreadable_file
+from rewardkit.file_kinds import require_regular_file
 from rewardkit.recorder.read import read_rewards
 from rewardkit.recorder.record_file import has_records
 from rewardkit.trainlog.console_reader import ConsoleReader
@@ -154,6 +155,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 def _open(path: Path) -> BinaryIO | gzip.GzipFile:
     """Return the file, decompressed if it is gzip."""
+    require_regular_file(path)
     file = path.open("rb")
     if file.read(2) != b"\x1f\x8b":
         file.seek(0)

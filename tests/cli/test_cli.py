@@ -124,6 +124,26 @@ def test_a_file_that_is_missing_is_one_line_and_exits_3(run, arguments):
     assert message.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("check", "pipe.parquet"),
+        ("mix", "pipe.parquet", "--out", "out.parquet"),
+        ("logs", "pipe.log"),
+        ("prep", "pipe.jsonl", "--out", "out.parquet"),
+        ("prep", "gsm8k", "--source", "pipe.jsonl", "--out", "out.parquet"),
+    ],
+)
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, arguments):
+    pipe = next(name for name in arguments if name.startswith("pipe"))
+    os.mkfifo(tmp_path / pipe)
+    command = [sys.executable, "-m", "rewardkit", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert_failure(
+        done, 3, f"error: {pipe} is not a regular file. Save its content to one first.\n"
+    )
+
+
 def test_the_debug_variable_shows_the_traceback(run):
     done = run("check", "nope.parquet", REWARDKIT_DEBUG="1")
     assert done.returncode == 3
