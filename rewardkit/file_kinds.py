@@ -181,6 +181,17 @@ def lines_fault(path: Path) -> str:
     return ""
 
 
+def json_fault(path: Path) -> str:
+    """Return what to do about a .json file that is neither an array nor lines of objects."""
+    if path.suffix.lower() != ".json":
+        return ""
+    out = path.with_suffix(".jsonl").name
+    return (
+        "an array of rows, or one object per line, is expected. If a key of one object holds the "
+        f"rows, run `jq -c '.KEY[]' {shlex.quote(str(path))} > {shlex.quote(out)}` with its name."
+    )
+
+
 def text_encoding(prefix: bytes) -> str | None:
     """Return the encoding of text as iconv names it: UTF-8, UTF-16, UTF-32 or GBK; None if unknown.
 

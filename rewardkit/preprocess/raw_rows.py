@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ import pyarrow.parquet as pq
 
 from rewardkit.arrow_types import python_values
 from rewardkit.errors import DataError, RewardkitError, unreadable_file
-from rewardkit.file_kinds import text_fault
+from rewardkit.file_kinds import json_fault, text_fault
 from rewardkit.lines import MAX_LINE_BYTES, checked_lines
 from rewardkit.preprocess.csv_rows import csv_batches, csv_header
 from rewardkit.preprocess.place_cursor import PlaceCursor
@@ -44,7 +43,8 @@ _SEPARATOR = "\x1f"
 class RawRows:
     """The raw rows of files, in order; can be iterated more than once.
 
-    Iterating yields `(index, row)`: the place of the row among all rows, and its columns.
+    Iterating yields `(index, row)`: the place of the row among all rows, and its columns. A row of
+    JSON that lacks a column of the rows before it in its file has a null there.
 
     Attributes:
         files: parquet, jsonl, json (an array, or lines), csv or arrow files.
@@ -62,25 +62,29 @@ class RawRows:
     repeats: Sequence[str] = ()
     read: int = 0
     _keys: set[str] = field(default_factory=set)
+    _layout: Sequence[str] = ()
 
     def __iter__(self) -> Iterator[tuple[int, RawRow]]:
         self.read = 0
         self._keys.clear()
         for file in self.files:
-            start = self.read
+            start, self._layout = self.read, ()
             rows = READERS[file.suffix.lower()](file, self)
             total = yield from _count_from(rows, start, self)
             self.read = start + total
 
     def columns(self, where: object, present: Iterable[str]) -> list[str]:
-        """Return the columns of the first layout that is present."""
+        """Return the columns of the first layout that is present, else of the row before."""
         counts = Counter(iter(present))
         names = set(counts)
         for layout in self.layouts:
             if names.issuperset(layout):
                 if repeated := [column for column in layout if counts[column] > 1]:
                     raise DataError(f"{where}: there are several columns {repeated[0]!r}.")
+                self._layout = layout
                 return list(layout)
+        if self._layout:
+            return list(self._layout)
         nearest = min(self.layouts, key=lambda layout: len(set(layout) - names))
         absent = [column for column in nearest if column not in names]
         missing = " and no ".join(map(repr, absent))
@@ -309,23 +313,12 @@ def _read_jsonl(file: Path, raw_rows: RawRows) -> NumberedRows:
         try:
             value = parse_line(where, line)
         except DataError as error:
-            if fault := text_fault(file) or (_object_fault(file) if place == 0 else ""):
+            if fault := text_fault(file) or (json_fault(file) if place == 0 else ""):
                 raise DataError(f"{where}: {fault}") from error
             raise
         if (raw := _new_row(where, value, raw_rows)) is not None:
             yield place, raw
     return place + 1
-
-
-def _object_fault(file: Path) -> str:
-    """Return what to do about a .json file that is neither an array nor lines of objects."""
-    if file.suffix.lower() != ".json":
-        return ""
-    out = file.with_suffix(".jsonl").name
-    return (
-        "an array of rows, or one object per line, is expected. If a key of one object holds the "
-        f"rows, run `jq -c '.KEY[]' {shlex.quote(str(file))} > {shlex.quote(out)}` with its name."
-    )
 
 
 def numbered_lines(file: Path) -> Iterator[tuple[str, bytes]]:
@@ -360,7 +353,7 @@ def _new_row(where: str, row: Any, raw_rows: RawRows) -> RawRow | None:
     if not isinstance(row, dict):
         raise DataError(f"{where}: a JSON object is expected, not {type(row).__name__}.")
     columns = raw_rows.columns(where, row)
-    return None if raw_rows.is_copy(row) else {column: row[column] for column in columns}
+    return None if raw_rows.is_copy(row) else {column: row.get(column) for column in columns}
 
 
 def as_object(row: Any) -> Any:

@@ -190,8 +190,8 @@ def test_files_are_overwritten_only_on_request(tmp_path):
 def test_existing_files_survive_a_run_that_fails(tmp_path):
     out = tmp_path / "out.parquet"
     out.write_text("precious")
-    with pytest.raises(DataError):
-        prep(tmp_path, GOOD, {"question": "q"}, overwrite=True)
+    with pytest.raises(DataError, match="raw.jsonl:2: a JSON object is expected, not str"):
+        prep(tmp_path, GOOD, "text", overwrite=True)
     assert out.read_text() == "precious"
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["out.parquet", "raw.jsonl"]
 

@@ -97,6 +97,31 @@ def test_a_json_file_of_lines_is_read_as_lines(tmp_path):
     assert [raw["q"] for _, raw in RawRows([file], [("q",)])] == [1, 2]
 
 
+@pytest.mark.parametrize("name", ["x.json", "x.jsonl"])
+def test_a_row_of_json_without_a_column_of_the_row_before_has_a_null(tmp_path, name):
+    rows = [{"q": 1, "a": 2}, {"q": 3}, {"z": 4}, {"p": 5, "b": 6}, {"p": 7}, {"q": 8, "a": 9}]
+    lines = name == "x.jsonl"
+    text = "\n".join(map(json.dumps, rows)) if lines else json.dumps(rows)
+    (tmp_path / name).write_text(text)
+    raw_rows = RawRows([tmp_path / name], [("q", "a"), ("p", "b")])
+    for _ in range(2):
+        assert [row for _, row in raw_rows] == [
+            {"q": 1, "a": 2},
+            {"q": 3, "a": None},
+            {"q": None, "a": None},
+            {"p": 5, "b": 6},
+            {"p": 7, "b": None},
+            {"q": 8, "a": 9},
+        ]
+
+
+def test_the_first_row_of_each_file_of_json_has_all_columns(tmp_path):
+    (tmp_path / "1.jsonl").write_text('{"q": 1, "a": 2}\n')
+    (tmp_path / "2.jsonl").write_text('{"q": 3}\n')
+    with pytest.raises(DataError, match=r"2.jsonl:1: has no 'a'; it has q"):
+        list(RawRows([tmp_path / "1.jsonl", tmp_path / "2.jsonl"], [("q", "a")]))
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
