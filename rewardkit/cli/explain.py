@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from dataclasses import replace
 from functools import partial
@@ -21,7 +22,7 @@ from rewardkit.cli.shared.options import (
     scorer_options,
 )
 from rewardkit.cli.shared.user_code import open_scorer_with_status
-from rewardkit.errors import DataError, RewardkitError, call_catching, unreadable_file
+from rewardkit.errors import DataError, RewardkitError, SourceError, call_catching, unreadable_file
 
 if TYPE_CHECKING:
     from rewardkit.scorers.explain import Explanation
@@ -122,4 +123,9 @@ def _read(response: Path | None) -> str:
     try:
         return response.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENAMETOOLONG):
+            raise SourceError(
+                f"{response}: no such file. To give the text itself, pipe it: "
+                "echo TEXT | rewardkit explain ..."
+            ) from error
         raise unreadable_file(response, error) from error

@@ -326,7 +326,9 @@ def test_explain_shows_the_answer_and_the_comparison_that_decided(run, tmp_path)
         assert_success(run("explain", "--gold", "0.5", "--response", "r.txt", "--json"))
     )
     assert (facts["correct"], facts["where"], facts["pred"]) == (True, "box", r"\frac12")
-    assert_failure(run("explain", "--gold", "1", "--response", "nope.txt"), 3, "nope.txt")
+    for text in ("It is 1.", "It is 1. " * 40):
+        message = assert_failure(run("explain", "--gold", "1", "--response", text), 3, text)
+        assert "no such file. To give the text itself, pipe it: echo TEXT |" in message
 
 
 def test_explain_names_the_option_of_a_custom_scorer_that_reads_the_gold(run, tmp_path):
