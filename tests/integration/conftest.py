@@ -14,6 +14,8 @@ from rewardkit.launch.verl.reward_keys import reward_key
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# Ray's default, 15, gives a busy machine's other processes thirty times as much of the processor.
+os.environ.setdefault("RAY_worker_niceness", "0")
 
 try:
     VERL = version("verl")
