@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -367,7 +368,8 @@ def test_a_job_that_is_stopped_leaves_other_jobs_alone(private_ray):
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 1
     assert "rewardkit guard: the reward is broken." in done.stdout + done.stderr
-    assert "ActorDiedError" in done.stderr
+    # Unavailable: the connection was lost before Ray knew that the actor had ended.
+    assert re.search("Actor(Died|Unavailable)Error", done.stderr)
     assert private_ray.get(other.answer.remote(), timeout=PATIENCE) == "alive"
 
 
