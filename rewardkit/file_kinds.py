@@ -152,8 +152,11 @@ def table_kind(path: Path, prefix: bytes) -> str:
 def text_fault(path: Path) -> str:
     """Return why a file cannot be read as UTF-8 text and what to do; "" if its start is UTF-8."""
     prefix = read_prefix(path)
-    if fault := content_fault(path, prefix):
-        return fault
+    return content_fault(path, prefix) or encoding_fault(path, prefix)
+
+
+def encoding_fault(path: Path, prefix: bytes) -> str:
+    """Return in which encoding other than UTF-8 a text is and what to do; "" for UTF-8."""
     encoding = text_encoding(prefix)
     if encoding is None:
         return (

@@ -145,6 +145,9 @@ def _print(report: CompareReport) -> None:
     counts = {
         place: f"{n:,} ({n / max(report.judged, 1):.1%})" for place, n in report.outcomes.items()
     }
+    if not report.judged:
+        typer.echo(printable(f"{report.name}: no sample was judged by both"))
+        return
     typer.echo(printable(f"{report.name}: {report.judged:,} samples judged by both"))
     print_table(
         ("", "B correct", "B wrong"),

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rewardkit.cli.shared.completion import complete_scorers
-from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, prints_to_stderr
+from rewardkit.cli.shared.console import (
+    print_json,
+    print_table,
+    print_wrapped,
+    prints_to_stderr,
+    warn,
+)
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import (
     JsonFlag,
@@ -23,6 +29,7 @@ from rewardkit.cli.shared.options import (
 )
 from rewardkit.cli.shared.user_code import open_scorer_with_status
 from rewardkit.errors import DataError, RewardkitError, SourceError, call_catching, unreadable_file
+from rewardkit.file_kinds import encoding_fault, read_prefix
 
 if TYPE_CHECKING:
     from rewardkit.scorers.explain import Explanation
@@ -119,8 +126,12 @@ def _explain(
 
 def _read(response: Path | None) -> str:
     if response is None:
+        if sys.stdin.isatty():
+            warn("Type or paste the response, then press Ctrl-D on a line of its own.")
         return sys.stdin.read()
     try:
+        if fault := encoding_fault(response, read_prefix(response)):
+            raise DataError(f"{response}: {fault}")
         return response.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENAMETOOLONG):

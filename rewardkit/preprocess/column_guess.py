@@ -37,9 +37,9 @@ _QUESTION_NAMES = (
     "conversations0value", "messages", "user", "title", "text", "content",
 )  # fmt: skip
 _ANSWER_NAMES = (
-    "answer", "groundtruth", "gold", "答案", "finalanswer", "expectedanswer", "target", "label",
-    "final", "result", "solution", "解答", "解析", "a", "response", "output", "completion",
-    "conversations1value",
+    "answer", "groundtruth", "gold", "gts", "答案", "finalanswer", "correctanswer", "expectedanswer",
+    "target", "reference", "ref", "label", "final", "result", "solution", "解答", "解析", "a",
+    "conversations1value", "response", "output", "completion",
 )  # fmt: skip
 #: Names of columns that describe a row and answer nothing.
 _OTHER_NAMES = frozenset(
@@ -50,8 +50,9 @@ _OTHER_NAMES = frozenset(
 #: Names of columns with the options of a choice question, without case and signs.
 _OPTION_NAMES = frozenset({"choices", "options", "选项", "a", "b", "c", "d"})
 
-#: Names of columns with responses of a model.
+#: Names of columns with responses of a model, and with the golds that `rewardkit score` reads.
 _RESPONSE_NAMES = frozenset({"response", "responses", "output", "solution_str", "completion"})
+_SCORED_GOLD_NAMES = frozenset({"ground_truth", "gts", "gold"})
 
 #: The columns of a file that verl reads as it is.
 _VERL_COLUMNS = frozenset({"data_source", "prompt", "reward_model"})
@@ -82,12 +83,18 @@ def guess_columns(rows: Sequence[RawRow]) -> ColumnGuess:
     values = {path: [value_at_path(row, path) for row in rows] for path in paths}
     questions = {path: _question_points(path, column) for path, column in values.items()}
     question = _best(questions)
+    user, assistant = _places_of_turns(values.get(question, ()))
     answers = {
         path: _answer_points(path, column)
         for path, column in values.items()
         if path != question and column != values.get(question)
     }
-    return ColumnGuess(question, _best(answers))
+    answer = _best(answers)
+    if user < 0:
+        return ColumnGuess(question, answer)
+    if not answer or _name_points(answer, _ANSWER_NAMES) <= 0:
+        answer = f"{question}.{assistant}.content"
+    return ColumnGuess(f"{question}.{user}.content", answer)
 
 
 def require_columns(
@@ -123,6 +130,7 @@ def require_columns(
     near = "".join(did_you_mean(key, names) for key in missing.values() if key not in _DEFAULT_KEYS)
     column_list = ", ".join(names[:MAX_COLUMNS]) + (", ..." if len(names) > MAX_COLUMNS else "")
     guess = guess_columns(rows)
+    _require_rows(file, rows[0], guess.question)
     likely = {"--question-key": guess.question, "--answer-key": guess.answer, "--image-key": ""}
     keys_of_command = {
         option: likely[option] if option in missing else key for option, key in keys.items()
@@ -187,14 +195,52 @@ def require_parquet(name: str) -> None:
     if not file.stat().st_size:
         raise DataError(f"{file}: {parquet_fault(file)}")
     kind = table_kind(file, read_prefix(file))
-    names = {name for row in sample_rows(file) for name in row}
-    if names & _RESPONSE_NAMES and "ground_truth" in names:
+    rows = sample_rows(file)
+    names = {name for row in rows for name in row}
+    if names & _RESPONSE_NAMES and names & _SCORED_GOLD_NAMES:
         raise DataError(
             f"{file}: this is {kind} with responses, not a parquet of rows. Run this:\n"
             f"  rewardkit score {shlex.quote(str(file))}"
         )
+    if rows:
+        _require_rows(file, rows[0], guess_columns(rows).question)
     command = prep_command(file, file.with_suffix(".parquet"))
     raise DataError(f"{file}: this is {kind}, not parquet. Run this first:\n  {command}")
+
+
+def _require_rows(file: Path, row: RawRow, question: str) -> None:
+    """Require that a row is one problem: it may be an object around all of them.
+
+    Raises:
+        DataError: the likely question is one of several in a list or an object of the row.
+    """
+    names = question.split(".")
+    for depth, name in enumerate(names):
+        holder = value_at_path(row, ".".join(names[:depth])) if depth else row
+        items = list(holder.values()) if isinstance(holder, Mapping) else holder
+        if name.isdigit() and len(items) > 1 and not any(map(_is_message, items)):
+            place = "".join(f'."{outer}"' for outer in names[:depth]) or "."
+            out = file.with_name(f"{file.stem}-rows.jsonl")
+            raise DataError(
+                f"{file}: its rows lie in a list or an object of one row. Write each on a line of "
+                "its own, and use the new file:\n"
+                f"  jq -c {shlex.quote(f'{place}[]')} {shlex.quote(str(file))} > {shlex.quote(str(out))}"
+            )
+
+
+def _is_message(item: Any) -> bool:
+    return not isinstance(item, Mapping) or bool({"role", "from"} & item.keys())
+
+
+def _places_of_turns(column: Sequence[Any]) -> tuple[int, int]:
+    """Return the places of the question and its answer in chats of one turn; (-1, -1) for others."""
+    roles = {
+        tuple(message.get("role") for message in chat) if isinstance(chat, list) else ()
+        for chat in column
+    }
+    turns = roles.pop() if len(roles) == 1 else ()
+    is_one_turn = turns[-2:] == ("user", "assistant") and turns.count("user") == 1
+    return (len(turns) - 2, len(turns) - 1) if is_one_turn else (-1, -1)
 
 
 def _has_column(rows: Sequence[RawRow], key: str) -> bool:
@@ -241,8 +287,10 @@ def _answer_points(path: str, column: Sequence[Any]) -> float:
     length = sum(map(len, texts)) / len(texts)
     marks = sum(bool(boxes(text)) or "####" in text for text in texts) / len(texts)
     is_constant = len(texts) > 2 and len(set(texts)) == 1
-    points = _name_points(path, _ANSWER_NAMES) + (20 if length <= 60 else 0) + 20 * marks
-    return points - 100 * is_constant
+    points = _name_points(path, _ANSWER_NAMES) + 20 * (1 if length <= 60 else marks)
+    # A model may have written a response: it is the answer only if no other column is likely.
+    is_response = path.rpartition(".")[2].casefold() in _RESPONSE_NAMES
+    return points - 60 * is_response - 100 * is_constant
 
 
 def _name_points(path: str, names: Sequence[str]) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.preprocess.base import Dataset
@@ -10,6 +12,10 @@ from rewardkit.preprocess.card import Card, Split
 from rewardkit.preprocess.card_dataset import dataset_of_card
 from rewardkit.preprocess.column_map import ColumnMap, Field
 from rewardkit.preprocess.raw_rows import READERS
+
+#: The last line of a solution as GSM8K writes it.
+_HASH_LINE = re.compile(r"(?:\A|\n)[ \t]*####[ \t]*(\S[^\n]*)\Z")
+_GROUPED = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 
 
 def dataset_from_file(
@@ -27,7 +33,8 @@ def dataset_from_file(
         path: a parquet, jsonl, json, csv or arrow file.
         question_key: column of the question, which is text or a chat. A dotted path leads into
             structs and lists (`row.0.value`; a row that is itself a list is the column `row`).
-        answer_key: column of the gold answer: text, a number, or a list of alternatives.
+        answer_key: column of the gold answer: text, a number, or a list of alternatives. Of a
+            solution that ends with a line `#### 18`, as those of GSM8K do, the gold is the 18.
         image_key: column of the pictures: lists of bytes or of `{bytes, path}`.
         data_source: verl's reward key; None for the file's name without its suffix.
         split: value of `extra_info.split` in the rows.
@@ -41,7 +48,7 @@ def dataset_from_file(
     columns = tuple(dict.fromkeys(keys))  # the name of a column may contain a dot
     layout = ColumnMap(
         question=(Field(question_key),),
-        gold=(Field(answer_key),),
+        gold=(Field(answer_key, (_final_answer,)),),
         images=(Field(image_key),) if image_key else (),
     )
     name = data_source or path.stem
@@ -58,3 +65,15 @@ def dataset_from_file(
         maps=(layout,),
     )
     return dataset_of_card(card)
+
+
+def _final_answer(value: Any) -> Any:
+    """Return what the last line of a solution states after `####`; any other value unchanged.
+
+    Thousands separators are left out, as verl's preparation of GSM8K does
+    (`examples/data_preprocess/gsm8k.py`).
+    """
+    match = _HASH_LINE.search(value.rstrip()) if isinstance(value, str) else None
+    if not match:
+        return value
+    return match[1].replace(",", "") if _GROUPED.fullmatch(match[1]) else match[1]

@@ -25,13 +25,23 @@ def prompt_text(sample: Sample) -> str:
 
 
 def prompt_group(sample: Sample, prompt: str) -> str:
-    """Return a text that responses to one prompt share: the prompt, its index, or else the line."""
+    """Return a text that responses to one prompt share: the prompt, its index, or else the line.
+
+    Every data source and split counts its rows from 0.
+    """
     if prompt:
         return prompt
+    identity = _first_value(sample, *INDEX_KEYS)
+    if identity is None:
+        return sample.where
+    source, split = _first_value(sample, "data_source"), _first_value(sample, "split")
+    return f"{source} {split} {type(identity).__name__} {identity}"
+
+
+def _first_value(sample: Sample, *keys: str) -> Any:
     rows = (sample.fields, sample.extra_info)
-    values = (row.get(key) for key in INDEX_KEYS for row in rows)
-    identity = next((value for value in values if value is not None), sample.where)
-    return f"{type(identity).__name__} {identity}"
+    values = (row.get(key) for key in keys for row in rows)
+    return next((value for value in values if value is not None), None)
 
 
 def _as_text(prompt: Any) -> str:

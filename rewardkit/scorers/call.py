@@ -8,7 +8,7 @@ from inspect import iscoroutine, signature
 from math import isfinite
 from typing import Any
 
-from rewardkit.errors import DataError, call_catching
+from rewardkit.errors import DataError, UnknownNameError, call_catching
 from rewardkit.scorers.score import Score, Scorer, Status, as_text
 
 
@@ -122,8 +122,8 @@ def failure_status(error: Exception) -> Status:
 
 def failure_reason(error: Exception) -> str:
     """Return one line that says why a response has no score."""
-    if isinstance(error, NoVerdictError):
-        return str(error)
+    if isinstance(error, NoVerdictError | UnknownNameError):  # no scorer was called
+        return error_line(error)
     return f"the scorer raised {type(error).__name__}: {error_line(error)}"
 
 

@@ -40,8 +40,8 @@ def _scorer_of_name(name: str) -> Scorer:
 def _scorer_of_data_source(data_source: str) -> Scorer:
     if not data_source:
         raise UnknownNameError(
-            "there is no data_source to choose a scorer by: pass the scorer to the command or the "
-            "server, or name it in extra_info.scorer."
+            "there is no data_source to choose a scorer by. Name a scorer with --scorer or in "
+            "extra_info.scorer."
         )
     names = registry.known("data_sources")
     if data_source not in names:

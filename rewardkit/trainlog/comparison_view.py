@@ -74,10 +74,10 @@ def view_comparison(comparison: RunComparison, lang: str) -> ComparisonView:
 
 
 def verdict_badges(comparisons: Sequence[RunComparison], lang: str) -> list[Badge]:
-    """Return how many curves are better and how many are worse, or that the runs do not differ."""
+    """Return how many curves are better, worse or without an interval, or that none differs."""
     words = translations("comparison", lang)
     counts = Counter(item.verdict for one in comparisons for item in one.differences)
-    verdicts: tuple[Verdict, ...] = ("better", "worse")
+    verdicts: tuple[Verdict, ...] = ("better", "worse", "too_few")
     badges = [
         Badge(words[f"count_{name}"].format(n=counts[name], total=counts.total()), _LEVELS[name])
         for name in verdicts

@@ -198,7 +198,7 @@ def test_score_exits_1_if_it_scores_nothing(run, tmp_path):
     (tmp_path / "r.jsonl").write_text('{"response": "x", "ground_truth": "1"}\n')
     done = run("score", "r.jsonl")
     assert done.returncode == 1
-    assert "there is no data_source to choose a scorer by" in done.stderr
+    assert "r.jsonl:1: not scored: there is no data_source to choose a scorer by." in done.stderr
 
 
 def test_path_prints_the_file_or_the_package_or_the_overrides(run):
@@ -329,6 +329,12 @@ def test_explain_shows_the_answer_and_the_comparison_that_decided(run, tmp_path)
     for text in ("It is 1.", "It is 1. " * 40):
         message = assert_failure(run("explain", "--gold", "1", "--response", text), 3, text)
         assert "no such file. To give the text itself, pipe it: echo TEXT |" in message
+
+
+def test_explain_does_not_judge_a_text_that_it_cannot_read(run, tmp_path):
+    (tmp_path / "r.txt").write_bytes("答案是 5".encode("gbk"))
+    done = run("explain", "--gold", "5", "--response", "r.txt")
+    assert_failure(done, 4, "the text is GBK, not UTF-8. Run `iconv -f GBK -t UTF-8 r.txt >")
 
 
 def test_explain_names_the_option_of_a_custom_scorer_that_reads_the_gold(run, tmp_path):
@@ -574,7 +580,7 @@ def test_a_judge_without_a_server_has_no_verdict_in_any_command(run, tmp_path):
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n")
     (tmp_path / "r.txt").write_text("#### 18")
     compared = run("compare", "r.jsonl", "--scorer", "gsm8k", "--scorer", "judge")
-    assert (compared.returncode, "0 samples judged by both" in compared.stdout) == (1, True)
+    assert (compared.returncode, "no sample was judged by both" in compared.stdout) == (1, True)
     assert run("score", "r.jsonl", "--scorer", "judge").returncode == 1
     assert run("report", "r.jsonl", "--scorer", "judge", "--html", "r.html").returncode != 0
     explained = run("explain", "--gold", "18", "--scorer", "judge", "--response", "r.txt")

@@ -31,6 +31,11 @@ from rewardkit.preprocess.column_guess import (
         ({"instruction": "Add 1 and 2.", "input": "", "output": "3"}, "instruction", "output"),
         ({"problem_text": "What is 1+1?", "expected_answer": "2"}, "problem_text", "expected_answer"),
         ({"x": "How many apples are left in the basket?", "y": "3"}, "x", "y"),
+        ({"question": "How many?", "response": r"so \boxed{6}", "answer": "5"}, "question", "answer"),
+        ({"prompt": "How many?", "solution": r"\boxed{6}", "gold": "5"}, "prompt", "gold"),
+        ({"input": "user\nHow many?", "output": r"so \boxed{6}", "gts": "5", "score": 0.0}, "input", "gts"),
+        ({"messages": [{"role": "user", "content": "How many?"}, {"role": "assistant", "content": "5"}]}, "messages.0.content", "messages.1.content"),
+        ({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "How many?"}, {"role": "assistant", "content": "so 6"}], "answer": "5"}, "messages.1.content", "answer"),
         ({"id": 1, "url": "https://a"}, "", ""),
     ],
 )  # fmt: skip
@@ -114,6 +119,7 @@ def test_a_file_that_cannot_be_read_is_left_to_its_reader(tmp_path):
         ("x.json", '[{"problem": "What?", "final": 2}]', "this is JSON, not parquet"),
         ("x.csv", "problem,final\nWhat?,2\n", "--question-key problem --answer-key final --out "),
         ("x.jsonl", "", "the file is empty"),
+        ("x.jsonl", '{"response": "5", "gold": "5", "question": "What?"}\n', "with responses, not a parquet of rows. Run this:\n  rewardkit score "),
         ("x.csv", "题目,答案\n几？,2\n", "--question-key '题目' --answer-key '答案'"),
     ],
 )  # fmt: skip
@@ -126,6 +132,28 @@ def test_rows_that_are_no_parquet_have_the_command_that_prepares_them(
         require_parquet(str(file))
     assert message in str(raised.value)
     require_parquet(str(tmp_path / "nope.jsonl"))  # the reader says that it does not exist
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "filter_of_jq"),
+    [
+        (lambda rows: {"version": 1, "data": rows}, '."data"[]'),
+        (lambda rows: {"train": {"rows": rows}}, '."train"."rows"[]'),
+        (lambda rows: {str(i): row for i, row in enumerate(rows)}, "'.[]'"),
+    ],
+)
+def test_an_object_around_all_rows_is_not_taken_for_one_row(tmp_path, wrapper, filter_of_jq):
+    """A path to the first problem would read one row of many."""
+    rows = [{"question": f"What is {n}+1?", "answer": str(n + 1)} for n in range(5)]
+    file = tmp_path / "x.json"
+    file.write_text(json.dumps(wrapper(rows)))
+    for require in (
+        lambda: require_parquet(str(file)),
+        lambda: require_columns(file, "question", "answer", None, tmp_path / "o.parquet"),
+    ):
+        with pytest.raises(DataError, match="its rows lie in a list or an object") as raised:
+            require()
+        assert filter_of_jq in str(raised.value)
 
 
 def test_values_that_are_no_rows_are_left_to_the_reader(tmp_path):

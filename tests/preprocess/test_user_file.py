@@ -83,6 +83,14 @@ def test_golds_that_are_hardly_answers_are_counted(tmp_path):
     assert ": 2;" in quoted
 
 
+@pytest.mark.parametrize("options", [{}, {"template": "hash", "scorer": "gsm8k"}])
+def test_of_a_solution_in_gsm8k_s_form_the_gold_is_its_last_line(tmp_path, options):
+    answers = ["First.\n#### 18", "#### 1,234  \n", "7", "#### 1\n#### 2", "#### a, b"]
+    rows, _ = prep_own(tmp_path, *({"question": f"{a}?", "answer": a} for a in answers), **options)
+    golds = [row["reward_model"]["ground_truth"] for row in rows]
+    assert golds == ["18", "1234", "7", "2", *([] if options else ["a, b"])]
+
+
 @pytest.mark.parametrize(
     ("answer", "gold"),
     [(18.0, "18"), (7.5, "7.5"), (1e-7, "0.0000001"), (0.0, "0"), (-0.0, "0"), (1e300, "1e+300"), (2e15, "2000000000000000")],

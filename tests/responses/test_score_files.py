@@ -16,9 +16,11 @@ from rewardkit.errors import DataError, OutputError, SourceError, UsageError
 from rewardkit.responses import chunks as chunks_module
 from rewardkit.responses import resumable_output as output_module
 from rewardkit.responses.chunks import expand_paths
+from rewardkit.responses.prompt_groups import prompt_group
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report.page import write_report
 from rewardkit.responses.resumable_output import ResumableOutput, output_paths
+from rewardkit.responses.samples import Sample
 from rewardkit.responses.score import score_files
 from rewardkit.responses.tally import (
     PROMPT_BUCKETS,
@@ -366,6 +368,19 @@ def test_the_interval_is_over_prompts(tmp_path):
     ]
     assert widths[1] == pytest.approx(widths[0], rel=0.15)
     assert widths[2] < widths[0] / 2
+
+
+def test_rows_of_two_sources_with_the_same_index_are_two_prompts():
+    """Every data source and split counts its rows from 0."""
+    fields = [
+        {"data_source": source, "extra_info": {"index": 0, "split": split}}
+        for source in "ab"
+        for split in ("train", "test")
+    ]
+    samples = [Sample("x:1", "", "", row["extra_info"], row) for row in fields]
+    assert len({prompt_group(sample, "") for sample in samples}) == 4
+    assert len({prompt_group(sample, "") for sample in samples[:1] * 2}) == 1
+    assert prompt_group(Sample("x:7", "", "", {}, {}), "") == "x:7"
 
 
 def test_score_and_report_have_about_the_same_interval(tmp_path):

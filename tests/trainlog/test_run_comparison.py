@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from rewardkit.cli import logs
 from rewardkit.errors import DataError, UsageError
+from rewardkit.trainlog.comparison_view import verdict_badges
 from rewardkit.trainlog.run_comparison import (
     CurveDifference,
     MeanInterval,
@@ -111,6 +112,13 @@ def test_differences_whose_squares_are_infinite_have_a_mean_and_no_interval():
 def test_too_few_points_have_no_interval_and_no_star(values):
     interval = correlated_mean_interval(values)
     assert (interval.low, interval.high, interval.excludes_zero) == (None, None, False)
+
+
+def test_curves_without_an_interval_do_not_count_as_equal():
+    """Such as a reward that is constant in one run and grows in the other."""
+    comparisons = compare_runs([make("a", [0.01 * i for i in range(40)]), make("b", [0.0] * 40)])
+    badges = verdict_badges(comparisons, "en")
+    assert [badge.text for badge in badges] == ["no interval on 2 of 3 curves"]
 
 
 @pytest.mark.parametrize(

@@ -186,4 +186,4 @@ def _model_and_sampling(key: str) -> tuple[str, str]:
     parts = json.loads(key)
     sampling = parts.get("sampling")
     names = sampling.items() if isinstance(sampling, dict) else ()
-    return str(parts.get("model", "")), ", ".join(f"{name} {value}" for name, value in names)
+    return str(parts.get("model") or ""), ", ".join(f"{name} {value}" for name, value in names)
