@@ -56,7 +56,7 @@ def rows_section(rows: Iterable[Mapping[str, Any]], title: str) -> Rows:
 
 def _prompt_text(row: Mapping[str, Any]) -> str:
     """Return the prompt as text, with roles if it has several messages."""
-    prompt = row.get("prompt")
+    prompt = row.get("prompt", row.get("messages"))
     if not isinstance(prompt, list):
         return "" if prompt is None else str(prompt)
     messages = [message for message in prompt if isinstance(message, dict)]

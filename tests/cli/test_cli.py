@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import rewardkit
@@ -245,6 +247,15 @@ def test_show_renders_real_rows(run):
     text = assert_success(run("show", "gsm8k", "--sample", "-n", "3", "--template", "boxed"))
     assert text.count("[user]") == 3
     assert "extra_info.scorer: math" in text
+
+
+def test_show_renders_the_messages_of_rows_for_fine_tuning(run, tmp_path):
+    chat = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "2"}]
+    pq.write_table(pa.table({"messages": [chat]}), tmp_path / "sft.parquet")
+    text = assert_success(run("show", "sft.parquet", "--html", "rows.html"))
+    assert "[user]\n1+1?\n\n[assistant]\n2\n" in text
+    assert "None" not in text
+    assert "[assistant]\n2" in (tmp_path / "rows.html").read_text()
 
 
 def test_show_names_a_picture_and_puts_it_on_the_page(run, tmp_path):

@@ -245,6 +245,12 @@ def test_the_page_names_the_leader_and_has_a_bar_with_an_interval_in_every_cell(
     assert "api chat, seed 1" in page
 
 
+def test_responses_of_an_unknown_model_have_an_empty_cell(results, tmp_path):
+    runs = read(results("a.jsonl", [4, 1], model=None))
+    write_leaderboard_page(build_leaderboard(runs), tmp_path / "board.html", overwrite=False)
+    assert ">None<" not in (tmp_path / "board.html").read_text()
+
+
 def test_the_page_replaces_an_earlier_one_only_with_overwrite(results, tmp_path):
     runs = read(results("a.jsonl", [4, 1]), results("b.jsonl", [0, 2]))
     out = tmp_path / "board.html"
