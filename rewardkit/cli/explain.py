@@ -60,8 +60,8 @@ def command(
     """Explain step by step how one response gets its score.
 
     Prints which answer was read, from where in the response, and which comparison decided. For a
-    response that is not correct, it also tries the other options of the scorer and the scorers whose
-    mark is in the response, and names those that read the gold.
+    response that is not correct, it also tries the other options of the scorer and, if none reads the
+    gold, the scorers whose mark is in the response. It names those that read the gold.
     """
     text = _read(response)
     explanation = _explain(
