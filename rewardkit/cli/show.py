@@ -111,12 +111,13 @@ def _write_html(name: str, rows: list[dict[str, Any]], out: Path, *, overwrite: 
 
 
 def _print_row(row: dict[str, Any]) -> None:
-    prompt = row.get("prompt", row.get("messages"))
+    column = "prompt" if "prompt" in row else "messages"
+    prompt = row.get(column)
     for message in prompt if isinstance(prompt, list) else [prompt]:
         shown = message if isinstance(message, dict) else {"role": "prompt", "content": message}
         typer.echo(printable(f"[{shown.get('role')}]\n{shown.get('content')}\n"))
     for field, value in row.items():
-        if field in ("prompt", "messages"):
+        if field == column:
             continue
         if field == "images" and isinstance(value, list):
             typer.echo(f"images: {', '.join(map(_picture_text, value)) or 'none'}")

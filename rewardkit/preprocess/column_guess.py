@@ -218,7 +218,8 @@ def _require_rows(file: Path, row: RawRow, question: str) -> None:
     for depth, name in enumerate(names):
         holder = value_at_path(row, ".".join(names[:depth])) if depth else row
         items = list(holder.values()) if isinstance(holder, Mapping) else holder
-        if name.isdigit() and len(items) > 1 and not any(map(_is_message, items)):
+        is_list = isinstance(items, list) and len(items) > 1
+        if name.isdigit() and is_list and all(map(_is_row, items)):
             place = "".join(f'."{outer}"' for outer in names[:depth]) or "."
             out = file.with_name(f"{file.stem}-rows.jsonl")
             raise DataError(
@@ -228,15 +229,17 @@ def _require_rows(file: Path, row: RawRow, question: str) -> None:
             )
 
 
-def _is_message(item: Any) -> bool:
-    return not isinstance(item, Mapping) or bool({"role", "from"} & item.keys())
+def _is_row(item: Any) -> bool:
+    """Whether an item of a list may be a problem: it is an object, and no message of a chat."""
+    return isinstance(item, Mapping) and not {"role", "from"} & item.keys()
 
 
 def _places_of_turns(column: Sequence[Any]) -> tuple[int, int]:
     """Return the places of the question and its answer in chats of one turn; (-1, -1) for others."""
     roles = {
-        tuple(message.get("role") for message in chat) if isinstance(chat, list) else ()
+        tuple(str(item.get("role")) for item in chat if isinstance(item, Mapping))
         for chat in column
+        if isinstance(chat, list)
     }
     turns = roles.pop() if len(roles) == 1 else ()
     is_one_turn = turns[-2:] == ("user", "assistant") and turns.count("user") == 1

@@ -45,6 +45,22 @@ def test_the_columns_are_guessed_by_their_names_and_values(row, question, answer
     assert guess_columns(rows).question == question
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"q.1": "How many apples are left?", "a": "3"},
+        {"messages": [{"role": "user", "content": "How many?"}, "3"], "a": "3"},
+        {"messages": [{"role": ["x"], "content": "a"}, {"role": "user", "content": "How many?"}]},
+        {"0": "How many apples are left?", "1": "3"},
+        {"data": {"0": {"q": "How many?"}, "1": None}},
+    ],
+)
+def test_odd_rows_are_guessed_without_an_exception(tmp_path, row):
+    (tmp_path / "x.jsonl").write_text(json.dumps(row))
+    with pytest.raises(DataError, match="Run this first"):
+        require_parquet(str(tmp_path / "x.jsonl"))
+
+
 def test_a_constant_column_and_a_label_of_the_row_are_no_answers():
     rows = [
         {"q": f"What is {n}+1?", "result": "math", "value": str(n + 1), "level": n}
