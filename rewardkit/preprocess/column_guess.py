@@ -130,7 +130,7 @@ def require_columns(
     near = "".join(did_you_mean(key, names) for key in missing.values() if key not in _DEFAULT_KEYS)
     column_list = ", ".join(names[:MAX_COLUMNS]) + (", ..." if len(names) > MAX_COLUMNS else "")
     guess = guess_columns(rows)
-    _require_rows(file, rows[0], guess.question)
+    _require_rows(file, rows, guess.question)
     likely = {"--question-key": guess.question, "--answer-key": guess.answer, "--image-key": ""}
     keys_of_command = {
         option: likely[option] if option in missing else key for option, key in keys.items()
@@ -158,17 +158,14 @@ def unread_options(file: Path, question_key: str, answer_key: str) -> list[str]:
     return [name for name in found if name not in letters or len(letters) > 2]
 
 
-def prep_command(file: Path, out: Path, keys: Mapping[str, str] | None = None) -> str:
+def prep_command(file: Path, out: Path, keys: Mapping[str, str]) -> str:
     """Return the command that prepares a user's file.
 
     Args:
         file: the user's file.
         out: the parquet to write.
-        keys: the columns by their options, "" for unknown ones; None for a guess.
+        keys: the columns by their options, "" for unknown ones.
     """
-    if keys is None:
-        guess = guess_columns(sample_rows(file))
-        keys = {"--question-key": guess.question, "--answer-key": guess.answer}
     options = [
         part
         for option, key in keys.items()
@@ -202,19 +199,22 @@ def require_parquet(name: str) -> None:
             f"{file}: this is {kind} with responses, not a parquet of rows. Run this:\n"
             f"  rewardkit score {shlex.quote(str(file))}"
         )
-    if rows:
-        _require_rows(file, rows[0], guess_columns(rows).question)
-    command = prep_command(file, file.with_suffix(".parquet"))
+    guess = guess_columns(rows)
+    _require_rows(file, rows, guess.question)
+    keys = {"--question-key": guess.question, "--answer-key": guess.answer}
+    command = prep_command(file, file.with_suffix(".parquet"), keys)
     raise DataError(f"{file}: this is {kind}, not parquet. Run this first:\n  {command}")
 
 
-def _require_rows(file: Path, row: RawRow, question: str) -> None:
-    """Require that a row is one problem: it may be an object around all of them.
+def _require_rows(file: Path, rows: Sequence[RawRow], question: str) -> None:
+    """Require that a row of JSON is one problem: it may be an object around all of them.
 
     Raises:
-        DataError: the likely question is one of several in a list or an object of the row.
+        DataError: the likely question is one of several in a list or an object of the first row.
     """
-    names = question.split(".")
+    if not rows or file.suffix.lower() not in (".json", ".jsonl", ".ndjson"):
+        return
+    row, names = rows[0], question.split(".")
     for depth, name in enumerate(names):
         holder = value_at_path(row, ".".join(names[:depth])) if depth else row
         items = list(holder.values()) if isinstance(holder, Mapping) else holder
@@ -291,7 +291,7 @@ def _answer_points(path: str, column: Sequence[Any]) -> float:
     marks = sum(bool(boxes(text)) or "####" in text for text in texts) / len(texts)
     is_constant = len(texts) > 2 and len(set(texts)) == 1
     points = _name_points(path, _ANSWER_NAMES) + 20 * (1 if length <= 60 else marks)
-    # A model may have written a response: it is the answer only if no other column is likely.
+    # A model may have written a response: it is the answer only if no column is named as one.
     is_response = path.rpartition(".")[2].casefold() in _RESPONSE_NAMES
     return points - 60 * is_response - 100 * is_constant
 

@@ -13,9 +13,10 @@ from rewardkit.preprocess.card_dataset import dataset_of_card
 from rewardkit.preprocess.column_map import ColumnMap, Field
 from rewardkit.preprocess.raw_rows import READERS
 
-#: The last line of a solution as GSM8K writes it.
-_HASH_LINE = re.compile(r"(?:\A|\n)[ \t]*####[ \t]*(\S[^\n]*)\Z")
-_GROUPED = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+#: The last line of a solution as GSM8K writes it. Before anything but a number, `####` may be a heading.
+_HASH_LINE = re.compile(
+    r"(?:\A|\n)[ \t]*####[ \t]*(-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?)\Z"
+)
 
 
 def dataset_from_file(
@@ -68,12 +69,10 @@ def dataset_from_file(
 
 
 def _final_answer(value: Any) -> Any:
-    """Return what the last line of a solution states after `####`; any other value unchanged.
+    """Return the number that a solution ends with after `####`; any other value unchanged.
 
     Thousands separators are left out, as verl's preparation of GSM8K does
     (`examples/data_preprocess/gsm8k.py`).
     """
     match = _HASH_LINE.search(value.rstrip()) if isinstance(value, str) else None
-    if not match:
-        return value
-    return match[1].replace(",", "") if _GROUPED.fullmatch(match[1]) else match[1]
+    return match[1].replace(",", "") if match else value

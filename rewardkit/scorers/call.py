@@ -122,7 +122,7 @@ def failure_status(error: Exception) -> Status:
 
 def failure_reason(error: Exception) -> str:
     """Return one line that says why a response has no score."""
-    if isinstance(error, NoVerdictError | UnknownNameError):  # no scorer was called
+    if isinstance(error, NoVerdictError | UnknownNameError):  # not raised by a scorer
         return error_line(error)
     return f"the scorer raised {type(error).__name__}: {error_line(error)}"
 

@@ -1,8 +1,8 @@
 r"""What a scorer read instead of the gold, and which other setting would have read the gold.
 
 The scorer is asked again with every documented choice of its options, one at a time, and, if none
-reads the gold, the other rule scorers whose mark is in the response: at most `MAX_CALLS` of either. A custom scorer runs
-in a process of its own for each call.
+reads the gold, the other rule scorers whose mark is in the response: at most `MAX_CALLS` of either.
+A custom scorer runs in a process of its own for each call.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def _scorer_of_name(name: str) -> Scorer:
 def _scorer_of_data_source(data_source: str) -> Scorer:
     if not data_source:
         raise UnknownNameError(
-            "there is no data_source to choose a scorer by. Name a scorer with --scorer or in "
+            "the row has no data_source, which selects the scorer. Name a scorer with --scorer or in "
             "extra_info.scorer."
         )
     names = registry.known("data_sources")

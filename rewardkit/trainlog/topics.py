@@ -92,11 +92,10 @@ def topic_title(topic: Topic, runs: Iterable[TrainingRun], lang: str) -> str:
 
 def metric_of_title(title: str) -> str | None:
     """Return the metric of the topic with this title, in English or Chinese; None if none has it."""
-    for topic in TOPICS:
-        if title.lower() in {
-            translations("topics", lang)[topic.id].lower() for lang in ("en", "zh")
-        }:
-            return topic.names[0]
+    for lang in ("en", "zh"):
+        for topic in TOPICS:
+            if translations("topics", lang)[topic.id].lower() == title.lower():
+                return topic.names[0]
     return None
 
 

@@ -200,7 +200,10 @@ def test_score_exits_1_if_it_scores_nothing(run, tmp_path):
     (tmp_path / "r.jsonl").write_text('{"response": "x", "ground_truth": "1"}\n')
     done = run("score", "r.jsonl")
     assert done.returncode == 1
-    assert "r.jsonl:1: not scored: there is no data_source to choose a scorer by." in done.stderr
+    assert (
+        "r.jsonl:1: not scored: the row has no data_source, which selects the scorer."
+        in done.stderr
+    )
 
 
 def test_path_prints_the_file_or_the_package_or_the_overrides(run):
@@ -340,6 +343,18 @@ def test_explain_shows_the_answer_and_the_comparison_that_decided(run, tmp_path)
     for text in ("It is 1.", "It is 1. " * 40):
         message = assert_failure(run("explain", "--gold", "1", "--response", text), 3, text)
         assert "no such file. To give the text itself, pipe it: echo TEXT |" in message
+
+
+def test_explain_says_on_a_terminal_that_it_waits_for_the_response(tmp_path):
+    master, terminal = os.openpty()
+    command = [sys.executable, "-m", "rewardkit", "explain", "--gold", "5"]
+    with subprocess.Popen(command, stdin=terminal, stdout=-1, stderr=-1, text=True) as process:
+        os.close(terminal)
+        os.write(master, b"The answer is 5.\n\x04")
+        stdout, stderr = process.communicate(timeout=60)
+    os.close(master)
+    assert "then press Ctrl-D" in stderr
+    assert "correct" in stdout
 
 
 def test_explain_does_not_judge_a_text_that_it_cannot_read(run, tmp_path):

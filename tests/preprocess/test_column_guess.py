@@ -32,6 +32,7 @@ from rewardkit.preprocess.column_guess import (
         ({"problem_text": "What is 1+1?", "expected_answer": "2"}, "problem_text", "expected_answer"),
         ({"x": "How many apples are left in the basket?", "y": "3"}, "x", "y"),
         ({"question": "How many?", "response": r"so \boxed{6}", "answer": "5"}, "question", "answer"),
+        ({"question": "How many?", "model_output": r"so \boxed{6}", "ref": "5"}, "question", "ref"),
         ({"prompt": "How many?", "solution": r"\boxed{6}", "gold": "5"}, "prompt", "gold"),
         ({"input": "user\nHow many?", "output": r"so \boxed{6}", "gts": "5", "score": 0.0}, "input", "gts"),
         ({"messages": [{"role": "user", "content": "How many?"}, {"role": "assistant", "content": "5"}]}, "messages.0.content", "messages.1.content"),
@@ -182,7 +183,8 @@ def test_values_that_are_no_rows_are_left_to_the_reader(tmp_path):
 def test_columns_with_the_usual_names_are_not_named_in_the_command(tmp_path):
     file = tmp_path / "x.jsonl"
     file.write_text('{"question": "What?", "answer": 2}\n')
-    assert prep_command(file, tmp_path / "x y.parquet") == (
+    keys = {"--question-key": "question", "--answer-key": "answer"}
+    assert prep_command(file, tmp_path / "x y.parquet", keys) == (
         f"rewardkit prep {file} --out '{tmp_path}/x y.parquet'"
     )
 

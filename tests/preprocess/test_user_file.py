@@ -85,10 +85,13 @@ def test_golds_that_are_hardly_answers_are_counted(tmp_path):
 
 @pytest.mark.parametrize("options", [{}, {"template": "hash", "scorer": "gsm8k"}])
 def test_of_a_solution_in_gsm8k_s_form_the_gold_is_its_last_line(tmp_path, options):
-    answers = ["First.\n#### 18", "#### 1,234  \n", "7", "#### 1\n#### 2", "#### a, b"]
-    rows, _ = prep_own(tmp_path, *({"question": f"{a}?", "answer": a} for a in answers), **options)
+    answers = ["First.\n#### 18", "#### 1,234  \n", "7", "#### 1\n#### -2.5", "x\n#### 9 b", "By induction.\n#### Conclusion of the proof"]  # fmt: skip
+    rows, report = prep_own(
+        tmp_path, *({"question": f"{a}?", "answer": a} for a in answers), **options
+    )
     golds = [row["reward_model"]["ground_truth"] for row in rows]
-    assert golds == ["18", "1234", "7", "2", *([] if options else ["a, b"])]
+    assert golds == ["18", "1234", "7", "-2.5"]
+    assert report.dropped.total() == 2
 
 
 @pytest.mark.parametrize(
