@@ -12,6 +12,7 @@ from rewardkit.preprocess.contamination.overlap import Overlap
 from rewardkit.preprocess.prompt_lengths import PromptLengths
 from rewardkit.preprocess.row_checks import RULES, DataFinding
 from rewardkit.preprocess.row_stats import RowStats
+from rewardkit.scorers.reward_result import RightRule
 
 #: Maximum number of findings of each rule in a report; all are counted.
 MAX_EXAMPLES = 10
@@ -42,6 +43,7 @@ class CheckReport:
         not_checked: the aspects that were not checked, each with the option that requests it.
         missing_sets: the evaluation sets of `all-eval` that could not be read, each with the reason.
         kept: number of rows written to the output, if there is one; no file is written for 0 rows.
+        right: a sentence about which scores of a custom scorer are right; "" for other scorers.
         counts: number of findings by rule.
         examples: the first findings of each rule.
         stats: statistics of the readable rows.
@@ -64,6 +66,7 @@ class CheckReport:
     not_checked: tuple[str, ...] = ()
     missing_sets: Mapping[str, str] = field(default_factory=dict)
     kept: int = 0
+    right: str = ""
     counts: Counter[str] = field(default_factory=Counter)
     examples: list[DataFinding] = field(default_factory=list)
     stats: RowStats = field(default_factory=RowStats)
@@ -91,6 +94,13 @@ class CheckReport:
         self.counts[finding.rule] += 1
         if self.counts[finding.rule] <= MAX_EXAMPLES:
             self.examples.append(finding)
+
+    def add_rule(self, rule: RightRule) -> None:
+        """Keep which scores of a custom scorer are right, or that it is not known."""
+        if rule.is_known:
+            self.right = rule.sentence
+        else:
+            self.add(DataFinding(None, "unknown_right", rule.sentence))
 
     def add_row(self, findings: list[DataFinding]) -> None:
         """Count a row and its findings."""
