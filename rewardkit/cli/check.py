@@ -198,7 +198,11 @@ def command(
     with prints_to_stderr(), judges as judging:
         sets = read_sets(names, hub.value, load_seconds) if names else None
         extras = _optional_checks(sets, threshold, near, tokenizer, max_prompt_length)
-        outputs = {"drop_bad": drop_bad, "drop_overlap": drop_overlap, "overwrite": overwrite}
+        outputs: dict[str, Any] = {
+            "drop_bad": drop_bad,
+            "drop_overlap": drop_overlap,
+            "overwrite": overwrite,
+        }
         outputs |= {"allow_duplicates": allow_duplicates, "right_score": right_score}
         judging["scorer_name"] = " ".join([name, *(settings or ())])
         check_file = partial(_check_file, extras=extras, options={**judging, **outputs})

@@ -132,6 +132,8 @@ def command(
 def _print(
     reward: str, trial: GuardTrial, settings: GuardSettings, out: Path, *, as_json: bool
 ) -> None:
+    for failure in trial.failures:
+        warn(failure)
     if as_json:
         print_json(
             {

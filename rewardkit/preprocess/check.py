@@ -7,7 +7,7 @@ optional, keeps every question.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -146,11 +146,10 @@ def check(
     report = CheckReport(Path(path), missing_sets=extras.missing_sets, lengths=lengths)
     require_not_input(out, report.path)
     with open_parquet(report.path) as file:
-        for finding in schema_findings(file.schema_arrow):
-            report.add(finding)
+        report.add_all(schema_findings(file.schema_arrow))
         name = scorer_name if scorer else "each row's own scorer"
-        columns = frozenset(file.schema_arrow.names)
-        aspects = _aspects(name, extras, columns, duplicates=not allow_duplicates)
+        names = file.schema_arrow.names
+        aspects = _aspects(name, extras, names, duplicates=not allow_duplicates)
         if report.counts["missing"]:
             report.rows, report.checked = file.metadata.num_rows, ("schema",)
             report.not_checked = tuple(aspect for aspect, _, _ in aspects)
@@ -186,7 +185,7 @@ def _describe_aspects(
 
 
 def _aspects(
-    scorer: str, extras: OptionalChecks, columns: frozenset[str], *, duplicates: bool
+    scorer: str, extras: OptionalChecks, columns: Collection[str], *, duplicates: bool
 ) -> Iterator[tuple[str, str, bool]]:
     """Yield the aspects of rows: name, note (how it is checked or requested), whether checked."""
     yield "prompts", "", True

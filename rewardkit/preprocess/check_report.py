@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -102,12 +102,16 @@ class CheckReport:
         else:
             self.add(DataFinding(None, "unknown_right", rule.sentence))
 
+    def add_all(self, findings: Iterable[DataFinding]) -> None:
+        """Count findings."""
+        for finding in findings:
+            self.add(finding)
+
     def add_row(self, findings: list[DataFinding]) -> None:
         """Count a row and its findings."""
         self.rows += 1
         self.bad_rows += bool(findings)
-        for finding in findings:
-            self.add(finding)
+        self.add_all(findings)
 
     def missing_set_lines(self) -> Iterator[tuple[str, str]]:
         """Yield the names of missing evaluation sets, and the reason that they have in common."""
