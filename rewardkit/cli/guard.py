@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import print_json, show_import
+from rewardkit.cli.shared.console import print_json, show_import, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import (
     JsonFlag,
