@@ -26,7 +26,7 @@ from rewardkit.scorers.call import (
 from rewardkit.scorers.load import load_scorer, summary
 from rewardkit.scorers.options import inner_function, is_verl_function
 from rewardkit.scorers.reward_result import RightRule
-from rewardkit.scorers.right_score import GoldRow, learn_right
+from rewardkit.scorers.right_score import AnswerForm, GoldRow, learn_right, own_form
 
 #: Default timeout per response.
 CALL_TIMEOUT_SECONDS = 60.0
@@ -122,6 +122,12 @@ class IsolatedScorer:
     def other_settings(self) -> list[tuple[str, Any]]:
         """The choices of its options that are not in effect (`options.other_settings`)."""
         return [(option, value) for option, value in self._process.greeting[1]]
+
+    @property
+    def form(self) -> AnswerForm | None:
+        """The form that its module's `respond` writes; see `right_score.own_form`."""
+        form = self._process.greeting[2]
+        return None if form is None else (str(form[0]), str(form[1]), str(form[2]))
 
     def close(self) -> None:
         """End the process, and everything it started."""
@@ -229,15 +235,17 @@ def learn_rule(
     """
     if isinstance(scorer, IsolatedScorer):
         scorer.rule, score_all, name = RightRule(), scorer.score_batch, scorer.name
+        form = scorer.form
     elif is_verl_function(scorer):
         score_all, name = partial(_call_each, scorer), inner_function(scorer).__name__
+        form = own_form(scorer)
     elif right_score is not None:
         raise UsageError("--right-score is for a reward of your own: leave it out.")
     else:
         return scorer, RightRule()
     rule = RightRule(right_score, False, "--right-score")
     if right_score is None:
-        rule = learn_right(score_all, rows)
+        rule = learn_right(score_all, rows, form)
     if is_required and not rule.is_known:
         raise DataError(f"{name}: {rule.sentence}")
     if isinstance(scorer, IsolatedScorer):

@@ -7,9 +7,11 @@ from itertools import islice
 from random import Random
 from typing import Any, NamedTuple, TypeAlias
 
+from rewardkit.errors import call_catching
 from rewardkit.scorers.gold import alternatives, another_answer
+from rewardkit.scorers.load import respond_of
 from rewardkit.scorers.reward_result import TOLERANCE, RightRule
-from rewardkit.scorers.score import Score, Status
+from rewardkit.scorers.score import Score, Scorer, Status
 
 #: Rows whose golds are tried.
 TRIED_ROWS = 3
@@ -22,8 +24,10 @@ ScoreAll: TypeAlias = Callable[
     [Sequence[tuple[str, str, Mapping[str, Any]]]], Sequence[Score | Exception]
 ]
 
-#: The usual forms of an answer: the text before the reasoning, before the answer, and after it.
-_FORMS = (
+#: A form of an answer: the text before the reasoning, before the answer, and after it.
+AnswerForm: TypeAlias = tuple[str, str, str]
+
+_FORMS: tuple[AnswerForm, ...] = (
     ("", "", ""),
     ("", "#### ", ""),
     ("", "\\boxed{", "}"),
@@ -32,6 +36,9 @@ _FORMS = (
     ("<think>", "</think> <answer>", "</answer>"),
     ("<think>", "</think> <answer>\\boxed{", "}</answer>"),
 )
+
+#: The answer with which `respond` is called to learn its form.
+_MARK = "@ANSWER@"
 
 _WORDS = (
     "after all also angle another back because before both case change check clear condition each "
@@ -53,7 +60,17 @@ class _GoldTrial(NamedTuple):
     has_verdicts: bool
 
 
-def learn_right(score_all: ScoreAll, rows: Iterable[GoldRow]) -> RightRule:
+def own_form(scorer: Scorer) -> AnswerForm | None:
+    """Return the form that `respond` of a scorer's module writes; None without one."""
+    respond = respond_of(scorer)
+    text = call_catching(respond, _MARK) if respond else None
+    before, mark, after = text.partition(_MARK) if isinstance(text, str) else ("", "", "")
+    return ("", before, after) if mark else None
+
+
+def learn_right(
+    score_all: ScoreAll, rows: Iterable[GoldRow], form: AnswerForm | None = None
+) -> RightRule:
     """Return which results of a reward are right, from what the golds of the first rows get.
 
     The answer of a gold, and a wrong one, are scored in the usual forms, and in the best
@@ -64,13 +81,15 @@ def learn_right(score_all: ScoreAll, rows: Iterable[GoldRow]) -> RightRule:
     Args:
         score_all: scores responses with the untried reward.
         rows: golds with the `extra_info` of their rows; the first ones are taken.
+        form: the reward's own form, beside the usual ones.
 
     Raises:
         NeverAnswersError: the reward runs in a process of its own and fails on every call.
     """
     trials: list[_GoldTrial] = []
     for gold, info in islice((row for row in rows if row[0].strip()), TRIED_ROWS):
-        trial = _try_gold(score_all, gold, info)
+        forms = (*_FORMS, form) if form else _FORMS
+        trial = _try_gold(score_all, forms, gold, info)
         if trial is None:
             continue
         trials.append(trial)
@@ -91,7 +110,9 @@ def learn_right(score_all: ScoreAll, rows: Iterable[GoldRow]) -> RightRule:
     return RightRule(least, False, "what the gold gets")
 
 
-def _try_gold(score_all: ScoreAll, gold: str, info: Mapping[str, Any]) -> _GoldTrial | None:
+def _try_gold(
+    score_all: ScoreAll, forms: Sequence[AnswerForm], gold: str, info: Mapping[str, Any]
+) -> _GoldTrial | None:
     """Score the answer of a gold and a wrong one; None if the reward scores neither."""
     golds = alternatives(gold) or (gold,)
     right, wrong = golds[0], another_answer(*golds)
@@ -100,11 +121,11 @@ def _try_gold(score_all: ScoreAll, gold: str, info: Mapping[str, Any]) -> _GoldT
         results = score_all([(response, gold, info) for response in responses])
         return [_verdict_or_none(result) for result in results]
 
-    short = [_response(form, "", answer) for answer in (right, wrong) for form in _FORMS]
+    short = [_response(form, "", answer) for answer in (right, wrong) for form in forms]
     results = call([*short, ""])
     pairs = [
         (ours.score, other.score, form)
-        for form, ours, other in zip(_FORMS, results, results[len(_FORMS) :], strict=False)
+        for form, ours, other in zip(forms, results, results[len(forms) :], strict=False)
         if ours is not None and other is not None
     ]
     if not pairs:
@@ -113,7 +134,7 @@ def _try_gold(score_all: ScoreAll, gold: str, info: Mapping[str, Any]) -> _GoldT
     best = max(pairs, key=lambda pair: pair[0])[2]
     long = call([_response(best, _REASONING, answer) for answer in (right, wrong)])
     rights = [ours for ours, other, _ in pairs if ours - other > most / 2 + TOLERANCE]
-    wrongs = [each.score for each in (*results[len(_FORMS) :], *long[1:]) if each is not None]
+    wrongs = [each.score for each in (*results[len(forms) :], *long[1:]) if each is not None]
     if long[0] is not None and abs(long[0].score - max(wrongs)) > TOLERANCE:
         rights.append(long[0].score)  # otherwise the reward takes no answer of this length
     is_told = most > TOLERANCE and min(rights) > max(wrongs) + TOLERANCE
@@ -124,7 +145,7 @@ def _try_gold(score_all: ScoreAll, gold: str, info: Mapping[str, Any]) -> _GoldT
     )
 
 
-def _response(form: tuple[str, str, str], reasoning: str, answer: str) -> str:
+def _response(form: AnswerForm, reasoning: str, answer: str) -> str:
     before, mark, after = form
     return f"{before}{reasoning}{mark}{answer}{after}"
 
