@@ -89,7 +89,8 @@ def command(
     source: Annotated[
         Path | None,
         typer.Option(
-            help="Read raw rows from this parquet, jsonl, json or csv file, or folder of files."
+            help="Read raw rows from this parquet, arrow, jsonl, json, csv or tsv file (text also .gz, "
+            ".zst), or folder of files."
         ),
     ] = None,
     hub: Hub = HubName.huggingface,

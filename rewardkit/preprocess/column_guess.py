@@ -233,8 +233,9 @@ def _question_points(path: str, column: Sequence[Any]) -> float:
     distinct = len(set(texts)) / len(texts)
     asks = sum(text.rstrip().endswith(("?", "？", "。", ".")) for text in texts) / len(texts)
     points = _name_points(path, _QUESTION_NAMES) + min(length, 200) / 10 + 20 * distinct + 10 * asks
-    is_constant = len(texts) > 2 and len(set(texts)) == 1
-    return points / 10 if is_constant or _word(path) in _CONTEXT_NAMES else points
+    if len(texts) > 2 and len(set(texts)) == 1:  # a system message, unless nothing else asks
+        return max(points - 75, points / 10)
+    return points / 10 if _word(path) in _CONTEXT_NAMES else points
 
 
 def _answer_points(path: str, column: Sequence[Any]) -> float:
@@ -265,7 +266,7 @@ def _name_points(path: str, names: Sequence[str]) -> float:
 
 
 def _word(path: str) -> str:
-    """Return the last name of a dotted path that is no number, without case and signs."""
+    """Return the last name of a dotted path, without numbers, case and signs."""
     words = ("".join(filter(str.isalnum, part.casefold())) for part in reversed(path.split(".")))
     return next((word for word in words if not word.isdigit()), "")
 

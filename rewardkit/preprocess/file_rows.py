@@ -324,7 +324,7 @@ def is_row_file(path: Path) -> bool:
 
 
 def _text_fault(file: Path) -> str:
-    """Return why a file is not UTF-8 text; "" if its start is, or if it is no plain text."""
+    """Return why a file is not UTF-8 text; "" if it is, compressed, or Arrow."""
     return "" if _is_compressed(file) or row_suffix(file) == ".arrow" else text_fault(file)
 
 
