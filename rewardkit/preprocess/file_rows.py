@@ -95,7 +95,13 @@ def _read_arrow(
         columns = list(choose(file, names)) if choose else names
         numbers = range(0 if is_stream else reader.num_record_batches)
         batches = reader if is_stream else map(reader.get_batch, numbers)
-        yield from _rows(file, (batch.select(columns) for batch in batches), cursor)
+        yield from _rows(file, (_validated(batch.select(columns)) for batch in batches), cursor)
+
+
+def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose offsets lie in its buffers: Arrow reads the others from any memory."""
+    batch.validate(full=True)
+    return batch
 
 
 def _read_csv(

@@ -125,9 +125,10 @@ def _rows_of(file: Path, raw_rows: RawRows) -> NumberedRows:
                     if places:
                         yield from _take(parquet, group, places, columns)
                 return int(parquet.metadata.num_rows)
-    place = -1
+    place, names, columns = -1, None, []
     for place, (where, raw) in enumerate(rows_in(file, raw_rows.columns_and_keys)):
-        columns = raw_rows.columns(where, raw)
+        if raw.keys() != names:
+            names, columns = raw.keys(), raw_rows.columns(where, raw)
         if not raw_rows.is_copy(raw):
             yield place, {column: raw.get(column) for column in columns}
     return place + 1

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import struct
 from io import BytesIO
 
 import pyarrow as pa
@@ -182,3 +183,15 @@ def test_a_saved_dataset_dict_has_splits(tmp_path):
     assert len(list(rows_in(file))) == 2
     with pytest.raises(SourceError, match="no split 'dev'. Add --split test or train"):
         files_in_path(folder, "dev", ())
+
+
+def test_an_arrow_file_whose_offsets_lead_out_of_it_is_an_error_and_no_crash(tmp_path, cli):
+    """Arrow itself checks no offset: it would read any memory, and end the process."""
+    table = pa.table({"question": ["a?", "b?", "c?"], "answer": ["1", "2", "3"]})
+    content = arrow(table, pa.ipc.new_stream)
+    offsets, broken = (struct.pack("<4i", 0, 2, 4, last) for last in (6, 1 << 30))
+    assert offsets in content
+    (tmp_path / "x.arrow").write_bytes(content.replace(offsets, broken))
+    done = cli("prep", "x.arrow", "--out", "o.parquet", cwd=tmp_path)
+    assert done.returncode == 4
+    assert done.stderr.startswith("error: x.arrow: not a readable Arrow file (")
