@@ -74,8 +74,8 @@ def command(
         str,
         typer.Argument(
             autocompletion=complete_set,
-            help="Dataset (see rewardkit list) or set (aime2024), your own data file, a card (.md), or a "
-            "plug-in .py file.",
+            help="Dataset (see rewardkit list) or set (aime2024), your own data file or saved dataset, a "
+            "card (.md), or a plug-in .py file.",
         ),
     ],
     out: Annotated[Path, typer.Option(help="Output parquet; a folder with --split all.")],
@@ -275,9 +275,9 @@ def _own_dataset(
     from rewardkit.preprocess.source import files_in_path, saved_splits
     from rewardkit.preprocess.user_file import dataset_from_file
 
-    splits = saved_splits(file)
-    split = split or (splits[0] if len(splits) == 1 else "train")
-    rows = sample_rows(*files_in_path(file, split, ()))
+    split = split or "train"
+    splits = saved_splits(file) or [split]
+    rows = sample_rows(*files_in_path(file, split if split in splits else splits[0], ()))
     keys = {"--question-key": question_key, "--answer-key": answer_key, "--image-key": image_key}
     questions = require_columns(file, rows, keys, out)
     for note in column_notes(rows, questions, answer_key, keep):

@@ -53,7 +53,7 @@ def require_columns(
     """
     questions = question_columns(rows, keys["--question-key"] or "")
     missing = {
-        option: key
+        option: column
         for option, key in keys.items()
         for column in (questions if option == "--question-key" else [key])
         if column and not _has_column(rows, column)
@@ -66,9 +66,9 @@ def require_columns(
             f"{file}: this is a verl parquet already. Check it with `rewardkit check "
             f"{shlex.quote(str(file))}`, or join it to others with rewardkit mix."
         )
-    absent = " and no column ".join(f"{key!r}" for key in missing.values())
+    absent = " and no column ".join(f"{column!r}" for column in missing.values())
     near = "".join(
-        did_you_mean(key, names) for key in missing.values() if key and key not in _DEFAULT_KEYS
+        did_you_mean(column, names) for column in missing.values() if column not in _DEFAULT_KEYS
     )
     column_list = ", ".join(names[:MAX_COLUMNS]) + (", ..." if len(names) > MAX_COLUMNS else "")
     guess = guess_columns(rows)
@@ -164,11 +164,13 @@ def _require_rows(file: Path, rows: Sequence[RawRow], question: str) -> None:
         is_list = isinstance(items, list) and len(items) > 1
         if name.isdigit() and is_list and all(map(_is_row, items)):
             place = "".join(f'."{outer}"' for outer in names[:depth]) or "."
-            out = file.with_name(f"{file.stem}-rows.jsonl")
+            out = file.with_name(f"{stem_and_suffix(file)[0]}-rows.jsonl")
+            source, jq = shlex.quote(str(file)), f"jq -c {shlex.quote(f'{place}[]')}"
+            unpack = {".gz": "gzip -dc", ".zst": "zstd -dc"}.get(file.suffix.lower())
+            command = f"{unpack} {source} | {jq}" if unpack else f"{jq} {source}"
             raise DataError(
                 f"{file}: its rows lie in a list or an object of one row. Write each on a line of "
-                "its own, and use the new file:\n"
-                f"  jq -c {shlex.quote(f'{place}[]')} {shlex.quote(str(file))} > {shlex.quote(str(out))}"
+                f"its own, and use the new file:\n  {command} > {shlex.quote(str(out))}"
             )
 
 

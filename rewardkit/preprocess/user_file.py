@@ -16,6 +16,7 @@ from rewardkit.preprocess.card_dataset import dataset_of_card
 from rewardkit.preprocess.chats import answer_in_chat, is_chat
 from rewardkit.preprocess.column_map import ColumnMap, Field
 from rewardkit.preprocess.file_rows import READERS, is_row_file
+from rewardkit.preprocess.source import saved_splits
 
 #: The last line of a solution as GSM8K writes it. Before anything but a number, `####` may be a heading.
 _HASH_LINE = re.compile(
@@ -45,7 +46,7 @@ def dataset_from_file(
             one with a box, what is in the last; of a chat, the answer that its last message states.
         image_key: column of the pictures: lists of bytes or of `{bytes, path}`.
         data_source: verl's reward key; None for the file's name without its suffixes.
-        split: value of `extra_info.split` in the rows.
+        split: value of `extra_info.split` in the rows; a `DatasetDict` has splits of its own.
 
     Raises:
         UsageError: the file has another suffix.
@@ -70,7 +71,10 @@ def dataset_from_file(
         scorer="math",
         licence="the user's",
         columns=(columns, layout.columns),
-        splits={split: Split(0, () if path.is_dir() else (path.name,))},
+        splits={
+            name: Split(0, () if path.is_dir() else (path.name,))
+            for name in saved_splits(path) or [split]
+        },
         maps=(layout,),
     )
     return dataset_of_card(card)

@@ -305,7 +305,8 @@ def test_of_a_solution_with_a_box_the_gold_is_in_the_last_one(tmp_path):
 
 def test_a_saved_dataset_dict_is_prepared_by_its_splits(tmp_path, cli):
     table = pa.table({"question": ["1+1?", "1+2?"], "answer": ["2", "3"]})
-    for split, size in (("train", 2), ("test", 1)):
+    splits = {"train": 2, "test": 1}
+    for split, size in splits.items():
         folder = tmp_path / "my.saved" / split
         folder.mkdir(parents=True)
         (folder / "state.json").write_text("{}")
@@ -321,8 +322,10 @@ def test_a_saved_dataset_dict_is_prepared_by_its_splits(tmp_path, cli):
     assert prep("--split", "test").returncode == 0
     assert len(list(read_rows(tmp_path / "o.parquet"))) == 1
     done = prep("--split", "dev")
-    assert done.returncode == 3
-    assert done.stderr == "error: my.saved: no split 'dev'. Add --split test or train.\n"
+    assert done.returncode == 2
+    assert "my.saved has no split 'dev'. It has test, train; or use 'all'." in done.stderr
+    assert cli("prep", "my.saved", "--split", "all", "--out", "both", cwd=tmp_path).returncode == 0
+    assert [len(list(read_rows(tmp_path / f"both/{s}.parquet"))) for s in splits] == [2, 1]
     done = cli("check", "my.saved", cwd=tmp_path)
     assert "Run this first:\n  rewardkit prep my.saved --out my.saved.parquet" in done.stderr
 
