@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rewardkit.cli.shared.console import warn
-from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.help import PanelGroup, examples
 
 if TYPE_CHECKING:
     from rewardkit.scaffold import Kind
@@ -19,6 +19,7 @@ EXAMPLES = examples(
 )
 
 app = typer.Typer(
+    cls=PanelGroup,
     help="Create a package for your own dataset or scorer.",
     no_args_is_help=True,
     epilog=EXAMPLES,

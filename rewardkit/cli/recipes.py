@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from rewardkit.cli.shared.console import print_json, print_table, warn
-from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.help import PanelGroup, examples
 from rewardkit.cli.shared.options import JsonFlag, Overwrite, RecipeName, VerlVersion
 from rewardkit.errors import UsageError
 
@@ -23,6 +23,7 @@ EXAMPLES = examples(
 )
 
 app = typer.Typer(
+    cls=PanelGroup,
     help="List, show, copy and import recipes of verl runs.",
     no_args_is_help=True,
     epilog=EXAMPLES,

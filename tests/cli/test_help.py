@@ -1,6 +1,7 @@
 """Help, shell completion and old spellings, as a user meets them."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,9 @@ import pytest
 import typer
 
 from rewardkit.cli.main import PANELS, app
+from rewardkit.cli.shared.help import require_values
 from rewardkit.cli.shared.old_spellings import OLD_SPELLINGS
+from rewardkit.errors import UsageError
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,6 +92,42 @@ def test_an_old_option_is_recognised_at_any_position(run, arguments, old):
 )
 def test_a_request_for_help_is_not_an_old_spelling(run, arguments):
     assert run(*arguments).returncode == 0
+
+
+def test_no_option_of_any_command_takes_the_option_after_it_as_its_value():
+    """click gives it: `select --sft --out x` wrote a parquet called `--out`."""
+    for name, command in all_commands():
+        options = [param for param in command.params if param.param_type_name == "option"]
+        for param in (param for param in options if not param.is_flag):
+            for word in param.opts:
+                for following in (options[0].opts[0], "--json", "--nothing=1"):
+                    message = f"^{word} has no value: the option {following.partition('=')[0]} f"
+                    with pytest.raises(UsageError, match=message):
+                        require_values(command.params, [name, word, following])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "select s.jsonl --train t.parquet --sft --out x",
+        "eval run t.parquet --model --out x.jsonl",
+        "recipes import --out --json",
+        "new scorer exact --out --overwrite",
+        "show gsm8k -n --sample",
+    ],
+)
+def test_an_option_without_its_value_is_one_line_and_exits_2(run, line):
+    done = run(*line.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch("error: -+[a-z]+ has no value: .*\n", done.stderr)
+
+
+def test_a_value_with_hyphens_is_written_behind_an_equals_sign_or_after_two_hyphens(run):
+    done = run("select", "s.jsonl", "--train", "t.parquet", "--sft=--out")
+    assert "t.parquet: no such file" in done.stderr or "s.jsonl" in done.stderr
+    done = run("train", "nope.yaml", "--dry-run", "--", "--target", "--set")
+    assert "has no value" not in done.stderr
+    assert "has no value" not in run("check", "t.parquet", "--threshold", "-1").stderr
 
 
 def complete(*words):

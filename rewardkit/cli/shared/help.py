@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from typer.core import TyperGroup
 
 from rewardkit.cli.shared.old_spellings import require_current_spelling
+from rewardkit.errors import UsageError
 
 
 def examples(*lines: str) -> str:
@@ -38,8 +42,37 @@ class PanelGroup(TyperGroup):
         """Find the command that the arguments name.
 
         Raises:
-            UsageError: they are spelled as in an earlier release; the message has today's spelling.
+            UsageError: they are spelled as in an earlier release (the message has today's
+                spelling), or an option stands where the value of another is missing.
         """
-        if not ctx.resilient_parsing:  # the shell completes an unfinished command line
-            require_current_spelling(args)
-        return super().resolve_command(ctx, args)
+        if ctx.resilient_parsing:  # the shell completes an unfinished command line
+            return super().resolve_command(ctx, args)
+        require_current_spelling(args)
+        name, command, rest = super().resolve_command(ctx, args)
+        require_values(command.get_params(ctx) if command else (), rest)
+        return name, command, rest
+
+
+def require_values(params: Iterable[Any], words: Sequence[str]) -> None:
+    """Require that no option takes the option after it as its value, as click would let it.
+
+    Args:
+        params: the options and arguments of the command.
+        words: its command line. A value that begins with two hyphens is written behind a `=`.
+
+    Raises:
+        UsageError: an option without its value is followed by another option.
+    """
+    options = [param for param in params if param.param_type_name == "option"]
+    spellings = {name: param for param in options for name in (*param.opts, *param.secondary_opts)}
+    for word, following in pairwise(words):
+        if word == "--":
+            return
+        param = spellings.get(word)
+        if param is None or param.is_flag or param.count:
+            continue
+        if following in spellings or re.match("--[A-Za-z]", following):
+            raise UsageError(
+                f"{word} has no value: the option {following.partition('=')[0]} follows it. Write "
+                f"{word} VALUE, or {word}={following} if that is the value."
+            )
