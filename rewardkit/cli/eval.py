@@ -88,13 +88,16 @@ WATCH_EXAMPLES = (
     "rewardkit eval watch checkpoints/DAPO/qwen3 --suite math-500 --out runs/qwen3 \\",
     "    --serve 'vllm serve {model} --port {port} --tensor-parallel-size 8'",
 )
-COMPARE_EXAMPLES = ("rewardkit eval compare runs/before.jsonl runs/after.jsonl",)
+COMPARE_EXAMPLES = (
+    "rewardkit eval compare runs/before.jsonl runs/after.jsonl",
+    "rewardkit eval compare runs/base runs/my-run",
+)
 
 app = typer.Typer(
     cls=PanelGroup,
     help="Evaluate a model with the reward it was trained on.",
     no_args_is_help=True,
-    epilog=examples(*RUN_EXAMPLES[:2], RESPONSES_EXAMPLES[0], *WATCH_EXAMPLES, *COMPARE_EXAMPLES),
+    epilog=examples(*RUN_EXAMPLES[:2], RESPONSES_EXAMPLES[0], *WATCH_EXAMPLES, COMPARE_EXAMPLES[0]),
     rich_markup_mode=None,
 )
 
@@ -317,7 +320,9 @@ def watch(
 
 @app.command("compare", epilog=examples(*COMPARE_EXAMPLES))
 def compare(
-    a: Annotated[Path, typer.Argument(help="Results of the first run, written by --out.")],
+    a: Annotated[
+        Path, typer.Argument(help="Results of the first run: the file or folder of its --out.")
+    ],
     b: Annotated[Path, typer.Argument(help="Results of the second run.")],
     as_json: JsonFlag = False,
 ) -> None:

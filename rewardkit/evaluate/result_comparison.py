@@ -1,4 +1,4 @@
-"""Compare two result files on the questions that both have."""
+"""Compare the results of two runs on the questions that both have."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError
-from rewardkit.evaluate.results import RunResults, read_results
+from rewardkit.evaluate.results import RunResults, read_results, result_files
 from rewardkit.statistics import PairedDifference, paired_difference
 
 
 @dataclass(frozen=True)
 class ResultComparison:
-    """The comparison of two result files.
+    """The comparison of two runs.
 
     Attributes:
-        a, b: the results of both files.
+        a, b: the results of both.
         means: mean@n of A and of B on the shared questions, by data source; "" for all.
         differences: B minus A, by the same names.
     """
@@ -52,15 +52,16 @@ class ResultComparison:
 
 
 def compare_results(a: Path, b: Path) -> ResultComparison:
-    """Compare result file B with result file A.
+    """Compare run B with run A, each a result file or a folder of them.
 
     Two questions are the same if data source, question and gold are. The prompts and the number of
     responses may differ.
 
     Raises:
-        DataError: a file cannot be read, or the files have no question in common.
+        SourceError, UsageError: a path does not exist, or it is a folder without results.
+        DataError: a file cannot be read, or the runs have no question in common.
     """
-    sides = read_results(str(a), [a]), read_results(str(b), [b])
+    sides = read_results(str(a), result_files(a)), read_results(str(b), result_files(b))
     shared = [key for key in sides[0].questions if key in sides[1].questions]
     if not shared:
         raise DataError(f"{a} and {b} have no question in common.")

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from rewardkit.errors import DataError, unreadable_file
+from rewardkit.errors import DataError, SourceError, UsageError, unreadable_file
 from rewardkit.evaluate.evaluated_responses import EvaluatedResponse, parse_result_line
 from rewardkit.evaluate.metrics import EvaluationMetrics, QuestionResult, question_result
 from rewardkit.lines import checked_lines
@@ -46,6 +46,25 @@ class RunResults:
         """Return the models that generated the responses, the most frequent first, if known."""
         named = (json.loads(key)["model"] for key, _ in self.keys.most_common())
         return list(dict.fromkeys(str(model) for model in named if model))
+
+
+def result_files(path: Path) -> list[Path]:
+    """Return the result files of a run: the file, or those in the folder that `--suite` wrote.
+
+    Raises:
+        SourceError: the path does not exist.
+        UsageError: a folder has no result file.
+    """
+    if path.is_file():
+        return [path]
+    if not path.exists():
+        raise SourceError(f"{path}: no such file or folder.")
+    files = sorted(
+        file for file in path.glob("*.jsonl") if file.is_file() and not file.name.startswith(".")
+    )
+    if not files:
+        raise UsageError(f"{path}: neither a result file nor a folder of them (.jsonl).")
+    return files
 
 
 def read_results(name: str, files: list[Path]) -> RunResults:

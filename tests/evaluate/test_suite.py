@@ -9,6 +9,7 @@ from rewardkit import registry
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.evaluate.evaluation import ScorerConfig
 from rewardkit.evaluate.generate import GenerationConfig
+from rewardkit.evaluate.result_comparison import compare_results
 from rewardkit.evaluate.sampling import Sampling
 from rewardkit.evaluate.suite import SuiteMember, evaluate_suite, parse_suite, prepare_member
 from rewardkit.model_client.client import Server
@@ -101,6 +102,29 @@ def test_the_error_for_an_unavailable_set_has_the_command_to_provide_it(hub, tmp
         SourceError, match="run: rewardkit prep math-500 --split test --source FILE"
     ):
         prepare_member(member, "huggingface", 1)
+
+
+def test_the_folders_of_two_suites_are_compared_as_their_files_are(serve, parquet, tmp_path):
+    rows, suite = pq.read_table(parquet(8)), []
+    for name, start, n in (("a", 0, 2), ("b", 4, 4)):
+        pq.write_table(rows.slice(start, 4), tmp_path / f"{name}.parquet")
+        suite.append(SuiteMember(name, tmp_path / f"{name}.parquet", n))
+    with serve() as server:
+        for seed in (1, 2):
+            config = generation_config(server, seed=seed)
+            evaluate_suite(suite, config, tmp_path / f"{seed}", ScorerConfig())
+    whole = compare_results(tmp_path / "1", tmp_path / "2").summary()["total"]
+    parts = [
+        compare_results(tmp_path / f"1/{name}.jsonl", tmp_path / f"2/{name}.jsonl").summary()[
+            "total"
+        ]
+        for name in "ab"
+    ]
+    assert whole["questions"] == 8
+    assert whole["difference"] == pytest.approx(sum(part["difference"] for part in parts) / 2)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="empty: neither a result file nor a folder of them"):
+        compare_results(tmp_path / "1", tmp_path / "empty")
 
 
 def test_a_finished_set_is_read_instead_of_generated_again(serve, parquet, tmp_path):

@@ -248,7 +248,7 @@ def _at(figure: Any) -> str:
 
 
 def print_comparison(comparison: ResultComparison, *, as_json: bool) -> None:
-    """Print the difference of two files of results, paired by question."""
+    """Print the difference of two runs, paired by question."""
     _warn_about_sides(comparison)
     if as_json:
         print_json(comparison.summary())
@@ -288,7 +288,7 @@ def _warn_about_sides(comparison: ResultComparison) -> None:
         )
     for letter, side in (("A", comparison.a), ("B", comparison.b)):
         if len(side.keys) > 1:
-            warn(f"{letter}: {len(side.keys):,} different models or sampling settings in one file.")
+            warn(f"{letter}: {len(side.keys):,} different models or sampling settings in one run.")
 
 
 def _count_range(n: tuple[int, int]) -> str:

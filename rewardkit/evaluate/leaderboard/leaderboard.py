@@ -10,10 +10,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
 
-from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.errors import DataError, UsageError
 from rewardkit.evaluate.estimators import pass_at_k
 from rewardkit.evaluate.metrics import QuestionResult
-from rewardkit.evaluate.results import RunResults
+from rewardkit.evaluate.results import RunResults, result_files
 from rewardkit.pages.text import join_names
 from rewardkit.statistics import Interval, average_interval, mean_interval, paired_difference
 
@@ -343,23 +343,8 @@ def parse_runs(arguments: Sequence[str]) -> list[tuple[str, list[Path]]]:
     ]
     if duplicate := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f"two runs are called {duplicate}; name them as NAME=PATH.")
-    return [(name, _result_files(path)) for name, (_, path) in zip(names, named, strict=True)]
+    return [(name, result_files(path)) for name, (_, path) in zip(names, named, strict=True)]
 
 
 def _short_name(path: Path) -> str:
     return path.stem if path.suffix == ".jsonl" else path.name
-
-
-def _result_files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    if not path.exists():
-        raise SourceError(f"{path}: no such file or folder.")
-    files = sorted(
-        file for file in path.glob("*.jsonl") if file.is_file() and not file.name.startswith(".")
-    )
-    if not path.exists():
-        raise SourceError(f"{path}: no such file or folder.")
-    if not files:
-        raise UsageError(f"{path}: neither a result file nor a folder of them (.jsonl).")
-    return files
