@@ -112,8 +112,9 @@ def command(
         typer.Option(
             metavar="SET,...",
             autocompletion=complete_against,
-            help="Evaluation sets to search for in the rows: names such as aime2024, NAME=PATH, verl "
-            "parquets, or all-eval for all of them; all-eval=FOLDER reads them from a folder.",
+            help="Evaluation sets to search for in the rows: names such as aime2024, NAME=PATH with "
+            "the path of such a set's rows, verl parquets, or all-eval for all of them; "
+            "all-eval=FOLDER reads them from a folder.",
         ),
     ] = None,
     threshold: Annotated[

@@ -21,11 +21,12 @@ from rewardkit.cli.shared.options import (
     require_unused,
 )
 from rewardkit.cli.shared.user_code import require_sets
+from rewardkit.errors import DataError
 
 EXAMPLES = examples(
     "rewardkit show gsm8k -n 3",
     "rewardkit show gsm8k --sample --template boxed",
-    "rewardkit show train.parquet -n 1",
+    "rewardkit show train.parquet --row 5162",
     "rewardkit show geometry3k --sample -n 5 --html rows.html",
 )
 
@@ -40,6 +41,12 @@ def command(
         ),
     ],
     n: Annotated[int, typer.Option("-n", min=1, help="Number of rows to print.")] = 1,
+    row: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Number of the first row to print, as check counts: the first row is 0."
+        ),
+    ] = 0,
     split: Annotated[str | None, typer.Option(help="Split to read: train, test, ...")] = None,
     source: Annotated[
         Path | None,
@@ -73,8 +80,8 @@ def command(
     require_html_path(html, overwrite=overwrite, inputs=[Path(name)])
     require_parquet(name)
     if name.endswith(".parquet"):
-        require_unused(ctx, "a parquet", {"name", "n", "html", "overwrite"})
-        rows = list(islice(read_rows(Path(name)), n))
+        require_unused(ctx, "a parquet", {"name", "n", "row", "html", "overwrite"})
+        rows = list(islice(read_rows(Path(name)), row, row + n))
     else:
         if source or sample:
             require_unused(ctx, "--source or --sample", set(ctx.params) - {"hub"})
@@ -82,22 +89,24 @@ def command(
         with prints_to_stderr():
             rows = preview(
                 name,
-                n,
+                row + n,
                 split=split,
                 source=source,
                 hub=hub.value,
                 sample=sample,
                 template=template,
                 system=system,
-            )
+            )[row:]
+    if row and not rows:
+        raise DataError(f"{name}: there is no row {row}. Give a smaller --row.")
     if html:
         _write_html(name, rows, html, overwrite=overwrite)
     if as_json:
         print_json(rows)
         return
-    for number, row in enumerate(rows):
+    for number, shown in enumerate(rows, row):
         typer.echo(f"{'-' * 30} row {number} {'-' * 30}")
-        _print_row(row)
+        _print_row(shown)
 
 
 def _write_html(name: str, rows: list[dict[str, Any]], out: Path, *, overwrite: bool) -> None:
@@ -106,7 +115,7 @@ def _write_html(name: str, rows: list[dict[str, Any]], out: Path, *, overwrite: 
     from rewardkit.pages.text import row_count
     from rewardkit.preprocess.first_rows import rows_section
 
-    section = rows_section(rows, "First rows")
+    section = rows_section(rows, "Rows")
     write_html(Page(f"{name}: {row_count(len(rows))}", (), (section,)), out, overwrite=overwrite)
 
 

@@ -252,6 +252,18 @@ def test_show_renders_real_rows(run):
     assert "extra_info.scorer: math" in text
 
 
+def test_show_prints_the_row_whose_number_check_names(run):
+    """Of a file and of a dataset; the number counts from 0, as in `check`."""
+    assert_success(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
+    rows = json.loads(assert_success(run("show", "t.parquet", "-n", "64", "--json")))
+    for name in (("t.parquet",), ("gsm8k", "--sample", "--split", "train")):
+        [row] = json.loads(assert_success(run("show", *name, "--row", "40", "--json")))
+        assert row["prompt"] == rows[40]["prompt"], name
+    text = assert_success(run("show", "t.parquet", "--row", "62", "-n", "5"))
+    assert [f" row {number} " in text for number in (61, 62, 63, 64)] == [False, True, True, False]
+    assert_failure(run("show", "t.parquet", "--row", "64"), 4, "t.parquet: there is no row 64.")
+
+
 def test_show_renders_the_messages_of_rows_for_fine_tuning(run, tmp_path):
     chat = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "2"}]
     pq.write_table(pa.table({"messages": [chat]}), tmp_path / "sft.parquet")

@@ -1,12 +1,13 @@
 """The optional checks of `check`: contamination, near-duplicates and lengths."""
 
 import json
+import re
 
 import pyarrow.parquet as pq
 import pytest
 
 import rewardkit
-from rewardkit.errors import SourceError, UnknownNameError, UsageError
+from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.preprocess.check import OptionalChecks
 from rewardkit.preprocess.contamination.eval_sets import eval_items
 from rewardkit.preprocess.contamination.overlap import index_items
@@ -142,9 +143,20 @@ def test_an_evaluation_set_is_a_dataset_a_split_of_it_or_a_parquet(held_out, tmp
         ("gsm8k:dev={folder}", UnknownNameError, "The sets of gsm8k: gsm8k-train, gsm8k"),
         ("math-500={folder}/nope", SourceError, "no such file or folder"),
         ("{folder}/nope.parquet", SourceError, "no such file"),
+        ("{folder}/nope.jsonl", SourceError, "nope.jsonl: no such file"),
+        (
+            "{folder}/x.jsonl",
+            DataError,
+            "prep .*x.jsonl --question-key ask .*--against NAME=.*x.jsonl",
+        ),
+        ("{folder}/x.txt", DataError, "Write one with rewardkit prep"),
+        ("my=x.parquet", UnknownNameError, "A verl parquet needs no name: --against x.parquet"),
     ],
 )
 def test_a_missing_evaluation_set_is_one_clear_error(tmp_path, spec, error, message):
+    message = re.compile(message, re.DOTALL)
+    for name in ("x.jsonl", "x.txt"):
+        (tmp_path / name).write_text('{"ask": "How many legs do two cats have?", "answer": "8"}\n')
     with pytest.raises(error, match=message):
         list(eval_items(spec.format(folder=tmp_path)))
 

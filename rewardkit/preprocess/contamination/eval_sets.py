@@ -10,9 +10,10 @@ from pathlib import Path
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.preprocess.base import Dataset, Problem
 from rewardkit.preprocess.card import Card
+from rewardkit.preprocess.column_guess import require_parquet
 from rewardkit.preprocess.contamination.overlap import EvalItem
 from rewardkit.preprocess.load import CARD_SUFFIX, card_of, load_dataset
-from rewardkit.preprocess.raw_rows import RawRows
+from rewardkit.preprocess.raw_rows import READERS, RawRows
 from rewardkit.preprocess.set_names import (
     default_suite_folder,
     held_out_splits,
@@ -61,14 +62,19 @@ def read_spec(spec: str) -> list[EvalSet]:
 
     Raises:
         UnknownNameError: no dataset, or no split of it, has this name.
-        UsageError: a file is not a verl parquet, or it cannot have the rows of several splits.
+        UsageError: a file cannot have the rows of several splits.
+        SourceError, DataError: a file is missing, or it is not a verl parquet.
     """
     text, _, path = spec.partition("=")
     if text.endswith(".parquet") and not path:
         return [EvalSet("", "", Path(text))]
-    if not path and Path(text).is_file() and not text.endswith((".py", CARD_SUFFIX)):
-        raise UsageError(f"--against {text}: not a verl parquet. Write one with rewardkit prep.")
-    name = read_set_name(text)
+    if not path:
+        _require_name(text)
+    try:
+        name = read_set_name(text)
+    except UnknownNameError as error:
+        hint = f" A verl parquet needs no name: --against {path}." if path else ""
+        raise UnknownNameError(f"{error}{hint}") from error
     card = card_of(load_dataset(name.dataset))
     splits = [name.split] if name.split else held_out_splits(card)
     if splits[0] not in card.splits:
@@ -76,6 +82,26 @@ def read_spec(spec: str) -> list[EvalSet]:
     if path and Path(path).is_file() and len(splits) > 1:
         raise UsageError(f"{text} has several splits. Write {set_name(card, splits[0])}={path}.")
     return [EvalSet(name.dataset, split, Path(path) if path else None) for split in splits]
+
+
+def _require_name(text: str) -> None:
+    """Require that a text names no file of raw rows, whose columns nobody has named.
+
+    Raises:
+        SourceError: there is no such file.
+        DataError: the message says how to name the file's set, or what to write.
+    """
+    file = Path(text)
+    if file.suffix.lower() in READERS and not file.exists():
+        raise SourceError(f"--against {text}: no such file.")
+    if not file.is_file() or text.endswith((".py", CARD_SUFFIX)):
+        return
+    try:
+        require_parquet(text)
+    except DataError as error:
+        hint = f"If it has the rows of a dataset in rewardkit list, write --against NAME={text}."
+        raise DataError(f"{error}\n{hint}") from error
+    raise DataError(f"{text}: not a verl parquet. Write one with rewardkit prep.")
 
 
 def items_of(each: EvalSet, hub: Hub) -> Iterator[EvalItem]:
