@@ -13,6 +13,7 @@ import json
 import os
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -270,6 +271,19 @@ def test_the_picture_of_the_readme_shows_what_the_audit_prints():
     shown = html.unescape("".join(texts))
     assert "".join(shown.split()) == "".join("".join(lines).split())
     assert "http" not in re.sub(r'xmlns="[^"]*"|<!--.*?-->', "", svg)
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
+def test_the_run_that_a_readme_plans_reads_the_files_that_it_has_prepared(name, cli, tmp_path):
+    block = next(block for block in blocks(ROOT / name, "bash") if "--dry-run" in block)
+    outputs = [
+        cli(*shlex.split(line, comments=True)[1:], cwd=tmp_path).stdout
+        for line in block.splitlines()
+        if line.startswith(("rewardkit prep", "rewardkit train"))
+    ]
+    files = re.findall(r"data\.(?:train|val)_files=(\S+)", outputs[-1])
+    assert len(files) == 2
+    assert [file for file in files if not (tmp_path / file).is_file()] == []
 
 
 def test_the_readme_has_at_most_120_lines():
