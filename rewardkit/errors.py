@@ -16,7 +16,8 @@ T = TypeVar("T")
 
 #: What the exit codes of the command line mean; docs/reference/cli.md shows this table.
 EXIT_CODES = {
-    "0": "Success.",
+    "0": "Success. `check RECIPE` also where the recipe is right and only this machine lacks something, "
+    "such as devices or verl.",
     "1": "The answer is no: findings, a failed check, a finding of the `--fail-on` severity, nothing "
     "that could be scored or compared.",
     "2": "Wrong call: an unknown command, option, name or value, or a scorer, dataset or rubric of "

@@ -173,7 +173,9 @@ def command(
     `concatenation`. The exit code is 4 if a file cannot be read.
 
     A recipe (a .yaml file or a built-in name) is checked without starting it: verl's own
-    validation, the rules, the files and the reward. --set then sets a field of the recipe.
+    validation, the rules, the files and the reward. --set then sets a field of the recipe. What only
+    this machine lacks (devices, verl, the files) is listed as `machine`. The exit code is 1 if the
+    recipe has errors, and 0 if only this machine lacks something; train starts in neither case.
     """
     if is_recipe(files[0]) and len(files) == 1:
         require_unused(ctx, "a recipe", RECIPE_PARAMETERS)

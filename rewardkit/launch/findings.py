@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-Severity = Literal["error", "warning", "info"]
+Severity = Literal["error", "machine", "warning", "info"]
 
-_RANK = {"error": 0, "warning": 1, "info": 2}
+_RANK = {"error": 0, "machine": 1, "warning": 2, "info": 3}
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,8 @@ class LaunchFinding:
     """One problem of a run, in one line.
 
     Attributes:
-        severity: an `error` stops the launch; a `warning` stops it with --strict.
+        severity: an `error` stops the launch, and so does `machine`: the recipe may be right, but this
+            machine lacks what it needs. A `warning` stops it with --strict.
         rule: the id of the rule, as in L-17 (see `rewardkit recipes rules`), or a short name.
         key: the setting of verl, or the field of the recipe, to change.
         text: what is wrong, with the numbers.

@@ -195,4 +195,6 @@ def test_check_and_train_print_chinese_only_if_asked(cli, tmp_path):
     done = cli("check", "qwen2.5-0.5b-ppo-gsm8k", "--lang", "zh", cwd=tmp_path)
     assert "data.train_files：data/gsm8k/train.parquet：文件不存在。生成办法：" in done.stdout
     done = cli("train", "qwen2.5-0.5b-ppo-gsm8k", "--lang", "zh", cwd=tmp_path)
-    assert done.stderr.endswith("错误：未启动：请先修复上面的错误，或用 --no-check 强行启动。\n")
+    assert done.stderr.endswith(
+        "错误：未启动：请先修复上面的本机问题，或用 --no-check 强行启动。\n"
+    )

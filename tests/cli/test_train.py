@@ -1,6 +1,7 @@
 """`rewardkit train`, `recipes`, `merge`, `serve` and `check RECIPE` as a user meets them."""
 
 import json
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -286,11 +287,38 @@ def test_a_rehearsal_checks_that_the_scorer_fits_the_rows(run, recipe):
     assert_failure(done, 3, "verl is not installed")
 
 
-def test_check_reports_errors_of_a_recipe_and_train_does_not_start_it(run, recipe, tmp_path):
+@pytest.mark.parametrize(
+    ("setting", "code"),
+    [
+        ("nodes=1", 0),
+        ("verl.data.train_batch_size=30", 1),  # a rule: it does not divide
+        ("reward.scorer=nope.py:score", 1),
+        ("cluster.port=10002", 1),
+    ],
+)
+def test_check_tells_a_laptop_from_a_wrong_recipe_and_train_starts_neither(run, setting, code):
+    """The laptop has no GPU, no verl, no model and no parquet; the built-in recipe is right."""
+    line = ("qwen2.5-0.5b-ppo-gsm8k", "--verl-version", "0.9", "--set", setting)
+    done = run("check", *line, "--json")
+    assert done.returncode == code, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report["ok"] is (code == 0)
+    severities = {finding["rule"]: finding["severity"] for finding in report["findings"]}
+    if code == 0:
+        assert {severities["L-56"], severities["packages"], severities["devices"]} == {"machine"}
+    assert ("error" in severities.values()) is (code == 1)
+    reason = (
+        "not started: errors above" if code else "not started: findings about this machine above"
+    )
+    assert_failure(run("train", *line), 1, reason)
+    wrong_key = ("--set", "verl.data.train_batch_sise=4")
+    assert_failure(run("check", *line, *wrong_key), 2, "Did you mean 'data.train_batch_size'")
+
+
+def test_a_run_whose_file_is_missing_is_not_started(run, recipe, tmp_path):
     (tmp_path / "train.parquet").unlink()
     done = run("check", "my.yaml", "--verl-version", "0.9")
-    assert done.returncode == 1
-    assert "train.parquet: no such file" in done.stdout
+    assert re.search("^machine L-56 .*train.parquet: no such file", done.stdout, re.MULTILINE)
     assert run("train", "my.yaml", "--verl-version", "0.9").returncode == 1
     assert not (tmp_path / "runs").exists()
 

@@ -51,6 +51,8 @@ def print_preflight(result: PreflightReport, *, err: bool, subject: str = "prefl
         for kind in ("error", "warning", "info")
         if (n := sum(finding.severity == kind for finding in result.findings))
     ]
+    if missing := sum(finding.severity == "machine" for finding in result.findings):
+        counts.append(f"{missing} about this machine")
     counts = counts or ["nothing found"]
     if result.unchecked:
         counts.append(f"{len(result.unchecked)} not checked")
@@ -73,6 +75,9 @@ def _text(finding: LaunchFinding) -> str:
 def stop_if_fatal(result: PreflightReport, *, strict: bool) -> None:
     """End the command with exit code 1 if the run must not start."""
     if result.is_fatal(strict=strict):
-        worst = "errors" if result.is_fatal(strict=False) else "warnings are errors with --strict"
+        worst = "warnings are errors with --strict"
+        if result.is_fatal(strict=False):
+            is_of_recipe = result.is_fatal(strict=False, on_this_machine=False)
+            worst = "errors" if is_of_recipe else "findings about this machine"
         warn(f"error: not started: {worst} above. Fix them, or start anyway with --no-check.")
         raise typer.Exit(1)

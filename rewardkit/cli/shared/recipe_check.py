@@ -45,11 +45,10 @@ def check_recipe(
     if notice := release_notice(request.verl):
         warn(f"verl {request.verl} {notice}")
     preflight = run_preflight(plan, load_seconds)
+    is_fatal = preflight.is_fatal(strict=strict, on_this_machine=False)
     if as_json:
-        print_json(
-            {"ok": not preflight.is_fatal(strict=strict), **vars(preflight), "notes": plan.notes}
-        )
+        print_json({"ok": not is_fatal, **vars(preflight), "notes": plan.notes})
     else:
         print_preflight(preflight, err=False)
-    if preflight.is_fatal(strict=strict):
+    if is_fatal:
         raise typer.Exit(1)

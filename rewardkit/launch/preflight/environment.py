@@ -13,6 +13,7 @@ from rewardkit.devices import (
     count_devices,
 )
 from rewardkit.launch.cpu_cores import STORAGE_UNITS, reserved_cores
+from rewardkit.launch.findings import Severity
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
 from rewardkit.launch.preflight.report import PreflightReport
 from rewardkit.launch.targets.base import WORKER_PORTS
@@ -52,19 +53,19 @@ def _check_packages(plan: Plan, report: PreflightReport) -> None:
         if plan.recipe.devices == "npu":  # the extras would bring CUDA's torch in place of CANN's
             fix = "pip install --no-deps verl beside CANN's torch, torch-npu and vllm-ascend, or "
             fix += "choose a cluster.target."
-        report.add("error", "packages", "cluster.target", "verl is not installed.", fix)
+        report.add("machine", "packages", "cluster.target", "verl is not installed.", fix)
         return
     is_v1 = parse_release(plan.verl) >= (0, 9, 0) and plan.get("trainer.use_v1", True)
     if is_v1 and find_spec("transfer_queue") is None:
         text = "verl 0.9's trainer imports transfer_queue, which pip install verl leaves out."
         fix = "pip install TransferQueue, or install verl[verl-core]."
-        report.add("error", "packages", "trainer.use_v1", text, fix, "measured on verl 0.9.1")
+        report.add("machine", "packages", "trainer.use_v1", text, fix, "measured on verl 0.9.1")
     _check_trl(plan, report)
     workdir = Path(plan.recipe.cluster.workdir)
     if plan.module == DAPO_RECIPE and not (workdir / "recipe" / "dapo").is_dir():
         text = f"{workdir} has no recipe/dapo: python -m {DAPO_RECIPE} would not start."
         fix = "Set it to a checkout of verl with its recipes, or use verl 0.9."
-        report.add("error", "packages", "cluster.workdir", text, fix)
+        report.add("machine", "packages", "cluster.workdir", text, fix)
 
 
 def _check_trl(plan: Plan, report: PreflightReport) -> None:
@@ -72,7 +73,7 @@ def _check_trl(plan: Plan, report: PreflightReport) -> None:
     if trl is None or parse_release(trl) < TRL_WITHOUT_PPO or strategy not in FSDP:
         return
     report.add(
-        "error",
+        "machine",
         "packages",
         "cluster.target",
         f"trl {trl} is installed: verl's FSDP engine then imports trl.experimental.ppo, which trl "
@@ -89,7 +90,7 @@ def _check_machine(plan: Plan, report: PreflightReport) -> None:
     if kind != "cpu" and present < needed:
         text = f"the recipe needs {needed} {kind.upper()}, and this machine has {present}."
         fix = "Lower devices_per_node, or choose a cluster.target."
-        report.add("error", "devices", "devices_per_node", text, fix)
+        report.add("machine", "devices", "devices_per_node", text, fix)
     _check_cores(plan, report)
 
 
@@ -104,7 +105,8 @@ def _check_cores(plan: Plan, report: PreflightReport) -> None:
     needed = sum(parts.values())
     if cores >= needed:
         return
-    owner = f"{setting} is {cores}" if cores == given else f"this machine has {cores}"
+    is_given = isinstance(given, int)
+    owner = f"{setting} is {cores}" if is_given else f"this machine has {cores}"
     text = (
         f"verl {plan.verl} reserves {needed} CPU cores in Ray ({', '.join(parts)}), and {owner}: "
     )
@@ -112,7 +114,8 @@ def _check_cores(plan: Plan, report: PreflightReport) -> None:
     fix = f"Set {setting}={needed}: Ray only counts cores."
     if (units := plan.get(STORAGE_UNITS)) not in {None, 1} and needed - cores < units:
         fix = f"Set {STORAGE_UNITS}={units - (needed - cores)}, or {fix[0].lower()}{fix[1:]}"
-    report.add("error", "cpus", setting, text, fix, "verl pull request 6663")
+    severity: Severity = "error" if is_given else "machine"
+    report.add(severity, "cpus", setting, text, fix, "verl pull request 6663")
 
 
 def _check_ray_cluster(plan: Plan, report: PreflightReport) -> None:

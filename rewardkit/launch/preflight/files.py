@@ -114,12 +114,12 @@ def _check_path(plan: Plan, role: str, name: str, report: PreflightReport) -> No
 
 
 def _add_missing_file(plan: Plan, role: str, name: str, report: PreflightReport) -> None:
-    """Add an error if the run is on this machine; elsewhere the file may be on the nodes."""
+    """Add a finding if the run is on this machine; elsewhere the file may be on the nodes."""
     commands = [command for command in plan.recipe.data.prepare if f" {name}" in command]
     how = commands[0] if commands else "use rewardkit prep, or fix data: in the recipe."
     if plan.recipe.cluster.target == "local":
         text = f"{name}: no such file."
-        report.add("error", "L-56", f"data.{role}_files", text, f"Create it: {how}")
+        report.add("machine", "L-56", f"data.{role}_files", text, f"Create it: {how}")
     else:
         report.unchecked.append(
             f"{name}: not on this machine; every node must have it. Create it: {how}"

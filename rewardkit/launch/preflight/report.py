@@ -50,7 +50,12 @@ class PreflightReport:
         """Return the files of a role."""
         return [file for file in self.files if file.role == role]
 
-    def is_fatal(self, *, strict: bool) -> bool:
-        """Whether the run must not start: it has an error, or a warning if `strict`."""
-        fatal = {"error", "warning"} if strict else {"error"}
+    def is_fatal(self, *, strict: bool, on_this_machine: bool = True) -> bool:
+        """Whether the run must not start: it has an error, or a warning if `strict`.
+
+        Args:
+            strict: whether warnings count.
+            on_this_machine: whether it counts what only this machine lacks.
+        """
+        fatal = {"error", *(["warning"] * strict), *(["machine"] * on_this_machine)}
         return any(finding.severity in fatal for finding in self.findings)
