@@ -9,15 +9,7 @@
       repetition: {weight: 0.2, n: 20}
       length: {weight: 0.1, max_chars: 8000}
 
-| part | value | settings |
-|---|---|---|
-| `correct` | 1.0 if the answer is correct, else 0.0 | |
-| `base` | the scorer's own score | |
-| `format` | `shaping.format_tags` | `tags`, `outside` |
-| `repetition` | `shaping.repetition` | `n`, `max_penalty` |
-| `length` | `shaping.length`, in characters | `max_chars`, `short_correct`, `long_correct`, ... |
-
-A second scorer can be asked about what the first one did not call correct:
+docs/how-to/own-reward.md has a table of all keys. A second scorer can be asked about what the first one did not call correct:
 
     scorer: math                   # rules decide first
     second: judge                  # any scorer, also my_judge.py:score
@@ -26,12 +18,6 @@ A second scorer can be asked about what the first one did not call correct:
     ask: wrong                     # undecided (default), wrong or never
     confirm: true                  # its yes has to agree with the question asked the other way round
     parts: {correct: 1.0}
-
-| `ask` | the second scorer is asked about |
-|---|---|
-| `undecided` | what the rules could not read: the statuses `unparsed_answer`, `ambiguous_answer`, `too_long`, `timeout` |
-| `wrong` | these, and what they call wrong |
-| `never` | nothing |
 
 It is never asked about a correct answer, about a response without an answer, or where `error` is
 set. Only its yes changes a verdict: the sample gets its score. Otherwise the rule's score stays, and
@@ -84,6 +70,8 @@ __all__ = ["Part", "Reward", "build", "load_reward", "write_reward_file"]
 LoadScorer: TypeAlias = Callable[[str, Mapping[str, Any]], Scorer]
 
 _SECOND_KEYS = ("second_options", "second_right_score", "ask", "confirm")
+#: The keys of the YAML; those of `parts` are in `PART_VALUES`.
+KEYS = ("scorer", "options", "right_score", "parts", "second", *_SECOND_KEYS)
 
 #: The golds by which a custom scorer is tried: a number, a choice and a formula.
 _GOLDS: tuple[GoldRow, ...] = (("42", {}), ("B", {}), (r"\frac{3}{4}", {}))
@@ -114,9 +102,7 @@ def build(spec: Mapping[str, Any], *, where: str = "reward") -> Reward:
 
 def _build(spec: Mapping[str, Any], where: str, load: LoadScorer) -> Reward:
     """Return the reward in a mapping."""
-    _require_known_keys(
-        where, spec, ["scorer", "options", "right_score", "parts", "second", *_SECOND_KEYS]
-    )
+    _require_known_keys(where, spec, KEYS)
     if not isinstance(spec.get("scorer"), str):
         raise UsageError(f"{where}: name the scorer, as in `scorer: gsm8k`.")
     options = _require_mapping(f"{where}: options", spec.get("options") or {})

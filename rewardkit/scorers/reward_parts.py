@@ -56,7 +56,7 @@ def _length(
     short_correct: float = 1.0,
     long_correct: float = 0.5,
     short_wrong: float = -1.0,
-    long_wrong: float = -0.5,
+    long_wrong: float | None = None,
 ) -> float:
     return shaping.length(
         score,

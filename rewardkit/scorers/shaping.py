@@ -135,16 +135,18 @@ def length(
     short_correct: float = 1.0,
     long_correct: float = 0.5,
     short_wrong: float = -1.0,
-    long_wrong: float = -0.5,
+    long_wrong: float | None = None,
 ) -> float:
-    """Return the cosine reward: a short response is better if correct and worse if wrong.
+    """Return the cosine reward: a short correct response is better than a long one.
 
     `long + (short - long) * (1 + cos(pi * t)) / 2` with `t = min(response_length / max_length, 1)`
     and `short`, `long` those of a correct or a wrong response. From `max_length` on it stays at
     `long`; in open-r1 the cosine rises again there, and the paper has a third value.
 
-    It rewards brevity whatever the difficulty of the question, and it prefers long wrong answers
-    to short ones: watch the length of wrong responses.
+    It rewards brevity whatever the difficulty of the question. The paper also pays a long wrong
+    answer more than a short one (`long_wrong=-0.5`), so that a policy tries longer on what it cannot
+    solve; a policy that is wrong most of the time then learns to pad. Here wrong answers get
+    `short_wrong` at any length, unless `long_wrong` is set.
 
     Args:
         score: the verdict, of which only `correct` counts.
@@ -153,16 +155,16 @@ def length(
         short_correct: value of a correct response of length 0.
         long_correct: value of a correct response of `max_length`.
         short_wrong: value of a wrong response of length 0.
-        long_wrong: value of a wrong response of `max_length`.
+        long_wrong: value of a wrong response of `max_length`; None for that of `short_wrong`.
 
     Raises:
         UsageError: `max_length` is not positive, or a value not finite.
     """
     _require("length", "max_length", max_length, least=1)
-    ends = (short_correct, long_correct) if score.correct else (short_wrong, long_wrong)
+    long_wrong = short_wrong if long_wrong is None else long_wrong
     for value in (short_correct, long_correct, short_wrong, long_wrong):
         _require("length", "value", value)
-    short, long = ends
+    short, long = (short_correct, long_correct) if score.correct else (short_wrong, long_wrong)
     position = min(response_length / max_length, 1.0)
     return long + (short - long) * (1 + math.cos(math.pi * position)) / 2
 

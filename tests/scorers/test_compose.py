@@ -1,8 +1,12 @@
 import importlib.util
 import logging
 import pickle
+import re
+from inspect import Parameter, signature
+from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,8 +14,9 @@ from rewardkit.errors import OutputError, SourceError, UnknownNameError, UsageEr
 from rewardkit.registry import load_path
 from rewardkit.scorers import gsm8k
 from rewardkit.scorers.base import Score, Status
-from rewardkit.scorers.compose import Part, Reward, build, load_reward, write_reward_file
+from rewardkit.scorers.compose import KEYS, Part, Reward, build, load_reward, write_reward_file
 from rewardkit.scorers.load import load_scorer, respond_of
+from rewardkit.scorers.reward_parts import PART_VALUES
 from tests.tables import every
 
 FIXED = {"score", "acc", "pred", "no_answer", "timeout", "error"}
@@ -266,6 +271,26 @@ def test_a_reward_survives_pickling():
     assert copy.compute_score("", GOOD, "18") == reward.compute_score("", GOOD, "18")
 
 
+@pytest.mark.parametrize("page", ["own-reward.md", "own-reward.zh-CN.md"])
+def test_the_table_of_the_page_has_every_key_of_compose_with_its_default(page):
+    text = (Path(__file__).parents[2] / "docs/how-to" / page).read_text(encoding="utf-8")
+    table = re.search(r"^\| `scorer` .*?\n\n", text, re.MULTILINE | re.DOTALL)[0]
+    rows = re.findall(r"^\| `([\w.]+)` \| (.*?) ?\|", table, re.MULTILINE)
+    shown = {key: yaml.safe_load(default.strip("`")) for key, default in rows}
+    settings = {
+        f"parts.{name}.{parameter.name}": parameter.default
+        for name, function in PART_VALUES.items()
+        for parameter in signature(function).parameters.values()
+        if parameter.kind is Parameter.KEYWORD_ONLY
+    }
+    assert set(shown) == {*KEYS, *(f"parts.{name}" for name in PART_VALUES), *settings}
+    for key, default in settings.items():
+        if default is Parameter.empty:
+            assert shown[key] in ("required", "必填"), key
+        else:
+            assert shown[key] == (list(default) if isinstance(default, tuple) else default), key
+
+
 def test_length_counts_characters():
     parts = {"length": {"weight": 1.0, "max_chars": 4, "short_wrong": 0.0, "long_wrong": -1.0}}
     reward = build({"scorer": "gsm8k", "parts": parts})
@@ -319,12 +344,14 @@ def test_a_part_sees_a_timeout_as_a_timeout():
         ({"format": {"weight": 1, "tags": ["a"]}}, "<a>b</a>", 1.0),
         ({"repetition": 1}, "x" * 21, -0.5),
         ({"repetition": {"weight": 1, "n": 2, "max_penalty": 3.0}}, "abab", -1.0),
-        ({"length": {"weight": 1, "max_chars": 10}}, "x" * 10, -0.5),
+        ({"length": {"weight": 1, "max_chars": 10}}, "x" * 10, -1.0),
         ({"length": {"weight": 1, "max_chars": 10}}, "", -1.0),
         ({"length": {"weight": 1, "max_chars": 7}}, "#### 18", 0.5),
         ({"length": {"weight": 1, "max_chars": 7, "long_correct": 0.25}}, "#### 18", 0.25),
         ({"length": {"weight": 1, "max_chars": 10, "short_wrong": -3.0}}, "", -3.0),
+        ({"length": {"weight": 1, "max_chars": 10, "short_wrong": -3.0}}, "x" * 10, -3.0),
         ({"length": {"weight": 1, "max_chars": 10, "long_wrong": -3.0}}, "x" * 10, -3.0),
+        ({"length": {"weight": 1, "max_chars": 10, "long_wrong": -0.5}}, "x" * 10, -0.5),
     ],
 )
 def test_a_part_of_a_yaml_has_the_value_and_the_defaults_of_its_table(parts, response, score):

@@ -114,11 +114,27 @@ def test_repetition_stays_in_range(response, n, most):
     assert -most <= repetition(response, n=n, max_penalty=most) <= 0.0
 
 
-def test_length_prefers_short_right_and_long_wrong_answers():
+def test_length_prefers_short_right_answers_and_is_even_for_wrong_ones():
     correct_values = [length(RIGHT, chars, max_length=1000) for chars in (0, 500, 1000, 9000)]
     wrong_values = [length(WRONG, chars, max_length=1000) for chars in (0, 500, 1000, 9000)]
     assert correct_values == pytest.approx([1.0, 0.75, 0.5, 0.5])
-    assert wrong_values == pytest.approx([-1.0, -0.75, -0.5, -0.5])
+    assert wrong_values == [-1.0] * 4
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(1, 10**9), st.none() | values)
+def test_length_never_pays_a_long_wrong_answer_more_than_a_short_one(chars, more, most, value):
+    """Whatever single value of wrong answers is set; the paper's rise has to be asked for."""
+    settings = {} if value is None else {"short_wrong": value}
+    short, long = (
+        length(WRONG, size, max_length=most, **settings) for size in (chars, chars + more)
+    )
+    assert long <= short
+    assert long <= length(RIGHT, chars, max_length=most) or settings
+
+
+def test_long_wrong_keeps_the_rise_of_the_paper():
+    paper = [length(WRONG, chars, max_length=1000, long_wrong=-0.5) for chars in (0, 500, 1000)]
+    assert paper == pytest.approx([-1.0, -0.75, -0.5])
 
 
 @given(st.booleans(), st.integers(0, 10**9), st.integers(1, 10**9), values, values)
@@ -182,7 +198,6 @@ def test_a_value_that_is_not_finite_is_refused_whatever_the_verdict(name):
 
 def test_the_defaults_are_those_of_the_sources():
     assert length(WRONG, 0, max_length=10) == -1.0
-    assert length(WRONG, 10, max_length=10) == -0.5
     assert length(RIGHT, 0, max_length=10) == 1.0
     assert repetition("x" * 19) == 0.0
     assert repetition("x" * 21) == pytest.approx(1 / 2 - 1)
