@@ -203,7 +203,7 @@ EXAMPLES = [
         "L-10",
         example({f"{ROLLOUT}.n": 2}),
         example(),
-        "2 responses per prompt make the advantage coarse (usual: 64)",
+        "2 responses per prompt make the advantage coarse",
     ),
     (
         "L-11",
@@ -1644,3 +1644,15 @@ def test_the_memory_of_a_device_is_read_from_the_recipe(hardware, gib):
 
 def test_the_rules_see_overrides_of_the_command_line():
     assert "L-10" in findings_of(example(), [f"{ROLLOUT}.n=1"])
+
+
+@pytest.mark.parametrize("algorithm", ["grpo", "dapo"])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_small_groups_are_advised_to_have_8_responses_and_other_prompts(algorithm, size):
+    """64 responses cost eight times as much, and do not help a prompt that is always solved."""
+    plan = example({f"{ROLLOUT}.n": size}, algorithm=algorithm)
+    fix = findings_of(plan, [])["L-10"].fix
+    assert fix.startswith("Set actor_rollout_ref.rollout.n=8")
+    assert "64" not in fix
+    assert "16" not in fix
+    assert "rewardkit select" in fix
