@@ -47,7 +47,6 @@ EXAMPLES = examples(
     "rewardkit logs tensorboard_log/project/experiment --config .hydra/config.yaml",
 )
 
-
 #: First argument that compares the runs after it, unless a file has this name.
 COMPARE = "compare"
 
@@ -132,10 +131,11 @@ def command(
 ) -> None:
     """Show and diagnose the log of a training run.
 
-    Prints curves, timing, validation and findings. A finding names its steps and values, the rule
-    and its source, and the key to change. Lines that cannot be read are counted. --json has every
-    step. With the records of a reward it also names the onset of reward hacking, and --html shows
-    responses before and after it.
+    Prints curves, timing, validation and findings. The trend of a curve is the mean of its last fifth
+    of points minus that of its first; = means within noise. A finding names its steps and values,
+    the rule and its source, and the key to change. Lines that cannot be read are counted. --json has
+    every step. With the records of a reward it also names the onset of reward hacking, and --html
+    shows responses before and after it.
 
     `logs compare A B...` prints how each run differs from the first, with intervals, and which
     settings differ. Runs are aligned by step, or by time with --x hours.

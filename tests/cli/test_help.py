@@ -46,6 +46,14 @@ def test_every_help_ends_in_examples(run):
     assert run("eval", "run", "--help").stdout.rstrip().endswith("--model M --out runs/m")
 
 
+def test_the_help_of_logs_says_what_a_trend_is(run):
+    text = " ".join(run("logs", "--help").stdout.split())
+    assert (
+        "The trend of a curve is the mean of its last fifth of points minus that of its first"
+        in text
+    )
+
+
 def test_every_option_and_argument_has_help():
     for name, command in all_commands():
         for param in command.params:

@@ -240,6 +240,14 @@ def test_metrics_that_are_easily_misread_are_explained_as_verl_computes_them(nam
     assert zh in entry.meaning["zh"]
 
 
+def test_the_trend_of_logs_is_explained_with_its_windows_in_both_languages():
+    (entry,) = json.loads(run("trend", "--json").stdout)
+    assert (
+        "the last fifth of a curve's points minus the mean of the first fifth" in entry["meaning"]
+    )
+    assert "五分之一" in run("trend", "--lang", "zh").stdout
+
+
 def test_rules_name_likely_causes_and_only_keys_with_an_effect():
     by_id = {rule.id: rule for rule in rules()}
     assert "all responses are correct" in by_id["constant_reward"].meaning["en"]

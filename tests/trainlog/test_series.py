@@ -2,6 +2,7 @@
 
 from math import inf, nan
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,3 +29,12 @@ def test_a_constant_curve_has_no_trend(level, n):
 def test_a_straight_line_has_its_own_trend(n, slope):
     assert trend([(i, slope * i) for i in range(n)]) > 0
     assert trend([(i, -slope * i) for i in range(n)]) < 0
+
+
+def test_a_trend_is_the_mean_of_the_last_fifth_minus_that_of_the_first():
+    """Of 30 points these are the last 6 and the first 6; points without a value do not count."""
+    values = [0.0, 0.2, 0.1, 0.1, 0.2, 0.0, *[9.0] * 18, 5.0, 5.2, 5.1, 5.1, 5.2, 5.0]
+    series = list(enumerate(values))
+    assert trend(series) == pytest.approx(5.0)
+    assert trend([*series[:3], (99, nan), *series[3:]]) == pytest.approx(5.0)
+    assert trend(list(enumerate([*range(15), *reversed(range(15))]))) == 0
