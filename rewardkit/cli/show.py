@@ -100,22 +100,24 @@ def command(
     if row and not rows:
         raise DataError(f"{name}: there is no row {row}. Give a smaller --row.")
     if html:
-        _write_html(name, rows, html, overwrite=overwrite)
+        _write_html(name, rows, row, html, overwrite=overwrite)
     if as_json:
         print_json(rows)
         return
-    for number, shown in enumerate(rows, row):
+    for number, verl_row in enumerate(rows, row):
         typer.echo(f"{'-' * 30} row {number} {'-' * 30}")
-        _print_row(shown)
+        _print_row(verl_row)
 
 
-def _write_html(name: str, rows: list[dict[str, Any]], out: Path, *, overwrite: bool) -> None:
+def _write_html(
+    name: str, rows: list[dict[str, Any]], start: int, out: Path, *, overwrite: bool
+) -> None:
     from rewardkit.pages.html import write_html
     from rewardkit.pages.model import Page
     from rewardkit.pages.text import row_count
     from rewardkit.preprocess.first_rows import rows_section
 
-    section = rows_section(rows, "Rows")
+    section = rows_section(rows, "Rows", start)
     write_html(Page(f"{name}: {row_count(len(rows))}", (), (section,)), out, overwrite=overwrite)
 
 

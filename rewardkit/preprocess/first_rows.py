@@ -31,11 +31,17 @@ def first_rows_sections(path: Path, suffix: str = "") -> Iterator[Rows]:
         yield rows_section(batch.to_pylist(), f"First rows{suffix}")
 
 
-def rows_section(rows: Iterable[Mapping[str, Any]], title: str) -> Rows:
-    """Return rows with their prompts, golds and pictures, within the limits of a page."""
+def rows_section(rows: Iterable[Mapping[str, Any]], title: str, start: int = 0) -> Rows:
+    """Return rows with their prompts, golds and pictures, within the limits of a page.
+
+    Args:
+        rows: rows of a parquet, one after the other.
+        title: the heading.
+        start: number of the first of them.
+    """
     budget, missing = MAX_PAGE_PICTURE_BYTES, 0
     examples = []
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows, start):
         pictures = picture_contents(row)
         addresses = []
         for data in pictures[:MAX_PICTURES]:

@@ -252,14 +252,15 @@ def test_show_renders_real_rows(run):
     assert "extra_info.scorer: math" in text
 
 
-def test_show_prints_the_row_whose_number_check_names(run):
+def test_show_prints_the_row_whose_number_check_names(run, tmp_path):
     """Of a file and of a dataset; the number counts from 0, as in `check`."""
     assert_success(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
     rows = json.loads(assert_success(run("show", "t.parquet", "-n", "64", "--json")))
     for name in (("t.parquet",), ("gsm8k", "--sample", "--split", "train")):
         [row] = json.loads(assert_success(run("show", *name, "--row", "40", "--json")))
         assert row["prompt"] == rows[40]["prompt"], name
-    text = assert_success(run("show", "t.parquet", "--row", "62", "-n", "5"))
+    text = assert_success(run("show", "t.parquet", "--row", "62", "-n", "5", "--html", "r.html"))
+    assert "row 62" in (tmp_path / "r.html").read_text()
     assert [f" row {number} " in text for number in (61, 62, 63, 64)] == [False, True, True, False]
     assert_failure(run("show", "t.parquet", "--row", "64"), 4, "t.parquet: there is no row 64.")
 
