@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rewardkit.preprocess.mix_report import MixReport
 
 EXAMPLES = examples(
-    "rewardkit mix gsm8k.parquet:0.3 dapo.parquet:0.7 --out train.parquet",
+    "rewardkit mix gsm8k.parquet dapo.parquet --out train.parquet",
     "rewardkit mix gsm8k.parquet:0.3 dapo.parquet:0.7 --rows 10000 --seed 7 --out train.parquet",
     "rewardkit mix aime.parquet math.parquet:4 --rows 20000 --oversample --out train.parquet",
 )
@@ -28,14 +28,16 @@ def command(
         list[str],
         typer.Argument(
             metavar="FILE[:WEIGHT]...",
-            help="verl parquets from any source, each with a weight; the default weight is 1.",
+            help="verl parquets from any source. With weights, each gets its share of the mix; a file "
+            "without one then has the weight 1.",
         ),
     ],
     out: Annotated[Path, typer.Option(help="Output parquet.")],
     rows: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Number of rows to write; the default is as many as the shares allow."
+            min=1,
+            help="Number of rows to write; the default is all, or as many as the shares allow.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed for sampling and ordering rows.")] = 0,
@@ -46,9 +48,9 @@ def command(
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Mix verl parquets into one, in the shares you choose.
+    """Mix verl parquets into one, whole or in the shares you choose.
 
-    verl cannot load files together if their column types differ; the mix has one schema. Fields
+    Without weights all rows of all files are written. verl cannot load files together if their column types differ; the mix has one schema. Fields
     outside that schema are dropped and reported; fields that verl reads are never dropped.
     """
     from rewardkit.pages.html import write_html
@@ -76,7 +78,14 @@ def command(
     print_table(
         ("file", "weight", "share", "available", "written", "max repeats"),
         (
-            (p.path, f"{p.weight:g}", f"{p.share:.1%}", f"{p.available:,}", f"{p.rows:,}", p.times)
+            (
+                p.path,
+                f"{p.weight:,.10g}",
+                f"{p.share:.1%}",
+                f"{p.available:,}",
+                f"{p.rows:,}",
+                p.times,
+            )
             for p in report.parts
         ),
         title=f"{report.out}: {report.written:,} rows, seed {report.seed}",
@@ -86,10 +95,16 @@ def command(
 
 
 def _notes(report: MixReport) -> Iterator[str]:
-    """Report dropped fields, changed values, and questions that several files share."""
+    """Report rows and fields left out, changed values, and questions that several files share."""
     for part in report.parts:
         if not part.rows:
             yield f"{part.path}: no row is written, because its share of the rows is less than one"
+        elif part.rows < part.available:
+            rest = part.available - part.rows
+            yield (
+                f"{part.path}: {rest:,} of {part.available:,} rows are left out, because its share "
+                f"of the mix is {part.share:.1%}"
+            )
         for change, count in part.changes.most_common():
             yield f"{part.path}: {change} ({count:,} rows)"
         for name, count in part.left_out.most_common():

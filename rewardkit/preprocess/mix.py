@@ -26,14 +26,14 @@ from rewardkit.versions import VERSION
 
 @dataclass(frozen=True)
 class MixPart:
-    """A verl parquet and its weight relative to the other parts."""
+    """A verl parquet and its weight relative to the other parts; None if the user names none."""
 
     path: Path
-    weight: float = 1.0
+    weight: float | None = None
 
 
 def parse_part(text: str) -> MixPart:
-    """Parse a part, such as `a.parquet:0.7`; the weight is 1 by default.
+    """Parse a part, such as `a.parquet:0.7`; without a number it has no weight.
 
     Only a number after the last colon is a weight: write `run:2:1` for a file named `run:2`.
 
@@ -68,14 +68,15 @@ def mix(
 ) -> MixReport:
     """Write verl parquets as one parquet that contains each with its share.
 
-    The rows of a part are a random sample without replacement, and the parts are interleaved at
-    random. Both depend only on the arguments, not on the machine or the Python version. Within a
+    Without weights the mix has all rows of all parts. With weights, the rows of a part are a random
+    sample without replacement. The parts are interleaved at random. Both depend only on the arguments, not on the machine or the Python version. Within a
     part the rows keep their file's order, so that every file is streamed in bounded memory; verl
     shuffles in training anyway (`data.shuffle`). Only the digests of the questions, which find
     questions of several parts, grow with the number of rows.
 
     Args:
-        parts: the files and their weights; only the ratios of the weights count.
+        parts: the files and their weights; only the ratios of the weights count. If some parts have
+            a weight, the others have the weight 1; if none has one, each weighs as many rows as it has.
         out: the parquet to write.
         rows: number of rows to write; None for the most that need no repetition.
         seed: random seed of the sample and the order.
@@ -93,14 +94,17 @@ def mix(
     _check_arguments(parts, out, rows=rows, oversample=oversample)
     require_absent(out, overwrite=overwrite)
     available = [_count_rows(part.path) for part in parts]
-    weights = [part.weight for part in parts]
-    total = largest_total(weights, available) if rows is None else rows
+    weights = _weights(parts, available)
+    most = largest_total(weights, available)
+    total = most if rows is None else rows
     counts = share_out(weights, total)
     if not total or (not oversample and _exceeds(counts, available)):
-        raise UsageError(_too_few_message(parts, counts, available))
+        raise UsageError(_too_few_message(parts, counts, available, most))
     reports = (
-        MixPartReport(part.path, part.weight, float(share), size, count, ceil(count / size))
-        for part, share, size, count in zip(parts, shares(weights), available, counts, strict=True)
+        MixPartReport(part.path, weight, float(share), size, count, ceil(count / size))
+        for part, weight, share, size, count in zip(
+            parts, weights, shares(weights), available, counts, strict=True
+        )
     )
     report = MixReport(out, seed, tuple(reports))
     schema = mix_schema([part.path for part in parts])
@@ -112,6 +116,13 @@ def mix(
         overwrite=overwrite,
     )
     return report
+
+
+def _weights(parts: Sequence[MixPart], available: Sequence[int]) -> list[float]:
+    """Return the weight of each part: the number of its rows if the user names no weight at all."""
+    if all(part.weight is None for part in parts):
+        return list(map(float, available))
+    return [1.0 if part.weight is None else part.weight for part in parts]
 
 
 def shares(weights: Sequence[float]) -> list[Fraction]:
@@ -144,10 +155,9 @@ def _exceeds(counts: Sequence[int], available: Sequence[int]) -> bool:
 
 
 def _too_few_message(
-    parts: Sequence[MixPart], counts: Sequence[int], available: Sequence[int]
+    parts: Sequence[MixPart], counts: Sequence[int], available: Sequence[int], most: int
 ) -> str:
     """Return a message about the first part with too few rows, and what to do."""
-    most = largest_total([part.weight for part in parts], available)
     sizes = zip(parts, counts, available, strict=True)
     part, count, size = next((p for p in sizes if p[1] > p[2]), (parts[0], 1, available[0]))
     remedy = f"--rows {most}, or " if most else ""
@@ -168,7 +178,7 @@ def _check_arguments(
     if oversample and rows is None:
         raise UsageError("--oversample needs --rows, the number of rows to write.")
     for part in parts:
-        if not isfinite(part.weight) or part.weight <= 0:
+        if part.weight is not None and not (isfinite(part.weight) and part.weight > 0):
             raise UsageError(f"{part.path}: the weight is {part.weight}; it must be above 0.")
         require_not_input(out, part.path)
     for one, other in combinations(parts, 2):

@@ -15,7 +15,7 @@ class MixPartReport:
 
     Attributes:
         path: the file.
-        weight: the weight from the command.
+        weight: the weight from the command; the number of the file's rows if no file has a weight.
         share: share of the mix that the weight asks for, 0 to 1.
         available: number of rows in the file.
         rows: number of rows of the mix that are from the file.

@@ -71,7 +71,7 @@ def mix_page(report: MixReport) -> Page:
         TableRow(
             (
                 str(part.path),
-                f"{part.weight:g}",
+                f"{part.weight:,.10g}",
                 f"{part.share:.1%}",
                 f"{part.available:,}",
                 f"{part.rows:,}",

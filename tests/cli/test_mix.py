@@ -42,6 +42,17 @@ def test_a_file_with_too_small_a_share_for_a_row_is_named(run):
     assert "b.parquet: no row is written" in done.stdout
 
 
+@pytest.mark.usefixtures("parts")
+def test_rows_that_shares_leave_out_are_named(run):
+    done = run("mix", "a.parquet", "b.parquet", "--out", "all.parquet")
+    assert "all.parquet: 104 rows" in done.stdout
+    assert "left out" not in done.stdout
+    done = run("mix", "a.parquet:1", "b.parquet:1", "--out", "half.parquet")
+    words = " ".join(done.stdout.split())
+    assert "half.parquet: 81 rows" in words
+    assert "a.parquet: 23 of 64 rows are left out, because its share of the mix is 50.0%" in words
+
+
 def test_json_is_the_report(run, parts):
     done = run("mix", *parts, "--out", "train.parquet", "--json")
     report = json.loads(done.stdout)

@@ -112,10 +112,10 @@ def test_decimal_weights_are_exact():
     ("text", "part"),
     [
         ("a.parquet:0.7", ("a.parquet", 0.7)),
-        ("a.parquet", ("a.parquet", 1)),
+        ("a.parquet", ("a.parquet", None)),
         ("run:2:3", ("run:2", 3)),
-        ("C:\\data.parquet", ("C:\\data.parquet", 1)),
-        ("s:t/a.parquet", ("s:t/a.parquet", 1)),
+        ("C:\\data.parquet", ("C:\\data.parquet", None)),
+        ("s:t/a.parquet", ("s:t/a.parquet", None)),
         ("a.parquet:1e-3", ("a.parquet", 0.001)),
     ],
 )
@@ -137,6 +137,25 @@ def test_a_share_that_is_not_a_number_is_no_part_of_a_file_name(tmp_path):
 
 
 # The mix
+
+
+def test_without_weights_the_mix_has_all_rows_of_all_files(files, tmp_path):
+    report = mix([MixPart(path) for path in files(a=300, b=7)], tmp_path / "m.parquet")
+    assert report.written == 307
+    assert [part.rows for part in report.parts] == [300, 7]
+    sources = Counter(row["data_source"] for row in read_rows(tmp_path / "m.parquet"))
+    assert sources == {"a": 300, "b": 7}
+
+
+def test_a_weight_for_one_file_asks_for_shares_of_all(files, tmp_path):
+    a, b = files(a=300, b=10)
+    report = mix([MixPart(a), MixPart(b, 2)], tmp_path / "m.parquet")
+    assert [part.rows for part in report.parts] == [5, 10]
+
+
+def test_rows_without_weights_are_a_sample_of_all_rows(files, tmp_path):
+    report = mix([MixPart(path) for path in files(a=300, b=100)], tmp_path / "m.parquet", rows=40)
+    assert [part.rows for part in report.parts] == [30, 10]
 
 
 def test_the_shares_are_exact_and_no_row_occurs_twice(files, tmp_path):
@@ -203,8 +222,8 @@ def test_a_sample_has_the_requested_number_of_places_in_order(available, wanted,
 def test_oversampling_repeats_every_row_k_or_k_plus_1_times(files, tmp_path):
     a, b = files(a=30, b=2000)
     with pytest.raises(UsageError, match=r"a\.parquet has 30 rows.*--rows \d+.*--oversample"):
-        mix([MixPart(a), MixPart(b)], tmp_path / "m.parquet", rows=200)
-    report = mix([MixPart(a), MixPart(b)], tmp_path / "m.parquet", rows=200, oversample=True)
+        mix([MixPart(a, 1), MixPart(b, 1)], tmp_path / "m.parquet", rows=200)
+    report = mix([MixPart(a, 1), MixPart(b, 1)], tmp_path / "m.parquet", rows=200, oversample=True)
     counts = Counter(
         row["extra_info"]["index"]
         for row in read_rows(tmp_path / "m.parquet")
