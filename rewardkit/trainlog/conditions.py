@@ -8,7 +8,7 @@ from math import isfinite
 from typing import TypeAlias
 
 from rewardkit.trainlog.change_point import ChangePoint
-from rewardkit.trainlog.series import Series, finite, mean, part
+from rewardkit.trainlog.series import Series, fall_step, finite, mean, part
 from rewardkit.trainlog.topics import step_seconds
 from rewardkit.trainlog.training_run import FIXED, FULL, TrainingRun
 from rewardkit.trainlog.translations import translations, with_note
@@ -266,8 +266,7 @@ def falls_to(share: float, limit: float, *names: str) -> Condition:
         if not (mean(end) < share * mean(begin) and mean(end) < limit):
             return None
         name = logged_name(run, names)
-        low = [point for point in series if point[1] < share * mean(begin)]
-        steps = (low[0][0], series[-1][0]) if low else None
+        steps = (fall_step(series, min(share * mean(begin), limit)), series[-1][0])
         return evidence_of(mean_fact(name, begin), mean_fact(name, end), steps=steps)
 
     return holds

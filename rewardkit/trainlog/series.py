@@ -69,6 +69,18 @@ def trend(series: Series) -> float | None:
     return change(points, (0.0, 0.2), (0.8, 1.0)) if len(points) >= 5 else None
 
 
+def fall_step(series: Series, level: float) -> int:
+    """Return the step from which on a curve stays below a level; the last step if it ends above.
+
+    A point counts as the median of five, so that a single one neither hides nor makes a fall.
+    """
+    medians = [
+        median(value for _, value in series[max(i - 2, 0) : i + 3]) for i in range(len(series))
+    ]
+    low = next((i for i in range(len(series), 0, -1) if medians[i - 1] >= level), 0)
+    return series[min(low, len(series) - 1)][0]
+
+
 def sparkline(series: Series, width: int = 24, marks: str = "▁▂▃▄▅▆▇█") -> str:
     """Draw the curve in a line of text; × marks parts without a finite value."""
     if not series:

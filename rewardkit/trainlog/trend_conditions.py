@@ -14,6 +14,7 @@ from rewardkit.trainlog.series import (
     CHANGE_ERRORS,
     Series,
     change,
+    fall_step,
     finite,
     mean,
     noise,
@@ -106,7 +107,7 @@ def loses_gain(share: float) -> Condition:
             mean_fact(name, begin),
             mean_fact(name, peak),
             mean_fact(name, end),
-            steps=(peak[-1][0], end[-1][0]),
+            steps=(fall_step(reward, mean(peak) - fell / 4), end[-1][0]),
         )
 
     return holds

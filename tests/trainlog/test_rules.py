@@ -151,6 +151,22 @@ def test_each_rule_finds_its_problem_with_numbers(rule):
     assert set(findings) <= {rule, "reward_lost", "mismatch_mild"}
 
 
+@pytest.mark.parametrize("n", [100, 110, 120, 140, 150, 200])
+def test_a_fall_at_step_90_is_dated_to_step_90_in_a_run_of_any_length(n):
+    """The best tenth of 120 steps ended at step 84, wherever the fall was."""
+    rng = Random(1)
+    rewards = [min(step / 150, 0.4) + rng.gauss(0.3, 0.01) for step in range(1, 90)]
+    rewards += [rng.gauss(0.15, 0.01) for _ in range(90, n + 1)]
+    rewards[40], entropies = 0.1, [0.6] * 89 + [0.01] * (n - 89)
+    rows = zip(rewards, entropies, strict=True)
+    steps = [
+        (step, {"critic/rewards/mean": reward, "actor/entropy": entropy})
+        for step, (reward, entropy) in enumerate(rows, start=1)
+    ]
+    found = {finding.rule.id: finding.evidence.steps for finding in diagnose(run_of(steps))}
+    assert found == {"reward_lost": (90, n), "entropy_collapse": (90, n)}
+
+
 def test_every_rule_but_those_of_hacking_has_a_broken_run_in_this_file():
     assert {rule.id for rule in rules() if not rule.is_onset} == set(BROKEN)
 

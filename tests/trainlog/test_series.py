@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.trainlog.series import finite, sparkline, trend
+from rewardkit.trainlog.series import fall_step, finite, sparkline, trend
 
 numbers = st.one_of(st.floats(-1e306, 1e306), st.sampled_from([nan, inf, -inf]))
 
@@ -38,3 +38,10 @@ def test_a_trend_is_the_mean_of_the_last_fifth_minus_that_of_the_first():
     assert trend(series) == pytest.approx(5.0)
     assert trend([*series[:3], (99, nan), *series[3:]]) == pytest.approx(5.0)
     assert trend(list(enumerate([*range(15), *reversed(range(15))]))) == 0
+
+
+def test_a_curve_falls_where_it_stays_low_and_single_points_do_not_count():
+    values = [5, 5, 1, 5, 5, 5, 5, 1, 1, 1, 9, 1, 1]
+    assert fall_step(list(enumerate(values, start=1)), 3) == 8
+    assert fall_step([(1, 0.0), (2, 0.0)], 3) == 1
+    assert fall_step([(1, 5.0), (2, 5.0)], 3) == 2
