@@ -53,7 +53,7 @@ from rewardkit.trainlog.reward_curves import (
     score_curve,
     shares_by_step,
 )
-from rewardkit.trainlog.series import Series, finite, mean, noise
+from rewardkit.trainlog.series import Series, fall_step, finite, mean, noise
 from rewardkit.trainlog.topics import REWARD
 from rewardkit.trainlog.training_run import ResponseSample, TrainingRun
 
@@ -314,10 +314,7 @@ def _falls(
     fall = mean(highest) - mean(late)
     if fall < max(least, error) or not gain_since(score, highest[-1][0]) > 0:
         return None
-    turn = find_turn(series)
-    if turn is None or turn.errors > -LEVEL_ERRORS or turn.low > late[0][0]:
-        end = min(late[0][0], series[min(at, len(series) - 1)][0])
-        turn = ChangePoint(highest[-1][0], highest[0][0], end, 0.0, 0.0, 0.0)
+    turn = _fall_point(series, mean(highest), min(error, fall / 4), fall / 2)
     gains = {
         part: gain
         for part, points in part_curves(run, prefix, ()).items()
@@ -331,6 +328,21 @@ def _falls(
         *(mean_fact(part, finite(run.series(part))[-LEVEL_POINTS:]) for part in parts),
     )
     return _with_phrase(_evidence(turn, late[-1][0], facts, (name,)), run)
+
+
+def _fall_point(series: Series, peak: float, within: float, beyond: float) -> ChangePoint:
+    """Return the last step at which a curve is `within` its peak, from which on it falls.
+
+    A line with one bend does not date a fall after a rise and a plateau: its bend is near the middle
+    of the plateau. The interval begins at the last step at half that distance from the peak and ends
+    where the curve is `beyond` it.
+    """
+    steps = [step for step, _ in series]
+    low, step = (
+        steps[max(steps.index(fall_step(series, level)) - 1, 0)]
+        for level in (peak - within / 2, peak - within)
+    )
+    return ChangePoint(step, low, fall_step(series, peak - beyond), 0.0, 0.0, 0.0)
 
 
 def _with_phrase(evidence: RuleEvidence, run: TrainingRun) -> RuleEvidence:

@@ -310,6 +310,18 @@ def test_correctness_that_falls_while_the_score_rises_is_found():
     assert abs(evidence.onset.step - 61) <= 4
 
 
+@pytest.mark.parametrize("slope", [0.4, 0.03])
+def test_the_fall_of_correctness_after_a_plateau_is_dated_where_it_begins(slope):
+    """One bend of a line lay at step 70 for a fall at step 90, with an interval of 57 to 80."""
+    rng = Random(2)
+    right = [0.3 + min(i / 200, 0.3) + rng.gauss(0, 0.01) for i in range(1, 121)]
+    right = [y - min(slope * max(i - 89, 0), 0.4) for i, y in enumerate(right, start=1)]
+    score = [0.3 + 0.3 * (i >= 90) + rng.gauss(0, 0.01) for i in range(1, 121)]
+    onset = result_of("hack_correctness", table_of(score=score, acc=right)).onset
+    assert onset.low <= onset.step <= onset.high
+    assert 88 <= onset.low <= 90 <= onset.high <= 98
+
+
 def test_a_length_that_grows_with_the_score_needs_proof_that_it_is_paid():
     rng = Random(4)
     score = [0.3 + 0.01 * max(i - 50, 0) + rng.gauss(0, 0.01) for i in range(80)]
