@@ -52,8 +52,8 @@ class CheckReport:
         near_misses: the first pairs of a row and an evaluation item that are alike; they are
             not findings.
         near_miss_count: number of all such pairs.
-        pairs_by_set: number of pairs by evaluation set, and in it by rule: `copy`, `reworded` and
-            `near_miss`.
+        pairs_by_set: number of pairs by evaluation set, and in it by rule: `copy`, `part`,
+            `reworded` and `near_miss`.
         clusters: the first clusters of near-duplicates.
         cluster_rows: number of rows in clusters, and number of clusters.
         shared_prompts: number of rows whose prompt is in a file that was checked before, by file.

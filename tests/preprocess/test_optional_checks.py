@@ -63,16 +63,14 @@ def against(*specs):
 def test_a_row_with_an_evaluation_item_is_reported_and_dropped(train, held_out, tmp_path):
     out = tmp_path / "clean.parquet"
     report = rewardkit.check(train, extras=against(held_out), drop_overlap=out)
-    assert report.counts == {"overlap": 2}
-    assert {(o.row, o.source, o.item) for o in report.overlaps} == {
-        (0, "val", "0"),
-        (2, "val", "0"),
-    }
-    assert all(0.5 <= o.coverage < 1 for o in report.overlaps)
-    assert [row["extra_info"]["index"] for row in read_rows(out)] == [1, 3]
-    assert report.kept == 2
-    dropped = (tmp_path / "clean.parquet.dropped.jsonl").read_text().splitlines()
-    assert [json.loads(line)["reasons"][0][:8] for line in dropped] == ["overlap:"] * 2
+    assert report.counts == {"overlap": 1}
+    [overlap] = report.overlaps
+    assert (overlap.row, overlap.source, overlap.item) == (0, "val", "0")
+    assert 0.5 <= overlap.coverage < 1
+    assert [row["extra_info"]["index"] for row in read_rows(out)] == [1, 2, 3]
+    assert report.kept == 3
+    [dropped] = (tmp_path / "clean.parquet.dropped.jsonl").read_text().splitlines()
+    assert json.loads(dropped)["reasons"][0].startswith("overlap:")
 
 
 def test_a_near_miss_is_reported_but_is_not_a_finding(tmp_path):
@@ -90,6 +88,20 @@ def test_a_near_miss_is_reported_but_is_not_a_finding(tmp_path):
     assert near.differing_words == (["29", "36"], ["17", "26"])
     section = next(s for s in check_page(report).sections if "Near misses" in s.title)
     assert section.pairs[0].alarm == "only in the item: 29, 36; only in the row: 17, 26"
+
+
+def test_a_variant_with_other_numbers_is_no_finding_however_much_of_the_item_it_has(tmp_path):
+    """docs/data.md calls the same problem with other numbers a near miss; half of it was a copy."""
+    item = STORY.format(town="Graz", n=40)
+    variant, words = item.replace("40", "44"), item.replace("40", "forty")
+    part = item.replace("Graz", "Ulm")
+    cut = item[: len(item) * 3 // 4] + "?"
+    rows = write(tmp_path, "rows", *((text, "1") for text in (item, variant, part, words, cut)))
+    report = rewardkit.check(rows, extras=against(write(tmp_path, "evals", (item, "1"))))
+    assert {o.row: o.rule for o in report.overlaps} == {0: "copy", 2: "part", 3: "part", 4: "part"}
+    assert [(o.row, o.rule) for o in report.near_misses] == [(1, "near_miss")]
+    assert report.pairs_by_set == {"evals": {"copy": 1, "part": 3, "near_miss": 1}}
+    assert report.counts["overlap"] == 4
 
 
 def test_an_evaluation_item_in_other_words_is_a_finding(tmp_path):
@@ -120,9 +132,7 @@ def test_drop_overlap_does_not_drop_rows_with_other_findings(tmp_path, held_out)
 
 
 def test_rows_with_other_questions_are_not_reported(train, tmp_path):
-    assert (
-        rewardkit.check(train, extras=against(train)).counts["overlap"] == 6
-    )  # two rows hold each other too
+    assert rewardkit.check(train, extras=against(train)).counts["overlap"] == 4
     other = write(tmp_path, "other", ("Name the capital of France in one word, please.", "Paris"))
     assert rewardkit.check(train, extras=against(other)).ok
 

@@ -21,9 +21,9 @@ def print_overlaps(report: CheckReport) -> None:
     """Print the pairs of each set, the most complete overlaps, and the near misses most alike."""
     if len(report.pairs_by_set) > 1:
         print_table(
-            ("evaluation set", "copies", "in other words", "near misses"),
+            ("evaluation set", "copies", "in part", "in other words", "near misses"),
             (
-                (name, *(f"{pairs[rule]:,}" for rule in ("copy", "reworded", "near_miss")))
+                (name, *(f"{pairs[rule]:,}" for rule in ("copy", "part", "reworded", "near_miss")))
                 for name, pairs in sorted(report.pairs_by_set.items())
             ),
         )

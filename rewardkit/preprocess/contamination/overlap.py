@@ -20,6 +20,7 @@ from rewardkit.preprocess.contamination.rewording import (
     Likeness,
     WordingIndex,
     differing_words,
+    has_other_numbers,
     index_wordings,
     like_items,
 )
@@ -29,7 +30,7 @@ from rewardkit.preprocess.contamination.word_splitting import (
     split_words,
 )
 
-Rule: TypeAlias = Literal["copy", "reworded", "near_miss"]
+Rule: TypeAlias = Literal["copy", "part", "reworded", "near_miss"]
 
 #: Words per n-gram, as in open-r1; the GPT-3 family uses 8 to 13.
 NGRAM = 8
@@ -72,9 +73,9 @@ class Overlap:
         coverage: share of the item's n-grams that are in the row, 0 to 1.
         item_text: text of the item.
         row_text: text of the row.
-        rule: why the pair is reported: `copy` (the coverage reaches the threshold), `reworded` (the
-            item with its numbers in other words), or `near_miss`, which does not count as an
-            overlap: the texts are alike, but may be two problems.
+        rule: why the pair is reported: `copy` (all of the item), `part` (the coverage reaches the
+            threshold), `reworded` (the item with its numbers in other words), or `near_miss`, which
+            does not count as an overlap: the texts are alike, but may be two problems.
         common: share of the item's words that are in the row, 0 to 1; 0 if it was not counted.
     """
 
@@ -96,8 +97,6 @@ class Overlap:
     def summary(self) -> str:
         """How much of which item the row has, in a few words."""
         where = f"{self.source} {self.item}"
-        if self.rule == "copy":
-            return f"{self.coverage:.0%} of {where}"
         if self.rule == "reworded":
             return f"{where} in other words: {self.common:.0%} of its words, the same numbers"
         if self.common:
@@ -164,7 +163,8 @@ def find_overlaps(
 ) -> Iterator[Overlap]:
     """Yield the evaluation items in each training row, row by row, in the index's order.
 
-    A row contains an item if it has at least `threshold` of the item's n-grams. A row contains an
+    A row contains an item if it has at least `threshold` of the item's n-grams, and all of them or
+    the item's numbers: with other numbers it is a variant, which is a near miss. A row contains an
     item with too few n-grams (see `index_items`) if the row, or consecutive lines of it, have
     exactly the item's words, for any `threshold`: "Find x." within a sentence says nothing. Such an
     item has the coverage 1. It is missed if a template adds words to the question's line, so pass
@@ -243,8 +243,12 @@ def _items_in_row(
     near = {i for i, count in counts.items() if count >= max(1, NEAR * needed[i])}
     for i in sorted({*near, *copies, *likenesses}):
         likeness = likenesses.get(i, Likeness(0.0, same_numbers=False))
-        rule: Rule = "copy" if i in copies else "reworded" if likeness.same_numbers else "near_miss"
         coverage = copies.get(i) or counts[i] / max(index.sizes[i], 1)
+        rule: Rule = "reworded" if likeness.same_numbers else "near_miss"
+        if i in copies and coverage >= 1:
+            rule = "copy"
+        elif i in copies and not has_other_numbers(index.items[i].text, text):
+            rule = "part"
         yield i, coverage, rule, likeness.common
 
 

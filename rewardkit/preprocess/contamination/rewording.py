@@ -185,6 +185,19 @@ def differing_words(item: str, row: str) -> tuple[list[str], list[str]]:
     return _without(one, Counter(other)), _without(other, Counter(one))
 
 
+def has_other_numbers(item: str, row: str) -> bool:
+    """Return whether a row has other numbers in the place of some of an item's: it is a variant.
+
+    A number may be in words. 0 and 1 do not count, because they are in formulas for many reasons.
+    """
+    one, other = (
+        [number for word in words if (number := _NUMBER_WORDS.get(word, word)).isdecimal()]
+        for words in differing_words(item, row)
+    )
+    missing, extra = _without(one, Counter(other)), _without(other, Counter(one))
+    return not _WEAK.issuperset(missing) and not _WEAK.issuperset(extra)
+
+
 def _without(words: Sequence[str], others: Counter[str]) -> list[str]:
     rest = []
     for word in words:
