@@ -352,7 +352,8 @@ def _write_html(report: CheckReport, out: Path, *, overwrite: bool) -> None:
 
 
 def _as_object(report: CheckReport) -> dict[str, Any]:
-    return {"ok": report.ok, **vars(report), "lengths": report.lengths.to_dict()}
+    more = {"notes": report.stats.notes(), "lengths": report.lengths.to_dict()}
+    return {"ok": report.ok, **vars(report), **more}
 
 
 def _print_one(report: CheckReport, *, near: bool, with_aspects: bool = True) -> None:
@@ -381,7 +382,7 @@ def _print_findings(report: CheckReport) -> None:
     from rewardkit.preprocess.row_checks import RULES
 
     echo(f"{report.path}: {report.verdict()}.")
-    for note in report.stats.doubtful_golds():
+    for note in report.stats.notes():
         print_wrapped(note)
     if report.right:
         print_wrapped(report.right)
@@ -389,7 +390,7 @@ def _print_findings(report: CheckReport) -> None:
         return
     print_table(("where", "rule", "what"), report.example_lines(), wrap={"what"})
     print_table(
-        ("rule", "rows", "what to do"),
+        ("rule", "findings", "what to do"),
         (
             (rule, f"{report.counts[rule]:,}", todo)
             for rule, todo in RULES.items()

@@ -48,7 +48,7 @@ def command(
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Mix verl parquets into one, whole or in the shares you choose.
+    """Mix verl parquets into one, whole or in the chosen shares.
 
     Without weights all rows of all files are written. verl cannot load files together if their column types differ; the mix has one schema. Fields
     outside that schema are dropped and reported; fields that verl reads are never dropped.

@@ -270,7 +270,7 @@ def _own_dataset(
     image_key: str | None,
     data_source: str | None,
 ) -> Dataset:
-    from rewardkit.preprocess.column_guess import column_notes, sample_rows
+    from rewardkit.preprocess.column_guess import column_notes, sample_rows, unread_options
     from rewardkit.preprocess.column_messages import require_columns
     from rewardkit.preprocess.source import files_in_path, saved_splits
     from rewardkit.preprocess.user_file import dataset_from_file
@@ -288,6 +288,7 @@ def _own_dataset(
         answer_key=answer_key,
         image_key=image_key,
         data_source=data_source,
+        unread_options=unread_options(rows, [*questions, answer_key]),
         split=split,
     )
 
@@ -323,21 +324,6 @@ def _print(report: PrepReport, *, as_json: bool) -> None:
     )
     for s in report.splits:
         _print_split(s)
-        if report.scorer == "math":
-            _print_other_scorers(s)
-
-
-def _print_other_scorers(s: SplitReport) -> None:
-    """Name a scorer that suits the golds of a split better than `math`."""
-    kinds = s.stats.answer_kinds
-    if kinds["choice"] and kinds["choice"] == s.written:
-        print_wrapped(f"{s.split}: all golds are letters: --scorer mcq reads choices in any form.")
-    if n := kinds["sentence"]:
-        print_wrapped(
-            f"{s.split}: {n:,} {'gold is a sentence' if n == 1 else 'golds are sentences'}, which "
-            "math compares word for word: --scorer qa compares short answers by their meaning, and "
-            "a judge longer ones."
-        )
 
 
 def _print_split(s: SplitReport) -> None:
@@ -370,6 +356,6 @@ def _print_split(s: SplitReport) -> None:
         for name, percent in (("p50", 50), ("p99", 99), ("max", 100))
     )
     print_wrapped(f"{s.split}: answers: {kinds}")
-    for note in s.stats.doubtful_golds():
+    for note in s.stats.notes():
         print_wrapped(f"{s.split}: {note}")
     typer.echo(f"{s.split}: prompt characters: {marks}")

@@ -70,6 +70,7 @@ class Dataset:
             counted and skipped before their other columns are read.
         dedup: whether `prep` drops rows that repeat an earlier row's question by default.
         card: the card of a plug-in, in place of a file in `data_cards/`.
+        unread_options: columns of the raw rows that by their names have options and are not read.
     """
 
     name: str
@@ -77,3 +78,4 @@ class Dataset:
     repeats: tuple[str, ...] = ()
     dedup: bool = False
     card: Card | None = None
+    unread_options: tuple[str, ...] = ()

@@ -29,6 +29,7 @@ from rewardkit.preprocess.dropped_rows import dropped_line, dropped_path
 from rewardkit.preprocess.duplicates import same_gold
 from rewardkit.preprocess.prompt_lengths import PromptLengths, TokenCounter, count_characters
 from rewardkit.preprocess.row_checks import RULES, DataFinding, check_row, gold_rows, prompt_key
+from rewardkit.preprocess.row_stats import unread_options_of
 from rewardkit.preprocess.schema_check import schema_findings
 from rewardkit.row import (
     AGENT_NAME,
@@ -150,6 +151,7 @@ def check(
         name = scorer_name if scorer else "each row's own scorer"
         names = file.schema_arrow.names
         aspects = _aspects(name, extras, names, duplicates=not allow_duplicates)
+        report.stats.unread_options = unread_options_of(file.schema_arrow.metadata)
         if report.counts["missing"]:
             report.rows, report.checked = file.metadata.num_rows, ("schema",)
             report.not_checked = tuple(aspect for aspect, _, _ in aspects)
@@ -276,7 +278,7 @@ class _RowChecker:
 
     def _measure(self, row: Row, report: CheckReport) -> Iterator[DataFinding]:
         """Count a readable row in the statistics, and yield a finding if its prompt is too long."""
-        report.stats.add(row)
+        report.stats.add(row, self.scorer)
         length = (self.extras.count_tokens or count_characters)(row["prompt"])
         report.lengths.counts[length] += 1
         limit = self.extras.max_tokens

@@ -59,7 +59,8 @@ class FilesReport:
         }
         total = sum(counts.values())
         if good == total:
-            return f"{total} files, all good"
+            has_notes = any(report.stats.notes() for report in self.reports)
+            return f"{total} files, {'no findings' if has_notes else 'all good'}"
         return f"{total} files: {', '.join(f'{n} {what}' for what, n in counts.items() if n)}"
 
 

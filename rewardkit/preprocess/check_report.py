@@ -122,7 +122,7 @@ class CheckReport:
     def verdict(self) -> str:
         """Return the result in a few words."""
         if self.ok:
-            return f"{row_count(self.rows)}, all good"
+            return f"{row_count(self.rows)}, {'no findings' if self.stats.notes() else 'all good'}"
         if self.counts["missing"]:
             return f"{row_count(self.rows)}, not checked: columns that verl needs are missing"
         if not self.rows:

@@ -6,7 +6,7 @@ A guess is never used to read rows. It is printed in a command that the user che
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from pathlib import Path
@@ -144,18 +144,12 @@ def column_notes(
     """
     notes = []
     columns = _columns(rows)
-    options = _unread_options(columns, [*questions, answer_key])
-    if options:
-        notes.append(
-            f"the prompts do not show the options in {', '.join(options)}. Put them into the "
-            "question, or name them as `options` in a dataset card (docs/data.md)."
-        )
     names = dict.fromkeys(
         ".".join(takewhile(lambda part: not part.isdigit(), path.split(".")))
         for path, column in columns.items()
         if _is_text(path, column)
     )
-    read = (*options, *questions, answer_key, *others)
+    read = (*unread_options(rows, [*questions, answer_key]), *questions, answer_key, *others)
     texts = [path for path in names if not any(_overlap(path, key) for key in read)]
     systems = [path for path in texts if _word(path).startswith(_SYSTEM_NAMES)]
     if systems:
@@ -196,10 +190,12 @@ def _is_text(path: str, column: Sequence[Any]) -> bool:
     return bool(texts or any(map(messages_in, column))) and _word(path) not in _OTHER_NAMES
 
 
-def _unread_options(columns: Iterable[str], keys: Sequence[str]) -> list[str]:
+def unread_options(rows: Sequence[RawRow], keys: Sequence[str]) -> list[str]:
     """Return the columns that by their names have options, which no prompt shows."""
     found = {
-        name: _word(name) for name in columns if name not in keys and _word(name) in _OPTION_NAMES
+        name: _word(name)
+        for name in _columns(rows)
+        if name not in keys and _word(name) in _OPTION_NAMES
     }
     letters = [name for name, word in found.items() if word in ("a", "b", "c", "d")]
     return [name for name in found if name not in letters or len(letters) > 2]

@@ -179,6 +179,7 @@ def _write_splits(
             rejects = stack.enter_context(atomic(dropped_path(path), overwrite=overwrite))
             temporary = stack.enter_context(atomic(path, overwrite=overwrite))
             report = SplitReport(job.split, path, job.source.origin, job.source.files)
+            report.stats.unread_options = job.dataset.unread_options
             _write(job, temporary, rejects, report, progress)
             reports.append(report)
     for report in reports:

@@ -141,9 +141,11 @@ def split_sections(split: SplitReport, suffix: str = "") -> Iterator[Section]:
 
 
 def stats_sections(stats: RowStats, suffix: str = "") -> Iterator[Section]:
-    """Yield the statistics of rows: lengths of prompts, kinds of answers, and groups if any."""
+    """Yield the notes on rows and their statistics: lengths, kinds of answers, groups if any."""
     if not stats.rows:
         return
+    if notes := stats.notes():
+        yield Table(f"Notes{suffix}", ("note",), tuple(TableRow((note,)) for note in notes))
     yield lengths_section(stats.prompt_chars, "characters", title=f"Length of the prompts{suffix}")
     yield Bars(f"Kinds of answers{suffix}", _descending(stats.answer_kinds))
     for name, counts in stats.groups.items():

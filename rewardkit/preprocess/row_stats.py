@@ -1,14 +1,22 @@
-"""Statistics of rows for the reports: lengths, kinds of answers, and groups."""
+"""Statistics of rows for the reports: lengths, kinds of answers, groups, and notes on odd rows."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
-from rewardkit.row import Row
+from rewardkit.errors import call_catching
+from rewardkit.preprocess.template import requested_forms
+from rewardkit.row import IMAGES, METADATA_KEY, Row
+from rewardkit.scorers.base import Scorer
+from rewardkit.scorers.math import score as math_score
+from rewardkit.scorers.options import inner_function
+from rewardkit.scorers.row_scorer import scorer_for
 
 #: Kinds of golds; the first pattern that matches decides.
 _KINDS = (
@@ -57,9 +65,13 @@ _DOUBTFUL_KINDS = {
 }
 
 
+#: The letter of an option in a prompt; A may be the article, and I a person.
+_OPTION = r"(?<![A-Za-z])(?:[BCD]|{gold})(?![A-Za-z]| [a-z])|\([bcd]\)"
+
+
 @dataclass
 class RowStats:
-    """Counts of rows, for the charts of a report.
+    """Counts of rows, for the charts and the notes of a report.
 
     Attributes:
         rows: number of rows.
@@ -67,28 +79,78 @@ class RowStats:
         answer_kinds: number of rows by kind of gold.
         groups: number of rows by value of `data_source`, `subject`, `level` and `kind`; rows
             without a value are not counted.
+        math_kinds: number of rows whose scorer is `math` by kind of gold.
+        hidden_options: number of rows with a letter as gold whose prompt shows no options.
+        unread_options: columns of the source that have options which no prompt shows.
+        two_forms: number of rows whose prompt asks for the answer in two forms, by these forms.
     """
 
     rows: int = 0
     prompt_chars: Counter[int] = field(default_factory=Counter)
     answer_kinds: Counter[str] = field(default_factory=Counter)
     groups: dict[str, Counter[str]] = field(default_factory=dict)
+    math_kinds: Counter[str] = field(default_factory=Counter)
+    hidden_options: int = 0
+    unread_options: tuple[str, ...] = ()
+    two_forms: Counter[str] = field(default_factory=Counter)
 
-    def add(self, row: Row) -> None:
-        """Count a row."""
+    def add(self, row: Row, scorer: Scorer | None = None) -> None:
+        """Count a row; `scorer` scores it in place of its own scorer."""
         self.rows += 1
-        self.prompt_chars[sum(len(str(m["content"])) for m in row["prompt"])] += 1
-        self.answer_kinds[answer_kind(str(row["reward_model"]["ground_truth"]))] += 1
+        texts = [str(message["content"]) for message in row["prompt"]]
+        self.prompt_chars[sum(map(len, texts))] += 1
+        gold = str(row["reward_model"]["ground_truth"])
+        kind = answer_kind(gold)
+        self.answer_kinds[kind] += 1
         info: Mapping[str, Any] = row.get("extra_info") or {}
+        name = str(info.get("scorer") or "")
+        if inner_function(scorer) is math_score if scorer else _is_math(row["data_source"], name):
+            self.math_kinds[kind] += 1
+        if kind == "choice" and not row.get(IMAGES.name):
+            option = _OPTION.format(gold=re.escape(gold.strip()))
+            self.hidden_options += not any(re.search(option, text) for text in texts)
+        if forms := requested_forms("\n".join(texts)):
+            self.two_forms[" and ".join(forms)] += 1
         for name in ("subject", "level", "kind"):
             if value := info.get(name):
                 self.groups.setdefault(name, Counter())[str(value)] += 1
         self.groups.setdefault("data_source", Counter())[row["data_source"]] += 1
 
-    def doubtful_golds(self) -> list[str]:
-        """Return sentences about golds that equal themselves as text, but are hardly answers."""
-        return [
+    def notes(self) -> list[str]:
+        """Return sentences about rows that have no fault of their own, but are hardly meant so."""
+        notes = [
             f"rows whose gold is {name}: {n:,}; fix or drop them unless it is the answer."
             for kind, name in _DOUBTFUL_KINDS.items()
             if (n := self.answer_kinds[kind])
         ]
+        if self.rows and self.math_kinds["choice"] == self.rows:
+            notes.append("all golds are letters; prep --scorer mcq reads choices in any form.")
+        if n := self.math_kinds["sentence"]:
+            notes.append(
+                f"golds that are sentences: {n:,}; math compares them word for word, prep --scorer qa "
+                "compares short answers by their meaning, and a judge longer ones."
+            )
+        advice = "put them into the question, or name them as `options` in a dataset card."
+        if self.unread_options:
+            columns = ", ".join(self.unread_options)
+            notes.append(f"no prompt shows the options in {columns}; {advice}")
+        elif n := self.hidden_options:
+            notes.append(f"prompts without options whose gold is a letter: {n:,}; {advice}")
+        return notes + [
+            f"prompts that ask for the answer in two forms, {forms}: {n:,}; keep one instruction: "
+            "prep --template none adds none to the question."
+            for forms, n in self.two_forms.items()
+        ]
+
+
+def unread_options_of(metadata: Mapping[bytes, bytes] | None) -> tuple[str, ...]:
+    """Return `RowStats.unread_options` as `prep` wrote them into the metadata of a parquet."""
+    values = call_catching(json.loads, (metadata or {}).get(METADATA_KEY, b"{}"))
+    names = values.get("unread_options") if isinstance(values, dict) else None
+    return tuple(str(name)[:80] for name in names[:20]) if isinstance(names, list) else ()
+
+
+@lru_cache(1024)
+def _is_math(data_source: str, scorer: str) -> bool:
+    """Return whether the rows with this data source and `extra_info.scorer` have the scorer `math`."""
+    return call_catching(scorer_for, data_source, {"scorer": scorer}) is math_score

@@ -181,5 +181,6 @@ class SplitJob:
             "options_seed": self.options.options_seed,
             "keep": list(self.options.keep),
             "where": list(map(str, self.options.where)),
+            "unread_options": list(self.dataset.unread_options),
             **({turns.option: turns.name} if turns else {}),
         }

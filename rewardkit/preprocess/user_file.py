@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def dataset_from_file(
     answer_key: str = "answer",
     image_key: str | None = None,
     data_source: str | None = None,
+    unread_options: Sequence[str] = (),
     split: str = "train",
 ) -> Dataset:
     r"""Return a dataset for the rows of one file; pass it to `prep` together with `source=path`.
@@ -46,6 +48,7 @@ def dataset_from_file(
             one with a box, what is in the last; of a chat, the answer that its last message states.
         image_key: column of the pictures: lists of bytes or of `{bytes, path}`.
         data_source: verl's reward key; None for the file's name without its suffixes.
+        unread_options: columns with options that are not read.
         split: value of `extra_info.split` in the rows; a `DatasetDict` has splits of its own.
 
     Raises:
@@ -77,7 +80,7 @@ def dataset_from_file(
         },
         maps=(layout,),
     )
-    return dataset_of_card(card)
+    return replace(dataset_of_card(card), unread_options=tuple(unread_options))
 
 
 def _final_answer(value: Any) -> Any:

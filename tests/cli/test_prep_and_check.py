@@ -342,16 +342,57 @@ def test_prints_of_a_user_s_file_do_not_mix_with_results(run, tmp_path):
         (["B", "A,C"], "math", "--scorer mcq"),
         (["B", "12"], "math", ""),
         (["B", "A"], "mcq", ""),
-        (["水结冰后体积变大，密度变小，所以冰浮在水面上"], "math", "1 gold is a sentence"),
+        (["水结冰后体积变大，密度变小，所以冰浮在水面上"], "math", "sentences: 1;"),
         (["Water expands when it freezes.", "Ice is lighter than the water below it."], "math",
-         "2 golds are sentences"),
+         "sentences: 2;"),
         ([r"x = 3 \text{ and } y = 4 \text{ or the other way round}"], "math", ""),
     ],
 )  # fmt: skip
 def test_prep_names_a_scorer_for_golds_that_math_reads_poorly(run, tmp_path, golds, scorer, hint):
-    lines = [json.dumps({"question": f"Which {i}?", "answer": g}) for i, g in enumerate(golds)]
+    lines = [json.dumps({"question": f"B or C {i}?", "answer": g}) for i, g in enumerate(golds)]
     (tmp_path / "rows.jsonl").write_text("\n".join(lines))
     done = run("prep", "rows.jsonl", "--scorer", scorer, "--out", "rows.parquet")
     text = " ".join(done.stdout.split())
     assert hint in text
     assert bool(hint) == ("--scorer " in text)
+
+
+#: Files whose rows have no fault of their own, and what both commands have to say of them.
+ODD_FILES = {
+    "sentences": ([{"question": "Why?", "answer": "Ice is lighter than the water below it."}],
+                  "golds that are sentences: 1;"),
+    "letters": ([{"question": "Which is a prime?", "answer": "B"}], "gold is a letter: 1;"),
+    "columns": ([{"question": "Which is a prime?", "choices": ["4", "5"], "answer": 1}],
+                "no prompt shows the options in choices;"),
+    "two forms": ([{"question": "What is 1+1? Put your answer in \\boxed{}.", "answer": "2"}],
+                  r"two forms, \boxed and ####: 1;"),
+    "placeholder": ([{"question": "What is 1+1?", "answer": "?"}], "a placeholder"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_FILES)
+def test_check_says_what_prep_said_of_the_same_rows_and_neither_calls_them_good(
+    run, tmp_path, name
+):
+    rows, note = ODD_FILES[name]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    template = ("--template", "hash") if name == "two forms" else ()
+    prepared = run("prep", "rows.jsonl", "--out", "rows.parquet", *template)
+    checked = run("check", "rows.parquet")
+    assert (prepared.returncode, checked.returncode) == (0, 0), prepared.stderr
+    for done in (prepared, checked):
+        assert note in " ".join(done.stdout.split())
+    assert "rows.parquet: 1 row, no findings." in checked.stdout
+    [of_json] = json.loads(run("check", "rows.parquet", "--json").stdout)["notes"][-1:]
+    assert note in of_json
+    chinese = run("check", "rows.parquet", "--lang", "zh").stdout
+    assert "未发现问题" in chinese
+    assert "gold" not in chinese
+
+
+def test_a_note_does_not_name_rows_that_another_scorer_reads(run, tmp_path):
+    row = {"question": "Why?", "answer": "Ice is lighter than the water below it."}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    run("prep", "rows.jsonl", "--out", "rows.parquet")
+    done = run("check", "rows.parquet", "--scorer", "qa")
+    assert "all good" in done.stdout

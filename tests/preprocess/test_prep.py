@@ -11,7 +11,8 @@ import rewardkit
 from rewardkit.errors import DataError, OutputError, SourceError, UnknownNameError, UsageError
 from rewardkit.preprocess.prep import preview
 from rewardkit.preprocess.source import SAMPLES
-from rewardkit.preprocess.template import BUILT_IN
+from rewardkit.preprocess.template import BUILT_IN, requested_forms
+from rewardkit.preprocess.user_file import dataset_from_file
 from rewardkit.row import read_rows
 
 GOOD = {"question": "How many?", "answer": "3*6 = <<3*6=18>>18\n#### 18"}
@@ -430,3 +431,52 @@ def test_if_one_split_fails_no_split_is_written(tmp_path):
     with pytest.raises(DataError, match="every row was dropped"):
         rewardkit.prep("gsm8k", tmp_path / "out", overwrite=True, **options)
     assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        *(template.text for template in BUILT_IN.values()),
+        "Write 'Answer: \\boxed{X}' in the last line, with the number in \\boxed{}.",
+        "#### Problem\nPut it in \\boxed{}.",
+        "Use <answer>\\boxed{your answer}</answer>.",
+        "Put the answer in the form `#### <answer>` after ####.",
+        "Put your final answer in \\boxed{}.\nAnswer:",
+        'Let \\boxed{3} = 2. Output the final answer after "####".',
+    ],
+)
+def test_one_instruction_is_one_form_of_answer(prompt):
+    assert requested_forms(prompt) == ()
+
+
+@pytest.mark.parametrize(
+    ("prompt", "forms"),
+    [
+        ('Put it in \\boxed{}. Output the final answer after "####".', ("\\boxed", "####")),
+        ('请把答案写在 \\boxed{答案} 里，最后一行写 "####" 和答案。', ("\\boxed", "####")),
+        ("Write **Answer:** x. Think, then put the number in \\boxed.", ("Answer:", "\\boxed")),
+        ("Put it in \\boxed{}. Write it between <answer> and </answer>.", ("\\boxed", "<answer>")),
+    ],
+)
+def test_two_instructions_in_one_prompt_are_found(prompt, forms):
+    assert requested_forms(prompt) == forms
+
+
+@pytest.mark.parametrize(
+    ("question", "gold", "is_hidden"),
+    [
+        ("Which is a prime? A farmer asks.", "A", True),
+        ("Which is a prime? (A) 4 (B) 5", "B", False),
+        ("Which is a prime?\nA. 4\nB. 5", "A", False),
+        ("Which is a prime? (a) 4 (b) 5", "B", False),
+        ("下列哪个是质数？A．4　B．5", "B", False),
+        ("For what $A$ is it constant?", "A", False),
+    ],
+)
+def test_options_are_hidden_if_no_letter_of_one_stands_in_the_prompt(
+    tmp_path, question, gold, is_hidden
+):
+    source = jsonl(tmp_path / "raw.jsonl", {"question": question, "answer": gold})
+    dataset = dataset_from_file(source)
+    [split] = rewardkit.prep(dataset, tmp_path / "o.parquet", source=source, scorer="mcq").splits
+    assert split.stats.hidden_options == is_hidden

@@ -78,7 +78,7 @@ def test_golds_that_are_hardly_answers_are_counted(tmp_path):
     """They equal themselves as text, so that the self-check of the gold finds nothing."""
     golds = ["N/A", "TODO", "?", "'18'", "“18”", "18", "no solution", "-1", "f'", "NA"]
     _, report = prep_own(tmp_path, *({"question": f"{g}?", "answer": g} for g in golds))
-    placeholder, quoted = report.stats.doubtful_golds()
+    placeholder, quoted = report.stats.notes()
     assert ": 4;" in placeholder
     assert ": 2;" in quoted
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.preprocess.base import Dataset, Problem
 from rewardkit.preprocess.card import Card
-from rewardkit.preprocess.column_guess import require_parquet
+from rewardkit.preprocess.column_messages import require_parquet
 from rewardkit.preprocess.contamination.overlap import EvalItem
+from rewardkit.preprocess.file_rows import READERS, RawRows
 from rewardkit.preprocess.load import CARD_SUFFIX, card_of, load_dataset
-from rewardkit.preprocess.raw_rows import READERS, RawRows
 from rewardkit.preprocess.set_names import (
     default_suite_folder,
     held_out_splits,
