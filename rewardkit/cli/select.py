@@ -110,7 +110,7 @@ def command(
 
     Responses are matched to rows by data_source, split and index, else by prompt, else by
     source_id. A response whose prompt, question, id or gold contradicts its row is an error.
-    With --out, the rows in the range of --pass-rate are written unchanged and in order. With --sft,
+    With --out, the rows in the range of --pass-rate, over all steps, are written unchanged and in order. With --sft,
     the shortest right response of each prompt is written as a conversation; --pass-rate then
     limits the prompts. The other rows go to OUT.dropped.jsonl with their reasons.
     """
@@ -169,7 +169,7 @@ def _write_html(report: SelectReport, out: Path, *, overwrite: bool) -> None:
 
 def _print(report: SelectReport, *, as_json: bool) -> None:
     from rewardkit.responses.matching.match import PLACE_ALONE
-    from rewardkit.responses.select.page import match_sentence, zero_variance_sentence
+    from rewardkit.responses.select.page import groups_sentence, match_sentence
 
     _warn_about(report)
     if alone := report.responses[PLACE_ALONE]:
@@ -193,7 +193,7 @@ def _print(report: SelectReport, *, as_json: bool) -> None:
         f"rows without responses: {report.unseen:,}, with too few: {report.few:,} (both {action})"
     )
     not_read = f"; lines skipped: {report.unread:,}" if report.unread else ""
-    for line in (*lines, f"{match_sentence(report)}{not_read}", zero_variance_sentence(report)):
+    for line in (*lines, f"{match_sentence(report)}{not_read}", groups_sentence(report)):
         print_wrapped(line)
 
 

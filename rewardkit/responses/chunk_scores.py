@@ -15,7 +15,7 @@ from rewardkit.responses.chunks import Chunk
 from rewardkit.responses.prompt_groups import prompt_group, prompt_text
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, samples_of
-from rewardkit.responses.tally import MAX_EXAMPLES, ScoreFigures, Tallies, Tally, prompt_bucket
+from rewardkit.responses.tally import MAX_EXAMPLES, ScoreFigures, Tallies, Tally, prompt_key
 from rewardkit.scorers import isolated
 from rewardkit.scorers.base import Score, Scorer, to_verl
 from rewardkit.scorers.call import call_scorer, failure_reason, require_verdict
@@ -101,8 +101,8 @@ def score_chunk(plan: ScoringPlan, chunk: Chunk) -> ScoredChunk:
             continue
         sample, score = result
         key = _group_key(sample)
-        bucket = prompt_bucket(prompt_group(sample, prompt_text(sample)))
-        counts[key, score.status.value, bool(score.correct), bucket] += 1
+        prompt = prompt_key(prompt_group(sample, prompt_text(sample)))
+        counts[key, score.status.value, bool(score.correct), prompt] += 1
         sums[key] = sums.get(key, 0.0) + score.score
         if plan.lines:
             lines.append(to_json(_scored_row(sample.fields, score)))
@@ -209,8 +209,8 @@ def _tallies(
 ) -> Tallies:
     """Return the tallies of all rows, of each data source and of each step."""
     by_key = {key: Tally(score_sum=score_sum) for key, score_sum in sums.items()}
-    for (key, status, correct, bucket), n in counts.items():
-        by_key[key].count(status, correct, bucket, n)
+    for (key, status, correct, prompt), n in counts.items():
+        by_key[key].count(status, correct, prompt, n)
     tallies: Tallies = {}
     for (source, step), tally in by_key.items():
         names = {"total": "", "data_source": source, "step": step}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, TypeAlias
-from zlib import crc32
 
 from rewardkit.responses.records import SkippedRow
 from rewardkit.scorers.base import Status
@@ -15,12 +15,12 @@ from rewardkit.statistics import clustered_interval
 #: Maximum number of failed rows that a report lists; all are counted.
 MAX_EXAMPLES = 20
 
-#: Prompts are hashed into this many buckets. All responses to one prompt are in one bucket, in
-#: whatever process they are scored. The variance over buckets estimates that over prompts (the
-#: interval's width differs by a few per cent), in memory that does not grow with the prompts.
-PROMPT_BUCKETS = 256
+#: Most prompts of a tally that are clusters of its interval each. More are counted in this number of
+#: buckets, each of which has all responses to some prompts, in whatever process they are scored: the
+#: variance over buckets estimates that over prompts within about 1 %, in bounded memory.
+MAX_CLUSTERS = 4096
 
-#: A bucket is one number: the responses above this bit, the correct ones below it.
+#: A cluster is one number: the responses above this bit, the correct ones below it.
 _ONE_RESPONSE = 1 << 32
 
 
@@ -42,9 +42,10 @@ def bad_gold_note(bad: int, n: int) -> str:
     )
 
 
-def prompt_bucket(prompt: str) -> int:
-    """Return the bucket of a prompt."""
-    return crc32(prompt.encode("utf-8", "surrogatepass")) % PROMPT_BUCKETS
+def prompt_key(prompt: str) -> int:
+    """Return a number for a prompt, the same in every process."""
+    digest = blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
 
 
 @dataclass
@@ -81,16 +82,26 @@ class ScoreCounts:
 
 @dataclass
 class Tally(ScoreCounts):
-    """Counts of scores, and of the buckets that their prompts are in (`groups`)."""
+    """Counts of scores, and of their prompts, which are the clusters of the interval.
 
-    groups: dict[int, int] = field(default_factory=dict)
+    Attributes:
+        prompts: responses and correct responses by `prompt_key`, or by bucket.
+        has_buckets: whether there are more than `MAX_CLUSTERS` prompts, so that buckets are counted.
+    """
 
-    def count(self, status: str, correct: bool, bucket: int, n: int) -> None:
-        """Count `n` scores with the same status, correctness and bucket, without their sum."""
-        self.n += n
+    prompts: dict[int, int] = field(default_factory=dict)
+    has_buckets: bool = False
+
+    def count(self, status: str, correct: bool, prompt: int, n: int) -> None:
+        """Count `n` scores with the same status, correctness and prompt, without their sum."""
         self.statuses[status] += n
-        self.correct += correct * n
-        self.groups[bucket] = self.groups.get(bucket, 0) + (_ONE_RESPONSE + correct) * n
+        self.add_prompt(prompt, n, correct * n)
+
+    def add_prompt(self, prompt: int, n: int, correct: int) -> None:
+        """Count `n` scores of responses to a prompt, without their sum and statuses."""
+        self.n += n
+        self.correct += correct
+        self._add_counts({prompt: _ONE_RESPONSE * n + correct})
 
     def merge(self, other: Tally) -> None:
         """Add the counts of another tally."""
@@ -98,13 +109,25 @@ class Tally(ScoreCounts):
         self.correct += other.correct
         self.score_sum += other.score_sum
         self.statuses += other.statuses
-        for bucket, counts in other.groups.items():
-            self.groups[bucket] = self.groups.get(bucket, 0) + counts
+        if other.has_buckets:
+            self._use_buckets()
+        self._add_counts(other.prompts)
+
+    def _add_counts(self, prompts: Mapping[int, int]) -> None:
+        for prompt, counts in prompts.items():
+            key = prompt % MAX_CLUSTERS if self.has_buckets else prompt
+            self.prompts[key] = self.prompts.get(key, 0) + counts
+            if len(self.prompts) > MAX_CLUSTERS:
+                self._use_buckets()
+
+    def _use_buckets(self) -> None:
+        prompts, self.prompts, self.has_buckets = self.prompts, {}, True
+        self._add_counts(prompts)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the share of correct responses, over prompts."""
-        return clustered_interval(divmod(counts, _ONE_RESPONSE) for counts in self.groups.values())
+        """The 95 % interval of the share of correct responses, clustered by prompt."""
+        return clustered_interval(divmod(counts, _ONE_RESPONSE) for counts in self.prompts.values())
 
     def summary(self) -> dict[str, Any]:
         """Count, means (0.0 without scores), the accuracy's interval, and statuses.
@@ -176,5 +199,5 @@ class ScoreFigures:
 
 
 def _tally(values: Mapping[str, Any]) -> Tally:
-    groups = {int(bucket): counts for bucket, counts in values["groups"].items()}
-    return Tally(**{**values, "statuses": Counter(values["statuses"]), "groups": groups})
+    prompts = {int(prompt): counts for prompt, counts in values["prompts"].items()}
+    return Tally(**{**values, "statuses": Counter(values["statuses"]), "prompts": prompts})

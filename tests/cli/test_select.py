@@ -36,8 +36,7 @@ def test_a_dump_of_verl_becomes_a_smaller_parquet_that_passes_check(run, scored_
     for expected in (
         "2 of ",
         "matched to rows: 32 by prompt",
-        "zero-variance groups: 2 of 4 rows",
-        "(50.0%)",
+        "groups without a gradient: 2 of 4 (50.0%)",
         "never",
         "█",
     ):
@@ -45,7 +44,7 @@ def test_a_dump_of_verl_becomes_a_smaller_parquet_that_passes_check(run, scored_
     train, out = (pq.read_table(tmp_path / name) for name in ("t.parquet", "o.parquet"))
     assert out.equals(train.slice(1, 2))
     assert run("check", "o.parquet").returncode == 0
-    assert "Zero-variance" in (tmp_path / "s.html").read_text()
+    assert "Groups without a gradient" in (tmp_path / "s.html").read_text()
 
 
 def test_json_has_the_histogram_and_unseen_rows_can_be_kept(run, scored_file, tmp_path):
@@ -54,7 +53,23 @@ def test_json_has_the_histogram_and_unseen_rows_can_be_kept(run, scored_file, tm
     report = json.loads(done.stdout)
     assert (report["written"], report["unseen"]) == (rows - 2, rows - 4)
     assert report["percents"] == {"0": 1, "12": 1, "50": 1, "100": 1}
-    assert (report["zero_variance_share"], report["responses"]) == (0.5, {"prompt": 32})
+    groups = {"n": 4, "without_gradient": 2, "all_correct": 1, "none_correct": 1, "responses": 32}
+    assert (report["groups"], report["responses"]) == (groups, {"prompt": 32})
+
+
+def test_select_and_report_count_the_same_groups_without_a_gradient(run, scored_file, tmp_path):
+    """select pooled the steps: a prompt that was solved never and then always had a gradient."""
+    rows = [json.loads(line) for line in (tmp_path / scored_file).read_text().splitlines()]
+    later = [{**row, "step": 2, "score": 1.0, "acc": 1.0} for row in rows]
+    later[0] |= {"score": 0.0, "acc": 0.0, "status": "bad_ground_truth"}
+    half = [{**row, "step": 3, "score": -0.5, "acc": 0.0} for row in rows[:3]]
+    (tmp_path / "steps.jsonl").write_text("\n".join(map(json.dumps, rows + later + half)))
+    selected = json.loads(run("select", "steps.jsonl", *OPTIONS, "--json").stdout)
+    reported = json.loads(run("report", "steps.jsonl", "--html", "r.html", "--json").stdout)
+    assert selected["groups"] == reported["groups"]
+    assert reported["groups"]["n"] == 9
+    assert reported["groups"]["without_gradient"] == 6
+    assert "groups without a gradient" in (tmp_path / "r.html").read_text()
 
 
 def test_folders_and_rows_with_lists_are_read(run, scored_file, tmp_path):

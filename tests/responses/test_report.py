@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.evaluate.evaluation import evaluate_responses
 from rewardkit.pages.text import clean
+from rewardkit.responses.prompt_groups import count_groups
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report import figures
 from rewardkit.responses.report.lengths import length_histogram
@@ -39,9 +40,10 @@ from rewardkit.responses.report.response_view import (
 )
 from rewardkit.responses.report.scored_responses import ScoredResponse, read_scored_responses
 from rewardkit.responses.report.shown_responses import ShownResponses
-from rewardkit.responses.report.totals import ReportTotals, estimate_accuracy
+from rewardkit.responses.report.totals import ReportTotals
 from rewardkit.responses.score import score_files
 from rewardkit.scorers.base import Status
+from rewardkit.statistics import clustered_interval
 
 HOSTILE = [
     "<script>document.title='owned'</script>",
@@ -215,20 +217,20 @@ PROMPTS = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 20)), min_size=1
 @given(PROMPTS)
 def test_an_interval_contains_the_accuracy_and_narrows_with_more_prompts(prompts):
     prompts = [(n, min(n, correct)) for n, correct in prompts]
-    interval, narrower = estimate_accuracy(prompts), estimate_accuracy(prompts * 10)
-    assert 0 <= interval.low <= interval.share <= interval.high <= 1
-    assert interval.share == pytest.approx(narrower.share)
-    assert narrower.high - narrower.low <= interval.high - interval.low + 1e-9
+    (low, high), narrower = clustered_interval(prompts), clustered_interval(prompts * 10)
+    n, correct = (sum(column) for column in zip(*prompts, strict=True))
+    assert 0 <= low <= correct / n <= high <= 1
+    assert narrower[1] - narrower[0] <= high - low + 1e-9
 
 
 def test_equal_responses_to_one_prompt_count_as_one():
     repeated, different = (
-        estimate_accuracy([(8, 8), (8, 0)] * 10),
-        estimate_accuracy([(1, 1), (1, 0)] * 80),
+        clustered_interval([(8, 8), (8, 0)] * 10),
+        clustered_interval([(1, 1), (1, 0)] * 80),
     )
-    assert repeated.high - repeated.low > 2 * (different.high - different.low)
-    wilson = estimate_accuracy([(1, 1)] * 10 + [(1, 0)] * 10)
-    assert (wilson.low, wilson.high) == pytest.approx((0.299, 0.701), abs=0.01)
+    assert repeated[1] - repeated[0] > 2 * (different[1] - different[0])
+    wilson = clustered_interval([(1, 1)] * 10 + [(1, 0)] * 10)
+    assert wilson == pytest.approx((0.299, 0.701), abs=0.01)
 
 
 def totals_of(*rows, write):
@@ -246,8 +248,8 @@ def test_a_group_with_a_single_score_has_no_gradient(write):
         row(input="alone"),
         row(input="differs", step=2),
     ]
-    groups = figures.count_groups(totals_of(*rows, write=write).cells.values())
-    assert (groups.n, groups.flat, groups.responses) == (3, 2, 6)
+    groups = count_groups(totals_of(*rows, write=write).cells.values())
+    assert (groups.n, groups.without_gradient, groups.responses) == (3, 2, 6)
     assert dict(groups.kinds) == {
         "scores differ": 1, "same score, all correct": 1, "same score, none correct": 1,
     }  # fmt: skip
@@ -295,7 +297,7 @@ def test_every_length_is_in_one_column(values):
 def response(number, status=Status.CORRECT):
     return ScoredResponse(
         where=f"f:{number}", prompt="q", text="t", gold="g", pred="p", status=status, score=1.0,
-        correct=True, source="s", step=None, group=b"g", is_math=False,
+        correct=True, source="s", step=None, group=7, is_math=False,
     )  # fmt: skip
 
 

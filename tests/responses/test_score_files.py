@@ -23,10 +23,10 @@ from rewardkit.responses.resumable_output import ResumableOutput, output_paths
 from rewardkit.responses.samples import Sample
 from rewardkit.responses.score import score_files
 from rewardkit.responses.tally import (
-    PROMPT_BUCKETS,
+    MAX_CLUSTERS,
     ScoreFigures,
     Tally,
-    prompt_bucket,
+    prompt_key,
 )
 from rewardkit.row import read_rows
 from rewardkit.statistics import wilson_interval
@@ -383,31 +383,51 @@ def test_rows_of_two_sources_with_the_same_index_are_two_prompts():
     assert prompt_group(Sample("x:7", "", "", {}, {}), "") == "x:7"
 
 
-def test_score_and_report_have_about_the_same_interval(tmp_path):
+@pytest.mark.parametrize(("prompts", "responses"), [(50, 8), (700, 1), (5000, 2)])
+def test_score_and_report_have_the_same_interval_for_one_file(tmp_path, prompts, responses):
     rng = Random(3)
-    ease = [rng.random() for _ in range(2000)]
+    ease = [rng.random() for _ in range(prompts)]
     rows = [
-        {"input": f"q{i}", "response": f"#### {int(rng.random() < ease[i])}", "ground_truth": "1"}
-        for i in range(2000)
-        for _ in range(4)
+        {
+            "input": f"q{i}",
+            "response": f"#### {int(rng.random() < ease[i])}",
+            "ground_truth": "1",
+            "step": step,
+            "data_source": f"s{i % 2}",
+        }
+        for i in range(prompts)
+        for step in range(responses)
     ]
     file = write(tmp_path / "x.jsonl", rows)
-    low, high = score_files([file], "gsm8k").total.interval
+    scored = score_files([file], "gsm8k", jobs=2)
     totals = write_report([file], tmp_path / "x.html", scorer="gsm8k").totals
-    exact = totals.accuracies(lambda *_: None)[None]
-    assert high - low == pytest.approx(exact.high - exact.low, rel=0.15)
-    independent = wilson_interval(exact.correct, exact.n)
-    assert high - low > 1.2 * (independent[1] - independent[0])
+    for of_score, key_of in (
+        ("total", lambda *_: ""),
+        ("data_source", lambda source, _: source),
+        ("step", lambda _, step: str(step)),
+    ):
+        of_report = totals.accuracies(key_of)
+        for name, tally in scored.tallies[of_score].items():
+            interval = of_report[name].low, of_report[name].high
+            assert interval == pytest.approx(tally.interval, abs=1e-12)
+    total = scored.total
+    if responses == 1:
+        assert total.interval == wilson_interval(total.correct, total.n)
+    assert len(total.prompts) <= min(prompts, MAX_CLUSTERS)
 
 
 def test_memory_of_the_interval_does_not_grow_with_prompts():
-    tally = Tally()
+    tally, merged = Tally(), Tally()
     for i in range(100_000):
-        tally.count("correct", bool(i % 3), prompt_bucket(f"prompt {i}"), 1)
-    assert len(tally.groups) == PROMPT_BUCKETS
+        part = Tally()
+        for one in (tally, part):
+            one.count("correct", bool(i % 3), prompt_key(f"prompt {i}"), 1)
+        merged.merge(part)
+    assert len(tally.prompts) == MAX_CLUSTERS
+    assert merged == tally
     figures = ScoreFigures(1, [SkippedRow("x.jsonl:1", "no gold")], {"total": {"": tally}})
     assert ScoreFigures.from_values(json.loads(json.dumps(figures.as_values()))) == figures
-    assert tally.interval == pytest.approx(wilson_interval(tally.correct, tally.n), abs=2e-3)
+    assert tally.interval == pytest.approx(wilson_interval(tally.correct, tally.n), abs=2e-4)
 
 
 def test_a_small_file_is_shared_among_processes_for_a_custom_scorer(tmp_path):

@@ -81,7 +81,7 @@ def test_rows_that_are_never_or_always_solved_are_dropped(tmp_path):
     report, places = select_rows(tmp_path, [row(i) for i in range(4)], answers)
     assert places == [1]
     assert (report.rows, report.written, report.unseen) == (4, 1, 1)
-    assert (report.groups, report.alike) == (3, 2)
+    assert (report.groups.n, report.groups.without_gradient) == (3, 2)
     assert report.responses == {PLACE: 6}
     assert report.dropped == {
         "pass rate below 0.1": 1,
@@ -291,7 +291,7 @@ def test_equal_rows_share_their_responses(tmp_path):
     """A mix that oversamples repeats rows; they are not ambiguous."""
     rows = [row(0), row(1), row(0)]
     report = select_rows(tmp_path, rows, [response_by_index(0, 1), response_by_index(0, 0)])[0]
-    assert (report.written, report.groups, report.unseen) == (2, 2, 1)
+    assert (report.written, report.groups.n, report.unseen) == (2, 1, 1)
 
 
 def test_the_gold_distinguishes_rows_that_are_otherwise_equal():
@@ -364,7 +364,7 @@ def test_the_page_shows_the_selection(tmp_path):
         [response_by_index(0, 1), response_by_index(0, 0), response_by_index(1, 1)],
     )[0]
     text = to_html(select_page(report))
-    for sentence in ("1 of 2 rows kept", "ero-variance groups", "atched by data_source"):
+    for sentence in ("1 of 2 rows kept", "roups without a gradient", "atched by data_source"):
         assert sentence in text
 
 

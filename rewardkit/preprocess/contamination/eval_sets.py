@@ -12,8 +12,9 @@ from rewardkit.preprocess.base import Dataset, Problem
 from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.column_messages import require_parquet
 from rewardkit.preprocess.contamination.overlap import EvalItem
-from rewardkit.preprocess.file_rows import READERS, RawRows
+from rewardkit.preprocess.file_rows import READERS
 from rewardkit.preprocess.load import CARD_SUFFIX, card_of, load_dataset
+from rewardkit.preprocess.raw_rows import RawRows
 from rewardkit.preprocess.set_names import (
     default_suite_folder,
     held_out_splits,

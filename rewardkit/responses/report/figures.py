@@ -9,12 +9,8 @@ from statistics import fmean
 
 from rewardkit.pages.line_chart import spread
 from rewardkit.pages.model import LineChart, LinePoint
-from rewardkit.responses.report.totals import (
-    AccuracyEstimate,
-    PromptStepCounts,
-    ReportTotals,
-    ResponseCounts,
-)
+from rewardkit.responses.prompt_groups import GradientGroups, PromptStepCounts, count_groups
+from rewardkit.responses.report.totals import AccuracyEstimate, ReportTotals, ResponseCounts
 
 #: Prompts in the list of those that improved, and in that of those that got worse.
 MAX_CHANGES = 10
@@ -27,41 +23,6 @@ MAX_CHARTS = 6
 
 #: Most bars of scores: one for each value, or bins of equal width if there are more values.
 MAX_SCORE_BARS = 12
-
-
-@dataclass(frozen=True, kw_only=True)
-class GradientGroups:
-    """Groups of responses to one prompt in one step; all numbers are counts.
-
-    Attributes:
-        n: groups of two responses or more.
-        flat: groups whose responses have the same score: they have no gradient.
-        all_correct: flat groups whose responses are all correct.
-        none_correct: flat groups whose responses are all wrong.
-        responses: responses in the groups.
-    """
-
-    n: int = 0
-    flat: int = 0
-    all_correct: int = 0
-    none_correct: int = 0
-    responses: int = 0
-
-    @property
-    def kinds_by_score(self) -> list[tuple[str, int]]:
-        """The number of groups whose scores differ, and of those whose scores do not."""
-        return [("scores differ", self.n - self.flat), ("same score", self.flat)]
-
-    @property
-    def kinds(self) -> list[tuple[str, int]]:
-        """The number of groups of each kind that occurs."""
-        kinds = {
-            "scores differ": self.n - self.flat,
-            "same score, all correct": self.all_correct,
-            "same score, none correct": self.none_correct,
-            "same score, some correct": self.flat - self.all_correct - self.none_correct,
-        }
-        return [(kind, n) for kind, n in kinds.items() if n]
 
 
 @dataclass(frozen=True)
@@ -77,19 +38,6 @@ class PromptChange:
     prompt: str
     change: float
     shares: tuple[float | None, ...]
-
-
-def count_groups(cells: Iterable[PromptStepCounts]) -> GradientGroups:
-    """Count the cells with several responses."""
-    groups = [cell for cell in cells if cell.n > 1]
-    flat = [cell for cell in groups if cell.low == cell.high]
-    return GradientGroups(
-        n=len(groups),
-        flat=len(flat),
-        all_correct=sum(cell.correct == cell.n for cell in flat),
-        none_correct=sum(cell.correct == 0 for cell in flat),
-        responses=sum(cell.n for cell in groups),
-    )
 
 
 def by_step(
@@ -160,7 +108,7 @@ def changes(totals: ReportTotals) -> tuple[list[str], list[PromptChange], list[P
     first. A cell has several steps if there are more than `MAX_STRIP_CELLS`.
     """
     spans = _spans(sorted(totals.steps))
-    shares: defaultdict[bytes, dict[int, float]] = defaultdict(dict)
+    shares: defaultdict[int, dict[int, float]] = defaultdict(dict)
     for (_, step, group), cell in totals.cells.items():
         if step is not None:
             shares[group][step] = cell.correct / cell.n

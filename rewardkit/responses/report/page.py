@@ -31,9 +31,9 @@ from rewardkit.pages.html import render
 from rewardkit.pages.math_symbols import KINDS
 from rewardkit.pages.text import brief, share
 from rewardkit.responses.chunks import expand_paths
+from rewardkit.responses.prompt_groups import GradientGroups, count_groups
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report import figures
-from rewardkit.responses.report.figures import GradientGroups
 from rewardkit.responses.report.lengths import length_histogram
 from rewardkit.responses.report.response_view import ResponseView, view_response
 from rewardkit.responses.report.scored_responses import ScoredResponse, read_scored_responses
@@ -88,6 +88,7 @@ class WrittenReport:
             "accuracy": total.accuracy,
             "mean_score": total.score_sum / max(total.n, 1),
             "no_answer": total.no_answer / max(total.n, 1),
+            "groups": vars(count_groups(self.totals.cells.values())),
             "statuses": dict(total.statuses.most_common()),
         }
 
@@ -100,7 +101,7 @@ class PackedResponses:
     chunks: list[str] = field(default_factory=list)
     formulas: list[str] = field(default_factory=list)
     with_formulas: int = 0
-    _groups: dict[bytes, int] = field(default_factory=dict)
+    _groups: dict[int, int] = field(default_factory=dict)
 
     def index(self) -> str:
         """Return the columns, compressed."""
@@ -243,7 +244,7 @@ def _write(
 ) -> None:
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     files = f"{names[0]}{more}"
-    groups = figures.count_groups(totals.cells.values())
+    groups = count_groups(totals.cells.values())
     overall = totals.accuracies(lambda *_: None)[None]
     pieces = render(
         "responses/report/report.html.j2",
@@ -280,6 +281,6 @@ def _page_facts(
     if bad_gold := total.statuses[Status.BAD_GROUND_TRUTH.value]:
         yield "gold cannot be scored", f"{bad_gold:,}"
     if groups.n:
-        yield "groups without a gradient", share(groups.flat, groups.n)
+        yield "groups without a gradient", share(groups.without_gradient, groups.n)
     if unread := totals.unread.total():
         yield "unreadable lines", f"{unread:,}"

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2b
 from typing import Any
 
 from rewardkit.errors import call_catching
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.responses.file_verdicts import row_result, rule_of_files
-from rewardkit.responses.prompt_groups import prompt_group, prompt_text
+from rewardkit.responses.prompt_groups import prompt_group, prompt_text, step_of
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, read_samples
+from rewardkit.responses.tally import prompt_key
 from rewardkit.scorers.base import Score, Scorer, Status
 from rewardkit.scorers.call import call_scorer_or_stop, failure_reason
 from rewardkit.scorers.isolated import (
@@ -42,7 +42,7 @@ class ScoredResponse:
         correct: whether the response is correct; None if it is not known.
         source: the data source; "" if unknown.
         step: the training step, if known.
-        group: a digest that all responses to one prompt share.
+        group: a number that all responses to one prompt share.
         is_math: whether its scorer is `math`, which can explain the score.
     """
 
@@ -56,7 +56,7 @@ class ScoredResponse:
     correct: bool | None
     source: str
     step: int | None
-    group: bytes
+    group: int
     is_math: bool
 
 
@@ -118,7 +118,6 @@ def _scored_response(
     if isinstance(result, Exception):
         return SkippedRow(sample.where, failure_reason(result))
     prompt = prompt_text(sample)
-    group = prompt_group(sample, prompt).encode("utf-8", "surrogatepass")
     return ScoredResponse(
         where=sample.where,
         prompt=prompt,
@@ -129,8 +128,8 @@ def _scored_response(
         score=result.score,
         correct=result.correct,
         source=str(sample.extra_info.get("data_source") or ""),
-        step=_step(sample.fields.get("step")),
-        group=blake2b(group, digest_size=16).digest(),
+        step=step_of(sample.fields),
+        group=prompt_key(prompt_group(sample, prompt)),
         is_math=_is_math(sample, scorer_name),
     )
 
@@ -170,11 +169,6 @@ def _number(value: Any) -> float | None:
     if not isinstance(value, (int, float)) or not -1e300 < value < 1e300:
         return None
     return float(value)
-
-
-def _step(value: Any) -> int | None:
-    number = _number(value)
-    return None if number is None else int(number)
 
 
 def _is_math(sample: Sample, scorer_name: str) -> bool:

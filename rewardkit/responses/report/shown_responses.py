@@ -68,7 +68,7 @@ class ShownResponses:
             yield _parse(self.spool.read(size))
 
     def _write(self, response: ScoredResponse) -> tuple[int, int]:
-        line = json.dumps({**vars(response), "group": response.group.hex()}).encode()
+        line = json.dumps(vars(response)).encode()
         start = self.spool.tell()
         self.spool.write(line)
         return start, len(line)
@@ -76,5 +76,4 @@ class ShownResponses:
 
 def _parse(line: bytes) -> ScoredResponse:
     fields = json.loads(line)
-    group, status = bytes.fromhex(fields.pop("group")), Status(fields.pop("status"))
-    return ScoredResponse(**fields, group=group, status=status)
+    return ScoredResponse(**{**fields, "status": Status(fields["status"])})

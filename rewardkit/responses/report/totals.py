@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
+from rewardkit.responses.prompt_groups import PromptStepCounts
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report.scored_responses import ScoredResponse
-from rewardkit.responses.tally import ScoreCounts
-from rewardkit.statistics import clustered_interval
+from rewardkit.responses.tally import ScoreCounts, Tally
 
 #: Characters of a prompt that identify it in a list.
 HEAD_CHARACTERS = 160
 
 K = TypeVar("K")
-_CellKey: TypeAlias = tuple[str, int | None, bytes]
-
-
-@dataclass(slots=True)
-class PromptStepCounts:
-    """The responses to one prompt in one step; `low` and `high` are their extreme scores."""
-
-    n: int = 0
-    correct: int = 0
-    low: float = float("inf")
-    high: float = float("-inf")
-
-    def add(self, response: ScoredResponse) -> None:
-        """Count a response."""
-        self.n += 1
-        self.correct += bool(response.correct)
-        self.low = min(self.low, response.score)
-        self.high = max(self.high, response.score)
+_CellKey: TypeAlias = tuple[str, int | None, int]
 
 
 @dataclass
@@ -86,7 +69,7 @@ class ReportTotals:
     sources: dict[str, ResponseCounts] = field(default_factory=dict)
     steps: dict[int, ResponseCounts] = field(default_factory=dict)
     cells: dict[_CellKey, PromptStepCounts] = field(default_factory=dict)
-    heads: dict[bytes, str] = field(default_factory=dict)
+    heads: dict[int, str] = field(default_factory=dict)
     scores: Counter[float] = field(default_factory=Counter)
     lengths: dict[bool, Counter[int]] = field(
         default_factory=lambda: {True: Counter(), False: Counter()}
@@ -111,23 +94,19 @@ class ReportTotals:
         if response.step is not None:
             self.steps.setdefault(response.step, ResponseCounts()).add(response)
         key = (response.source, response.step, response.group)
-        self.cells.setdefault(key, PromptStepCounts()).add(response)
+        cell = self.cells.setdefault(key, PromptStepCounts())
+        cell.add(response.score, is_correct=response.correct)
         self.heads.setdefault(response.group, response.prompt[:HEAD_CHARACTERS])
         self.scores[round(response.score, 3)] += 1
         self.lengths[bool(response.correct)][len(response.text)] += 1
 
     def accuracies(self, key_of: Callable[[str, int | None], K]) -> dict[K, AccuracyEstimate]:
         """Return the accuracy of the responses with the same `key_of(source, step)`."""
-        counts: dict[K, dict[tuple[str, bytes], tuple[int, int]]] = {}
+        tallies: dict[K, Tally] = {}
         for (source, step, group), cell in self.cells.items():
-            prompts = counts.setdefault(key_of(source, step), {})
-            n, correct = prompts.get((source, group), (0, 0))
-            prompts[source, group] = n + cell.n, correct + cell.correct
-        return {key: estimate_accuracy(prompts.values()) for key, prompts in counts.items()}
-
-
-def estimate_accuracy(prompts: Iterable[tuple[int, int]]) -> AccuracyEstimate:
-    """Return the accuracy with its interval, from (responses, correct responses) of each prompt."""
-    prompts = list(prompts)
-    n, correct = (sum(column) for column in zip(*prompts, strict=True)) if prompts else (0, 0)
-    return AccuracyEstimate(n, correct, *clustered_interval(prompts))
+            tally = tallies.setdefault(key_of(source, step), Tally())
+            tally.add_prompt(group, cell.n, cell.correct)
+        return {
+            key: AccuracyEstimate(tally.n, tally.correct, *tally.interval)
+            for key, tally in tallies.items()
+        }

@@ -31,19 +31,21 @@ def match_sentence(report: SelectReport | SftReport) -> str:
     return f"responses matched to rows: {', '.join(ways)}; matched to none: {report.unjoined:,}"
 
 
-def zero_variance_sentence(report: SelectReport) -> str:
-    """Return a sentence with the number of groups without an advantage."""
+def groups_sentence(report: SelectReport) -> str:
+    """Return a sentence with the number of groups without a gradient, as `report` counts them."""
+    groups = report.groups
     return (
-        f"zero-variance groups: {report.alike:,} of {row_count(report.groups)} with two responses or "
-        f"more ({share(report.alike, report.groups)})"
+        f"groups without a gradient: {groups.without_gradient:,} of {groups.n:,} "
+        f"({share(groups.without_gradient, groups.n)}); a group is the responses to one prompt at one "
+        "step, two or more"
     )
 
 
 def _sections(report: SelectReport) -> Iterator[Section]:
     note = f"{dropped_path(report.out)} has the dropped rows with their pass rates."
     yield Steps("Rows left after each step", tuple(_steps(report)), note)
-    note = f"{sentence(zero_variance_sentence(report))} Rows with too few responses are not counted below."
-    yield Bars("Rows by pass rate", tuple(report.bands().items()), note)
+    note = f"{sentence(groups_sentence(report))} Rows with too few responses are not counted below."
+    yield Bars("Rows by pass rate over all steps", tuple(report.bands().items()), note)
     yield Histogram("Pass rates in percent", report.percents, "percent correct")
     yield Bars(
         "Responses matched to rows",

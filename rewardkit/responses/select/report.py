@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from math import inf
 from pathlib import Path
 from typing import Any
 
+from rewardkit.responses.prompt_groups import GradientGroups
 from rewardkit.responses.records import SkippedRow
 
 #: Unusable rows that a report lists; all are counted.
@@ -42,25 +42,23 @@ class PassRateFilter:
 
 @dataclass
 class PassRate:
-    """The responses to one prompt.
+    """The responses to one prompt, over all steps.
 
     Attributes:
         n: number of responses.
         correct: sum of their accuracies.
-        worst: the lowest accuracy.
         best: the highest accuracy.
     """
 
     n: int = 0
     correct: float = 0.0
-    worst: float = inf
-    best: float = -inf
+    best: float = 0.0
 
     def add(self, correct: float) -> None:
         """Count a response with an accuracy from 0 to 1."""
         self.n += 1
         self.correct += correct
-        self.worst, self.best = min(self.worst, correct), max(self.best, correct)
+        self.best = max(self.best, correct)
 
     @property
     def share(self) -> float:
@@ -115,9 +113,7 @@ class SelectReport(JoinReport):
         unseen: rows without responses.
         few: rows with fewer responses than `wanted.min_samples`, but with some.
         percents: rows with enough responses, by pass rate in per cent.
-        groups: rows with two responses or more.
-        alike: those of `groups` whose responses have the same accuracy: without variance they have
-            no advantage.
+        groups: the groups of matched responses: to one prompt, at one step.
     """
 
     wanted: PassRateFilter
@@ -127,15 +123,12 @@ class SelectReport(JoinReport):
     unseen: int = 0
     few: int = 0
     percents: Counter[int] = field(default_factory=Counter)
-    groups: int = 0
-    alike: int = 0
+    groups: GradientGroups = field(default_factory=GradientGroups)
 
     def add_row(self, rate: PassRate, drop_reason: str) -> None:
         """Count a row of the training file; `drop_reason` is "" if it is kept."""
         self.rows += 1
         self.unseen += not rate.n
-        self.groups += rate.n > 1
-        self.alike += rate.n > 1 and rate.worst == rate.best
         if rate.n and rate.n < self.wanted.min_samples:
             self.few += 1
         elif rate.n:
@@ -155,8 +148,7 @@ class SelectReport(JoinReport):
 
     def summary(self) -> dict[str, Any]:
         """Return the report as plain values, for JSON."""
-        share = self.alike / self.groups if self.groups else None
-        return {**vars(self), "bands": self.bands(), "zero_variance_share": share}
+        return {**vars(self), "bands": self.bands()}
 
 
 @dataclass

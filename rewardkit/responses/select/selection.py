@@ -25,6 +25,7 @@ from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.file_verdicts import row_result, rule_of_files
 from rewardkit.responses.matching.match import match_row
 from rewardkit.responses.matching.train_index import TrainIndex, index_rows
+from rewardkit.responses.prompt_groups import PromptStepCounts, count_groups, step_of
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, read_samples
 from rewardkit.responses.select.report import (
@@ -99,9 +100,11 @@ def select(
     rule = required_rule(files, response_key, gold_key, right_score)
     index = index_train(train)
     rates = [PassRate() for _ in index.prompts]
+    groups: dict[tuple[int, int | None], PromptStepCounts] = {}
     for sample in read_samples(files, response_key, gold_key):
-        _count(sample, rule, index, rates, report)
+        _count(sample, rule, index, rates, groups, report)
         progress(1)
+    report.groups = count_groups(groups.values())
     if not report.responses:
         raise DataError(no_match_message(report))
     reasons = [condition.drop_reason(rate) for rate in rates]
@@ -166,20 +169,26 @@ def _count(
     rule: RightRule,
     index: TrainIndex,
     rates: list[PassRate],
+    groups: dict[tuple[int, int | None], PromptStepCounts],
     report: SelectReport,
 ) -> None:
     correct = sample if isinstance(sample, SkippedRow) else is_right(sample, rule)
+    result = None if isinstance(sample, SkippedRow) else row_result(sample.fields)
+    match = None
+    if isinstance(sample, Sample) and result is not None and isfinite(result.score):
+        match = match_row(index, sample)
+        if match:
+            group = groups.setdefault((match.place, step_of(sample.fields)), PromptStepCounts())
+            group.add(result.score, is_correct=correct is True)
     if isinstance(correct, SkippedRow):
         report.unread += 1
         report.add_example(correct)
-    elif isinstance(sample, Sample):
-        match = match_row(index, sample)
-        if match is None:
-            report.unjoined += 1
-            report.add_example(SkippedRow(sample.where, f"answers no row of {report.train}"))
-        else:
-            report.responses[match.way] += 1
-            rates[match.place].add(correct)
+    elif match is None:
+        report.unjoined += 1
+        report.add_example(SkippedRow(sample.where, f"answers no row of {report.train}"))
+    else:
+        report.responses[match.way] += 1
+        rates[match.place].add(correct)
 
 
 def is_right(sample: Sample, rule: RightRule) -> bool | SkippedRow:
