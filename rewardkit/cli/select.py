@@ -110,9 +110,9 @@ def command(
 
     Responses are matched to rows by data_source, split and index, else by prompt, else by
     source_id. A response whose prompt, question, id or gold contradicts its row is an error.
-    With --out, the rows in the range of --pass-rate, over all steps, are written unchanged and in order. With --sft,
-    the shortest right response of each prompt is written as a conversation; --pass-rate then
-    limits the prompts. The other rows go to OUT.dropped.jsonl with their reasons.
+    With --out, the rows in the range of --pass-rate, over all steps, are written unchanged and in
+    order. With --sft, the shortest right response of each prompt is written as a conversation;
+    --pass-rate then limits the prompts. The other rows go to OUT.dropped.jsonl with their reasons.
     """
     from rewardkit.responses.select.report import PassRateFilter
     from rewardkit.responses.select.selection import parse_bounds, select
