@@ -17,6 +17,15 @@ _FULL_WIDTH = str.maketrans(
 _PROSE = "First I read the question again and wrote down what is given. Then I worked it out.\n\n"
 _AFTERWORD = "\n\nI checked this by going through all of it once more, step by step. " * 6
 
+#: Sentences after an answer that have numbers of their own and state no other answer.
+_NUMBERED_AFTERWORDS = (
+    "This is for 2 days.",
+    "I checked it in 3 steps (see lines 4 and 5).",
+    "Note: each of the 12 months was counted once.",
+    "以上是 2 天的结果。",
+    "（共用了 3 步，第 2 步最难。）",
+)
+
 
 def gold_in_its_form(t: Target) -> Iterator[str]:
     """The gold unchanged, in the form asked for."""
@@ -44,6 +53,14 @@ def corrected(t: Target) -> Iterator[str]:
 def before_afterword(t: Target) -> Iterator[str]:
     """The answer before 400 characters of prose."""
     yield f"{t.respond(t.gold)}{_AFTERWORD}"
+
+
+def before_numbers(t: Target) -> Iterator[str]:
+    """The answer before a sentence with other numbers, such as `This is for 2 days`."""
+    for sentence in _NUMBERED_AFTERWORDS:
+        if t.form.after:  # the form says where the answer ends
+            yield f"{t.respond(t.gold).removesuffix('.')}. {sentence}"
+        yield f"{t.respond(t.gold)}\n\n{sentence}"
 
 
 def full_stop(t: Target) -> Iterator[str]:
@@ -204,6 +221,7 @@ _SEVERITIES: tuple[tuple[ResponseWriter, Severity], ...] = (
     (after_thought, "high"),
     (corrected, "medium"),
     (before_afterword, "medium"),
+    (before_numbers, "medium"),
     (full_stop, "medium"),
     (bold, "medium"),
     (math_marks, "medium"),

@@ -134,6 +134,13 @@ BAD_SCORERS = {
         "return right(solution_str[-100:], ground_truth)",
         "before_afterword",
     ),
+    "one that takes the last number anywhere": (
+        (
+            "import re\nnumbers = re.findall(r'-?[0-9]+', solution_str)\n"
+            "return float(numbers[-1:] == [ground_truth])"
+        ),
+        "before_numbers",
+    ),
     "one that raises": (
         "assert len(solution_str) < 9000\nreturn right(solution_str, ground_truth)",
         "raises",
