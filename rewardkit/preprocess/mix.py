@@ -69,10 +69,11 @@ def mix(
     """Write verl parquets as one parquet that contains each with its share.
 
     Without weights the mix has all rows of all parts. With weights, the rows of a part are a random
-    sample without replacement. The parts are interleaved at random. Both depend only on the arguments, not on the machine or the Python version. Within a
-    part the rows keep their file's order, so that every file is streamed in bounded memory; verl
-    shuffles in training anyway (`data.shuffle`). Only the digests of the questions, which find
-    questions of several parts, grow with the number of rows.
+    sample without replacement. The parts are interleaved at random. Sample and order depend only on
+    the arguments, not on the machine or the Python version. Within a part the rows keep their file's
+    order, so that every file is streamed in bounded memory; verl shuffles in training anyway
+    (`data.shuffle`). Only the digests of the questions, which find questions of several parts, grow
+    with the number of rows.
 
     Args:
         parts: the files and their weights; only the ratios of the weights count. If some parts have

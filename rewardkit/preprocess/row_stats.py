@@ -39,6 +39,9 @@ _KINDS = (
     ("equation or inequality", re.compile(r".*(?:[=<>]|\\[lg]eq?(?![a-z])).*", re.DOTALL)),
 )
 
+#: Characters of a gold that tell its kind.
+_KIND_CHARACTERS = 200
+
 #: A word of a sentence, and a Chinese character; a sentence has at least this number of either.
 _WORD, _HAN = re.compile(r"[^\W\d_]{2,}"), re.compile("[\u4e00-\u9fff]")
 _SENTENCE_WORDS, _SENTENCE_CHARACTERS = 5, 12
@@ -49,7 +52,7 @@ def answer_kind(gold: str) -> str:
 
     No verdict depends on it. A gold that matches no pattern is an `expression`.
     """
-    gold = gold.strip()[:200]
+    gold = gold.strip()[:_KIND_CHARACTERS]
     kind = next((name for name, pattern in _KINDS if pattern.fullmatch(gold)), "expression")
     is_sentence = "\\" not in gold and (
         len(_WORD.findall(gold)) >= _SENTENCE_WORDS
@@ -99,7 +102,7 @@ class RowStats:
         self.rows += 1
         texts = [str(message["content"]) for message in row["prompt"]]
         self.prompt_chars[sum(map(len, texts))] += 1
-        gold = str(row["reward_model"]["ground_truth"])
+        gold = str(row["reward_model"]["ground_truth"]).strip()[:_KIND_CHARACTERS]
         kind = answer_kind(gold)
         self.answer_kinds[kind] += 1
         info: Mapping[str, Any] = row.get("extra_info") or {}
@@ -107,7 +110,7 @@ class RowStats:
         if inner_function(scorer) is math_score if scorer else _is_math(row["data_source"], name):
             self.math_kinds[kind] += 1
         if kind == "choice" and not row.get(IMAGES.name):
-            option = _OPTION.format(gold=re.escape(gold.strip()))
+            option = _OPTION.format(gold=re.escape(gold))
             self.hidden_options += not any(re.search(option, text) for text in texts)
         if forms := requested_forms("\n".join(texts)):
             self.two_forms[" and ".join(forms)] += 1

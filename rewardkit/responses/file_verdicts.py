@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from math import isfinite
 from typing import Any
 
 from rewardkit.responses.samples import Sample, read_samples
@@ -14,6 +13,13 @@ from rewardkit.scorers.reward_result import VERDICT_KEYS, RewardResult, RightRul
 LEARNED_ROWS = 1000
 
 
+def finite_number(value: Any) -> float | None:
+    """Return a number of a file as a float; None for any other value, also an infinite one."""
+    if not isinstance(value, (int, float)) or not -1e300 < value < 1e300:
+        return None
+    return float(value)
+
+
 def row_result(fields: Mapping[str, Any]) -> RewardResult | None:
     """Return the result that a row has in `score`, `acc` and `correct`; None without a number.
 
@@ -21,9 +27,9 @@ def row_result(fields: Mapping[str, Any]) -> RewardResult | None:
     managers write it of a reward that returns a number.
     """
     values = {
-        name: float(value)
+        name: value
         for name in ("score", *VERDICT_KEYS)
-        if isinstance(value := fields.get(name), (int, float))
+        if (value := finite_number(fields.get(name))) is not None
     }
     score = values.get("score", values.get("acc"))
     if score is None:
@@ -51,4 +57,4 @@ def rule_of_files(
         return RightRule(right_score, False, "--right-score")
     samples = islice(read_samples(files, response_key, gold_key), LEARNED_ROWS)
     results = (row_result(sample.fields) for sample in samples if isinstance(sample, Sample))
-    return rule_of_results(each for each in results if each is not None and isfinite(each.score))
+    return rule_of_results(each for each in results if each is not None)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 from rewardkit.responses.samples import Sample
@@ -93,7 +92,7 @@ def count_groups(cells: Iterable[PromptStepCounts]) -> GradientGroups:
 def step_of(fields: Mapping[str, Any]) -> int | None:
     """Return the training step of a row; None if it has none."""
     step = fields.get("step")
-    return int(step) if isinstance(step, (int, float)) and isfinite(step) else None
+    return int(step) if isinstance(step, (int, float)) and -1e300 < step < 1e300 else None
 
 
 def prompt_text(sample: Sample) -> str:

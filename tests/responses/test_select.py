@@ -381,3 +381,9 @@ def test_a_status_of_another_tool_is_left_alone(tmp_path, status):
     answers = [response_by_index(0, 0) | {"status": status}, response_by_index(0, 1)]
     report, _ = select_rows(tmp_path, [row(0)], answers, PassRateFilter(0, 1))
     assert (report.unread, report.percents) == (0, {50: 1})
+
+
+def test_a_row_with_an_accuracy_and_an_unreadable_score_counts_and_is_in_no_group(tmp_path):
+    answers = [response_by_index(0, 1) | {"score": score} for score in ("n/a", 10**400, 1.0)]
+    report, _ = select_rows(tmp_path, [row(0)], answers, PassRateFilter(0, 1))
+    assert (report.unjoined, report.percents, report.groups.n) == (0, {100: 1}, 0)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rewardkit.errors import call_catching
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
-from rewardkit.responses.file_verdicts import row_result, rule_of_files
+from rewardkit.responses.file_verdicts import finite_number, row_result, rule_of_files
 from rewardkit.responses.prompt_groups import prompt_group, prompt_text, step_of
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, read_samples
@@ -137,7 +137,7 @@ def _scored_response(
 def _row_score(fields: Mapping[str, Any], rule: RightRule) -> Score | None:
     """Return the score of a row with its verdict, if it has one."""
     if any(
-        _number(value) is None
+        finite_number(value) is None
         for name in ("score", "acc")
         if (value := fields.get(name)) is not None
     ):
@@ -153,22 +153,16 @@ def _row_score(fields: Mapping[str, Any], rule: RightRule) -> Score | None:
 def _status(fields: Mapping[str, Any], score: Score) -> Status:
     """Return the status of a row, or that of its verdict where the row has none or another one."""
     status = call_catching(Status, fields.get("status"))
-    if isinstance(status, Status) and (status is Status.CORRECT) is (score.correct is True):
+    is_same = (status is Status.CORRECT) is (score.correct is True)
+    if isinstance(status, Status) and is_same and status is not Status.SCORED:
         return status
     flags = (
         ("error", Status.BAD_GROUND_TRUTH),
         ("timeout", Status.TIMEOUT),
         ("no_answer", Status.NO_ANSWER),
     )
-    statuses = (status for name, status in flags if _number(fields.get(name)))
+    statuses = (status for name, status in flags if finite_number(fields.get(name)))
     return next(statuses, score.status)
-
-
-def _number(value: Any) -> float | None:
-    """Return a finite number as a float; None for any other value."""
-    if not isinstance(value, (int, float)) or not -1e300 < value < 1e300:
-        return None
-    return float(value)
 
 
 def _is_math(sample: Sample, scorer_name: str) -> bool:

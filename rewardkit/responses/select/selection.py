@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from rewardkit.json_lines import json_line
 from rewardkit.output import atomic, require_absent, require_not_input, require_suffix
 from rewardkit.preprocess.dropped_rows import dropped_path
 from rewardkit.responses.chunks import expand_paths
-from rewardkit.responses.file_verdicts import row_result, rule_of_files
+from rewardkit.responses.file_verdicts import finite_number, row_result, rule_of_files
 from rewardkit.responses.matching.match import match_row
 from rewardkit.responses.matching.train_index import TrainIndex, index_rows
 from rewardkit.responses.prompt_groups import PromptStepCounts, count_groups, step_of
@@ -175,7 +174,7 @@ def _count(
     correct = sample if isinstance(sample, SkippedRow) else is_right(sample, rule)
     result = None if isinstance(sample, SkippedRow) else row_result(sample.fields)
     match = None
-    if isinstance(sample, Sample) and result is not None and isfinite(result.score):
+    if isinstance(sample, Sample) and result is not None:
         match = match_row(index, sample)
         if match:
             group = groups.setdefault((match.place, step_of(sample.fields)), PromptStepCounts())
@@ -203,7 +202,7 @@ def is_right(sample: Sample, rule: RightRule) -> bool | SkippedRow:
         return SkippedRow(sample.where, f"its status is {status}")
     for name in ("acc", "score"):
         value = sample.fields.get(name)
-        if value is not None and (not isinstance(value, (int, float)) or not isfinite(value)):
+        if value is not None and finite_number(value) is None:
             return SkippedRow(sample.where, f"{name} is {value!r:.40}, not a number")
     result = row_result(sample.fields)
     if result is None:
