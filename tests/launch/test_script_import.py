@@ -548,3 +548,66 @@ def test_two_thousand_unknown_keys_take_seconds():
 def test_an_unknown_release_is_refused():
     with pytest.raises(UsageError, match="is not a version of verl"):
         import_script(f"python3 -m {MAIN} trainer.nnodes=1", "run.sh", "latest")
+
+
+@every(
+    ("settings", "is_named"),
+    [
+        ("data.train_files=$A data.val_files=$B", False),
+        ("data.train_files=??? data.val_files=???", False),
+        ("data.train_files= data.val_files=", False),
+        ("data.train_files=$A data.val_files=$B trainer.test_freq=-1", False),
+        ("data.train_files=/a data.val_files=/a", True),
+        ("data.train_files=[/a,/b] data.val_files=[/a,/b]", True),
+    ],
+)
+def test_files_that_are_not_known_are_not_equal(settings, is_named):
+    result = import_script(f"python3 -m {MAIN} {settings} {M}.path=/m", "run.sh", "0.9")
+    assert any("is the training file" in finding.text for finding in result.findings) is is_named
+    assert is_named or result.recipe["data"] == {"train": "???", "val": "???"}
+
+
+UV = "uv run --frozen --extra vllm --extra fsdp"
+JOB = "ray job submit --no-wait --runtime-env=/w/env.yaml --working-dir /w"
+
+
+@every(
+    ("launcher", "key", "words"),
+    [
+        (f"{UV} python3", "uv run", [UV, "a project", "uv sync"]),
+        (f"{UV} -- python", "uv run", [UV]),
+        ("/opt/uv -v run --env-file .env python", "uv run", ["--env-file .env"]),
+        (f"{JOB} -- python3", "ray job submit", ["/w/env.yaml", "env_vars", "under env:", "/w "]),
+        (
+            f"{JOB} --address http://h:8265 -- python3",
+            "ray job submit",
+            ["cluster.target: ray-job", "cluster.address: http://h:8265"],
+        ),
+        (f"RAY_ADDRESS=http://g:8265 {JOB} -- python3", "ray job submit", ["http://g:8265"]),
+        ("ray job submit -- python3", "ray job submit", ["http://127.0.0.1:8265"]),
+        ("numactl --interleave=all python3", "numactl", ["numactl --interleave=all"]),
+        ("torchrun --nproc_per_node 8", "torchrun", ["torchrun --nproc_per_node 8"]),
+        ("conda run -n verl python3 -u", "conda", ["`conda run -n verl` starts"]),
+    ],
+)
+def test_what_starts_python_in_a_script_is_named_with_what_to_carry_over(launcher, key, words):
+    result = import_script(f"{launcher} -m {MAIN} data.train_files=/a", "run.sh", "0.9")
+    (finding,) = [finding for finding in result.findings if finding.rule == "launcher"]
+    assert (finding.key, finding.severity) == (key, "warning")
+    assert all(word in str(finding) for word in words), str(finding)
+    assert "RAY_ADDRESS" not in result.recipe.get("env", {})
+
+
+@pytest.mark.parametrize(
+    "launcher", ["python3", "/opt/bin/python3.11 -u", "A=1 nohup python", "env A=1 python3 -X dev"]
+)
+def test_python_alone_leaves_nothing_to_carry_over(launcher):
+    findings = import_script(f"{launcher} -m {MAIN} data.train_files=/a", "run.sh", "0.9").findings
+    assert not [finding for finding in findings if finding.rule == "launcher"]
+
+
+def test_a_secret_of_a_job_s_environment_is_not_in_its_finding():
+    job = """ray job submit --runtime-env-json '{"env_vars": {"WANDB_API_KEY": "0123456789abcdef0123456789abcdef01234567"}}'"""
+    result = import_script(f"{job} -- python3 -m {MAIN} data.train_files=/a", "run.sh", "0.9")
+    assert any(finding.rule == "launcher" for finding in result.findings)
+    assert "0123456789abcdef" not in recipe_text(result) + str(result.findings)

@@ -19,6 +19,7 @@ from rewardkit.launch.script_import.launch_script import (
     ScriptSetting,
     parse_script,
 )
+from rewardkit.launch.script_import.launcher import JOB, launcher_findings
 from rewardkit.launch.script_import.override_findings import (
     ImportedSetting,
     is_known,
@@ -98,7 +99,7 @@ def import_script(
     except DataError as error:
         raise DataError(Redactor().learn([text, *(env or {}).values()]).text(str(error))) from None
     redactor = _redactor(script, text)
-    findings: list[LaunchFinding] = []
+    findings = [*launcher_findings(script.launcher, script.env)]
     overrides, release = _read_overrides(script, verl, findings, redactor)
     known = [override for override in overrides if override and is_known(override)]
     require_decided(script, release, known, where)
@@ -281,9 +282,12 @@ def _env(
     env: Mapping[str, str], findings: list[LaunchFinding], redactor: Redactor
 ) -> Iterator[tuple[str, str]]:
     """Yield the variables that belong in a recipe."""
+    is_job = any(finding.key == JOB for finding in findings)
     for name, value in env.items():
         if is_secret_name(name) or redactor.text(value) != value:
             findings.append(_secret(name))
+        elif name == "RAY_ADDRESS" and is_job:
+            continue  # of the job's submission, not of the job
         elif _INTERFACE.fullmatch(name):
             text = f"differs between nodes, so each node detects its own; the script has {value!r}."
             fix = "Set cluster.interface if all nodes have the same."

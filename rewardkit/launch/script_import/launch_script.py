@@ -88,6 +88,7 @@ class LaunchScript:
         env: exports that look like settings of the run.
         problems: what the reader of the script should know, in the order of the lines.
         variables: all that the script sets, with their last values.
+        launcher: the words before the interpreter, such as `uv run`.
     """
 
     module: str
@@ -97,6 +98,7 @@ class LaunchScript:
     env: Mapping[str, str]
     problems: tuple[ScriptProblem, ...]
     variables: Mapping[str, str]
+    launcher: tuple[str, ...] = ()
 
 
 def read_script(path: str | Path) -> str:
@@ -160,6 +162,7 @@ def parse_script(
             env=dict(_env(command.env, used_names(root), record)),
             problems=record.problems.in_order(),
             variables={name: plain(" ".join(items), scope) for name, items in variables},
+            launcher=tuple(_shown(word, scope) for word in command.launcher),
         )
     except DataError as error:
         raise DataError(f"{where}: {error}") from None
@@ -253,6 +256,11 @@ def _at_home(text: str) -> str:
         return f"~{path.removeprefix(home)}" if f"{path}/".startswith(f"{home}/") else path
 
     return unsigned(_AT_HOME.sub(short, text))
+
+
+def _shown(word: str, scope: ShellScope) -> str:
+    """Return a word for a person: the folder that the script starts in is not the importer's."""
+    return plain(word.replace(f"{START_SIGN}{Path.cwd()}", "$PWD"), scope)
 
 
 class _ArgumentReader:

@@ -265,13 +265,14 @@ def _data(draft: RecipeDraft, findings: list[LaunchFinding]) -> dict[str, Any]:
     train, val = (_names(draft, key, findings) for key in FILES)
     every = draft.get("trainer.test_freq")
     off = isinstance(every, int) and every <= 0 and draft.get("trainer.val_before_train") is False
-    if train == val:
+    is_same = train == val and MISSING not in train  # two values that are not known may differ
+    if is_same:
         text = "the validation file is the training file: it validates nothing."
         left = f" Validation is off (test_freq={every}); the recipe has no data.val." if off else ""
         fix = "Set data.val to held-out rows or to another set."
         findings.append(LaunchFinding("warning", "L-62", FILES[1], text + left, fix))
     files = {"train": train[0] if len(train) == 1 else train}
-    if train != val or not off:
+    if not (is_same and off):
         files["val"] = val[0] if len(val) == 1 else val
     return files
 

@@ -15,6 +15,7 @@ _SECTION = re.compile(
 _MODULE = re.compile(r"[A-Za-z_][\w.]{0,200}", re.ASCII)
 _FILE = re.compile(r"[^\0]{0,200}\.py")
 _PYTHON = re.compile(r"(?:.*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed)")
+_INTERPRETER = re.compile(r"(?:.*/)?python[\d.]*")
 _RL_MODULE = re.compile(r"(?:.*\.)?(?:\w*main_(?:ppo|dapo)\w*)")
 _SUPERVISED = re.compile(r"(?:^|[._])sft(?:[._]|$)")
 
@@ -39,6 +40,15 @@ def find_module(fields: Sequence[str]) -> int:
             return i
         return i if any(_SECTION.match(field) for field in fields[i + 1 :]) else 0
     return 0
+
+
+def launcher_words(before: Sequence[str]) -> tuple[str, ...]:
+    """Return the words before the interpreter, of the words before a trainer's module or file."""
+    words = list(before[:-1] if before and before[-1] == "-m" else before)
+    pythons = [i for i, text in enumerate(words) if _INTERPRETER.fullmatch(text)]
+    if pythons:
+        return tuple(words[: pythons[-1]])
+    return tuple(words[:-1] if words and is_unknown(words[-1]) else words)
 
 
 def module_name(text: str) -> str:

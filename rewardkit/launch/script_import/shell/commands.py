@@ -25,6 +25,7 @@ from rewardkit.launch.script_import.trainer_command import (
     OVERRIDE,
     assigned_by_env,
     find_module,
+    launcher_words,
     module_name,
     other_script,
     shell_texts,
@@ -359,12 +360,14 @@ def _start(
     fields: list[tuple[str, int]], place: int, scope: ShellScope, temporary: dict[str, str]
 ) -> Status:
     """Remember a command that starts a trainer."""
-    env = scope.environment({**temporary, **assigned_by_env([text for text, _ in fields[:place]])})
+    before = [text for text, _ in fields[:place]]
+    env = scope.environment({**temporary, **assigned_by_env(before)})
     module, arguments = module_name(fields[place][0]), fields[place + 1 :]
-    if "xargs" in [text for text, _ in fields[:place]]:
+    if "xargs" in before:
         text = scope.stdin() if scope.stdin else scope.unknown("the input of xargs")
         arguments += [(word, fields[0][1]) for word in text.split()]
-    command = TrainerCommand(module, tuple(arguments), env, fields[0][1])
+    launcher = launcher_words(before)
+    command = TrainerCommand(module, tuple(arguments), env, fields[0][1], launcher)
     scope.commands.append(command)
     return 0
 

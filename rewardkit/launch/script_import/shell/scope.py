@@ -71,12 +71,14 @@ class TrainerCommand:
         arguments: the arguments behind it with their lines; unknown parts are marks.
         env: variables that the command gets beyond those of the script's own start.
         line: the line number of the command.
+        launcher: the words before the interpreter, such as `uv run`.
     """
 
     module: str
     arguments: tuple[tuple[str, int], ...]
     env: Mapping[str, str]
     line: int
+    launcher: tuple[str, ...] = ()
 
 
 @dataclass
