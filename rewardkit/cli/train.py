@@ -26,7 +26,7 @@ from rewardkit.cli.shared.options import (
 from rewardkit.cli.shared.preflight import (
     print_preflight,
     run_preflight,
-    run_scorer_probe,
+    run_rehearsal_check,
     stop_if_fatal,
 )
 from rewardkit.errors import UsageError
@@ -221,13 +221,13 @@ def _run_of_manifest(path: Path, load_seconds: float) -> Run:
 def _check(
     plan: Plan, load_seconds: float, *, strict: bool, no_check: bool, rehearse: bool
 ) -> float:
-    """Check a plan, its scorer only before a rehearsal; return the seconds that it took."""
+    """Check a plan, only rows and scorer before a rehearsal; return the seconds that it took."""
     started = time.monotonic()
     _print_notes(plan)
     if not no_check:
-        check = run_scorer_probe if rehearse else run_preflight
+        check = run_rehearsal_check if rehearse else run_preflight
         preflight = check(plan, load_seconds)
-        print_preflight(preflight, err=True, subject="scorer" if rehearse else "preflight")
+        print_preflight(preflight, err=True, subject="rows and scorer" if rehearse else "preflight")
         stop_if_fatal(preflight, strict=strict)
     return time.monotonic() - started
 

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rewardkit import prep
-from rewardkit.launch.preflight import probe_scorer
+from rewardkit.launch.preflight import check_before_rehearsal
 from rewardkit.launch.preflight.report import FileFacts, PreflightReport
 from rewardkit.launch.preflight.reward import check_reward
 
@@ -64,7 +64,7 @@ def test_a_call_that_hangs_is_reported_with_its_line_and_its_gold(tmp_path, plan
     )
     prep("gsm8k", rows, sample=True)
     reward, data = {"scorer": str(file)}, {"train": str(rows), "val": str(rows)}
-    findings = probe_scorer(plan(reward=reward, data=data)).findings
+    findings = check_before_rehearsal(plan(reward=reward, data=data)).findings
     (message,) = [finding.text for finding in findings if "No verdict" in finding.text]
     assert f"no verdict within 5 s, at {file}:5" in message
     assert "(gold '" in message
@@ -86,7 +86,7 @@ def test_a_function_that_verl_cannot_call_has_one_finding(tmp_path, plan):
     file.write_text("def compute_score(solution, gold):\n    return 1.0\n")
     prep("gsm8k", rows, sample=True)
     reward, data = {"scorer": str(file)}, {"train": str(rows), "val": str(rows)}
-    (finding,) = probe_scorer(plan(reward=reward, data=data)).findings
+    (finding,) = check_before_rehearsal(plan(reward=reward, data=data)).findings
     assert "name them" in finding.text
 
 
@@ -94,11 +94,13 @@ def test_the_data_sources_of_the_files_are_probed_for_verl_s_own_scorer(tmp_path
     rows = tmp_path / "train.parquet"
     pq.write_table(pa.table({"data_source": ["openai/gsm8k", "me/unknown"]}), rows)
     data = {"train": str(rows), "val": str(tmp_path / "none.parquet")}
-    (finding,) = probe_scorer(plan(reward={"scorer": "verl"}, data=data)).findings
-    assert "no scorer for data_source 'me/unknown'" in finding.text
+    findings = check_before_rehearsal(plan(reward={"scorer": "verl"}, data=data)).findings
+    assert any("no scorer for data_source 'me/unknown'" in finding.text for finding in findings)
     (tmp_path / "broken.parquet").write_text("no parquet")
     data["train"] = str(tmp_path / "broken.parquet")
-    assert probe_scorer(plan(reward={"scorer": "verl"}, data=data)).findings == []
+    (finding,) = check_before_rehearsal(plan(reward={"scorer": "verl"}, data=data)).findings
+    assert (finding.severity, finding.rule) == ("error", "files")
+    assert "broken.parquet" in finding.text
 
 
 def test_a_reward_file_that_exits_during_its_import_is_a_finding(findings_of):

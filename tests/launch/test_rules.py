@@ -410,6 +410,12 @@ EXAMPLES = [
     ),
     (
         "L-25",
+        example({"data.truncation": "left"}, release="0.7.0"),
+        example({"data.truncation": "left"}, release="0.6.1"),
+        "False lets a prompt over the limit stop the run",
+    ),
+    (
+        "L-25",
         example({"data.truncation": "error"}),
         example({"data.truncation": "error"}, facts=RunFacts(longest_prompt=400)),
         "False lets verl 0.9.1 cut long prompts: it ignores data.truncation",

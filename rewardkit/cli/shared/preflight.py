@@ -24,12 +24,12 @@ def run_preflight(plan: Plan, load_seconds: float) -> PreflightReport:
         return preflight(plan, load_seconds=load_seconds, on_step=on_step)
 
 
-def run_scorer_probe(plan: Plan, load_seconds: float) -> PreflightReport:
-    """Check only the scorer of a plan, with progress on stderr."""
-    from rewardkit.launch.preflight import probe_scorer
+def run_rehearsal_check(plan: Plan, load_seconds: float) -> PreflightReport:
+    """Check the prompts and the scorer of a plan, with progress on stderr."""
+    from rewardkit.launch.preflight import check_before_rehearsal
 
-    with prints_to_stderr(), activity(f"checking the scorer of {plan.recipe.name}"):
-        return probe_scorer(plan, load_seconds=load_seconds)
+    with prints_to_stderr(), activity(f"checking the rows and the scorer of {plan.recipe.name}"):
+        return check_before_rehearsal(plan, load_seconds=load_seconds)
 
 
 def print_preflight(result: PreflightReport, *, err: bool, subject: str = "preflight") -> None:
@@ -38,7 +38,7 @@ def print_preflight(result: PreflightReport, *, err: bool, subject: str = "prefl
     Args:
         result: the findings.
         err: whether to print to stderr.
-        subject: what was checked, before the number of findings: `preflight` or `scorer`.
+        subject: what was checked, before the number of findings: `preflight` or `rows and scorer`.
     """
     for finding in result.findings:
         source = f" [{source_text(finding.source)}]" if finding.source else ""

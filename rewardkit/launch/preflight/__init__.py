@@ -9,6 +9,7 @@ from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.findings import LaunchFinding, sort_by_severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.environment import check_environment
+from rewardkit.launch.preflight.file_probe import probe_files
 from rewardkit.launch.preflight.files import check_files, files_on_this_machine
 from rewardkit.launch.preflight.report import PreflightReport
 from rewardkit.launch.preflight.reward import check_reward
@@ -16,7 +17,7 @@ from rewardkit.launch.preflight.verl import check_with_verl
 from rewardkit.launch.rules import check_rules
 from rewardkit.launch.rules.facts import RunFacts, read_facts
 
-__all__ = ["PreflightReport", "preflight", "probe_scorer"]
+__all__ = ["PreflightReport", "check_before_rehearsal", "preflight"]
 
 
 def preflight(
@@ -63,14 +64,17 @@ def _missing(plan: Plan) -> Iterator[LaunchFinding]:
         yield LaunchFinding("error", "missing", key, "is ??? in the recipe.", fix)
 
 
-def probe_scorer(plan: Plan, *, load_seconds: float = LOAD_TIMEOUT_SECONDS) -> PreflightReport:
-    """Check the reward of a plan only, on the files of this machine; it takes seconds.
+def check_before_rehearsal(
+    plan: Plan, *, load_seconds: float = LOAD_TIMEOUT_SECONDS
+) -> PreflightReport:
+    """Check the columns and prompts of the files on this machine, and the reward; it takes seconds.
 
     Args:
         plan: the run.
         load_seconds: timeout for importing the scorer's file.
     """
     report = PreflightReport()
+    probe_files(plan, report)
     report.files.extend(files_on_this_machine(plan))
     check_reward(plan, report, load_seconds)
     return replace(report, findings=sort_by_severity(report.findings))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from rewardkit.errors import RewardkitError
@@ -37,29 +37,30 @@ def check_files(
         report: gets the findings and the facts of the files.
         progress: called with numbers of rows.
     """
-    count_tokens, values = _load_tokenizer(plan, report), PlanValues(plan)
+    count_tokens, values = load_tokenizer(plan, report), PlanValues(plan)
     for role in ("train", "val"):
         if role == "val" and not plan.recipe.data.val and not values.validates:
             continue  # the plan names the training file, because verl always reads a file
-        for name in _file_names(plan, role):
+        for name in file_names(plan, role):
             _check_path(plan, role, name, report)
             if Path(name).expanduser().is_file():
                 _check_file(plan, role, name, report, count_tokens, progress)
             else:
                 _add_missing_file(plan, role, name, report)
-        _check_together(role, _file_names(plan, role), report)
+        _check_together(role, file_names(plan, role), report)
 
 
 def files_on_this_machine(plan: Plan) -> Iterator[FileFacts]:
     """Yield the files of a plan that can be read here, without a check of their rows."""
     for role in ("train", "val"):
-        for name in _file_names(plan, role):
+        for name in file_names(plan, role):
             facts = _read_facts(name, role)
             if facts is not None:
                 yield facts
 
 
-def _file_names(plan: Plan, role: str) -> list[str]:
+def file_names(plan: Plan, role: str) -> list[str]:
+    """Return the files of a role, `train` or `val`, as the plan names them."""
     names = plan.get(f"data.{role}_files")
     listed = names if isinstance(names, (list, tuple)) else [names]
     return [str(name) for name in listed if name is not None]
@@ -84,7 +85,7 @@ def _read_facts(name: str, role: str) -> FileFacts | None:
     return FileFacts(path=name, role=role, rows=rows, data_sources=names, longest_tokens=None)
 
 
-def _load_tokenizer(plan: Plan, report: PreflightReport) -> TokenCounter | None:
+def load_tokenizer(plan: Plan, report: PreflightReport) -> TokenCounter | None:
     """Load the tokenizer of the plan's model, if the model is a folder on this machine."""
     folder = Path(plan.recipe.model).expanduser()
     if not folder.is_dir():
@@ -164,7 +165,8 @@ def _check_file(
         )
     )
     _add_row_findings(plan, role, name, result, report)
-    _add_long_prompts(plan, name, result, report)
+    if count_tokens:
+        add_long_prompts(plan, name, result.rows, result.lengths.counts, report)
 
 
 def _check_together(role: str, names: list[str], report: PreflightReport) -> None:
@@ -191,7 +193,7 @@ def _add_row_findings(
 ) -> None:
     """Add one finding for each rule that rows of a file break."""
     scorer = plan.recipe.reward.scorer
-    ignored = {"long_prompt"}  # _add_long_prompts names the setting to change
+    ignored = {"long_prompt"}  # add_long_prompts names the setting to change
     ignored |= _OWN_SCORER if scorer == "verl" or is_path(scorer) else frozenset()
     ignored |= _TRAIN_ONLY if role == "val" else frozenset()
     examples = {finding.rule: finding for finding in reversed(result.examples)}
@@ -212,17 +214,56 @@ def _add_row_findings(
         )
 
 
-def _add_long_prompts(plan: Plan, name: str, result: CheckReport, report: PreflightReport) -> None:
-    limit, counts = result.lengths.limit, result.lengths.counts
-    over = sum(n for length, n in counts.items() if limit is not None and length > limit)
+def add_long_prompts(
+    plan: Plan,
+    name: str,
+    rows: int,
+    counts: Mapping[int, int],
+    report: PreflightReport,
+    *,
+    is_exact: bool = True,
+) -> None:
+    """Add a finding about prompts over the limit, which says what verl does with them.
+
+    Args:
+        plan: the run.
+        name: the file.
+        rows: the number of its rows.
+        counts: the number of prompts by length in tokens.
+        report: gets the finding.
+        is_exact: whether the lengths are exact; they are lower bounds otherwise.
+    """
+    key = "data.max_prompt_length"
+    limit = plan.get(key)
+    over = sum(n for length, n in counts.items() if isinstance(limit, int) and length > limit)
     if not over:
         return
-    longest, key = max(counts), "data.max_prompt_length"
-    text = f"{name}: {over:,} of {result.rows:,} prompts are over {limit} tokens (longest "
-    text += f"{longest})."
+    longest = f"{max(counts)}" if is_exact else f"at least {max(counts)}"
+    severity, outcome = _outcome_of_long_prompts(plan)
+    text = f"{name}: {over:,} of {rows:,} prompts are over {limit} tokens (longest {longest}): "
+    fix = f"Set {key}={max(counts)}, or data.filter_overlong_prompts=True."
+    if not is_exact:
+        fix = f"Raise {key}, or set data.filter_overlong_prompts=True."
+    severity = "error" if over == rows else severity  # none would be left
+    report.add(severity, "L-24", key, f"{text}{outcome}.", fix, "verl best practices")
+
+
+def _outcome_of_long_prompts(plan: Plan) -> tuple[Severity, str]:
+    """Return what a release of verl does with prompts over the limit, and how bad that is.
+
+    Up to 0.6 the dataset cuts them or raises (`data.truncation`). 0.7 does neither, and ends where
+    it joins prompts of different lengths (`agent_loop.py`). From 0.8 on its agent loop cuts
+    prompts of text from the left, and raises for those with pictures.
+    """
+    values, truncation = PlanValues(plan), plan.get("data.truncation")
     if plan.get("data.filter_overlong_prompts") is True:
-        fix = "verl filters them out."
-        report.add("warning", "L-24", key, text, fix, "verl best practices")
+        return "warning", "verl filters them out"
+    if values.is_since(0, 8, 0):
+        ends = values.reads_images
     else:
-        fix = f"Set {key}={longest}, or data.filter_overlong_prompts=True."
-        report.add("error", "L-24", key, text, fix, "verl best practices")
+        ends = values.is_since(0, 7, 0) or truncation == "error"
+    if ends:
+        return "error", f"verl {plan.verl} stops at the first of them"
+    if truncation == "error":
+        return "error", f"verl {plan.verl} cuts them from the left, despite data.truncation=error"
+    return "warning", f"verl {plan.verl} cuts them"

@@ -47,9 +47,10 @@ def long_prompts(values: PlanValues) -> Violation | None:
     fix = f"Set {FILTER_PROMPTS}=True."
     if values.reads_images and values.is_since(0, 8, 0):
         return Violation("False lets a prompt with images over the limit stop the run.", fix)
-    if not values.is_since(0, 7, 0):
+    if not values.is_since(0, 8, 0):  # 0.7 neither cuts a prompt nor pads all to one length
         message = "False lets a prompt over the limit stop the run."
-        return Violation(message, fix) if values.text(TRUNCATION) == "error" else None
+        ends = values.is_since(0, 7, 0) or values.text(TRUNCATION) == "error"
+        return Violation(message, fix) if ends else None
     if values.explicit(TRUNCATION) == "error":
         message = f"False lets verl {values.plan.verl} cut long prompts: it ignores {TRUNCATION}."
         return Violation(message, fix)
