@@ -112,7 +112,7 @@ def test_a_ppo_plan_on_gsm8k_passes_every_check(plan, tmp_path):
     assert activities[0] == "composing verl's configuration"
     assert {"starting Ray", "training step 2 of 2"} < set(activities)
     details = {check.name: check.detail for check in result.checks}
-    assert "32 of 32 to train on, 8 of 8 to validate on" in details["rows read"]
+    assert "16 of 16 to train on, 8 of 8 to validate on" in details["rows read"]
     assert "40 calls in MainThread" in details["scorer called"]  # 2 steps x 8 prompts x 2, and 8
     assert "acc, no_answer, timeout, error" in details["metrics"]
     assert "val-core/openai/gsm8k/acc/mean@1" in details["validation"]

@@ -16,7 +16,11 @@ from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.rehearsal import scale_down
 from rewardkit.launch.rehearsal.engines import ENGINES, environment, find_engine, installed_versions
-from rewardkit.launch.rehearsal.rehearsal_scale import MAX_PROMPT_TOKENS, choose_scale
+from rewardkit.launch.rehearsal.rehearsal_scale import (
+    MAX_PROMPT_TOKENS,
+    choose_scale,
+    sample_rows,
+)
 from rewardkit.launch.rehearsal.row_sample import Columns, RowSample, prompt_tokens, take_sample
 from rewardkit.launch.rehearsal.substitutions import SandboxPaths
 from rewardkit.launch.rehearsal.tiny_model import VOCABULARY, write_model
@@ -69,9 +73,48 @@ def test_a_sample_is_of_the_whole_file_and_keeps_its_schema(tmp_path, groups):
     name = write(tmp_path / "big.parquet", 100, groups)
     sample = take_sample([name], tmp_path, "train", 10, Columns())
     table = pq.read_table(sample.files[0])
-    assert table.column("n").to_pylist() == list(range(0, 100, 10))
+    assert table.column("n").to_pylist() == [0, 1, 13, 25, 37, 50, 62, 74, 86, 99]
     assert table.schema.equals(pq.read_schema(name), check_metadata=True)
-    assert (sample.rows, sample.longest >= 90) == (10, True)
+    assert (sample.rows, sample.longest >= 99) == (10, True)
+
+
+def write_sources(path, sources):
+    """Write 100 rows: row 41 has the longest prompt, row 57 the longest gold; sources by row."""
+    rows = [
+        {
+            "prompt": [{"role": "user", "content": "why " * (9 if n == 41 else 1)}],
+            "reward_model": {"ground_truth": "1" * (9 if n == 57 else 1)},
+            "data_source": sources.get(n, "usual"),
+            "n": n,
+        }
+        for n in range(100)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=30)
+    return str(path)
+
+
+def numbers(sample):
+    return [n for file in sample.files for n in pq.read_table(file).column("n").to_pylist()]
+
+
+def test_a_sample_has_the_longest_prompt_the_longest_gold_and_each_data_source(tmp_path):
+    sources = {33: "rare", 66: "rare", 99: "other"}
+    name = write_sources(tmp_path / "rows.parquet", sources)
+    assert set(numbers(take_sample([name], tmp_path, "val", 8, Columns()))) >= {41, 57, 33, 99}
+    few = numbers(take_sample([name], tmp_path, "val", 2, Columns()))
+    assert few == [0, 33, 41, 57, 99]  # more rows than asked for
+    even = take_sample([name], tmp_path, "val", 2, Columns(), steps=2)
+    assert (even.rows, set(numbers(even)) >= set(few)) == (6, True)
+    many = write_sources(tmp_path / "many.parquet", {n: f"source {n}" for n in range(100)})
+    assert take_sample([many], tmp_path, "val", 8, Columns()).rows == 64
+
+
+def test_data_sources_and_golds_of_several_files_are_all_in_the_sample(tmp_path):
+    names = [write_sources(tmp_path / f"{i}.parquet", {50 + i: "rare"}) for i in range(3)]
+    sample = take_sample(names, tmp_path, "train", 4, Columns(), steps=2)
+    for i, file in enumerate(sample.files):
+        assert {41, 57, 50 + i} <= set(pq.read_table(file).column("n").to_pylist())
+    assert sample.rows == 12
 
 
 def test_each_file_gives_rows_and_becomes_a_file_of_its_own(tmp_path):
@@ -79,6 +122,22 @@ def test_each_file_gives_rows_and_becomes_a_file_of_its_own(tmp_path):
     sample = take_sample(names, tmp_path, "val", 10, Columns())
     assert [pq.read_metadata(file).num_rows for file in sample.files] == [3, 5]
     assert sample.rows == 8
+
+
+@pytest.mark.parametrize("rows", [1, 3, 8, 12, 16, 66])
+def test_every_row_of_a_sample_is_trained_on(rows):
+    """An epoch leaves out what fills no batch, and the steps are as many as epochs."""
+    scale = choose_scale(config(), rows, 100, steps=2)
+    batches = rows // scale.prompts
+    assert batches * scale.prompts == rows
+    assert 1 <= batches <= scale.steps
+    assert scale.prompts % scale.minibatch == 0
+
+
+def test_a_sample_has_as_many_rows_as_the_steps_of_a_small_batch_take():
+    assert sample_rows(config(), steps=2) == 4
+    assert sample_rows(config(**{"actor_rollout_ref.rollout.n": 1}), steps=2) == 16
+    assert sample_rows(config(**{"data.train_batch_size": 1}), steps=3) == 3
 
 
 def test_a_file_without_rows_or_of_another_kind_is_named(tmp_path):
@@ -117,7 +176,7 @@ def test_any_plan_scales_to_batches_that_verl_accepts(rows, n, batch, mini, long
     sizes["actor_rollout_ref.actor.ppo_mini_batch_size"] = mini
     scale = choose_scale(config(**sizes), rows, longest, steps=2)
     assert scale.responses == n
-    assert 1 <= scale.prompts <= min(8, rows, batch)
+    assert 1 <= scale.prompts <= rows
     assert scale.prompts % scale.minibatch == 0
     assert longest <= scale.prompt <= MAX_PROMPT_TOKENS or scale.is_cut
     assert scale.prompt <= MAX_PROMPT_TOKENS

@@ -95,7 +95,6 @@ def rehearse(
     *,
     folder: Path,
     steps: int = 2,
-    rows: int = 32,
     seconds: float = REHEARSAL_SECONDS,
     call_seconds: float = CALL_SECONDS,
     python: str = sys.executable,
@@ -108,7 +107,6 @@ def rehearse(
         overrides: all arguments of verl's trainer in the plan, `--config-name=...` included.
         folder: the folder for all files; it is created, or must be empty.
         steps: steps of training.
-        rows: rows of the user's training data, evenly spread over the files.
         seconds: time limit of the rehearsal.
         call_seconds: time limit of one call of the scorer; a longer one counts as a hang.
         python: the interpreter of verl's environment.
@@ -126,9 +124,7 @@ def rehearse(
     folder = folder.resolve()
     progress("composing verl's configuration")
     with new_folder(folder):  # a refused plan leaves no files
-        sandbox = make_sandbox(
-            overrides, folder, engine, python, versions=versions, steps=steps, rows=rows
-        )
+        sandbox = make_sandbox(overrides, folder, engine, python, versions=versions, steps=steps)
     # A short path whatever TMPDIR is: Ray's sockets are below it, with at most 107 bytes in a path.
     temporary = Path(tempfile.mkdtemp(prefix="rk-", dir="/tmp"))
     try:

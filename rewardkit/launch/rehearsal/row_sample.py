@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+#: Data sources of a file that each get a row.
+MAX_SOURCES = 64
+
 #: Tokens that the template and its marks add to a prompt, and to each of its messages.
 PROMPT_TOKENS, MESSAGE_TOKENS = 24, 8
 
@@ -40,37 +43,43 @@ class Columns:
 
     Attributes:
         prompt: the column of prompts.
+        source: the column of data sources.
         pictures: the column of pictures.
         videos: the column of videos.
     """
 
     prompt: str = "prompt"
+    source: str = "data_source"
     pictures: str = "images"
     videos: str = "videos"
 
 
 def take_sample(
-    names: Sequence[str], folder: Path, kind: str, rows: int, columns: Columns
+    names: Sequence[str], folder: Path, kind: str, rows: int, columns: Columns, steps: int = 1
 ) -> RowSample:
-    """Write evenly spread rows of each file to `folder/<kind>-<i>.parquet`.
+    """Write rows of each file to `folder/<kind>-<i>.parquet`.
+
+    The rows have the longest prompt, the longest gold and each data source of the file; the others
+    are evenly spread.
 
     Args:
         names: parquet files.
         folder: an existing folder.
         kind: `train` or `val`.
-        rows: rows of all files together; each file gives at least one.
+        rows: rows of all files together; more if those rows are more.
         columns: the names of the columns.
+        steps: each file gives a multiple of this number, or all of its rows.
 
     Raises:
         SourceError: a file does not exist or cannot be read.
         DataError: a file is not parquet, or has no rows.
         UsageError: a file is on another machine, has another format, or has videos.
     """
-    each = max(1, rows // max(1, len(names)))
+    each = -(-rows // (len(names) * steps)) * steps
     files, count, longest, has_pictures = [], 0, 0, False
     for i, name in enumerate(names):
         out = folder / f"{kind}-{i}.parquet"
-        for table in _write(_local(name), out, each):
+        for table in _write(_local(name), out, each, columns, steps):
             count += table.num_rows
             longest = max([longest, *map(prompt_tokens, _values(table, columns.prompt))])
             has_pictures = has_pictures or any(_values(table, columns.pictures))
@@ -122,8 +131,8 @@ def _local(name: str) -> Path:
     return path
 
 
-def _write(source: Path, out: Path, rows: int) -> Iterator[pa.Table]:
-    """Write evenly spread rows with the file's own schema and metadata, and yield them."""
+def _write(source: Path, out: Path, rows: int, columns: Columns, steps: int) -> Iterator[pa.Table]:
+    """Write rows with the file's own schema and metadata, and yield them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -132,16 +141,35 @@ def _write(source: Path, out: Path, rows: int) -> Iterator[pa.Table]:
             total = file.metadata.num_rows
             if not total:
                 raise DataError(f"{source}: no rows to train on.")
-            count = min(rows, total)
-            numbers = [i * total // count for i in range(count)]
+            special = _special_rows(file, columns)
+            count = min(total, max(rows, -(-len(special) // steps) * steps)) - len(special)
+            others = [number for number in range(total) if number not in special]
+            numbers = special.union(others[i * len(others) // count] for i in range(count))
             with pq.ParquetWriter(out, file.schema_arrow) as writer:
-                for table in _rows(file, numbers):
+                for table in _rows(file, sorted(numbers)):
                     writer.write_table(table)
                     yield table
     except pa.ArrowInvalid as error:
         raise DataError(f"{source}: cannot be read as parquet: {error}.") from error
     except OSError as error:
         raise SourceError(f"{source}: cannot be read: {error.strerror or error}.") from error
+
+
+def _special_rows(file: pq.ParquetFile, columns: Columns) -> set[int]:
+    """Return the rows with the longest prompt, the longest gold, and the first of each source."""
+    names = {columns.prompt, columns.source, "reward_model"} & {*file.schema_arrow.names}
+    longest, sources, number = {"prompt": (-1, 0), "gold": (-1, 0)}, dict[str, int](), 0
+    for batch in file.iter_batches(1024, columns=sorted(names)):
+        for row in batch.to_pylist():
+            reward = row.get("reward_model")
+            gold = reward.get("ground_truth") if isinstance(reward, Mapping) else None
+            sizes = {"prompt": prompt_tokens(row.get(columns.prompt)), "gold": len(str(gold))}
+            for name, size in sizes.items():
+                longest[name] = max(longest[name], (size, -number))
+            if len(sources) < MAX_SOURCES:
+                sources.setdefault(str(row.get(columns.source)), number)
+            number += 1
+    return {*sources.values(), *(-place for _, place in longest.values())}
 
 
 def _rows(file: pq.ParquetFile, numbers: Sequence[int]) -> Iterator[pa.Table]:

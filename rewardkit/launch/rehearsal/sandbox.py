@@ -12,7 +12,7 @@ from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.rehearsal import scale_down
 from rewardkit.launch.rehearsal.engines import HOOKS_FOLDER, Engine, require_vision
 from rewardkit.launch.rehearsal.pictures import PictureSample, read_pictures
-from rewardkit.launch.rehearsal.rehearsal_scale import RehearsalScale, choose_scale
+from rewardkit.launch.rehearsal.rehearsal_scale import RehearsalScale, choose_scale, sample_rows
 from rewardkit.launch.rehearsal.row_sample import Columns, RowSample, take_sample
 from rewardkit.launch.rehearsal.substitutions import SandboxPaths
 from rewardkit.launch.rehearsal.tiny_model import write_model
@@ -68,7 +68,6 @@ def make_sandbox(
     *,
     versions: Mapping[str, str],
     steps: int,
-    rows: int,
 ) -> Sandbox:
     """Compose the plan, sample its rows, write the model and return the sandbox.
 
@@ -84,7 +83,8 @@ def make_sandbox(
     config = _compose(python, release, arguments, dapo_recipe=uses_recipe)
     _require_no_reward_model(config)
     columns = _columns(config)
-    train = take_sample(_files(config, "data.train_files"), folder, "train", rows, columns)
+    rows = sample_rows(config, steps)
+    train = take_sample(_files(config, "data.train_files"), folder, "train", rows, columns, steps)
     val = take_sample(_files(config, "data.val_files"), folder, "val", MAX_VALIDATION_ROWS, columns)
     pictures = None
     if train.has_pictures or val.has_pictures:
@@ -119,6 +119,7 @@ def _columns(config: Mapping[str, Any]) -> Columns:
     default = Columns()
     return Columns(
         prompt=str(config.get("data.prompt_key") or default.prompt),
+        source=str(config.get("data.reward_fn_key") or default.source),
         pictures=str(config.get("data.image_key") or default.pictures),
         videos=str(config.get("data.video_key") or default.videos),
     )

@@ -43,7 +43,7 @@ DROPPED_KEYS = (
 #: Differences between a plan and its rehearsal, for the user.
 NOTES = {
     "megatron": "the plan's Megatron is rehearsed with FSDP",
-    "cut": "prompts of more than 4,096 bytes are cut from the left",
+    "cut": "prompts of more than 2,048 bytes are cut from the left",
     "recipe": "verl's DAPO recipe is rehearsed with verl's main trainer, which has its reward",
     "scaled": "pictures of more than 1,024 tokens, or of rows with several, are scaled down",
     "family": "a tiny Qwen2.5-VL stands in for the model; its pictures may have other tokens",
