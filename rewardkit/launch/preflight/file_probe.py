@@ -29,8 +29,10 @@ def probe_files(plan: Plan, report: PreflightReport) -> None:
     about_tokenizer = PreflightReport()
     count_tokens = load_tokenizer(plan, about_tokenizer)
     is_unknown = False
-    roles = [(name, role) for role in ("val", "train") for name in file_names(plan, role)]
-    for name, role in dict(roles).items():
+    roles = dict.fromkeys(file_names(plan, "train"), "train")
+    for name in file_names(plan, "val"):
+        roles.setdefault(name, "val")
+    for name, role in roles.items():
         path = Path(name).expanduser()
         if not path.is_file() or path.suffix != ".parquet":
             continue  # the rehearsal names it
@@ -93,5 +95,5 @@ def _prompts(file: pq.ParquetFile, column: str) -> Iterator[Any]:
 
 def _count_words(messages: Any) -> int:
     """Return the words of a prompt: a token never joins two words, so there are as many tokens."""
-    contents = [message.get("content") for message in messages]
+    contents = [message["content"] for message in messages if message]
     return sum(len(text.split()) for text in contents if isinstance(text, str))

@@ -216,7 +216,7 @@ _ONE_PROCESS: Config = {
 def _few_steps(scale: RehearsalScale, paths: SandboxPaths) -> Config:
     return {
         "trainer.total_training_steps": scale.steps,
-        "trainer.total_epochs": scale.steps,
+        "trainer.total_epochs": 4 * scale.steps,  # dynamic sampling may take several batches a step
         "trainer.save_freq": scale.steps,
         "trainer.test_freq": scale.steps,
         "trainer.val_before_train": False,
