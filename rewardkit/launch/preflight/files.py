@@ -239,16 +239,15 @@ def add_long_prompts(
     if not over:
         return
     longest = f"{max(counts)}" if is_exact else f"at least {max(counts)}"
-    severity, outcome = _outcome_of_long_prompts(plan)
+    severity, outcome = _outcome_of_long_prompts(plan, are_all=over == rows)
     text = f"{name}: {over:,} of {rows:,} prompts are over {limit} tokens (longest {longest}): "
     fix = f"Set {key}={max(counts)}, or data.filter_overlong_prompts=True."
     if not is_exact:
         fix = f"Raise {key}, or set data.filter_overlong_prompts=True."
-    severity = "error" if over == rows else severity  # none would be left
     report.add(severity, "L-24", key, f"{text}{outcome}.", fix, "verl best practices")
 
 
-def _outcome_of_long_prompts(plan: Plan) -> tuple[Severity, str]:
+def _outcome_of_long_prompts(plan: Plan, *, are_all: bool) -> tuple[Severity, str]:
     """Return what a release of verl does with prompts over the limit, and how bad that is.
 
     Up to 0.6 the dataset cuts them or raises (`data.truncation`). 0.7 does neither, and ends where
@@ -257,7 +256,7 @@ def _outcome_of_long_prompts(plan: Plan) -> tuple[Severity, str]:
     """
     values, truncation = PlanValues(plan), plan.get("data.truncation")
     if plan.get("data.filter_overlong_prompts") is True:
-        return "warning", "verl filters them out"
+        return "error" if are_all else "warning", "verl filters them out"
     if values.is_since(0, 8, 0):
         ends = values.reads_images
     else:

@@ -83,9 +83,8 @@ def choose_scale(
         )
     responses = _positive(config, "actor_rollout_ref.rollout.n")
     batch = _positive(config, "data.train_batch_size")
-    prompts = (
-        rows // steps if rows % steps == 0 else rows
-    )  # an epoch leaves out what fills no batch
+    # verl leaves out the rows of an epoch that fill no batch.
+    prompts = rows // steps if rows % steps == 0 else rows
     updates = max(1, batch // _positive(config, "actor_rollout_ref.actor.ppo_mini_batch_size"))
     per_update = max(1, prompts // updates)
     return RehearsalScale(
