@@ -16,6 +16,7 @@ from rewardkit.launch.plan import DAPO_RECIPE, Plan, make_plan
 from rewardkit.launch.recipe import built_in, deep_merge, load_tree, read_recipe
 from rewardkit.launch.rules import CHECKED_ELSEWHERE, RULES, check_rules
 from rewardkit.launch.rules.facts import GIB, RunFacts, device_memory, read_facts
+from rewardkit.launch.rules.rule import CODE
 from rewardkit.launch.verl.key_renames import renames, to_release_key
 from rewardkit.launch.verl.releases import known_releases, parse_release, release_of, snapshots
 from tests.tables import every
@@ -91,6 +92,24 @@ GDPO = {
     "trainer.use_v1": False,
 }
 OWN = {"reward": {"scorer": "/shared/mine.py:compute_score"}}
+
+
+MICRO, TOTAL = f"{ACTOR}.ppo_micro_batch_size_per_gpu", f"{ACTOR}.ppo_micro_batch_size"
+LOG_PROB, REPLAY = "log_prob_micro_batch_size_per_gpu", f"{ACTOR}.megatron.router_replay.mode"
+PADDED_CRITIC = {
+    "critic.fsdp.ulysses_sequence_parallel_size": 2,
+    "critic.model.use_remove_padding": False,
+}
+SEPARATE = {
+    "trainer.v1.trainer_mode": "separate_async",
+    f"{ROLLOUT}.checkpoint_engine.backend": "nccl",
+    f"{ROLLOUT}.nnodes": 1,
+}
+EXPERTS_OF_TRTLLM = {
+    f"{ROLLOUT}.name": "trtllm",
+    f"{ROLLOUT}.expert_parallel_size": 2,
+    f"+{ROLLOUT}.moe_tensor_parallel_size": 2,
+}
 
 
 def reward_pool(**settings):
@@ -1277,6 +1296,138 @@ EXAMPLES = [
         example(LONG, facts=RunFacts(context=32768)),
         "prompt + response = 18432 tokens, and the model was trained for 16384",
     ),
+    (
+        "micro-batch",
+        example({MICRO: None}),
+        example({MICRO: None} | DYNAMIC),
+        f"Set {ACTOR}.use_dynamic_bsz=True, or {MICRO}=1 or more.",
+    ),
+    (
+        "micro-batch",
+        example({MICRO: None, f"{ROLLOUT}.{LOG_PROB}": None}),
+        example(),
+        f"{MICRO}=1 and {ROLLOUT}.{LOG_PROB}=1 or more",
+    ),
+    (
+        "micro-batch",
+        example({TOTAL: 256}),
+        example({TOTAL: 256} | DYNAMIC),
+        f"it is set, and so is {TOTAL}: verl 0.9.1 stops",
+    ),
+    (
+        "micro-batch",
+        example({MICRO: None, TOTAL: 256}),
+        example({MICRO: None, TOTAL: 256}, release="0.7.1"),
+        "it is not set, and batches are cut by rows: verl 0.9.1 stops",
+    ),
+    (
+        "micro-batch",
+        example(algorithm="ppo"),
+        example({"critic.use_dynamic_bsz": True}, algorithm="ppo"),
+        "critic.ppo_micro_batch_size_per_gpu=1 or more",
+    ),
+    (
+        "global-micro-batch",
+        example({MICRO: None, TOTAL: 100}, release="0.7.1"),
+        example({MICRO: None, TOTAL: 128}, release="0.7.1"),
+        f"100 does not divide {ACTOR}.ppo_mini_batch_size=256",
+    ),
+    (
+        "global-micro-batch",
+        example({MICRO: None, TOTAL: 4}, release="0.7.1"),
+        example({MICRO: None, TOTAL: 8}, release="0.7.1"),
+        "4 rows are fewer than the 8 devices",
+    ),
+    (
+        "critic-batch",
+        example({"critic.ppo_mini_batch_size": 2048}, algorithm="ppo"),
+        example({"critic.ppo_mini_batch_size": 2048}),
+        "2048 is more than data.train_batch_size=1024",
+    ),
+    (
+        "critic-batch",
+        example(PADDED_CRITIC, release="0.7.1", algorithm="ppo"),
+        example(PADDED_CRITIC, algorithm="ppo"),
+        "False makes verl stop, because critic.ulysses_sequence_parallel_size is 2",
+    ),
+    (
+        "accepted-value",
+        example({f"{ACTOR}.loss_agg_mode": "token-sum"}, release="0.8.0"),
+        example({f"{ACTOR}.loss_agg_mode": "token-sum"}),
+        "verl 0.8.0 does not know token-sum; it knows token-mean,",
+    ),
+    (
+        "accepted-value",
+        example({"algorithm.adv_estimator": "grpoo"}),
+        example({"algorithm.adv_estimator": "grpoo"}, **OWN),
+        "verl 0.9.1 does not know grpoo",
+    ),
+    (
+        "accepted-value",
+        example({f"{ACTOR}.optim.lr_scheduler_type": "linear"}),
+        example({f"{ACTOR}.optim.lr_scheduler_type": "cosine"}),
+        "it knows constant, cosine",
+    ),
+    (
+        "bounds",
+        example({f"{ROLLOUT}.trace.max_samples_per_step_per_worker": -1}),
+        example({f"{ROLLOUT}.trace.max_samples_per_step_per_worker": 0}),
+        "-1 is less than 0",
+    ),
+    (
+        "bounds",
+        example({"trainer.v1.sampler.max_off_policy_threshold": 0}),
+        example({"trainer.v1.sampler.max_off_policy_threshold": 0, "trainer.use_v1": False}),
+        "0 is less than 1",
+    ),
+    (
+        "async-batch",
+        example(SEPARATE | {"data.train_batch_size": 512}),
+        example(SEPARATE),
+        "512 is not trainer.v1.separate_async.parameter_sync_step 4 x mini batch 256",
+    ),
+    (
+        "async-batch",
+        example(SEPARATE | {f"{ROLLOUT}.checkpoint_engine.backend": "naive"}),
+        example(SEPARATE | {"trainer.use_v1": False}),
+        "naive cannot send the weights",
+    ),
+    (
+        "expert-parallel",
+        example({f"{ROLLOUT}.expert_parallel_size": 4}),
+        example({f"{ROLLOUT}.expert_parallel_size": 4, f"{ROLLOUT}.name": "trtllm"}),
+        "4 is not TP x DP = ",
+    ),
+    (
+        "expert-parallel",
+        example({f"+{ROLLOUT}.moe_tensor_parallel_size": 2}),
+        example({f"+{ROLLOUT}.moe_tensor_parallel_size": 2, f"{ROLLOUT}.name": "trtllm"}),
+        "2 is possible for trtllm only",
+    ),
+    (
+        "expert-parallel",
+        example(EXPERTS_OF_TRTLLM | {f"{ROLLOUT}.tensor_model_parallel_size": 2}),
+        example(EXPERTS_OF_TRTLLM | {f"{ROLLOUT}.tensor_model_parallel_size": 4}),
+        "2 x expert parallel 2 is not TP = 2",
+    ),
+    (
+        "lora-rank",
+        example({f"{MODEL}.lora_rank": 600}),
+        example({f"{MODEL}.lora_rank": 600}, release="0.5.0"),
+        "600 is more than 512, vLLM's largest rank",
+    ),
+    (
+        "router-replay",
+        example({REPLAY: "R2", "algorithm.rollout_correction.bypass_mode": True}, **M),
+        example({REPLAY: "R3", "algorithm.rollout_correction.bypass_mode": True}, **M),
+        f"True makes verl 0.9.1 stop: {REPLAY} is R2",
+    ),
+    (
+        "router-replay",
+        example({f"{ACTOR}.megatron.dynamic_context_parallel": True}, **M),
+        example(**M),
+        "it is not a positive number",
+    ),
 ]
 
 
@@ -1302,7 +1453,8 @@ def test_a_finding_names_a_key_a_fix_and_its_source(rule, breaking, fixed, messa
     assert finding.key
     assert finding.fix.endswith(".")
     assert "\n" not in str(finding)
-    assert finding.source == next(r.source for r in RULES if r.id == rule)
+    source = next(r.source for r in RULES if r.id == rule)
+    assert finding.source == source or finding.source.startswith(source.removesuffix(CODE))
 
 
 #: A dotted name in a sentence, which is not part of a path.
@@ -1378,6 +1530,29 @@ def test_the_token_budget_of_the_critic_is_named_by_the_key_that_the_release_rea
     wide = {f"{ACTOR}.ppo_max_token_len_per_gpu": 40960}
     finding = findings_of(example({**long, **wide, **DYNAMIC}, release=verl, algorithm="ppo"))
     assert finding["L-17"].fix == f"Set critic.{name}_max_token_len_per_gpu=40960, or more."
+
+
+@every(
+    ("verl", "place"),
+    [
+        ("0.9.1", "workers/config/actor.py:207"),
+        ("0.8.0", "workers/config/actor.py:207"),
+        ("0.7.1", "workers/config/actor.py:198"),
+        ("0.5.0", "trainer/ppo/ray_trainer.py:449"),
+    ],
+)
+def test_a_finding_names_the_line_of_the_release_that_would_stop(verl, place):
+    finding = findings_of(example({MICRO: None}, release=verl))["micro-batch"]
+    assert finding.severity == "error"
+    assert finding.source == f"verl {verl}: {place}"
+
+
+def test_a_value_that_is_still_open_in_the_recipe_is_not_a_missing_micro_batch():
+    assert "micro-batch" not in findings_of(example({MICRO: "???"}))
+
+
+def test_every_recipe_of_a_release_without_checks_in_the_table_is_left_alone():
+    assert "micro-batch" not in findings_of(example({MICRO: None}, release="0.4.1"))
 
 
 def test_every_rule_has_an_example():

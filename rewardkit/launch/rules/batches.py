@@ -42,9 +42,10 @@ def mini_batch(values: PlanValues) -> Violation | None:
     if not batch or not mini:
         return None
     if mini > batch:
-        severity: Severity = "warning" if values.is_dynamic else "error"
-        message = f"{mini} is more than {BATCH}={batch}."
-        return set_to(MINI_BATCH, batch, message, extra=" or less", severity=severity)
+        message, extra = f"{mini} is more than {BATCH}={batch}.", " or less"
+        if values.is_dynamic:
+            return set_to(MINI_BATCH, batch, message, extra=extra, severity="warning")
+        return set_to(MINI_BATCH, batch, message, extra=extra, refusal="actor-mini")
     samples, copies = values.count(SAMPLES), values.data_parallel
     if values.is_dynamic or not micro or not samples or not copies:
         return None
@@ -52,7 +53,7 @@ def mini_batch(values: PlanValues) -> Violation | None:
     if rows and rows % micro:
         message = f"{micro} does not divide the {rows} rows that each device has of a mini batch "
         message += f"({mini} x n {samples} / {copies})."
-        return set_to(MICRO_BATCH, gcd(rows, micro), message)
+        return set_to(MICRO_BATCH, gcd(rows, micro), message, refusal="worker-micro-divides")
     return None
 
 
@@ -70,12 +71,14 @@ def divisible_batches(values: PlanValues) -> Violation | None:
     if batch % step:
         message = f"{batch} x n {samples} = {batch * samples} does not divide by {unit} ({name})."
         larger, rows = -(-batch // step) * step, values.facts.train_rows
-        return set_to(BATCH, larger - step if rows and step <= rows < larger else larger, message)
+        best = larger - step if rows and step <= rows < larger else larger
+        return set_to(BATCH, best, message, refusal="batch")
     if mini and mini * samples % copies:
         severity: Severity = "error" if values.is_since(0, 8, 0) else "warning"
         message = f"{mini} x n {samples} = {mini * samples} does not divide by {copies} copies."
         step = copies // gcd(copies, samples)
-        return set_to(MINI_BATCH, -(-mini // step) * step, message, severity=severity)
+        best = -(-mini // step) * step
+        return set_to(MINI_BATCH, best, message, severity=severity, refusal="worker-mini-copies")
     return _log_prob_batches(values, batch * samples // copies)
 
 
@@ -114,7 +117,7 @@ def updates_per_step(values: PlanValues) -> Violation | None:
     return None
 
 
-@rule("L-16", "info", DYNAMIC_BATCH, GUIDE)
+@rule("L-16", "info", DYNAMIC_BATCH, GUIDE, CODE)
 def dynamic_batches(values: PlanValues) -> Violation | None:
     """use_dynamic_bsz is True, for the actor and its log-probs alike."""
     actor, log_prob = values.flag(DYNAMIC_BATCH), values.flag(LOG_PROB_DYNAMIC, DYNAMIC_BATCH)
@@ -122,7 +125,7 @@ def dynamic_batches(values: PlanValues) -> Violation | None:
         return None
     if actor != log_prob and values.is_since(0, 8, 0):
         message = f"{log_prob} makes verl {values.plan.verl} stop: {DYNAMIC_BATCH} is {actor}."
-        return set_to(LOG_PROB_DYNAMIC, actor, message, severity="error")
+        return set_to(LOG_PROB_DYNAMIC, actor, message, severity="error", refusal="worker-dynamic")
     length = values.response_tokens or 0
     if actor or length < LONG_TOKENS:
         return None

@@ -43,7 +43,8 @@ def _rollout(values: PlanValues) -> Violation | None:
     per_replica = size * (values.count(f"{ROLLOUT}.data_parallel_size") or 1)
     if devices % per_replica:
         message = f"{per_replica} does not divide {devices} devices."
-        return set_to(TENSOR_PARALLEL, _largest_divisor(size, devices), message)
+        best = _largest_divisor(size, devices)
+        return set_to(TENSOR_PARALLEL, best, message, refusal="rollout-world")
     if heads and heads % size:
         best = _largest_divisor(size, heads, devices)
         return set_to(TENSOR_PARALLEL, best, _heads_message(size, heads))
@@ -60,7 +61,7 @@ def _megatron(values: PlanValues) -> Violation | None:
     if devices % per_copy:
         message = f"TP x PP x CP = {per_copy} does not divide {devices} devices."
         fix = f"Set TP, PP and CP so that their product divides {devices}."
-        return Violation(message, fix, ACTOR_TENSOR)
+        return Violation(message, fix, ACTOR_TENSOR, refusal="megatron-world")
     experts = values.count(EXPERT_PARALLEL) or 1
     inner = values.count(f"{ACTOR}.megatron.expert_tensor_parallel_size") or size
     if experts > 1 and devices % (experts * inner * pipeline):
@@ -142,5 +143,5 @@ def parts_need_packing(values: PlanValues) -> Violation | None:
         size = values.sequence_parallel(model)
         if size and size > 1:
             message = f"False makes verl stop, because {values.ulysses_key(model)} is {size}."
-            return set_to(REMOVE_PADDING, True, message)
+            return set_to(REMOVE_PADDING, True, message, refusal="actor-padding")
     return None

@@ -43,7 +43,8 @@ def engine_settings(values: PlanValues) -> Violation | None:
     engine_name, stages = values.engine, values.count(ROLLOUT_PIPELINE) or 1
     if stages > 1 and engine_name in {"vllm", "sglang", "trtllm"}:
         message = f"{stages} is not possible: verl's {engine_name} has no pipeline."
-        return set_to(ROLLOUT_PIPELINE, 1, message, extra=f" and raise {TENSOR_PARALLEL}")
+        extra = f" and raise {TENSOR_PARALLEL}"
+        return set_to(ROLLOUT_PIPELINE, 1, message, extra=extra, refusal="rollout-pipeline")
     for key in values.plan.settings:
         prefix, _, rest = key.partition(f"{ENGINE_SETTINGS}.")
         owner, dot, setting = rest.partition(".")
@@ -113,7 +114,8 @@ def validation_sampling(values: PlanValues) -> Violation | None:
     if samples and training is not None and training <= 0:
         message = f"True makes verl stop, because {ROLLOUT}.temperature is {training:g}."
         fix = f"Set {ROLLOUT}.temperature=1.0."
-        return Violation(message, fix, f"{VALIDATION}.do_sample", severity="error")
+        key = f"{VALIDATION}.do_sample"
+        return Violation(message, fix, key, severity="error", refusal="val-temperature")
     if not values.validates and not values.only_validates:
         return None
     temperature = values.number(f"{VALIDATION}.temperature")

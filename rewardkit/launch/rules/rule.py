@@ -12,6 +12,7 @@ from typing import Any
 
 from rewardkit.launch.findings import LaunchFinding, Severity
 from rewardkit.launch.rules.values import PlanValues
+from rewardkit.launch.verl.refusals import refusal
 from rewardkit.launch.verl.translate import with_release_keys
 
 BLOG = "blog: verl, DAPO-Math-17k and Qwen2.5-7B (2025-10-23)"
@@ -31,6 +32,7 @@ class Violation:
         fix: what to do; it names the key and the value.
         key: the setting to change; empty for the key of the rule.
         severity: severity of the finding; None for that of the rule.
+        refusal: the check of `refusals.yaml` with which verl stops; "" without one.
     """
 
     message: str
@@ -38,13 +40,21 @@ class Violation:
     key: str = ""
     _: KW_ONLY
     severity: Severity | None = None
+    refusal: str = ""
 
 
 def set_to(
-    key: str, value: object, message: str, *, extra: str = "", severity: Severity | None = None
+    key: str,
+    value: object,
+    message: str,
+    *,
+    extra: str = "",
+    severity: Severity | None = None,
+    refusal: str = "",
 ) -> Violation:
     """Return a violation that another value of its key fixes; `extra` follows the value."""
-    return Violation(message, f"Set {key}={value}{extra}.", key, severity=severity)
+    fix = f"Set {key}={value}{extra}."
+    return Violation(message, fix, key, severity=severity, refusal=refusal)
 
 
 Check = Callable[[PlanValues], Violation | None]
@@ -77,13 +87,14 @@ class PlanRule:
         if violation is None:
             return None
         release = values.plan.release
+        place = refusal(violation.refusal, release.verl) if violation.refusal else ""
         return LaunchFinding(
             severity=violation.severity or self.severity,
             rule=self.id,
             key=with_release_keys(violation.key or self.key, release),
             text=with_release_keys(violation.message, release),
             fix=with_release_keys(violation.fix, release),
-            source=self.source,
+            source=self.source.replace(CODE, place) if place else self.source,
         )
 
 
@@ -121,6 +132,8 @@ class Expectation:
         fix: what to do; the default is "Set KEY=GOOD."
         severity: severity of the finding; None for that of the rule.
         explicit: whether only a value that the recipe or the command line sets counts.
+        refusal: the check of `refusals.yaml` with which verl stops; the setting is free in releases
+            without it.
     """
 
     key: str
@@ -132,6 +145,7 @@ class Expectation:
     fix: str = ""
     severity: Severity | None = None
     explicit: bool = False
+    refusal: str = ""
 
     def violation(self, values: PlanValues) -> Violation | None:
         """Return the violation if the plan has another value, of the right type."""
@@ -146,9 +160,11 @@ class Expectation:
             return None
         if best(value) if callable(best) else value in choices:
             return None
+        if self.refusal and not refusal(self.refusal, values.plan.verl):
+            return None
         message = self.message.format(value=value, good=best, values=values)
         fix = self.fix or f"Set {self.key}={best}."
-        return Violation(message, fix, self.key, severity=self.severity)
+        return Violation(message, fix, self.key, severity=self.severity, refusal=self.refusal)
 
 
 #: How a setting is read, by the type of the value it should have.

@@ -99,6 +99,10 @@ class PlanValues:
         """Return the value that a preset, the recipe or the command line sets, else None."""
         return self.plan.settings.get(self._latest(key))
 
+    def is_set(self, key: str) -> bool:
+        """Whether a setting has a value, which a recipe may still leave open as `???`."""
+        return self.plan.get(key) is not None or self._latest(key) in self.plan.missing
+
     def is_user_set(self, key: str) -> bool:
         """Whether a person set a key: the value is neither verl's default nor the preset's."""
         is_set = self._latest(key) in self.plan.settings
@@ -227,7 +231,8 @@ class PlanValues:
     @property
     def uses_critic(self) -> bool:
         """Whether verl trains a critic."""
-        return self.text("algorithm.adv_estimator") == "gae"
+        enabled = self.flag("critic.enable")
+        return self.text("algorithm.adv_estimator") == "gae" if enabled is None else enabled
 
     @property
     def validates(self) -> bool:
