@@ -61,6 +61,17 @@ SCORERS: Mapping[str, str] = {
     "qa": "rewardkit.scorers.qa:score",
 }
 
+#: The data sources whose responses verl's default reward evaluates as Python, in every release from
+#: 0.5.0 to 0.9.1 (`default_compute_score` in utils/reward_score/__init__.py), and where it does.
+EVALUATED_BY_VERL = frozenset(
+    f"numina_{name}"
+    for name in "aops_forum synthetic_math amc_aime synthetic_amc cn_k12 olympiads".split()
+)
+VERL_EVALUATES = (
+    "verl's default reward runs eval() on the model's answer "
+    "(utils/reward_score/prime_math/grader.py, lines 169, 299 and 301; CVE-2026-6878)"
+)
+
 #: The scorer of a row without a scorer's name, by the `data_source` that verl's scripts and `prep` write.
 DATA_SOURCES: Mapping[str, str] = {
     "openai/gsm8k": SCORERS["gsm8k"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ _DATASETS = {
     "math_dapo": ("dapo-math-17k",),
     "math_verify": ("math", "math-500"),
     "mcq": ("dianjin-mcq",),
+    "verl": ("eurus-2", "gsm8k", "math", "dapo-math-17k", "geometry3k"),
 }
 
 #: Datasets for a scorer of any kind, such as `auto` and custom scorers.
@@ -59,11 +61,18 @@ def packaged_rows(
         return question_rows()[:n]
     names = _JUDGE_KINDS if scorer == "judge" else _DATASETS.get(scorer, _ALL_KINDS)
     share = -(-n // len(names))
-    return [
+    rows = [
         row
         for name in names
         for row in sample_rows(_packaged_sample(name), share, seed)  # some of each kind
     ][:n]
+    # Eurus-2 has these names in its own parquet; `prep` writes another.
+    return [
+        replace(row, data_source="numina_olympiads")
+        if scorer == "verl" and "Eurus-2" in row.data_source
+        else row
+        for row in rows
+    ]
 
 
 def _packaged_sample(name: str) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,8 +27,9 @@ from rewardkit.audit.question_attacks import QUESTION_ATTACKS
 from rewardkit.audit.rows import packaged_rows, sample_rows
 from rewardkit.audit.scorer_process import ScorerProcess
 from rewardkit.audit.scorer_profile import profile_forms, profile_scorer
-from rewardkit.errors import DataError
+from rewardkit.errors import DataError, UsageError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
+from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES
 
 #: The attacks on a scorer that computes: those on judges with a few rows, because they do not
 #: depend on the row.
@@ -54,6 +56,9 @@ MODEL_CALL_TIMEOUT_SECONDS = 120.0
 #: Default number of rows, and the default for a scorer that asks a model.
 ROWS, MODEL_ROWS = 64, 4
 
+#: The name of verl's default reward.
+VERL = "verl"
+
 #: Rows of each data source for which the responses are programs.
 CODE_ROWS_PER_SOURCE = 2
 
@@ -77,7 +82,7 @@ def audit(
     `no_verdict` and in no attack.
 
     Args:
-        scorer: a built-in name, or `my_reward.py:function`.
+        scorer: a built-in name, `my_reward.py:function`, or `verl` for verl's default reward.
         data: a verl parquet, or rows in its schema; None for packaged rows that fit the scorer.
         rows: number of rows to sample; None for 64, or 4 for a scorer that asks a model.
         seed: random seed for sampling rows.
@@ -86,13 +91,23 @@ def audit(
             that asks a model.
         load_seconds: timeout for importing the scorer.
         progress: called with 1 after every attack on a row.
-        announce: called with the number of calls to a model, in words, before the first of them.
+        announce: called with a sentence before the attacks: the number of calls to a model, or
+            that verl's default reward runs answers as code.
 
     Raises:
         UsageError: the scorer does not load, or has no such option.
         DataError: the data cannot be read, or has no rows; or a model never gives a verdict.
     """
-    with ScorerProcess(scorer, options or {}, CALL_TIMEOUT_SECONDS, load_seconds) as process:
+    spec = scorer
+    if scorer == VERL:
+        announce(f"{', '.join(sorted(EVALUATED_BY_VERL))}: {VERL_EVALUATES}.")
+        if find_spec("verl") is None:
+            raise UsageError(
+                "verl is not installed here, so nothing was attacked. Give verl a reward: "
+                "reward.custom_reward_function.path=$(rewardkit path math)."
+            )
+        spec = f"{Path(__file__).with_name('verl_reward.py')}:compute_score"
+    with ScorerProcess(spec, options or {}, CALL_TIMEOUT_SECONDS, load_seconds) as process:
         process.seconds = seconds or _timeout(process)
         count = rows or (MODEL_ROWS if process.asks_server else ROWS)
         if data is None:
@@ -101,7 +116,8 @@ def audit(
             sample = sample_rows(data, count, seed)
         if process.asks_server:
             announce(_announcement(process, sample))
-        return _audit(process, sample, progress, keep_all=data is not None)
+        report = _audit(process, sample, progress, keep_all=data is not None)
+    return replace(report, scorer=scorer)
 
 
 def _audit(

@@ -128,7 +128,7 @@ class CheckReport:
         if not self.rows:
             return "the file has no rows"
         if not self.bad_rows:
-            return f"{row_count(self.rows)} without findings, but the schema has one"
+            return f"{row_count(self.rows)} without findings, but the file has one"
         if self.bad_rows == 1:
             return f"1 of {self.rows:,} rows is bad"
         return f"{self.bad_rows:,} of {self.rows:,} rows are bad"

@@ -37,6 +37,8 @@ from rewardkit.scorers.row_scorer import scorer_for
 RULES: Mapping[str, str] = {
     "missing": "prepare the file with rewardkit prep, or add the column",
     "schema": "write the column with the type that is named, or prepare the file with rewardkit prep",
+    "runs_answers": "give verl a reward: reward.custom_reward_function.path=$(rewardkit path math), "
+    "custom_reward_function.path before 0.7.1; then check with --scorer math",
     "empty_file": "prepare the file again: verl cannot load a file without rows",
     "empty_prompt": "drop the row: the policy would have nothing to answer",
     "bad_prompt": "write the prompt as a chat: a list of {role, content} with a user message",

@@ -1,10 +1,15 @@
 """An audit finds the known faults of verl's own scorers."""
 
+import os
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from rewardkit.audit import audit
+from rewardkit.registry import EVALUATED_BY_VERL
+from rewardkit.scorers.math import compute_score
 
 WRAPPERS = Path(__file__).parents[2] / "benchmarks" / "verl_scorers.py"
 
@@ -124,3 +129,36 @@ def test_prime_math_has_a_tolerance_and_accepts_a_factor_of_a_hundred(prime_math
 
 def test_prime_math_hangs(prime_math):
     assert any("9**9**9**9" in response for response, _ in prime_math["hangs"])
+
+
+def test_verl_s_default_reward_runs_the_answers_of_the_sources_that_we_name_and_of_no_other():
+    """CVE-2026-6878, in both releases; our scorer of the same rows runs nothing."""
+    from verl.utils.reward_score import default_compute_score
+
+    gold = r"\begin{pmatrix}1\\2\end{pmatrix}"
+    with tempfile.TemporaryDirectory(prefix=f"verl{os.getpid()}x", dir="/tmp") as name:
+        marker = Path(name.replace("_", "")).with_suffix(".ran")  # verl cuts text at an underscore
+        response = rf"\boxed{{[open('{marker}','w')]}}"
+        for source in ("openai/gsm8k", "lighteval/MATH", "math_dapo", *sorted(EVALUATED_BY_VERL)):
+            with suppress(Exception):
+                default_compute_score(source, response, gold)
+            assert marker.exists() == (source in EVALUATED_BY_VERL), source
+            marker.unlink(missing_ok=True)
+            compute_score(source, response, gold)
+            assert not marker.exists()
+
+
+def test_an_audit_of_verl_says_which_answers_verl_runs_and_finds_it(v9):
+    if not v9:
+        pytest.skip("one release is enough")
+    row = {
+        "data_source": "numina_olympiads",
+        "prompt": [{"role": "user", "content": r"What is it? Use \boxed{}."}],
+        "reward_model": {"ground_truth": "50"},
+        "extra_info": {},
+    }
+    said = []
+    report = audit("verl", data=[row], seconds=2.0, announce=said.append)
+    assert "CVE-2026-6878" in said[0]
+    assert report.scorer == "verl"
+    assert "runs_code" in {result.attack for result in report.failed}

@@ -204,3 +204,49 @@ def test_a_judge_that_cannot_be_asked_here_does_not_stop_the_launch(tmp_path, pl
     (finding,) = far.findings
     assert (finding.severity, finding.rule) == ("warning", "conduct")
     assert "cannot connect" in finding.text
+
+
+@pytest.fixture
+def numina(tmp_path):
+    """A parquet with the data_source that Eurus-2 has in verl's own layout."""
+    prep("gsm8k", tmp_path / "rows.parquet", sample=True)
+    table = pq.read_table(tmp_path / "rows.parquet")
+    names = pa.array(["numina_cn_k12"] * len(table))
+    place = table.schema.get_field_index("data_source")
+    pq.write_table(table.set_column(place, "data_source", names), tmp_path / "numina.parquet")
+    return tmp_path / "numina.parquet"
+
+
+def test_a_plan_without_a_reward_for_rows_whose_answers_verl_evaluates_is_an_error(numina, plan):
+    data = {"train": str(numina), "val": str(numina)}
+    for scorer, errors in (("verl", ["runs-answers"] * 2), ("math", [])):
+        for verl, key in (("0.9.1", "reward."), ("0.5.0", "")):
+            report = probe_scorer(plan(verl, reward={"scorer": scorer}, data=data))
+            found = [f for f in report.findings if f.rule == "runs-answers"]
+            assert [f.rule for f in found] == errors
+            line = f"{key}custom_reward_function.path=$(rewardkit path math)"
+            assert all(line in f.fix and "CVE-2026-6878" in f.text for f in found)
+
+
+def test_another_numina_source_has_no_scorer_in_verl(numina, plan):
+    table = pq.read_table(numina)
+    place = table.schema.get_field_index("data_source")
+    names = pa.array(["numina_other"] * len(table))
+    pq.write_table(table.set_column(place, "data_source", names), numina)
+    data = {"train": str(numina), "val": str(numina)}
+    findings = probe_scorer(plan(reward={"scorer": "verl"}, data=data)).findings
+    assert {finding.rule for finding in findings} == {"L-52"}
+
+
+def test_a_reward_of_one_s_own_that_returns_a_dictionary_is_an_error_with_prime(tmp_path, plan):
+    file, rows = tmp_path / "mine.py", tmp_path / "train.parquet"
+    prep("gsm8k", rows, sample=True)
+    for result, errors in (("{'score': 1.0}", 1), ("1.0", 0)):
+        file.write_text(
+            "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+            f"    return {result}\n"
+        )
+        parts = {"reward": {"scorer": str(file)}, "data": {"train": str(rows), "val": str(rows)}}
+        manager = "reward.reward_manager.name=prime"
+        findings = probe_scorer(plan("0.5.0", manager, **parts)).findings
+        assert sum(f.rule == "dictionary-reward" for f in findings) == errors

@@ -1136,16 +1136,28 @@ EXAMPLES = [
         "the reward manager naive does not read it",
     ),
     (
-        "guarded-reward",
+        "dictionary-reward",
         example({MANAGER: "batch"}, release="0.5.0", reward={**OWN["reward"], "guard": {}}),
         example({MANAGER: "batch"}, release="0.5.0", **OWN),
         "batch passes lists, which a guarded reward does not take",
     ),
     (
-        "guarded-reward",
+        "dictionary-reward",
         example({MANAGER: "prime"}, release="0.6.1", reward={**OWN["reward"], "guard": {}}),
         example({MANAGER: "naive"}, release="0.6.1", reward={**OWN["reward"], "guard": {}}),
-        "forget how often the reward failed",
+        "prime scores the whole batch 0, because a guarded reward returns a dictionary",
+    ),
+    (
+        "dictionary-reward",
+        example({MANAGER: "prime"}, release="0.5.0"),
+        example({MANAGER: "prime"}, release="0.5.0", **OWN),
+        "prime scores the whole batch 0, because auto returns a dictionary",
+    ),
+    (
+        "dictionary-reward",
+        example({MANAGER: "batch"}, release="0.6.1", reward={"scorer": "gsm8k"}),
+        example({MANAGER: "batch"}, release="0.6.1", reward={"scorer": "verl"}),
+        "batch passes lists, which gsm8k does not take: verl stops at the first step",
     ),
     (
         "reward-in-task",

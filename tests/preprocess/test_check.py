@@ -472,3 +472,17 @@ def test_the_rows_that_drop_bad_drops_are_written_with_all_their_columns(tmp_pat
     entry = json.loads(line)
     assert (entry["index"], entry["row"]["ability"]) == (1, "math")
     assert "00000002" in entry["row"]["made"]
+
+
+def test_rows_whose_answers_verl_would_run_as_code_are_a_finding_without_a_scorer(tmp_path):
+    """verl's default reward evaluates the answers of these data sources (CVE-2026-6878)."""
+    names = pa.array(["numina_olympiads"] * 3)
+    file = foreign(tmp_path, lambda table: set_column(table, "data_source", names))
+    report = rewardkit.check(file)
+    (finding,) = [each for each in report.examples if each.rule == "runs_answers"]
+    assert finding.row is None
+    assert finding.message.startswith(
+        "3 rows of numina_olympiads: verl's default reward runs eval()"
+    )
+    assert "rewardkit path math" in RULES["runs_answers"]
+    assert not rewardkit.check(file, scorer=load_scorer("math")).counts["runs_answers"]

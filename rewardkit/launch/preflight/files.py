@@ -194,6 +194,7 @@ def _add_row_findings(
     """Add one finding for each rule that rows of a file break."""
     scorer = plan.recipe.reward.scorer
     ignored = {"long_prompt"}  # add_long_prompts names the setting to change
+    ignored |= {"runs_answers"}  # check_reward reports it for the reward that the run has
     ignored |= _OWN_SCORER if scorer == "verl" or is_path(scorer) else frozenset()
     ignored |= _TRAIN_ONLY if role == "val" else frozenset()
     examples = {finding.rule: finding for finding in reversed(result.examples)}

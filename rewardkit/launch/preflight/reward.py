@@ -16,7 +16,13 @@ from rewardkit.launch.preflight.report import FileFacts, PreflightReport
 from rewardkit.launch.preflight.verl import reward_path_key
 from rewardkit.launch.rules.algorithm import computed_metrics
 from rewardkit.launch.secret_values import reveal_secrets
-from rewardkit.registry import did_you_mean, is_path, with_function
+from rewardkit.registry import (
+    EVALUATED_BY_VERL,
+    VERL_EVALUATES,
+    did_you_mean,
+    is_path,
+    with_function,
+)
 
 #: The keyword arguments that verl passes to a reward function.
 ARGUMENTS = ("data_source", "solution_str", "ground_truth", "extra_info")
@@ -24,9 +30,9 @@ ARGUMENTS = ("data_source", "solution_str", "ground_truth", "extra_info")
 #: The data sources that verl's default_compute_score knows (0.9.1), as shell patterns.
 VERL_SOURCES = (
     "openai/gsm8k lighteval/MATH DigitalLearningGmbH/MATH-lighteval HuggingFaceH4/MATH-500 "
-    "math_dapo math math_dapo_reasoning aime* numina_* codecontests apps codeforces taco "
+    "math_dapo math math_dapo_reasoning aime* codecontests apps codeforces taco "
     "hiyouga/geometry3k searchR1_*"
-).split()
+).split() + sorted(EVALUATED_BY_VERL)
 
 
 def check_reward(
@@ -39,7 +45,7 @@ def check_reward(
     """
     scorer = plan.recipe.reward.scorer
     if scorer == "verl":
-        _check_verl_sources(report)
+        _check_verl_sources(plan, report)
         return True
     if is_path(scorer) and plan.get("reward.reward_manager.name") == "batch":
         report.unchecked.append(
@@ -93,10 +99,16 @@ def _check_signature(scorer: str, plan: Plan, report: PreflightReport, load_seco
     return not signature_error
 
 
-def _check_verl_sources(report: PreflightReport) -> None:
-    """Check that verl's own scorer knows the data sources."""
+def _check_verl_sources(plan: Plan, report: PreflightReport) -> None:
+    """Check that verl's own scorer knows the data sources, and runs no answers of theirs."""
+    key = reward_path_key(plan)
     for file in report.files:
         for source in file.data_sources:
+            if source in EVALUATED_BY_VERL:
+                text = f"{file.path}: rows of {source}: {VERL_EVALUATES}."
+                fix = f"Set reward.scorer: math, which is {key}=$(rewardkit path math)."
+                report.add("error", "runs-answers", key, text, fix, "verl utils/reward_score")
+                continue
             if any(fnmatchcase(source, known) for known in VERL_SOURCES):
                 continue
             text = (
@@ -126,6 +138,7 @@ def _check_behaviour(
         report.add("error", "L-51", reward_path_key(plan), str(error), fix)
         return
     _check_metric(plan, scorer, keys, report)
+    _check_prime(plan, keys, report)
     _check_gdpo_keys(plan, scorer, numeric_keys, report)
     silence = next((each for each in results if each.attack == "no_verdict" and each.failed), None)
     if silence is not None and plan.get("reward.reward_model.enable") is True:
@@ -180,6 +193,15 @@ def _check_metric(plan: Plan, scorer: str, keys: tuple[str, ...], report: Prefli
         fix = f"Return {metric}, or set {key}={other}."
         place = "trainer/ppo/v1/replay_buffer.py" if is_v1 else "recipe/dapo/dapo_ray_trainer.py"
         report.add("error", "L-50", key, text, fix, f"verl {place}")
+
+
+def _check_prime(plan: Plan, keys: tuple[str, ...], report: PreflightReport) -> None:
+    """Check that the manager prime does not get a dictionary from a user's reward."""
+    key, scorer = "reward.reward_manager.name", plan.recipe.reward.scorer
+    if plan.get(key) == "prime" and keys and is_path(scorer):
+        text = f"prime scores the whole batch 0, because {scorer} returns a dictionary."
+        source = "verl workers/reward_manager/prime.py"
+        report.add("error", "dictionary-reward", key, text, f"Set {key}=naive.", source)
 
 
 def _check_gdpo_keys(

@@ -12,6 +12,7 @@ from rewardkit.launch.verl.reward_managers import (
     GDPO_SINCE,
     LIMITS,
     NO_REGISTRATION_SINCE,
+    REWARD_LOOP_SINCE,
     reward_managers,
 )
 from rewardkit.registry import did_you_mean, is_path
@@ -109,15 +110,17 @@ def remote_processes(values: PlanValues) -> Violation | None:
     return set_to(WORKERS, 4, message, extra=", or have the cores")
 
 
-@rule("guarded-reward", "error", MANAGER, f"{CODE}: workers/reward_manager (0.5, 0.6)")
-def guarded_manager(values: PlanValues) -> Violation | None:
-    """A guarded reward has a manager that calls it for one response and lets its failures pass."""
-    manager = values.text(MANAGER)
-    if values.recipe.reward.guard is None or manager not in SUCCESSORS:
+@rule("dictionary-reward", "error", MANAGER, f"{CODE}: workers/reward_manager (0.5, 0.6)")
+def dictionary_manager(values: PlanValues) -> Violation | None:
+    """Our scorers and guarded rewards, which return dictionaries, have a manager that takes them."""
+    manager, reward = values.text(MANAGER), values.recipe.reward
+    is_ours = reward.scorer in registry.SCORERS or reward.guard is not None
+    if not is_ours or manager not in SUCCESSORS or values.is_since(*REWARD_LOOP_SINCE):
         return None
+    name = "a guarded reward" if reward.guard is not None else reward.scorer
     what = {
-        "batch": "passes lists, which a guarded reward does not take.",
-        "prime": "scores in processes that forget how often the reward failed, and scores 0 for it.",
+        "batch": f"passes lists, which {name} does not take: verl stops at the first step.",
+        "prime": f"scores the whole batch 0, because {name} returns a dictionary.",
     }
     return set_to(MANAGER, "naive", f"{manager} {what[manager]}")
 

@@ -1,0 +1,18 @@
+"""verl's default reward as a scorer's file: what `rewardkit audit verl` attacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from verl.utils.reward_score import default_compute_score
+
+
+def compute_score(
+    data_source: str,
+    solution_str: str,
+    ground_truth: str,
+    extra_info: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Score a response as verl does without a custom reward."""
+    return default_compute_score(data_source, solution_str, ground_truth, extra_info, **kwargs)
