@@ -68,7 +68,7 @@ EVALUATED_BY_VERL = frozenset(
     for name in "aops_forum synthetic_math amc_aime synthetic_amc cn_k12 olympiads".split()
 )
 VERL_EVALUATES = (
-    "verl's default reward runs eval() on the model's answer "
+    "verl's default reward runs Python's eval on the model's answer "
     "(utils/reward_score/prime_math/grader.py, lines 169, 299 and 301; CVE-2026-6878)"
 )
 

@@ -26,7 +26,6 @@ _DATASETS = {
     "math_dapo": ("dapo-math-17k",),
     "math_verify": ("math", "math-500"),
     "mcq": ("dianjin-mcq",),
-    "verl": ("eurus-2", "gsm8k", "math", "dapo-math-17k", "geometry3k"),
 }
 
 #: Datasets for a scorer of any kind, such as `auto` and custom scorers.
@@ -34,6 +33,9 @@ _ALL_KINDS = ("gsm8k", "math", "dapo-math-17k", "dianjin-mcq", "geometry3k")
 
 #: Datasets for a judge, whose calls are few.
 _JUDGE_KINDS = ("gsm8k", "math")
+
+#: Datasets for verl's default reward, beginning with the one whose answers it runs as code.
+_VERL_KINDS = ("eurus-2", "gsm8k", "math")
 
 
 def sample_rows(
@@ -59,7 +61,8 @@ def packaged_rows(
     """Return `n` packaged rows for a scorer with its options, or rows of all kinds."""
     if scorer == "qa" or (scorer == "judge" and (options or {}).get("rubric") == "qa"):
         return question_rows()[:n]
-    names = _JUDGE_KINDS if scorer == "judge" else _DATASETS.get(scorer, _ALL_KINDS)
+    general = {"judge": _JUDGE_KINDS, "verl": _VERL_KINDS}.get(scorer, _ALL_KINDS)
+    names = _DATASETS.get(scorer, general)
     share = -(-n // len(names))
     rows = [
         row

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
-from verl.utils.reward_score import default_compute_score
+if find_spec("verl") is not None:
+    import verl.utils.reward_score  # noqa: F401 - slow, so it belongs to loading and not to a call
 
 
 def compute_score(
@@ -15,4 +17,6 @@ def compute_score(
     **kwargs: Any,
 ) -> Any:
     """Score a response as verl does without a custom reward."""
+    from verl.utils.reward_score import default_compute_score
+
     return default_compute_score(data_source, solution_str, ground_truth, extra_info, **kwargs)

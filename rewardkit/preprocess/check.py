@@ -31,7 +31,6 @@ from rewardkit.preprocess.prompt_lengths import PromptLengths, TokenCounter, cou
 from rewardkit.preprocess.row_checks import RULES, DataFinding, check_row, gold_rows, prompt_key
 from rewardkit.preprocess.row_stats import unread_options_of
 from rewardkit.preprocess.schema_check import schema_findings
-from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES
 from rewardkit.row import (
     AGENT_NAME,
     BATCH_ROWS,
@@ -172,8 +171,6 @@ def check(
             if out and report.kept == report.rows:
                 dropped_path(out).unlink(missing_ok=True)
             _add_clusters(report, checker.questions)
-            if scorer is None:
-                _add_evaluated_sources(report)
             if not report.rows:
                 report.add(DataFinding(None, "empty_file", "no rows"))
     return report
@@ -333,6 +330,8 @@ def _check_rows(
             report.add_row(findings[place])
         report.kept += write_batch(pending.popleft(), findings)
         progress(len(rows))
+    if checker.scorer is None:
+        report.add_evaluated_sources()
 
 
 def _check_batch(
@@ -344,15 +343,6 @@ def _check_batch(
     """Return the findings of each row of a batch, in this process or another."""
     start, rows = batch
     return [check_row(row, start + i, scorer, options, respond) for i, row in enumerate(rows)]
-
-
-def _add_evaluated_sources(report: CheckReport) -> None:
-    """Add a finding for the data sources whose answers verl's default reward runs as code."""
-    rows = report.stats.groups.get("data_source", Counter())
-    if names := sorted(EVALUATED_BY_VERL & rows.keys()):
-        count = sum(rows[name] for name in names)
-        message = f"{count:,} rows of {', '.join(names)}: {VERL_EVALUATES}"
-        report.add(DataFinding(None, "runs_answers", message))
 
 
 def _add_clusters(report: CheckReport, questions: list[tuple[int, str, str]]) -> None:

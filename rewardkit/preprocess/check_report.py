@@ -12,6 +12,7 @@ from rewardkit.preprocess.contamination.overlap import Overlap
 from rewardkit.preprocess.prompt_lengths import PromptLengths
 from rewardkit.preprocess.row_checks import RULES, DataFinding
 from rewardkit.preprocess.row_stats import RowStats
+from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES
 from rewardkit.scorers.reward_result import RightRule
 
 #: Maximum number of findings of each rule in a report; all are counted.
@@ -112,6 +113,14 @@ class CheckReport:
         self.rows += 1
         self.bad_rows += bool(findings)
         self.add_all(findings)
+
+    def add_evaluated_sources(self) -> None:
+        """Add a finding for the data sources whose answers verl's default reward runs as code."""
+        rows = self.stats.groups.get("data_source", Counter())
+        if names := sorted(EVALUATED_BY_VERL & rows.keys()):
+            count = sum(rows[name] for name in names)
+            message = f"{count:,} rows of {', '.join(names)}: {VERL_EVALUATES}"
+            self.add(DataFinding(None, "runs_answers", message))
 
     def missing_set_lines(self) -> Iterator[tuple[str, str]]:
         """Yield the names of missing evaluation sets, and the reason that they have in common."""

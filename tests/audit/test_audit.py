@@ -486,3 +486,11 @@ def test_a_coroutine_is_awaited(tmp_path):
     )
     report = audit(f"{tmp_path}/a.py:compute_score", data=ROWS)
     assert report.at_least("high") == ()
+
+
+def test_an_audit_of_verl_without_verl_says_which_answers_verl_runs():
+    said = []
+    with pytest.raises(UsageError, match="verl is not installed here"):
+        audit("verl", announce=said.append)
+    assert "numina_cn_k12" in said[0]
+    assert "CVE-2026-6878" in said[0]

@@ -135,16 +135,15 @@ def test_verl_s_default_reward_runs_the_answers_of_the_sources_that_we_name_and_
     """CVE-2026-6878, in both releases; our scorer of the same rows runs nothing."""
     from verl.utils.reward_score import default_compute_score
 
-    gold = r"\begin{pmatrix}1\\2\end{pmatrix}"
     with tempfile.TemporaryDirectory(prefix=f"verl{os.getpid()}x", dir="/tmp") as name:
         marker = Path(name.replace("_", "")).with_suffix(".ran")  # verl cuts text at an underscore
-        response = rf"\boxed{{[open('{marker}','w')]}}"
+        response = rf"\boxed{{open('{marker}','w') or 1\pi}}"
         for source in ("openai/gsm8k", "lighteval/MATH", "math_dapo", *sorted(EVALUATED_BY_VERL)):
             with suppress(Exception):
-                default_compute_score(source, response, gold)
+                default_compute_score(source, response, "50")
             assert marker.exists() == (source in EVALUATED_BY_VERL), source
             marker.unlink(missing_ok=True)
-            compute_score(source, response, gold)
+            compute_score(source, response, "50")
             assert not marker.exists()
 
 

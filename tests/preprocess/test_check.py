@@ -482,7 +482,7 @@ def test_rows_whose_answers_verl_would_run_as_code_are_a_finding_without_a_score
     (finding,) = [each for each in report.examples if each.rule == "runs_answers"]
     assert finding.row is None
     assert finding.message.startswith(
-        "3 rows of numina_olympiads: verl's default reward runs eval()"
+        "3 rows of numina_olympiads: verl's default reward runs Python's eval"
     )
     assert "rewardkit path math" in RULES["runs_answers"]
     assert not rewardkit.check(file, scorer=load_scorer("math")).counts["runs_answers"]

@@ -197,9 +197,9 @@ def _check_metric(plan: Plan, scorer: str, keys: tuple[str, ...], report: Prefli
 
 def _check_prime(plan: Plan, keys: tuple[str, ...], report: PreflightReport) -> None:
     """Check that the manager prime does not get a dictionary from a user's reward."""
-    key, scorer = "reward.reward_manager.name", plan.recipe.reward.scorer
-    if plan.get(key) == "prime" and keys and is_path(scorer):
-        text = f"prime scores the whole batch 0, because {scorer} returns a dictionary."
+    key = "reward.reward_manager.name"
+    if plan.get(key) == "prime" and keys and is_path(plan.recipe.reward.scorer):
+        text = "prime scores the whole batch 0, because the reward returns a dictionary."
         source = "verl workers/reward_manager/prime.py"
         report.add("error", "dictionary-reward", key, text, f"Set {key}=naive.", source)
 

@@ -117,10 +117,9 @@ def dictionary_manager(values: PlanValues) -> Violation | None:
     is_ours = reward.scorer in registry.SCORERS or reward.guard is not None
     if not is_ours or manager not in SUCCESSORS or values.is_since(*REWARD_LOOP_SINCE):
         return None
-    name = "a guarded reward" if reward.guard is not None else reward.scorer
     what = {
-        "batch": f"passes lists, which {name} does not take: verl stops at the first step.",
-        "prime": f"scores the whole batch 0, because {name} returns a dictionary.",
+        "batch": "passes lists, and the reward takes one response: verl stops at the first step.",
+        "prime": "scores the whole batch 0, because the reward returns a dictionary.",
     }
     return set_to(MANAGER, "naive", f"{manager} {what[manager]}")
 
