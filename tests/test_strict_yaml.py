@@ -1,7 +1,7 @@
 import pytest
 
 from rewardkit.errors import DataError
-from rewardkit.strict_yaml import read_yaml
+from rewardkit.strict_yaml import MAX_BYTES, read_yaml, read_yaml_file
 from tests.tables import every
 
 
@@ -40,10 +40,45 @@ def test_quoted_text_stays_text():
         ("verl:\n  a: 1\n  a: 1\n", "f.yaml:3: the key 'a' is set twice"),
         ("a: [1\n", "f.yaml:2: "),
         ("a:\n\t- 1\n", "f.yaml:2: "),
-        ("!!python/object/apply:os.system ['x']", "f.yaml:1: could not determine a constructor"),
+        ("!!python/object/apply:os.system ['x']", "f.yaml:1: tags are not read"),
     ],
 )
 def test_the_error_for_invalid_yaml_starts_with_file_and_line(text, message):
     with pytest.raises(DataError) as error:
         read_yaml(text, "f.yaml")
     assert str(error.value).startswith(message)
+
+
+@every(
+    ("text", "message"),
+    [
+        ("a: &a [x, x]\nb: &b [*a, *a]\n", "f.yaml:2: aliases are not read"),
+        ("a: " + "[" * 1000, "f.yaml:1: nested too deep"),
+        ("- " * 1000, "f.yaml:1: nested too deep"),
+        ("[" + "1," * 30_000, "f.yaml:1: more than 20,000 values"),
+        ("#" * 300_000, "f.yaml: longer than 262,144 bytes"),
+        ("a: !!set {b}", "f.yaml:1: tags are not read"),
+        ("a: !!bool maybe", "f.yaml:1: tags are not read"),
+        ('a: "\\UFFFFFFFF"', "f.yaml: not YAML"),
+        ("%YAML 1.1\n---\na: " + ":".join("1" * 1000) + ".5", "f.yaml: not YAML"),
+        (f"%YAML {'9' * 5000}.1\n---\na: 1", "f.yaml: not YAML"),
+        (b"a: \xff", "f.yaml: not UTF-8"),
+    ],
+)
+def test_yaml_that_would_explode_is_one_line(text, message):
+    with pytest.raises(DataError) as error:
+        read_yaml(text, "f.yaml")
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+def test_a_number_of_any_length_is_read_in_time_or_stays_text():
+    assert read_yaml("a: " + "9" * 100_000, "f")["a"] == "9" * 100_000
+    assert read_yaml("a: " + "9" * 1000, "f")["a"] == 10**1000 - 1
+
+
+def test_a_file_is_read_up_to_the_limit(tmp_path):
+    """A device or a file of gigabytes does not fill the memory."""
+    (tmp_path / "f.yaml").write_bytes(b"\xff" * (MAX_BYTES + 1))
+    with pytest.raises(DataError, match="longer than 262,144 bytes"):
+        read_yaml_file(tmp_path / "f.yaml")

@@ -35,9 +35,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
-from rewardkit.errors import DataError, UsageError, unreadable_file
+from rewardkit.errors import DataError, UsageError
 from rewardkit.registry import did_you_mean
-from rewardkit.strict_yaml import read_yaml
+from rewardkit.strict_yaml import read_yaml_file
 
 #: The rubrics of this package, by name.
 BUILT_IN = ("math", "open", "qa")
@@ -46,7 +46,7 @@ BUILT_IN = ("math", "open", "qa")
 METRICS = ("failed", "cached", "over_budget", "seconds", "tokens", "cost")
 
 #: Limits of a rubric.
-MAX_RUBRIC_BYTES, MAX_CRITERIA, MAX_EXAMPLES, MAX_STEPS = 1 << 16, 20, 20, 101
+MAX_CRITERIA, MAX_EXAMPLES, MAX_STEPS = 20, 20, 101
 
 #: Limits of `max_characters`.
 MIN_CHARACTERS, MAX_CHARACTERS = 100, 200_000
@@ -157,14 +157,8 @@ def read_rubric(name: str) -> Rubric:
         near = did_you_mean(name, list(BUILT_IN))
         raise UsageError(f"no rubric {name!r}.{near} Name {', '.join(BUILT_IN)} or a .yaml file.")
     try:
-        with path.open("rb") as file:
-            text = file.read(MAX_RUBRIC_BYTES + 1)
-        if len(text) > MAX_RUBRIC_BYTES:
-            raise UsageError(f"{path}: longer than {MAX_RUBRIC_BYTES:,} bytes.")
-        return parse_rubric(read_yaml(text.decode(), str(path)), str(path))
-    except OSError as error:
-        raise unreadable_file(path, error) from error
-    except (DataError, UnicodeDecodeError) as error:
+        return parse_rubric(read_yaml_file(path), str(path))
+    except DataError as error:
         raise UsageError(str(error)) from error
 
 

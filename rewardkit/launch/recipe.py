@@ -19,13 +19,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError, unreadable_file
+from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.launch.overrides import flatten
 from rewardkit.launch.recipe_errors import format_error
 from rewardkit.launch.recipe_types import Count, KubernetesName, Port, Section, Text, Variable, Word
 from rewardkit.launch.reward_settings import RewardSettings
 from rewardkit.registry import did_you_mean
-from rewardkit.strict_yaml import read_yaml
+from rewardkit.strict_yaml import read_yaml_file
 
 FOLDER = Path(__file__).parent / "recipes"
 
@@ -230,13 +230,7 @@ def load_tree(name: str) -> dict[str, Any]:
         DataError: the file is not a YAML mapping.
     """
     path = recipe_path(name)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise DataError(f"{path}: not UTF-8; save it as UTF-8.") from None
-    except OSError as error:
-        raise unreadable_file(path, error) from None
-    tree = read_yaml(text, str(path))
+    tree = read_yaml_file(path)
     if tree is None:
         raise DataError(f"{path} is empty.")
     if not isinstance(tree, dict):

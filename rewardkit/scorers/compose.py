@@ -51,7 +51,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rewardkit import registry
-from rewardkit.errors import UnknownNameError, UsageError, call_catching, unreadable_file
+from rewardkit.errors import DataError, UnknownNameError, UsageError, call_catching
 from rewardkit.output import atomic
 from rewardkit.scorers.base import Score, Scorer
 from rewardkit.scorers.call import error_line
@@ -251,15 +251,15 @@ def _source(spec: Mapping[str, Any]) -> str:
 
 
 def _read_spec(path: Path) -> dict[str, Any]:
-    import yaml
+    from rewardkit.strict_yaml import read_yaml_file
 
     try:
-        spec = yaml.safe_load(path.read_text(encoding="utf-8"))
-        # Only JSON's types: others, such as a date, cannot be written into a Python file.
+        spec = read_yaml_file(path)
+        # NaN and infinity cannot be written into a Python file.
         spec = json.loads(json.dumps(spec, allow_nan=False))
-    except OSError as error:
-        raise unreadable_file(path, error) from error
-    except (yaml.YAMLError, TypeError, ValueError) as error:
+    except DataError as error:
+        raise UsageError(str(error)) from error
+    except ValueError as error:
         raise UsageError(f"{path}: not YAML of plain values: {error_line(error)}.") from error
     spec = _require_mapping(str(path), spec)
     for key in ("scorer", "second"):

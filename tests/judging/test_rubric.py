@@ -63,13 +63,13 @@ def test_a_file_of_a_person_s_words_is_read(tmp_path):
         ("absent.yaml", "no such file"),
         ("twice.yaml", "twice"),
         ("long.yaml", "longer than"),
-        ("bytes.yaml", "decode"),
+        ("bytes.yaml", "not UTF-8"),
     ],
 )
 def test_a_rubric_that_cannot_be_read_is_one_line(name, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "twice.yaml").write_text("kind: criteria\nkind: equivalence\n")
-    (tmp_path / "long.yaml").write_text("#" * 100_000)
+    (tmp_path / "long.yaml").write_text("#" * 300_000)
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe")
     with pytest.raises((SourceError, UsageError)) as error:
         read_rubric(name)

@@ -3,12 +3,15 @@
 import json
 
 import pytest
+import yaml
 
 import rewardkit
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.preprocess.base import Dropped, Problem
 from rewardkit.preprocess.load import load_dataset
+from rewardkit.registry import card_folder
 from rewardkit.row import METADATA_KEY, open_parquet, read_rows
+from rewardkit.strict_yaml import read_yaml
 
 CARD = """---
 name: {name}
@@ -315,3 +318,19 @@ def test_a_gold_of_several_letters_makes_a_question_of_several_choices(tmp_path,
     to_problem = load_dataset(str(write_card(tmp_path, columns))).to_problem
     assert to_problem({"q": "Which?", "a": gold, "o": ["1", "2", "3", "4"]}).kind == kind
     assert to_problem({"q": "Which?", "a": gold, "o": []}).kind == ""
+
+
+def test_a_card_s_front_matter_is_read_strictly(tmp_path):
+    """Nine aliases of nine aliases, and so on, were gigabytes."""
+    card = write_card(tmp_path, {"question": "q", "gold": "a"})
+    lines = card.read_text().splitlines()
+    lines[2:2] = ["area: &a [x, x]", "gold_kind: [*a, *a]"]
+    card.write_text("\n".join(lines))
+    with pytest.raises(DataError, match=r"sums\.md:4: aliases are not read"):
+        load_dataset(str(card))
+
+
+def test_our_own_cards_mean_the_same_to_the_fast_reader_and_to_the_strict_one():
+    for card in card_folder().glob("*.md"):
+        front_matter = card.read_text(encoding="utf-8").split("---\n")[1]
+        assert yaml.safe_load(front_matter) == read_yaml(front_matter, card.name)

@@ -158,11 +158,22 @@ def test_a_configuration_file_provides_the_limit(tmp_path):
     assert with_config(read_run(path), config).config == {"data.max_response_length": 512}
 
 
-@pytest.mark.parametrize("text", ["", "- a\n", "{", "a: [\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "- a\n", "{", "a: [\n", "a: &a [1]\nb: *a\n", "a: " + "[" * 5000, "a: 1\n" * 100_000],
+)
 def test_a_file_without_settings_is_refused(path, tmp_path, text):
     (tmp_path / "config.yaml").write_text(text)
     with pytest.raises(DataError, match=r"config\.yaml"):
         with_config(read_run(path), tmp_path / "config.yaml")
+
+
+def test_a_number_of_5000_digits_in_a_configuration_is_no_fault(path, tmp_path):
+    (tmp_path / "config.yaml").write_text(f"a: {'9' * 5000}\nlr: 1e-6\n")
+    assert with_config(read_run(path), tmp_path / "config.yaml").config == {
+        "a": "9" * 5000,
+        "lr": 1e-6,
+    }
 
 
 def test_a_missing_configuration_file_is_refused(path, tmp_path):

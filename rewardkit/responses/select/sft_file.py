@@ -35,7 +35,7 @@ from rewardkit.row import (
     python_rows,
     row_group_batches,
 )
-from rewardkit.strict_yaml import read_yaml
+from rewardkit.strict_yaml import read_yaml_file
 from rewardkit.versions import VERSION
 
 Conversation: TypeAlias = list[Message]
@@ -105,12 +105,10 @@ def read_tools(path: Path) -> tuple[Mapping[str, Any], ...]:
     """Read the schemas of tools from verl's tool configuration, or from a list of schemas.
 
     Raises:
-        DataError: the file cannot be read, or a tool has no schema.
+        SourceError: the file cannot be opened.
+        DataError: it is not YAML, or a tool has no schema.
     """
-    try:
-        value = read_yaml(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error}).") from error
+    value = read_yaml_file(path)
     entries = value.get(_TOOLS) if isinstance(value, dict) else value
     schemas = [
         entry.get("tool_schema", entry) if isinstance(entry, dict) else None
