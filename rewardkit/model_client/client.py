@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, replace
@@ -42,7 +43,7 @@ RETRY_STATUSES = frozenset({408, 409, 425, 429})
 BUSY_STATUSES = frozenset({429, 503, 529})
 
 #: Sent with every request.
-_HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "gzip, deflate"}
+_HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "gzip"}
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,7 @@ async def _request(
         raise TryAgainError(message, is_timeout=True) from error
     except httpx.ConnectError as error:
         raise NoContactError(f"cannot connect: {_one_line(str(error), server)}") from error
-    except httpx.RequestError as error:
+    except (httpx.RequestError, zlib.error) as error:
         message = _one_line(str(error) or type(error).__name__, server)
         raise TryAgainError(f"the connection broke: {message}") from error
     if response.status_code != httpx.codes.OK:
@@ -266,11 +267,20 @@ async def _exchange(
     http: httpx.AsyncClient, method: str, url: str, content: bytes | None, limit: int
 ) -> tuple[httpx.Response, bytes]:
     """Return the HTTP response to a request, and its text of up to `limit` bytes."""
-    text = bytearray()
+    text, received = bytearray(), 0
     async with http.stream(method, url, content=content) as response:
-        async for piece in response.aiter_bytes():
-            text += piece
-            if len(text) > limit:
+        encoding = response.headers.get("content-encoding", "").strip().lower()
+        if "," in encoding:  # 10 KB of gzip in gzip are 6 GB
+            raise TryAgainError(f"the reply is compressed more than once ({encoding[:40]}).")
+        gzip = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding in ("gzip", "x-gzip") else None
+        async for piece in response.aiter_raw():
+            received += len(piece)
+            # What follows the end of the compressed text is not read, as httpx does.
+            if gzip is None:
+                text += piece
+            elif not gzip.eof:
+                text += gzip.decompress(piece, limit + 1 - len(text))
+            if max(len(text), received) > limit:
                 raise TryAgainError(f"the reply is longer than {limit:,} bytes.")
     return response, bytes(text)
 

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import tracemalloc
 from collections import deque
 from email.utils import formatdate
 from heapq import heappop, heappush
@@ -183,8 +184,33 @@ def test_the_error_for_a_redirect_has_its_target(serve, generate):
 def test_an_endless_reply_is_not_held_in_memory(serve, generate, monkeypatch):
     monkeypatch.setattr(server_module, "MAX_REPLY_BYTES", 1_000_000)
     bomb = raw(gzip.compress(b" " * 50_000_000), "Content-Encoding: gzip")
-    with serve(always=bomb) as server, pytest.raises(SourceError, match="longer than 1,000,000"):
+    tracemalloc.start()
+    try:
+        with serve(always=bomb) as server, pytest.raises(SourceError, match="than 1,000,000"):
+            generate(server, rows=1, n=1, tries=1)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 20_000_000
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [["Content-Encoding: gzip, gzip"], ["Content-Encoding: gzip", "Content-Encoding: gzip"]],
+)
+def test_a_reply_that_is_compressed_more_than_once_is_not_read(serve, generate, headers):
+    """10 KB were 6 GB, decompressed in one piece while the deadline passed."""
+    reply = raw(gzip.compress(gzip.compress(b" " * 1000)), *headers)
+    with serve(always=reply) as server, pytest.raises(SourceError, match="more than once"):
         generate(server, rows=1, n=1, tries=1)
+
+
+def test_a_reply_in_gzip_is_read(serve, generate):
+    choice = {"message": {"content": "4"}, "finish_reason": "stop"}
+    body = gzip.compress(json.dumps({"choices": [choice]}).encode())
+    with serve(always=raw(body, "Content-Encoding: GZIP")) as server:
+        _, lines = generate(server, rows=1, n=2)
+    assert [line["response"] for line in lines] == ["4", "4"]
 
 
 def test_a_reply_that_is_not_of_the_api_is_requested_three_times(serve, generate):
