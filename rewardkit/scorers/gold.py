@@ -24,6 +24,10 @@ MISSING = frozenset(
     {"", "nan", "None", "null", "NULL", "<NA>", "NaT", "[]", "{}", "[None]", "[nan]"}
 )
 
+#: Characters of a gold that is read as JSON or Python: a list of 100,000 answers. Parsed values take
+#: thirty times the memory of their text.
+MAX_LIST_CHARACTERS = 1 << 20
+
 _PYTHON_ONE_TEXT = re.compile(r"\s*\[\s*'((?:[^'\\]|\\.)*)'\s*\]\s*", re.DOTALL)
 _PYTHON_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 #: A list of texts as Python or NumPy writes it: `['a', "b"]`, `['a' 'b']`.
@@ -79,6 +83,8 @@ def alternatives(value: Any) -> tuple[str, ...]:
 
 
 def _read_alternatives(text: str) -> list[str]:
+    if len(text) > MAX_LIST_CHARACTERS:
+        return []
     try:
         value = json.loads(text, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
@@ -125,6 +131,8 @@ def explain_bad_gold(value: Any, scorer: Any) -> str:
     text = unwrap_gold(value)
     if text.strip() in MISSING:
         return ": it is a missing value" if text.strip() else ": it is empty"
+    if text.lstrip()[:1] in ("[", "{") and len(text) > MAX_LIST_CHARACTERS:
+        return f": a list or an object of more than {MAX_LIST_CHARACTERS:,} characters is not read"
     if takes_several_golds(scorer):
         return ': it has no text; write one answer, a list, or {"target": [...]}'
     if text.lstrip()[:1] in ("[", "{") and not accept_gold(text):
@@ -137,6 +145,8 @@ def explain_bad_gold(value: Any, scorer: Any) -> str:
 
 def _single_item(text: str) -> str:
     """Return the item of a one-item list, "" for an object or texts, other text unchanged."""
+    if len(text) > MAX_LIST_CHARACTERS:
+        return ""
     try:
         value = json.loads(text, parse_int=str, parse_float=str, parse_constant=lambda _: None)
     except (ValueError, RecursionError):

@@ -50,15 +50,14 @@ def write_parquet(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) ->
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    names = _columns(runs)
-    kinds = {"run": pa.string(), "step": pa.int64()}
-    schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in names])
-    columns = {
-        name: [_float(row.get(name), name) for run in runs for row in _named_rows(run, names)]
-        for name in names
-    }
+    steps = [step for run in runs for step in run.steps]
+    columns = {"run": [run.name for run in runs for _ in run.steps]} if len(runs) > 1 else {}
+    columns["step"] = pa.array(steps, pa.int64())
+    for name in _columns(runs)[len(columns) :]:
+        values = [v for run in runs for v in run.table.get(name) or [None] * len(run.steps)]
+        columns[name] = pa.array([v if v is None else float(v) for v in values], pa.float64())
     with atomic(out, overwrite=overwrite) as temporary:
-        pq.write_table(pa.table(columns, schema=schema), temporary)
+        pq.write_table(pa.table(columns), temporary)
 
 
 def escape_formula(name: str) -> str:
@@ -69,10 +68,6 @@ def escape_formula(name: str) -> str:
     return f"'{name}" if name.startswith(FORMULA_STARTS) else name
 
 
-def _named_rows(run: TrainingRun, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    return (_with_run(run.name, row, names) for row in rows(run))
-
-
 def _with_run(name: str, row: dict[str, float], names: Sequence[str]) -> dict[str, Any]:
     return {"run": name, **row} if names[0] == "run" else dict(row)
 
@@ -81,7 +76,3 @@ def _columns(runs: Sequence[TrainingRun]) -> list[str]:
     first = ["run", "step"] if len(runs) > 1 else ["step"]
     metrics = dict.fromkeys(key for run in runs for key in run.table)
     return [*first, *(key for key in metrics if key not in first)]
-
-
-def _float(value: Any, name: str) -> Any:
-    return value if value is None or name in {"run", "step"} else float(value)

@@ -4,6 +4,7 @@ import decimal
 import importlib
 import json
 import logging
+import tracemalloc
 from array import array
 
 import pytest
@@ -14,8 +15,16 @@ from rewardkit import registry
 from rewardkit.adapters.common import SampleScorer
 from rewardkit.scorers import base
 from rewardkit.scorers.base import Status
-from rewardkit.scorers.gold import MISSING, accept_gold, explain_bad_gold, unwrap_gold
+from rewardkit.scorers.gold import (
+    MAX_LIST_CHARACTERS,
+    MISSING,
+    accept_gold,
+    alternatives,
+    explain_bad_gold,
+    unwrap_gold,
+)
 from rewardkit.scorers.load import load_scorer
+from tests.tables import every
 
 #: Scorers with options, a gold that each of them reads, and a right response.
 SCORERS = [
@@ -179,6 +188,21 @@ def test_a_gold_with_a_lost_backslash_is_an_error():
     assert accept_gold('["\\\\frac{1}{2}"]') == r"\frac{1}{2}"
     assert accept_gold(repr([r"\frac{1}{2}"])) == r"\frac{1}{2}"
     assert accept_gold(repr(["x's"])) == "x's"
+
+
+@every(
+    ("opening", "item", "end"),
+    [("[", "1, ", "1]"), ("[", '"a", ', '"a"]'), ('{"target": [', '"a",', '"a"]}')],
+)
+def test_a_list_of_more_than_a_million_characters_is_no_gold(opening, item, end):
+    """100 MB of it in a cell were parsed for 40 seconds, into gigabytes."""
+    gold = opening + item * (MAX_LIST_CHARACTERS // len(item)) + end
+    tracemalloc.start()
+    assert accept_gold(gold) == ""
+    assert alternatives(gold) == ()
+    assert "more than 1,048,576 characters" in explain_bad_gold(gold, load_scorer("qa"))
+    assert tracemalloc.get_traced_memory()[1] < 4 * len(gold)
+    tracemalloc.stop()
 
 
 @given(st.text())
