@@ -3,9 +3,16 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rewardkit.answers.open_answers import comparison, matching
+from rewardkit.answers.open_answers.comparison import is_same_word
 from rewardkit.answers.open_answers.dates import Date, dates_in
 from rewardkit.answers.open_answers.squad import f1, normalize
-from rewardkit.answers.open_answers.verdict import Outcome, judge
+from rewardkit.answers.open_answers.verdict import (
+    MAX_ANSWER_WORDS,
+    MAX_GOLD_WORDS,
+    Outcome,
+    judge,
+)
 from rewardkit.answers.open_answers.words import stem, words
 from tests.tables import every
 
@@ -309,3 +316,21 @@ def test_f1_counts_common_words():
     assert f1("the red house", "red house") == 1
     assert f1("red house", "red barn") == 0.5
     assert f1("", "") == 0
+
+
+def test_the_comparisons_with_400_long_golds_are_bounded(monkeypatch):
+    """Each word of an answer was compared with each of 20,000 words of 3,600 wordings."""
+    calls = 0
+
+    def counted(word, gold):
+        nonlocal calls
+        calls += 1
+        return is_same_word(word, gold)
+
+    monkeypatch.setattr(comparison, "is_same_word", counted)
+    monkeypatch.setattr(matching, "is_same_word", counted)
+    golds = [" or ".join(f"Name{i}x{k} Wordlonger{k}" for k in range(12)) for i in range(400)]
+    answer = " ".join(["bridge", "river"][k % 2] for k in range(155))
+    assert judge(answer, golds, "who was it?").outcome is Outcome.WRONG
+    assert calls <= MAX_ANSWER_WORDS * MAX_GOLD_WORDS
+    assert judge("It was Alias 399.", [f"Alias {n}" for n in range(400)]).outcome is Outcome.RIGHT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from rewardkit.answers.open_answers.comparison import (
@@ -174,6 +175,11 @@ def _match_count(gold: Gold, sentence: Words, question: QuestionFacts) -> Matche
     return MatchedWords(0, 1) if not has_unit and is_same_word(sentence[0], numbers[0]) else None
 
 
+@lru_cache(maxsize=256)
+def _stems(sentence: Words) -> frozenset[str]:
+    return frozenset(stem(word.form) for word in sentence)
+
+
 def _match_most(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
     """Match the words of a gold in another order, or most words of a long one, close together.
 
@@ -181,6 +187,9 @@ def _match_most(gold: Gold, sentence: Words, question: QuestionFacts) -> Matched
     """
     needed = tuple(word for word in gold.words if not question.has(word)) or gold.words
     if len(needed) < 2 or gold.is_head:
+        return None
+    stems = _stems(sentence)  # words that are the same have the same stem
+    if sum(stem(part.form) in stems for part in needed) < MOST * len(needed):
         return None
     is_hit = [False] * len(needed)
     places: list[int] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import Enum
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from rewardkit.answers.open_answers.bare_lists import is_bare_list
@@ -23,6 +24,9 @@ MAX_ANSWER_WORDS: Final = 160
 MAX_ANSWER_CHARS: Final = 1500
 #: Most alternative golds that are compared; lists of aliases have some hundred.
 MAX_GOLDS: Final = 400
+#: Most words of all wordings of all golds: 400 aliases have some 2,000. Each is compared with each of
+#: an answer.
+MAX_GOLD_WORDS: Final = 4000
 #: Share of a question's words with which a sentence answers it.
 ECHO: Final = 0.7
 #: Words of its own of a sentence that elaborates on the one before.
@@ -83,7 +87,7 @@ def judge(answer: str, golds: Sequence[str], question_text: str = "") -> Verdict
     question = read_question(question_text)
     if _is_copy(parts, question):
         return Verdict(Outcome.WRONG)
-    wordings = [(text, gold) for text in golds for gold in read_gold(text)]
+    wordings = _wordings(golds)
     if is_bare_list(parts, [gold for _, gold in wordings], question):
         return Verdict(Outcome.GUESSES)
     return _judge_list(answer, parts, wordings, question) or _judge_sentences(
@@ -104,6 +108,13 @@ def _equal_gold(answer: str, golds: Sequence[str]) -> str:
         if not forms and statement and fold(statement) == fold(gold).strip(" .*_\n"):
             return gold
     return ""
+
+
+def _wordings(golds: Sequence[str]) -> list[tuple[str, Gold]]:
+    """Return each wording of each gold, until they have too many words."""
+    wordings = [(text, gold) for text in golds for gold in read_gold(text)]
+    ends = accumulate(len(gold.words) for _, gold in wordings)
+    return [it for it, end in zip(wordings, ends, strict=True) if end <= MAX_GOLD_WORDS]
 
 
 def _is_copy(parts: Sequence[Sentence], question: QuestionFacts) -> bool:
