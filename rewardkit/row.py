@@ -22,6 +22,7 @@ from rewardkit.arrow_types import TypeConflictError, union_type, value_type
 from rewardkit.errors import DataError, RewardkitError, SourceError, unreadable_file
 from rewardkit.file_kinds import missing_file, parquet_fault, require_regular_file
 from rewardkit.output import atomic
+from rewardkit.parquet_file import BoundedParquetFile
 
 Row: TypeAlias = dict[str, Any]
 T = TypeVar("T")
@@ -293,7 +294,7 @@ def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 @contextmanager
-def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
+def open_parquet(path: Path) -> Iterator[BoundedParquetFile]:
     """Open a parquet file for reading.
 
     Raises:
@@ -302,7 +303,7 @@ def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
     """
     require_regular_file(path)
     try:
-        with pq.ParquetFile(path) as file:
+        with BoundedParquetFile(path) as file:
             yield file
     except RewardkitError:
         raise

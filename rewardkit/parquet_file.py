@@ -1,0 +1,146 @@
+"""Reads parquet files in bounded memory: a file of 9 KB may hold 3 GB.
+
+Pages are compressed, and a dictionary stores a value once that thousands of rows repeat. A batch
+therefore has fewer rows where rows are large, and a row has the limit of a line of jsonl. Files
+whose rows are small are read as `pyarrow.parquet.ParquetFile` reads them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rewardkit.errors import DataError
+from rewardkit.lines import MAX_LINE_BYTES
+
+#: Bytes of a batch that are decoded at once, also if each row had the whole dictionary of a column,
+#: which has about a megabyte in real files.
+MAX_BATCH_BYTES = 1 << 28
+
+#: Bytes that Python needs at least for an item of a list.
+ITEM_BYTES = 16
+
+#: A column of more than `MAX_BATCH_BYTES` may stand for this many times its bytes in the file. Text
+#: of real data sets stands for 2 to 20 times.
+MAX_RATIO = 200
+
+#: The start of a page that is a dictionary, with its size as a zigzag varint (Thrift's compact form).
+_DICTIONARY_PAGE = re.compile(rb"\x15\x04\x15([\x80-\xff]{0,8}[\x00-\x7f])")
+
+
+class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]
+    """A parquet file whose `iter_batches` yields batches of bounded size."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._path = path
+
+    def iter_batches(
+        self,
+        batch_size: int,
+        row_groups: Sequence[int] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in order, in batches of at most `batch_size`.
+
+        Raises:
+            DataError: a row is larger than the limit, or a column stands for far more bytes than it
+                has.
+        """
+        groups = list(range(self.num_row_groups) if row_groups is None else row_groups)
+        sizes = [min(batch_size, self._rows_in_bounds(group, columns)) for group in groups]
+        parts = [(size, [group]) for size, group in zip(sizes, groups, strict=True)]
+        if all(size == batch_size for size in sizes):
+            parts = [(batch_size, groups)]
+        row = sum(self.metadata.row_group(g).num_rows for g in range(min(groups, default=0)))
+        pieces: list[pa.RecordBatch] = []
+        for size, part in parts:
+            for batch in super().iter_batches(size, row_groups=part, columns=columns):
+                for piece in self._slices(batch, row):
+                    if pieces and not _have_room(pieces, piece, batch_size):
+                        yield _join(pieces)
+                        pieces = []
+                    pieces.append(piece)
+                row += batch.num_rows
+        if pieces:
+            yield _join(pieces)
+
+    def _slices(self, batch: pa.RecordBatch, row: int) -> Iterator[pa.RecordBatch]:
+        """Yield a batch in parts that are not larger than a row may be."""
+        size = sum(map(_python_bytes, batch.columns))
+        if size <= MAX_LINE_BYTES:
+            yield batch
+        elif batch.num_rows == 1:
+            raise DataError(
+                f"{self._path}: row {row} has {size:,} bytes, more than the limit of "
+                f"{MAX_LINE_BYTES:,}. Leave it out."
+            )
+        else:
+            half = batch.num_rows // 2
+            yield from self._slices(batch.slice(0, half), row)
+            yield from self._slices(batch.slice(half), row + half)
+
+    def _rows_in_bounds(self, group: int, columns: Sequence[str] | None) -> int:
+        """Return how many rows of a row group are decoded at once."""
+        chunks, total, limit = self.metadata.row_group(group), 1, MAX_BATCH_BYTES
+        for place in range(chunks.num_columns):
+            chunk = chunks.column(place)
+            path = chunk.path_in_schema
+            if columns is not None and not any(f"{path}.".startswith(f"{c}.") for c in columns):
+                continue
+            items = max(0, chunk.num_values - chunks.num_rows)
+            size: int = chunk.total_uncompressed_size + ITEM_BYTES * items
+            if size > max(MAX_BATCH_BYTES, MAX_RATIO * chunk.total_compressed_size):
+                raise DataError(
+                    f"{self._path}: row group {group}, column {path}: "
+                    f"{chunk.total_compressed_size:,} bytes stand for {size:,}. Leave it out, or "
+                    "write the file in smaller row groups."
+                )
+            total += size
+            limit = min(limit, MAX_BATCH_BYTES // max(1, self._largest_repeated_value(chunk)))
+        return max(1, min(limit, MAX_BATCH_BYTES * int(chunks.num_rows) // total))
+
+    def _largest_repeated_value(self, chunk: Any) -> int:
+        """Return the most bytes of a value that a column stores once for many rows."""
+        size: int = chunk.total_uncompressed_size
+        if "BYTE_ARRAY" not in chunk.physical_type or chunk.num_values * size <= MAX_BATCH_BYTES:
+            return 0
+        if not any("DICTIONARY" in encoding for encoding in chunk.encodings):
+            return size if "DELTA_BYTE_ARRAY" in chunk.encodings else 0
+        with self._path.open("rb") as file:
+            file.seek(chunk.dictionary_page_offset or chunk.data_page_offset)
+            header = _DICTIONARY_PAGE.match(file.read(16))
+        if header is None:
+            return size
+        zigzag: int = sum((byte & 127) << 7 * place for place, byte in enumerate(header[1]))
+        return zigzag >> 1
+
+
+def _have_room(pieces: Sequence[pa.RecordBatch], piece: pa.RecordBatch, batch_size: int) -> bool:
+    together = [*pieces, piece]
+    is_short = sum(each.num_rows for each in together) <= batch_size
+    return is_short and sum(int(each.nbytes) for each in together) <= MAX_LINE_BYTES
+
+
+def _join(pieces: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return one batch: what works on batches is slow on many small ones."""
+    return pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
+
+
+def _python_bytes(array: pa.Array) -> int:
+    """Return the bytes of the values of an array, about as Python holds them."""
+    kind = array.type
+    if pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type):
+        lengths = pc.binary_length(array.dictionary).take(array.indices)
+        return int(pc.sum(lengths).as_py() or 0)
+    if pa.types.is_struct(kind):
+        return sum(map(_python_bytes, array.flatten()))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return ITEM_BYTES * len(array) + _python_bytes(array.flatten())
+    return int(array.nbytes) + ITEM_BYTES * len(array)
