@@ -33,6 +33,13 @@ MAX_RATIO = 200
 #: The start of a page that is a dictionary, with its size as a zigzag varint (Thrift's compact form).
 _DICTIONARY_PAGE = re.compile(rb"\x15\x04\x15([\x80-\xff]{0,8}[\x00-\x7f])")
 
+_TEXTS = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+)
+
 
 class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]
     """A parquet file whose `iter_batches` yields batches of bounded size."""
@@ -136,7 +143,7 @@ def _join(pieces: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 def _python_bytes(array: pa.Array) -> int:
     """Return the bytes of the values of an array, about as Python holds them."""
     kind = array.type
-    if pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type):
+    if pa.types.is_dictionary(kind) and any(is_text(kind.value_type) for is_text in _TEXTS):
         lengths = pc.binary_length(array.dictionary).take(array.indices)
         return int(pc.sum(lengths).as_py() or 0)
     if pa.types.is_struct(kind):
