@@ -1,14 +1,13 @@
 """Write files without losing a file of the user's and without leaving a partial file; JSON values.
 
-A temporary file is locked (`flock`) while its process works on it. The kernel releases the lock
-however the process ends, so the next run with the same output recognises the file of a killed run
-and removes it. On a file system without locks nothing is removed.
+The name of a temporary file names its process, so that the next run with the same output removes the
+file of a killed run: at once on the same machine, and after a week on another one, where nobody can
+tell whether the process still runs.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import shutil
@@ -22,9 +21,13 @@ from tempfile import gettempdir
 from typing import IO, Any
 
 from rewardkit.errors import OutputError, RewardkitError, UsageError
+from rewardkit.output_lock import PROCESS_ID, is_running, process_id
 
 #: Bytes of an output's name in the name of its temporary file; a name may have 255 bytes.
 _MAX_NAME_BYTES = 200
+
+#: The temporary file of another machine's process is a leftover if nobody has written it for so long.
+LEFTOVER_SECONDS = 7 * 86400.0
 
 
 def resolve_output(out: Path) -> Path:
@@ -112,22 +115,6 @@ def open_no_follow(path: Path) -> IO[bytes]:
     return os.fdopen(descriptor, "a+b", buffering=0)
 
 
-def lock_file(file: IO[bytes], path: Path) -> None:
-    """Lock a file that grows until it is closed.
-
-    Raises:
-        OutputError: another run has locked the file or has just finished it.
-    """
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise OutputError(f"{path}: another run is writing it; name another --out.") from error
-    except OSError:
-        return  # the file system has no locks
-    if not path.exists() or not os.path.samestat(path.stat(), os.fstat(file.fileno())):
-        raise OutputError(f"{path}: another run has just finished it; look at its output.")
-
-
 def require_absent(out: Path, *, overwrite: bool) -> None:
     """Raise `OutputError` if `out` exists and may not be overwritten, or is not a regular file."""
     if out.is_dir():
@@ -186,44 +173,31 @@ def _shorten(name: str) -> str:
 
 @contextmanager
 def _temporary(parent: Path, stem: str, folder_mode: int | None = None) -> Iterator[Path]:
-    """Yield a new locked file `STEM.TOKEN.tmp`, or a folder of a mode; remove unlocked leftovers."""
+    """Yield a new file `STEM.PROCESS.tmp`, or a folder of a mode; remove leftovers of ended processes."""
     parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(parent, stem)
-    while True:
-        path, lock = parent / f"{stem}.{os.urandom(8).hex()}.tmp", -1
-        try:
-            lock = _create_locked(path, folder_mode)
-            if path.exists():  # otherwise another run removed it as a leftover before it was locked
-                yield path
-                return
-        finally:  # a signal may have ended the creation, too
-            _remove(path)
-            if lock >= 0:
-                os.close(lock)
+    path = parent / f"{stem}.{process_id()}.tmp"
+    try:
+        if folder_mode is None:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
+        else:
+            path.mkdir(folder_mode)
+        _remove_leftovers(parent, stem, path.stat().st_mtime)
+        yield path
+    finally:  # a signal may have ended the creation, too
+        _remove(path)
 
 
-def _create_locked(path: Path, folder_mode: int | None) -> int:
-    """Create a file or a folder; return the descriptor that holds its lock."""
-    if folder_mode is None:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
-    else:
-        path.mkdir(folder_mode)
-        lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    with suppress(OSError):  # the file system may have no locks
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    return lock
-
-
-def _remove_leftovers(parent: Path, stem: str) -> None:
-    name = re.compile(re.escape(stem) + r"\.[0-9a-f]{16}\.tmp")
-    for path in [path for path in parent.iterdir() if name.fullmatch(path.name)]:
-        with suppress(OSError):
-            lock = os.open(path, (os.O_RDONLY if path.is_dir() else os.O_RDWR) | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _remove(path)
-            finally:
-                os.close(lock)
+def _remove_leftovers(parent: Path, stem: str, now: float) -> None:
+    """Remove what ended processes left; `now` is by the clock of the file system."""
+    name = re.compile(rf"{re.escape(stem)}\.{PROCESS_ID}\.tmp")
+    for path in list(parent.iterdir()):
+        if match := name.fullmatch(path.name):
+            running = is_running(match)
+            with suppress(OSError):
+                if running is None:
+                    running = now - path.lstat().st_mtime < LEFTOVER_SECONDS
+                if not running:
+                    _remove(path)
 
 
 def _remove(path: Path) -> None:

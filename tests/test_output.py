@@ -1,6 +1,5 @@
 """An output appears complete or not at all, also through links; leftovers are removed."""
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -11,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from rewardkit.errors import OutputError
-from rewardkit.output import atomic, atomic_folder, open_no_follow, resolve_output, temporary_folder
+from rewardkit.output import (
+    LEFTOVER_SECONDS,
+    atomic,
+    atomic_folder,
+    open_no_follow,
+    resolve_output,
+    temporary_folder,
+)
 
 WRITER = (
     "import sys; from pathlib import Path; from rewardkit.output import atomic\n"
@@ -31,6 +37,12 @@ def start_writer(out):
         text=True,
     )
     return process, Path(process.stdout.readline().strip())
+
+
+def ended_process():
+    """Return the name of a process of this machine that has ended."""
+    program = "from rewardkit.output_lock import process_id; print(process_id(), end='')"
+    return subprocess.check_output([sys.executable, "-c", program], text=True)
 
 
 def end(process):
@@ -82,16 +94,16 @@ def test_of_two_writers_of_one_output_the_second_replaces_it_only_with_overwrite
     assert names(tmp_path) == ["out.txt"]
 
 
-def test_without_locks_no_leftover_is_removed(tmp_path, monkeypatch):
-    leftover = tmp_path / ".out.txt.0123456789abcdef.tmp"
-    leftover.write_text("perhaps another host's")
-
-    def no_locks(*_):
-        raise OSError(38, "no locks here")
-
-    monkeypatch.setattr(fcntl, "flock", no_locks)
+def test_a_leftover_of_another_machine_stays_for_a_week(tmp_path):
+    """Nobody here can tell whether its process still runs."""
+    leftover = tmp_path / ".out.txt.0123456789ab-1-1-01234567.tmp"
+    leftover.write_text("perhaps a running process's")
     write(tmp_path / "out.txt", "whole")
     assert names(tmp_path) == [leftover.name, "out.txt"]
+    week_ago = leftover.stat().st_mtime - LEFTOVER_SECONDS
+    os.utime(leftover, (week_ago, week_ago))
+    write(tmp_path / "out.txt", "whole", overwrite=True)
+    assert names(tmp_path) == ["out.txt"]
 
 
 def test_an_output_that_is_a_link_stays_a_link(tmp_path):
@@ -147,7 +159,7 @@ def test_a_growing_file_is_read_and_appended_to(tmp_path):
 def test_temporary_folders_of_killed_runs_are_removed_and_living_ones_stay(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    leftover = tmp_path / "rewardkit-eval.0123456789abcdef.tmp"
+    leftover = tmp_path / f"rewardkit-eval.{ended_process()}.tmp"
     (leftover / "deep").mkdir(parents=True)
     (leftover / "deep" / "part").write_text("lost")
     with temporary_folder("eval") as living:
@@ -159,7 +171,7 @@ def test_temporary_folders_of_killed_runs_are_removed_and_living_ones_stay(tmp_p
 
 
 def test_a_folder_that_a_killed_run_left_half_written_is_removed_by_the_next(tmp_path):
-    (tmp_path / ".pack.0123456789abcdef.tmp" / "tests").mkdir(parents=True)
+    (tmp_path / f".pack.{ended_process()}.tmp" / "tests").mkdir(parents=True)
     with atomic_folder(tmp_path / "pack") as folder:
         (folder / "file").write_text("text")
     assert names(tmp_path) == ["pack"]

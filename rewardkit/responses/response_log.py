@@ -20,7 +20,7 @@ from typing import Any
 from rewardkit.errors import DataError
 from rewardkit.json_lines import json_line
 from rewardkit.lines import MAX_LINE_BYTES, checked_lines
-from rewardkit.responses.append_only_file import AppendOnlyFile, open_append_only
+from rewardkit.responses.append_only_file import AppendOnlyFile, lock_part, open_append_only
 
 #: Longest line: in ASCII a response may take three times the bytes that it took at the server.
 MAX_LOG_LINE_BYTES = 4 * MAX_LINE_BYTES
@@ -122,7 +122,7 @@ def open_response_log(
         DataError: the log has another key, or cannot be read.
         OutputError: it cannot be written, or another run is writing it.
     """
-    with open_append_only(path, path) as file:
+    with lock_part(path, path), open_append_only(path, path) as file:
         index = _index_or_none(path, key, overwrite=overwrite) or ResponseIndex()
         file.truncate(index.size)
         log = ResponseLog(file, key)

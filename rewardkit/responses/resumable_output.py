@@ -16,13 +16,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import IO, Any
+from typing import Any
 from zlib import crc32
 
 from rewardkit.errors import DataError, OutputError
 from rewardkit.fingerprint import fingerprint
 from rewardkit.output import atomic, require_absent
-from rewardkit.responses.append_only_file import AppendOnlyFile, open_append_only, part_path
+from rewardkit.output_lock import OutputLock
+from rewardkit.responses.append_only_file import (
+    AppendOnlyFile,
+    lock_part,
+    open_append_only,
+    part_path,
+)
 from rewardkit.responses.tally import ScoreFigures
 
 #: How often the state is written: a run that resumes scores the rows of this time again.
@@ -55,9 +61,13 @@ class ResumableOutput:
     """The files of an unfinished output. Use `open_resumable_output`."""
 
     def __init__(
-        self, out: Path, files: tuple[AppendOnlyFile, AppendOnlyFile], state: ScoringState
+        self,
+        out: Path,
+        lock: OutputLock,
+        files: tuple[AppendOnlyFile, AppendOnlyFile],
+        state: ScoringState,
     ) -> None:
-        self.state = state
+        self.state, self._lock = state, lock
         self.part, self.unscored, self._state_path = output_paths(out)
         self._files = files
         self._checksums = list(state.checksums)
@@ -83,6 +93,7 @@ class ResumableOutput:
 
     def save(self) -> None:
         """Make the rows safe from a power cut, then write the state that counts them."""
+        self._lock.require()
         for file in self._files:
             file.sync()
         values = {**vars(self.state)}
@@ -98,13 +109,25 @@ class ResumableOutput:
 
     def close(self) -> None:
         """Save the chunks since the last state, unless one is half written."""
+        self._lock.require()
         if self._can_save:
             self.save()
         elif not self.state.units:  # there is nothing to resume
             self.remove()
 
     def finish(self, unscored: Path) -> None:
-        """Copy the rows that could not be scored, if there are any, to a file that stays."""
+        """Check the files, and copy the rows that could not be scored, if any, to a file that stays.
+
+        Raises:
+            DataError: the files are not what this run wrote: another one has written to them, too.
+        """
+        paths, state = (self.part, self.unscored), self.state
+        for path, size, checksum in zip(paths, state.sizes, state.checksums, strict=True):
+            if (actual := _verify(path, size, checksum)) != size:
+                raise DataError(
+                    f"{path}: another run has written {actual - size:,} bytes to it, too. Wait until "
+                    "that run ends; then --overwrite starts again."
+                )
         if self.state.figures.unscored:
             with atomic(unscored, overwrite=True) as temporary:
                 shutil.copyfile(self.unscored, temporary)
@@ -145,9 +168,10 @@ def open_resumable_output(
         DataError: the interrupted run scored something else, or in another way, or its files are
             not as its state says.
     """
-    require_absent(out, overwrite=overwrite)
     part, unscored, state_path = output_paths(out)
     with ExitStack() as stack:
+        lock = stack.enter_context(lock_part(part, out))
+        require_absent(out, overwrite=overwrite)  # a run that has just ended may have written it
         files = (
             stack.enter_context(open_append_only(part, out)),
             stack.enter_context(open_append_only(unscored, out)),
@@ -157,11 +181,13 @@ def open_resumable_output(
             state = ScoringState(run)
             state_path.unlink(missing_ok=True)
         else:
-            for place, name in enumerate((part, unscored)):
-                _verify(files[place].file, name, state.sizes[place], state.checksums[place])
+            for path, size, checksum in zip(
+                (part, unscored), state.sizes, state.checksums, strict=True
+            ):
+                _verify(path, size, checksum)
         for file, size in zip(files, state.sizes, strict=True):
             file.truncate(size)
-        output = ResumableOutput(out, files, state)
+        output = ResumableOutput(out, lock, files, state)
         stack.callback(output.close)
         yield output
 
@@ -204,14 +230,15 @@ def _read_state(
     return state
 
 
-def _verify(file: IO[bytes], path: Path, size: int, checksum: int) -> None:
-    """Raise `DataError` unless the file begins with `size` bytes of that checksum."""
-    file.seek(0)
-    remaining, actual = size, 0
-    while remaining and (piece := file.read(min(remaining, CHECKSUM_PIECE_BYTES))):
-        remaining, actual = remaining - len(piece), crc32(piece, actual)
-    if remaining or actual != checksum:
-        raise DataError(
-            f"{path}: is not what the interrupted run wrote ({size - remaining:,} of {size:,} bytes "
-            "exist); --overwrite starts again."
-        )
+def _verify(path: Path, size: int, checksum: int) -> int:
+    """Return the bytes of a file; raise `DataError` unless the first `size` have that checksum."""
+    with path.open("rb") as file:
+        remaining, actual = size, 0
+        while remaining and (piece := file.read(min(remaining, CHECKSUM_PIECE_BYTES))):
+            remaining, actual = remaining - len(piece), crc32(piece, actual)
+        if remaining or actual != checksum:
+            raise DataError(
+                f"{path}: is not what the interrupted run wrote ({size - remaining:,} of {size:,} "
+                "bytes exist); --overwrite starts again."
+            )
+        return os.fstat(file.fileno()).st_size

@@ -20,7 +20,7 @@ from rewardkit.model_client import client as server_module
 from rewardkit.model_client import retries as module
 from rewardkit.model_client.adaptive_concurrency import AdaptiveConcurrency
 from rewardkit.model_client.client import ClientPool, Server, _retry_after
-from rewardkit.responses.append_only_file import part_path
+from rewardkit.responses.append_only_file import lock_part, part_path
 
 E400 = (400, {}, {"error": {"message": "This model's maximum context length is 512 tokens"}})
 E404 = (404, {}, {"object": "error", "message": "The model `M` does not exist.", "code": 404})
@@ -405,13 +405,10 @@ def test_a_part_file_of_another_origin_is_not_overwritten(serve, generate, tmp_p
 
 
 def test_two_runs_cannot_write_the_same_file(serve, generate, tmp_path):
-    import fcntl
-
     part = part_path(tmp_path / "m.jsonl")
-    with part.open("wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with serve() as server, pytest.raises(OutputError, match="another run is writing it"):
-            generate(server)
+    another_run = pytest.raises(OutputError, match="another run is writing it")
+    with lock_part(part, part), serve() as server, another_run:
+        generate(server)
 
 
 def test_the_api_key_is_sent_and_appears_in_no_message_or_file(serve, generate, tmp_path):

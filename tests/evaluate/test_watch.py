@@ -273,7 +273,7 @@ def test_two_watches_cannot_write_to_the_same_folder(run):
     run.save(1, 1)
     steps = run.watch(once=False)
     next(steps)
-    with pytest.raises(OutputError, match="another watch is writing there"):
+    with pytest.raises(OutputError, match="another run is writing it"):
         list(run.watch())
     steps.close()
     assert list(means(run.watch())) == [1]
@@ -284,7 +284,7 @@ def test_an_out_that_cannot_be_a_folder_is_an_error_before_a_server_starts(run, 
     run.save(1, 1)
     (tmp_path / "file").touch()
     run.out = tmp_path / out
-    with pytest.raises((OutputError, UsageError), match="cannot be created|name a folder"):
+    with pytest.raises((OutputError, UsageError), match="cannot be written|name a folder"):
         list(run.watch())
     assert run.starts() == []
 

@@ -1,4 +1,4 @@
-"""Files that grow: an append is complete or absent, and only one run writes a file."""
+"""Files that grow: an append is complete or absent, and no file has the lines of two runs."""
 
 import pytest
 
@@ -21,6 +21,9 @@ class HalfWritten:
     def truncate(self, size):
         self.file.truncate(size)
 
+    def fileno(self):
+        return self.file.fileno()
+
 
 def append_until_full(path):
     with open_append_only(path, path.with_name("out.jsonl")) as file:
@@ -37,7 +40,7 @@ def test_a_failed_append_leaves_the_file_as_it_was(tmp_path):
 
 
 def test_a_file_is_continued_from_its_end(tmp_path):
-    path = tmp_path / "folder" / "log"
+    path = tmp_path / "log"
     for text in (b"first\n", b"second\n"):
         with open_append_only(path, path) as file:
             file.append(text)
@@ -45,11 +48,11 @@ def test_a_file_is_continued_from_its_end(tmp_path):
     assert path.read_bytes() == b"first\nsecond\n"
 
 
-def test_a_second_run_cannot_open_the_file(tmp_path):
+def test_a_text_is_not_appended_to_what_another_run_has_written(tmp_path):
+    """Whatever became of the lock: no file has the lines of two runs."""
     path = tmp_path / "log"
-    with (
-        open_append_only(path, path),
-        pytest.raises(OutputError, match="another run is writing"),
-        open_append_only(path, path),
-    ):
-        pass
+    with open_append_only(path, path) as file, open_append_only(path, path) as other:
+        file.append(b"first\n")
+        with pytest.raises(OutputError, match=r"log: another run has written to it, too\. Wait"):
+            other.append(b"first\n")
+    assert path.read_bytes() == b"first\n"

@@ -5,7 +5,9 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from random import Random
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -590,6 +592,51 @@ def test_a_second_run_to_the_same_output_is_refused(tmp_path, small_chunks):
     assert score_files([file], "gsm8k", out=out, progress=start_another).total.n == 400
     assert all("another run is writing it" in message for message in errors)
     assert len(out.read_text().splitlines()) == 400
+
+
+@pytest.mark.parametrize("options", [{"overwrite": True}, {"resume": True}])
+def test_without_any_lock_no_output_has_the_rows_of_two_runs(
+    tmp_path, small_chunks, monkeypatch, options
+):
+    """On a file system on which even the lock fails: one of the runs ends with an error at least."""
+    file, out = write(tmp_path / "x.jsonl", ROWS), tmp_path / "out.jsonl"
+    lock = SimpleNamespace(require=lambda: None)
+    monkeypatch.setattr(output_module, "lock_part", lambda *_: nullcontext(lock))
+    errors, starts = [], []
+
+    def start_another(_):
+        if not starts:
+            starts.append(1)
+            try:
+                score_files([file], "gsm8k", out=out, **options)
+            except (OutputError, DataError) as error:
+                errors.append(str(error))
+
+    try:
+        score_files([file], "gsm8k", out=out, overwrite=True, progress=start_another)
+    except (OutputError, DataError) as error:
+        errors.append(str(error))
+    assert any("another run has written" in error for error in errors)
+    assert not out.exists() or len(out.read_text().splitlines()) == 400
+
+
+@pytest.mark.parametrize("file_number", [0, 1])
+def test_a_part_that_is_not_as_its_state_says_does_not_become_the_output(
+    tmp_path, small_chunks, monkeypatch, file_number
+):
+    file, out = write(tmp_path / "x.jsonl", [{"nothing": 1}, *ROWS]), tmp_path / "out.jsonl"
+    finish = ResumableOutput.finish
+
+    def write_too(output, unscored):
+        with output_paths(out)[file_number].open("ab") as part:
+            part.write(b'{"of": "another run"}\n')
+        finish(output, unscored)
+
+    monkeypatch.setattr(ResumableOutput, "finish", write_too)
+    expected = r"another run has written 22 bytes to it, too\. Wait .* --overwrite starts again"
+    with pytest.raises(DataError, match=expected):
+        score_files([file], "gsm8k", out=out)
+    assert not out.exists()
 
 
 def test_a_changed_input_of_the_same_size_and_time_is_detected(tmp_path, small_chunks):

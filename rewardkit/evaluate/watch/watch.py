@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +15,7 @@ from shutil import rmtree
 from time import sleep
 
 from rewardkit.checkpoints import Checkpoint, find_checkpoint, merge_command
-from rewardkit.errors import DataError, OutputError, SourceError
+from rewardkit.errors import DataError, SourceError
 from rewardkit.evaluate.evaluation import EvaluationReport, ScorerConfig
 from rewardkit.evaluate.generate import GenerationConfig
 from rewardkit.evaluate.progress import ProgressCallbacks
@@ -24,7 +23,8 @@ from rewardkit.evaluate.results import read_result_lines
 from rewardkit.evaluate.suite import SuiteMember, evaluate_suite, require_folder
 from rewardkit.evaluate.watch.curve import Curves, curve_points, read_curves, write_curves
 from rewardkit.evaluate.watch.serving import last_log_line, serve_model, server_command
-from rewardkit.output import open_no_follow
+from rewardkit.output import raise_output_errors
+from rewardkit.output_lock import lock_output
 
 _STEP_FOLDER = re.compile(r"global_step_([0-9]{1,9})")
 
@@ -166,20 +166,10 @@ def _say_once(message: Callable[[str], object]) -> Callable[[str], None]:
 def _locked_output(out: Path) -> Iterator[None]:
     """Create the folder, and lock it during the block."""
     require_folder(out)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        lock = open_no_follow(out / ".watch.lock")
-    except OutputError:
-        raise
-    except OSError as error:
-        raise OutputError(f"{out}: cannot be created or written: {error.strerror}.") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise OutputError(
-                f"{out}: another watch is writing there; choose another --out."
-            ) from error
+    with ExitStack() as stack:
+        with raise_output_errors(out):
+            out.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(lock_output(out, out / ".watch.lock"))
         yield
 
 

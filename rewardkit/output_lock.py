@@ -1,0 +1,233 @@
+"""A lock on an output that works on every file system, also on Lustre and NFS without `flock`.
+
+The lock is a file that is created exclusively. It names the process that holds it: its machine, its
+number and when it started. A lock of this machine is stale once that process has ended. On another
+machine nobody can look, so that the holder touches the file every few seconds, and a lock is stale
+once nobody has for `STALE_SECONDS`: those of the waiting process, because no two clocks agree.
+
+A holder that was stopped for longer than that has lost its lock. It notices before it writes on:
+see `OutputLock.require` and `AppendOnlyFile.append`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from time import monotonic, sleep
+from typing import AnyStr, NamedTuple
+
+from rewardkit.errors import OutputError
+
+#: How often the holder touches its lock.
+BEAT_SECONDS = 5.0
+
+#: A lock that another machine's process has not touched for so long is stale.
+STALE_SECONDS = 30.0
+
+#: How often a lock is looked at meanwhile.
+POLL_SECONDS = 0.5
+
+#: Bytes of a lock that are read: nobody writes more.
+MAX_LOCK_BYTES = 400
+
+#: A process as `process_id` writes it: machine, number and start in hexadecimal, random digits.
+PROCESS_ID = (
+    r"(?P<machine>[0-9a-f]{12})-(?P<number>[0-9a-f]{1,7})-(?P<start>[0-9a-f]{1,12})-[0-9a-f]{8}"
+)
+_LOCK_TEXT = re.compile(rf"{PROCESS_ID} (?P<host>[\w.-]*)\n".encode(), re.ASCII)
+
+
+class OutputLock:
+    """The lock of one output. Use `lock_output`."""
+
+    def __init__(self, out: Path, path: Path, descriptor: int, text: bytes) -> None:
+        self._out, self._path, self._descriptor, self._text = out, path, descriptor, text
+        self._has_ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+
+    def require(self) -> None:
+        """Raise `OutputError` if another run has taken the lock of this one, which had stopped."""
+        now = _read(self._path)
+        if now is None or now.text != self._text:
+            raise OutputError(
+                f"{self._out}: another run has taken it over while this one was stopped; look at "
+                "what that run writes."
+            )
+
+    def start(self) -> None:
+        """Begin to touch the lock."""
+        self._thread.start()
+
+    def release(self) -> None:
+        """Remove the lock, unless another run has taken it."""
+        self._has_ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        with suppress(OSError):
+            self.require()
+            self._path.unlink()
+        os.close(self._descriptor)
+
+    def _beat(self) -> None:
+        while not self._has_ended.wait(BEAT_SECONDS):
+            with suppress(OSError):
+                os.utime(self._descriptor)
+
+
+@contextmanager
+def lock_output(out: Path, path: Path) -> Iterator[OutputLock]:
+    """Hold the lock of an output during the block.
+
+    Args:
+        out: the output, for messages.
+        path: the lock file, in a folder that exists.
+
+    Raises:
+        OutputError: another run holds the lock, or the path is not one of our locks.
+        OSError: the lock cannot be written.
+    """
+    lock = _acquire(out, path)
+    try:
+        lock.start()
+        yield lock
+    finally:
+        lock.release()
+
+
+def process_id() -> str:
+    """Return a new name for this process, from which others see whether it still runs."""
+    start = _start_of(os.getpid()) or 0
+    return f"{_machine()}-{os.getpid():x}-{start:x}-{os.urandom(4).hex()}"
+
+
+def is_running(match: re.Match[AnyStr]) -> bool | None:
+    """Return whether the process in a match of `PROCESS_ID` runs; None if nobody here can tell."""
+    machine, number, start = (os.fsdecode(match[name]) for name in ("machine", "number", "start"))
+    if machine != _machine():
+        return None
+    now = _start_of(int(number, 16))
+    if now is None:
+        return False
+    return now == int(start, 16) if now and start != "0" else None
+
+
+@cache
+def _machine() -> str:
+    """Return the name of the running kernel and its processes: containers share no numbers."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+        name = f"{boot}{Path('/proc/self/ns/pid').readlink()}"
+    except OSError:  # macOS
+        name = platform.node()
+    return blake2b(name.encode(), digest_size=6).hexdigest()
+
+
+def _start_of(number: int) -> int | None:
+    """Return when a process started, in ticks since the boot; 0 if unknown, None if it has ended."""
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:  # another user's process
+        pass
+    try:
+        fields = Path(f"/proc/{number}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return 0
+    return None if fields[0] in b"ZX" else int(fields[19])
+
+
+class _Lock(NamedTuple):
+    """What a lock file says, and when it was touched."""
+
+    text: bytes
+    touched: int
+
+
+def _acquire(out: Path, path: Path) -> OutputLock:
+    while True:
+        with suppress(FileExistsError):
+            return OutputLock(out, path, *_create(path))
+        lock = _read(path)
+        if lock is None:  # it has just been released
+            continue
+        if _is_held(path, lock):
+            match = _LOCK_TEXT.fullmatch(lock.text)
+            who = (
+                f"process {int(match['number'], 16)} on {match['host'].decode()}" if match else path
+            )
+            raise OutputError(
+                f"{out}: another run is writing it ({who}). Wait until it ends, or name another --out."
+            )
+        if own := _take_over(out, path, lock):
+            return own
+
+
+def _is_held(path: Path, lock: _Lock) -> bool:
+    """Return whether a lock is held; False also if it has changed while it was observed."""
+    match = _LOCK_TEXT.fullmatch(lock.text)
+    running = is_running(match) if match else None
+    if running is not None:
+        return running
+    deadline = monotonic() + STALE_SECONDS
+    while monotonic() < deadline:
+        sleep(POLL_SECONDS)
+        now = _read(path)
+        if now != lock:
+            return now is not None and now.text == lock.text
+    return False
+
+
+def _take_over(out: Path, path: Path, stale: _Lock) -> OutputLock | None:
+    """Replace a stale lock by one of this process; None if another process was faster.
+
+    Whoever replaces a lock holds a lock for that, so that two cannot replace the same one. If it is
+    killed meanwhile, that lock is stale, too, and is taken over in the same way.
+    """
+    with lock_output(out, path.with_name(f"{path.name}.next")) as next_lock:
+        if _read(path) != stale:
+            return None
+        temporary = path.with_name(f"{path.name}.new")
+        temporary.unlink(missing_ok=True)
+        own = OutputLock(out, path, *_create(temporary))
+        next_lock.require()
+        temporary.replace(path)
+        return own
+
+
+def _create(path: Path) -> tuple[int, bytes]:
+    """Create a lock file; return its descriptor and its text."""
+    text = f"{process_id()} {re.sub(r'[^A-Za-z0-9_.-]', '', platform.node())[:200]}\n".encode()
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o644)
+    try:
+        os.write(descriptor, text)
+    except BaseException:
+        path.unlink()
+        os.close(descriptor)
+        raise
+    return descriptor, text
+
+
+def _read(path: Path) -> _Lock | None:
+    """Return the lock in a file; None if there is no file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return _Lock(os.read(descriptor, MAX_LOCK_BYTES), os.fstat(descriptor).st_mtime_ns)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno in {errno.ENOENT, errno.ESTALE}:  # the latter on NFS
+            return None
+        if error.errno in {errno.ELOOP, errno.EISDIR}:
+            raise OutputError(f"{path} is not a lock that rewardkit created; remove it.") from error
+        raise
