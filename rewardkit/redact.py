@@ -77,6 +77,7 @@ _SEPARATORS = re.compile(r"[./]")
 _NOT_SECRET = re.compile(
     r"\s*|\*+|\.\.\.|<[^<>]*>|\$\{[^{}]*\}|\$\w+|\$\([^()]*\)|(?i:none|null|true|false|empty|dummy|auto)"
 )
+_NUMBER = re.compile(r"[\d.,eE+-]{1,12}")
 _PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.\-]+){2,}/?|~/[\w.\-]+")
 
 _SHAPES = re.compile(
@@ -154,7 +155,7 @@ def is_secret_value(name: str, value: Any) -> bool:
     if not isinstance(value, str) or _NOT_SECRET.fullmatch(value) or not is_secret_name(name):
         return False
     may_be_count = re.search(r"(?i)tokens$", name) is not None
-    return not (may_be_count and re.fullmatch(r"[\d.,eE+-]{1,12}", value))
+    return not (may_be_count and _NUMBER.fullmatch(value))
 
 
 class Redactor:
@@ -172,6 +173,7 @@ class Redactor:
             len(plain) < MIN_REPEATED_CHARS
             or _NOT_SECRET.fullmatch(plain)
             or _PATH.fullmatch(plain)
+            or _NUMBER.fullmatch(plain)  # it may be any figure
         ):
             return
         self._values |= {plain, json.dumps(plain)[1:-1], unquote(plain)}
@@ -214,14 +216,20 @@ class Redactor:
     def text(self, text: str) -> str:
         """Return the text with its secrets hidden, and remember them."""
         self._learn_text(text)
-        if self._values:
-            text = self._values_pattern().sub(HIDDEN, text)
-        text = _PEM.sub(HIDDEN, text)
+        return self.message(text)
+
+    def message(self, text: str) -> str:
+        """Return the text with its secrets hidden; nothing is remembered of what others wrote."""
+        text = _PEM.sub(HIDDEN, self.data(text))
         text = _USERINFO.sub(_hide_userinfo, text)
         for pattern in (_BEARER, _QUERY):
             text = pattern.sub(rf"\g<1>{HIDDEN}", text)
         text = _SHAPES.sub(HIDDEN, text)
         return _NAMED.sub(_hide_named, text)
+
+    def data(self, text: str) -> str:
+        """Return the text with known secrets hidden; all else stays, whatever it looks like."""
+        return self._values_pattern().sub(HIDDEN, text) if self._values else text
 
     def tree(self, value: Any, name: str = "") -> Any:
         """Return a tree of mappings, lists and texts with its secrets hidden; other values unchanged."""

@@ -226,7 +226,10 @@ def _import_file(path: str) -> ModuleType:
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     error = call_catching(spec.loader.exec_module, module)
     if isinstance(error, Exception):
-        raise UsageError(f"{path} does not import: {type(error).__name__}: {error}.") from error
+        from rewardkit.redact import process_redactor
+
+        reason = process_redactor().message(f"{type(error).__name__}: {error}")
+        raise UsageError(f"{path} does not import: {reason}.") from error
     return module
 
 

@@ -26,6 +26,7 @@ from rewardkit.audit.model import ANSWER_MARK, REQUESTS_AT_ONCE
 from rewardkit.errors import RewardkitError, ScorerExitedError, call_catching
 from rewardkit.isolate.child import Channel
 from rewardkit.scorers.base import Status, as_text, to_verl
+from rewardkit.scorers.call import error_text
 from rewardkit.scorers.load import load_scorer, respond_of
 from rewardkit.scorers.options import VERL_PARAMETERS, asks_server
 from rewardkit.scorers.reward_result import RewardResult
@@ -163,7 +164,7 @@ def _outcome_fields(entry: Entry, call: Call, stdout: _WriteCounter) -> dict[str
     if isinstance(result, ScorerExitedError):
         fields = {"problem": "exit", "detail": "called sys.exit"}
     elif isinstance(result, Exception):
-        message = f"{type(result).__name__}: {result}"[:300]
+        message = f"{type(result).__name__}: {error_text(result)}"[:300]
         fields = {"problem": "error", "detail": f"raised {message}"}
     else:
         fields = _result_fields(result)

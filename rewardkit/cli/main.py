@@ -7,9 +7,10 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
@@ -43,6 +44,7 @@ from rewardkit.cli import list as list_
 from rewardkit.cli.shared.console import TerminatedError, warn
 from rewardkit.cli.shared.help import PanelGroup
 from rewardkit.errors import BUG_EXIT_CODE, OutputError, RewardkitError
+from rewardkit.redact import process_redactor
 from rewardkit.versions import VERSION
 
 if TYPE_CHECKING:
@@ -159,8 +161,22 @@ class _Stdout(FileIO):
             raise OutputError(f"standard output cannot be written: {error.strerror}.") from error
 
 
+class _StreamWithoutSecrets(TextIOWrapper):
+    """A stream for text of which a function hides the secrets."""
+
+    hide: Callable[[str], str]
+
+    def write(self, text: str, /) -> int:
+        """Write a text, its secrets hidden."""
+        super().write(self.hide(text))
+        return len(text)
+
+
 def _open_streams() -> None:
-    """Make stdout and stderr print lone surrogates too, and stdout report failed writes.
+    """Let stdout and stderr hide secrets and print lone surrogates, and stdout report failed writes.
+
+    This is the only exit of the process for text. What stdout shows may be data, where only the
+    secrets that are known are hidden: those of the environment, the command and the recipe.
 
     Raises:
         OutputError: standard output is closed.
@@ -169,16 +185,27 @@ def _open_streams() -> None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the end
     if sys.stdout is None:
         raise OutputError("standard output is closed: redirect it, to /dev/null for example.")
+    redactor = process_redactor()
     if sys.stdout is sys.__stdout__ and isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout = TextIOWrapper(
-            BufferedWriter(_Stdout(sys.stdout.fileno(), "w", closefd=False)),
-            encoding=sys.stdout.encoding,
-            line_buffering=sys.stdout.line_buffering,
-            write_through=sys.stdout.write_through,
-        )
-    for stream in (sys.stdout, sys.stderr):  # a lone surrogate in a response is still printed
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+        raw = BufferedWriter(_Stdout(sys.stdout.fileno(), "w", closefd=False))
+        sys.stdout = _without_secrets(sys.stdout, raw, redactor.data)
+    if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, TextIOWrapper):
+        sys.stderr = _without_secrets(sys.stderr, sys.stderr.buffer, redactor.message)
+
+
+def _without_secrets(
+    stream: TextIOWrapper, buffer: BinaryIO, hide: Callable[[str], str]
+) -> TextIOWrapper:
+    """Return a stream in place of another, whose text a function changes."""
+    new = _StreamWithoutSecrets(
+        buffer,
+        encoding=stream.encoding,
+        errors="backslashreplace",  # a lone surrogate in a response is still printed
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+    new.hide = hide
+    return new
 
 
 def _exit_beside_threads(code: object) -> None:
@@ -197,6 +224,6 @@ def _terminate(number: int, _: object) -> None:
 def _report_error(error: Exception, message: str) -> None:
     """Print a message, or the whole traceback if REWARDKIT_DEBUG=1 is set."""
     if os.environ.get("REWARDKIT_DEBUG") == "1":
-        traceback.print_exception(error)
+        sys.stderr.write("".join(traceback.format_exception(error)))
     else:
         warn(message)

@@ -25,6 +25,7 @@ from rewardkit.pages.model import Bars, Cell, Page
 from rewardkit.pages.provenance import provenance
 from rewardkit.pages.shared_words import mark_shared_words
 from rewardkit.pages.text import MAX_CHARACTERS, brief, clean, clip, row_count, share
+from rewardkit.redact import process_redactor
 
 #: Maximum number of bars in a section; the last one is the sum of the rest.
 MAX_BARS = 20
@@ -76,7 +77,7 @@ def write_pieces(pieces: Iterable[str], out: Path, *, overwrite: bool) -> None:
         atomic(out, overwrite=overwrite) as temporary,
         temporary.open("w", encoding="utf-8", newline="\n") as file,
     ):
-        file.writelines(pieces)
+        file.writelines(map(process_redactor().data, pieces))
 
 
 def to_html(page: Page) -> str:

@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RewardkitError, call_catching
+from rewardkit.redact import process_redactor
 from rewardkit.scorers.call import NoVerdictError, error_text, require_score
 from rewardkit.scorers.gold import explain_bad_gold, unwrap_gold
 from rewardkit.scorers.options import asks_server, check_values, inner_function, option_names
@@ -273,7 +274,7 @@ def _line_number(error: Exception) -> int:
 
 
 def log_once(cause: Hashable, message: str) -> None:
-    """Log a cause only the first time, because a reward is called millions of times."""
+    """Log a cause only the first time, because a reward is called millions of times; no secrets."""
     if cause not in _logged and len(_logged) < MAX_LOGGED_CAUSES:
         _logged.add(cause)
-        _log.error("%s", message)
+        _log.error("%s", process_redactor().message(message))

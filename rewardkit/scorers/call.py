@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Any
 
 from rewardkit.errors import DataError, UnknownNameError, call_catching
+from rewardkit.redact import process_redactor
 from rewardkit.scorers.reward_result import UNTRIED, RewardResult, RightRule
 from rewardkit.scorers.score import Score, Scorer, Status, as_text
 
@@ -135,9 +136,9 @@ def error_line(error: Exception) -> str:
 
 
 def error_text(error: Exception) -> str:
-    """Return the message of an exception; "" if the exception of a user's scorer cannot say it."""
+    """Return the message of an exception without secrets; "" if that of a user's scorer has none."""
     text = call_catching(str, error)
-    return text if isinstance(text, str) else ""
+    return process_redactor().message(text) if isinstance(text, str) else ""
 
 
 def as_scorer(function: Callable[..., Any]) -> Scorer:

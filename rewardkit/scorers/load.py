@@ -11,6 +11,7 @@ from typing import Any
 
 from rewardkit import registry
 from rewardkit.errors import RewardkitError, SourceError, UnknownNameError, UsageError
+from rewardkit.redact import process_redactor
 from rewardkit.scorers.base import Scorer
 from rewardkit.scorers.call import as_scorer
 from rewardkit.scorers.options import (
@@ -40,6 +41,7 @@ def load_scorer(name: str, /, **options: Any) -> Scorer:
         UsageError: an option has an invalid value, the file cannot be imported, it lacks the
             function, or the function has other parameters.
     """
+    process_redactor().learn(options)  # an exception of the scorer may say them
     scorer = as_scorer(registry.load("scorers", name))
     check_options(name, scorer, options)
     bound = partial(scorer, **options) if options else scorer

@@ -14,7 +14,6 @@ import typer
 
 from rewardkit.cli.shared.chinese import localized
 from rewardkit.output import json_value
-from rewardkit.redact import process_redactor
 
 
 class TerminatedError(BaseException):
@@ -124,8 +123,8 @@ def print_item(text: str, *, err: bool = False) -> None:
 
 
 def warn(message: str) -> None:
-    """Print a line to stderr, with secrets hidden."""
-    sys.stderr.write(f"{printable(process_redactor().text(localized(message)))}\n")
+    """Print a line to stderr."""
+    sys.stderr.write(f"{printable(localized(message))}\n")
 
 
 def printable(text: str) -> str:
