@@ -214,12 +214,7 @@ class Redactor:
                 self.remember(match[2])
 
     def text(self, text: str) -> str:
-        """Return the text with its secrets hidden, and remember them."""
-        self._learn_text(text)
-        return self.message(text)
-
-    def message(self, text: str) -> str:
-        """Return the text with its secrets hidden; nothing is remembered of what others wrote."""
+        """Return a text with its secrets hidden; it adds nothing to what is remembered."""
         text = _PEM.sub(HIDDEN, self.data(text))
         text = _USERINFO.sub(_hide_userinfo, text)
         for pattern in (_BEARER, _QUERY):
@@ -277,6 +272,18 @@ def process_redactor() -> Redactor:
     for secret in _argument_secrets(sys.argv[1:]):
         redactor.remember(secret)
     return redactor
+
+
+def variable_of(name: str, value: Any) -> str:
+    """Return the environment variable to write in place of an option's secret; "" if it is none.
+
+    It is a variable that has this value here, or the option's name in capitals.
+    """
+    is_secret = is_secret_value(name, value) or (
+        isinstance(value, str) and process_redactor().text(value) != value
+    )
+    variables = (variable for variable, other in os.environ.items() if other == value)
+    return next(variables, re.sub(r"\W", "_", name).upper()) if is_secret else ""
 
 
 def _argument_secrets(arguments: Sequence[str]) -> Iterator[str]:

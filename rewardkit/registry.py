@@ -228,8 +228,8 @@ def _import_file(path: str) -> ModuleType:
     if isinstance(error, Exception):
         from rewardkit.redact import process_redactor
 
-        reason = process_redactor().message(f"{type(error).__name__}: {error}")
-        raise UsageError(f"{path} does not import: {reason}.") from error
+        reason = process_redactor().text(f"{type(error).__name__}: {error}")
+        raise UsageError(f"{path} does not import: {reason.rstrip('.')}.") from error
     return module
 
 

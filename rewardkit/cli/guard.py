@@ -91,6 +91,7 @@ def command(
     from rewardkit.guard.guard import GuardSettings
     from rewardkit.guard.guard_file import (
         guard_file_text,
+        secret_variables,
         settings_after_trial,
         trial_rows,
         try_reward,
@@ -124,6 +125,8 @@ def command(
         wrong_score=wrong_score,
         right_score=right_score,
     )
+    for name, variable in secret_variables(guard_settings.options).items():
+        warn(f"{name} is a secret: {out} reads it from {variable}. Export that where verl runs.")
     with atomic(out, overwrite=overwrite) as temporary:
         temporary.write_text(guard_file_text(reward, trial, guard_settings), encoding="utf-8")
     _print(reward, trial, guard_settings, out, as_json=as_json)

@@ -190,7 +190,7 @@ def _open_streams() -> None:
         raw = BufferedWriter(_Stdout(sys.stdout.fileno(), "w", closefd=False))
         sys.stdout = _without_secrets(sys.stdout, raw, redactor.data)
     if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, TextIOWrapper):
-        sys.stderr = _without_secrets(sys.stderr, sys.stderr.buffer, redactor.message)
+        sys.stderr = _without_secrets(sys.stderr, sys.stderr.buffer, redactor.text)
 
 
 def _without_secrets(

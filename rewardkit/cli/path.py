@@ -55,6 +55,7 @@ def command(
     from rewardkit.errors import UsageError
     from rewardkit.launch.verl.releases import LATEST, installed_verl
     from rewardkit.launch.verl.reward_keys import reward_overrides
+    from rewardkit.redact import variable_of
     from rewardkit.registry import is_path, with_function
     from rewardkit.scorers.composed_parts import is_composed
     from rewardkit.scorers.load import location
@@ -73,6 +74,10 @@ def command(
             "--record is for scorers of rewardkit and composed rewards; write the file with "
             "`rewardkit guard --record` instead."
         )
+    for name, value in options.items():
+        if variable := variable_of(name, value):
+            options[name] = f"${{oc.env:{variable}}}"
+            warn(f"{name} is a secret: verl reads it from {variable}. Export that where verl runs.")
     if record is not None:
         options["record"] = str(record.expanduser().absolute())
     version = verl_version or installed_verl()

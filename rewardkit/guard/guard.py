@@ -311,6 +311,20 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
+def read_secret(variable: str) -> str:
+    """Return an option that is a secret, from the environment variable that a guarding file names.
+
+    Raises:
+        UsageError: the variable is not set.
+    """
+    if not (secret := os.environ.get(variable)):
+        raise UsageError(
+            f"{variable} is not set. Export it where verl runs: it is a secret, which rewardkit writes "
+            "into no file."
+        )
+    return secret
+
+
 def reward_function(guard: Guard) -> Callable[..., Any]:
     """Return the function for verl: a coroutine function where the reward is one and verl awaits it.
 

@@ -15,6 +15,7 @@ from rewardkit import registry
 from rewardkit.errors import UsageError
 from rewardkit.guard.guard import Guard, GuardSettings, read_outcome
 from rewardkit.guard.results import default_fields
+from rewardkit.redact import process_redactor, variable_of
 from rewardkit.scorers.gold import alternatives, another_answer, unwrap_gold
 from rewardkit.scorers.reward_result import InvalidResultError, RewardResult, RightRule
 from rewardkit.scorers.right_score import learn_right
@@ -32,7 +33,7 @@ verl loads this file in place of the reward. Calls run in child processes, and e
 deadline; a failure is a wrong answer with `timeout` or `error` 1.0; every sample has the same keys.
 """
 
-from rewardkit.guard.guard import Guard, GuardSettings, reward_function
+from rewardkit.guard.guard import {imports}
 
 GUARD = Guard(
     {reward!r},
@@ -215,20 +216,51 @@ def guard_file_text(reward: str, trial: GuardTrial, settings: GuardSettings) -> 
         reward: `my_reward.py:compute_score`; its file is named by its absolute path, and is looked
             for beside the guarding file where that does not exist.
         trial: what trying it showed.
-        settings: the guard's settings.
+        settings: the guard's settings. The file reads those that are secrets from the environment.
     """
     path, _, function = reward.partition(":")
     defaults = GuardSettings()
     values = {each.name: getattr(settings, each.name) for each in fields(settings)}
+    variables = secret_variables(settings.options)
+    values["options"] = {**settings.options, **{n: _Variable(v) for n, v in variables.items()}}
     stated = {n: v for n, v in values.items() if n == "keys" or v != getattr(defaults, n)}
     lines = [
         f"{name}={pformat(_plain(value), sort_dicts=False)}," for name, value in stated.items()
     ]
     return _TEMPLATE.format(
+        imports="Guard, GuardSettings, "
+        + ("read_secret, " if variables else "")
+        + "reward_function",
         reward=f"{Path(path).expanduser().absolute()}:{function}",
         settings=indent("\n".join(lines), " " * 8),
         is_async=trial.is_async,
     )
+
+
+def secret_variables(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the environment variables from which the guarding file reads options that are secrets.
+
+    Raises:
+        UsageError: a list or a mapping contains a secret.
+    """
+    for name, value in options.items():
+        is_tree = isinstance(value, (list, Mapping))
+        if is_tree and process_redactor().tree(value, name) != value:
+            raise UsageError(
+                f"{name}: a list or a mapping with a secret would be written into a file. Pass the secret "
+                "as an option of its own."
+            )
+    variables = {name: variable_of(name, value) for name, value in options.items()}
+    return {name: variable for name, variable in variables.items() if variable}
+
+
+class _Variable(str):
+    """An environment variable, which is written as the call that reads it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"read_secret({str(self)!r})"
 
 
 def _is_coroutine_function(reward: str, settings: GuardSettings) -> bool:

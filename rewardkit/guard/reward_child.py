@@ -21,6 +21,7 @@ from rewardkit import registry
 from rewardkit.errors import RewardkitError, ScorerExitedError, UsageError, call_catching
 from rewardkit.isolate.batch_child import serve_batches
 from rewardkit.isolate.child import Channel
+from rewardkit.redact import process_redactor
 from rewardkit.scorers.call import error_line
 from rewardkit.scorers.reward_result import RewardResult
 
@@ -37,6 +38,7 @@ _STATM_DATA = 5
 def serve(channel: Channel) -> None:
     """Load the reward, report an error or whether it is a coroutine function, and answer calls."""
     reward, options, limits, seconds = channel.receive()
+    process_redactor().learn(options)  # an exception of the reward may say them
     with channel.load_deadline(seconds):
         function = call_catching(_load, reward)
     if isinstance(function, RewardkitError):

@@ -130,5 +130,5 @@ def plan_from_request(request: LaunchRequest, load_seconds: float = LOAD_TIMEOUT
     if recipe.reward.scorer in known("scorers").keys() - SCORERS.keys():
         require_scorer_loads(recipe.reward.scorer, recipe.reward.options, load_seconds)
     overrides = parse_overrides(request.overrides, "the command line")
-    recipe = guard_reward(recipe, load_seconds)
+    recipe = guard_reward(recipe, load_seconds, request.secrets)
     return make_plan(recipe, request.verl, overrides, secrets=request.secrets)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,14 @@ from rewardkit.errors import UsageError
 from rewardkit.guard.guard import GuardSettings
 from rewardkit.guard.guard_file import (
     guard_file_text,
+    secret_variables,
     settings_after_trial,
     trial_rows,
     try_reward,
 )
 from rewardkit.launch.recipe import Recipe
+from rewardkit.launch.reward_settings import RewardGuard, RewardSettings
+from rewardkit.launch.secret_values import MARK, reveal_secrets
 from rewardkit.output import atomic
 from rewardkit.registry import is_path, with_function
 
@@ -22,7 +27,7 @@ from rewardkit.registry import is_path, with_function
 FOLDER = "runs/guards"
 
 
-def guard_reward(recipe: Recipe, load_seconds: float) -> Recipe:
+def guard_reward(recipe: Recipe, load_seconds: float, secrets: Mapping[str, str]) -> Recipe:
     """Write the file that guards a recipe's reward, and return the recipe that names it.
 
     The name of the file depends on what is in it, so that a run never gets another run's file.
@@ -30,10 +35,12 @@ def guard_reward(recipe: Recipe, load_seconds: float) -> Recipe:
     Args:
         recipe: the recipe.
         load_seconds: timeout for importing the reward.
+        secrets: the values of the secrets that the reward's options have marks for. The file reads
+            them from the environment.
 
     Raises:
-        UsageError: the reward is not a file's function, does not load, or the trial does not show its
-            keys and its wrong score.
+        UsageError: a secret is not in the environment, the reward is not a file's function or does
+            not load, or the trial does not show its keys and its wrong score.
         OutputError: the file cannot be written.
     """
     section = recipe.reward.guard
@@ -43,14 +50,7 @@ def guard_reward(recipe: Recipe, load_seconds: float) -> Recipe:
     if not is_path(scorer):
         raise UsageError(f"reward.guard: the scorer {scorer} needs no guard; remove the key.")
     reward = with_function(scorer)
-    record = recipe.reward.record
-    stated: dict[str, Any] = section.model_dump(exclude={"keys", "wrong_score", "right_score"})
-    settings = GuardSettings(
-        options=recipe.reward.options,
-        record=str(Path(record).expanduser().absolute()) if record else "",
-        load_seconds=load_seconds,
-        **stated,
-    )
+    settings = _settings(recipe.reward, section, load_seconds, secrets)
     train = next((Path(file) for file in recipe.data.train if Path(file).is_file()), None)
     trial = try_reward(reward, settings, trial_rows(train))
     settings = settings_after_trial(
@@ -69,3 +69,35 @@ def guard_reward(recipe: Recipe, load_seconds: float) -> Recipe:
         with atomic(path, overwrite=True) as temporary:  # another launch may have just written it
             temporary.write_text(text, encoding="utf-8")
     return recipe.model_copy(update={"reward": recipe.reward.with_guard_file(str(path))})
+
+
+def _settings(
+    reward: RewardSettings, section: RewardGuard, load_seconds: float, secrets: Mapping[str, str]
+) -> GuardSettings:
+    """Return the guard's settings, with the values of secrets for the trial.
+
+    Raises:
+        UsageError: a secret is where no variable can replace it, or is not in the environment.
+    """
+    options = {
+        name: reveal_secrets(value, secrets) if isinstance(value, str) else value
+        for name, value in reward.options.items()
+    }
+    if MARK.search(str(options)):
+        raise UsageError(
+            "reward.options: a secret in a mapping would be written into a file. Make it an option of "
+            "its own."
+        )
+    for name, variable in secret_variables(options).items():
+        if not os.environ.get(variable):
+            raise UsageError(
+                f"reward.options.{name} is a secret, which a guarded reward reads from {variable}. "
+                "Export it here and where verl runs."
+            )
+    stated: dict[str, Any] = section.model_dump(exclude={"keys", "wrong_score", "right_score"})
+    return GuardSettings(
+        options=options,
+        record=str(Path(reward.record).expanduser().absolute()) if reward.record else "",
+        load_seconds=load_seconds,
+        **stated,
+    )

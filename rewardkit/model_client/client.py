@@ -20,6 +20,7 @@ import httpx
 from rewardkit.errors import SourceError, UsageError
 from rewardkit.json_lines import parse_json
 from rewardkit.model_client.completions import CompletionReply, parse_reply
+from rewardkit.redact import process_redactor
 
 #: Path of each kind of request, below the base URL.
 ENDPOINTS = {"chat": "chat/completions", "completions": "completions"}
@@ -69,22 +70,23 @@ class Server:
 
     def __post_init__(self) -> None:
         """Raise `UsageError` for an invalid base URL, or one with a password, which messages show."""
+        shown = process_redactor().text(self.base_url)  # verl logs what a judge raises
         try:
             url = httpx.URL(self.base_url)
         except httpx.InvalidURL as error:
-            raise UsageError(f"base URL {self.base_url}: not a URL ({error}).") from error
+            raise UsageError(f"base URL {shown}: not a URL ({error}).") from error
         if url.userinfo:
             raise UsageError(
                 "the base URL contains a password; name the variable that holds the key instead: "
                 "api_key_env."
             )
         if url.scheme not in ("http", "https") or not url.host:
-            raise UsageError(f"base URL {self.base_url}: write it as http://HOST:PORT/v1.")
+            raise UsageError(f"base URL {shown}: write it as http://HOST:PORT/v1.")
         if url.port is not None and not 0 < url.port < 1 << 16:
-            raise UsageError(f"base URL {self.base_url}: the port must be from 1 to 65535.")
+            raise UsageError(f"base URL {shown}: the port must be from 1 to 65535.")
         ends = tuple(ENDPOINTS.values())
         if url.query or url.fragment or url.path.rstrip("/").endswith(ends):
-            raise UsageError(f"base URL {self.base_url}: it must end where the API begins, in /v1.")
+            raise UsageError(f"base URL {shown}: it must end where the API begins, in /v1.")
 
     @property
     def url(self) -> str:

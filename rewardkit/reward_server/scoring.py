@@ -19,7 +19,7 @@ from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.reward_server.payload import ItemResult, RequestItem
 from rewardkit.scorers import isolated
 from rewardkit.scorers.base import Score, Scorer, Status, failure_result, wrong_score
-from rewardkit.scorers.call import call_scorer, failed_score, failure_reason
+from rewardkit.scorers.call import call_scorer, error_text, failed_score, failure_reason
 from rewardkit.scorers.gold import explain_bad_gold
 from rewardkit.scorers.row_scorer import scorer_for
 
@@ -161,7 +161,7 @@ def score_item(scorer: Scorer, item: RequestItem, wrong: float) -> ItemResult:
 
 def _failure(error: Exception, wrong: float) -> ItemResult:
     """Return the result of an item on which the scorer failed, here or in another process."""
-    reason = str(error) if isinstance(error, RewardkitError) else failure_reason(error)
+    reason = error_text(error) if isinstance(error, RewardkitError) else failure_reason(error)
     if isinstance(error, UnknownNameError):
         return ItemResult(Score.wrong("", Status.UNKNOWN_DATA_SOURCE, wrong), reason)
     return ItemResult(failed_score(error, wrong), reason)

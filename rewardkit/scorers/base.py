@@ -277,4 +277,4 @@ def log_once(cause: Hashable, message: str) -> None:
     """Log a cause only the first time, because a reward is called millions of times; no secrets."""
     if cause not in _logged and len(_logged) < MAX_LOGGED_CAUSES:
         _logged.add(cause)
-        _log.error("%s", process_redactor().message(message))
+        _log.error("%s", process_redactor().text(message))

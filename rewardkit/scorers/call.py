@@ -138,7 +138,7 @@ def error_line(error: Exception) -> str:
 def error_text(error: Exception) -> str:
     """Return the message of an exception without secrets; "" if that of a user's scorer has none."""
     text = call_catching(str, error)
-    return process_redactor().message(text) if isinstance(text, str) else ""
+    return process_redactor().text(text) if isinstance(text, str) else ""
 
 
 def as_scorer(function: Callable[..., Any]) -> Scorer:

@@ -53,6 +53,7 @@ from typing import Any, TypeAlias
 from rewardkit import registry
 from rewardkit.errors import DataError, UnknownNameError, UsageError, call_catching
 from rewardkit.output import atomic
+from rewardkit.redact import process_redactor
 from rewardkit.scorers.base import Score, Scorer
 from rewardkit.scorers.call import error_line
 from rewardkit.scorers.composed_reward import NO_SCORE, Part, Reward
@@ -188,15 +189,20 @@ def write_reward_file(
         The absolute path of the file, for verl's `custom_reward_function.path`.
 
     Raises:
-        UsageError: the YAML is invalid.
+        UsageError: the YAML is invalid, or contains a secret.
         OutputError: `out_py` exists, or it cannot be written.
     """
     spec, out = _read_spec(Path(yaml_path)), Path(out_py)
+    if process_redactor().tree(spec) != spec:
+        raise UsageError(
+            f"{yaml_path}: it contains a secret, which would be written into {out}. Let the scorer read "
+            "it from a variable of the environment, as a judge does with api_key_env."
+        )
     rules: dict[str, RightRule] = {}
     _build(spec, str(yaml_path), partial(_try_scorer, load_seconds, rules))
     for scorer, key in (("scorer", "right_score"), ("second", "second_right_score")):
         rule = rules.get(str(spec.get(scorer)), RightRule())
-        if key not in spec and not rule.is_known:
+        if key not in spec and not rule.is_known and not rule.takes_verdict:
             raise UsageError(
                 f"{yaml_path}: {spec[scorer]}: {rule.sentence.replace('--right-score', key)}"
             )

@@ -41,7 +41,8 @@ def load_scorer(name: str, /, **options: Any) -> Scorer:
         UsageError: an option has an invalid value, the file cannot be imported, it lacks the
             function, or the function has other parameters.
     """
-    process_redactor().learn(options)  # an exception of the scorer may say them
+    if options:
+        process_redactor().learn(options)  # an exception of the scorer may say them
     scorer = as_scorer(registry.load("scorers", name))
     check_options(name, scorer, options)
     bound = partial(scorer, **options) if options else scorer

@@ -156,3 +156,28 @@ def test_records_of_a_guard_are_on_storage_of_the_nodes(folder):
     write_recipe(guard={}, record="records", cluster=cluster)
     with pytest.raises(UsageError, match="record: records is relative"):
         plan()
+
+
+def test_a_secret_option_is_tried_and_read_from_the_environment_by_the_written_file(
+    folder, monkeypatch
+):
+    Path("my_reward.py").write_text(
+        """
+def compute_score(data_source, solution_str, ground_truth, extra_info=None, api_key=""):
+    return 1.0 if api_key == "Zq7canaryValue42" else 1 / 0
+""",
+        encoding="utf-8",
+    )
+    write_recipe(options={"api_key": "Zq7canaryValue42"}, guard={})
+    with pytest.raises(UsageError, match="reads from API_KEY. Export it here and where verl runs"):
+        plan()
+    monkeypatch.setenv("JUDGE_KEY", "Zq7canaryValue42")
+    text = Path(plan().settings[PATH]).read_text(encoding="utf-8")
+    assert "options={'api_key': read_secret('JUDGE_KEY')}," in text
+    assert "Zq7canaryValue42" not in text
+
+
+def test_a_secret_in_a_mapping_of_options_is_refused(folder):
+    write_recipe(options={"headers": {"api_key": "Zq7canaryValue42"}}, guard={})
+    with pytest.raises(UsageError, match="a secret in a mapping would be written into a file"):
+        plan()
