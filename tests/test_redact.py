@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 import rewardkit
-from rewardkit.redact import HIDDEN, Redactor, is_secret_name, is_secret_value, redactor_of
+from rewardkit.redact import (
+    HIDDEN,
+    Redactor,
+    is_secret_name,
+    is_secret_value,
+    redactor_of,
+    variable_of,
+)
 
 CANARY = "Zq7canaryValue42"
 RELEASES = sorted((Path(rewardkit.__file__).parent / "launch/verl/release_keys").glob("*.json"))
@@ -213,3 +220,32 @@ def test_short_values_and_paths_are_hidden_only_under_their_own_name():
         "GOOGLE_APPLICATION_CREDENTIALS": HIDDEN,
         "y": "/a/b.json",
     }
+
+
+def test_a_text_adds_nothing_to_what_is_remembered():
+    """A reward's exceptions quote responses: those decide neither what is hidden nor how long it takes."""
+    redactor = Redactor()
+    assert redactor.text("no number in 'password=hunter22'") == "no number in 'password=***'"
+    assert redactor.text("the hunter22 is 4") == "the hunter22 is 4"
+
+
+def test_known_secrets_are_hidden_in_data_and_what_looks_like_one_is_not():
+    redactor = redactor_of({"MY_TOKEN": CANARY, "PIN_TOKEN": "123456"})
+    response = "password=hunter22 123456"
+    assert redactor.data(f"{response} {CANARY}") == f"{response} {HIDDEN}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "variable"),
+    [
+        ("api_key", CANARY, "API_KEY"),
+        ("judge-key.api_key", "of-the-environment", "MY_JUDGE"),
+        ("base_url", f"http://h/v1?key={CANARY}", "BASE_URL"),
+        ("base_url", "http://h/v1", ""),
+        ("max_tokens", 512, ""),
+        ("api_key_env", "OPENAI_API_KEY", ""),
+    ],
+)
+def test_a_secret_option_has_a_variable_that_replaces_it(monkeypatch, name, value, variable):
+    monkeypatch.setenv("MY_JUDGE", "of-the-environment")
+    assert variable_of(name, value) == variable

@@ -126,7 +126,7 @@ def command(
         right_score=right_score,
     )
     for name, variable in secret_variables(guard_settings.options).items():
-        warn(f"{name} is a secret: {out} reads it from {variable}. Export that where verl runs.")
+        warn(f"{name} holds a secret: {out} reads it from {variable}. Export that where verl runs.")
     with atomic(out, overwrite=overwrite) as temporary:
         temporary.write_text(guard_file_text(reward, trial, guard_settings), encoding="utf-8")
     _print(reward, trial, guard_settings, out, as_json=as_json)

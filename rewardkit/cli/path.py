@@ -77,7 +77,9 @@ def command(
     for name, value in options.items():
         if variable := variable_of(name, value):
             options[name] = f"${{oc.env:{variable}}}"
-            warn(f"{name} is a secret: verl reads it from {variable}. Export that where verl runs.")
+            warn(
+                f"{name} holds a secret: verl reads it from {variable}. Export that where verl runs."
+            )
     if record is not None:
         options["record"] = str(record.expanduser().absolute())
     version = verl_version or installed_verl()

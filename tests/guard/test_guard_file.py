@@ -9,6 +9,8 @@ from contextlib import closing
 import pytest
 
 import rewardkit
+from rewardkit import registry
+from rewardkit.errors import UsageError
 
 REWARD = """
 def compute_score(data_source, solution_str, ground_truth, extra_info=None, bonus=0.0):
@@ -192,3 +194,28 @@ def test_a_guarded_file_is_checked_like_any_scorer(cli, folder):
     report = json.loads(result.stdout)
     assert report["rows"] > 0
     assert "gold self-check (guarded.py:compute_score)" in report["checked"]
+
+
+def test_a_guarded_file_reads_a_secret_option_from_the_environment(cli, folder, monkeypatch):
+    secret = "Zq7canaryValue42"
+    (folder / "keyed.py").write_text(
+        "def f(data_source, solution_str, ground_truth, extra_info=None, api_key=''):\n"
+        f"    return float(api_key == {secret!r})\n",
+        encoding="utf-8",
+    )
+    options = ("keyed.py:f", "--set", f"api_key={secret}", "--out", "guarded.py")
+    result = cli("guard", *options, cwd=folder)
+    assert "guarded.py reads it from API_KEY. Export that where verl runs." in result.stderr
+    assert secret not in (folder / "guarded.py").read_text(encoding="utf-8")
+    monkeypatch.delenv("API_KEY", raising=False)
+    with pytest.raises(UsageError, match="API_KEY is not set. Export it where verl runs"):
+        registry.load("scorers", f"{folder / 'guarded.py'}:compute_score")
+    monkeypatch.setenv("API_KEY", secret)
+    compute_score = registry.load("scorers", f"{folder / 'guarded.py'}:compute_score")
+    assert compute_score("d", "1", "1")["score"] == 1.0
+
+
+def test_path_names_a_variable_in_place_of_a_secret(cli, folder):
+    result = cli("path", "judge", "--verl", "--set", "base_url=http://h/v1?key=abcdef1", cwd=folder)
+    assert result.stdout.splitlines()[-1].endswith("reward_kwargs.base_url='${oc.env:BASE_URL}'")
+    assert "verl reads it from BASE_URL" in result.stderr

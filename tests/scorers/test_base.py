@@ -152,6 +152,19 @@ def test_bad_golds_set_error_and_are_logged_once_per_data_source(caplog):
     assert len(caplog.records) == 2
 
 
+def test_no_secret_of_an_exception_or_a_message_is_logged(caplog):
+    url = "https://h/v1?key=Qx8shapedValue99"
+
+    def fail(response, ground_truth, extra_info=None):
+        raise ValueError(f"401 from {url}")
+
+    with caplog.at_level(logging.ERROR, logger="rewardkit"):
+        verl_result(fail, "d", "1", "1", None, {})
+        base.log_once("a url", f"{url}: no answer.")
+    assert caplog.text.count("https://h/v1?key=***") == 2
+    assert "Qx8shapedValue99" not in caplog.text
+
+
 def test_the_number_of_logged_causes_is_limited(caplog):
     with caplog.at_level(logging.ERROR, logger="rewardkit"):
         for i in range(base.MAX_LOGGED_CAUSES + 50):

@@ -385,3 +385,10 @@ def test_the_yaml_and_the_generated_file_are_utf_8(write_yaml, tmp_path):
     out = write_reward_file(path, tmp_path / "reward.py")
     assert "思考" in out.read_text(encoding="utf-8")
     assert load_as_verl_does(out).score("<思考>a</思考>", "18").score == 1.0
+
+
+def test_a_secret_in_the_yaml_is_written_into_no_file(write_yaml, tmp_path):
+    path = write_yaml("scorer: judge\noptions: {base_url: 'http://h/v1?key=Qx8shapedValue99'}\n")
+    with pytest.raises(UsageError, match=r"reward\.yaml: it contains a secret, .* api_key_env\.$"):
+        write_reward_file(path, tmp_path / "r.py")
+    assert not (tmp_path / "r.py").exists()
