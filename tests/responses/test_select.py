@@ -365,3 +365,11 @@ def test_a_status_of_another_tool_is_left_alone(tmp_path, status):
     answers = [response_by_index(0, 0) | {"status": status}, response_by_index(0, 1)]
     report, _ = select_rows(tmp_path, [row(0)], answers, PassRateFilter(0, 1))
     assert (report.unread, report.percents) == (0, {50: 1})
+
+
+def test_dropped_rows_without_an_output_do_not_block_a_selection(tmp_path):
+    """A run that was killed between its two renames leaves them."""
+    (tmp_path / "o.parquet.dropped.jsonl").write_text("")
+    answers = [response_by_index(0, acc) for acc in (0, 1)]
+    assert select_rows(tmp_path, [row(0), row(1)], answers)[1] == [0]
+    assert (tmp_path / "o.parquet.dropped.jsonl").read_text()

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 
 from rewardkit.errors import DataError, UsageError
 from rewardkit.json_lines import json_line
-from rewardkit.output import atomic, require_absent, require_not_input, require_suffix
-from rewardkit.preprocess.dropped_rows import dropped_path
+from rewardkit.output import require_absent, require_not_input, require_suffix
+from rewardkit.preprocess.dropped_rows import atomic_with_dropped, dropped_path
 from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.matching.match import match_row
 from rewardkit.responses.matching.train_index import TrainIndex, index_rows
@@ -121,8 +121,8 @@ def require_files(
         require_not_input(out, source)
         require_not_input(dropped_path(out), source)
     require_suffix(option, out, ".parquet")
-    for output in (out, dropped_path(out)):
-        require_absent(output, overwrite=overwrite)
+    require_absent(out, overwrite=overwrite)
+    require_absent(dropped_path(out), overwrite=True)
     return files, files[0] if len(files) == 1 else f"{len(files):,} files"
 
 
@@ -205,8 +205,7 @@ def _write(
     """Write the kept rows unchanged, and the dropped rows with the reason as jsonl."""
     with (
         open_parquet(report.train) as file,
-        atomic(dropped_path(report.out), overwrite=overwrite) as lines_path,
-        atomic(report.out, overwrite=overwrite) as out_path,
+        atomic_with_dropped(report.out, overwrite=overwrite) as (out_path, lines_path),
         lines_path.open("w") as lines,
         pq.ParquetWriter(out_path, file.schema_arrow, compression="zstd") as writer,
     ):
