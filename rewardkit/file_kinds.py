@@ -22,6 +22,9 @@ MAX_NAMES = 1000
 
 _PARQUET = b"PAR1"
 
+#: Suffixes of compressed text that is read as it is.
+COMPRESSIONS = (".gz", ".zst")
+
 #: The first bytes of archives of one file, their kind, suffix, and the command that unpacks them.
 _ARCHIVES: tuple[tuple[bytes, str, str, str], ...] = (
     (b"\x1f\x8b", "a gzip archive", ".gz", "gunzip"),
@@ -78,6 +81,17 @@ def parquet_fault(path: Path) -> str:
         command = f"rewardkit prep {shlex.quote(str(source))} --out {shlex.quote(str(out))}"
         return f"this is {kind}, not parquet. Run `{rename}{command}` first."
     return ""
+
+
+def stem_and_suffix(path: Path) -> tuple[str, str]:
+    """Return the name of a file without suffixes, and what it holds: `x` and `.jsonl` for x.jsonl.gz."""
+    inner = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+    return inner.stem, inner.suffix.lower()
+
+
+def row_suffix(path: Path) -> str:
+    """Return the suffix of a file, without that of a compression: `.jsonl` for x.jsonl.gz."""
+    return stem_and_suffix(path)[1]
 
 
 def missing_file(path: Path, kind: str = "file") -> str:
@@ -142,11 +156,11 @@ def content_fault(path: Path, prefix: bytes) -> str:
 def table_kind(path: Path, prefix: bytes) -> str:
     """Return which format of rows other than parquet a file has, in words; "" if none is known."""
     text = prefix.removeprefix(codecs.BOM_UTF8)
-    if path.suffix.lower() in (".jsonl", ".ndjson") or _JSON_LINE.match(text):
+    if row_suffix(path) in (".jsonl", ".ndjson") or _JSON_LINE.match(text):
         return "JSON Lines"
-    if path.suffix.lower() == ".json" or text.lstrip()[:1] in (b"[", b"{"):
+    if row_suffix(path) == ".json" or text.lstrip()[:1] in (b"[", b"{"):
         return "JSON"
-    return {".csv": "CSV", ".tsv": "TSV", ".arrow": "Arrow"}.get(path.suffix.lower(), "")
+    return {".csv": "CSV", ".tsv": "TSV", ".arrow": "Arrow"}.get(row_suffix(path), "")
 
 
 def text_fault(path: Path) -> str:

@@ -284,6 +284,8 @@ STATUSES = {
     "timeout": "the helper process reached its time limit (`math_verify`)",
     "too_long": "the helper process died or reached its memory limit (`math_verify`)",
     "failed": "the scorer raised, crashed or returned something that is not a score",
+    "scored": "a reward of your own gave a score, and which of its scores is right is not known "
+    "(see [your own reward](../how-to/own-reward.md#what-counts-as-right))",
     "unknown_data_source": "no scorer is registered for the row (reward server)",
 }
 KEYS = {

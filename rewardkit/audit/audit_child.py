@@ -25,9 +25,10 @@ from rewardkit import registry
 from rewardkit.audit.model import ANSWER_MARK, REQUESTS_AT_ONCE
 from rewardkit.errors import RewardkitError, ScorerExitedError, call_catching
 from rewardkit.isolate.child import Channel
-from rewardkit.scorers.base import as_text, to_verl
+from rewardkit.scorers.base import Status, as_text, to_verl
 from rewardkit.scorers.load import load_scorer, respond_of
 from rewardkit.scorers.options import VERL_PARAMETERS, asks_server
+from rewardkit.scorers.reward_result import RewardResult
 
 #: Number of threads that make the same calls at once, and number of rounds.
 THREADS, ROUNDS = 8, 3
@@ -174,30 +175,18 @@ def _outcome_fields(entry: Entry, call: Call, stdout: _WriteCounter) -> dict[str
 
 def _result_fields(result: Any) -> dict[str, Any]:
     """Return the score of a result as verl 0.9 reads it: a number, or a mapping with `score`."""
-    is_mapping = isinstance(result, Mapping)
-    keys = sorted(map(str, result)) if is_mapping else []
-    pairs = result.items() if is_mapping else ()
-    numbers = sorted(str(key) for key, value in pairs if _is_number(value))
-    value: Any = result.get("score") if is_mapping else result
-    if is_mapping and "score" not in result:
-        problem = "a dictionary without 'score'"
-    elif not _is_number(value):
-        problem = f"{type(value).__name__}, not a number"
-    elif not math.isfinite(float(value)):
-        problem = str(float(value))
-    elif is_mapping and (result.get("error") or result.get("timeout")):
-        failure = {"has_verdict": False, "detail": _log_messages.last}
-        return {"keys": keys, "numeric_keys": numbers, "score": float(value), **failure}
-    else:
-        return {"keys": keys, "numeric_keys": numbers, "score": float(value)}
-    return {"keys": keys, "problem": "not_a_number", "detail": f"returned {problem}"}
-
-
-def _is_number(value: object) -> bool:
-    """Whether verl accepts a value as a reward: float, int, bool or a NumPy scalar."""
-    return isinstance(value, (int, float)) or (
-        type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
-    )
+    keys = sorted(map(str, result)) if isinstance(result, Mapping) else []
+    read = call_catching(RewardResult.of, result)
+    if isinstance(read, Exception):
+        return {"keys": keys, "problem": "not_a_number", "detail": str(read)}
+    if not math.isfinite(read.score):
+        detail = f"returned {read.score}"
+        return {"keys": keys, "problem": "not_a_number", "detail": detail}
+    numbers = sorted(name for name in keys if isinstance(read.fields.get(name), float))
+    fields = {"keys": keys, "numeric_keys": numbers, "score": read.score}
+    if read.as_score().status in (Status.FAILED, Status.TIMEOUT):
+        fields |= {"has_verdict": False, "detail": _log_messages.last}
+    return fields
 
 
 def _call_at_once(

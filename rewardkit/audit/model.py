@@ -247,6 +247,7 @@ class ScorerProfile:
         right: median score of the gold in `form`; None if half of the calls have no score.
         wrong: median score of a wrong answer in `form`; None if half of the calls have no score.
         declared: whether the scorer itself declares `form`.
+        others: the median scores of the gold and of a wrong answer in each other form of `forms`.
     """
 
     data_source: str
@@ -256,14 +257,20 @@ class ScorerProfile:
     right: float | None
     wrong: float | None
     declared: bool = False
+    others: tuple[tuple[float, float], ...] = ()
 
     @property
     def threshold(self) -> float:
-        """A score above this is a reward."""
+        """A score above this is a reward: halfway from the best wrong answer to the least right one.
+
+        A wrong answer may get more in one form than in another, as where a reward pays for the form.
+        """
         if self.right is None or not self.rewards_golds:
             return 0.5
-        lowest = min(0.0, self.right - 1) if self.wrong is None else self.wrong
-        return (self.right + lowest) / 2
+        wrong = min(0.0, self.right - 1) if self.wrong is None else self.wrong
+        least = min(self.right, *(right for right, _ in self.others), self.right)
+        most = max(wrong, *(other for _, other in self.others), wrong)
+        return (least + most) / 2 if least > most else (self.right + wrong) / 2
 
     @property
     def rewards_golds(self) -> bool:

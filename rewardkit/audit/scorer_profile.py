@@ -40,8 +40,10 @@ def _profile(recorder: CallRecorder, source: str, rows: list[AuditRow]) -> Score
         wrong=_median(wrong_scores[best]),
         declared=best == own,
     )
-    others = (f for f in forms if f != best and _share(gold_scores[f], profile.threshold) >= 0.5)
-    return replace(profile, forms=(best, *others))
+    others = [f for f in forms if f != best and _share(gold_scores[f], profile.threshold) >= 0.5]
+    medians = ((_median(gold_scores[f]), _median(wrong_scores[f])) for f in others)
+    known = tuple((r, w) for r, w in medians if r is not None and w is not None)
+    return replace(profile, forms=(best, *others), others=known)
 
 
 def profile_forms(process: ScorerProcess) -> tuple[AnswerForm, ...]:

@@ -43,6 +43,7 @@ from rewardkit.cli.shared.options import (
     LanguageCode,
     LoadSeconds,
     Overwrite,
+    RightScore,
     SecondsPerRow,
     Settings,
     require_companion,
@@ -93,6 +94,7 @@ def command(
         ),
     ] = None,
     settings: Settings = None,
+    right_score: RightScore = None,
     seconds_per_row: SecondsPerRow = 60.0,
     load_seconds: LoadSeconds = 60.0,
     allow_duplicates: Annotated[
@@ -180,29 +182,29 @@ def command(
     from rewardkit.preprocess.check_files import check_files, parquet_files
     from rewardkit.preprocess.dropped_rows import dropped_path
 
-    _require_companions(ctx, against, tokenizer)
+    _require_companions(ctx, scorer, against, tokenizer)
     out = drop_bad or drop_overlap
     has_several = len(files) > 1 or files[0].is_dir()
     if has_several:
         require_one_file({"--drop-bad": drop_bad, "--drop-overlap": drop_overlap, "--html": html})
-    dropped = dropped_path(out) if out else None
     options, names = scorer_options(settings), names_of_sets(against, load_seconds)
     inputs = [*files, *(Path(name.partition("=")[2] or name) for name in names)]
-    require_html_path(
-        html, overwrite=overwrite, inputs=inputs, scorer=scorer, out=out, dropped=dropped
-    )
+    outs = {"out": out, "dropped": dropped_path(out) if out else None}
+    require_html_path(html, overwrite=overwrite, inputs=inputs, scorer=scorer, **outs)
     parquets, others = parquet_files(files)
     warn_of_other_files(others)
     name = scorer or "auto"
-    with (
-        prints_to_stderr(),
-        _judging(name, options, seconds_per_row, load_seconds, jobs) as judging,
-    ):
+    judges = _judging(name, options, seconds_per_row, load_seconds, jobs)
+    with prints_to_stderr(), judges as judging:
         sets = read_sets(names, hub.value, load_seconds) if names else None
         extras = _optional_checks(sets, threshold, near, tokenizer, max_prompt_length)
-        outputs = {"drop_bad": drop_bad, "drop_overlap": drop_overlap, "overwrite": overwrite}
+        outputs: dict[str, Any] = {
+            "drop_bad": drop_bad,
+            "drop_overlap": drop_overlap,
+            "overwrite": overwrite,
+        }
+        outputs |= {"allow_duplicates": allow_duplicates, "right_score": right_score}
         judging["scorer_name"] = " ".join([name, *(settings or ())])
-        judging["allow_duplicates"] = allow_duplicates
         check_file = partial(_check_file, extras=extras, options={**judging, **outputs})
         reports = check_files(parquets, check_file) if has_several else None
         report = None if reports else check_file(parquets[0])
@@ -292,13 +294,14 @@ def _respond(
 
 
 def _require_companions(
-    ctx: typer.Context, against: list[str] | None, tokenizer: str | None
+    ctx: typer.Context, scorer: str | None, against: list[str] | None, tokenizer: str | None
 ) -> None:
     """Raise `UsageError` if an option was set without the one that it depends on."""
     for option in ("strict", "verl_version"):
         require_companion(ctx, option, "a recipe", is_set=False)
     for option in ("drop_overlap", "threshold", "hub"):
         require_companion(ctx, option, "--against", is_set=bool(against))
+    require_companion(ctx, "right_score", "--scorer", is_set=scorer is not None)
     require_companion(ctx, "max_prompt_length", "--tokenizer", is_set=bool(tokenizer))
 
 
@@ -377,6 +380,8 @@ def _print_findings(report: CheckReport) -> None:
     echo(f"{report.path}: {report.verdict()}.")
     for note in report.stats.doubtful_golds():
         print_wrapped(note)
+    if report.right:
+        print_wrapped(report.right)
     if report.ok:
         return
     print_table(("where", "rule", "what"), report.example_lines(), wrap={"what"})

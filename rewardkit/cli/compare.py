@@ -26,6 +26,7 @@ from rewardkit.cli.shared.options import (
     Overwrite,
     ResponseFiles,
     ResponseKey,
+    RightScore,
     SecondsPerRow,
     scorer_options,
 )
@@ -65,6 +66,7 @@ def command(
     ] = None,
     response_key: ResponseKey = None,
     gold_key: GoldKey = None,
+    right_score: RightScore = None,
     export: Annotated[
         Path | None, typer.Option(help="Output jsonl with each changed verdict as a test case.")
     ] = None,
@@ -103,6 +105,8 @@ def command(
             (names[1], b),
             response_key=response_key,
             gold_key=gold_key,
+            right_score=right_score,
+            announce=warn,
             export=export,
             overwrite=overwrite,
             progress=advance,

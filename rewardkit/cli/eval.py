@@ -34,6 +34,7 @@ from rewardkit.cli.shared.options import (
     JsonFlag,
     LoadSeconds,
     Overwrite,
+    RightScore,
     Scorer,
     SecondsPerRow,
     Settings,
@@ -129,6 +130,7 @@ def run(
     api_key_env: ApiKeyEnv = None,
     scorer: Scorer = "auto",
     settings: Settings = None,
+    right_score: RightScore = None,
     seconds_per_row: SecondsPerRow = 60.0,
     load_seconds: LoadSeconds = 60.0,
     jobs: Jobs = None,
@@ -155,7 +157,7 @@ def run(
 
     if resume and overwrite:
         raise UsageError("--resume keeps the responses of --out, --overwrite discards them.")
-    scoring = _scoring(scorer, settings, seconds_per_row, load_seconds, jobs)
+    scoring = _scoring(scorer, settings, seconds_per_row, load_seconds, jobs, right_score)
     generation = generation_config(ctx.params, base_url, model)
     _warn_if_greedy(temperature, n, suite)
     sets = _questions(ctx, parquet, suite, suite_dir, n, hub, scoring)
@@ -200,6 +202,7 @@ def responses(
     out: Annotated[Path | None, typer.Option(help="jsonl file for the scored responses.")] = None,
     scorer: Scorer = "auto",
     settings: Settings = None,
+    right_score: RightScore = None,
     seconds_per_row: SecondsPerRow = 60.0,
     load_seconds: LoadSeconds = 60.0,
     jobs: Jobs = None,
@@ -217,7 +220,7 @@ def responses(
             parquet,
             files,
             out,
-            _scoring(scorer, settings, seconds_per_row, load_seconds, jobs),
+            _scoring(scorer, settings, seconds_per_row, load_seconds, jobs, right_score),
             overwrite=overwrite,
         )
     print_report(report, as_json=as_json)
@@ -333,6 +336,7 @@ def _scoring(
     seconds: float,
     load_seconds: float,
     jobs: int | None,
+    right_score: float | None = None,
 ) -> ScorerConfig:
     from rewardkit.evaluate.evaluation import ScorerConfig
     from rewardkit.parallel import cores
@@ -342,6 +346,7 @@ def _scoring(
         scorer_options(settings),
         timeout_seconds=seconds,
         load_seconds=load_seconds,
+        right_score=right_score,
         jobs=jobs or cores(),
     )
 

@@ -23,6 +23,7 @@ from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import (
     JsonFlag,
     LoadSeconds,
+    RightScore,
     SecondsPerRow,
     Settings,
     scorer_options,
@@ -33,6 +34,7 @@ from rewardkit.file_kinds import encoding_fault, read_prefix
 
 if TYPE_CHECKING:
     from rewardkit.scorers.explain import Explanation
+    from rewardkit.scorers.reward_result import RightRule
 
 #: Facts for those who work on a scorer, which only the JSON has.
 JSON_ONLY = frozenset({"pred_tree", "gold_tree", "microseconds"})
@@ -53,6 +55,7 @@ def command(
         typer.Option(autocompletion=complete_scorers, help="Scorer name, or file.py:function."),
     ] = "math",
     settings: Settings = None,
+    right_score: RightScore = None,
     seconds_per_row: SecondsPerRow = 60.0,
     load_seconds: LoadSeconds = 60.0,
     as_json: JsonFlag = False,
@@ -64,15 +67,16 @@ def command(
     gold, the scorers whose mark is in the response. It names those that read the gold.
     """
     text = _read(response)
-    explanation = _explain(
-        scorer, scorer_options(settings), text, gold, seconds_per_row, load_seconds
+    explanation, rule = _explain(
+        scorer, scorer_options(settings), text, gold, right_score, seconds_per_row, load_seconds
     )
     score, miss = explanation.score, explanation.miss
     rungs = [f"{rung}: {outcome}" for rung, outcome in explanation.rungs]
     facts = {
         "scorer": explanation.scorer,
         "score": score.score,
-        "correct": score.correct,
+        "correct": "not known" if score.correct is None and not as_json else score.correct,
+        "rule": rule.sentence,
         "status": score.status.value,
         "pred": score.pred,
         "where": explanation.where,
@@ -99,15 +103,17 @@ def _explain(
     options: dict[str, Any],
     text: str,
     gold: str,
+    right_score: float | None,
     seconds: float,
     load_seconds: float,
-) -> Explanation:
+) -> tuple[Explanation, RightRule]:
     from rewardkit.scorers.call import failure_reason
     from rewardkit.scorers.explain import explain_verdict
-    from rewardkit.scorers.isolated import open_scorer
+    from rewardkit.scorers.isolated import learn_rule, open_scorer
     from rewardkit.scorers.missed_answer import explain_miss
 
-    with open_scorer_with_status(name, options, seconds, load_seconds) as scorer:
+    with open_scorer_with_status(name, options, seconds, load_seconds) as loaded:
+        scorer, rule = learn_rule(loaded, [(gold, {})], right_score)
         explanation = call_catching(explain_verdict, scorer, name, text, gold)
         if isinstance(explanation, Exception):
             raise (
@@ -116,12 +122,12 @@ def _explain(
                 else DataError(f"{name}: {failure_reason(explanation)}.")
             )
         if explanation.score.correct:
-            return explanation
-        open_other = partial(open_scorer, seconds=seconds, load_seconds=load_seconds)
+            return explanation, rule
+        open_other = partial(open_scorer, seconds=seconds, load_seconds=load_seconds, rule=rule)
         sample = (explanation.score, text, gold, None)
         with prints_to_stderr():
             miss = explain_miss(name, options, scorer, *sample, open_other)
-    return replace(explanation, miss=miss)
+    return replace(explanation, miss=miss), rule
 
 
 def _read(response: Path | None) -> str:

@@ -14,6 +14,7 @@ from rewardkit.cli.shared.options import (
     JsonFlag,
     LoadSeconds,
     Overwrite,
+    RightScore,
     Settings,
     scorer_options,
     seconds_option,
@@ -59,6 +60,7 @@ def command(
         float | None,
         typer.Option(help="Score of a failed call; by default the lowest of a wrong response."),
     ] = None,
+    right_score: RightScore = None,
     keys: Annotated[
         str, typer.Option(help="Further numeric keys of its results, separated by commas.")
     ] = "",
@@ -115,10 +117,13 @@ def command(
         trial = try_reward(reward, guard_settings, trial_rows(rows))
     names = [name.strip() for name in keys.split(",") if name.strip()]
     guard_settings = settings_after_trial(
-        reward, trial, guard_settings, keys=names, wrong_score=wrong_score
+        reward,
+        trial,
+        guard_settings,
+        keys=names,
+        wrong_score=wrong_score,
+        right_score=right_score,
     )
-    for failure in trial.failures:
-        warn(failure)
     with atomic(out, overwrite=overwrite) as temporary:
         temporary.write_text(guard_file_text(reward, trial, guard_settings), encoding="utf-8")
     _print(reward, trial, guard_settings, out, as_json=as_json)
@@ -127,12 +132,15 @@ def command(
 def _print(
     reward: str, trial: GuardTrial, settings: GuardSettings, out: Path, *, as_json: bool
 ) -> None:
+    for failure in trial.failures:
+        warn(failure)
     if as_json:
         print_json(
             {
                 "file": str(out.resolve()),
                 "keys": sorted(settings.keys),
                 "wrong_score": settings.wrong_score,
+                "right_score": settings.right_score,
                 "is_async": trial.is_async,
                 "calls": trial.calls,
                 "failures": list(trial.failures),
@@ -157,5 +165,9 @@ def _print(
         f"A call that fails or takes more than {settings.seconds:g} s scores "
         f"{settings.wrong_score:g}."
     )
+    if settings.right_score is not None:
+        typer.echo(f"acc is 1 from a score of {settings.right_score:g} on.")
+    elif trial.rule.sentence:
+        typer.echo(f"acc is the score itself: {trial.rule.sentence}")
     key = reward_key(installed_verl() or LATEST)
     typer.echo(f"{out}: {key}.path={out.resolve()}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -73,8 +74,8 @@ def command(
         str,
         typer.Argument(
             autocompletion=complete_set,
-            help="Dataset (see rewardkit list) or set (aime2024), your own data file, a card (.md), or a "
-            "plug-in .py file.",
+            help="Dataset (see rewardkit list) or set (aime2024), your own data file or saved dataset, a "
+            "card (.md), or a plug-in .py file.",
         ),
     ],
     out: Annotated[Path, typer.Option(help="Output parquet; a folder with --split all.")],
@@ -88,7 +89,8 @@ def command(
     source: Annotated[
         Path | None,
         typer.Option(
-            help="Read raw rows from this parquet, jsonl, json or csv file, or folder of files."
+            help="Read raw rows from this parquet, arrow, jsonl, json, csv or tsv file (text also .gz, "
+            ".zst), or folder of files."
         ),
     ] = None,
     hub: Hub = HubName.huggingface,
@@ -98,7 +100,8 @@ def command(
     question_key: Annotated[
         str,
         typer.Option(
-            help="Own data: field with the question; use a dotted path for nested fields."
+            help="Own data: field with the question; use a dotted path for nested fields, and "
+            "commas between several fields, whose texts are joined."
         ),
     ] = "question",
     answer_key: Annotated[str, typer.Option(help="Own data: field with the answer.")] = "answer",
@@ -190,9 +193,10 @@ def command(
     inputs = [path for path in (file, source) if path]
     require_html_path(html, overwrite=overwrite, inputs=inputs, out=out, dropped=dropped_path(out))
     keys = (question_key, answer_key, image_key, data_source)
+    kept = [name.strip() for name in (keep or "").split(",") if name.strip()]
     require_sets([] if file else [dataset], load_seconds)
     with progress(f"preparing {dataset}") as advance:
-        source_dataset = _own_dataset(file, out, split, *keys) if file else dataset
+        source_dataset = _own_dataset(file, out, split, kept, *keys) if file else dataset
         report = prep(
             source_dataset,
             out,
@@ -212,7 +216,7 @@ def command(
             shuffle=shuffle,
             seed=seed,
             options_seed=options_seed,
-            keep=[name.strip() for name in (keep or "").split(",") if name.strip()],
+            keep=kept,
             where=where or [],
             overwrite=overwrite,
             jobs=jobs or cores(),
@@ -237,14 +241,17 @@ def _require_used_options(ctx: typer.Context, file: Path | None) -> None:
 
 
 def _data_file(dataset: str) -> Path | None:
-    """The path of the user's data file; None for a dataset's name or a plug-in."""
+    """The path of the user's file or folder; None for a dataset's name or a plug-in."""
     from rewardkit.file_kinds import content_fault, read_prefix, require_regular_file
+    from rewardkit.preprocess.file_rows import READERS, is_row_file
     from rewardkit.preprocess.load import CARD_SUFFIX
-    from rewardkit.preprocess.raw_rows import READERS
+    from rewardkit.preprocess.set_names import is_set
 
     path = Path(dataset)
-    if path.suffix.lower() in READERS:
+    if is_row_file(path):
         require_regular_file(path)
+        return path
+    if path.is_dir() and not is_set(dataset):
         return path
     if path.is_file() and path.suffix not in (".py", CARD_SUFFIX):
         suffixes = ", ".join(READERS)
@@ -257,27 +264,31 @@ def _own_dataset(
     file: Path,
     out: Path,
     split: str | None,
+    keep: Sequence[str],
     question_key: str,
     answer_key: str,
     image_key: str | None,
     data_source: str | None,
 ) -> Dataset:
-    from rewardkit.preprocess.column_guess import require_columns, unread_options
+    from rewardkit.preprocess.column_guess import column_notes, sample_rows
+    from rewardkit.preprocess.column_messages import require_columns
+    from rewardkit.preprocess.source import files_in_path, saved_splits
     from rewardkit.preprocess.user_file import dataset_from_file
 
-    require_columns(file, question_key, answer_key, image_key, out)
-    if names := unread_options(file, question_key, answer_key):
-        warn(
-            f"{file}: the prompts do not show the options in {', '.join(names)}. Put them into the "
-            "question, or name them as `options` in a dataset card (docs/data.md)."
-        )
+    split = split or "train"
+    splits = saved_splits(file) or [split]
+    rows = sample_rows(*files_in_path(file, split if split in splits else splits[0], ()))
+    keys = {"--question-key": question_key, "--answer-key": answer_key, "--image-key": image_key}
+    questions = require_columns(file, rows, keys, out)
+    for note in column_notes(rows, questions, answer_key, keep):
+        warn(f"{file}: {note}")
     return dataset_from_file(
         file,
-        question_key=question_key,
+        question_key=questions,
         answer_key=answer_key,
         image_key=image_key,
         data_source=data_source,
-        split=split or "train",
+        split=split,
     )
 
 

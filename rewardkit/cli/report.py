@@ -16,6 +16,7 @@ from rewardkit.cli.shared.options import (
     LoadSeconds,
     Overwrite,
     ResponseKey,
+    RightScore,
     SecondsPerRow,
     Settings,
     scorer_options,
@@ -53,6 +54,7 @@ def command(
     settings: Settings = None,
     response_key: ResponseKey = None,
     gold_key: GoldKey = None,
+    right_score: RightScore = None,
     max_responses: Annotated[
         int,
         typer.Option(min=100, max=200_000, help="Maximum number of responses in the page's list."),
@@ -82,6 +84,8 @@ def command(
             max_responses=max_responses,
             seconds=seconds_per_row,
             load_seconds=load_seconds,
+            right_score=right_score,
+            announce=warn,
             overwrite=overwrite,
             progress=advance,
         )
@@ -103,9 +107,12 @@ def command(
 
 def _summary(written: WrittenReport, html: Path) -> str:
     total = written.totals.total
-    correct = sum(written.totals.lengths[True].values())
     listed = "" if written.listed == total.n else f" {written.listed:,} of them are listed."
     size = (
         f"{written.size / 1e6:,.1f} MB" if written.size >= 1e6 else f"{written.size / 1e3:,.0f} kB"
     )
-    return f"{html}: {as_share(correct, total.n)} of {total.n:,} responses correct, {size}.{listed}"
+    if total.accuracy is None:
+        figure = f"{total.n:,} responses, mean score {total.score_sum / total.n:.4f}"
+    else:
+        figure = f"{as_share(total.correct, total.n)} of {total.n:,} responses correct"
+    return f"{html}: {figure}, {size}.{listed}"

@@ -26,6 +26,7 @@ from rewardkit.cli.shared.options import (
     Overwrite,
     ResponseFiles,
     ResponseKey,
+    RightScore,
     Scorer,
     SecondsPerRow,
     Settings,
@@ -61,6 +62,7 @@ def command(
     files: ResponseFiles,
     scorer: Scorer = "auto",
     settings: Settings = None,
+    right_score: RightScore = None,
     response_key: ResponseKey = None,
     gold_key: GoldKey = None,
     train: Annotated[
@@ -113,6 +115,7 @@ def command(
                 address=address,
                 seconds=seconds_per_row,
                 load_seconds=load_seconds,
+                right_score=right_score,
                 progress=advance,
             )
     except KeyboardInterrupt:
@@ -147,6 +150,8 @@ def _warn_about(report: ScoreReport) -> None:
             "responses on which the scorer fails are in no figure; verl 0.9 drops them, and a guarded "
             "reward scores them as wrong."
         )
+    if report.rule.sentence:
+        warn(report.rule.sentence)
     if not report.total.n and not report.unscored:
         warn("error: the files have no rows.")
     if note := bad_gold_note(report.total.bad_golds, report.total.n):
@@ -173,14 +178,15 @@ def _print(report: ScoreReport) -> None:
 
 def _row(name: str, tally: Tally) -> tuple[Any, ...]:
     summary = tally.summary()
-    low, high = summary["interval"]
+    low, high = summary["interval"] or (0.0, 0.0)
+    is_known = summary["accuracy"] is not None
     statuses = ", ".join(f"{status} {n:,}" for status, n in summary["statuses"].items())
     return (
         name,
         f"{tally.n:,}",
-        as_share(tally.correct, tally.n),
+        as_share(tally.correct, tally.n) if is_known else "not known",
         f"{summary['mean_score']:.4f}",
-        f"{low:.1%} to {high:.1%}",
+        f"{low:.1%} to {high:.1%}" if is_known else "",
         f"{summary['no_answer']:.1%}",
         statuses,
     )

@@ -24,6 +24,7 @@ from rewardkit.cli.shared.options import (
     JsonFlag,
     Overwrite,
     ResponseKey,
+    RightScore,
     require_companion,
 )
 from rewardkit.errors import UsageError
@@ -100,6 +101,7 @@ def command(
     ] = Unseen.drop,
     response_key: ResponseKey = None,
     gold_key: GoldKey = None,
+    right_score: RightScore = None,
     html: HtmlFile = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
@@ -126,6 +128,7 @@ def command(
         options: dict[str, Any] = {
             "response_key": response_key,
             "gold_key": gold_key,
+            "right_score": right_score,
             "overwrite": overwrite,
             "progress": advance,
         }

@@ -66,7 +66,7 @@ def command(
     as_json: JsonFlag = False,
 ) -> None:
     """Print rows of a dataset as verl reads them."""
-    from rewardkit.preprocess.column_guess import require_parquet
+    from rewardkit.preprocess.column_messages import require_parquet
     from rewardkit.preprocess.prep import preview
     from rewardkit.row import read_rows
 

@@ -99,7 +99,10 @@ def _score_line(scorer: Scorer, line: Mapping[str, Any]) -> dict[str, Any]:
 
 def scorer_label(plan: ScoringPlan) -> str:
     """Return the scorer with its options, as results record it: `gsm8k?method=strict`."""
-    options = ",".join(f"{name}={value}" for name, value in sorted(plan.options))
+    settings = dict(plan.options)
+    if plan.right_score is not None:
+        settings["right_score"] = plan.right_score
+    options = ",".join(f"{name}={value}" for name, value in sorted(settings.items()))
     return f"{plan.scorer}?{options}" if options else str(plan.scorer)
 
 

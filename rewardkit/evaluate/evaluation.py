@@ -30,7 +30,12 @@ from rewardkit.output import (
     temporary_folder,
 )
 from rewardkit.responses.append_only_file import part_path
-from rewardkit.responses.chunk_scores import ScoringPlan, plan_scorer, release_scorer
+from rewardkit.responses.chunk_scores import (
+    ScoringPlan,
+    learn_plan,
+    plan_scorer,
+    release_scorer,
+)
 from rewardkit.responses.chunks import require_outside
 from rewardkit.responses.response_log import open_response_log, read_response_index
 from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS
@@ -45,6 +50,7 @@ class ScorerConfig:
         options: options of the scorer.
         timeout_seconds: timeout per response for custom scorers, in seconds.
         load_seconds: timeout for importing a custom scorer.
+        right_score: the lowest right score of a custom scorer; None to learn it from the first golds.
         jobs: number of processes.
     """
 
@@ -53,6 +59,7 @@ class ScorerConfig:
     _: KW_ONLY
     timeout_seconds: float = CALL_TIMEOUT_SECONDS
     load_seconds: float = LOAD_TIMEOUT_SECONDS
+    right_score: float | None = None
     jobs: int = 1
 
     def plan(self) -> ScoringPlan:
@@ -62,6 +69,7 @@ class ScorerConfig:
             tuple(self.options.items()),
             seconds=self.timeout_seconds,
             load_seconds=self.load_seconds,
+            right_score=self.right_score,
         )
 
 
@@ -141,7 +149,7 @@ def evaluate(
     scoring, path = scoring or ScorerConfig(), part_path(out)
     # The log stays locked until it is scored; another run of the same command would remove it.
     with (
-        _loaded_scorer(scoring) as plan,
+        _loaded_scorer(scoring, parquet) as plan,
         open_response_log(path, generation.key(), overwrite=overwrite) as (log, index),
     ):
         rows = count_questions(parquet)
@@ -194,7 +202,7 @@ def evaluate_responses(
         for name in names:
             require_not_input(out, Path(name))
     scoring = scoring or ScorerConfig()
-    with _loaded_scorer(scoring) as plan, temporary_folder("eval") as folder:
+    with _loaded_scorer(scoring, parquet) as plan, temporary_folder("eval") as folder:
         path, rows = folder / "part", count_questions(parquet)
         if scoring.scorer == "auto":
             require_scorers(parquet)
@@ -212,11 +220,20 @@ def _require_output(parquet: Path, out: Path, *, overwrite: bool) -> None:
 
 
 @contextmanager
-def _loaded_scorer(scoring: ScorerConfig) -> Iterator[ScoringPlan]:
-    """Load the scorer first, so that its errors come first; unload it at the end."""
+def _loaded_scorer(scoring: ScorerConfig, parquet: Path) -> Iterator[ScoringPlan]:
+    """Load the scorer first, so that its errors come first; unload it at the end.
+
+    All metrics count right answers, so a custom scorer must say, or let it be learned from the first
+    golds, which of its scores are right.
+    """
     plan = scoring.plan()
     try:
         plan_scorer(plan)
+        golds = (
+            (each.ground_truth, {"data_source": each.data_source, **each.extra_info})
+            for each in read_questions(parquet)
+        )
+        plan = learn_plan(plan, golds, is_required=True)
         yield plan
     finally:
         release_scorer(plan)

@@ -52,6 +52,8 @@ class GuardSettings:
         memory_mb: memory that a process may allocate after the import, in MiB; 0 for no limit.
         workers: maximum number of processes, of which a fast function needs one.
         wrong_score: score of a sample on which the reward fails.
+        right_score: the lowest right score, from which `acc` follows; None if the reward itself
+            states it, or if it is not known.
         on_failure: what to do when the reward fails too often: `stop` the training or `score` on.
         stop_share: share of failures above which it fails too often.
         record: folder of the recorder; "" for none.
@@ -65,6 +67,7 @@ class GuardSettings:
     memory_mb: int = 8192
     workers: int = 4
     wrong_score: float = 0.0
+    right_score: float | None = None
     on_failure: Literal["stop", "score"] = "stop"
     stop_share: float = 0.5
     record: str = ""
@@ -300,7 +303,7 @@ def read_outcome(
         _, name, text, place = outcome
         failure = _sentence(f"{place or reward}: {name}: {text}")
     else:
-        fixed = call_catching(verl_fields, outcome[1], settings.keys)
+        fixed = call_catching(verl_fields, outcome[1], settings.keys, settings.right_score)
         if not isinstance(fixed, Exception):
             result, problem = fixed
             return result, "", f"{reward}: {problem}." if problem else ""

@@ -15,7 +15,10 @@ from rewardkit import registry
 from rewardkit.errors import UsageError
 from rewardkit.guard.guard import Guard, GuardSettings, read_outcome
 from rewardkit.guard.results import default_fields
-from rewardkit.scorers.gold import alternatives, another_answer
+from rewardkit.scorers.gold import alternatives, another_answer, unwrap_gold
+from rewardkit.scorers.reward_result import InvalidResultError, RewardResult, RightRule
+from rewardkit.scorers.right_score import learn_right
+from rewardkit.scorers.score import Score
 
 #: Rows of a parquet that a reward is tried on.
 TRIAL_ROWS = 8
@@ -53,6 +56,7 @@ class GuardTrial:
         keys: the keys of its results, with the guard's own.
         wrong_score: the lowest score of a response without the gold, 0.0 if that is what a gold earns;
             None if all those calls failed.
+        rule: which results are right.
         calls: number of calls.
         failure_count: number of calls that failed.
         failures: how they failed, each cause once.
@@ -62,6 +66,7 @@ class GuardTrial:
     is_async: bool
     keys: Mapping[str, float | str]
     wrong_score: float | None
+    rule: RightRule
     calls: int
     failure_count: int
     failures: tuple[str, ...]
@@ -101,6 +106,7 @@ def try_reward(
     ]
     with closing(Guard(reward, settings, is_async=is_async)) as guard:
         outcomes = [guard.outcome(call) for call, _ in trials]
+        rule = _learn_rule(guard, rows)
     failures = [read_outcome(outcome, reward, settings)[1] for outcome in outcomes]
     results = [
         (has_gold, *outcome)
@@ -113,6 +119,7 @@ def try_reward(
             {k: v for _, _, fields in reversed(results) for k, v in fields.items()}
         ),
         wrong_score=_wrong_score([(has_gold, fields["score"]) for has_gold, _, fields in results]),
+        rule=rule,
         calls=len(trials),
         failure_count=len(trials) - len(results),
         failures=tuple(dict.fromkeys(filter(None, failures))),
@@ -127,6 +134,7 @@ def settings_after_trial(
     *,
     keys: Sequence[str],
     wrong_score: float | None,
+    right_score: float | None = None,
 ) -> GuardSettings:
     """Return the settings with the keys and the wrong score that a trial showed.
 
@@ -136,6 +144,7 @@ def settings_after_trial(
         settings: the guard's settings.
         keys: further numeric keys of its results.
         wrong_score: score of a failed call; None for that of the trial.
+        right_score: the lowest right score; None for that of the trial.
 
     Raises:
         UsageError: the reward failed on all calls and `keys` is empty, or no wrong response got a score
@@ -159,7 +168,22 @@ def settings_after_trial(
         settings,
         keys=default_fields({**dict.fromkeys(keys, 0.0), **trial.keys}),
         wrong_score=score,
+        right_score=trial.rule.least if right_score is None else right_score,
     )
+
+
+def _learn_rule(guard: Guard, rows: Sequence[Mapping[str, Any]]) -> RightRule:
+    """Return which results of a guarded reward are right, from the golds of the trial's rows."""
+
+    def score(request: tuple[str, str, Mapping[str, Any]]) -> Score | Exception:
+        response, gold, call = request
+        outcome = guard.outcome({**call, "solution_str": response, "ground_truth": gold})
+        if isinstance(outcome, list) and len(outcome) == 2:
+            return RewardResult(float(outcome[1]["score"]), outcome[1]).as_score()
+        return outcome if isinstance(outcome, Exception) else InvalidResultError(str(outcome))
+
+    golds = [(unwrap_gold(row["ground_truth"]), row) for row in rows]
+    return learn_right(lambda requests: [score(request) for request in requests], golds)
 
 
 def trial_rows(parquet: Path | None) -> list[dict[str, Any]]:

@@ -8,53 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any
 
-#: Characters of a text in a result.
-MAX_TEXT_LENGTH = 10_000
+from rewardkit.scorers.base import to_verl
+from rewardkit.scorers.reward_result import InvalidResultError, RewardResult, RightRule
 
 #: Flags that the guard adds to every result.
 FLAGS = ("timeout", "error")
-
-
-class InvalidResultError(ValueError):
-    """A reward returned something that is not a number or a dictionary with a score."""
-
-
-def plain_fields(result: Any) -> dict[str, float | str]:
-    """Return the result of a reward with plain types: numbers and texts by name.
-
-    A number alone is the score, as in verl. Other values, such as lists, are left out.
-
-    Raises:
-        InvalidResultError: there is no score.
-    """
-    if not isinstance(result, Mapping):
-        score = _number(result)
-        if score is None:
-            raise InvalidResultError(
-                f"the reward returned {type(result).__name__}, not a number or a dictionary"
-            )
-        return {"score": score}
-    fields: dict[str, float | str] = {}
-    for key, value in result.items():
-        if isinstance(value, str):
-            fields[str(key)] = str(value[:MAX_TEXT_LENGTH])
-        elif (number := _number(value)) is not None:
-            fields[str(key)] = number
-    if not isinstance(fields.get("score"), float):
-        raise InvalidResultError("the dictionary that the reward returned has no number `score`")
-    return fields
-
-
-def _number(value: Any) -> float | None:
-    """Return a Python, NumPy or torch number as a float; None for anything else."""
-    if isinstance(value, str | bytes | bytearray) or value is None:
-        return None
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError):
-        return None
 
 
 def default_fields(fields: Mapping[str, float | str]) -> dict[str, float | str]:
@@ -64,13 +23,17 @@ def default_fields(fields: Mapping[str, float | str]) -> dict[str, float | str]:
 
 
 def verl_fields(
-    fields: Mapping[str, float | str], keys: Mapping[str, float | str]
+    fields: Mapping[str, float | str],
+    keys: Mapping[str, float | str],
+    right_score: float | None = None,
 ) -> tuple[dict[str, float | str], str]:
     """Return a reward's fields with exactly these keys, and what was wrong with them.
 
     Args:
-        fields: the result, as `plain_fields` returns it.
-        keys: the keys with their defaults. Without `acc` in the fields it is the score, as in verl.
+        fields: those of a `RewardResult`.
+        keys: the keys with their defaults.
+        right_score: the lowest right score. Without `acc` in the fields it is 1.0 from this score on,
+            else 0.0; if nothing says what is right, it is the score itself, as in verl.
 
     Returns:
         The fields with all keys, and a sentence about the first value that could not be kept; ""
@@ -79,10 +42,12 @@ def verl_fields(
     Raises:
         InvalidResultError: the score is not finite.
     """
-    score = fields["score"]
-    if not isfinite(score):  # type: ignore[arg-type] # `plain_fields` has made it a float
+    score = float(fields["score"])
+    if not isfinite(score):
         raise InvalidResultError(f"its score is {score}")
-    result, problem = {**keys, "score": score, "acc": score}, ""
+    rule = RightRule(right_score, takes_verdict=right_score is None)
+    acc = to_verl(rule.judge(RewardResult(score, fields).as_score()))["acc"]
+    result, problem = {**keys, "score": score, "acc": acc}, ""
     for name, value in fields.items():
         default = keys.get(name)
         if default is None:

@@ -19,10 +19,10 @@ from typing import Any
 
 from rewardkit import registry
 from rewardkit.errors import RewardkitError, ScorerExitedError, UsageError, call_catching
-from rewardkit.guard.results import plain_fields
 from rewardkit.isolate.batch_child import serve_batches
 from rewardkit.isolate.child import Channel
 from rewardkit.scorers.call import error_line
+from rewardkit.scorers.reward_result import RewardResult
 
 #: Characters of an exception's message that are sent.
 MAX_MESSAGE_LENGTH = 500
@@ -98,9 +98,9 @@ def reply_of(path: str, result: Any) -> list[Any]:
     A process without memory ends. The call is tried once more in a new one, because earlier calls may
     have left too little.
     """
-    fields = result if isinstance(result, Exception) else call_catching(plain_fields, result)
-    if not isinstance(fields, Exception):
-        return [fields]
+    fields = result if isinstance(result, Exception) else call_catching(RewardResult.of, result)
+    if isinstance(fields, RewardResult):
+        return [fields.fields]
     if isinstance(fields, MemoryError):
         os._exit(MEMORY_EXIT_CODE)
     message = error_line(fields)[:MAX_MESSAGE_LENGTH]

@@ -44,7 +44,7 @@ def guard_reward(recipe: Recipe, load_seconds: float) -> Recipe:
         raise UsageError(f"reward.guard: the scorer {scorer} needs no guard; remove the key.")
     reward = with_function(scorer)
     record = recipe.reward.record
-    stated: dict[str, Any] = section.model_dump(exclude={"keys", "wrong_score"})
+    stated: dict[str, Any] = section.model_dump(exclude={"keys", "wrong_score", "right_score"})
     settings = GuardSettings(
         options=recipe.reward.options,
         record=str(Path(record).expanduser().absolute()) if record else "",
@@ -54,7 +54,12 @@ def guard_reward(recipe: Recipe, load_seconds: float) -> Recipe:
     train = next((Path(file) for file in recipe.data.train if Path(file).is_file()), None)
     trial = try_reward(reward, settings, trial_rows(train))
     settings = settings_after_trial(
-        reward, trial, settings, keys=section.keys, wrong_score=section.wrong_score
+        reward,
+        trial,
+        settings,
+        keys=section.keys,
+        wrong_score=section.wrong_score,
+        right_score=section.right_score,
     )
     text = guard_file_text(reward, trial, settings)
     name = f"{Path(reward.partition(':')[0]).stem}-{sha256(text.encode()).hexdigest()[:12]}.py"

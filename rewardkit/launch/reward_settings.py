@@ -18,6 +18,7 @@ class RewardGuard(Section):
         memory_mb: memory for calls per process, in MiB; 0 for no limit.
         workers: maximum number of processes for each process of verl that scores.
         wrong_score: score of a failed call; by default the lowest of a wrong response.
+        right_score: lowest score of a right answer; by default what the first golds get.
         keys: further numeric keys of its results, which a trial on the first rows did not show.
         on_failure: what to do when the reward fails too often.
         stop_share: share of failed calls above which it fails too often.
@@ -28,6 +29,7 @@ class RewardGuard(Section):
     memory_mb: int = Field(default=8192, ge=0)
     workers: Count = 4
     wrong_score: float | None = Field(default=None, allow_inf_nan=False)
+    right_score: float | None = Field(default=None, allow_inf_nan=False)
     keys: list[Text] = Field(default_factory=list)
     on_failure: Literal["stop", "score"] = "stop"
     stop_share: float = Field(default=0.5, ge=0, le=1)

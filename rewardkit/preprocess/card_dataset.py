@@ -12,6 +12,7 @@ from typing import Any
 
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card
+from rewardkit.preprocess.chats import messages_in
 from rewardkit.preprocess.column_map import (
     ColumnMap,
     Field,
@@ -113,10 +114,11 @@ def _question(value: Any) -> str:
     if type(value) is str:
         return value
     if isinstance(value, list):
-        messages = [m for m in value if isinstance(m, Mapping) and m.get("role") == "user"]
-        if len(messages) > 1:
-            raise UnreadableValueError(f"the question is a chat with {len(messages)} user messages")
-        value = messages[0].get("content") if messages else None
+        texts = [content for role, content in messages_in(value) if role == "user"]
+        if len(texts) > 1:
+            raise UnreadableValueError(f"the question is a chat with {len(texts)} user messages")
+        texts = value if len(value) == 1 and isinstance(value[0], str) else texts
+        value = texts[0] if texts else None
     if value is not None and not isinstance(value, str):
         raise TypeError(f"the question is {type(value).__name__}, neither text nor a chat")
     return value or ""
@@ -125,13 +127,8 @@ def _question(value: Any) -> str:
 def has_system_message(raw: Mapping[str, Any], card: Card) -> bool:
     """Return whether a question is a chat with a system message, which rows do not get."""
     fields = _layout(raw, card.maps).question if card.maps else ()
-    chats = (value_at_path(raw, field.column) for field in fields)
-    return any(
-        isinstance(message, Mapping) and message.get("role") == "system"
-        for chat in chats
-        if isinstance(chat, list)
-        for message in chat
-    )
+    chats = (messages_in(value_at_path(raw, field.column)) for field in fields)
+    return any(role == "system" for chat in chats for role, _ in chat)
 
 
 def _gold(field: Field, raw: Mapping[str, Any], options: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ optional, keeps every question.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,7 +28,7 @@ from rewardkit.preprocess.contamination.overlap import EvalIndex, find_overlaps
 from rewardkit.preprocess.dropped_rows import atomic_with_dropped, dropped_line, dropped_path
 from rewardkit.preprocess.duplicates import same_gold
 from rewardkit.preprocess.prompt_lengths import PromptLengths, TokenCounter, count_characters
-from rewardkit.preprocess.row_checks import RULES, DataFinding, check_row, prompt_key
+from rewardkit.preprocess.row_checks import RULES, DataFinding, check_row, gold_rows, prompt_key
 from rewardkit.preprocess.schema_check import schema_findings
 from rewardkit.row import (
     AGENT_NAME,
@@ -40,6 +40,7 @@ from rewardkit.row import (
     question_of,
 )
 from rewardkit.scorers.base import Scorer
+from rewardkit.scorers.isolated import learn_rule
 from rewardkit.scorers.load import load_scorer
 
 #: Maximum number of overlaps, of near misses and of near-duplicate clusters in a report; all are counted.
@@ -96,6 +97,7 @@ def check(
     scorer_name: str = "the given scorer",
     options: Mapping[str, Any] | None = None,
     respond: Callable[[str], str] | None = None,
+    right_score: float | None = None,
     allow_duplicates: bool = False,
     extras: OptionalChecks = OptionalChecks(),
     drop_bad: Path | None = None,
@@ -112,6 +114,8 @@ def check(
         scorer_name: name of that scorer in the report.
         options: options of each row's own scorer.
         respond: writes an answer in the form that `scorer` asks for, if it runs in another process.
+        right_score: the lowest right score of a scorer in another process; None to learn it from the
+            first golds (`scorers.reward_result`).
         allow_duplicates: do not report rows that repeat an earlier prompt.
         extras: checks for contamination, near-duplicates and lengths in tokens.
         drop_bad: write the rows without findings to this parquet, and the others with the reasons
@@ -119,8 +123,7 @@ def check(
         drop_overlap: the same, but drop only rows that contain an evaluation item.
         overwrite: replace existing files.
         jobs: number of processes for the self-check of large files. With more than one,
-            `multiprocessing` requires an importable main module. A scorer from a user's file runs
-            in this process.
+            `multiprocessing` requires an importable main module.
         progress: called with the number of rows of each finished batch.
 
     Raises:
@@ -138,22 +141,23 @@ def check(
     require_suffix("--drop-bad", drop_bad, ".parquet")
     require_suffix("--drop-overlap", drop_overlap, ".parquet")
     out = drop_bad or drop_overlap
-    rules = frozenset(RULES) if drop_bad else frozenset({"overlap"})
+    rules = frozenset(RULES if drop_bad else {"overlap"})
     lengths = PromptLengths("tokens" if extras.count_tokens else "characters", extras.max_tokens)
     report = CheckReport(Path(path), missing_sets=extras.missing_sets, lengths=lengths)
     require_not_input(out, report.path)
     with open_parquet(report.path) as file:
-        for finding in schema_findings(file.schema_arrow):
-            report.add(finding)
+        report.add_all(schema_findings(file.schema_arrow))
         name = scorer_name if scorer else "each row's own scorer"
-        columns = frozenset(file.schema_arrow.names)
-        aspects = _aspects(name, extras, columns, duplicates=not allow_duplicates)
+        names = file.schema_arrow.names
+        aspects = _aspects(name, extras, names, duplicates=not allow_duplicates)
         if report.counts["missing"]:
-            report.rows = file.metadata.num_rows
-            report.checked = ("schema",)
+            report.rows, report.checked = file.metadata.num_rows, ("schema",)
             report.not_checked = tuple(aspect for aspect, _, _ in aspects)
         else:
             report.checked, report.not_checked = _describe_aspects(aspects)
+            if scorer is not None:
+                scorer, rule = learn_rule(scorer, gold_rows(report.path), right_score)
+                report.add_rule(rule)
             checker = _RowChecker(scorer, options or {}, respond, allow_duplicates, extras)
             with (
                 suppress(_NoRowsLeftError),
@@ -181,7 +185,7 @@ def _describe_aspects(
 
 
 def _aspects(
-    scorer: str, extras: OptionalChecks, columns: frozenset[str], *, duplicates: bool
+    scorer: str, extras: OptionalChecks, columns: Collection[str], *, duplicates: bool
 ) -> Iterator[tuple[str, str, bool]]:
     """Yield the aspects of rows: name, note (how it is checked or requested), whether checked."""
     yield "prompts", "", True

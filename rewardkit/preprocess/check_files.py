@@ -6,6 +6,7 @@ trained on twice, or is evaluated after it was trained on.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +15,10 @@ from pathlib import Path
 from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.file_kinds import missing_file
 from rewardkit.preprocess.check_report import CheckReport
-from rewardkit.preprocess.column_guess import require_parquet
+from rewardkit.preprocess.column_messages import require_parquet
 from rewardkit.preprocess.concatenation import ConcatenationFault, concatenation_fault
-from rewardkit.preprocess.raw_rows import READERS
+from rewardkit.preprocess.file_rows import is_row_file
+from rewardkit.preprocess.source import saved_splits
 from rewardkit.scorers.call import NeverAnswersError
 
 #: Most files of a folder that are no parquet and are named in a message.
@@ -109,6 +111,9 @@ def parquet_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
         files = [file for file in sorted(path.rglob("*")) if _is_data(file.relative_to(path), file)]
         inside = [file for file in files if file.suffix.lower() == ".parquet"]
         if not inside:
+            if saved_splits(path) or (path / "state.json").is_file():
+                command = f"rewardkit prep {shlex.quote(str(path))} --out {path.name}.parquet"
+                raise DataError(f"{path}: this is Arrow, not parquet. Run this first:\n  {command}")
             for file in files[:1]:
                 require_parquet(str(file))
             raise SourceError(f"{path}: no parquet in this folder or below it.")
@@ -124,4 +129,4 @@ def parquet_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
 def _is_data(inner: Path, file: Path) -> bool:
     is_hidden = any(part.startswith(".") for part in inner.parts)
     is_dropped = file.name.endswith(".dropped.jsonl")
-    return file.suffix.lower() in READERS and file.is_file() and not is_hidden and not is_dropped
+    return is_row_file(file) and file.is_file() and not is_hidden and not is_dropped

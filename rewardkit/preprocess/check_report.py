@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from rewardkit.preprocess.contamination.overlap import Overlap
 from rewardkit.preprocess.prompt_lengths import PromptLengths
 from rewardkit.preprocess.row_checks import RULES, DataFinding
 from rewardkit.preprocess.row_stats import RowStats
+from rewardkit.scorers.reward_result import RightRule
 
 #: Maximum number of findings of each rule in a report; all are counted.
 MAX_EXAMPLES = 10
@@ -42,6 +43,7 @@ class CheckReport:
         not_checked: the aspects that were not checked, each with the option that requests it.
         missing_sets: the evaluation sets of `all-eval` that could not be read, each with the reason.
         kept: number of rows written to the output, if there is one; no file is written for 0 rows.
+        right: a sentence about which scores of a custom scorer are right; "" for other scorers.
         counts: number of findings by rule.
         examples: the first findings of each rule.
         stats: statistics of the readable rows.
@@ -64,6 +66,7 @@ class CheckReport:
     not_checked: tuple[str, ...] = ()
     missing_sets: Mapping[str, str] = field(default_factory=dict)
     kept: int = 0
+    right: str = ""
     counts: Counter[str] = field(default_factory=Counter)
     examples: list[DataFinding] = field(default_factory=list)
     stats: RowStats = field(default_factory=RowStats)
@@ -92,12 +95,23 @@ class CheckReport:
         if self.counts[finding.rule] <= MAX_EXAMPLES:
             self.examples.append(finding)
 
+    def add_rule(self, rule: RightRule) -> None:
+        """Keep which scores of a custom scorer are right, or that it is not known."""
+        if rule.is_known:
+            self.right = rule.sentence
+        else:
+            self.add(DataFinding(None, "unknown_right", rule.sentence))
+
+    def add_all(self, findings: Iterable[DataFinding]) -> None:
+        """Count findings."""
+        for finding in findings:
+            self.add(finding)
+
     def add_row(self, findings: list[DataFinding]) -> None:
         """Count a row and its findings."""
         self.rows += 1
         self.bad_rows += bool(findings)
-        for finding in findings:
-            self.add(finding)
+        self.add_all(findings)
 
     def missing_set_lines(self) -> Iterator[tuple[str, str]]:
         """Yield the names of missing evaluation sets, and the reason that they have in common."""

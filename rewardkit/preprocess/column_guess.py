@@ -6,19 +6,18 @@ A guess is never used to read rows. It is printed in a command that the user che
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
 from rewardkit.answers.extract import boxes
-from rewardkit.errors import DataError, call_catching
-from rewardkit.file_kinds import parquet_fault, read_prefix, table_kind, text_fault
-from rewardkit.preprocess.dropped_rows import BrokenRow, full_rows
-from rewardkit.preprocess.raw_rows import READERS, RawRow
+from rewardkit.errors import call_catching
+from rewardkit.preprocess.chats import is_chat, messages_in
+from rewardkit.preprocess.dropped_rows import full_rows
+from rewardkit.preprocess.file_rows import BrokenRow, RawRow
 from rewardkit.preprocess.value_path import value_at_path
-from rewardkit.registry import did_you_mean
 
 #: Rows at the start of a file that are looked at, and characters of each value.
 SAMPLE_ROWS = 50
@@ -28,18 +27,16 @@ MAX_DEPTH = 5
 MAX_ITEMS = 3
 #: Most paths of a row that are looked at.
 MAX_PATHS = 200
-#: Columns of a file that a message lists.
-MAX_COLUMNS = 20
 
 #: Names of columns without case and signs, the likeliest first.
 _QUESTION_NAMES = (
     "question", "problem", "题目", "问题", "题干", "prompt", "query", "instruction", "input", "ask", "q",
-    "conversations0value", "messages", "user", "title", "text", "content",
+    "conversations", "messages", "user", "title", "text", "content",
 )  # fmt: skip
 _ANSWER_NAMES = (
     "answer", "groundtruth", "gold", "gts", "答案", "finalanswer", "correctanswer", "expectedanswer",
     "target", "reference", "ref", "label", "final", "result", "solution", "解答", "解析", "a",
-    "conversations1value", "response", "output", "completion",
+    "response", "output", "completion",
 )  # fmt: skip
 #: Names of columns that describe a row and answer nothing.
 _OTHER_NAMES = frozenset(
@@ -47,12 +44,19 @@ _OTHER_NAMES = frozenset(
     "domain language licence license author date time role style ability scorer".split()
 )
 
+#: How the names of columns with a system message begin, which asks no question.
+_SYSTEM_NAMES = ("system", "sysprompt")
+
+#: Names of columns whose text a question may refer to.
+_CONTEXT_NAMES = frozenset(
+    "context passage article background document paragraph story premise 材料 背景 文章 上下文".split()
+)
+
 #: Names of columns with the options of a choice question, without case and signs.
 _OPTION_NAMES = frozenset({"choices", "options", "选项", "a", "b", "c", "d"})
 
-#: Names of columns with responses of a model, and with the golds that `rewardkit score` reads.
-_RESPONSE_NAMES = frozenset({"response", "responses", "output", "solution_str", "completion"})
-_SCORED_GOLD_NAMES = frozenset({"ground_truth", "gts", "gold"})
+#: Names of columns with responses of a model.
+RESPONSE_NAMES = frozenset({"response", "responses", "output", "solution_str", "completion"})
 
 #: The columns of a file that verl reads as it is.
 _VERL_COLUMNS = frozenset({"data_source", "prompt", "reward_model"})
@@ -60,204 +64,152 @@ _VERL_COLUMNS = frozenset({"data_source", "prompt", "reward_model"})
 
 @dataclass(frozen=True)
 class ColumnGuess:
-    """The likely columns of a file, as dotted paths; "" where none is likely."""
+    """The likely columns of a file, as dotted paths; "" where none is likely.
+
+    Attributes:
+        question: the question; several columns of one question are separated by commas.
+        answer: the answer.
+    """
 
     question: str
     answer: str
 
 
-def sample_rows(file: Path) -> list[RawRow]:
-    """Return the first rows of a file with all their columns; [] if it cannot be read.
+def sample_rows(*files: Path) -> list[RawRow]:
+    """Return the first rows of files with all their columns, up to one that cannot be read.
 
-    Values that are not a row, and rows that do not fit the header of a CSV file, are left out.
+    Rows that do not fit the header of a CSV file are left out.
     """
-    rows = call_catching(lambda: list(full_rows([file], range(SAMPLE_ROWS))))
-    if isinstance(rows, Exception):
-        return []
-    return [row for row in rows if isinstance(row, dict) and not isinstance(row, BrokenRow)]
+    rows: list[RawRow] = []
+    call_catching(rows.extend, full_rows(files, range(SAMPLE_ROWS)))
+    return [row for row in rows if not isinstance(row, BrokenRow)]
 
 
 def guess_columns(rows: Sequence[RawRow]) -> ColumnGuess:
     """Return the likely columns of the question and of the answer, by their names and values."""
-    paths = dict.fromkeys(path for row in rows for path in islice(_paths(row), MAX_PATHS))
-    values = {path: [value_at_path(row, path) for row in rows] for path in paths}
+    values = _columns(rows)
+    if are_verl_rows(rows):
+        golds = (path for path in values if path.startswith("reward_model.ground_truth"))
+        return ColumnGuess("prompt", next(golds, ""))
     questions = {path: _question_points(path, column) for path, column in values.items()}
     question = _best(questions)
-    user, assistant = _places_of_turns(values.get(question, ()))
     answers = {
         path: _answer_points(path, column)
         for path, column in values.items()
         if path != question and column != values.get(question)
     }
     answer = _best(answers)
-    if user < 0:
-        return ColumnGuess(question, answer)
-    if not answer or _name_points(answer, _ANSWER_NAMES) <= 0:
-        answer = f"{question}.{assistant}.content"
-    return ColumnGuess(f"{question}.{user}.content", answer)
+    chats = [messages_in(value) for value in values.get(question, ()) if is_chat(value)]
+    has_answer = bool(answer) and _name_points(answer, _ANSWER_NAMES) > 0
+    if not has_answer and chats and all(chat[-1][0] == "assistant" for chat in chats):
+        answer = question
+    return ColumnGuess(",".join(_question_parts(question, answer, values)), answer)
 
 
-def require_columns(
-    file: Path, question_key: str, answer_key: str, image_key: str | None, out: Path
-) -> None:
-    """Require that the first rows of a user's file have the columns that are named.
+def _columns(rows: Sequence[RawRow]) -> dict[str, list[Any]]:
+    """Return the values of rows by their dotted paths."""
+    paths = dict.fromkeys(path for row in rows for path in islice(_paths(row), MAX_PATHS))
+    return {path: [value_at_path(row, path) for row in rows] for path in paths}
+
+
+def _question_parts(question: str, answer: str, columns: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Return the columns that make up a question: with its context, or with Alpaca's `input`."""
+    others = [
+        path
+        for path, column in columns.items()
+        if path not in (question, answer) and any(map(str.strip, map(_text, column)))
+    ]
+    before = [path for path in others if _word(path) in _CONTEXT_NAMES]
+    if _word(question) == "input":
+        before += [path for path in others if _word(path) == "instruction"]
+    inputs = [path for path in others if _word(path) == "input"]
+    return [*before, question, *(inputs if _word(question) == "instruction" else ())]
+
+
+def are_verl_rows(rows: Sequence[RawRow]) -> bool:
+    """Return whether rows have the columns that verl reads."""
+    return bool(rows) and rows[0].keys() >= _VERL_COLUMNS
+
+
+def column_notes(
+    rows: Sequence[RawRow], questions: Sequence[str], answer_key: str, others: Sequence[str] = ()
+) -> list[str]:
+    """Return sentences about a user's columns: what no row will have, and where the golds are from.
 
     Args:
-        file: the user's file. One that cannot be read is left to the reader, which says why.
-        question_key: the column of the question.
+        rows: the first rows of the file.
+        questions: the columns of the question.
         answer_key: the column of the answer.
-        image_key: the column of the pictures, if there are any.
-        out: the parquet to write, for the command in the message.
-
-    Raises:
-        DataError: a column is missing. The message has the file's columns and a command with the
-            likely ones.
+        others: further columns that are read.
     """
-    rows = sample_rows(file)
-    keys = {"--question-key": question_key, "--answer-key": answer_key}
-    if image_key:
-        keys["--image-key"] = image_key
-    missing = {option: key for option, key in keys.items() if not _has_column(rows, key)}
-    if not rows or not missing:
-        return
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    if set(names) >= _VERL_COLUMNS:
-        raise DataError(
-            f"{file}: this is a verl parquet already. Check it with `rewardkit check "
-            f"{shlex.quote(str(file))}`, or join it to others with rewardkit mix."
+    notes = []
+    columns = _columns(rows)
+    options = _unread_options(columns, [*questions, answer_key])
+    if options:
+        notes.append(
+            f"the prompts do not show the options in {', '.join(options)}. Put them into the "
+            "question, or name them as `options` in a dataset card (docs/data.md)."
         )
-    absent = " and no column ".join(f"{key!r}" for key in missing.values())
-    near = "".join(did_you_mean(key, names) for key in missing.values() if key not in _DEFAULT_KEYS)
-    column_list = ", ".join(names[:MAX_COLUMNS]) + (", ..." if len(names) > MAX_COLUMNS else "")
-    guess = guess_columns(rows)
-    _require_rows(file, rows, guess.question)
-    likely = {"--question-key": guess.question, "--answer-key": guess.answer, "--image-key": ""}
-    keys_of_command = {
-        option: likely[option] if option in missing else key for option, key in keys.items()
-    }
-    command = prep_command(file, out, keys_of_command)
-    raise DataError(
-        f"{file}: there is no column {absent}.{near} Its columns: {column_list or 'none'}.\n"
-        f"Name the columns with {' and '.join(missing)}. A likely command:\n  {command}"
+    names = dict.fromkeys(
+        ".".join(takewhile(lambda part: not part.isdigit(), path.split(".")))
+        for path, column in columns.items()
+        if _is_text(path, column)
     )
+    read = (*options, *questions, answer_key, *others)
+    texts = [path for path in names if not any(_overlap(path, key) for key in read)]
+    systems = [path for path in texts if _word(path).startswith(_SYSTEM_NAMES)]
+    if systems:
+        notes.append(
+            f"the system message in {', '.join(systems)} is left out; --system TEXT sets one for all "
+            "rows."
+        )
+    if texts := [path for path in texts if path not in systems]:
+        kept = shlex.quote(",".join(texts))
+        note = (
+            f"the text in {', '.join(texts)} is left out; --keep {kept} keeps it beside the prompt."
+        )
+        parts = [path for path in texts if _word(path) in {*_CONTEXT_NAMES, "input", "instruction"}]
+        if parts:
+            inputs = [path for path in parts if _word(path) == "input"]
+            joined = ",".join(
+                [path for path in parts if path not in inputs] + [*questions, *inputs]
+            )
+            note += f" --question-key {shlex.quote(joined)} joins it to the question."
+        notes.append(note)
+    if any(is_chat(value_at_path(row, answer_key)) for row in rows):
+        notes.append(
+            f"the gold is the answer in the last message of {answer_key}: in a box, <answer>, "
+            "`Answer:` or `####`, or the whole message. Rows without one are dropped."
+        )
+    return notes
 
 
-_DEFAULT_KEYS = ("question", "answer")
+def _overlap(path: str, key: str) -> bool:
+    """Return whether one of two dotted paths leads to the other."""
+    return f"{path}.".startswith(f"{key}.") or f"{key}.".startswith(f"{path}.")
 
 
-def unread_options(file: Path, question_key: str, answer_key: str) -> list[str]:
-    """Return the columns of a user's file that by their names have options, which no prompt shows."""
-    names = dict.fromkeys(name for row in sample_rows(file) for name in row)
+def _is_text(path: str, column: Sequence[Any]) -> bool:
+    """Return whether a column has words, and its name is not one that only describes the row."""
+    items = [item for value in column for item in (value if isinstance(value, list) else [value])]
+    texts = [item for item in items if isinstance(item, str) and any(map(str.isalpha, item))]
+    return bool(texts or any(map(messages_in, column))) and _word(path) not in _OTHER_NAMES
+
+
+def _unread_options(columns: Iterable[str], keys: Sequence[str]) -> list[str]:
+    """Return the columns that by their names have options, which no prompt shows."""
     found = {
-        name: word
-        for name in names
-        if name not in (question_key, answer_key)
-        and (word := "".join(filter(str.isalnum, name.casefold()))) in _OPTION_NAMES
+        name: _word(name) for name in columns if name not in keys and _word(name) in _OPTION_NAMES
     }
     letters = [name for name, word in found.items() if word in ("a", "b", "c", "d")]
     return [name for name in found if name not in letters or len(letters) > 2]
-
-
-def prep_command(file: Path, out: Path, keys: Mapping[str, str]) -> str:
-    """Return the command that prepares a user's file.
-
-    Args:
-        file: the user's file.
-        out: the parquet to write.
-        keys: the columns by their options, "" for unknown ones.
-    """
-    options = [
-        part
-        for option, key in keys.items()
-        if key != option.strip("-").removesuffix("-key")
-        for part in (option, shlex.quote(key) if key else "COLUMN")
-    ]
-    return " ".join(
-        ["rewardkit prep", shlex.quote(str(file)), *options, f"--out {shlex.quote(str(out))}"]
-    )
-
-
-def require_parquet(name: str) -> None:
-    """Require that a name is not that of a file with rows in another format.
-
-    Raises:
-        DataError: it is JSON Lines, JSON, CSV or Arrow. The message has the command that prepares it.
-    """
-    file = Path(name)
-    suffix = file.suffix.lower()
-    if suffix == ".parquet" or suffix not in READERS or not file.is_file():
-        return
-    if suffix != ".arrow" and (fault := text_fault(file)):
-        raise DataError(f"{file}: {fault}")
-    if not file.stat().st_size:
-        raise DataError(f"{file}: {parquet_fault(file)}")
-    kind = table_kind(file, read_prefix(file))
-    rows = sample_rows(file)
-    names = {name for row in rows for name in row}
-    if names & _RESPONSE_NAMES and names & _SCORED_GOLD_NAMES:
-        raise DataError(
-            f"{file}: this is {kind} with responses, not a parquet of rows. Run this:\n"
-            f"  rewardkit score {shlex.quote(str(file))}"
-        )
-    guess = guess_columns(rows)
-    _require_rows(file, rows, guess.question)
-    keys = {"--question-key": guess.question, "--answer-key": guess.answer}
-    command = prep_command(file, file.with_suffix(".parquet"), keys)
-    raise DataError(f"{file}: this is {kind}, not parquet. Run this first:\n  {command}")
-
-
-def _require_rows(file: Path, rows: Sequence[RawRow], question: str) -> None:
-    """Require that a row of JSON is one problem: it may be an object around all of them.
-
-    Raises:
-        DataError: the likely question is one of several in a list or an object of the first row.
-    """
-    if not rows or file.suffix.lower() not in (".json", ".jsonl", ".ndjson"):
-        return
-    row, names = rows[0], question.split(".")
-    for depth, name in enumerate(names):
-        holder = value_at_path(row, ".".join(names[:depth])) if depth else row
-        items = list(holder.values()) if isinstance(holder, Mapping) else holder
-        is_list = isinstance(items, list) and len(items) > 1
-        if name.isdigit() and is_list and all(map(_is_row, items)):
-            place = "".join(f'."{outer}"' for outer in names[:depth]) or "."
-            out = file.with_name(f"{file.stem}-rows.jsonl")
-            raise DataError(
-                f"{file}: its rows lie in a list or an object of one row. Write each on a line of "
-                "its own, and use the new file:\n"
-                f"  jq -c {shlex.quote(f'{place}[]')} {shlex.quote(str(file))} > {shlex.quote(str(out))}"
-            )
-
-
-def _is_row(item: Any) -> bool:
-    """Whether an item of a list may be a problem: it is an object, and no message of a chat."""
-    return isinstance(item, Mapping) and not {"role", "from"} & item.keys()
-
-
-def _places_of_turns(column: Sequence[Any]) -> tuple[int, int]:
-    """Return the places of the question and its answer in chats of one turn; (-1, -1) for others."""
-    roles = {
-        tuple(str(item.get("role")) for item in chat if isinstance(item, Mapping))
-        for chat in column
-        if isinstance(chat, list)
-    }
-    turns = roles.pop() if len(roles) == 1 else ()
-    is_one_turn = turns[-2:] == ("user", "assistant") and turns.count("user") == 1
-    return (len(turns) - 2, len(turns) - 1) if is_one_turn else (-1, -1)
-
-
-def _has_column(rows: Sequence[RawRow], key: str) -> bool:
-    return any(key in row or value_at_path(row, key) is not None for row in rows)
 
 
 def _paths(row: Mapping[str, Any], before: str = "", depth: int = 1) -> Iterator[str]:
     """Yield the dotted paths of the values in a row; a chat is one value."""
     for name, value in row.items():
         path = f"{before}{name}"
-        is_chat = isinstance(value, list) and all(
-            isinstance(item, Mapping) and {"role", "content"} <= item.keys() for item in value
-        )
-        if isinstance(value, list) and value and not is_chat:
+        if isinstance(value, list) and value and not is_chat(value):
             items = {str(place): item for place, item in enumerate(value[:MAX_ITEMS])}
             if depth < MAX_DEPTH and any(isinstance(item, (Mapping, list)) for item in value):
                 yield from _paths(items, f"{path}.", depth + 1)
@@ -280,7 +232,10 @@ def _question_points(path: str, column: Sequence[Any]) -> float:
     length = sum(map(len, texts)) / len(texts)
     distinct = len(set(texts)) / len(texts)
     asks = sum(text.rstrip().endswith(("?", "？", "。", ".")) for text in texts) / len(texts)
-    return _name_points(path, _QUESTION_NAMES) + min(length, 200) / 10 + 20 * distinct + 10 * asks
+    points = _name_points(path, _QUESTION_NAMES) + min(length, 200) / 10 + 20 * distinct + 10 * asks
+    if len(texts) > 2 and len(set(texts)) == 1:  # a system message, unless nothing else asks
+        return max(points - 75, points / 10)
+    return points / 10 if _word(path) in _CONTEXT_NAMES else points
 
 
 def _answer_points(path: str, column: Sequence[Any]) -> float:
@@ -292,15 +247,14 @@ def _answer_points(path: str, column: Sequence[Any]) -> float:
     is_constant = len(texts) > 2 and len(set(texts)) == 1
     points = _name_points(path, _ANSWER_NAMES) + 20 * (1 if length <= 60 else marks)
     # A model may have written a response: it is the answer only if no column is named as one.
-    is_response = path.rpartition(".")[2].casefold() in _RESPONSE_NAMES
+    is_response = path.rpartition(".")[2].casefold() in RESPONSE_NAMES
     return points - 60 * is_response - 100 * is_constant
 
 
 def _name_points(path: str, names: Sequence[str]) -> float:
     """Return up to 100 points for a name that is known, and up to 50 for one that has it in it."""
-    parts = ["".join(filter(str.isalnum, part.casefold())) for part in path.split(".")]
-    whole, last = "".join(parts), next((p for p in reversed(parts) if not p.isdigit()), "")
-    if last in _OTHER_NAMES:
+    whole, last = "".join(filter(str.isalnum, path.casefold())), _word(path)
+    if last in _OTHER_NAMES or last.startswith(_SYSTEM_NAMES):
         return -100
     for number, name in enumerate(names):
         if name in (whole, last):
@@ -311,11 +265,17 @@ def _name_points(path: str, names: Sequence[str]) -> float:
     return max((50.0 - number for number in inside), default=0.0)
 
 
+def _word(path: str) -> str:
+    """Return the last name of a dotted path, without numbers, case and signs."""
+    words = ("".join(filter(str.isalnum, part.casefold())) for part in reversed(path.split(".")))
+    return next((word for word in words if not word.isdigit()), "")
+
+
 def _text(value: Any) -> str:
-    """Return a text, or the text of a chat's user."""
+    """Return a text, the only text of a list, or the text of a chat's user."""
     if isinstance(value, list):
-        chat = [item for item in value if isinstance(item, Mapping) and item.get("role") == "user"]
-        value = chat[-1].get("content") if chat else None
+        texts = [content for role, content in messages_in(value) if role == "user"]
+        value = texts[-1] if texts else value[0] if len(value) == 1 else None
     return value[:MAX_CHARS] if isinstance(value, str) else ""
 
 

@@ -1,13 +1,20 @@
-"""Read CSV files in batches; a row that does not fit the header is a row of nulls with its text."""
+"""Read CSV files of any separator in batches. A row that does not fit the header is nulls with its text."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
+
+#: What may separate values, the likeliest first, and the bytes of a file that are read to find it.
+_SEPARATORS = ",\t;|"
+_SAMPLE_BYTES = 1 << 16
 
 #: The key of a batch's metadata with the text of a row that does not fit the header.
 _TEXT = b"text"
@@ -20,8 +27,8 @@ def csv_header(file: Path) -> list[str]:
         pyarrow.ArrowException: the file is not CSV.
         OSError: the file cannot be read.
     """
-    with file.open("rb") as head:
-        return list(pa.csv.open_csv(head, parse_options=_layout([])).schema.names)
+    with pa.csv.open_csv(file, parse_options=_layout(file, [])) as reader:
+        return list(reader.schema.names)
 
 
 def csv_batches(
@@ -46,7 +53,7 @@ def csv_batches(
     reader = pa.csv.open_csv(
         file,
         read_options=pa.csv.ReadOptions(use_threads=False),  # threads do not number the rows
-        parse_options=_layout(broken),
+        parse_options=_layout(file, broken),
         convert_options=pa.csv.ConvertOptions(
             column_types=dict.fromkeys(columns, value_type),
             include_columns=list(columns),
@@ -75,7 +82,22 @@ def text_of_broken_row(batch: pa.RecordBatch) -> str | None:
     return None if text is None else text.decode("utf-8", "backslashreplace")
 
 
-def _layout(broken: list[tuple[int, str]]) -> pa.csv.ParseOptions:
+def _separator(file: Path) -> str:
+    """Return the separator that cuts the header into the most columns, and the first row into as many.
+
+    The header alone decides if no separator cuts both alike.
+    """
+    with pa.input_stream(str(file)) as stream:
+        sample = stream.read(_SAMPLE_BYTES).decode("utf-8", "replace")
+    columns = {}
+    for separator in _SEPARATORS:
+        lines = io.StringIO(sample.replace("\0", ""), newline="")
+        header, row = islice(chain(csv.reader(lines, delimiter=separator), [[], []]), 2)
+        columns[separator] = (len(header) == len(row) > 1, len(header))
+    return max(columns, key=lambda separator: columns[separator])
+
+
+def _layout(file: Path, broken: list[tuple[int, str]]) -> pa.csv.ParseOptions:
     """Return how a file is read; place and text of rows that do not fit the header go to `broken`."""
 
     def skip(row: Any) -> str:
@@ -83,4 +105,6 @@ def _layout(broken: list[tuple[int, str]]) -> pa.csv.ParseOptions:
             broken.append((row.number - 2, row.text))  # the header is row 1
         return "skip"
 
-    return pa.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip)
+    return pa.csv.ParseOptions(
+        delimiter=_separator(file), newlines_in_values=True, invalid_row_handler=skip
+    )

@@ -28,6 +28,7 @@ from rewardkit.preprocess.dropped_rows import (
     full_rows,
 )
 from rewardkit.preprocess.duplicates import question_key, same_gold
+from rewardkit.preprocess.file_rows import RawRow
 from rewardkit.preprocess.load import card_of, load_dataset
 from rewardkit.preprocess.prep_report import MAX_QUESTIONS, PrepReport, SplitReport
 from rewardkit.preprocess.problem_filter import (
@@ -36,7 +37,7 @@ from rewardkit.preprocess.problem_filter import (
     RepeatedProblems,
     find_repeated,
 )
-from rewardkit.preprocess.raw_rows import RawRow, RawRows
+from rewardkit.preprocess.raw_rows import RawRows
 from rewardkit.preprocess.set_names import read_set_name
 from rewardkit.preprocess.source import Hub, find_source
 from rewardkit.preprocess.split_job import PrepOptions, SplitJob

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import call_catching
 from rewardkit.preprocess.duplicates import question_key
 from rewardkit.preprocess.turns import SINGLE_TURN_AGENT
-from rewardkit.row import AGENT_NAME, Row
+from rewardkit.row import AGENT_NAME, Row, read_rows
 from rewardkit.scorers.base import Score, Scorer, Status, as_text, options_for
 from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop
 from rewardkit.scorers.gold import (
@@ -29,6 +30,7 @@ from rewardkit.scorers.gold import (
 )
 from rewardkit.scorers.load import own_options, respond_of
 from rewardkit.scorers.options import asks_server
+from rewardkit.scorers.right_score import GoldRow
 from rewardkit.scorers.row_scorer import scorer_for
 
 #: What to do about the findings of each rule, in the order in which the rules are reported.
@@ -47,6 +49,8 @@ RULES: Mapping[str, str] = {
     "unknown_data_source": "name a scorer in extra_info.scorer, pass --scorer, or register one",
     "bad_gold": "fix the gold: this scorer cannot read it, so no response could score",
     "gold_is_wrong": "check the scorer of the row: the gold in the requested form scores as wrong",
+    "unknown_right": "name the lowest score of a right answer with --right-score, or fix the scorer: "
+    "the golds are not checked without it",
     "form_does_not_fit": "change --template or the scorer: the prompt asks for a form that the "
     "scorer does not read",
     "solution_is_wrong": "check the row: the dataset's own solution does not lead to the gold; "
@@ -103,6 +107,14 @@ def check_row(
     """
     faults = list(_check_contents(row)) or list(_self_check(row, scorer, options or {}, respond))
     return [DataFinding(index, rule, message) for rule, message in faults]
+
+
+def gold_rows(parquet: Path) -> Iterator[GoldRow]:
+    """Yield the golds of a parquet, from which a custom scorer learns which of its scores are right."""
+    for row in read_rows(parquet):
+        if isinstance(model := row["reward_model"], Mapping):
+            info = {**(row.get("extra_info") or {}), "data_source": row["data_source"]}
+            yield unwrap_gold(model.get("ground_truth")), info
 
 
 def prompt_key(row: Row) -> bytes:
@@ -234,8 +246,8 @@ def _expect_right(
     first = None
     for response in responses:
         result = call_scorer_or_stop(judge, response, gold, info)
-        if isinstance(result, Score) and result.correct:
-            return
+        if isinstance(result, Score) and (result.correct or result.status is Status.SCORED):
+            return  # what is not known of all rows is one finding of the file
         if isinstance(result, NoVerdictError):  # another response would cost as much time again
             yield "scorer_raises", str(result)
             return

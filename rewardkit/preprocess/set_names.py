@@ -63,6 +63,14 @@ def read_set_name(text: str) -> SetName:
     raise UnknownNameError(_unknown_name(text, datasets))
 
 
+def is_set(text: str) -> bool:
+    """Return whether a text is the name of a dataset or of one of its splits."""
+    try:
+        return bool(read_set_name(text))
+    except UnknownNameError:
+        return False
+
+
 def is_split_of_dataset(text: str) -> bool:
     """Return whether a name with a colon is that of a split (`aime:2024`) of a registered dataset."""
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
@@ -11,9 +12,9 @@ from typing import Literal, TypeAlias
 
 from rewardkit import registry
 from rewardkit.errors import SourceError, UsageError, call_catching
-from rewardkit.file_kinds import missing_file, require_regular_file
+from rewardkit.file_kinds import missing_file, require_regular_file, row_suffix
 from rewardkit.preprocess.card import Card, HubCopy
-from rewardkit.preprocess.raw_rows import READERS
+from rewardkit.preprocess.file_rows import READERS, is_row_file
 
 Hub: TypeAlias = Literal["huggingface", "modelscope"]
 
@@ -49,7 +50,7 @@ def find_source(card: Card, split: str, *, path: Path | None, hub: Hub, sample: 
     if sample:
         return Source(_sample_files(card, split), "sample")
     if path is not None:
-        return Source(_files_in_path(path, card, split), "path")
+        return Source(files_in_path(path, split, card.splits[split].files), "path")
     return cached_source(card, split) or _download(card, split, hub)
 
 
@@ -79,28 +80,43 @@ def _sample_files(card: Card, split: str) -> tuple[Path, ...]:
     return files
 
 
-def _files_in_path(path: Path, card: Card, split: str) -> tuple[Path, ...]:
+def files_in_path(path: Path, split: str, layouts: Sequence[str]) -> tuple[Path, ...]:
+    """Return the files of a split: a file itself, or those in a folder.
+
+    Args:
+        path: a file, a folder in the hub's own layout, one that `datasets` has written, or one with
+            the split in the names of its files.
+        split: the name of the split.
+        layouts: patterns of the files in the hub's own layouts.
+
+    Raises:
+        SourceError: there are no such files.
+    """
     if path.is_dir():
-        return _files_in_folder(path, card, split)
+        return _files_in_folder(path, split, layouts)
     require_regular_file(path)
     if not path.is_file():
         raise SourceError(missing_file(path, "file or folder"))
-    if path.suffix.lower() not in READERS:
+    if not is_row_file(path):
         raise SourceError(f"{path}: not a {', '.join(READERS)} file.")
     return (path,)
 
 
-def _files_in_folder(folder: Path, card: Card, split: str) -> tuple[Path, ...]:
-    """Return the files in the hub's own layout, or else the files with the split in their name."""
-    for layout in card.splits[split].files:
+def _files_in_folder(folder: Path, split: str, layouts: Sequence[str]) -> tuple[Path, ...]:
+    saved = folder / split if (folder / "dataset_dict.json").is_file() else folder
+    if (saved / "state.json").is_file():  # written by `save_to_disk`; cache-*.arrow is not its data
+        return tuple(sorted(saved.glob("data*.arrow")))
+    for layout in layouts:
         if files := sorted(folder.glob(layout)):
             return tuple(files)
     split_name = re.compile(rf"(?:^|[-_.]){re.escape(split)}(?:[-_.]|$)")
+    paths = [file for file in sorted(folder.rglob("*")) if split_name.search(file.stem)]
     for suffix in READERS:
         files = [
             file
-            for file in sorted(folder.rglob(f"*{suffix}"))
-            if split_name.search(file.stem)
+            for file in paths
+            if row_suffix(file) == suffix
+            and is_row_file(file)
             and file.is_file()
             and not _is_hidden(file.relative_to(folder))
         ]
@@ -112,10 +128,20 @@ def _files_in_folder(folder: Path, card: Card, split: str) -> tuple[Path, ...]:
             )
         if files:
             return tuple(files)
+    if splits := saved_splits(folder):
+        raise SourceError(f"{folder}: no split {split!r}. Add --split {' or '.join(splits)}.")
+    expected = "".join(f"{layout} or " for layout in layouts)
     raise SourceError(
-        f"{folder}: no {split!r} file here. Expected {' or '.join(card.splits[split].files)}, or a "
-        f"parquet or jsonl file with {split!r} in its name."
+        f"{folder}: no {split!r} file here. Expected {expected}a parquet or jsonl file with "
+        f"{split!r} in its name."
     )
+
+
+def saved_splits(folder: Path) -> list[str]:
+    """Return the splits of a `DatasetDict` that was saved to a folder; [] for another path."""
+    if not (folder / "dataset_dict.json").is_file():
+        return []
+    return sorted(state.parent.name for state in folder.glob("*/state.json"))
 
 
 def _is_hidden(path: Path) -> bool:
@@ -194,7 +220,7 @@ def _not_found(card: Card, split: str, hub: Hub, reason: str) -> SourceError:
     other = "huggingface" if hub == "modelscope" else "modelscope"
     remedies = [
         "Ways to get the rows:",
-        "  --source PATH        a parquet, jsonl, json or csv file, or a folder, copied here",
+        "  --source PATH        a file in any format that prep reads, or a folder, copied here",
     ]
     if repositories[other]:
         remedies.append(f"  --hub {other:<14} the same dataset on the other hub")

@@ -13,8 +13,9 @@ from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.column_map import top_level
 from rewardkit.preprocess.conditions import Condition
+from rewardkit.preprocess.file_rows import RawRow
 from rewardkit.preprocess.problem_filter import ProblemFilter, language_fault, text_fault
-from rewardkit.preprocess.raw_rows import RawRow, RawRows
+from rewardkit.preprocess.raw_rows import RawRows
 from rewardkit.preprocess.row_checks import check_row
 from rewardkit.preprocess.source import Source
 from rewardkit.preprocess.template import Template

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, TypeAlias
 
@@ -21,6 +21,8 @@ from rewardkit.scorers.base import Score, Scorer, to_verl
 from rewardkit.scorers.call import call_scorer, failure_reason, require_verdict
 from rewardkit.scorers.concurrent_calls import call_each
 from rewardkit.scorers.options import asks_server
+from rewardkit.scorers.reward_result import RightRule
+from rewardkit.scorers.right_score import GoldRow
 
 #: The fields that scoring adds to a row.
 SCORE_FIELDS = frozenset({*to_verl(Score.wrong()), "status"})
@@ -44,6 +46,8 @@ class ScoringPlan:
         seconds: timeout per response for a custom scorer.
         load_seconds: timeout for importing a custom scorer.
         lines: whether to return the rows with their scores, beside the figures.
+        right_score: the lowest right score of a custom scorer; None to learn it.
+        rule: which results of a custom scorer are right; None before it is learned.
     """
 
     scorer: str | Scorer
@@ -54,6 +58,8 @@ class ScoringPlan:
     seconds: float = isolated.CALL_TIMEOUT_SECONDS
     load_seconds: float = LOAD_TIMEOUT_SECONDS
     lines: bool = True
+    right_score: float | None = None
+    rule: RightRule | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ def score_chunk(plan: ScoringPlan, chunk: Chunk) -> ScoredChunk:
         sample, score = result
         key = _group_key(sample)
         bucket = prompt_bucket(prompt_group(sample, prompt_text(sample)))
-        counts[key, score.status.value, score.correct, bucket] += 1
+        counts[key, score.status.value, bool(score.correct), bucket] += 1
         sums[key] = sums.get(key, 0.0) + score.score
         if plan.lines:
             lines.append(to_json(_scored_row(sample.fields, score)))
@@ -117,9 +123,35 @@ def plan_scorer(plan: ScoringPlan) -> Scorer:
         return plan.scorer
     if plan not in _scorers:
         _scorers[plan] = isolated.start_scorer(
-            plan.scorer, dict(plan.options), plan.seconds, plan.load_seconds
+            plan.scorer, dict(plan.options), plan.seconds, plan.load_seconds, plan.rule
         )
     return _scorers[plan]
+
+
+def learn_plan(
+    plan: ScoringPlan, rows: Iterable[GoldRow], *, is_required: bool = False
+) -> ScoringPlan:
+    """Return the plan with the rule that its scorer learns, which stays loaded for it.
+
+    Raises:
+        UsageError, DataError: as `isolated.learn_rule` does.
+    """
+    scorer, rule = isolated.learn_rule(
+        plan_scorer(plan), rows, plan.right_score, is_required=is_required
+    )
+    if not isinstance(plan.scorer, str):
+        return replace(plan, scorer=scorer, rule=rule)
+    learned = replace(plan, rule=rule)
+    _scorers[learned] = _scorers.pop(plan)
+    return learned
+
+
+def gold_rows(plan: ScoringPlan, chunk: Chunk) -> Iterator[GoldRow]:
+    """Yield the golds of a chunk, from which a custom scorer learns which score is right."""
+    for sample in samples_of(chunk, plan.response_key, plan.gold_key):
+        known = _look_up(sample, plan.train) if plan.train else sample
+        if isinstance(known, Sample):
+            yield known.ground_truth, known.extra_info
 
 
 def release_scorer(plan: ScoringPlan) -> None:
@@ -194,5 +226,7 @@ def _scored_row(fields: Mapping[str, Any], score: Score) -> dict[str, Any]:
     for name in SCORE_FIELDS.intersection(row):
         row[f"{name}_before"] = row[name]
     row.update(to_verl(score))
+    if score.correct is None:
+        row["acc"] = None
     row["status"] = score.status.value
     return row

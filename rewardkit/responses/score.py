@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +18,8 @@ from rewardkit.registry import is_path
 from rewardkit.responses.chunk_scores import (
     ScoredChunk,
     ScoringPlan,
+    gold_rows,
+    learn_plan,
     plan_scorer,
     release_scorer,
     score_chunks,
@@ -38,6 +40,7 @@ from rewardkit.responses.resumable_output import (
 from rewardkit.responses.tally import ScoreFigures
 from rewardkit.scorers.base import Scorer
 from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS, is_built_in
+from rewardkit.scorers.reward_result import RightRule
 
 Engine: TypeAlias = Literal["local", "ray"]
 
@@ -56,9 +59,10 @@ OUT_SUFFIXES = (".jsonl", ".parquet")
 
 @dataclass
 class ScoreReport(ScoreFigures):
-    """The figures of the responses in `files`."""
+    """The figures of the responses in `files`, by a rule of which score is right."""
 
     files: tuple[str, ...] = ()
+    rule: RightRule = field(default_factory=RightRule)
 
     def summary(self) -> dict[str, Any]:
         """Return the report as plain values, for people and for JSON."""
@@ -68,6 +72,7 @@ class ScoreReport(ScoreFigures):
         }
         return {
             "files": list(self.files),
+            "right_score": self.rule.least,
             "unscored": self.unscored,
             "unscored_examples": [f"{row.where}: {row.reason}" for row in self.examples],
             "total": self.total.summary(),
@@ -91,6 +96,7 @@ def score_files(
     address: str | None = None,
     seconds: float = CALL_TIMEOUT_SECONDS,
     load_seconds: float = LOAD_TIMEOUT_SECONDS,
+    right_score: float | None = None,
     progress: Callable[[int], object] = lambda _: None,
 ) -> ScoreReport:
     """Score every response of files, folders and patterns.
@@ -115,6 +121,8 @@ def score_files(
         seconds: timeout per response for a custom scorer. It runs in a process of its own; a
             response on which it ends that process or exceeds the timeout is not scored.
         load_seconds: timeout for importing a custom scorer.
+        right_score: the lowest right score of a custom scorer; None to learn it from the first golds
+            (`scorers.reward_result`).
         progress: called with the number of rows since the last call.
 
     Raises:
@@ -132,6 +140,7 @@ def score_files(
         seconds=seconds,
         load_seconds=load_seconds,
         lines=out is not None,
+        right_score=right_score,
     )
     _require_valid_arguments(out, train, engine, address)
     require_outside(out, names)
@@ -141,15 +150,17 @@ def score_files(
         require_not_input(out, Path(file))
     if resume and (out is None or "-" in files):
         raise UsageError("--resume needs --out, and files that can be read again.")
+    several = jobs > 1 or engine == "ray"
     with (
-        _loaded_scorer(plan, other_processes=jobs > 1 or engine == "ray"),
+        _loaded_scorer(plan, files, other_processes=several) as (plan, chunks),
         open_resumable_output(out, _run_key(plan, files), resume=resume, overwrite=overwrite)
         if out
         else nullcontext() as output,
     ):
         state = output.state if output else ScoringState({})
-        report = ScoreReport(**vars(state.figures), files=tuple(files))
-        for chunk in _scored_chunks(plan, files, state.units, jobs, engine, address):
+        rule = plan.rule or RightRule()
+        report = ScoreReport(**vars(state.figures), files=tuple(files), rule=rule)
+        for chunk in _scored_chunks(plan, files, chunks, state.units, jobs, engine, address):
             if output:  # first: until `advance`, what is written does not count
                 output.write(chunk.lines, chunk.unscored)
             report.add(chunk.figures)
@@ -192,20 +203,38 @@ def _require_valid_arguments(
 
 
 @contextmanager
-def _loaded_scorer(plan: ScoringPlan, *, other_processes: bool) -> Iterator[None]:
-    """Load the scorer, so that its errors come first, and release it at the end."""
+def _loaded_scorer(
+    plan: ScoringPlan, files: list[str], *, other_processes: bool
+) -> Iterator[tuple[ScoringPlan, Iterator[Chunk]]]:
+    """Load the scorer, so that its errors come first, and release it at the end.
+
+    Yields the plan with the rule that a custom scorer learned from the first chunk, and all chunks.
+    """
     try:
         plan_scorer(plan)
+        # A custom scorer may be slow, as one that calls a model is: then even a small file is enough
+        # work for all processes.
+        chunks = read_chunks(files, CUSTOM_SCORER_DIVISOR if _is_custom(plan) else 1)
+        if _is_custom(plan) or plan.right_score is not None or not isinstance(plan.scorer, str):
+            first = list(islice(chunks, 1))
+            rows = chain.from_iterable(gold_rows(plan, chunk) for chunk in first)
+            plan = learn_plan(plan, rows)
+            chunks = chain(first, chunks)
         if other_processes:  # they load their own
             release_scorer(plan)
-        yield
+        yield plan, chunks
     finally:
         release_scorer(plan)
+
+
+def _is_custom(plan: ScoringPlan) -> bool:
+    return isinstance(plan.scorer, str) and not is_built_in(plan.scorer)
 
 
 def _scored_chunks(
     plan: ScoringPlan,
     files: list[str],
+    chunks: Iterator[Chunk],
     start: int,
     jobs: int,
     engine: Engine,
@@ -220,13 +249,9 @@ def _scored_chunks(
         return score_on_ray(plan, files, address)
     if not isinstance(plan.scorer, str):
         jobs = 1
-    # A custom scorer may be slow, as one that calls a model is: then even a small file is enough
-    # work for all processes.
-    is_custom = isinstance(plan.scorer, str) and not is_built_in(plan.scorer)
-    divisor = CUSTOM_SCORER_DIVISOR if is_custom else 1
-    inline = 0 if is_custom or _size(files) > LARGE_INPUT_BYTES else INLINE_BATCHES
-    chunks = islice(read_chunks(files, divisor), start, None)
-    return _score_in_groups(plan, chunks, jobs, inline, divisor)
+    inline = 0 if _is_custom(plan) or _size(files) > LARGE_INPUT_BYTES else INLINE_BATCHES
+    divisor = CUSTOM_SCORER_DIVISOR if _is_custom(plan) else 1
+    return _score_in_groups(plan, islice(chunks, start, None), jobs, inline, divisor)
 
 
 def _score_in_groups(

@@ -69,6 +69,11 @@ class ScoreCounts:
         return count_no_answer(self.statuses)
 
     @property
+    def accuracy(self) -> float | None:
+        """The share of correct responses; None if it is not known of each whether it is correct."""
+        return None if self.statuses[Status.SCORED.value] else self.correct / max(self.n, 1)
+
+    @property
     def bad_golds(self) -> int:
         """The number of responses whose gold cannot be scored."""
         return self.statuses.get(Status.BAD_GROUND_TRUTH.value, 0)
@@ -102,13 +107,16 @@ class Tally(ScoreCounts):
         return clustered_interval(divmod(counts, _ONE_RESPONSE) for counts in self.groups.values())
 
     def summary(self) -> dict[str, Any]:
-        """Count, means (0.0 without scores), the accuracy's interval, and statuses."""
+        """Count, means (0.0 without scores), the accuracy's interval, and statuses.
+
+        Accuracy and interval are None if it is not known which score is right.
+        """
         n = max(self.n, 1)
         return {
             "n": self.n,
             "mean_score": self.score_sum / n,
-            "accuracy": self.correct / n,
-            "interval": self.interval,
+            "accuracy": self.accuracy,
+            "interval": None if self.accuracy is None else self.interval,
             "no_answer": self.no_answer / n,
             "statuses": dict(self.statuses.most_common()),
         }

@@ -72,7 +72,7 @@ def openrlhf_reply(results: Sequence[ItemResult], *, is_single: bool) -> dict[st
     """
     reply: dict[str, Any] = {
         "rewards": [result.score.score for result in results],
-        "scores": [float(result.score.correct) for result in results],
+        "scores": [to_verl(result.score)["acc"] for result in results],
     }
     if is_single:
         logs = to_verl(results[0].score)

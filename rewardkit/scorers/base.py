@@ -232,7 +232,8 @@ def to_verl(score: Score) -> dict[str, float | str]:
     """Return a `Score` as the dictionary that verl expects; see `verl_result` for its keys."""
     return {
         "score": float(score.score),
-        "acc": float(score.correct),
+        # verl's managers report the score itself where nothing states the verdict.
+        "acc": float(score.score if score.correct is None else score.correct),
         "pred": score.pred,
         **_FLAGS[score.status],
     }

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Any
 
 from rewardkit.errors import DataError, UnknownNameError, call_catching
+from rewardkit.scorers.reward_result import UNTRIED, RewardResult, RightRule
 from rewardkit.scorers.score import Score, Scorer, Status, as_text
 
 
@@ -99,10 +100,11 @@ def require_score(result: object) -> Score:
     has_plain_values = type(score) is float and type(correct) is bool and type(pred) is str
     if has_plain_values and type(status) is Status:
         return result
+    correct = None if correct is None else bool(correct)
     known = call_catching(Status, status)
     if isinstance(known, Exception):
         raise InvalidScoreError(f"its status is {str(status)[:80]!r}")
-    return Score(float(score), bool(correct), as_text(pred), known)
+    return Score(float(score), correct, as_text(pred), known)
 
 
 def failed_score(error: Exception, score: float = 0.0) -> Score:
@@ -150,12 +152,14 @@ def call_verl_function(
     response: str,
     ground_truth: str,
     extra_info: Mapping[str, Any] | None = None,
+    *,
+    _rule: RightRule = UNTRIED,
     **options: Any,
 ) -> Score:
     """Call a reward function with verl's signature and convert its number or dictionary.
 
-    `data_source` is taken from `extra_info["data_source"]`. A bare number counts as correct from
-    1.0 on. A coroutine is run to its end, as verl 0.9 does.
+    `data_source` is taken from `extra_info["data_source"]`. A coroutine is run to its end, as verl
+    0.9 does. `correct` is None if neither the result nor the rule says it; see `reward_result`.
     """
     info = dict(extra_info or {})
     result = function(
@@ -167,37 +171,7 @@ def call_verl_function(
     )
     if iscoroutine(result):
         result = _run_coroutine(result)
-    return score_of_result(result)
-
-
-def score_of_result(result: Any) -> Score:
-    """Return the number or the dictionary that a function for verl returns as a `Score`.
-
-    A bare number counts as correct from 1.0 on. `error`, `timeout` and `no_answer` are the status
-    of an answer that is not correct.
-
-    Raises:
-        TypeError: there is no score, or it is text.
-    """
-    fields = result if isinstance(result, Mapping) else {"score": result}
-    if "score" not in fields:
-        raise TypeError("it returned a dictionary without 'score'")
-    if fields["score"] is None or isinstance(fields["score"], (str, bytes)):
-        raise TypeError(f"the score is {type(fields['score']).__name__}, not a number")
-    score = float(fields["score"])
-    pred = as_text(fields.get("pred"))
-    if fields.get("acc", score >= 1):
-        return Score.right(pred, score)
-    status = next((_STATUS_OF_FLAG[key] for key in _STATUS_OF_FLAG if fields.get(key)), None)
-    return Score.wrong(pred, status or Status.WRONG, score)
-
-
-#: The status of a result that is not correct, by the key that is set in it.
-_STATUS_OF_FLAG = {
-    "error": Status.FAILED,
-    "timeout": Status.TIMEOUT,
-    "no_answer": Status.NO_ANSWER,
-}
+    return _rule.judge(RewardResult.of(result).as_score())
 
 
 def _run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> Any:

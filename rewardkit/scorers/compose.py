@@ -2,6 +2,7 @@
 
     scorer: gsm8k                  # a registered scorer, or my_reward.py:function beside the YAML
     options: {method: robust}      # of that scorer
+    right_score: 0.9               # lowest right score of my_reward.py; `compose` can learn it
     parts:                         # a weight, or a weight with settings
       correct: 1.0
       format: {weight: 0.1, tags: [think, answer]}
@@ -21,6 +22,7 @@ A second scorer can be asked about what the first one did not call correct:
     scorer: math                   # rules decide first
     second: judge                  # any scorer, also my_judge.py:score
     second_options: {base_url: "http://127.0.0.1:8000/v1"}
+    second_right_score: 1.0        # as right_score, of my_judge.py
     ask: wrong                     # undecided (default), wrong or never
     confirm: true                  # its yes has to agree with the question asked the other way round
     parts: {correct: 1.0}
@@ -72,6 +74,8 @@ from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.opinion import blank_metrics
 from rewardkit.scorers.options import check_values, option_names
 from rewardkit.scorers.reward_parts import PART_VALUES
+from rewardkit.scorers.reward_result import RightRule
+from rewardkit.scorers.right_score import GoldRow
 from rewardkit.scorers.second_opinion import ASKS, SecondOpinion
 
 __all__ = ["Part", "Reward", "build", "load_reward", "write_reward_file"]
@@ -79,7 +83,10 @@ __all__ = ["Part", "Reward", "build", "load_reward", "write_reward_file"]
 #: Loads a scorer by its name and options.
 LoadScorer: TypeAlias = Callable[[str, Mapping[str, Any]], Scorer]
 
-_SECOND_KEYS = ("second_options", "ask", "confirm")
+_SECOND_KEYS = ("second_options", "second_right_score", "ask", "confirm")
+
+#: The golds by which a custom scorer is tried: a number, a choice and a formula.
+_GOLDS: tuple[GoldRow, ...] = (("42", {}), ("B", {}), (r"\frac{3}{4}", {}))
 
 
 def load_reward(path: str | Path) -> Reward:
@@ -107,7 +114,9 @@ def build(spec: Mapping[str, Any], *, where: str = "reward") -> Reward:
 
 def _build(spec: Mapping[str, Any], where: str, load: LoadScorer) -> Reward:
     """Return the reward in a mapping."""
-    _require_known_keys(where, spec, ["scorer", "options", "parts", "second", *_SECOND_KEYS])
+    _require_known_keys(
+        where, spec, ["scorer", "options", "right_score", "parts", "second", *_SECOND_KEYS]
+    )
     if not isinstance(spec.get("scorer"), str):
         raise UsageError(f"{where}: name the scorer, as in `scorer: gsm8k`.")
     options = _require_mapping(f"{where}: options", spec.get("options") or {})
@@ -115,7 +124,22 @@ def _build(spec: Mapping[str, Any], where: str, load: LoadScorer) -> Reward:
     _require_known_keys(f"{where}: parts", parts, list(PART_VALUES))
     scorer = load(spec["scorer"], options)
     second = _second(spec, where, load)
-    return Reward(scorer, tuple(_part(where, name, value) for name, value in parts.items()), second)
+    return Reward(
+        scorer,
+        tuple(_part(where, name, value) for name, value in parts.items()),
+        second,
+        _rule(spec, where, "right_score"),
+    )
+
+
+def _rule(spec: Mapping[str, Any], where: str, key: str) -> RightRule:
+    """Return the rule that a `right_score` of a mapping sets."""
+    value = spec.get(key)
+    if value is None:
+        return RightRule()
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise UsageError(f"{where}: {key}: {value!r}; give the lowest score of a right answer.")
+    return RightRule(float(value), False, key)
 
 
 def _second(spec: Mapping[str, Any], where: str, load: LoadScorer) -> SecondOpinion | None:
@@ -137,7 +161,8 @@ def _second(spec: Mapping[str, Any], where: str, load: LoadScorer) -> SecondOpin
     confirm = None
     if (other := _other_options(spec, where, scorer)) is not None:
         confirm = load(name, {**options, **other})
-    return SecondOpinion(scorer, ask, confirm, blank_metrics(scorer))
+    rule = _rule(spec, where, "second_right_score")
+    return SecondOpinion(scorer, ask, confirm, blank_metrics(scorer), rule)
 
 
 def _other_options(spec: Mapping[str, Any], where: str, scorer: Scorer) -> dict[str, Any] | None:
@@ -181,7 +206,16 @@ def write_reward_file(
         OutputError: `out_py` exists, or it cannot be written.
     """
     spec, out = _read_spec(Path(yaml_path)), Path(out_py)
-    _build(spec, str(yaml_path), partial(_try_scorer, load_seconds))
+    rules: dict[str, RightRule] = {}
+    _build(spec, str(yaml_path), partial(_try_scorer, load_seconds, rules))
+    for scorer, key in (("scorer", "right_score"), ("second", "second_right_score")):
+        rule = rules.get(str(spec.get(scorer)), RightRule())
+        if key not in spec and not rule.is_known:
+            raise UsageError(
+                f"{yaml_path}: {spec[scorer]}: {rule.sentence.replace('--right-score', key)}"
+            )
+        if rule.least is not None:
+            spec.setdefault(key, rule.least)
     with atomic(out, overwrite=overwrite) as temporary:
         temporary.write_text(_source(spec), encoding="utf-8")
     return out.resolve()
@@ -276,12 +310,15 @@ def _scorer(name: str, options: Mapping[str, Any]) -> Scorer:
     return scorer
 
 
-def _try_scorer(load_seconds: float, name: str, options: Mapping[str, Any]) -> Scorer:
-    """Return a built-in scorer; a custom one is only tried, in a process of its own."""
-    from rewardkit.scorers.isolated import is_built_in, require_scorer_loads
+def _try_scorer(
+    load_seconds: float, rules: dict[str, RightRule], name: str, options: Mapping[str, Any]
+) -> Scorer:
+    """Return a built-in scorer; a custom one is only tried, in a process of its own, for its rule."""
+    from rewardkit.scorers.isolated import is_built_in, learn_rule, open_scorer
 
     if not is_built_in(name):
-        require_scorer_loads(name, options, load_seconds)
+        with open_scorer(name, options, load_seconds=load_seconds) as scorer:
+            rules[name] = learn_rule(scorer, _GOLDS)[1]
         return _never_called
     return _scorer(name, options)
 

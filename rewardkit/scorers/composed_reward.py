@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -26,6 +26,7 @@ from rewardkit.scorers.base import (
 )
 from rewardkit.scorers.opinion import VerlSample
 from rewardkit.scorers.options import asks_server
+from rewardkit.scorers.reward_result import RightRule
 from rewardkit.scorers.second_opinion import KEYS, SecondOpinion
 
 #: Computes the value of a part from the scorer's score and the response.
@@ -65,11 +66,13 @@ class Reward:
         scorer: judges the answer; `acc` and `pred` come from it.
         parts: the parts, in the order of their keys in verl's log.
         second: a second scorer, asked about what the first did not call correct; None for none.
+        rule: which results of the scorer are right, unless it says so itself.
     """
 
     scorer: Scorer
     parts: tuple[Part, ...]
     second: SecondOpinion | None = None
+    rule: RightRule = field(default_factory=RightRule)
 
     def __post_init__(self) -> None:
         names = [part.name for part in self.parts]
@@ -97,7 +100,7 @@ class Reward:
         **options: Any,
     ) -> Score:
         """Return the scorer's score with the sum of the parts as its number."""
-        base = self.scorer(response, ground_truth, extra_info, **options)
+        base = self.rule.judge(self.scorer(response, ground_truth, extra_info, **options))
         if self.second is not None:
             base = self.second.revise(base, response, ground_truth, extra_info)
         values = {
@@ -131,7 +134,7 @@ class Reward:
             call = (data_source, solution_str, ground_truth, extra_info)
             return recorded_result(lambda rest: self.compute_score(*call, **rest), *call, kwargs)
         sample = _sample(data_source, solution_str, ground_truth, extra_info, kwargs)
-        base = verl_score(self.scorer, *sample)
+        base = self.rule.judge(verl_score(self.scorer, *sample))
         metrics: Mapping[str, float] = {}
         if self.second is not None:
             base, metrics = self.second.revise_for_verl(base, _without_options(sample))
@@ -150,7 +153,7 @@ class Reward:
         folder = kwargs.pop(RECORD, None)
         sample = _sample(data_source, solution_str, ground_truth, extra_info, kwargs)
         # In a thread, as verl runs a reward that is not async: a rule may take its time.
-        base = await asyncio.to_thread(verl_score, self.scorer, *sample)
+        base = self.rule.judge(await asyncio.to_thread(verl_score, self.scorer, *sample))
         metrics: Mapping[str, float] = {}
         if self.second is not None:
             second = self.second.revise_for_verl_async(base, _without_options(sample))

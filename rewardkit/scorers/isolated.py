@@ -6,18 +6,27 @@ own score and no other: the process is ended with everything it started, and a n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 from rewardkit import registry
-from rewardkit.errors import RewardkitError, UnknownNameError, UsageError
+from rewardkit.errors import DataError, RewardkitError, UnknownNameError, UsageError
 from rewardkit.isolate.batch_process import BatchProcess, Reply
 from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, start_and_load
 from rewardkit.scorers.base import Score, Scorer, Status
-from rewardkit.scorers.call import InvalidScoreError, NeverAnswersError, NoVerdictError
+from rewardkit.scorers.call import (
+    InvalidScoreError,
+    NeverAnswersError,
+    NoVerdictError,
+    call_scorer,
+)
 from rewardkit.scorers.load import load_scorer, summary
+from rewardkit.scorers.options import inner_function, is_verl_function
+from rewardkit.scorers.reward_result import RightRule
+from rewardkit.scorers.right_score import AnswerForm, GoldRow, learn_right, own_form
 
 #: Default timeout per response.
 CALL_TIMEOUT_SECONDS = 60.0
@@ -52,6 +61,7 @@ class IsolatedScorer:
 
     Attributes:
         last_call_ns: nanoseconds that the scorer took for the last response.
+        rule: which of its results are right.
     """
 
     def __init__(
@@ -75,6 +85,7 @@ class IsolatedScorer:
         self.name, self.options = name, dict(options)
         self.seconds, self.load_seconds = seconds, load_seconds
         self.last_call_ns = 0
+        self.rule = RightRule()
         self._failures = 0
         self._process = BatchProcess(self._start, seconds)
         self._process.start()
@@ -112,6 +123,12 @@ class IsolatedScorer:
         """The choices of its options that are not in effect (`options.other_settings`)."""
         return [(option, value) for option, value in self._process.greeting[1]]
 
+    @property
+    def form(self) -> AnswerForm | None:
+        """The form that its module's `respond` writes; see `right_score.own_form`."""
+        form = self._process.greeting[2]
+        return None if form is None else (str(form[0]), str(form[1]), str(form[2]))
+
     def close(self) -> None:
         """End the process, and everything it started."""
         self._process.close()
@@ -132,7 +149,8 @@ class IsolatedScorer:
         if isinstance(reply, ChildTimeoutError | ChildCrashError):
             return self._failure(reply)
         self.last_call_ns, *values = reply
-        return _score_or_error(*values)
+        result = _score_or_error(*values)
+        return self.rule.judge(result) if isinstance(result, Score) else result
 
     def _failure(self, failure: ChildTimeoutError | ChildCrashError) -> NoVerdictError:
         if isinstance(failure, ChildTimeoutError):
@@ -173,6 +191,7 @@ def start_scorer(
     options: Mapping[str, Any],
     seconds: float = CALL_TIMEOUT_SECONDS,
     load_seconds: float = LOAD_TIMEOUT_SECONDS,
+    rule: RightRule | None = None,
 ) -> Scorer:
     """Load a scorer: a built-in one in this process, any other in one of its own.
 
@@ -181,6 +200,7 @@ def start_scorer(
         options: options of the scorer.
         seconds: timeout per response for an isolated scorer.
         load_seconds: timeout for importing an isolated scorer.
+        rule: which results of an isolated scorer are right, if that is known.
 
     Raises:
         UsageError: the scorer does not exist, cannot be loaded or refuses an option.
@@ -189,7 +209,58 @@ def start_scorer(
         registry.target("scorers", name)  # report an unknown name before a process is started
     if is_built_in(name):
         return load_scorer(name, **options)
-    return IsolatedScorer(name, options, seconds, load_seconds)
+    scorer = IsolatedScorer(name, options, seconds, load_seconds)
+    scorer.rule = rule or RightRule()
+    return scorer
+
+
+def learn_rule(
+    scorer: Scorer,
+    rows: Iterable[GoldRow],
+    right_score: float | None = None,
+    *,
+    is_required: bool = False,
+) -> tuple[Scorer, RightRule]:
+    """Let a custom scorer learn which of its scores is right; return it with the rule, which it follows.
+
+    Args:
+        scorer: the scorer; one that returns a `Score` states its verdicts.
+        rows: golds with the `extra_info` of their rows; only the first ones are read.
+        right_score: the lowest right score, in place of what would be learned.
+        is_required: whether a rule that is not known is an error.
+
+    Raises:
+        UsageError: `right_score` is given for a built-in scorer.
+        DataError: the rule is required and not known, or the scorer fails on every call.
+    """
+    if isinstance(scorer, IsolatedScorer):
+        scorer.rule, score_all, name = RightRule(), scorer.score_batch, scorer.name
+        form = scorer.form
+    elif is_verl_function(scorer):
+        score_all, name = partial(_call_each, scorer), inner_function(scorer).__name__
+        form = own_form(scorer)
+    elif right_score is not None:
+        raise UsageError("--right-score is for a reward of your own: leave it out.")
+    else:
+        return scorer, RightRule()
+    rule = RightRule(right_score, False, "--right-score")
+    if right_score is None:
+        rule = learn_right(score_all, rows, form)
+    if is_required and not rule.is_known:
+        raise DataError(f"{name}: {rule.sentence}")
+    if isinstance(scorer, IsolatedScorer):
+        scorer.rule = rule
+        return scorer, rule
+    return partial(scorer, _rule=rule), rule
+
+
+def is_custom(scorer: Scorer) -> bool:
+    """Whether a scorer is a user's, which may not state its verdicts."""
+    return isinstance(scorer, IsolatedScorer) or is_verl_function(scorer)
+
+
+def _call_each(scorer: Scorer, requests: Sequence[Request]) -> list[Score | Exception]:
+    return [call_scorer(scorer, *request) for request in requests]
 
 
 @contextmanager
@@ -198,9 +269,10 @@ def open_scorer(
     options: Mapping[str, Any],
     seconds: float = CALL_TIMEOUT_SECONDS,
     load_seconds: float = LOAD_TIMEOUT_SECONDS,
+    rule: RightRule | None = None,
 ) -> Iterator[Scorer]:
     """`start_scorer`, whose process ends with the block."""
-    scorer = start_scorer(name, options, seconds, load_seconds)
+    scorer = start_scorer(name, options, seconds, load_seconds, rule)
     try:
         yield scorer
     finally:

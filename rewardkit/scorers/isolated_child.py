@@ -13,6 +13,7 @@ from rewardkit.scorers.base import Scorer
 from rewardkit.scorers.call import call_scorer, error_text
 from rewardkit.scorers.load import load_scorer, summary_of
 from rewardkit.scorers.options import other_settings
+from rewardkit.scorers.right_score import own_form
 
 #: Characters of an exception's message that are sent.
 MAX_MESSAGE_LENGTH = 500
@@ -24,12 +25,17 @@ def serve(channel: Channel) -> None:
     with channel.load_deadline(seconds):
         scorer = call_catching(load_scorer, name, **options)
     if isinstance(scorer, RewardkitError):
-        channel.send([str(scorer), ["", []]])
+        channel.send([str(scorer), ["", [], None]])
         return
     if isinstance(scorer, Exception):
         raise scorer
     settings = call_catching(other_settings, scorer)  # compares values of the user's types
-    channel.send(["", [summary_of(scorer), settings if isinstance(settings, list) else []]])
+    greeting = [
+        summary_of(scorer),
+        settings if isinstance(settings, list) else [],
+        own_form(scorer),
+    ]
+    channel.send(["", greeting])
     serve_batches(channel, partial(_reply, scorer))
 
 

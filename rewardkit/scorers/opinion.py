@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 from rewardkit.errors import call_catching, call_catching_async
 from rewardkit.scorers.base import Score, Scorer, failed_verl_score, verl_score, wrong_score
-from rewardkit.scorers.call import call_verl_function, require_score, score_of_result
+from rewardkit.scorers.call import call_verl_function, require_score
 from rewardkit.scorers.options import asks_server, inner_function
+from rewardkit.scorers.reward_result import RewardResult
 
 
 class Opinion(NamedTuple):
@@ -116,4 +117,4 @@ def _opinion(result: Any, scorer: Scorer, sample: VerlSample) -> Opinion:
 
 
 def _read_result(result: Any) -> Score:
-    return require_score(score_of_result(result))
+    return require_score(RewardResult.of(result).as_score())

@@ -56,6 +56,13 @@ def inner_function(scorer: Any) -> Any:
     return function
 
 
+def is_verl_function(scorer: Any) -> bool:
+    """Return whether a scorer is a function with verl's signature, perhaps with bound options."""
+    while isinstance(scorer, partial) and scorer.func is not call_verl_function:
+        scorer = scorer.func
+    return isinstance(scorer, partial)
+
+
 def asks_server(scorer: Any) -> bool:
     """Return whether a scorer waits for a model server: `ASKS_SERVER` of its module."""
     return bool(getattr(inner_function(scorer), "__globals__", {}).get("ASKS_SERVER", False))

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from rewardkit.errors import UsageError
 from rewardkit.scorers import shaping
 from rewardkit.scorers.base import Score
 
 
+def known_verdict(score: Score) -> bool:
+    """Return whether an answer is right.
+
+    Raises:
+        UsageError: it is not known.
+    """
+    if score.correct is None:
+        raise UsageError("which score of the scorer is right is not known: add right_score.")
+    return score.correct
+
+
 def _correct(score: Score, response: str) -> float:  # noqa: ARG001 - a part's value takes both
-    return float(score.correct)
+    return float(known_verdict(score))
 
 
 def _base(score: Score, response: str) -> float:  # noqa: ARG001

@@ -22,6 +22,8 @@ class Status(str, Enum):
     FAILED = "failed"
     #: No scorer is registered for the row.
     UNKNOWN_DATA_SOURCE = "unknown_data_source"
+    #: A reward of one's own gave a score, and which of its scores is right is not known.
+    SCORED = "scored"
 
     @classmethod
     def _missing_(cls, value: object) -> Status | None:
@@ -36,13 +38,13 @@ class Score(NamedTuple):
 
     Attributes:
         score: the reward; its range depends on the scorer.
-        correct: whether the answer is correct.
+        correct: whether the answer is correct; None if it is not known (`reward_result.RightRule`).
         pred: the extracted answer, "" if there is none.
         status: why the response got this score.
     """
 
     score: float
-    correct: bool
+    correct: bool | None
     pred: str
     status: Status
 

@@ -15,6 +15,7 @@ from rewardkit.scorers.base import Score, Scorer, Status, as_text
 from rewardkit.scorers.call import call_scorer, failed_score
 from rewardkit.scorers.opinion import Opinion, VerlSample, ask, ask_async, is_async
 from rewardkit.scorers.options import asks_server
+from rewardkit.scorers.reward_result import RightRule
 
 #: About which responses the second scorer is asked.
 Ask: TypeAlias = Literal["wrong", "undecided", "never"]
@@ -51,12 +52,14 @@ class SecondOpinion:
             wrong; `never`.
         confirm: asked after its yes, which counts only if this one says yes too; None for no one.
         blank: the numbers that its file adds for verl, for a sample that it is not asked about.
+        rule: which of its results are right, unless it says so itself.
     """
 
     scorer: Scorer
     ask: Ask = "undecided"
     confirm: Scorer | None = None
     blank: Mapping[str, float] = field(default_factory=dict)
+    rule: RightRule = field(default_factory=RightRule)
 
     @property
     def is_async(self) -> bool:
@@ -81,7 +84,8 @@ class SecondOpinion:
         scores: list[Score] = []
         for scorer in filter(None, (self.scorer, self.confirm)):
             result = call_scorer(scorer, response, ground_truth, extra_info)
-            scores.append(failed_score(result) if isinstance(result, Exception) else result)
+            score = failed_score(result) if isinstance(result, Exception) else result
+            scores.append(self.rule.judge(score))
             if not scores[-1].correct:
                 break
         return _revised(first, scores)
@@ -90,15 +94,18 @@ class SecondOpinion:
         """Return the score of a response and the numbers for verl. Never raises."""
         opinions: list[Opinion] = []
         while (scorer := self._next(first, sample, opinions)) is not None:
-            opinions.append(ask(scorer, sample))
+            opinions.append(self._judge(ask(scorer, sample)))
         return self._conclusion(first, opinions)
 
     async def revise_for_verl_async(self, first: Score, sample: VerlSample) -> Opinion:
         """`revise_for_verl`, which waits in the caller's event loop."""
         opinions: list[Opinion] = []
         while (scorer := self._next(first, sample, opinions)) is not None:
-            opinions.append(await ask_async(scorer, sample))
+            opinions.append(self._judge(await ask_async(scorer, sample)))
         return self._conclusion(first, opinions)
+
+    def _judge(self, opinion: Opinion) -> Opinion:
+        return opinion._replace(score=self.rule.judge(opinion.score))
 
     def _next(self, first: Score, sample: VerlSample, opinions: list[Opinion]) -> Scorer | None:
         """Return the scorer to ask after these opinions; None if there is nothing to ask."""
@@ -113,7 +120,7 @@ class SecondOpinion:
         shares = (
             not scores and first.status in _DECIDED,
             bool(scores),
-            score.correct and not first.correct,
+            bool(score.correct and not first.correct),
             len(scores) == 2 and scores[1].status is Status.WRONG and not total.get(OVER_BUDGET),
         )
         metrics = {name: total.get(name, value) for name, value in self.blank.items()}

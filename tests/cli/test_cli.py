@@ -629,4 +629,4 @@ def test_a_result_without_a_number_is_no_score(run, tmp_path, result):
     (tmp_path / "my.py").write_text(f"def compute_score(solution_str, **_):\n    return {result}\n")
     done = run("score", "r.jsonl", "--scorer", "my.py")
     assert done.returncode == 1
-    assert "not a number" in done.stderr or "without 'score'" in done.stderr
+    assert "not a number" in done.stderr or "has no number `score`" in done.stderr

@@ -96,7 +96,7 @@ def test_a_scorer_of_the_user_s_cannot_end_or_print_into_the_command(run, respon
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
         "    print('noise')\n"
         "    if '$' in solution_str: os._exit(3)\n"
-        "    return 1.0\n"
+        "    return True\n"
     )
     scorers = ("--scorer", "gsm8k", "--scorer", "ends.py:compute_score")
     done = run("compare", responses, *scorers, "--json")

@@ -48,7 +48,7 @@ def test_a_scorer_that_hangs_on_a_row_loses_only_that_row(run, tmp_path):
     (tmp_path / "hangs.py").write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
         "    while solution_str == 'r1': pass\n"
-        "    return 1.0\n"
+        "    return True\n"
     )
     scorer = ("--scorer", "hangs.py:compute_score", "--seconds-per-row", "0.5")
     done = run("report", "r.jsonl", "--html", "o.html", *scorer)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import call_catching
-from rewardkit.guard.results import InvalidResultError, default_fields, plain_fields, verl_fields
+from rewardkit.guard.results import default_fields, verl_fields
+from rewardkit.scorers.reward_result import InvalidResultError, RewardResult
 
 VALUES = st.one_of(
     st.floats(),
@@ -33,10 +34,11 @@ VALUES = st.one_of(
 def test_any_result_has_the_known_keys_and_finite_numbers_or_is_refused(known, result):
     """Whatever a reward returns, verl gets the keys that the guard knows, or a failure."""
     keys = default_fields(known)
-    fields = call_catching(plain_fields, result)
-    if isinstance(fields, Exception):
-        assert isinstance(fields, InvalidResultError)
+    read = call_catching(RewardResult.of, result)
+    if isinstance(read, Exception):
+        assert isinstance(read, InvalidResultError)
         return
+    fields = read.fields
     outcome = call_catching(verl_fields, fields, keys)
     if isinstance(outcome, Exception):
         assert isinstance(outcome, InvalidResultError)
@@ -49,12 +51,12 @@ def test_any_result_has_the_known_keys_and_finite_numbers_or_is_refused(known, r
 
 @pytest.mark.parametrize("result", [0.5, np.float64(0.5), np.array(0.5), "score", {"score": 0.5}])
 def test_a_number_is_the_score_and_its_accuracy(result):
-    """As in verl, a bare number of any kind is the score and `acc`; a text is neither."""
+    """A bare number of any kind is the score, and `acc` if nothing says what is right, as in verl."""
     if isinstance(result, str):
         with pytest.raises(InvalidResultError, match="returned str"):
-            plain_fields(result)
+            RewardResult.of(result)
         return
-    fixed, problem = verl_fields(plain_fields(result), default_fields({}))
+    fixed, problem = verl_fields(RewardResult.of(result).fields, default_fields({}))
     assert fixed == {"score": 0.5, "acc": 0.5, "timeout": 0.0, "error": 0.0}
     assert not problem
 
@@ -82,6 +84,22 @@ def test_accuracy_is_a_number_for_every_sample():
     keys = default_fields({"score": 1.0, "acc": "yes"})
     assert keys["acc"] == 0.0
     assert verl_fields({"score": 1.0, "acc": "yes"}, keys)[0]["acc"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("fields", "right_score", "acc"),
+    [
+        ({"score": 0.1}, 0.9, 0.0),
+        ({"score": 0.9}, 0.9, 1.0),
+        ({"score": -1.0}, 1.0, 0.0),
+        ({"score": 0.1, "correct": 1.0}, None, 1.0),
+        ({"score": 0.1, "acc": 0.5}, 0.9, 0.5),
+    ],
+)
+def test_accuracy_says_what_is_right_if_that_is_known(fields, right_score, acc):
+    """A reward's own `acc` is kept; without one it follows from the lowest right score."""
+    keys = default_fields(fields)
+    assert verl_fields(fields, keys, right_score)[0]["acc"] == acc
 
 
 @pytest.mark.parametrize("score", [nan, inf, -inf])

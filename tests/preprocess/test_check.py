@@ -123,9 +123,9 @@ def test_a_scorer_that_pays_anything_raises_or_rejects_the_gold_is_a_finding(tmp
         "    return answer\n"
     )
     for kind, rules in (
-        ("pays", {"wrong_is_right"}),
-        ("raises", {"scorer_raises"}),
-        ("none", {"gold_is_wrong"}),
+        ("pays", {"unknown_right"}),
+        ("raises", {"scorer_raises", "unknown_right"}),
+        ("none", {"unknown_right"}),
     ):
         scorer = load_scorer(f"{file}:compute_score", kind=kind)
         report = checked(tmp_path, row(1, data_source="mine", answer=""), scorer=scorer)
@@ -145,8 +145,8 @@ def test_an_explicit_scorer_without_respond_is_used(tmp_path):
         "    return float(solution_str.endswith(f'#### {ground_truth}'))\n"
     )
     for name, kind, rules in (
-        ("compute_score", {"kind": "raises"}, {"scorer_raises"}),
-        ("compute_score", {"kind": "nothing"}, {"gold_is_wrong", "solution_is_wrong"}),
+        ("compute_score", {"kind": "raises"}, {"scorer_raises", "unknown_right"}),
+        ("compute_score", {"kind": "nothing"}, {"unknown_right"}),
         ("compute_score", {"kind": "good"}, set()),
         ("later", {}, set()),
     ):

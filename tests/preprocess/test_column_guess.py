@@ -1,5 +1,6 @@
 """The likely columns of a user's file, and the messages that name them."""
 
+import gzip
 import json
 
 import pyarrow as pa
@@ -9,13 +10,22 @@ import pytest
 from rewardkit.errors import DataError
 from rewardkit.preprocess.column_guess import (
     ColumnGuess,
+    column_notes,
     guess_columns,
+    sample_rows,
+)
+from rewardkit.preprocess.column_messages import (
     prep_command,
+    question_columns,
     require_columns,
     require_parquet,
-    sample_rows,
-    unread_options,
 )
+
+
+def require(file, question, answer, image, out):
+    """Require columns as `prep` does."""
+    keys = {"--question-key": question, "--answer-key": answer, "--image-key": image}
+    return require_columns(file, sample_rows(file), keys, out)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +36,7 @@ from rewardkit.preprocess.column_guess import (
         ({"prompt": [{"role": "user", "content": "How many?"}], "label": 3}, "prompt", "label"),
         ({"Question": "How many are left?", "Answer": "#### 3", "answer_type": "n"}, "Question", "Answer"),
         ({"data": {"query": "How many?", "gold": ["3", "three"]}, "id": "a"}, "data.query", "data.gold"),
-        ({"conversations": [{"from": "human", "value": "How many?"}, {"from": "gpt", "value": r"\boxed{3}"}]}, "conversations.0.value", "conversations.1.value"),
+        ({"conversations": [{"from": "human", "value": "How many?"}, {"from": "gpt", "value": r"\boxed{3}"}]}, "conversations", "conversations"),
         ({"row": [{"from": "human", "value": "How many?"}, {"from": "assistant", "ground_truth": {"value": "3"}}]}, "row.0.value", "row.1.ground_truth.value"),
         ({"instruction": "Add 1 and 2.", "input": "", "output": "3"}, "instruction", "output"),
         ({"problem_text": "What is 1+1?", "expected_answer": "2"}, "problem_text", "expected_answer"),
@@ -35,8 +45,8 @@ from rewardkit.preprocess.column_guess import (
         ({"question": "How many?", "model_output": r"so \boxed{6}", "ref": "5"}, "question", "ref"),
         ({"prompt": "How many?", "solution": r"\boxed{6}", "gold": "5"}, "prompt", "gold"),
         ({"input": "user\nHow many?", "output": r"so \boxed{6}", "gts": "5", "score": 0.0}, "input", "gts"),
-        ({"messages": [{"role": "user", "content": "How many?"}, {"role": "assistant", "content": "5"}]}, "messages.0.content", "messages.1.content"),
-        ({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "How many?"}, {"role": "assistant", "content": "so 6"}], "answer": "5"}, "messages.1.content", "answer"),
+        ({"messages": [{"role": "user", "content": "How many?"}, {"role": "assistant", "content": "5"}]}, "messages", "messages"),
+        ({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "How many?"}, {"role": "assistant", "content": "so 6"}], "answer": "5"}, "messages", "answer"),
         ({"id": 1, "url": "https://a"}, "", ""),
     ],
 )  # fmt: skip
@@ -85,18 +95,18 @@ def odd(tmp_path):
 def test_missing_columns_are_one_message_with_a_command_to_paste(odd, tmp_path):
     out = tmp_path / "o.parquet"
     with pytest.raises(DataError) as raised:
-        require_columns(odd, "question", "answer", None, out)
+        require(odd, "question", "answer", None, out)
     assert str(raised.value) == (
         f"{odd}: there is no column 'question' and no column 'answer'. Its columns: problem, final.\n"
         "Name the columns with --question-key and --answer-key. A likely command:\n"
         f"  rewardkit prep {odd} --question-key problem --answer-key final --out {out}"
     )
-    require_columns(odd, "problem", "final", None, out)
+    require(odd, "problem", "final", None, out)
 
 
 def test_a_misspelt_column_is_corrected_and_the_other_one_stays(odd, tmp_path):
     with pytest.raises(DataError) as raised:
-        require_columns(odd, "problm", "final", None, tmp_path / "o.parquet")
+        require(odd, "problm", "final", None, tmp_path / "o.parquet")
     assert "no column 'problm'. Did you mean 'problem'?" in str(raised.value)
     assert "with --question-key. A likely" in str(raised.value)
     assert "--question-key problem --answer-key final" in str(raised.value)
@@ -105,11 +115,11 @@ def test_a_misspelt_column_is_corrected_and_the_other_one_stays(odd, tmp_path):
 def test_a_path_into_a_column_that_leads_nowhere_is_missing(tmp_path):
     file = tmp_path / "x.jsonl"
     file.write_text('{"a": {"b": "q?"}, "answer": "1"}\n')
-    require_columns(file, "a.b", "answer", None, file)
+    require(file, "a.b", "answer", None, file)
     with pytest.raises(DataError, match=r"no column 'a\.c'"):
-        require_columns(file, "a.c", "answer", None, file)
+        require(file, "a.c", "answer", None, file)
     with pytest.raises(DataError, match="(?s)no column 'pics'.*--image-key COLUMN"):
-        require_columns(file, "a.b", "answer", "pics", file)
+        require(file, "a.b", "answer", "pics", file)
 
 
 def test_a_verl_parquet_needs_no_preparation(tmp_path):
@@ -117,7 +127,7 @@ def test_a_verl_parquet_needs_no_preparation(tmp_path):
     columns = {"data_source": ["a"], "prompt": ["q"], "reward_model": [{"ground_truth": "1"}]}
     pq.write_table(pa.table(columns), file)
     with pytest.raises(DataError, match="a verl parquet already. Check it with `rewardkit check"):
-        require_columns(file, "question", "answer", None, file)
+        require(file, "question", "answer", None, file)
 
 
 def test_a_file_that_cannot_be_read_is_left_to_its_reader(tmp_path):
@@ -126,7 +136,7 @@ def test_a_file_that_cannot_be_read_is_left_to_its_reader(tmp_path):
         if name != "nope.jsonl":
             file.write_bytes(b"\xff\xfe{")
         assert sample_rows(file) == []
-        require_columns(file, "question", "answer", None, file)
+        require(file, "question", "answer", None, file)
 
 
 @pytest.mark.parametrize(
@@ -164,12 +174,12 @@ def test_an_object_around_all_rows_is_not_taken_for_one_row(tmp_path, wrapper, f
     rows = [{"question": f"What is {n}+1?", "answer": str(n + 1)} for n in range(5)]
     file = tmp_path / "x.json"
     file.write_text(json.dumps(wrapper(rows)))
-    for require in (
+    for refuse in (
         lambda: require_parquet(str(file)),
-        lambda: require_columns(file, "question", "answer", None, tmp_path / "o.parquet"),
+        lambda: require(file, "question", "answer", None, tmp_path / "o.parquet"),
     ):
         with pytest.raises(DataError, match="its rows lie in a list or an object") as raised:
-            require()
+            refuse()
         assert filter_of_jq in str(raised.value)
 
 
@@ -193,10 +203,95 @@ def test_columns_with_options_that_no_prompt_shows_are_found(tmp_path):
     def options_of(header):
         file = tmp_path / "quiz.csv"
         file.write_text(f"{header}\n" + ",".join("x" * (header.count(",") + 1)) + "\n")
-        return unread_options(file, "question", "answer")
+        notes = column_notes(sample_rows(file), ["question"], "answer")
+        return [note for note in notes if "do not show the options" in note]
 
-    assert options_of("question,Choices,answer") == ["Choices"]
-    assert options_of("question,选项,answer") == ["选项"]
-    assert options_of("question,A,B,C,D,answer") == ["A", "B", "C", "D"]
+    assert "options in Choices." in options_of("question,Choices,answer")[0]
+    assert "options in 选项." in options_of("question,选项,answer")[0]
+    assert "options in A, B, C, D." in options_of("question,A,B,C,D,answer")[0]
     assert options_of("question,a,answer") == []
     assert options_of("question,answer") == []
+
+
+def notes_on(rows, key="question", answer="answer"):
+    return " ".join(column_notes(rows, key.split(","), answer))
+
+
+@pytest.mark.parametrize(
+    ("row", "question"),
+    [
+        ({"instruction": "Solve the problem.", "input": "What is {}+1?", "output": "{}"}, "instruction,input"),
+        ({"input": "", "instruction": "What is {}+1?", "output": "{}"}, "instruction"),
+        ({"context": "Tom has {} apples.", "question": "How many?", "answer": "{}"}, "context,question"),
+        ({"question": "How many?", "passage": "Tom has {} apples.", "answer": "{}"}, "passage,question"),
+        ({"材料": "小明有 {} 个苹果。", "问题": "几个？", "答案": "{}"}, "材料,问题"),
+        ({"system": "You are a careful assistant. Think!", "prompt": "Add {}.", "answer": "{}"}, "prompt"),
+        ({"system_prompt": "You are a careful assistant.", "user_prompt": "{}?", "gold": "{}"}, "user_prompt"),
+        ({"prompt": "You are a careful assistant.", "problem": "Add {} and 1.", "gold": "{}"}, "problem"),
+        ({"prompt": ["What is {}+1?"], "answer": "{}"}, "prompt"),
+    ],
+)  # fmt: skip
+def test_no_part_of_a_question_is_left_out_of_the_guess_and_no_system_message_is_in_it(
+    row, question
+):
+    def fill(value, n):
+        return [fill(v, n) for v in value] if isinstance(value, list) else value.format(n)
+
+    rows = [{name: fill(value, n) for name, value in row.items()} for n in range(5)]
+    assert guess_columns(rows).question == question
+
+
+@pytest.mark.parametrize("roles", [("from", "value", "human", "gpt"), ("role", "content", "user", "assistant")])  # fmt: skip
+def test_the_question_of_a_chat_is_its_user_s_message_also_after_a_system_message(roles):
+    sender, text, user, assistant = roles
+    chats = [
+        [{sender: "system", text: "You are a very careful assistant."}] * (n % 2)
+        + [{sender: user, text: f"What is {n}+1?"}, {sender: assistant, text: f"{n + 1}"}]
+        for n in range(4)
+    ]
+    assert guess_columns([{"c": chat} for chat in chats]) == ColumnGuess("c", "c")
+    rows = [{"c": chat, "answer": str(n)} for n, chat in enumerate(chats)]
+    assert guess_columns(rows) == ColumnGuess("c", "answer")
+
+
+def test_text_that_no_row_will_have_is_named_with_the_options_that_keep_it():
+    row = {"id": "a", "question": "How many?", "answer": "2", "n": "5", "level": "hard"}
+    assert notes_on([row]) == notes_on([]) == ""
+    assert notes_on([row | {"unit": "litres"}]) == (
+        "the text in unit is left out; --keep unit keeps it beside the prompt."
+    )
+    assert "--question-key context,question joins" in notes_on([row | {"context": "Tom."}])
+    assert notes_on([row | {"context": "Tom."}], "context,question") == ""
+    assert "--question-key question,input joins" in notes_on([row | {"input": "two words"}])
+    assert "--system TEXT sets one" in notes_on([row | {"system": "Think."}])
+    assert notes_on([row | {"data": {"x": ["some", "text"]}}]).startswith("the text in data.x is")
+    chat = [{"role": "user", "content": "a?"}, {"role": "assistant", "content": "2"}]
+    assert "the gold is the answer in the last message of c" in notes_on([{"c": chat}], "c", "c")
+
+
+def test_rows_of_verl_s_scripts_that_are_no_parquet_keep_prompt_gold_and_reward_key(tmp_path):
+    row = {
+        "data_source": "openai/gsm8k",
+        "prompt": [{"role": "user", "content": "What is 1+1?"}],
+        "reward_model": {"style": "rule", "ground_truth": "2"},
+        "extra_info": {"answer": "1+1=2\n#### 2", "question": "What is 1+1?"},
+    }
+    file = tmp_path / "v.jsonl"
+    file.write_text(json.dumps(row))
+    options = "--question-key prompt --answer-key reward_model.ground_truth --template none --data-source openai/gsm8k"  # fmt: skip
+    with pytest.raises(DataError, match=options):
+        require(file, "question", "answer", None, tmp_path / "o.parquet")
+    with pytest.raises(DataError, match=options):
+        require_parquet(str(file))
+
+
+def test_a_compressed_file_has_the_command_that_prepares_it(tmp_path):
+    with gzip.open(tmp_path / "x.jsonl.gz", "wt") as file:
+        file.write('{"problem": "What?", "final": 2}\n')
+    with pytest.raises(DataError, match=r"this is JSON Lines(?s:.*)--out .*/x\.parquet"):
+        require_parquet(str(tmp_path / "x.jsonl.gz"))
+
+
+def test_several_columns_are_one_question_unless_a_column_has_this_name():
+    assert question_columns([{"a": "", "b": ""}], "a, b") == ["a", "b"]
+    assert question_columns([{"a, b": ""}], "a, b") == ["a, b"]

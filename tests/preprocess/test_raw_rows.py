@@ -148,7 +148,7 @@ def test_the_first_row_of_each_file_of_json_has_all_columns(tmp_path):
         ("x.csv", "q,a\n1,2\n".encode("utf-16"), r"x.csv: the text is UTF-16, not UTF-8"),
         ("x.jsonl", b"\x1f\x8b\x08", r"x.jsonl:1: this is a gzip archive. Unpack it with `mv"),
         ("x.parquet", b"PAR1", r"x.parquet: not a readable parquet file"),
-        ("x.arrow", b"ARROW", r"x.arrow: not a readable Arrow stream"),
+        ("x.arrow", b"ARROW", r"x.arrow: not a readable Arrow file"),
     ],
 )
 def test_a_broken_file_is_one_clear_error(tmp_path, name, content, message):
@@ -216,7 +216,7 @@ def test_a_line_that_is_too_long_is_an_error_that_names_it(tmp_path, name):
 
 @pytest.mark.parametrize("element", ['"' + "a" * 300_000 + '"', "[" + "1, " * 100_000 + "1]"])
 def test_an_element_that_is_too_long_is_an_error_that_names_it(tmp_path, monkeypatch, element):
-    monkeypatch.setattr("rewardkit.preprocess.raw_rows.MAX_LINE_BYTES", 100_000)
+    monkeypatch.setattr("rewardkit.preprocess.file_rows.MAX_LINE_BYTES", 100_000)
     ok = '{"q": "' + "a" * 60_000 + '"}'
     (tmp_path / "x.json").write_text(f"[{ok}, {ok}, {ok}, {element}]")
     rows = iter(RawRows([tmp_path / "x.json"], [("q",)]))

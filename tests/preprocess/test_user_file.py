@@ -230,3 +230,116 @@ def test_a_plug_in_without_a_card_is_one_clear_error(tmp_path):
     )
     with pytest.raises(rewardkit.errors.UnknownNameError, match=r"card=Card\("):
         rewardkit.prep(str(tmp_path / "x.py"), tmp_path / "o.parquet")
+
+
+def chat(*messages):
+    return [{"role": role, "content": content} for role, content in messages]
+
+
+@pytest.mark.parametrize(
+    ("message", "gold"),
+    [
+        (r"It is 1+1. So \boxed{2}, or \boxed{3}.", "2, 3"),
+        ("<think>maybe 3</think>The answer is 2.", "2"),
+        ("<answer>Paris</answer>", "Paris"),
+        ("One and one.\n#### 2", "2"),
+        ("2", "2"),
+        ("New York City", "New York City"),
+        ("I would say that it is 2, because 1 and 1 make 2.", None),
+        ("First this.\nThen that", None),
+        ("<think>2", None),
+        ("", None),
+    ],
+)
+def test_the_gold_of_a_chat_is_the_answer_that_its_last_message_states(tmp_path, message, gold):
+    asked = chat(("system", "Think."), ("user", "1+1?"))
+    rows, report = prep_own(
+        tmp_path,
+        {"m": [*asked, *chat(("assistant", message))]},
+        {"m": [*asked, *chat(("assistant", "4"))]},
+        keys={"question_key": "m", "answer_key": "m"},
+    )
+    golds = [row["reward_model"]["ground_truth"] for row in rows]
+    assert golds == (["4"] if gold is None else [gold, "4"])
+    assert {row["extra_info"]["question"] for row in rows} == {"1+1?"}
+    assert (report.system_messages, report.dropped.total()) == (2, gold is None)
+
+
+def test_a_chat_that_does_not_end_with_the_assistant_has_no_gold(tmp_path):
+    keys = {"question_key": "m", "answer_key": "m"}
+    with pytest.raises(DataError, match="the chat does not end with the assistant's answer"):
+        prep_own(tmp_path, {"m": chat(("user", "1+1?"))}, keys=keys)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ([{"from": "human", "value": "1+1?"}, {"from": "gpt", "value": "2"}], "1+1?"),
+        ([{"from": "system", "value": "s"}, {"from": "user", "value": "1+1?"}], "1+1?"),
+        (chat(("User", [{"type": "text", "text": "1+1"}, {"type": "text", "text": "= ?"}])), "1+1\n= ?"),
+        (["1+1?"], "1+1?"),
+    ],
+)  # fmt: skip
+def test_the_question_of_every_form_of_chat_is_its_user_s_message(tmp_path, question, text):
+    rows, _ = prep_own(tmp_path, {"question": question, "answer": "2"})
+    assert rows[0]["extra_info"]["question"] == text
+
+
+def test_several_columns_are_one_question_and_an_empty_one_leaves_no_gap(tmp_path):
+    rows, _ = prep_own(
+        tmp_path,
+        {"instruction": "Add.", "input": "1 and 2", "output": "3"},
+        {"instruction": "What is 1+1?", "input": "", "output": "2"},
+        keys={"question_key": ["instruction", "input"], "answer_key": "output"},
+    )
+    questions = [row["extra_info"]["question"] for row in rows]
+    assert questions == ["Add.\n\n1 and 2", "What is 1+1?"]
+
+
+def test_of_a_solution_with_a_box_the_gold_is_in_the_last_one(tmp_path):
+    answers = [r"First \boxed{1} is wrong. It is $\boxed{\frac{1}{2}}$.", "no box"]
+    rows, _ = prep_own(tmp_path, *({"question": f"{a}?", "answer": a} for a in answers))
+    golds = [row["reward_model"]["ground_truth"] for row in rows]
+    assert golds == [r"\frac{1}{2}", "no box"]
+
+
+def test_a_saved_dataset_dict_is_prepared_by_its_splits(tmp_path, cli):
+    table = pa.table({"question": ["1+1?", "1+2?"], "answer": ["2", "3"]})
+    splits = {"train": 2, "test": 1}
+    for split, size in splits.items():
+        folder = tmp_path / "my.saved" / split
+        folder.mkdir(parents=True)
+        (folder / "state.json").write_text("{}")
+        with pa.ipc.new_stream(folder / "data-00000-of-00001.arrow", table.schema) as writer:
+            writer.write_table(table.slice(0, size))
+    (tmp_path / "my.saved/dataset_dict.json").write_text("{}")
+
+    def prep(*options):
+        return cli("prep", "my.saved", "--out", "o.parquet", "--overwrite", *options, cwd=tmp_path)
+
+    assert "my.saved: data_source my.saved" in prep().stdout
+    assert len(list(read_rows(tmp_path / "o.parquet"))) == 2
+    assert prep("--split", "test").returncode == 0
+    assert len(list(read_rows(tmp_path / "o.parquet"))) == 1
+    done = prep("--split", "dev")
+    assert done.returncode == 2
+    assert "my.saved has no split 'dev'. It has test, train; or use 'all'." in done.stderr
+    assert cli("prep", "my.saved", "--split", "all", "--out", "both", cwd=tmp_path).returncode == 0
+    assert [len(list(read_rows(tmp_path / f"both/{s}.parquet"))) for s in splits] == [2, 1]
+    done = cli("check", "my.saved", cwd=tmp_path)
+    assert "Run this first:\n  rewardkit prep my.saved --out my.saved.parquet" in done.stderr
+
+
+def test_a_note_names_the_columns_that_no_row_will_have(tmp_path, cli):
+    (tmp_path / "a.csv").write_text("question;context;answer\nHow many?;Tom has 2 apples.;2\n")
+    done = cli("prep", "a.csv", "--out", "o.parquet", cwd=tmp_path)
+    assert done.stderr == (
+        "a.csv: the text in context is left out; --keep context keeps it beside the prompt. "
+        "--question-key context,question joins it to the question.\n"
+    )
+    joined = ["--question-key", "context,question", "--overwrite"]
+    done = cli("prep", "a.csv", "--out", "o.parquet", *joined, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert next(read_rows(tmp_path / "o.parquet"))["extra_info"]["question"] == (
+        "Tom has 2 apples.\n\nHow many?"
+    )

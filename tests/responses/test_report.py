@@ -126,10 +126,10 @@ def read(*rows, write):
     return list(read_scored_responses([str(write(*rows))]))
 
 
-def test_a_response_of_a_verl_dump_is_right_from_a_score_of_one_on(write):
+def test_a_score_of_a_dump_without_acc_is_a_verdict_if_all_are_zero_or_one(write):
     responses = read(
         row(),
-        row(score=0.5),
+        row(score=0.0),
         row(score=0.0, no_answer=1.0),
         row(score=0.0, timeout=1.0),
         row(score=0.0, error=1.0),

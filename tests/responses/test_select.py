@@ -189,14 +189,30 @@ def test_rows_without_enough_responses_can_be_kept(tmp_path):
     assert select_rows(tmp_path, rows, answers, limits, overwrite=True)[1] == [0, 1, 2]
 
 
-def test_without_acc_a_score_of_1_is_right(tmp_path):
-    scores = [-1.0, 1.0, 0.5, 1.1]
-    rows = [{"response": "x", "ground_truth": "1", "score": s, "input": "q one"} for s in scores]
-    report, places = select_rows(tmp_path, [row(0, "q one"), row(1, "q two")], rows)
+@pytest.mark.parametrize("has_acc", [False, True])
+def test_scores_are_not_verdicts_unless_the_right_ones_are_known(tmp_path, has_acc):
+    """verl's managers write the score as `acc`: -1 is not right because it is not 0."""
+    scores = [-1.0, 1.0, -1.0, 1.0]
+    rows = [
+        {"response": "x", "ground_truth": "1", "score": s, "input": "q one"}
+        | ({"acc": s} if has_acc else {})
+        for s in scores
+    ]
+    train = [row(0, "q one"), row(1, "q two")]
+    with pytest.raises(DataError, match=r"the scores are -1 to 1.*--right-score"):
+        select_rows(tmp_path, train, rows)
+    report, places = select_rows(tmp_path, train, rows, right_score=1.0)
     assert (places, report.percents) == ([0], {50: 1})
 
 
-@pytest.mark.parametrize("acc", ["yes", 3, -1, float("nan"), None])
+def test_a_score_that_contradicts_the_first_ones_is_an_error(tmp_path):
+    """A thousand scores of 0 and 1 do not make 3 right, nor 0.5 wrong."""
+    rows = [response_by_index(0, n % 2) for n in range(1200)]
+    with pytest.raises(DataError, match=r"s.jsonl:1201: .* 0.5 .*--right-score"):
+        select_rows(tmp_path, [row(0)], [*rows, response_by_index(0, 0.5)])
+
+
+@pytest.mark.parametrize("acc", ["yes", float("nan"), None])
 def test_rows_without_a_score_are_counted_and_reported(tmp_path, acc):
     report, _ = select_rows(
         tmp_path,

@@ -104,7 +104,7 @@ def test_a_right_response_that_must_not_be_trained_on_is_left_out(
     assert report.dropped == {"no right response that is kept": 1}
 
 
-@pytest.mark.parametrize(("acc", "status"), [(0.5, "correct"), (1.0, "wrong"), (1.0, "too_long")])
+@pytest.mark.parametrize(("acc", "status"), [(0.0, "correct"), (1.0, "wrong"), (1.0, "too_long")])
 def test_only_a_response_that_is_wholly_right_counts(select_best, acc, status):
     lines = [scored(0, "x", acc, status=status), scored(1, "y", status="correct")]
     assert answers(select_best([row(0), row(1)], lines)[1]) == ["y"]

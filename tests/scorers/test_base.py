@@ -115,6 +115,7 @@ def test_the_statuses_are_a_closed_set():
         "too_long",
         "failed",
         "unknown_data_source",
+        "scored",
     }
 
 

@@ -103,17 +103,19 @@ def test_a_function_with_verl_s_signature_is_a_scorer_and_others_stay():
         return None
 
     assert as_scorer(ours) is ours
-    assert as_scorer(verl_s)("r", "g") == Score(1.0, True, "", Status.CORRECT)
+    assert as_scorer(verl_s)("r", "g") == Score(1.0, None, "", Status.SCORED)
 
 
 @pytest.mark.parametrize(
     ("result", "score"),
     [
-        (1.0, Score(1.0, True, "", Status.CORRECT)),
-        (0.99, Score(0.99, False, "", Status.WRONG)),
-        (2, Score(2.0, True, "", Status.CORRECT)),
-        ({"score": 0.5}, Score(0.5, False, "", Status.WRONG)),
-        ({"score": 1}, Score(1.0, True, "", Status.CORRECT)),
+        (1.0, Score(1.0, None, "", Status.SCORED)),
+        (2, Score(2.0, None, "", Status.SCORED)),
+        (True, Score(1.0, True, "", Status.CORRECT)),
+        ({"score": 0.5}, Score(0.5, None, "", Status.SCORED)),
+        ({"score": 0.1, "acc": 0.1}, Score(0.1, None, "", Status.SCORED)),
+        ({"score": 0.1, "correct": False}, Score(0.1, False, "", Status.WRONG)),
+        ({"score": 0.0, "error": 1}, Score(0.0, False, "", Status.FAILED)),
         ({"score": 0.5, "acc": True, "pred": 7}, Score(0.5, True, "7", Status.CORRECT)),
         ({"score": 1.0, "acc": 0}, Score(1.0, False, "", Status.WRONG)),
     ],

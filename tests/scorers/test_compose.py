@@ -148,7 +148,7 @@ def test_a_custom_scorer_is_found_beside_the_yaml(write_yaml, tmp_path, monkeypa
         "    return 2.0 if solution_str == data_source else 0.0\n",
         encoding="utf-8",
     )
-    path = write_yaml("scorer: mine.py:reward\nparts: {base: 0.5, correct: 1}\n")
+    path = write_yaml("scorer: mine.py:reward\nright_score: 2\nparts: {base: 0.5, correct: 1}\n")
     monkeypatch.chdir("/")
     module = load_as_verl_does(write_reward_file(path, tmp_path / "my_reward.py"))
     result = module.compute_score("me", "me", "18")

@@ -78,8 +78,8 @@ def test_a_user_s_scorer_file_is_loaded_by_path(tmp_path):
 @pytest.mark.parametrize(
     ("result", "score", "correct"),
     [
-        ("1", 1.0, True),
-        ("0.0", 0.0, False),
+        ("1", 1.0, None),
+        ("0.0", 0.0, None),
         ("True", 1.0, True),
         ("{'score': -1.0, 'acc': False, 'pred': None}", -1.0, False),
         ("{'score': 0.5, 'acc': 1.0, 'pred': 7}", 0.5, True),

@@ -204,7 +204,7 @@ def test_options_of_a_function_with_verl_s_signature_are_checked_too(user_file):
         "from typing import Literal\n"
         "def score(data_source, solution_str, ground_truth, extra_info=None,\n"
         "          kind: Literal['a', 'b'] = 'a'{rest}):\n"
-        "    return 1.0\n"
+        "    return True\n"
     )
     without_kwargs, with_kwargs = (
         user_file(text.replace("{rest}", parameters), name)

@@ -169,7 +169,8 @@ def test_a_user_s_own_judge_is_awaited_at_the_same_time_as_others(tmp_path):
         "    return {'score': 1.0 if 'good' in solution_str else 0.0, 'most': most}\n"
     )
     (tmp_path / "r.yaml").write_text(
-        "scorer: math\nsecond: my_judge.py:judge\nask: wrong\nparts: {correct: 1}\n"
+        "scorer: math\nsecond: my_judge.py:judge\nsecond_right_score: 1\nask: wrong\n"
+        "parts: {correct: 1}\n"
     )
     module = load_as_verl_does(write_reward_file(tmp_path / "r.yaml", tmp_path / "reward.py"))
     assert iscoroutinefunction(module.compute_score)

@@ -88,6 +88,14 @@ ScorerArgument = Annotated[
 SecondsPerRow = Annotated[
     float, seconds_option("Timeout per response for custom scorers, in seconds.", least=0.01)
 ]
+RightScore = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SCORE",
+        help="Lowest score of a right answer, for a reward of your own; by default it is learned "
+        "from what the first golds get.",
+    ),
+]
 LoadSeconds = Annotated[
     float,
     seconds_option("Timeout for importing a custom scorer or dataset, in seconds.", least=0.01),

@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 
 from rewardkit import registry
 from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.file_kinds import stem_and_suffix
 from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.contamination.eval_sets import (
     items_in_files,
@@ -19,8 +20,8 @@ from rewardkit.preprocess.contamination.eval_sets import (
     read_spec,
 )
 from rewardkit.preprocess.contamination.overlap import EvalItem
+from rewardkit.preprocess.file_rows import is_row_file
 from rewardkit.preprocess.load import card_of, load_dataset
-from rewardkit.preprocess.raw_rows import READERS
 from rewardkit.preprocess.set_names import ALL, held_out_splits, set_name
 from rewardkit.preprocess.source import (
     Hub,
@@ -151,9 +152,9 @@ def find_in_folder(folder: Path | None, card: Card, split: str) -> Sequence[Path
     if folder is None:
         return ()
     entries = {
-        _letters(entry.stem if entry.is_file() else entry.name): entry
+        _letters(stem_and_suffix(entry)[0] if entry.is_file() else entry.name): entry
         for entry in sorted(folder.iterdir())
-        if entry.is_dir() or entry.suffix.lower() in READERS
+        if entry.is_dir() or is_row_file(entry)
     }
     name = set_name(card, split)
     own = entries.get(_letters(name)) or entries.get(_letters(card.name + split))
@@ -186,7 +187,7 @@ def _files_of_split(home: Path, card: Card, split: str) -> Sequence[Path]:
 
 
 def _data_files(paths: Iterable[Path]) -> list[Path]:
-    return sorted(path for path in paths if path.suffix.lower() in READERS and path.is_file())
+    return sorted(path for path in paths if is_row_file(path) and path.is_file())
 
 
 def _letters(name: str) -> str:

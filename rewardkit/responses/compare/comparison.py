@@ -21,6 +21,7 @@ from rewardkit.responses.compare.scorer_calls import (
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, read_samples
 from rewardkit.scorers.base import Scorer
+from rewardkit.scorers.isolated import is_custom, learn_rule
 from rewardkit.statistics import mcnemar_p_value, wilson_interval
 
 #: Samples of each cause, and unusable rows, that a report lists; all are counted.
@@ -162,6 +163,8 @@ def compare_files(
     *,
     response_key: str | None = None,
     gold_key: str | None = None,
+    right_score: float | None = None,
+    announce: Callable[[str], object] = lambda _: None,
     export: Path | None = None,
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda _: None,
@@ -174,13 +177,16 @@ def compare_files(
         b: those of another.
         response_key: the field with the response; see `read_samples`.
         gold_key: the field with the ground truth.
+        right_score: the lowest right score of a custom scorer; None to learn it.
+        announce: called with a sentence about which scores of a scorer are right.
         export: a jsonl to write: the samples on which the scorers disagree, with both results.
         overwrite: replace `export` if it exists.
         progress: called with 1 for every row.
 
     Raises:
         UsageError: `export` does not end in .jsonl.
-        DataError: a file cannot be read, or a custom scorer fails on all of its first responses.
+        DataError: a file cannot be read, or a custom scorer fails on all of its first responses, or
+            it is not known which of its scores are right.
         OutputError: `export` cannot be written.
     """
     require_suffix("--export", export, ".jsonl")
@@ -191,12 +197,23 @@ def compare_files(
     short_name = Path(files[0]).name if len(files) == 1 else f"{len(files):,} files"
     name = files[0] if len(files) == 1 else f"{short_name} ({', '.join(names)[:100]})"
     report = CompareReport(name, short_name, ScorerCalls(a[0]), ScorerCalls(b[0]))
+
+    def learned(name: str, scorer: Scorer) -> Scorer:
+        samples = read_samples(files, response_key, gold_key)
+        golds = ((s.ground_truth, s.extra_info) for s in samples if isinstance(s, Sample))
+        own = right_score if is_custom(scorer) else None
+        scorer, rule = learn_rule(scorer, golds, own, is_required=True)
+        if rule.sentence:
+            announce(f"{name}: {rule.sentence}")
+        return scorer
+
+    scorer_a, scorer_b = learned(*a), learned(*b)
     with _open_export(export, report, overwrite=overwrite) as write_case:
         for number, sample in enumerate(read_samples(files, response_key, gold_key)):
             if isinstance(sample, SkippedRow):
                 report.skip(sample)
             else:
-                results = _call_both(report, a[1], b[1], sample, b_first=number % 2 == 1)
+                results = _call_both(report, scorer_a, scorer_b, sample, b_first=number % 2 == 1)
                 write_case(sample, *results)
                 report.add(sample, *results)
             progress(1)

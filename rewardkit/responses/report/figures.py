@@ -48,6 +48,11 @@ class GradientGroups:
     responses: int = 0
 
     @property
+    def kinds_by_score(self) -> list[tuple[str, int]]:
+        """The number of groups whose scores differ, and of those whose scores do not."""
+        return [("scores differ", self.n - self.flat), ("same score", self.flat)]
+
+    @property
     def kinds(self) -> list[tuple[str, int]]:
         """The number of groups of each kind that occurs."""
         kinds = {

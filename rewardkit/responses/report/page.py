@@ -85,6 +85,8 @@ class WrittenReport:
             "responses": total.n,
             "listed": self.listed,
             "unread": sum(self.totals.unread.values()),
+            "accuracy": total.accuracy,
+            "mean_score": total.score_sum / max(total.n, 1),
             "no_answer": total.no_answer / max(total.n, 1),
             "statuses": dict(total.statuses.most_common()),
         }
@@ -136,6 +138,8 @@ def write_report(
     max_responses: int = MAX_RESPONSES,
     seconds: float = CALL_TIMEOUT_SECONDS,
     load_seconds: float = LOAD_TIMEOUT_SECONDS,
+    right_score: float | None = None,
+    announce: Callable[[str], object] = lambda _: None,
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda _: None,
 ) -> WrittenReport:
@@ -151,6 +155,8 @@ def write_report(
         max_responses: size of the list; the figures count all responses.
         seconds: timeout per response for a custom scorer.
         load_seconds: timeout for importing a custom scorer.
+        right_score: the lowest right score; None to learn it (`scorers.reward_result`).
+        announce: called with a sentence about which scores are right, unless the rows state it.
         overwrite: replace `out` if it exists.
         progress: called with 1 for every row.
 
@@ -163,7 +169,15 @@ def write_report(
     for name in names:
         require_not_input(out, Path(name))
     responses = read_scored_responses(
-        names, scorer, options, response_key, gold_key, seconds, load_seconds
+        names,
+        scorer,
+        options,
+        response_key,
+        gold_key,
+        seconds,
+        load_seconds,
+        right_score,
+        announce,
     )
     with atomic(out, overwrite=overwrite) as page, TemporaryFile(dir=page.parent) as spool:
         totals, sample = ReportTotals(), ShownResponses(max_responses, spool)
@@ -240,7 +254,7 @@ def _write(
         totals=totals,
         groups=groups,
         figures=figures,
-        lengths=length_histogram(totals.lengths),
+        lengths=length_histogram(totals.lengths) if totals.has_verdicts else None,
         listed=len(packed.columns["status"]),
         reserved=reserved,
         index=packed.index(),
@@ -258,7 +272,8 @@ def _page_facts(
 ) -> Iterator[tuple[str, str]]:
     total = totals.total
     yield "file", files
-    yield "95% interval", f"{overall.low:.1%} to {overall.high:.1%}"
+    if totals.has_verdicts:
+        yield "95% interval", f"{overall.low:.1%} to {overall.high:.1%}"
     yield "mean score", f"{total.score_sum / total.n:.4f}"
     yield "prompts", f"{len(totals.heads):,}"
     yield "no answer", share(total.no_answer, total.n)

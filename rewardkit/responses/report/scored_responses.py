@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -10,13 +10,20 @@ from typing import Any
 
 from rewardkit.errors import call_catching
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
+from rewardkit.responses.file_verdicts import row_result, rule_of_files
 from rewardkit.responses.prompt_groups import prompt_group, prompt_text
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, read_samples
 from rewardkit.scorers.base import Score, Scorer, Status
 from rewardkit.scorers.call import call_scorer_or_stop, failure_reason
-from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS, open_scorer
+from rewardkit.scorers.isolated import (
+    CALL_TIMEOUT_SECONDS,
+    IsolatedScorer,
+    learn_rule,
+    open_scorer,
+)
 from rewardkit.scorers.math import score as math_score
+from rewardkit.scorers.reward_result import RightRule
 from rewardkit.scorers.row_scorer import scorer_for
 
 
@@ -32,7 +39,7 @@ class ScoredResponse:
         pred: the answer that the scorer read.
         status: of the score.
         score: the reward.
-        correct: whether the response is correct.
+        correct: whether the response is correct; None if it is not known.
         source: the data source; "" if unknown.
         step: the training step, if known.
         group: a digest that all responses to one prompt share.
@@ -46,7 +53,7 @@ class ScoredResponse:
     pred: str
     status: Status
     score: float
-    correct: bool
+    correct: bool | None
     source: str
     step: int | None
     group: bytes
@@ -61,27 +68,47 @@ def read_scored_responses(
     gold_key: str | None = None,
     seconds: float = CALL_TIMEOUT_SECONDS,
     load_seconds: float = LOAD_TIMEOUT_SECONDS,
+    right_score: float | None = None,
+    announce: Callable[[str], object] = lambda _: None,
 ) -> Iterator[ScoredResponse | SkippedRow]:
     """Yield the responses of files in order.
 
-    `seconds` is the timeout of a custom scorer per response, `load_seconds` that of its import.
+    Args:
+        files: jsonl or parquet.
+        scorer: scores rows without a score; a custom one also says which scores of the rows are right.
+        options: options of the scorer.
+        response_key: the field with the response; see `read_samples`.
+        gold_key: the field with the ground truth.
+        seconds: timeout per response for a custom scorer.
+        load_seconds: timeout for importing a custom scorer.
+        right_score: the lowest right score; None to learn it (`scorers.reward_result`).
+        announce: called with a sentence about which scores are right, unless the rows state it.
 
     Raises:
         DataError: a file cannot be read, or a custom scorer fails on all of its first responses.
         UnknownNameError: the scorer is unknown, or one of its options.
     """
+    files = list(files)
+    rule = rule_of_files(files, response_key, gold_key, right_score)
     with open_scorer(scorer, options or {}, seconds, load_seconds) as loaded_scorer:
+        if isinstance(loaded_scorer, IsolatedScorer):
+            samples = read_samples(files, response_key, gold_key)
+            golds = ((s.ground_truth, s.extra_info) for s in samples if isinstance(s, Sample))
+            learned = learn_rule(loaded_scorer, golds, right_score)[1]
+            rule = rule if rule.is_known else learned
+        if rule.sentence:
+            announce(rule.sentence)
         for sample in read_samples(files, response_key, gold_key):
             if isinstance(sample, SkippedRow):
                 yield sample
             else:
-                yield _scored_response(sample, scorer, loaded_scorer)
+                yield _scored_response(sample, rule, scorer, loaded_scorer)
 
 
 def _scored_response(
-    sample: Sample, scorer_name: str, scorer: Scorer
+    sample: Sample, rule: RightRule, scorer_name: str, scorer: Scorer
 ) -> ScoredResponse | SkippedRow:
-    result: Score | Exception | None = _row_score(sample.fields)
+    result: Score | Exception | None = _row_score(sample.fields, rule)
     if result is None and isinstance(score := sample.fields.get("score"), (int, float)):
         return SkippedRow(sample.where, f"its score is {str(score)[:40]}")
     if result is None:
@@ -108,23 +135,26 @@ def _scored_response(
     )
 
 
-def _row_score(fields: Mapping[str, Any]) -> Score | None:
-    """Return the score of a row, if it has one: `score`, else `acc`.
-
-    Without `acc`, a score of 1.0 or more is correct.
-    """
-    acc = _number(fields.get("acc"))
-    score = acc if fields.get("score") is None else _number(fields["score"])
-    if score is None:
+def _row_score(fields: Mapping[str, Any], rule: RightRule) -> Score | None:
+    """Return the score of a row with its verdict, if it has one."""
+    if any(
+        _number(value) is None
+        for name in ("score", "acc")
+        if (value := fields.get(name)) is not None
+    ):
         return None
-    correct = score >= 1 if acc is None else acc > 0
+    result = row_result(fields)
+    if result is None:
+        return None
     pred = fields.get("pred")
-    return Score(score, correct, "" if pred is None else str(pred), _status(fields, correct))
+    score = rule.judge(result.as_score())._replace(pred="" if pred is None else str(pred))
+    return score._replace(status=_status(fields, score))
 
 
-def _status(fields: Mapping[str, Any], correct: bool) -> Status:
+def _status(fields: Mapping[str, Any], score: Score) -> Status:
+    """Return the status of a row, or that of its verdict where the row has none or another one."""
     status = call_catching(Status, fields.get("status"))
-    if isinstance(status, Status):
+    if isinstance(status, Status) and (status is Status.CORRECT) is (score.correct is True):
         return status
     flags = (
         ("error", Status.BAD_GROUND_TRUTH),
@@ -132,7 +162,7 @@ def _status(fields: Mapping[str, Any], correct: bool) -> Status:
         ("no_answer", Status.NO_ANSWER),
     )
     statuses = (status for name, status in flags if _number(fields.get(name)))
-    return next(statuses, Status.CORRECT if correct else Status.WRONG)
+    return next(statuses, score.status)
 
 
 def _number(value: Any) -> float | None:

@@ -31,7 +31,7 @@ class PromptStepCounts:
     def add(self, response: ScoredResponse) -> None:
         """Count a response."""
         self.n += 1
-        self.correct += response.correct
+        self.correct += bool(response.correct)
         self.low = min(self.low, response.score)
         self.high = max(self.high, response.score)
 
@@ -45,7 +45,7 @@ class ResponseCounts(ScoreCounts):
     def add(self, response: ScoredResponse) -> None:
         """Count a response."""
         self.n += 1
-        self.correct += response.correct
+        self.correct += bool(response.correct)
         self.score_sum += response.score
         self.length_sum += len(response.text)
         self.statuses[response.status.value] += 1
@@ -94,6 +94,11 @@ class ReportTotals:
     unread: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether it is known of every response whether it is correct."""
+        return self.total.accuracy is not None
+
     def skip(self, row: SkippedRow) -> None:
         """Count a row without a usable response."""
         self.unread[row.reason] += 1
@@ -109,7 +114,7 @@ class ReportTotals:
         self.cells.setdefault(key, PromptStepCounts()).add(response)
         self.heads.setdefault(response.group, response.prompt[:HEAD_CHARACTERS])
         self.scores[round(response.score, 3)] += 1
-        self.lengths[response.correct][len(response.text)] += 1
+        self.lengths[bool(response.correct)][len(response.text)] += 1
 
     def accuracies(self, key_of: Callable[[str, int | None], K]) -> dict[K, AccuracyEstimate]:
         """Return the accuracy of the responses with the same `key_of(source, step)`."""

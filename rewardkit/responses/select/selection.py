@@ -22,6 +22,7 @@ from rewardkit.json_lines import json_line
 from rewardkit.output import require_absent, require_not_input, require_suffix
 from rewardkit.preprocess.dropped_rows import atomic_with_dropped, dropped_path
 from rewardkit.responses.chunks import expand_paths
+from rewardkit.responses.file_verdicts import row_result, rule_of_files
 from rewardkit.responses.matching.match import match_row
 from rewardkit.responses.matching.train_index import TrainIndex, index_rows
 from rewardkit.responses.records import SkippedRow
@@ -34,6 +35,7 @@ from rewardkit.responses.select.report import (
 )
 from rewardkit.row import BATCH_ROWS, open_parquet
 from rewardkit.scorers.base import Status
+from rewardkit.scorers.reward_result import RightRule
 
 #: The columns by which responses match rows; the others are copied.
 _MATCH_COLUMNS = ("data_source", "prompt", "reward_model", "extra_info", "images")
@@ -67,6 +69,7 @@ def select(
     *,
     response_key: str | None = None,
     gold_key: str | None = None,
+    right_score: float | None = None,
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda _: None,
 ) -> SelectReport:
@@ -74,27 +77,30 @@ def select(
 
     Args:
         scored: files, folders and patterns of responses with `acc`, or `score`, as `rewardkit
-            score --out` writes them. Without `acc` a score of 1 or more is correct.
+            score --out` writes them; `scorers.reward_result` says which are right.
         train: a verl parquet.
         out: the parquet to write; the other rows go to `<out>.dropped.jsonl`.
         condition: which rows are kept.
         response_key: the field with the response; see `read_samples`.
         gold_key: the field with the ground truth.
+        right_score: the lowest right score; None if an `acc` of 0 or 1 states what is right.
         overwrite: replace what exists.
         progress: called with 1 for every scored row.
 
     Raises:
         UsageError: `out` does not end in .parquet.
-        DataError: a file cannot be read, a response contradicts its row or matches several rows,
-            no response matches a row, or no row would be kept.
+        DataError: a file cannot be read, it is not known which scores are right, a response
+            contradicts its row or matches several rows, no response matches a row, or no row would
+            be kept.
         OutputError: `out` cannot be written.
     """
     files, name = require_files(scored, train, out, "--out", overwrite=overwrite)
     report = SelectReport(name, train, out, condition)
+    rule = required_rule(files, response_key, gold_key, right_score)
     index = index_train(train)
     rates = [PassRate() for _ in index.prompts]
     for sample in read_samples(files, response_key, gold_key):
-        _count(sample, index, rates, report)
+        _count(sample, rule, index, rates, report)
         progress(1)
     if not report.responses:
         raise DataError(no_match_message(report))
@@ -141,13 +147,31 @@ def index_train(train: Path) -> TrainIndex:
         return index_rows(rows, str(train))
 
 
+def required_rule(
+    files: Sequence[str], response_key: str | None, gold_key: str | None, right_score: float | None
+) -> RightRule:
+    """Return `rule_of_files`.
+
+    Raises:
+        DataError: a file cannot be read, or it is not known which scores are right.
+    """
+    rule = rule_of_files(files, response_key, gold_key, right_score)
+    if not rule.is_known:
+        raise DataError(f"{files[0]}: {rule.sentence}")
+    return rule
+
+
 def _count(
-    sample: Sample | SkippedRow, index: TrainIndex, rates: list[PassRate], report: SelectReport
+    sample: Sample | SkippedRow,
+    rule: RightRule,
+    index: TrainIndex,
+    rates: list[PassRate],
+    report: SelectReport,
 ) -> None:
-    accuracy = sample if isinstance(sample, SkippedRow) else accuracy_of(sample)
-    if isinstance(accuracy, SkippedRow):
+    correct = sample if isinstance(sample, SkippedRow) else is_right(sample, rule)
+    if isinstance(correct, SkippedRow):
         report.unread += 1
-        report.add_example(accuracy)
+        report.add_example(correct)
     elif isinstance(sample, Sample):
         match = match_row(index, sample)
         if match is None:
@@ -155,28 +179,33 @@ def _count(
             report.add_example(SkippedRow(sample.where, f"answers no row of {report.train}"))
         else:
             report.responses[match.way] += 1
-            rates[match.place].add(accuracy)
+            rates[match.place].add(correct)
 
 
-def accuracy_of(sample: Sample) -> float | SkippedRow:
-    """Return the accuracy of a scored response, from 0 to 1, or why it has none.
+def is_right(sample: Sample, rule: RightRule) -> bool | SkippedRow:
+    """Return whether a scored response is right, or why it has no verdict.
 
     A gold that cannot be scored says nothing about its prompt: it is not a prompt that is never solved.
+
+    Raises:
+        DataError: the rule does not say which of its scores is right, although it did of the first rows.
     """
     if (status := str(sample.fields.get("status"))) in _NO_VERDICT:
         return SkippedRow(sample.where, f"its status is {status}")
     for name in ("acc", "score"):
         value = sample.fields.get(name)
-        if value is None:
-            continue
-        if not isinstance(value, (int, float)) or not isfinite(value):
+        if value is not None and (not isinstance(value, (int, float)) or not isfinite(value)):
             return SkippedRow(sample.where, f"{name} is {value!r:.40}, not a number")
-        if name == "score":
-            return float(value >= 1)
-        if 0 <= value <= 1:
-            return float(value)
-        return SkippedRow(sample.where, f"acc is {value}, not 0 to 1")
-    return SkippedRow(sample.where, "neither acc nor score: run rewardkit score --out first")
+    result = row_result(sample.fields)
+    if result is None:
+        return SkippedRow(sample.where, "neither acc nor score: run rewardkit score --out first")
+    correct = rule.judge(result.as_score()).correct
+    if correct is None:
+        raise DataError(
+            f"{sample.where}: a score of {result.score:g} is neither right nor wrong, unlike those of "
+            "the first rows, which are 0 or 1. Name the lowest right one with --right-score."
+        )
+    return correct
 
 
 def no_match_message(report: SelectReport | SftReport) -> str:

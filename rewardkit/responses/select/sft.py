@@ -26,14 +26,16 @@ from rewardkit.responses.select.conversations import (
 )
 from rewardkit.responses.select.report import PassRate, PassRateFilter, SftReport
 from rewardkit.responses.select.selection import (
-    accuracy_of,
     count_list,
     index_train,
+    is_right,
     no_match_message,
     require_files,
+    required_rule,
 )
 from rewardkit.responses.select.sft_file import Conversation, Tools, write_conversations
 from rewardkit.row import BATCH_ROWS, open_parquet
+from rewardkit.scorers.reward_result import RightRule
 from rewardkit.scorers.score import Status
 
 #: Responses that are held per prompt for each one that is kept, in case some resemble each other.
@@ -82,6 +84,7 @@ def select_sft(
     *,
     response_key: str | None = None,
     gold_key: str | None = None,
+    right_score: float | None = None,
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda _: None,
 ) -> SftReport:
@@ -97,6 +100,7 @@ def select_sft(
         config: which responses are kept.
         response_key: the field with the response; see `read_samples`.
         gold_key: the field with the ground truth.
+        right_score: the lowest right score; see `select`.
         overwrite: replace what exists.
         progress: called with 1 for every scored row.
 
@@ -108,10 +112,11 @@ def select_sft(
     """
     files, name = require_files(scored, train, out, "--sft", overwrite=overwrite)
     report = SftReport(name, train, out, config.per_prompt)
+    rule = required_rule(files, response_key, gold_key, right_score)
     tools = Tools.of_file(train, config.tools)
     index = index_train(train)
     report.prompts = len(index.prompts)
-    selection = _Selection(config, index, _prompts(train, index), report)
+    selection = _Selection(config, index, _prompts(train, index), report, rule)
     for sample in read_samples(files, response_key, gold_key):
         selection.add(sample)
         progress(1)
@@ -157,7 +162,9 @@ class _Selection:
         index: TrainIndex,
         prompts: Sequence[list[Message] | str],
         report: SftReport,
+        rule: RightRule,
     ) -> None:
+        self.rule = rule
         self.config, self.index, self.prompts, self.report = config, index, prompts, report
         self.rates = [PassRate() for _ in prompts]
         self.pools: dict[int, list[_Candidate]] = {}
@@ -165,10 +172,10 @@ class _Selection:
     def add(self, sample: Sample | SkippedRow) -> None:
         """Count a scored response, and hold it if it is among the best of its prompt."""
         report = self.report
-        accuracy = sample if isinstance(sample, SkippedRow) else accuracy_of(sample)
-        if isinstance(accuracy, SkippedRow):
+        correct = sample if isinstance(sample, SkippedRow) else is_right(sample, self.rule)
+        if isinstance(correct, SkippedRow):
             report.unread += 1
-            report.add_example(accuracy)
+            report.add_example(correct)
         elif isinstance(sample, Sample):
             match = match_row(self.index, sample)
             if match is None:
@@ -176,8 +183,8 @@ class _Selection:
                 report.add_example(SkippedRow(sample.where, f"answers no row of {report.train}"))
                 return
             report.responses[match.way] += 1
-            self.rates[match.place].add(accuracy)
-            if accuracy < 1 or sample.fields.get("status") not in (None, Status.CORRECT.value):
+            self.rates[match.place].add(correct)
+            if not correct or sample.fields.get("status") not in (None, Status.CORRECT.value):
                 report.wrong += 1
             elif reason := self._add_right(sample, match):
                 report.rejected[reason] += 1

@@ -1,0 +1,54 @@
+"""Scores and verdicts that the rows of a file have already, as verl's dumps do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from math import isfinite
+from typing import Any
+
+from rewardkit.responses.samples import Sample, read_samples
+from rewardkit.scorers.reward_result import VERDICT_KEYS, RewardResult, RightRule, rule_of_results
+
+#: Rows from which it is learned what states the verdicts of a file.
+LEARNED_ROWS = 1000
+
+
+def row_result(fields: Mapping[str, Any]) -> RewardResult | None:
+    """Return the result that a row has in `score`, `acc` and `correct`; None without a number.
+
+    `acc` stands for a missing score. A score without `acc` and `correct` is its own `acc`, as verl's
+    managers write it of a reward that returns a number.
+    """
+    values = {
+        name: float(value)
+        for name in ("score", *VERDICT_KEYS)
+        if isinstance(value := fields.get(name), (int, float))
+    }
+    score = values.get("score", values.get("acc"))
+    if score is None:
+        return None
+    values = {
+        "score": score,
+        **({} if values.keys() & {*VERDICT_KEYS} else {"acc": score}),
+        **values,
+    }
+    return RewardResult(score, values)
+
+
+def rule_of_files(
+    files: Sequence[str],
+    response_key: str | None,
+    gold_key: str | None,
+    right_score: float | None = None,
+) -> RightRule:
+    """Return which results in files are right, from their first rows or from `--right-score`.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    if right_score is not None:
+        return RightRule(right_score, False, "--right-score")
+    samples = islice(read_samples(files, response_key, gold_key), LEARNED_ROWS)
+    results = (row_result(sample.fields) for sample in samples if isinstance(sample, Sample))
+    return rule_of_results(each for each in results if each is not None and isfinite(each.score))

@@ -1,0 +1,197 @@
+"""Rows of files in every format, and of the folders that `datasets` writes."""
+
+import gzip
+import json
+import struct
+from io import BytesIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rewardkit.errors import DataError, SourceError
+from rewardkit.lines import MAX_LINE_BYTES
+from rewardkit.preprocess.file_rows import READERS, is_row_file, rows_in
+from rewardkit.preprocess.source import files_in_path, saved_splits
+
+ROWS = [{"question": f"What is {n}+1; or, in words?", "answer": str(n + 1)} for n in range(5)]
+TABLE = pa.Table.from_pylist(ROWS)
+LARGE = TABLE.cast(pa.schema([("question", pa.large_string()), ("answer", pa.large_string())]))
+
+
+def arrow(table, new):
+    sink = BytesIO()
+    with new(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def parquet(table):
+    sink = BytesIO()
+    pq.write_table(table, sink)
+    return sink.getvalue()
+
+
+def separated(separator):
+    lines = [list(ROWS[0]), *(list(row.values()) for row in ROWS)]
+    return "".join(separator.join(f'"{v}"' for v in line) + "\n" for line in lines).encode()
+
+
+def lines():
+    return "".join(json.dumps(row) + "\n" for row in ROWS).encode()
+
+
+def zstd(data):
+    return pa.compress(data, codec="zstd", asbytes=True)
+
+
+COLUMNS = {"question": [row["question"] for row in ROWS], "answer": [row["answer"] for row in ROWS]}
+NUMBERED = {name: {str(n): v for n, v in enumerate(column)} for name, column in COLUMNS.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.parquet", parquet(TABLE)),
+        ("x.parquet", parquet(LARGE)),
+        ("x.arrow", arrow(TABLE, pa.ipc.new_stream)),
+        ("x.arrow", arrow(LARGE, pa.ipc.new_stream)),
+        ("x.arrow", arrow(TABLE, pa.ipc.new_file)),
+        ("x.csv", separated(",")),
+        ("x.csv", separated(";")),
+        ("x.csv", b"\xef\xbb\xbf" + separated(";")),
+        ("x.csv", separated("\t")),
+        ("x.csv", separated("|")),
+        ("x.tsv", separated("\t")),
+        ("x.tsv", separated(";")),
+        ("x.TSV", separated("\t").replace(b'"', b"")),
+        ("x.csv.gz", gzip.compress(separated(";"), mtime=0)),
+        ("x.jsonl", lines()),
+        ("x.json", lines()),
+        ("x.jsonl.gz", gzip.compress(lines(), mtime=0)),
+        ("x.jsonl.gz", gzip.compress(lines()[:50], mtime=0) + gzip.compress(lines()[50:], mtime=0)),
+        ("x.ndjson.zst", zstd(lines())),
+        ("x.json", json.dumps(ROWS).encode()),
+        ("x.json.gz", gzip.compress(b"\xef\xbb\xbf" + json.dumps(ROWS).encode(), mtime=0)),
+        ("x.json", json.dumps(COLUMNS).encode()),
+        ("x.json", json.dumps(COLUMNS, indent=2).encode()),
+        ("x.json", json.dumps(NUMBERED).encode()),
+    ],
+)
+def test_every_form_of_a_file_has_the_same_rows(tmp_path, name, content):
+    file = tmp_path / name
+    file.write_bytes(content)
+    assert is_row_file(file)
+    assert [row for _, row in rows_in(file)] == ROWS
+
+
+@pytest.mark.parametrize(
+    ("content", "columns"),
+    [
+        ("question,answer\nA; B; C; D?,1\n", ["question", "answer"]),
+        ("question;answer\nHow many, one, two or three?;1,5\n", ["question", "answer"]),
+        ("question;answer\n", ["question", "answer"]),
+        ("question,a;b\n1 broken row\n", ["question", "a;b"]),
+        ("id,question|text,answer\n1,q,2\n", ["id", "question|text", "answer"]),
+        ("question\nOne, two; three?\n", ["question"]),
+        ('"question; or, two",answer\na,1\n', ["question; or, two", "answer"]),
+        ("question;answer\n\u2028a, b;1\n", ["question", "answer"]),
+    ],
+)
+def test_a_separator_is_found_by_the_header_and_the_first_row(tmp_path, content, columns):
+    file = tmp_path / "x.csv"
+    file.write_text(content, encoding="utf-8")
+    names = []
+    list(rows_in(file, lambda _, header: names.extend(header) or names))
+    assert names == columns
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"question": ["a", "b"], "answer": ["1"]},
+        {"train": [{"q": "a"}, {"q": "b"}], "test": [{"q": "a"}, {"q": "b"}]},
+        {"prompt": [{"role": "user", "content": "a"}], "answer": ["1"]},
+        {"question": "a", "answer": "1"},
+        {"0": {"question": "a"}, "1": {"question": "b"}},
+    ],
+)
+def test_an_object_that_is_no_table_of_columns_is_one_row(tmp_path, value):
+    file = tmp_path / "x.json"
+    file.write_text(json.dumps(value))
+    assert [row for _, row in rows_in(file)] == [value]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.jsonl.gz", gzip.compress(lines(), mtime=0)[:-20]),
+        ("x.json.gz", gzip.compress(json.dumps(ROWS).encode(), mtime=0)[:-20]),
+        ("x.csv.gz", gzip.compress(separated(","), mtime=0)[:-20]),
+        ("x.jsonl.zst", zstd(lines())[:-20]),
+        ("x.jsonl.gz", lines()),
+        ("x.arrow", arrow(TABLE, pa.ipc.new_file)[:-20]),
+    ],
+)
+def test_a_file_that_is_cut_off_or_not_compressed_is_one_clear_error(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=rf"{name}: not a readable [A-Z]\w+( Lines)? file \("):
+        list(rows_in(tmp_path / name))
+
+
+def test_a_file_that_does_not_exist_is_named(tmp_path):
+    for suffix in (*READERS, ".jsonl.gz", ".csv.zst"):
+        with pytest.raises(SourceError, match=rf"x{suffix}: no such file"):
+            list(rows_in(tmp_path / f"x{suffix}"))
+    assert not is_row_file(tmp_path / "x.parquet.gz")
+
+
+@pytest.mark.full
+def test_a_small_file_that_decompresses_to_one_long_line_is_not_read_into_memory(tmp_path):
+    with gzip.open(tmp_path / "x.jsonl.gz", "wb") as file:
+        for _ in range(3 * MAX_LINE_BYTES >> 20):
+            file.write(b" " * (1 << 20))
+    with pytest.raises(DataError, match=r"x.jsonl.gz:1: the line has 201,326,592 bytes"):
+        list(rows_in(tmp_path / "x.jsonl.gz"))
+
+
+def save_to_disk(folder, tables):
+    """Write what `Dataset.save_to_disk` writes, and a cache that a later `map` leaves there."""
+    folder.mkdir(parents=True)
+    (folder / "state.json").write_text("{}")
+    (folder / "dataset_info.json").write_text("{}")
+    (folder / "cache-0123456789abcdef.arrow").write_bytes(arrow(TABLE, pa.ipc.new_stream))
+    for place, table in enumerate(tables):
+        name = f"data-{place:05d}-of-{len(tables):05d}.arrow"
+        (folder / name).write_bytes(arrow(table, pa.ipc.new_stream))
+
+
+def test_a_saved_dataset_is_its_shards_in_order(tmp_path):
+    save_to_disk(tmp_path / "d", [TABLE.slice(0, 2), TABLE.slice(2, 0), TABLE.slice(2)])
+    files = files_in_path(tmp_path / "d", "train", ())
+    assert [row for file in files for _, row in rows_in(file)] == ROWS
+    assert saved_splits(tmp_path / "d") == []
+
+
+def test_a_saved_dataset_dict_has_splits(tmp_path):
+    folder = tmp_path / "d"
+    for split, size in (("train", 3), ("test", 2)):
+        save_to_disk(folder / split, [TABLE.slice(0, size)])
+    (folder / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    assert saved_splits(folder) == ["test", "train"]
+    (file,) = files_in_path(folder, "test", ())
+    assert len(list(rows_in(file))) == 2
+    with pytest.raises(SourceError, match="no split 'dev'. Add --split test or train"):
+        files_in_path(folder, "dev", ())
+
+
+def test_an_arrow_file_whose_offsets_lead_out_of_it_is_an_error_and_no_crash(tmp_path, cli):
+    """Arrow itself checks no offset: it would read any memory, and end the process."""
+    table = pa.table({"question": ["a?", "b?", "c?"], "answer": ["1", "2", "3"]})
+    content = arrow(table, pa.ipc.new_stream)
+    offsets, broken = (struct.pack("<4i", 0, 2, 4, last) for last in (6, 1 << 30))
+    assert offsets in content
+    (tmp_path / "x.arrow").write_bytes(content.replace(offsets, broken))
+    done = cli("prep", "x.arrow", "--out", "o.parquet", cwd=tmp_path)
+    assert done.returncode == 4
+    assert done.stderr.startswith("error: x.arrow: not a readable Arrow file (")

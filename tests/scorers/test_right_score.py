@@ -1,0 +1,283 @@
+"""One meaning of "correct": what a reward states, or a score that the gold's own answer gets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import DataError, UsageError
+from rewardkit.scorers.base import Score, Status
+from rewardkit.scorers.call import as_scorer, call_scorer
+from rewardkit.scorers.isolated import learn_rule
+from rewardkit.scorers.reward_result import RewardResult, RightRule, rule_of_results
+from rewardkit.scorers.right_score import learn_right
+from tests.reward_shapes import SHAPES, docs_rows, write_rewards
+
+REPOSITORY = Path(__file__).parents[2]
+
+#: Responses of a policy: right, wrong and without an answer, some of them long.
+RESPONSES = [
+    {"response": response, "ground_truth": gold, "data_source": "own"}
+    for gold in ("72", "5", "B")
+    for response in (
+        f"\\boxed{{{gold}}}",
+        f"<think>so</think> \\boxed{{{gold}}}",
+        f"#### {gold}",
+        "\\boxed{71}",
+        "<think>no</think> \\boxed{A}",
+        "#### 8",
+        "I do not know.",
+        f"{'It is so. ' * 150}\\boxed{{{gold}}}",
+    )
+]
+RIGHT = 4 * 3
+
+
+@pytest.fixture(scope="module")
+def rewards(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shapes")
+    write_rewards(folder)
+    lines = "".join(json.dumps(row) + "\n" for row in RESPONSES)
+    (folder / "responses.jsonl").write_text(lines, encoding="utf-8")
+    return folder
+
+
+def loaded(rewards, name):
+    """The function of a shape, in this process."""
+    namespace: dict[str, object] = {}
+    exec(compile((rewards / "shapes.py").read_text(), "shapes.py", "exec"), namespace)
+    return namespace[name]
+
+
+def learned(function, golds=("72", "5", "B")):
+    scorer = as_scorer(function)
+    return learn_right(
+        lambda requests: [call_scorer(scorer, *each) for each in requests],
+        [(gold, {}) for gold in golds],
+    )
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_lowest_right_score_of_each_shape_is_learned_from_golds(rewards, name):
+    rule, right = learned(loaded(rewards, name)), SHAPES[name].right
+    assert rule.is_known == (right != "unknown")
+    assert rule.takes_verdict == (right is None)
+    assert rule.least == (
+        pytest.approx(right, abs=0.005) if isinstance(right, (int, float)) else None
+    )
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_each_shape_is_right_exactly_where_its_answer_is(rewards, name):
+    """The long right answers count too, and the wrong ones that are paid for their form do not."""
+    function = as_scorer(loaded(rewards, name))
+    rule = learned(loaded(rewards, name))
+    verdicts = [
+        rule.judge(call_scorer(function, row["response"], row["ground_truth"])).correct
+        for row in RESPONSES
+    ]
+    expected = [None] * len(RESPONSES)
+    if rule.is_known:
+        expected = [
+            row["response"].endswith((f"{{{row['ground_truth']}}}", f"# {row['ground_truth']}"))
+            for row in RESPONSES
+        ]
+    assert verdicts == expected
+
+
+def test_the_docs_have_each_shape_with_what_is_right():
+    page = (REPOSITORY / "docs/how-to/own-reward.md").read_text(encoding="utf-8")
+    rights = {None: "as stated", "unknown": "not known"}
+    assert docs_rows(page) == [
+        (shape.text, rights.get(shape.right) or f"at least {shape.right:g}")
+        for shape in SHAPES.values()
+    ]
+
+
+@pytest.fixture(scope="module")
+def call(cli, rewards):
+    """Run a command beside the rewards; return its exit code, stdout and stderr."""
+
+    def run(*arguments, text=""):
+        done = cli(*arguments, cwd=rewards, text=text)
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+def outputs(call, name):
+    """What `score` prints of a reward and of its guard: the tables, and their JSON."""
+    spec, guarded = f"shapes.py:{name}", f"guarded_{name}.py"
+    code, _, error = call("guard", spec, "--out", guarded, "--rows", "rows.parquet")
+    assert code == 0, error
+    texts = []
+    for scorer in (spec, f"{guarded}:compute_score"):
+        for flags in ((), ("--json",)):
+            code, output, error = call("score", "responses.jsonl", "--scorer", scorer, *flags)
+            assert code == 0, error
+            texts.append(output)
+    return texts
+
+
+@pytest.fixture(scope="module")
+def rows(rewards):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    train = [
+        {
+            "data_source": "own",
+            "prompt": [{"role": "user", "content": "q"}],
+            "reward_model": {"style": "rule", "ground_truth": gold},
+            "extra_info": {"index": index},
+        }
+        for index, gold in enumerate(("72", "5", "B"))
+    ]
+    pq.write_table(pa.Table.from_pylist(train), rewards / "rows.parquet")
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("pays_form", "length") else pytest.mark.full)
+        for name in SHAPES
+    ],
+)
+def test_score_prints_the_same_of_a_reward_and_of_its_guard(call, name):
+    table, values, guarded_table, guarded_values = outputs(call, name)
+    assert table == guarded_table
+    plain, guarded = json.loads(values), json.loads(guarded_values)
+    assert {**plain, "right_score": 0} == {**guarded, "right_score": 0}
+    accuracy = plain["total"]["accuracy"]
+    assert accuracy == (None if SHAPES[name].right == "unknown" else RIGHT / len(RESPONSES))
+
+
+def test_without_a_known_right_score_there_is_no_accuracy(call, rewards):
+    """The mean score stands, and one line says how to name the right one."""
+    command = ("score", "responses.jsonl", "--scorer", "shapes.py:length")
+    code, output, error = call(*command)
+    assert (code, "not known" in output, "scored 24" in output) == (0, True, True)
+    assert "which score is right is not known" in error
+    assert "--right-score" in error
+    code, output, error = call(*command, "--right-score", "-1.9", "--json")
+    assert json.loads(output)["total"]["accuracy"] is not None
+    assert "right is a score of at least -1.9: --right-score" in error
+
+
+def test_the_rule_is_said_in_one_line(call, rewards):
+    error = call("score", "responses.jsonl", "--scorer", "shapes.py:nine_tenths")[2]
+    assert error == "right is a score of at least 0.9: what the gold gets.\n"
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize("name", ["nine_tenths", "plus_minus", "minus_three_to_three", "penalties"])
+def test_check_finds_no_bad_gold_in_a_reward_that_pays_golds_less_or_more_than_one(call, name):
+    code, output, error = call(
+        "check", "rows.parquet", "--scorer", f"shapes.py:{name}", "--allow-duplicates"
+    )
+    assert (code, "what the gold gets" in output) == (0, True), output + error
+
+
+@pytest.mark.usefixtures("rows")
+def test_check_reports_a_reward_that_does_not_tell_golds_from_wrong_answers(call, rewards):
+    command = ("check", "rows.parquet", "--scorer", "shapes.py:length", "--allow-duplicates")
+    code, output, _ = call(*command)
+    assert (code, output.count("unknown_right")) == (1, 2)
+
+
+@pytest.mark.parametrize("name", ["nine_tenths", "plus_minus", "pays_form"])
+def test_compare_finds_no_difference_between_a_reward_and_its_guard(call, name):
+    call("guard", f"shapes.py:{name}", "--out", f"c_{name}.py")
+    scorers = ("--scorer", f"shapes.py:{name}", "--scorer", f"c_{name}.py:compute_score")
+    code, output, error = call("compare", "responses.jsonl", *scorers, "--json")
+    report = json.loads(output)
+    counts = [report[key] for key in ("both_right", "only_a_right", "only_b_right")]
+    assert (code, counts) == (0, [RIGHT, 0, 0]), error
+
+
+def test_compare_refuses_a_reward_whose_right_score_is_not_known(call, rewards):
+    scorers = ("--scorer", "shapes.py:length", "--scorer", "math")
+    code, _, error = call("compare", "responses.jsonl", *scorers)
+    assert (code, "--right-score" in error) == (DataError.exit_code, True)
+
+
+def test_explain_says_from_which_score_on_an_answer_is_right(call, rewards):
+    command = ("explain", "--gold", "72", "--scorer", "shapes.py:pays_form")
+    output = call(*command, text="\\boxed{71}")[1]
+    assert "at least 1" in output
+    assert json.loads(call(*command, "--json", text="\\boxed{72}")[1])["correct"] is True
+
+
+def test_a_composed_reward_pays_what_its_scorer_calls_right(call, rewards):
+    text = "scorer: shapes.py:nine_tenths\nparts: {correct: 1.0}\n"
+    (rewards / "parts.yaml").write_text(text, encoding="utf-8")
+    code, _, error = call("compose", "parts.yaml", "--out", "composed.py")
+    assert code == 0, error
+    command = ("score", "responses.jsonl", "--scorer", "composed.py:compute_score", "--json")
+    report = json.loads(call(*command)[1])
+    assert report["total"]["mean_score"] == report["total"]["accuracy"] == RIGHT / len(RESPONSES)
+
+
+def test_compose_refuses_a_scorer_whose_right_score_is_not_known(call, rewards):
+    text = "scorer: shapes.py:length\nparts: {correct: 1.0}\n"
+    (rewards / "parts.yaml").write_text(text, encoding="utf-8")
+    code, _, error = call("compose", "parts.yaml", "--out", "unknown.py")
+    assert (code, "Name it with right_score" in error) == (UsageError.exit_code, True), error
+
+
+def test_a_built_in_scorer_takes_no_right_score(call, rewards):
+    code, _, error = call("score", "responses.jsonl", "--scorer", "math", "--right-score", "1")
+    assert (code, "leave it out" in error) == (UsageError.exit_code, True)
+
+
+def test_a_reward_that_fails_on_all_golds_is_judged_by_what_it_states():
+    rule = learn_right(lambda requests: [ValueError("x")] * len(requests), [("1", {}), ("2", {})])
+    assert rule.judge(RewardResult.of({"score": 0.2, "acc": 1}).as_score()).correct is True
+    assert rule.judge(RewardResult.of(0.2).as_score()).status is Status.SCORED
+    assert "none of the first golds" in rule.sentence
+
+
+def test_a_reward_that_pays_a_wrong_answer_as_much_has_no_right_score():
+    def lazy(data_source, solution_str, ground_truth, extra_info=None):
+        return 1.0
+
+    assert not learned(lazy).is_known
+
+
+def test_the_threshold_is_that_of_all_golds_that_are_tried():
+    """A hard question may pay more than an easy one."""
+
+    def weighted(data_source, solution_str, ground_truth, extra_info=None):
+        return float(len(ground_truth)) if solution_str.endswith(f" {ground_truth}") else 0.0
+
+    assert learned(weighted, ("123", "7", "45")).least == 1.0
+
+
+def test_only_a_custom_scorer_learns():
+    assert learn_rule(len, [("1", {})]) == (len, RightRule())
+    with pytest.raises(UsageError, match="--right-score"):
+        learn_rule(len, [], 1.0)
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False), st.booleans())
+def test_a_higher_score_is_never_less_right(one, other, takes_verdict):
+    rule = RightRule(1.0, takes_verdict, "x")
+    low, high = (
+        rule.judge(Score(score, None, "", Status.SCORED)) for score in sorted((one, other))
+    )
+    assert low.correct <= high.correct
+    assert [(each.status is Status.CORRECT) for each in (low, high)] == [low.correct, high.correct]
+
+
+def test_results_in_files_need_a_verdict_each():
+    def rule(*results):
+        return rule_of_results([RewardResult.of(each) for each in results])
+
+    assert rule({"score": 0.5, "acc": 1.0}, {"score": 0.5, "acc": 0.0}).is_known
+    assert not rule({"score": -1.0, "acc": -1.0}, {"score": 1.0, "acc": 1.0}).is_known
+    assert not rule({"score": 0.5}, {"score": 1.0}).is_known
