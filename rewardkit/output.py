@@ -97,7 +97,7 @@ def open_no_follow(path: Path) -> IO[bytes]:
     """Open a file whose name others can predict, to read and append, without a buffer.
 
     Raises:
-        OutputError: the path is a symbolic link, or not a regular file.
+        OutputError: the path is a symbolic link, has another hard link, or is not a regular file.
         OSError: the file cannot be opened.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -109,9 +109,16 @@ def open_no_follow(path: Path) -> IO[bytes]:
                 f"{path} is a symbolic link that rewardkit did not create; remove it."
             ) from error
         raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise OutputError(f"{path} is not a regular file; remove it.")
+    if status.st_nlink > 1:
+        os.close(descriptor)
+        raise OutputError(
+            f"{path} is a hard link: writing it would change another file, too. Replace it by a copy, "
+            "or remove it."
+        )
     return os.fdopen(descriptor, "a+b", buffering=0)
 
 

@@ -140,6 +140,16 @@ def test_a_link_in_place_of_a_growing_file_is_refused(tmp_path):
     assert victim.read_text() == "precious"
 
 
+def test_a_hard_link_in_place_of_a_growing_file_is_refused(tmp_path):
+    """Only in a folder that others can write: they would choose which file grows."""
+    victim, planted = tmp_path / "victim", tmp_path / "part"
+    victim.write_text("mine")
+    planted.hardlink_to(victim)
+    with pytest.raises(OutputError, match=r"part is a hard link: .* Replace it by a copy"):
+        open_no_follow(planted)
+    assert victim.read_text() == "mine"
+
+
 def test_a_pipe_in_place_of_a_growing_file_is_refused_and_does_not_hang(tmp_path):
     planted = tmp_path / ".out.part"
     os.mkfifo(planted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pickle
 from collections.abc import Callable, Mapping
@@ -73,7 +74,7 @@ class GuardSettings:
     load_seconds: float = 60.0
 
     def __post_init__(self) -> None:
-        """Check the numbers.
+        """Check the numbers, which the guard's file has as Python's literals.
 
         Raises:
             UsageError: one is NaN or infinite.
@@ -82,6 +83,10 @@ class GuardSettings:
             value = getattr(self, each.name)
             if isinstance(value, float) and not isfinite(value):
                 raise UsageError(f"{each.name} is {value}: give a finite number.")
+        for name, value in self.options.items():
+            text = call_catching(json.dumps, value, allow_nan=False, default=str, skipkeys=True)
+            if isinstance(text, ValueError):
+                raise UsageError(f"option {name} has NaN or infinity: give finite numbers.")
 
 
 class Guard:

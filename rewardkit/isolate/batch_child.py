@@ -6,7 +6,6 @@ a slow one that is killed loses none.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from signal import ITIMER_PROF, setitimer
 from time import monotonic, perf_counter_ns
@@ -40,7 +39,6 @@ def _answer_batch(
     requests: list[Any],
 ) -> None:
     """Send the replies of a batch in order, each message with the place of its first."""
-    pid = os.getpid()
     replies: list[Any] = []
     first, sent_at = 0, monotonic()
     for place, request in enumerate(requests):
@@ -53,8 +51,6 @@ def _answer_batch(
         start = perf_counter_ns()
         reply = call(request)
         replies.append([perf_counter_ns() - start, *reply])
-        if os.getpid() != pid:
-            os._exit(0)  # a copy of this process, which the function forked
     if cpu_seconds:
         setitimer(ITIMER_PROF, 0)
     channel.send([batch, first, replies])

@@ -50,10 +50,15 @@ LOAD_MARK = -1
 
 
 class Channel:
-    """The connection to the caller, which is separate from stdin, stdout and stderr."""
+    """The connection to the caller, which is separate from stdin, stdout and stderr.
+
+    It belongs to the process `pid`. A copy of that process, which a user's code forked and in which
+    it returned, ends here: it would answer in the name of the process, and end nowhere else.
+    """
 
     def __init__(self, replies: socket.socket, memory: mmap, shared: int) -> None:
         self._replies, self._memory, self._shared = replies, memory, shared
+        self.pid = os.getpid()
         self._requests = Connection(os.dup(replies.fileno()))
 
     def receive(self) -> Any:
@@ -69,10 +74,12 @@ class Channel:
 
     def send_text(self, text: str) -> None:
         """Send JSON text, which is one line of ASCII."""
+        self._end_copy()
         self._replies.sendall(text.encode("ascii") + b"\n")
 
     def set_mark(self, number: int) -> None:
         """Tell the caller that item `number` of the request begins now."""
+        self._end_copy()
         MARK.pack_into(self._memory, 0, monotonic(), number)
 
     @contextmanager
@@ -81,17 +88,15 @@ class Channel:
 
         The stacks of all threads are left for the caller (`ChildProcess.stacks`). The watchdog is
         a thread of C code: it needs neither a signal nor the interpreter's lock, which the file may
-        hold or block. A copy of this process that the file forks ends with the block.
+        hold or block.
         """
-        pid = os.getpid()
         self.set_mark(LOAD_MARK)
         os.lseek(self._shared, STACKS_OFFSET, os.SEEK_SET)
         faulthandler.dump_traceback_later(seconds, exit=True, file=self._shared)
         try:
             yield
         finally:
-            if os.getpid() != pid:
-                os._exit(0)  # the copy has no watchdog to cancel
+            self._end_copy()  # it would wait for a watchdog that it does not have
             faulthandler.cancel_dump_traceback_later()
 
     @contextmanager
@@ -105,7 +110,12 @@ class Channel:
         try:
             yield
         finally:
+            self._end_copy()
             faulthandler.cancel_dump_traceback_later()
+
+    def _end_copy(self) -> None:
+        if os.getpid() != self.pid:
+            os._exit(0)
 
     @property
     def number(self) -> int:

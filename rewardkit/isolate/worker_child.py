@@ -75,7 +75,7 @@ def _missing_reply(code: int) -> list[str | None]:
 
 def _run_child(channel: Channel, name: str) -> NoReturn:
     """Answer requests; end the process in every case, so that nothing unwinds into its parent."""
-    code = 1
+    code, channel.pid = 1, os.getpid()
     try:
         _limit_memory()
         code = _answer_requests(channel, name)

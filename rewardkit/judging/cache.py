@@ -59,16 +59,18 @@ def read_entry(folder: str, key: str) -> str | None:
 
 def write_entry(folder: str, key: str, reply: str) -> None:
     """Write an entry; a folder that cannot be written is logged once."""
-    path, number = _path(folder, key), next(_number)
+    path = _path(folder, key)
     data = json.dumps({"key": key, "reply": reply}).encode()
     if len(data) > MAX_ENTRY_BYTES:
         return
-    temporary = path.with_name(f".{key[:16]}.{os.uname().nodename}.{os.getpid()}.{number}")
+    # Others may write the folder, too: a name that they could predict might be their link.
+    temporary = path.with_name(f".{key[:16]}.{os.urandom(8).hex()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if number % WRITES_PER_COUNT == 0:
+        if next(_number) % WRITES_PER_COUNT == 0:
             _remove_oldest(path.parent)
-        temporary.write_bytes(data)
+        with temporary.open("xb") as file:
+            file.write(data)
         temporary.replace(path)
     except OSError as error:
         with suppress(OSError):

@@ -20,12 +20,12 @@ import pyarrow.parquet as pq
 
 from rewardkit.arrow_types import plain_type
 from rewardkit.errors import UsageError
-from rewardkit.output import atomic, require_not_input, require_suffix
+from rewardkit.output import require_not_input, require_suffix
 from rewardkit.parallel import importable_in_child, in_order
 from rewardkit.preprocess.check_report import CheckReport, NearDuplicateCluster
 from rewardkit.preprocess.contamination.near_duplicates import near_duplicates
 from rewardkit.preprocess.contamination.overlap import EvalIndex, find_overlaps
-from rewardkit.preprocess.dropped_rows import dropped_line, dropped_path
+from rewardkit.preprocess.dropped_rows import atomic_with_dropped, dropped_line, dropped_path
 from rewardkit.preprocess.duplicates import same_gold
 from rewardkit.preprocess.prompt_lengths import PromptLengths, TokenCounter, count_characters
 from rewardkit.preprocess.row_checks import RULES, DataFinding, check_row, gold_rows, prompt_key
@@ -376,8 +376,7 @@ def _open_output(
         return
     plain = pa.schema([(item.name, plain_type(item.type)) for item in schema], schema.metadata)
     with (
-        atomic(dropped_path(out), overwrite=overwrite) as rejects,
-        atomic(out, overwrite=overwrite) as out_path,
+        atomic_with_dropped(out, overwrite=overwrite) as (out_path, rejects),
         rejects.open("w") as lines,
         pq.ParquetWriter(out_path, plain, compression="zstd") as writer,
     ):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rewardkit.output import json_value
+from rewardkit.output import atomic, json_value, require_absent
 from rewardkit.preprocess.file_rows import RawRow, rows_in
 from rewardkit.preprocess.place_cursor import PlaceCursor
 
@@ -19,6 +20,21 @@ from rewardkit.preprocess.place_cursor import PlaceCursor
 def dropped_path(out: Path) -> Path:
     """Return the path of the rows that were dropped on the way to `out`."""
     return out.with_name(f"{out.name}.dropped.jsonl")
+
+
+@contextmanager
+def atomic_with_dropped(out: Path, *, overwrite: bool) -> Iterator[tuple[Path, Path]]:
+    """Yield temporary files for `out` and for its dropped rows; see `output.atomic`.
+
+    The dropped rows get their name first. So an output of a killed run is complete, and dropped rows
+    without an output are not a result: the next run replaces them.
+    """
+    with (
+        atomic(out, overwrite=overwrite) as temporary,
+        atomic(dropped_path(out), overwrite=True) as rejects,
+    ):
+        yield temporary, rejects
+        require_absent(out, overwrite=overwrite)  # another run may have written both meanwhile
 
 
 def dropped_line(index: int, reasons: list[str], row: Mapping[str, Any]) -> str:

@@ -15,13 +15,18 @@ from typing import Any, TextIO, TypeAlias
 
 from rewardkit import registry
 from rewardkit.errors import DataError, UnknownNameError, UsageError
-from rewardkit.output import atomic, require_absent, require_not_input, require_suffix
+from rewardkit.output import require_absent, require_not_input, require_suffix
 from rewardkit.parallel import importable_in_child, in_order
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.card_dataset import dataset_of_card, has_system_message
 from rewardkit.preprocess.conditions import parse_condition
-from rewardkit.preprocess.dropped_rows import dropped_line, dropped_path, full_rows
+from rewardkit.preprocess.dropped_rows import (
+    atomic_with_dropped,
+    dropped_line,
+    dropped_path,
+    full_rows,
+)
 from rewardkit.preprocess.duplicates import question_key, same_gold
 from rewardkit.preprocess.file_rows import RawRow
 from rewardkit.preprocess.load import card_of, load_dataset
@@ -131,7 +136,7 @@ def prep(
     outputs = _output_paths(Path(out), card, split, source)
     for path in outputs.values():
         require_absent(path, overwrite=overwrite)
-        require_absent(dropped_path(path), overwrite=overwrite)
+        require_absent(dropped_path(path), overwrite=True)
     sources = {
         name: find_source(card, name, path=source, hub=hub, sample=sample) for name in outputs
     }
@@ -176,8 +181,7 @@ def _write_splits(
     reports = []
     with ExitStack() as stack:
         for path, job in jobs.items():
-            rejects = stack.enter_context(atomic(dropped_path(path), overwrite=overwrite))
-            temporary = stack.enter_context(atomic(path, overwrite=overwrite))
+            temporary, rejects = stack.enter_context(atomic_with_dropped(path, overwrite=overwrite))
             report = SplitReport(job.split, path, job.source.origin, job.source.files)
             report.stats.unread_options = job.dataset.unread_options
             _write(job, temporary, rejects, report, progress)

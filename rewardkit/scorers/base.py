@@ -274,7 +274,12 @@ def _line_number(error: Exception) -> int:
 
 
 def log_once(cause: Hashable, message: str) -> None:
-    """Log a cause only the first time, because a reward is called millions of times; no secrets."""
+    """Log a cause only the first time, because a reward is called millions of times.
+
+    Secrets are hidden, and control characters escaped: a message may quote a model or a server, and
+    a log is read in a terminal.
+    """
     if cause not in _logged and len(_logged) < MAX_LOGGED_CAUSES:
         _logged.add(cause)
-        _log.error("%s", process_redactor().text(message))
+        text = process_redactor().text(message)
+        _log.error("%s", "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text))

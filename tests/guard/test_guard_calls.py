@@ -58,6 +58,17 @@ async def compute_score_async(data_source, solution_str, ground_truth, extra_inf
         async def block():
             time.sleep(600)
         await asyncio.create_task(block())
+    if solution_str.startswith("fork"):
+        async def fork():
+            if os.fork():
+                return
+            if solution_str == "fork and raise":
+                raise ValueError
+            if solution_str == "fork and exit":
+                sys.exit("bye")
+            if solution_str == "fork and wait":
+                await asyncio.sleep(0.01)
+        await (asyncio.create_task(fork()) if solution_str == "fork in a task" else fork())
     await asyncio.sleep(0.05)
     return compute_score(data_source, solution_str, ground_truth, extra_info, **kwargs)
 """
@@ -150,6 +161,23 @@ def test_each_bad_call_costs_its_own_sample_on_one_event_loop(coroutine_guard, b
 
     for response, result in zip(responses, asyncio.run(score_all()), strict=True):
         check("hang" if response in late else response, result)
+
+
+FORKS = ["fork", "fork and raise", "fork and exit", "fork and wait", "fork in a task"]
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(25, marks=pytest.mark.full)])
+def test_a_coroutine_function_that_forks_answers_once_and_for_itself(coroutine_guard, rounds):
+    """The copy of the process in which the fork returns sends nothing and runs no other call."""
+    responses = [*FORKS, *["18"] * 12] * rounds
+
+    async def score_all():
+        tasks = [coroutine_guard.compute_score_async(call(text)) for text in responses]
+        return await asyncio.gather(*tasks)
+
+    results = asyncio.run(score_all())
+    assert [result["pred"] for result in results] == responses
+    assert not any(result["error"] or result["timeout"] for result in results)
 
 
 def test_a_coroutine_function_is_scored_from_threads_too(coroutine_guard):

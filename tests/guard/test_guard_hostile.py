@@ -261,6 +261,13 @@ def test_settings_are_finite(name):
         GuardSettings(**{name: float("nan")})
 
 
+@pytest.mark.parametrize("value", [float("nan"), -float("inf"), [{"y": float("nan")}]])
+def test_options_are_finite(value):
+    """The file would have `nan`, which is not a name of Python: verl could not import it."""
+    with pytest.raises(UsageError, match="option x has NaN or infinity"):
+        GuardSettings(options={"fine": 1.0, "other": Path(), "x": value})
+
+
 @pytest.mark.parametrize("number", [60, pytest.param(200, marks=pytest.mark.full)])
 def test_closing_leaves_calls_in_progress_alone(new_guard, number):
     """A new tokenizer ends the processes, each after the calls in it."""

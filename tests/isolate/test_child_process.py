@@ -18,6 +18,10 @@ def serve(channel):
         request = channel.receive()
         if request == "sleep":
             time.sleep(600)
+        if request == "fork":
+            copy = os.fork()
+            if copy:
+                request = os.waitpid(copy, 0)[1]
         channel.send([os.getpid(), request])
         if request == "last":
             return
@@ -47,6 +51,12 @@ def test_a_process_that_does_not_reply_is_closed_and_its_pid_is_free(process):
     assert not Path(f"/proc/{pid}").exists()
     with pytest.raises(ChildCrashError, match="SIGKILL"):
         process.exchange("hello", 60)
+
+
+def test_a_copy_that_the_code_forks_sends_no_reply_and_ends(process):
+    """The status of the copy is the one reply; the next request gets its own."""
+    assert process.exchange("fork", 60)[1] == 0
+    assert process.exchange("hello", 60)[1] == "hello"
 
 
 def test_a_reply_is_returned_if_the_process_ends_just_after_the_caller_looked_for_it(process):

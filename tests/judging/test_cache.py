@@ -37,6 +37,24 @@ def test_equal_contents_have_one_key(content):
     assert cache_key({**content, "more": "x"}) != cache_key({**content, "more": "y"})
 
 
+def test_no_link_that_others_can_plant_in_a_shared_cache_is_followed(tmp_path, monkeypatch):
+    """Neither under a name that they could predict nor, if they are lucky, under the real one."""
+    victim, key = tmp_path / "victim", cache_key({"number": 1})
+    victim.write_text("mine")
+    folder = tmp_path / "cache" / key[:2]
+    folder.mkdir(parents=True)
+    (folder / f"{key}.json").symlink_to(victim)
+    host = os.uname().nodename
+    for number in range(1000):
+        (folder / f".{key[:16]}.{host}.{os.getpid()}.{number}").symlink_to(victim)
+    write_entry(str(tmp_path / "cache"), key, "reply")
+    assert read_entry(str(tmp_path / "cache"), key) == "reply"
+    monkeypatch.setattr(os, "urandom", bytes)
+    (folder / f".{key[:16]}.{bytes(8).hex()}").symlink_to(victim)
+    write_entry(str(tmp_path / "cache"), key, "other")
+    assert victim.read_text() == "mine"
+
+
 def test_an_entry_is_read_back_and_other_keys_are_absent(tmp_path):
     key = cache_key({"a": 1})
     assert read_entry(str(tmp_path), key) is None

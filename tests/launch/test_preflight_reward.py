@@ -221,7 +221,7 @@ def test_a_plan_without_a_reward_for_rows_whose_answers_verl_evaluates_is_an_err
     data = {"train": str(numina), "val": str(numina)}
     for scorer, errors in (("verl", ["runs-answers"] * 2), ("math", [])):
         for verl, key in (("0.9.1", "reward."), ("0.5.0", "")):
-            report = probe_scorer(plan(verl, reward={"scorer": scorer}, data=data))
+            report = check_before_rehearsal(plan(verl, reward={"scorer": scorer}, data=data))
             found = [f for f in report.findings if f.rule == "runs-answers"]
             assert [f.rule for f in found] == errors
             line = f"{key}custom_reward_function.path=$(rewardkit path math)"
@@ -234,7 +234,7 @@ def test_another_numina_source_has_no_scorer_in_verl(numina, plan):
     names = pa.array(["numina_other"] * len(table))
     pq.write_table(table.set_column(place, "data_source", names), numina)
     data = {"train": str(numina), "val": str(numina)}
-    findings = probe_scorer(plan(reward={"scorer": "verl"}, data=data)).findings
+    findings = check_before_rehearsal(plan(reward={"scorer": "verl"}, data=data)).findings
     assert {finding.rule for finding in findings} == {"L-52"}
 
 
@@ -248,5 +248,5 @@ def test_a_reward_of_one_s_own_that_returns_a_dictionary_is_an_error_with_prime(
         )
         parts = {"reward": {"scorer": str(file)}, "data": {"train": str(rows), "val": str(rows)}}
         manager = "reward.reward_manager.name=prime"
-        findings = probe_scorer(plan("0.5.0", manager, **parts)).findings
+        findings = check_before_rehearsal(plan("0.5.0", manager, **parts)).findings
         assert sum(f.rule == "dictionary-reward" for f in findings) == errors

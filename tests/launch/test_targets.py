@@ -13,6 +13,7 @@ import yaml
 from rewardkit.errors import SourceError, UsageError
 from rewardkit.launch.recipe import Target
 from rewardkit.launch.targets import TARGETS, render
+from rewardkit.strict_yaml import read_yaml
 
 CASES = [
     (target, devices)
@@ -295,6 +296,19 @@ def test_yaml_texts_stay_texts_for_readers_of_yaml_1_2():
     assert yaml.safe_load(text) == tree
     for line in ("a: '1e-6'", "b: 'y'", "c: '0o17'", "g: '.5'"):
         assert line in text
+
+
+@pytest.mark.parametrize("sign", list("\x85\u2028\u2029\r\t\f\v\x1c\xa0\ufeff\x1b\x00"))
+@pytest.mark.parametrize(
+    "text", ["a{}b", "{}", "a {} b", "1{}", "a{}\nb{}", "{}\n", "\n{}", "a\n {}c"]
+)
+def test_no_character_changes_a_text_for_any_reader_of_yaml(text, sign):
+    """U+0085 is the end of a line in YAML 1.1, and a character in YAML 1.2."""
+    from rewardkit.launch.targets.base import as_yaml
+
+    tree = {"value": text.format(*[sign] * 2), f"key{sign}": 1}
+    assert yaml.safe_load(as_yaml(tree)) == tree
+    assert read_yaml(as_yaml(tree), "x") == tree
 
 
 #: Fields of ray.io/v1 that a part may have, by KubeRay's API reference (1.1 to 1.5).

@@ -387,3 +387,11 @@ def test_a_row_with_an_accuracy_and_an_unreadable_score_counts_and_is_in_no_grou
     answers = [response_by_index(0, 1) | {"score": score} for score in ("n/a", 10**400, 1.0)]
     report, _ = select_rows(tmp_path, [row(0)], answers, PassRateFilter(0, 1))
     assert (report.unjoined, report.percents, report.groups.n) == (0, {100: 1}, 0)
+
+
+def test_dropped_rows_without_an_output_do_not_block_a_selection(tmp_path):
+    """A run that was killed between its two renames leaves them."""
+    (tmp_path / "o.parquet.dropped.jsonl").write_text("")
+    answers = [response_by_index(0, acc) for acc in (0, 1)]
+    assert select_rows(tmp_path, [row(0), row(1)], answers)[1] == [0]
+    assert (tmp_path / "o.parquet.dropped.jsonl").read_text()

@@ -165,6 +165,13 @@ def test_no_secret_of_an_exception_or_a_message_is_logged(caplog):
     assert "Qx8shapedValue99" not in caplog.text
 
 
+def test_control_characters_of_a_message_are_escaped_in_the_log(caplog):
+    """Text of a model or a server would move the cursor or set the title of a terminal."""
+    with caplog.at_level(logging.ERROR, logger="rewardkit"):
+        base.log_once("escape", "503: \x1b]0;owned\x07 \x9b2J\r\nok 题")
+    assert caplog.messages == [r"503: \x1b]0;owned\x07 \x9b2J\r\nok 题"]
+
+
 def test_the_number_of_logged_causes_is_limited(caplog):
     with caplog.at_level(logging.ERROR, logger="rewardkit"):
         for i in range(base.MAX_LOGGED_CAUSES + 50):

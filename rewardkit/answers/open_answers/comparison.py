@@ -55,11 +55,11 @@ def runs(
 
 
 def match_joined(gold: tuple[Word, ...], sentence: tuple[Word, ...]) -> MatchedWords | None:
-    """Match a compound that one side writes as one word: `bee keeper`, `beekeeper`."""
-    if any(word.is_number for word in gold):
+    """Match a compound that one side writes as one word: `bee keeper`, `beekeeper`; `B 12`, `B12`."""
+    if gold[0].is_number:
         return None
     whole = "".join(word.form for word in gold)
-    if len(whole) < 3:
+    if len(whole) < 3 and whole.isalpha():
         return None
     for start, word in enumerate(sentence):
         if not whole.startswith(word.form):

@@ -120,13 +120,18 @@ def _raw_words(text: str) -> list[Word]:
     end = 0
     for token in _TOKEN.finditer(text):
         raw, gap = token[0], text[end : token.start()]
+        is_code = gap in ("", "-")
         glued = not gap and bool(result)
         is_negative = gap == "-" if not result else gap[-2:] in (" -", "(-")
         is_dash = gap.strip() == "-" and gap[0] == gap[-1] == " "
         gap = "|" if is_dash else gap.replace(" ", "")
         end = token.end()
         previous = result[-1] if result else None
-        if raw[0].isdigit():
+        if raw[0].isdigit() and is_code and previous and re.fullmatch("[A-Za-z]", previous.text):
+            code = _number_word(raw, gap).form  # one word, as `A5` and `F-16`: neither `a` nor `5`
+            form, text = previous.form + code, previous.text + raw
+            result[-1] = previous._replace(form=form, is_name=False, text=text)
+        elif raw[0].isdigit():
             number = _number_word(raw, gap)
             result.append(number._replace(form=f"-{number.form}") if is_negative else number)
         elif glued and previous and previous.is_number and raw.lower() in _ORDINAL_ENDINGS:

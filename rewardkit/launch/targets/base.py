@@ -234,7 +234,8 @@ def _import_text(scorer: str) -> str:
 def as_yaml(tree: Any) -> str:
     """Return YAML with the same meaning in YAML 1.1 and 1.2: texts that look like numbers are quoted.
 
-    Texts of several lines become blocks, and no aliases are written.
+    Texts of several lines become blocks, and no aliases are written. Characters that end a line in
+    YAML 1.1 only are escaped.
     """
     import yaml
 
@@ -247,6 +248,7 @@ def as_yaml(tree: Any) -> str:
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
         unsure = value[:1] in tuple("+-.0123456789") or value.lower() in {"y", "n"}
         style = "|" if "\n" in value else "'" if unsure else None
+        style = '"' if set(value) & set("\x85\u2028\u2029") else style
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)

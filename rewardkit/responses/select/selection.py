@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from rewardkit.errors import DataError, UsageError
 from rewardkit.json_lines import json_line
-from rewardkit.output import atomic, require_absent, require_not_input, require_suffix
-from rewardkit.preprocess.dropped_rows import dropped_path
+from rewardkit.output import require_absent, require_not_input, require_suffix
+from rewardkit.preprocess.dropped_rows import atomic_with_dropped, dropped_path
 from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.file_verdicts import finite_number, row_result, rule_of_files
 from rewardkit.responses.matching.match import match_row
@@ -129,8 +129,8 @@ def require_files(
         require_not_input(out, source)
         require_not_input(dropped_path(out), source)
     require_suffix(option, out, ".parquet")
-    for output in (out, dropped_path(out)):
-        require_absent(output, overwrite=overwrite)
+    require_absent(out, overwrite=overwrite)
+    require_absent(dropped_path(out), overwrite=True)
     return files, files[0] if len(files) == 1 else f"{len(files):,} files"
 
 
@@ -172,13 +172,13 @@ def _count(
     report: SelectReport,
 ) -> None:
     correct = sample if isinstance(sample, SkippedRow) else is_right(sample, rule)
-    result = None if isinstance(sample, SkippedRow) else row_result(sample.fields)
+    score = None if isinstance(sample, SkippedRow) else _score_of(sample)
     match = None
-    if isinstance(sample, Sample) and result is not None:
+    if isinstance(sample, Sample) and (score is not None or isinstance(correct, bool)):
         match = match_row(index, sample)
-        if match:
+        if match and score is not None:
             group = groups.setdefault((match.place, step_of(sample.fields)), PromptStepCounts())
-            group.add(result.score, is_correct=correct is True)
+            group.add(score, is_correct=correct is True)
     if isinstance(correct, SkippedRow):
         report.unread += 1
         report.add_example(correct)
@@ -188,6 +188,12 @@ def _count(
     else:
         report.responses[match.way] += 1
         rates[match.place].add(correct)
+
+
+def _score_of(sample: Sample) -> float | None:
+    """Return the score of a response, else its `acc`; None if that is no finite number."""
+    score = sample.fields.get("score")
+    return finite_number(sample.fields.get("acc") if score is None else score)
 
 
 def is_right(sample: Sample, rule: RightRule) -> bool | SkippedRow:
@@ -200,10 +206,10 @@ def is_right(sample: Sample, rule: RightRule) -> bool | SkippedRow:
     """
     if (status := str(sample.fields.get("status"))) in _NO_VERDICT:
         return SkippedRow(sample.where, f"its status is {status}")
-    for name in ("acc", "score"):
-        value = sample.fields.get(name)
-        if value is not None and finite_number(value) is None:
-            return SkippedRow(sample.where, f"{name} is {value!r:.40}, not a number")
+    name = "score" if sample.fields.get("acc") is None else "acc"
+    value = sample.fields.get(name)
+    if value is not None and finite_number(value) is None:
+        return SkippedRow(sample.where, f"{name} is {value!r:.40}, not a number")
     result = row_result(sample.fields)
     if result is None:
         return SkippedRow(sample.where, "neither acc nor score: run rewardkit score --out first")
@@ -242,8 +248,7 @@ def _write(
     """Write the kept rows unchanged, and the dropped rows with the reason as jsonl."""
     with (
         open_parquet(report.train) as file,
-        atomic(dropped_path(report.out), overwrite=overwrite) as lines_path,
-        atomic(report.out, overwrite=overwrite) as out_path,
+        atomic_with_dropped(report.out, overwrite=overwrite) as (out_path, lines_path),
         lines_path.open("w") as lines,
         pq.ParquetWriter(out_path, file.schema_arrow, compression="zstd") as writer,
     ):

@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 
 from rewardkit.errors import DataError
 from rewardkit.json_lines import json_line
-from rewardkit.output import atomic
-from rewardkit.preprocess.dropped_rows import dropped_path
+from rewardkit.preprocess.dropped_rows import atomic_with_dropped
 from rewardkit.preprocess.turns import TOOL_AGENT
 from rewardkit.responses.matching.train_index import TrainIndex
 from rewardkit.responses.select.conversations import OPTIONAL_TEXTS, Message
@@ -157,8 +156,7 @@ def write_conversations(
     report.null_tool_fields = tools.has_null_fields()
     with (
         open_parquet(report.train) as file,
-        atomic(dropped_path(report.out), overwrite=overwrite) as lines_path,
-        atomic(report.out, overwrite=overwrite) as out_path,
+        atomic_with_dropped(report.out, overwrite=overwrite) as (out_path, lines_path),
         lines_path.open("w") as lines,
         pq.ParquetWriter(
             out_path, _schema(messages, kind, tools, file.schema_arrow, report), compression="zstd"
