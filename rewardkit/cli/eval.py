@@ -88,10 +88,7 @@ WATCH_EXAMPLES = (
     "rewardkit eval watch checkpoints/DAPO/qwen3 --suite math-500 --out runs/qwen3 \\",
     "    --serve 'vllm serve {model} --port {port} --tensor-parallel-size 8'",
 )
-COMPARE_EXAMPLES = (
-    "rewardkit eval compare runs/before.jsonl runs/after.jsonl",
-    "rewardkit eval compare runs/base runs/my-run",
-)
+COMPARE_EXAMPLES = ("rewardkit eval compare runs/before.jsonl runs/after.jsonl",)
 
 app = typer.Typer(
     cls=PanelGroup,
@@ -320,9 +317,7 @@ def watch(
 
 @app.command("compare", epilog=examples(*COMPARE_EXAMPLES))
 def compare(
-    a: Annotated[
-        Path, typer.Argument(help="Results of the first run: the file or folder of its --out.")
-    ],
+    a: Annotated[Path, typer.Argument(help="Results of the first run: its --out.")],
     b: Annotated[Path, typer.Argument(help="Results of the second run.")],
     as_json: JsonFlag = False,
 ) -> None:

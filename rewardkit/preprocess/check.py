@@ -134,9 +134,7 @@ def check(
         OutputError: `drop_bad` or `drop_overlap` cannot be written.
     """
     if drop_bad and drop_overlap:
-        raise UsageError(
-            "--drop-bad and --drop-overlap exclude each other: --drop-bad drops overlaps, too."
-        )
+        raise UsageError("--drop-bad drops overlaps, too: leave --drop-overlap out.")
     if options and scorer is None:
         load_scorer("auto", **options)
     require_suffix("--drop-bad", drop_bad, ".parquet")
@@ -148,9 +146,10 @@ def check(
     require_not_input(out, report.path)
     with open_parquet(report.path) as file:
         report.add_all(schema_findings(file.schema_arrow))
-        name = scorer_name if scorer else "each row's own scorer"
         names = file.schema_arrow.names
-        aspects = _aspects(name, extras, names, duplicates=not allow_duplicates)
+        aspects = _aspects(
+            scorer_name if scorer else "", extras, names, duplicates=not allow_duplicates
+        )
         report.stats.unread_options = unread_options_of(file.schema_arrow.metadata)
         if report.counts["missing"]:
             report.rows, report.checked = file.metadata.num_rows, ("schema",)
@@ -192,7 +191,7 @@ def _aspects(
     """Yield the aspects of rows: name, note (how it is checked or requested), whether checked."""
     yield "prompts", "", True
     yield "golds", "", True
-    yield "gold self-check", scorer, True
+    yield "gold self-check", scorer or "each row's own scorer", True
     yield "duplicates", "" if duplicates else "--allow-duplicates", duplicates
     sets = dict.fromkeys(item.source for item in extras.against.items) if extras.against else ()
     yield "contamination", ", ".join(sets) or "--against", bool(sets)

@@ -5,7 +5,6 @@ import traceback
 from pathlib import Path
 
 import pytest
-import verl as installed
 import yaml
 
 from rewardkit.launch.plan import make_plan
@@ -18,6 +17,7 @@ from rewardkit.launch.verl.compose import config_name
 from rewardkit.launch.verl.releases import parse_release
 from tests.integration.conftest import VERL, is_installed
 
+installed = pytest.importorskip("verl")
 SOURCE = Path(installed.__file__).parent
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 MEGATRON = f"{ACTOR}.megatron"

@@ -13,6 +13,7 @@ from rewardkit.preprocess.column_guess import (
     column_notes,
     guess_columns,
     sample_rows,
+    unread_options,
 )
 from rewardkit.preprocess.column_messages import (
     prep_command,
@@ -203,12 +204,11 @@ def test_columns_with_options_that_no_prompt_shows_are_found(tmp_path):
     def options_of(header):
         file = tmp_path / "quiz.csv"
         file.write_text(f"{header}\n" + ",".join("x" * (header.count(",") + 1)) + "\n")
-        notes = column_notes(sample_rows(file), ["question"], "answer")
-        return [note for note in notes if "do not show the options" in note]
+        return unread_options(sample_rows(file), ["question", "answer"])
 
-    assert "options in Choices." in options_of("question,Choices,answer")[0]
-    assert "options in 选项." in options_of("question,选项,answer")[0]
-    assert "options in A, B, C, D." in options_of("question,A,B,C,D,answer")[0]
+    assert options_of("question,Choices,answer") == ["Choices"]
+    assert options_of("question,选项,answer") == ["选项"]
+    assert options_of("question,A,B,C,D,answer") == ["A", "B", "C", "D"]
     assert options_of("question,a,answer") == []
     assert options_of("question,answer") == []
 

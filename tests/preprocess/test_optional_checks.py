@@ -127,7 +127,7 @@ def test_drop_overlap_does_not_drop_rows_with_other_findings(tmp_path, held_out)
     out = tmp_path / "out.parquet"
     report = rewardkit.check(twice, extras=against(held_out), drop_overlap=out)
     assert (report.counts, pq.read_metadata(out).num_rows) == ({"duplicate": 1}, 2)
-    with pytest.raises(UsageError, match="exclude each other"):
+    with pytest.raises(UsageError, match="leave --drop-overlap out"):
         rewardkit.check(twice, drop_bad=out, drop_overlap=tmp_path / "o2.parquet")
 
 

@@ -248,7 +248,7 @@ def test_a_failing_server_never_costs_the_rule_s_verdict(fault):
         ("second: [judge]", "name the second scorer"),
         ("second: judge\nask: always", "ask: 'always'; give wrong, undecided, never."),
         ("second: judge\nask: wrog", "Did you mean 'wrong'"),
-        ("second: judge\nask: no", "ask: False; give wrong"),
+        ("second: judge\nask: no", "ask: 'no'; give wrong"),
         ("second: judge\nsecond_options: {rubrik: math}", "Did you mean 'rubric'"),
         ("second: judge\nsecond_options: {rubric: nothing}", "no rubric 'nothing'"),
         ("second: judge\nsecond_options: 3", "second_options: give `key: value` pairs"),

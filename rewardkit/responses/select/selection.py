@@ -191,7 +191,7 @@ def _count(
 
 
 def _score_of(sample: Sample) -> float | None:
-    """Return the score of a response, else its `acc`; None if that is no finite number."""
+    """Return the score of a response, else its `acc`; None if it is not a finite number."""
     score = sample.fields.get("score")
     return finite_number(sample.fields.get("acc") if score is None else score)
 
