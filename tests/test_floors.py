@@ -35,6 +35,7 @@ COMMANDS = [
 def run(*command, folder, code=0):
     """Return what a command prints; it has to end with the code."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1"}  # as pip has them
     done = subprocess.run(
         [*map(str, command)], cwd=folder, env=environment, capture_output=True, text=True
     )

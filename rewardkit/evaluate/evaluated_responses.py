@@ -19,7 +19,7 @@ from rewardkit.responses.chunk_scores import ScoringPlan, plan_scorer
 from rewardkit.responses.response_log import ResponseIndex
 from rewardkit.row import batched
 from rewardkit.scorers.base import Score, Scorer, Status, to_verl
-from rewardkit.scorers.call import call_scorer_or_stop, failure_reason
+from rewardkit.scorers.call import NO_VERDICT, call_scorer_or_stop, failure_reason
 from rewardkit.scorers.concurrent_calls import call_each
 from rewardkit.scorers.isolated import is_built_in
 
@@ -91,10 +91,11 @@ def _score_line(scorer: Scorer, line: Mapping[str, Any]) -> dict[str, Any]:
     # A response that the server broke off may contain the correct answer without being finished.
     response = "" if line.get("finish_reason") in UNUSABLE else line["response"]
     result = call_scorer_or_stop(scorer, response, line["ground_truth"], info)
-    if isinstance(result, Score):
+    if isinstance(result, Score) and result.correct is not None:
         return {**to_verl(result), "status": result.status.value}
+    reason = failure_reason(result) if isinstance(result, Exception) else NO_VERDICT
     wrong = Score.wrong("", Status.FAILED)
-    return {**to_verl(wrong), "status": wrong.status.value, "reason": failure_reason(result)}
+    return {**to_verl(wrong), "status": wrong.status.value, "reason": reason}
 
 
 def scorer_label(plan: ScoringPlan) -> str:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from io import TextIOWrapper
 from mmap import mmap
 from multiprocessing.connection import Connection
 from select import POLLIN, poll
@@ -141,6 +142,8 @@ def main() -> None:
     signal(SIGCHLD, SIG_DFL)
     for descriptor in (life, wakeups, wakeup):
         os.close(descriptor)
+    if isinstance(sys.stdout, TextIOWrapper):  # the process may be killed before it would flush
+        sys.stdout.reconfigure(line_buffering=True)
     import_module(sys.argv[4]).serve(Channel(socket.socket(fileno=connection), memory, shared))
     os._exit(0)  # threads of the code may still run
 

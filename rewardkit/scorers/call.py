@@ -13,6 +13,9 @@ from rewardkit.redact import process_redactor
 from rewardkit.scorers.reward_result import UNTRIED, RewardResult, RightRule
 from rewardkit.scorers.score import Score, Scorer, Status, as_text
 
+#: Why a score of a reward has no verdict, for those commands that count right answers.
+NO_VERDICT = "which of its scores is right is not known; name it with --right-score"
+
 
 class NoVerdictError(RuntimeError):
     """A scorer produced no score, for another reason than an exception that it raised.

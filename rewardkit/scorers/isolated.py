@@ -246,7 +246,7 @@ def learn_rule(
     rule = RightRule(right_score, False, "--right-score")
     if right_score is None:
         rule = learn_right(score_all, rows, form)
-    if is_required and not rule.is_known:
+    if is_required and not rule.is_known and not rule.takes_verdict:
         raise DataError(f"{name}: {rule.sentence}")
     if isinstance(scorer, IsolatedScorer):
         scorer.rule = rule

@@ -15,7 +15,7 @@ from rewardkit.answers.parsing.typography import canonical_spelling
 from rewardkit.preprocess.row_stats import answer_kind
 from rewardkit.responses.samples import Sample
 from rewardkit.scorers.base import Scorer, Status
-from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop, error_line
+from rewardkit.scorers.call import NO_VERDICT, NoVerdictError, call_scorer_or_stop, error_line
 from rewardkit.scorers.isolated import IsolatedScorer
 from rewardkit.statistics import percentile
 
@@ -121,6 +121,8 @@ def call_on_sample(scorer: Scorer, sample: Sample) -> CallResult:
         name = type(result).__name__
         status = result.description if isinstance(result, NoVerdictError) else f"raised {name}"
         return CallResult(None, 0.0, "", status, error_line(result)[:MAX_COMPARED_CHARACTERS])
+    if result.correct is None:
+        return CallResult(None, result.score, result.pred, "has no verdict", NO_VERDICT)
     return CallResult(result.correct, result.score, result.pred, result.status.value)
 
 
