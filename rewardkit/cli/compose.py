@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from rewardkit.cli.shared.console import warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import LoadSeconds, Overwrite, VerlVersion
 
@@ -47,7 +48,7 @@ def command(
     key = reward_key(version)
     if gdpo:
         gdpo_settings({}, version)  # a release without GDPO is refused before the file is written
-    write_reward_file(recipe, out, overwrite=overwrite, load_seconds=load_seconds)
+    write_reward_file(recipe, out, overwrite=overwrite, load_seconds=load_seconds, announce=warn)
     typer.echo(f"{out}: {key}.path={out.resolve()}")
     if gdpo:
         for override in gdpo_overrides(part_weights(out), version):

@@ -152,6 +152,9 @@ def _warn_about(report: ScoreReport) -> None:
         )
     if report.rule.sentence:
         warn(report.rule.sentence)
+    scored = report.total.statuses["scored"]
+    for line in report.rule.doubts(scored, report.between, report.total.n):
+        warn(line)
     if not report.total.n and not report.unscored:
         warn("error: the files have no rows.")
     if note := bad_gold_note(report.total.bad_golds, report.total.n):

@@ -24,8 +24,8 @@ from rewardkit.cli.shared.options import (
     JsonFlag,
     Overwrite,
     ResponseKey,
-    RightScore,
     require_companion,
+    require_finite,
 )
 from rewardkit.errors import UsageError
 
@@ -101,7 +101,14 @@ def command(
     ] = Unseen.drop,
     response_key: ResponseKey = None,
     gold_key: GoldKey = None,
-    right_score: RightScore = None,
+    right_score: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SCORE",
+            callback=require_finite,
+            help="Lowest score of a right answer, where no acc of 0 or 1 states it.",
+        ),
+    ] = None,
     html: HtmlFile = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,

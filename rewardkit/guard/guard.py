@@ -285,7 +285,7 @@ def read_outcome(
 
     The two messages are "" if there is nothing to say.
     """
-    wrong = {**settings.keys, "score": settings.wrong_score, "acc": 0.0}
+    wrong = {**settings.keys, "score": settings.wrong_score}
     if isinstance(outcome, ChildTimeoutError):
         limit = f"{settings.seconds:g} s"
         if settings.cpu_seconds:

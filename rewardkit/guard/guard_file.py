@@ -54,7 +54,7 @@ class GuardTrial:
 
     Attributes:
         is_async: whether it is a coroutine function.
-        keys: the keys of its results, with the guard's own.
+        keys: the keys of its results, each with a value.
         wrong_score: the lowest score of a response without the gold, 0.0 if that is what a gold earns;
             None if all those calls failed.
         rule: which results are right.
@@ -116,9 +116,7 @@ def try_reward(
     ]
     return GuardTrial(
         is_async=is_async,
-        keys=default_fields(
-            {k: v for _, _, fields in reversed(results) for k, v in fields.items()}
-        ),
+        keys={k: v for _, _, fields in reversed(results) for k, v in fields.items()},
         wrong_score=_wrong_score([(has_gold, fields["score"]) for has_gold, _, fields in results]),
         rule=rule,
         calls=len(trials),
@@ -167,7 +165,10 @@ def settings_after_trial(
         )
     return replace(
         settings,
-        keys=default_fields({**dict.fromkeys(keys, 0.0), **trial.keys}),
+        keys=default_fields(
+            {**dict.fromkeys(keys, 0.0), **trial.keys},
+            has_acc=right_score is not None or trial.rule.is_known,
+        ),
         wrong_score=score,
         right_score=trial.rule.least if right_score is None else right_score,
     )
@@ -180,7 +181,7 @@ def _learn_rule(guard: Guard, rows: Sequence[Mapping[str, Any]]) -> RightRule:
         response, gold, call = request
         outcome = guard.outcome({**call, "solution_str": response, "ground_truth": gold})
         if isinstance(outcome, list) and len(outcome) == 2:
-            return RewardResult(float(outcome[1]["score"]), outcome[1]).as_score()
+            return RewardResult.of(outcome[1]).as_score()
         return outcome if isinstance(outcome, Exception) else InvalidResultError(str(outcome))
 
     golds = [(unwrap_gold(row["ground_truth"]), row) for row in rows]

@@ -16,9 +16,17 @@ from rewardkit.scorers.reward_result import InvalidResultError, RewardResult, Ri
 FLAGS = ("timeout", "error")
 
 
-def default_fields(fields: Mapping[str, float | str]) -> dict[str, float | str]:
-    """Return the keys of a result, each with the value that stands for a missing one."""
-    names = {"score": 0.0, "acc": 0.0, **fields, **dict.fromkeys(("acc", *FLAGS), 0.0)}
+def default_fields(
+    fields: Mapping[str, float | str], *, has_acc: bool = True
+) -> dict[str, float | str]:
+    """Return the keys of a result, each with the value that stands for a missing one.
+
+    Args:
+        fields: the reward's own.
+        has_acc: whether it is known what is right, so that the guard adds `acc`.
+    """
+    own = ("acc",) if has_acc or "acc" in fields else ()
+    names = {"score": 0.0, **fields, **dict.fromkeys((*own, *FLAGS), 0.0)}
     return {name: "" if isinstance(value, str) else 0.0 for name, value in names.items()}
 
 
@@ -33,7 +41,7 @@ def verl_fields(
         fields: those of a `RewardResult`.
         keys: the keys with their defaults.
         right_score: the lowest right score. Without `acc` in the fields it is 1.0 from this score on,
-            else 0.0; if nothing says what is right, it is the score itself, as in verl.
+            else 0.0.
 
     Returns:
         The fields with all keys, and a sentence about the first value that could not be kept; ""
@@ -45,9 +53,10 @@ def verl_fields(
     score = float(fields["score"])
     if not isfinite(score):
         raise InvalidResultError(f"its score is {score}")
-    rule = RightRule(right_score, takes_verdict=right_score is None)
-    acc = to_verl(rule.judge(RewardResult(score, fields).as_score()))["acc"]
-    result, problem = {**keys, "score": score, "acc": acc}, ""
+    result, problem = {**keys, "score": score}, ""
+    if "acc" in keys and not isinstance(fields.get("acc"), float):
+        rule = RightRule(right_score, takes_copies=right_score is None)
+        result["acc"] = to_verl(rule.judge(RewardResult.of(fields).as_score()))["acc"]
     for name, value in fields.items():
         default = keys.get(name)
         if default is None:

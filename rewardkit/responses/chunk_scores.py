@@ -21,7 +21,7 @@ from rewardkit.scorers.base import Score, Scorer, to_verl
 from rewardkit.scorers.call import call_scorer, failure_reason, require_verdict
 from rewardkit.scorers.concurrent_calls import call_each
 from rewardkit.scorers.options import asks_server
-from rewardkit.scorers.reward_result import RightRule
+from rewardkit.scorers.reward_result import LITERAL, RightRule
 from rewardkit.scorers.right_score import GoldRow
 
 #: The fields that scoring adds to a row.
@@ -95,12 +95,14 @@ def score_chunk(plan: ScoringPlan, chunk: Chunk) -> ScoredChunk:
     unscored: list[SkippedRow] = []
     counts: Counter[tuple[_GroupKey, str, bool, int]] = Counter()
     sums: dict[_GroupKey, float] = {}
+    rule, between = plan.rule or LITERAL, 0
     for result in _score_samples(plan_scorer(plan), samples):
         if isinstance(result, SkippedRow):
             unscored.append(result)
             continue
         sample, score = result
         key = _group_key(sample)
+        between += rule.is_between(score.score)
         prompt = prompt_key(prompt_group(sample, prompt_text(sample)))
         counts[key, score.status.value, bool(score.correct), prompt] += 1
         sums[key] = sums.get(key, 0.0) + score.score
@@ -109,7 +111,9 @@ def score_chunk(plan: ScoringPlan, chunk: Chunk) -> ScoredChunk:
     return ScoredChunk(
         lines=b"\n".join([*lines, b""]) if lines else b"",
         unscored="".join(json.dumps(row._asdict()) + "\n" for row in unscored).encode(),
-        figures=ScoreFigures(len(unscored), unscored[:MAX_EXAMPLES], _tallies(counts, sums)),
+        figures=ScoreFigures(
+            len(unscored), unscored[:MAX_EXAMPLES], between, _tallies(counts, sums)
+        ),
     )
 
 

@@ -39,7 +39,7 @@ def row_result(fields: Mapping[str, Any]) -> RewardResult | None:
         **({} if values.keys() & {*VERDICT_KEYS} else {"acc": score}),
         **values,
     }
-    return RewardResult(score, values)
+    return RewardResult.of(values)
 
 
 def rule_of_files(

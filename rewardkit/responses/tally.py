@@ -156,11 +156,13 @@ class ScoreFigures:
     Attributes:
         unscored: number of rows that could not be scored.
         examples: the first of these.
+        between: number of scores between those of wrong and of right answers; see `RightRule`.
         tallies: the figures of the scored rows by `total` (one, named ""), `data_source` and `step`.
     """
 
     unscored: int = 0
     examples: list[SkippedRow] = field(default_factory=list)
+    between: int = 0
     tallies: Tallies = field(default_factory=dict)
 
     @property
@@ -171,6 +173,7 @@ class ScoreFigures:
     def add(self, other: ScoreFigures) -> None:
         """Add the figures of other rows."""
         self.unscored += other.unscored
+        self.between += other.between
         self.examples += other.examples[: MAX_EXAMPLES - len(self.examples)]
         for group, named in other.tallies.items():
             for name, tally in named.items():
@@ -182,7 +185,12 @@ class ScoreFigures:
             group: {name: vars(tally) for name, tally in named.items()}
             for group, named in self.tallies.items()
         }
-        return {"unscored": self.unscored, "examples": self.examples, "tallies": tallies}
+        return {
+            "unscored": self.unscored,
+            "examples": self.examples,
+            "between": self.between,
+            "tallies": tallies,
+        }
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> ScoreFigures:
@@ -195,7 +203,8 @@ class ScoreFigures:
             group: {name: _tally(tally) for name, tally in named.items()}
             for group, named in values["tallies"].items()
         }
-        return cls(values["unscored"], [SkippedRow(*row) for row in values["examples"]], tallies)
+        examples = [SkippedRow(*row) for row in values["examples"]]
+        return cls(values["unscored"], examples, values["between"], tallies)
 
 
 def _tally(values: Mapping[str, Any]) -> Tally:

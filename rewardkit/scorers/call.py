@@ -10,7 +10,7 @@ from typing import Any
 
 from rewardkit.errors import DataError, UnknownNameError, call_catching
 from rewardkit.redact import process_redactor
-from rewardkit.scorers.reward_result import UNTRIED, RewardResult, RightRule
+from rewardkit.scorers.reward_result import RewardResult, RightRule
 from rewardkit.scorers.score import Score, Scorer, Status, as_text
 
 #: Why a score of a reward has no verdict, for those commands that count right answers.
@@ -157,7 +157,7 @@ def call_verl_function(
     ground_truth: str,
     extra_info: Mapping[str, Any] | None = None,
     *,
-    _rule: RightRule = UNTRIED,
+    _rule: RightRule | None = None,
     **options: Any,
 ) -> Score:
     """Call a reward function with verl's signature and convert its number or dictionary.
@@ -166,8 +166,9 @@ def call_verl_function(
     0.9 does. `correct` is None if neither the result nor the rule says it; see `reward_result`.
     """
     info = dict(extra_info or {})
+    source = info.pop("data_source", "")
     result = function(
-        data_source=info.pop("data_source", ""),
+        data_source=source,
         solution_str=response,
         ground_truth=ground_truth,
         extra_info=info,
@@ -175,7 +176,8 @@ def call_verl_function(
     )
     if iscoroutine(result):
         result = _run_coroutine(result)
-    return _rule.judge(RewardResult.of(result).as_score())
+    score = RewardResult.of(result).as_score()
+    return score if _rule is None else _rule.judge(score, str(source))
 
 
 def _run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -61,7 +61,7 @@ from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.opinion import blank_metrics
 from rewardkit.scorers.options import check_values, option_names
 from rewardkit.scorers.reward_parts import PART_VALUES
-from rewardkit.scorers.reward_result import RightRule
+from rewardkit.scorers.reward_result import LITERAL, RightRule
 from rewardkit.scorers.right_score import GoldRow
 from rewardkit.scorers.second_opinion import ASKS, SecondOpinion
 
@@ -123,7 +123,7 @@ def _rule(spec: Mapping[str, Any], where: str, key: str) -> RightRule:
     """Return the rule that a `right_score` of a mapping sets."""
     value = spec.get(key)
     if value is None:
-        return RightRule()
+        return LITERAL
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise UsageError(f"{where}: {key}: {value!r}; give the lowest score of a right answer.")
     return RightRule(float(value), False, key)
@@ -174,6 +174,7 @@ def write_reward_file(
     *,
     overwrite: bool = False,
     load_seconds: float = 60.0,
+    announce: Callable[[str], object] = lambda _: None,
 ) -> Path:
     """Write a reward as a Python file for verl, which needs rewardkit but not the YAML.
 
@@ -184,6 +185,7 @@ def write_reward_file(
         out_py: the file to write.
         overwrite: whether `out_py` may exist.
         load_seconds: timeout for importing a custom scorer, in a process of its own.
+        announce: called with a sentence about which scores of a custom scorer are right.
 
     Returns:
         The absolute path of the file, for verl's `custom_reward_function.path`.
@@ -206,8 +208,9 @@ def write_reward_file(
             raise UsageError(
                 f"{yaml_path}: {spec[scorer]}: {rule.sentence.replace('--right-score', key)}"
             )
-        if rule.least is not None:
-            spec.setdefault(key, rule.least)
+        if rule.least is not None and key not in spec:
+            announce(f"{spec[scorer]}: {rule.sentence}")
+            spec[key] = rule.least
     with atomic(out, overwrite=overwrite) as temporary:
         temporary.write_text(_source(spec), encoding="utf-8")
     return out.resolve()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -26,7 +26,7 @@ from rewardkit.scorers.base import (
 )
 from rewardkit.scorers.opinion import VerlSample
 from rewardkit.scorers.options import asks_server
-from rewardkit.scorers.reward_result import RightRule
+from rewardkit.scorers.reward_result import LITERAL, RightRule
 from rewardkit.scorers.second_opinion import KEYS, SecondOpinion
 
 #: Computes the value of a part from the scorer's score and the response.
@@ -72,7 +72,7 @@ class Reward:
     scorer: Scorer
     parts: tuple[Part, ...]
     second: SecondOpinion | None = None
-    rule: RightRule = field(default_factory=RightRule)
+    rule: RightRule = LITERAL
 
     def __post_init__(self) -> None:
         names = [part.name for part in self.parts]

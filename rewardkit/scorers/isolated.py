@@ -61,7 +61,7 @@ class IsolatedScorer:
 
     Attributes:
         last_call_ns: nanoseconds that the scorer took for the last response.
-        rule: which of its results are right.
+        rule: which of its results are right; None before it is learned.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class IsolatedScorer:
         self.name, self.options = name, dict(options)
         self.seconds, self.load_seconds = seconds, load_seconds
         self.last_call_ns = 0
-        self.rule = RightRule()
+        self.rule: RightRule | None = None
         self._failures = 0
         self._process = BatchProcess(self._start, seconds)
         self._process.start()
@@ -111,7 +111,11 @@ class IsolatedScorer:
         Raises:
             NeverAnswersError: it failed on each of its first `MAX_FIRST_FAILURES` responses.
         """
-        return [self._result(reply) for reply in self._process.call_batch(requests, self._count)]
+        replies = self._process.call_batch(requests, self._count)
+        return [
+            self._result(reply, str(request[2].get("data_source") or ""))
+            for reply, request in zip(replies, requests, strict=True)
+        ]
 
     @property
     def summary(self) -> str:
@@ -144,13 +148,15 @@ class IsolatedScorer:
             raise UsageError(problem)
         return process, greeting
 
-    def _result(self, reply: Reply) -> Score | Exception:
+    def _result(self, reply: Reply, source: str) -> Score | Exception:
         """Return the score of a reply, or what the scorer raised or did instead."""
         if isinstance(reply, ChildTimeoutError | ChildCrashError):
             return self._failure(reply)
         self.last_call_ns, *values = reply
         result = _score_or_error(*values)
-        return self.rule.judge(result) if isinstance(result, Score) else result
+        if isinstance(result, Exception) or self.rule is None:
+            return result
+        return self.rule.judge(result, source)
 
     def _failure(self, failure: ChildTimeoutError | ChildCrashError) -> NoVerdictError:
         if isinstance(failure, ChildTimeoutError):
@@ -210,7 +216,7 @@ def start_scorer(
     if is_built_in(name):
         return load_scorer(name, **options)
     scorer = IsolatedScorer(name, options, seconds, load_seconds)
-    scorer.rule = rule or RightRule()
+    scorer.rule = rule
     return scorer
 
 
@@ -234,7 +240,7 @@ def learn_rule(
         DataError: the rule is required and not known, or the scorer fails on every call.
     """
     if isinstance(scorer, IsolatedScorer):
-        scorer.rule, score_all, name = RightRule(), scorer.score_batch, scorer.name
+        scorer.rule, score_all, name = None, scorer.score_batch, scorer.name
         form = scorer.form
     elif is_verl_function(scorer):
         score_all, name = partial(_call_each, scorer), inner_function(scorer).__name__

@@ -5,7 +5,7 @@ is right. Of a number, its managers `naive`, `dapo` and `gdpo` report the score 
 (`experimental/reward_loop/reward_manager/naive.py` in 0.9.1), so an `acc` of 0.1 says nothing.
 `RightRule` decides:
 
-1. an `acc` or `correct` that is a boolean, 0 or 1 in every result of the trial states the verdict;
+1. an `acc` or `correct` that is a boolean, or 0 or 1 and not just the score, states the verdict;
 2. otherwise a score is right from the lowest score on that the gold's own answer gets in a form that
    the reward reads, if no wrong answer gets as much (`right_score.learn_right`);
 3. otherwise there are scores, and no accuracy.
@@ -52,11 +52,15 @@ class RewardResult(NamedTuple):
         score: the reward; it may be infinite or NaN.
         fields: its numbers and texts by name, with `score`; other values are left out.
         pred: the answer that the reward read, as text.
+        stated: whether the answer is right, as `acc` or `correct` states it; None if neither is 0 or 1.
+        is_copy: whether that is a number which equals the score, and so may be no verdict.
     """
 
     score: float
     fields: Mapping[str, float | str]
     pred: str = ""
+    stated: bool | None = None
+    is_copy: bool = False
 
     @classmethod
     def of(cls, value: Any) -> RewardResult:
@@ -73,8 +77,9 @@ class RewardResult(NamedTuple):
                 raise InvalidResultError(
                     f"the reward returned {type(value).__name__}, not a number or a dictionary"
                 )
-            is_bool = type(value).__name__ in {"bool", "bool_"}  # NumPy's is `bool` from 2.0 on
-            return cls(score, {"score": score, "acc": score} if is_bool else {"score": score})
+            if _is_boolean(value):
+                return cls(score, {"score": score, "acc": score}, "", bool(score))
+            return cls(score, {"score": score})
         fields: dict[str, float | str] = {}
         for key, item in value.items():
             if isinstance(item, str):
@@ -86,25 +91,34 @@ class RewardResult(NamedTuple):
             raise InvalidResultError(
                 "the dictionary that the reward returned has no number `score`"
             )
-        return cls(score, fields, as_text(value.get("pred"))[:MAX_TEXT_LENGTH])
-
-    @property
-    def verdict(self) -> bool | None:
-        """What `acc` or `correct` states; None without one that is 0 or 1."""
+        pred = as_text(value.get("pred"))[:MAX_TEXT_LENGTH]
         for key in VERDICT_KEYS:
-            if (value := self.fields.get(key)) in (0.0, 1.0):
-                return bool(value)
-        return None
+            if fields.get(key) in (0.0, 1.0):
+                is_copy = fields[key] == score and not _is_boolean(value.get(key))
+                return cls(score, fields, pred, bool(fields[key]), is_copy)
+        return cls(score, fields, pred)
 
     def as_score(self) -> Score:
-        """Return the result as a `Score`, whose `correct` is None if the result does not state it."""
-        fields, pred, correct = self.fields, self.pred, self.verdict
-        if correct:
-            return Score.right(pred, self.score)
-        flag = next((status for key, status in _STATUS_OF_FLAG.items() if fields.get(key)), None)
-        if correct is None and flag is None:
-            return Score(self.score, None, pred, Status.SCORED)
-        return Score.wrong(pred, flag or Status.WRONG, self.score)
+        """Return the result as a `Score`; with the status `scored` it needs a `RightRule`.
+
+        Its `correct` is then what a copy of the score states, or None.
+        """
+        flag = next(
+            (status for key, status in _STATUS_OF_FLAG.items() if self.fields.get(key)), None
+        )
+        if flag is not None and not self.stated:
+            return Score.wrong(self.pred, flag, self.score)
+        if self.stated is None or self.is_copy:
+            return Score(self.score, self.stated, self.pred, Status.SCORED)
+        if self.stated:
+            return Score.right(self.pred, self.score)
+        return Score.wrong(self.pred, Status.WRONG, self.score)
+
+
+def _is_boolean(value: Any) -> bool:
+    """Whether a value is a boolean of Python, NumPy (`bool` from 2.0 on) or torch."""
+    is_tensor = str(getattr(value, "dtype", "")) == "torch.bool"
+    return is_tensor or type(value).__name__ in {"bool", "bool_"}
 
 
 def _number(value: Any) -> float | None:
@@ -123,23 +137,43 @@ class RightRule:
 
     Attributes:
         least: the lowest right score; None if it is not known.
-        takes_verdict: whether an `acc` or `correct` of 0 or 1 decides, before the score.
+        takes_verdict: whether an `acc` or `correct` that states the verdict decides, before the score.
         reason: where `least` comes from, or why it is not known, as the end of a sentence; "" if the
             results themselves state their verdicts.
+        takes_copies: whether an `acc` of 0 or 1 decides also where it only repeats the score.
+        most: the highest score that a verdict is given to: a little more than any gold got, because more
+            is paid for something that was not tried. None for no limit.
+        wrong: the highest score that a wrong answer got.
+        sources: the data sources of the golds that were tried; empty for all.
     """
 
     least: float | None = None
     takes_verdict: bool = True
     reason: str = ""
+    takes_copies: bool = False
+    most: float | None = None
+    wrong: float | None = None
+    sources: frozenset[str] = frozenset()
 
-    def judge(self, score: Score) -> Score:
-        """Return a score of `RewardResult.as_score` with its verdict."""
-        if score.status not in _JUDGED or (self.takes_verdict and score.correct is not None):
+    def judge(self, score: Score, source: str = "") -> Score:
+        """Return a score of `RewardResult.as_score`, to a row of a data source, with its verdict."""
+        if score.status not in _JUDGED:
             return score
-        if self.least is None:
+        takes = self.takes_copies if score.status is Status.SCORED else self.takes_verdict
+        correct = score.correct if takes else None
+        is_seen = not self.sources or source in self.sources
+        is_seen &= self.most is None or score.score <= self.most + TOLERANCE
+        if correct is None and self.least is not None and is_seen:
+            correct = score.score >= self.least - TOLERANCE
+        if correct is None:
             return score._replace(correct=None, status=Status.SCORED)
-        correct = score.score >= self.least - TOLERANCE
         return score._replace(correct=correct, status=Status.CORRECT if correct else Status.WRONG)
+
+    def is_between(self, score: float) -> bool:
+        """Whether a score is more than any wrong answer got, and less than any right one."""
+        if self.least is None or self.wrong is None:
+            return False
+        return self.wrong + TOLERANCE < score < self.least - TOLERANCE
 
     @property
     def sentence(self) -> str:
@@ -155,16 +189,43 @@ class RightRule:
         """Whether every result has a verdict by this rule, as far as the trial showed."""
         return self.least is not None or not self.reason
 
+    def doubts(self, scored: int, between: int, total: int) -> list[str]:
+        """Return sentences about scores that the trial did not show.
 
-#: The rule of a reward that was not tried: only what it states is known.
-UNTRIED = RightRule()
+        Args:
+            scored: number of responses without a verdict.
+            between: number of scores for which `is_between` holds.
+            total: number of responses.
+        """
+        lines = []
+        if scored and self.least is not None:
+            more = (
+                ""
+                if self.most is None
+                else f"a score of more than {self.most:g}, which no gold got"
+            )
+            lines.append(
+                f"{scored:,} of {total:,} responses have {more}, or a data source without a gold that "
+                "was tried: which score is right is not known. Name it with --right-score."
+            )
+        if between and self.wrong is not None:
+            lines.append(
+                f"{between:,} of {total:,} scores lie between {self.wrong:g}, which a wrong answer got, "
+                f"and {self.least:g}: they count as wrong. Name the lowest right score with "
+                "--right-score if some of them are right."
+            )
+        return lines
+
+
+#: The rule of a reward that was not tried: any `acc` or `correct` of 0 or 1 decides.
+LITERAL = RightRule(takes_copies=True)
 
 
 def rule_of_results(results: Iterable[RewardResult]) -> RightRule:
     """Return the rule for results whose reward is not at hand, such as those in verl's dumps."""
     results = list(results)
-    if all(result.verdict is not None for result in results):
-        return RightRule()
+    if all(result.stated is not None for result in results):
+        return LITERAL
     scores = [result.score for result in results]
     reason = f"the scores are {min(scores):g} to {max(scores):g}, and not all have an acc of 0 or 1"
     return RightRule(None, False, reason)

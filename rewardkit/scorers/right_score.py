@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from random import Random
 from typing import Any, NamedTuple, TypeAlias
@@ -10,11 +11,17 @@ from typing import Any, NamedTuple, TypeAlias
 from rewardkit.errors import call_catching
 from rewardkit.scorers.gold import alternatives, another_answer
 from rewardkit.scorers.load import respond_of
-from rewardkit.scorers.reward_result import TOLERANCE, RightRule
+from rewardkit.scorers.reward_result import LITERAL, TOLERANCE, RightRule
 from rewardkit.scorers.score import Score, Scorer, Status
 
-#: Rows whose golds are tried.
-TRIED_ROWS = 3
+#: Golds that are tried: so many in all, and so many of a data source, each once.
+MAX_GOLDS, MAX_GOLDS_OF_SOURCE = 6, 2
+
+#: Share of what a right answer gains by which a score may be above that of any gold that was tried.
+MARGIN = 0.05
+
+#: Rows in which they are looked for.
+MAX_ROWS = 2000
 
 #: A gold and the `extra_info` of its row.
 GoldRow: TypeAlias = tuple[str, Mapping[str, Any]]
@@ -35,6 +42,9 @@ _FORMS: tuple[AnswerForm, ...] = (
     ("", "The answer is ", "."),
     ("<think>", "</think> <answer>", "</answer>"),
     ("<think>", "</think> <answer>\\boxed{", "}</answer>"),
+    ("<think>\n", "\n</think>\n<answer>\n", "\n</answer>"),  # open-r1
+    ("<think>\n", "\n</think>\n\n\\boxed{", "}"),
+    ("<reasoning>\n", "\n</reasoning>\n<answer>\n", "\n</answer>\n"),
 )
 
 #: The answer with which `respond` is called to learn its form.
@@ -47,17 +57,27 @@ _WORDS = (
     "simple small still sum take term then total true value way whole with work write"
 ).split()
 
-#: Reasoning of some 6,000 characters, without a number or a mark, and hardly a phrase twice: a reward
-#: may pay for its length, or take off for repetition.
-_REASONING = f"{' '.join(Random(0).choices(_WORDS, k=1100))}.\n"  # noqa: S311
+#: Reasoning without a number or a mark, and hardly a phrase twice, of some 30, 6,000 and 20,000
+#: characters: a reward may pay for the length, or take off for it or for repetition.
+_LENGTHS = (6, 1100, 3600)
+_SHORT, *_LONG = (" ".join(Random(0).choices(_WORDS, k=count)) for count in _LENGTHS)  # noqa: S311
 
 
 class _GoldTrial(NamedTuple):
-    """What one gold gets: the lowest score of its answer, None if it is not told from a wrong one."""
+    """What one gold gets.
 
-    least: float | None
-    best_wrong: float
-    has_verdicts: bool
+    Attributes:
+        rights: the scores of its answer in forms and lengths that the reward reads; empty if it is not
+            told from a wrong answer.
+        wrongs: the scores of a wrong answer, in all forms.
+        states: whether each result states its verdict, and at least one is not just its score.
+        forms: the forms that the reward reads.
+    """
+
+    rights: tuple[float, ...]
+    wrongs: tuple[float, ...]
+    states: bool
+    forms: tuple[AnswerForm, ...]
 
 
 def own_form(scorer: Scorer) -> AnswerForm | None:
@@ -73,41 +93,72 @@ def learn_right(
 ) -> RightRule:
     """Return which results of a reward are right, from what the golds of the first rows get.
 
-    The answer of a gold, and a wrong one, are scored in the usual forms, and in the best
-    form after long reasoning. The reward reads the forms in which the gold's answer gains more than half
-    of what it gains at most over the wrong one. The lowest score of the gold's answer in these forms is
-    right, provided that no wrong answer of any row gets it.
+    The answer of a gold, and a wrong one, are scored in the usual forms, after short reasoning and in
+    the forms that the reward reads after long reasoning. The reward reads a form if the gold's answer
+    gains more than half of what it gains at most over the wrong one. The lowest score of the gold's
+    answer is right, provided that no wrong answer of any row gets it.
 
     Args:
         score_all: scores responses with the untried reward.
-        rows: golds with the `extra_info` of their rows; the first ones are taken.
+        rows: golds with the `extra_info` of their rows; some of the first ones are taken.
         form: the reward's own form, beside the usual ones.
 
     Raises:
         NeverAnswersError: the reward runs in a process of its own and fails on every call.
     """
-    trials: list[_GoldTrial] = []
-    for gold, info in islice((row for row in rows if row[0].strip()), TRIED_ROWS):
-        forms = (*_FORMS, form) if form else _FORMS
+    all_forms = (*_FORMS, form) if form else _FORMS
+    forms, trials, sources = all_forms, [], set()
+    for gold, info in _distinct_golds(rows):
         trial = _try_gold(score_all, forms, gold, info)
+        if trial is not None and not trial.rights and forms != all_forms:
+            trial = _try_gold(score_all, all_forms, gold, info)
         if trial is None:
             continue
         trials.append(trial)
-        if trial.has_verdicts:
+        sources.add(str(info.get("data_source") or ""))
+        forms = trial.forms or forms
+        if all(trial.states for trial in trials):
             break
     if not trials:
         return RightRule(None, True, "the reward scored none of the first golds")
-    if all(trial.has_verdicts for trial in trials):
-        return RightRule()
-    best_wrong = max(trial.best_wrong for trial in trials)
-    least = min((trial.least for trial in trials if trial.least is not None), default=None)
-    if least is None or least <= best_wrong + TOLERANCE:
-        return RightRule(
-            None,
-            False,
-            f"the answers of the first golds do not get more than a wrong one ({best_wrong:g})",
+    if all(trial.states for trial in trials):
+        return LITERAL
+    rights = [score for trial in trials for score in trial.rights]
+    wrong = max(score for trial in trials for score in trial.wrongs)
+    if not rights:
+        reason = (
+            f"in none of the forms that were tried the gold gets more than a wrong answer ({wrong:g}), "
+            "and a function `respond` beside the reward would name its form"
         )
-    return RightRule(least, False, "what the gold gets")
+        return RightRule(None, False, reason)
+    if min(rights) <= wrong + TOLERANCE:
+        reason = (
+            f"the gold gets {min(rights):g} in one form or length, and a wrong answer {wrong:g}"
+        )
+        return RightRule(None, False, reason)
+    return RightRule(
+        min(rights),
+        takes_verdict=False,
+        reason="what the gold gets",
+        most=max(rights) + MARGIN * (max(rights) - wrong),
+        wrong=wrong,
+        sources=frozenset(sources),
+    )
+
+
+def _distinct_golds(rows: Iterable[GoldRow]) -> Iterator[GoldRow]:
+    """Yield rows with different golds, some of each data source."""
+    golds: set[tuple[str, str]] = set()
+    counts: Counter[str] = Counter()
+    for gold, info in islice(rows, MAX_ROWS):
+        source = str(info.get("data_source") or "")
+        is_new = gold.strip() and (source, gold) not in golds
+        if is_new and counts[source] < MAX_GOLDS_OF_SOURCE:
+            golds.add((source, gold))
+            counts[source] += 1
+            yield gold, info
+        if len(golds) == MAX_GOLDS:
+            return
 
 
 def _try_gold(
@@ -116,38 +167,49 @@ def _try_gold(
     """Score the answer of a gold and a wrong one; None if the reward scores neither."""
     golds = alternatives(gold) or (gold,)
     right, wrong = golds[0], another_answer(*golds)
+    results: list[Score] = []
 
-    def call(responses: Sequence[str]) -> list[Score | None]:
-        results = score_all([(response, gold, info) for response in responses])
-        return [_verdict_or_none(result) for result in results]
+    def call(responses: Sequence[str]) -> list[float | None]:
+        scores = score_all([(response, gold, info) for response in responses])
+        known = [_verdict_or_none(score) for score in scores]
+        results.extend(score for score in known if score is not None)
+        return [None if score is None else score.score for score in known]
 
-    short = [_response(form, "", answer) for answer in (right, wrong) for form in forms]
-    results = call([*short, ""])
+    short = [
+        _response(form, _SHORT if form[0] else "", answer)
+        for answer in (right, wrong)
+        for form in forms
+    ]
+    scores = call([*short, ""])
+    wrongs = [score for score in scores[len(forms) :] if score is not None]
     pairs = [
-        (ours.score, other.score, form)
-        for form, ours, other in zip(forms, results, results[len(forms) :], strict=False)
+        (ours, ours - other, form)
+        for form, ours, other in zip(forms, scores, scores[len(forms) :], strict=False)
         if ours is not None and other is not None
     ]
     if not pairs:
         return None
-    most = max(ours - other for ours, other, _ in pairs)
-    best = max(pairs, key=lambda pair: pair[0])[2]
-    long = call([_response(best, _REASONING, answer) for answer in (right, wrong)])
-    rights = [ours for ours, other, _ in pairs if ours - other > most / 2 + TOLERANCE]
-    wrongs = [each.score for each in (*results[len(forms) :], *long[1:]) if each is not None]
-    if long[0] is not None and abs(long[0].score - max(wrongs)) > TOLERANCE:
-        rights.append(long[0].score)  # otherwise the reward takes no answer of this length
-    is_told = most > TOLERANCE and min(rights) > max(wrongs) + TOLERANCE
-    return _GoldTrial(
-        min(rights) if is_told else None,
-        max(wrongs),
-        all(each.correct is not None for each in (*results, *long) if each is not None),
-    )
+    most = max(gain for _, gain, _ in pairs)
+    read = [pair for pair in pairs if most > TOLERANCE and pair[1] > most / 2 + TOLERANCE]
+    rights = [ours for ours, _, _ in read]
+    for reasoning in _LONG if read else ():
+        answers = [*((form, right) for _, _, form in read), (read[-1][2], wrong)]
+        *longs, other = call([_response(form, reasoning, answer) for form, answer in answers])
+        wrongs += [] if other is None else [other]
+        known = [score for score in longs if score is not None]
+        told = [score for score in known if score > max(wrongs) + TOLERANCE]
+        # Without one the reward takes no answer of this length, unless the answer gets even less.
+        is_less = bool(known) and max(known) < max(wrongs) - TOLERANCE
+        rights += told or ([max(known)] if is_less else [])
+    has_own = any(score.status is not Status.SCORED for score in results)
+    states = has_own and all(score.correct is not None for score in results)
+    return _GoldTrial(tuple(rights), tuple(wrongs), states, tuple(form for _, _, form in read))
 
 
 def _response(form: AnswerForm, reasoning: str, answer: str) -> str:
     before, mark, after = form
-    return f"{before}{reasoning}{mark}{answer}{after}"
+    lines = reasoning if before or not reasoning else f"{reasoning}.\n"
+    return f"{before}{lines}{mark}{answer}{after}"
 
 
 def _verdict_or_none(result: Score | Exception) -> Score | None:

@@ -15,7 +15,7 @@ from rewardkit.scorers.base import Score, Scorer, Status, as_text
 from rewardkit.scorers.call import call_scorer, failed_score
 from rewardkit.scorers.opinion import Opinion, VerlSample, ask, ask_async, is_async
 from rewardkit.scorers.options import asks_server
-from rewardkit.scorers.reward_result import RightRule
+from rewardkit.scorers.reward_result import LITERAL, RightRule
 
 #: About which responses the second scorer is asked.
 Ask: TypeAlias = Literal["wrong", "undecided", "never"]
@@ -59,7 +59,7 @@ class SecondOpinion:
     ask: Ask = "undecided"
     confirm: Scorer | None = None
     blank: Mapping[str, float] = field(default_factory=dict)
-    rule: RightRule = field(default_factory=RightRule)
+    rule: RightRule = LITERAL
 
     @property
     def is_async(self) -> bool:

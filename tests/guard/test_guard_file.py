@@ -75,7 +75,7 @@ def test_rows_show_the_keys_of_a_reward_that_needs_them(cli, folder):
     named = cli(
         *command, "--keys", "long", "--wrong-score", "0", "--overwrite", "--json", cwd=folder
     )
-    assert json.loads(named.stdout)["keys"] == ["acc", "error", "long", "score", "timeout"]
+    assert json.loads(named.stdout)["keys"] == ["error", "long", "score", "timeout"]
 
 
 @pytest.mark.parametrize(

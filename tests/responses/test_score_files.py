@@ -427,7 +427,7 @@ def test_memory_of_the_interval_does_not_grow_with_prompts():
         merged.merge(part)
     assert len(tally.prompts) == MAX_CLUSTERS
     assert merged == tally
-    figures = ScoreFigures(1, [SkippedRow("x.jsonl:1", "no gold")], {"total": {"": tally}})
+    figures = ScoreFigures(1, [SkippedRow("x.jsonl:1", "no gold")], 2, {"total": {"": tally}})
     assert ScoreFigures.from_values(json.loads(json.dumps(figures.as_values()))) == figures
     assert tally.interval == pytest.approx(wilson_interval(tally.correct, tally.n), abs=2e-4)
 

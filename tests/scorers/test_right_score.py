@@ -281,3 +281,85 @@ def test_results_in_files_need_a_verdict_each():
     assert rule({"score": 0.5, "acc": 1.0}, {"score": 0.5, "acc": 0.0}).is_known
     assert not rule({"score": -1.0, "acc": -1.0}, {"score": 1.0, "acc": 1.0}).is_known
     assert not rule({"score": 0.5}, {"score": 1.0}).is_known
+
+
+def reward_of(body):
+    """A reward whose body sees `text`, `gold`, `right`, `info` and `re`."""
+    source = (
+        "import re\n"
+        "def reward(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    text, gold, info = solution_str, ground_truth, extra_info or {}\n"
+        "    marked = re.findall(r'\\\\boxed\\{([^{}]*)\\}|<answer>\\s*([^<]*?)\\s*</answer>', text)\n"
+        "    right = bool(marked) and gold in marked[-1]\n"
+        f"    {body}\n"
+    )
+    namespace: dict[str, object] = {}
+    exec(source, namespace)
+    return namespace["reward"]
+
+
+OPEN_R1 = r"re.match(r'^<think>\n.*?\n</think>\n<answer>\n.*?\n</answer>$', text, re.DOTALL)"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"return 1.0 * right + bool({OPEN_R1})",
+        "return 0.5 * right + 0.5 * bool(re.match(r'^<think>.+?</think>\\s*<answer>', text))",
+        "return 1.0 * right + bool(re.search('<reasoning>', text))",
+        "return right * (1 - len(text) / 10000)",
+        "return (2.0 if right else 1.0) if '[[' in text else 0.0",
+    ],
+)
+def test_a_score_that_a_wrong_answer_may_get_as_well_is_not_called_right(body):
+    """The format alone may pay as much as the answer alone, or the length take off as much."""
+    assert not learned(reward_of(body)).is_known
+
+
+@pytest.mark.parametrize(
+    ("body", "least"),
+    [
+        ("return right * (1 - min(0.5, len(text) / 20000))", 0.5),
+        ("return right * (1.2 if len(text) < 8000 else 1.0)", 1.0),
+        ("return right * (1.0 if len(text) < 9000 else 0.7)", 0.7),
+        ("return 2.0 * right + 0.5 * text.rstrip('.</answer>}\\n')[-1:].isdigit()", 2.5),
+    ],
+)
+def test_what_is_taken_off_a_long_right_answer_leaves_it_right(body, least):
+    assert learned(reward_of(body)).least == pytest.approx(least, abs=0.05)
+
+
+def test_a_copy_of_the_score_is_no_verdict():
+    """Nothing that was tried is right, and `acc` repeats the score: 1 may be paid for the form."""
+    body = "score = 0.0 if '<final>' not in text else 1.0 + right\n    return {'score': score, 'acc': score}"
+    rule = learned(reward_of(body))
+    assert not rule.is_known
+    read = RewardResult.of({"score": 1.0, "acc": 1.0}).as_score()
+    assert rule.judge(read).status is Status.SCORED
+    stated = RewardResult.of({"score": 1.0, "acc": True}).as_score()
+    assert (stated.status, stated.correct) == (Status.CORRECT, True)
+
+
+def test_a_score_above_that_of_every_gold_is_not_judged():
+    """It is paid for a form or a length that was not tried, in which a wrong answer may get much, too."""
+    rule = learned(reward_of("return 1.0 * right + 1.0 * ('[[' in text)"))
+    assert rule.least == 1.0
+    verdicts = [rule.judge(Score(s, None, "", Status.SCORED)).correct for s in (0.0, 1.0, 2.0)]
+    assert verdicts == [False, True, None]
+    assert "more than 1.05" in rule.doubts(scored=1, between=0, total=3)[0]
+
+
+def test_golds_of_each_data_source_are_tried_and_no_other_source_is_judged():
+    function = as_scorer(reward_of("return right * (0.5 if data_source == 'b' else 1.0)"))
+    rows = [("1", {"data_source": "a"})] * 50 + [("2", {"data_source": "b"})]
+    rule = learn_right(lambda requests: [call_scorer(function, *r) for r in requests], rows)
+    assert (rule.least, rule.sources) == (0.5, {"a", "b"})
+    score = Score(0.5, None, "", Status.SCORED)
+    assert [rule.judge(score, source).correct for source in ("a", "b", "c")] == [True, True, None]
+
+
+def test_scores_between_those_of_wrong_and_of_right_answers_are_said():
+    rule = learned(reward_of("return 1.0 if right else 0.0"))
+    assert [rule.is_between(score) for score in (0.0, 0.4, 1.0)] == [False, True, False]
+    (line,) = rule.doubts(scored=0, between=4, total=9)
+    assert line.startswith("4 of 9 scores lie between 0, which a wrong answer got, and 1")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
-from math import isnan
+from math import isfinite, isnan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -88,10 +88,20 @@ ScorerArgument = Annotated[
 SecondsPerRow = Annotated[
     float, seconds_option("Timeout per response for custom scorers, in seconds.", least=0.01)
 ]
+
+
+def require_finite(value: float | None) -> float | None:
+    """Raise `BadParameter` for a score that is NaN or infinite."""
+    if value is not None and not isfinite(value):
+        raise typer.BadParameter(f"{value} is not a score.")
+    return value
+
+
 RightScore = Annotated[
     float | None,
     typer.Option(
         metavar="SCORE",
+        callback=require_finite,
         help="Lowest score of a right answer, for a reward of your own; by default it is learned "
         "from what the first golds get.",
     ),

@@ -98,17 +98,26 @@ def read_scored_responses(
             rule = rule if rule.is_known else learned
         if rule.sentence:
             announce(rule.sentence)
+        total = scored = between = 0
         for sample in read_samples(files, response_key, gold_key):
             if isinstance(sample, SkippedRow):
                 yield sample
-            else:
-                yield _scored_response(sample, rule, scorer, loaded_scorer)
+                continue
+            response = _scored_response(sample, rule, scorer, loaded_scorer)
+            yield response
+            if isinstance(response, ScoredResponse):
+                total += 1
+                scored += response.status is Status.SCORED
+                between += rule.is_between(response.score)
+        for line in rule.doubts(scored, between, total):
+            announce(line)
 
 
 def _scored_response(
     sample: Sample, rule: RightRule, scorer_name: str, scorer: Scorer
 ) -> ScoredResponse | SkippedRow:
-    result: Score | Exception | None = _row_score(sample.fields, rule)
+    source = str(sample.extra_info.get("data_source") or "")
+    result: Score | Exception | None = _row_score(sample.fields, rule, source)
     if result is None and isinstance(score := sample.fields.get("score"), (int, float)):
         return SkippedRow(sample.where, f"its score is {str(score)[:40]}")
     if result is None:
@@ -127,14 +136,14 @@ def _scored_response(
         status=result.status,
         score=result.score,
         correct=result.correct,
-        source=str(sample.extra_info.get("data_source") or ""),
+        source=source,
         step=step_of(sample.fields),
         group=prompt_key(prompt_group(sample, prompt)),
         is_math=_is_math(sample, scorer_name),
     )
 
 
-def _row_score(fields: Mapping[str, Any], rule: RightRule) -> Score | None:
+def _row_score(fields: Mapping[str, Any], rule: RightRule, source: str) -> Score | None:
     """Return the score of a row with its verdict, if it has one."""
     if any(
         finite_number(value) is None
@@ -146,7 +155,7 @@ def _row_score(fields: Mapping[str, Any], rule: RightRule) -> Score | None:
     if result is None:
         return None
     pred = fields.get("pred")
-    score = rule.judge(result.as_score())._replace(pred="" if pred is None else str(pred))
+    score = rule.judge(result.as_score(), source)._replace(pred="" if pred is None else str(pred))
     return score._replace(status=_status(fields, score))
 
 
