@@ -198,15 +198,11 @@ class RightRule:
             total: number of responses.
         """
         lines = []
-        if scored and self.least is not None:
-            more = (
-                ""
-                if self.most is None
-                else f"a score of more than {self.most:g}, which no gold got"
-            )
+        if scored and self.most is not None:
             lines.append(
-                f"{scored:,} of {total:,} responses have {more}, or a data source without a gold that "
-                "was tried: which score is right is not known. Name it with --right-score."
+                f"{scored:,} of {total:,} responses have a score of more than {self.most:g}, which no "
+                "gold got, or a data source of which no gold was tried: which score is right is not "
+                "known. Name it with --right-score."
             )
         if between and self.wrong is not None:
             lines.append(

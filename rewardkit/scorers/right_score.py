@@ -14,7 +14,7 @@ from rewardkit.scorers.load import respond_of
 from rewardkit.scorers.reward_result import LITERAL, TOLERANCE, RightRule
 from rewardkit.scorers.score import Score, Scorer, Status
 
-#: Golds that are tried: so many in all, and so many of a data source, each once.
+#: Maximum number of different golds that are tried: in all, and of one data source.
 MAX_GOLDS, MAX_GOLDS_OF_SOURCE = 6, 2
 
 #: Share of what a right answer gains by which a score may be above that of any gold that was tried.

@@ -69,7 +69,7 @@ def test_rows_show_the_keys_of_a_reward_that_needs_them(cli, folder):
     assert "--rows train.parquet" in refused.stderr
     assert not (folder / "guarded.py").exists()
     result = cli(*command, "--rows", "rows.parquet", "--json", cwd=folder)
-    assert json.loads(result.stdout)["keys"] == ["acc", "error", "long", "score", "timeout"]
+    assert json.loads(result.stdout)["keys"] == ["error", "long", "score", "timeout"]
     half = cli(*command, "--keys", "long", "--overwrite", cwd=folder)
     assert (half.returncode, "--wrong-score 0" in half.stderr) == (2, True)
     named = cli(

@@ -65,7 +65,7 @@ def test_our_files_load_together_in_any_order(files, load):
 @pytest.fixture(scope="module")
 def mixed(files, tmp_path_factory):
     out = tmp_path_factory.mktemp("mix") / "mix.parquet"
-    mix([MixPart(path) for path in files.values()], out, rows=32)
+    mix([MixPart(path, 1.0) for path in files.values()], out, rows=32)
     return out
 
 

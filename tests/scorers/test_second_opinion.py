@@ -21,7 +21,7 @@ from tests.scorers.test_compose import load_as_verl_does
 
 CORRECT = Part("correct", 1.0, lambda score, _: float(score.correct))
 #: A response for each status of the rules below.
-STATUSES = {status.value: status for status in Status}
+STATUSES = {status.value: status for status in Status if status is not Status.SCORED}
 YES, NO = {"reason": "x", "verdict": "yes"}, {"reason": "x", "verdict": "no"}
 
 
