@@ -60,7 +60,7 @@ from rewardkit.scorers.composed_reward import NO_SCORE, Part, Reward
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.opinion import blank_metrics
 from rewardkit.scorers.options import check_values, option_names
-from rewardkit.scorers.reward_parts import PART_VALUES
+from rewardkit.scorers.reward_parts import PART_VALUES, require_no_padding
 from rewardkit.scorers.reward_result import LITERAL, RightRule
 from rewardkit.scorers.right_score import GoldRow
 from rewardkit.scorers.second_opinion import ASKS, SecondOpinion
@@ -290,6 +290,8 @@ def _part(where: str, name: str, value: Any) -> Part:
         part = Part(name, weight, partial(function, **settings))
         # Called once, so that an invalid setting fails before training.
         part.value(NO_SCORE, "a response " * 100)
+        if function is PART_VALUES["length"]:
+            require_no_padding(part.weight, **settings)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{where}: {error}") from error
     return part

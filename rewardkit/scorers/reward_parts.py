@@ -69,6 +69,20 @@ def _length(
     )
 
 
+def require_no_padding(
+    weight: float, *, short_wrong: float = -1.0, long_wrong: float | None = None, **_: float
+) -> None:
+    """Raise `UsageError` if a length part would pay a long wrong answer more than a short one.
+
+    A policy that is mostly wrong would learn to fill `max_chars`.
+    """
+    if long_wrong is not None and weight * (long_wrong - short_wrong) > 0:
+        raise UsageError(
+            f"it would pay a long wrong answer more than a short one (weight {weight}, short_wrong "
+            f"{short_wrong}, long_wrong {long_wrong}); leave out long_wrong."
+        )
+
+
 #: The function of each part, by its name in the YAML.
 PART_VALUES: Mapping[str, Callable[..., float]] = {
     "correct": _correct,

@@ -146,7 +146,7 @@ def length(
     It rewards brevity whatever the difficulty of the question. The paper also pays a long wrong
     answer more than a short one (`long_wrong=-0.5`), so that a policy tries longer on what it cannot
     solve; a policy that is wrong most of the time then learns to pad. Here wrong answers get
-    `short_wrong` at any length, unless `long_wrong` is set.
+    `short_wrong` at any length, unless `long_wrong` is set; a reward in YAML may not set the rise.
 
     Args:
         score: the verdict, of which only `correct` counts.

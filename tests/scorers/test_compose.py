@@ -351,11 +351,33 @@ def test_a_part_sees_a_timeout_as_a_timeout():
         ({"length": {"weight": 1, "max_chars": 10, "short_wrong": -3.0}}, "", -3.0),
         ({"length": {"weight": 1, "max_chars": 10, "short_wrong": -3.0}}, "x" * 10, -3.0),
         ({"length": {"weight": 1, "max_chars": 10, "long_wrong": -3.0}}, "x" * 10, -3.0),
-        ({"length": {"weight": 1, "max_chars": 10, "long_wrong": -0.5}}, "x" * 10, -0.5),
+        ({"length": {"weight": -1, "max_chars": 10, "long_wrong": -0.5}}, "x" * 10, 0.5),
     ],
 )
 def test_a_part_of_a_yaml_has_the_value_and_the_defaults_of_its_table(parts, response, score):
     assert build({"scorer": "gsm8k", "parts": parts})(response, "18").score == pytest.approx(score)
+
+
+@given(
+    st.floats(-10, 10), st.floats(-10, 10) | st.none(), st.floats(-10, 10) | st.none(), st.data()
+)
+def test_no_length_part_pays_a_long_wrong_answer_more_than_a_short_one(weight, short, long, data):
+    """Whatever the sign of the weight: what would is refused with what to set, which is accepted."""
+    settings = {"weight": weight, "max_chars": 100, "short_wrong": short, "long_wrong": long}
+    length = {name: value for name, value in settings.items() if value is not None}
+    try:
+        reward = build({"scorer": "gsm8k", "parts": {"length": length}})
+    except UsageError as error:
+        message = str(error)
+        assert message.startswith("reward: parts.length: ")
+        assert message.endswith("leave out long_wrong.")
+        assert "\n" not in message
+        assert weight * (long - (-1.0 if short is None else short)) > 0
+        del length["long_wrong"]
+        reward = build({"scorer": "gsm8k", "parts": {"length": length}})
+    few, many = sorted(data.draw(st.tuples(st.integers(0, 120), st.integers(0, 120))))
+    paid = [reward("x" * size, "18").score for size in (few, many)]
+    assert paid[1] <= paid[0] + 1e-9
 
 
 def test_a_short_correct_answer_gets_the_value_of_its_setting():
