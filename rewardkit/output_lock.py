@@ -12,6 +12,7 @@ see `OutputLock.require` and `AppendOnlyFile.append`.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import platform
 import re
@@ -35,6 +36,9 @@ STALE_SECONDS = 30.0
 #: How often a lock is looked at meanwhile.
 POLL_SECONDS = 0.5
 
+#: From then on whoever waits is told why.
+NOTICE_SECONDS = 2.0
+
 #: Bytes of a lock that are read: nobody writes more.
 MAX_LOCK_BYTES = 400
 
@@ -42,6 +46,7 @@ MAX_LOCK_BYTES = 400
 PROCESS_ID = (
     r"(?P<machine>[0-9a-f]{12})-(?P<number>[0-9a-f]{1,7})-(?P<start>[0-9a-f]{1,12})-[0-9a-f]{8}"
 )
+_log = logging.getLogger("rewardkit")
 _LOCK_TEXT = re.compile(rf"{PROCESS_ID} (?P<host>[\w.-]*)\n".encode(), re.ASCII)
 
 
@@ -159,26 +164,35 @@ def _acquire(out: Path, path: Path) -> OutputLock:
         lock = _read(path)
         if lock is None:  # it has just been released
             continue
-        if _is_held(path, lock):
-            match = _LOCK_TEXT.fullmatch(lock.text)
-            who = (
-                f"process {int(match['number'], 16)} on {match['host'].decode()}" if match else path
-            )
+        if _is_held(out, path, lock):
             raise OutputError(
-                f"{out}: another run is writing it ({who}). Wait until it ends, or name another --out."
+                f"{out}: another run is writing it ({_holder(path, lock)}). Wait until it ends, or name "
+                "another --out."
             )
         if own := _take_over(out, path, lock):
             return own
 
 
-def _is_held(path: Path, lock: _Lock) -> bool:
+def _holder(path: Path, lock: _Lock) -> str:
+    match = _LOCK_TEXT.fullmatch(lock.text)
+    return f"process {int(match['number'], 16)} on {match['host'].decode()}" if match else str(path)
+
+
+def _is_held(out: Path, path: Path, lock: _Lock) -> bool:
     """Return whether a lock is held; False also if it has changed while it was observed."""
     match = _LOCK_TEXT.fullmatch(lock.text)
     running = is_running(match) if match else None
     if running is not None:
         return running
-    deadline = monotonic() + STALE_SECONDS
-    while monotonic() < deadline:
+    start, is_told = monotonic(), False
+    while (waited := monotonic() - start) < STALE_SECONDS:
+        if waited >= NOTICE_SECONDS and not is_told:
+            is_told = True
+            text = (
+                f"{out}: another run may be writing it ({_holder(path, lock)}); waiting up to "
+                f"{STALE_SECONDS:.0f} s to see whether that run is alive."
+            )
+            _log.warning("%s", "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text))
         sleep(POLL_SECONDS)
         now = _read(path)
         if now != lock:

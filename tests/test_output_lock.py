@@ -162,6 +162,30 @@ def test_a_lock_that_says_nothing_is_taken_after_a_time(lock, short_times, text)
     assert take(lock)
 
 
+def test_whoever_waits_to_see_whether_a_lock_is_held_says_so_on_standard_error(lock):
+    """Once, also where nobody has set up a log; and with no escapes of a file's name."""
+    lock.write_text("garbage")
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom rewardkit import output_lock\n"
+        "output_lock.NOTICE_SECONDS, output_lock.STALE_SECONDS = 0.02, 0.1\n"
+        "output_lock.POLL_SECONDS = 0.01\n"
+        "with output_lock.lock_output(Path('o\\x1bt'), Path(sys.argv[1])): pass\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(lock)], capture_output=True, text=True, check=True
+    )
+    [line] = done.stderr.splitlines()
+    assert line.startswith("o\\x1bt: another run may be writing it (")
+    assert "waiting up to" in line
+    assert done.stdout == ""
+
+
+def test_no_wait_that_is_short_is_told(lock, short_times, caplog):
+    lock.write_text("garbage")
+    assert take(lock)
+    assert not caplog.records
+
+
 def test_a_link_or_a_folder_in_place_of_a_lock_is_refused(lock, tmp_path):
     lock.symlink_to(tmp_path / "victim")
     with pytest.raises(OutputError, match="is not a lock that rewardkit created; remove it"):
