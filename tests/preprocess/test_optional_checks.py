@@ -161,6 +161,11 @@ def test_an_evaluation_set_is_a_dataset_a_split_of_it_or_a_parquet(held_out, tmp
         ),
         ("{folder}/x.txt", DataError, "Write one with rewardkit prep"),
         ("my=x.parquet", UnknownNameError, "A verl parquet needs no name: --against x.parquet"),
+        (
+            "my=sub/x.jsonl",
+            UnknownNameError,
+            "Write rows of your own with rewardkit prep, and name the parquet: --against FILE.parquet",
+        ),
     ],
 )
 def test_a_missing_evaluation_set_is_one_clear_error(tmp_path, spec, error, message):

@@ -74,7 +74,14 @@ def read_spec(spec: str) -> list[EvalSet]:
     try:
         name = read_set_name(text)
     except UnknownNameError as error:
-        hint = f" A verl parquet needs no name: --against {path}." if path else ""
+        hint = ""
+        if path.endswith(".parquet"):
+            hint = f" A verl parquet needs no name: --against {path}."
+        elif path:
+            hint = (
+                " Write rows of your own with rewardkit prep, and name the parquet: "
+                "--against FILE.parquet."
+            )
         raise UnknownNameError(f"{error}{hint}") from error
     card = card_of(load_dataset(name.dataset))
     splits = [name.split] if name.split else held_out_splits(card)
