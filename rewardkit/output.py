@@ -26,6 +26,9 @@ from rewardkit.output_lock import PROCESS_ID, is_running, process_id
 #: Bytes of an output's name in the name of its temporary file; a name may have 255 bytes.
 _MAX_NAME_BYTES = 200
 
+#: Bytes of a file that are read to see whether we wrote it.
+_MAX_START_BYTES = 1 << 16
+
 #: The temporary file of another machine's process is a leftover if nobody has written it for so long.
 LEFTOVER_SECONDS = 7 * 86400.0
 
@@ -56,6 +59,17 @@ def atomic(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
             yield temporary
             require_absent(out, overwrite=overwrite)  # another run may have written it meanwhile
             temporary.replace(out)
+
+
+@contextmanager
+def atomic_side_file(path: Path, start: re.Pattern[bytes], *, overwrite: bool) -> Iterator[Path]:
+    """Yield a temporary file that becomes a file beside an output; see `require_side_file`."""
+    with raise_output_errors(path):
+        require_side_file(path, start, overwrite=overwrite)
+        with _temporary(path.parent, f".{_shorten(path.name)}") as temporary:
+            yield temporary
+            require_side_file(path, start, overwrite=overwrite)  # it may have come meanwhile
+            temporary.replace(path)  # a link that comes now is replaced, not followed
 
 
 @contextmanager
@@ -130,6 +144,24 @@ def require_absent(out: Path, *, overwrite: bool) -> None:
         raise OutputError(f"{out} is not a regular file; name another.")
     if out.exists() and not overwrite:
         raise OutputError(f"{out} exists; add --overwrite to replace it.")
+
+
+def require_side_file(path: Path, start: re.Pattern[bytes], *, overwrite: bool) -> None:
+    """Raise `OutputError` if a file beside an output may not be written; the user has not named it.
+
+    Args:
+        path: the file. A link is refused, whatever it leads to.
+        start: how the file begins if we wrote it. A killed run leaves such a file, or an empty one,
+            without its output; it is replaced.
+        overwrite: replace any other file, too.
+    """
+    if path.is_symlink():
+        raise OutputError(f"{path} is a symbolic link that rewardkit did not create; remove it.")
+    require_absent(path, overwrite=True)
+    if not overwrite and path.exists():
+        with raise_output_errors(path), path.open("rb") as file:
+            head = file.read(_MAX_START_BYTES)
+        require_absent(path, overwrite=not head or start.match(head) is not None)
 
 
 def require_suffix(option: str, out: Path | None, suffix: str) -> None:

@@ -7,19 +7,34 @@ that are dropped are read again with all their columns.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rewardkit.output import atomic, json_value, require_absent
+from rewardkit.output import (
+    atomic,
+    atomic_side_file,
+    json_value,
+    require_absent,
+    require_side_file,
+)
 from rewardkit.preprocess.file_rows import RawRow, rows_in
 from rewardkit.preprocess.place_cursor import PlaceCursor
+
+#: How the file begins; `select` writes more keys between the reasons and the row.
+_START = re.compile(rb'\{"index": \d+, "reasons": \[')
 
 
 def dropped_path(out: Path) -> Path:
     """Return the path of the rows that were dropped on the way to `out`."""
     return out.with_name(f"{out.name}.dropped.jsonl")
+
+
+def require_dropped_path(out: Path, *, overwrite: bool) -> None:
+    """Raise `OutputError` if the dropped rows of `out` would replace a file of the user's."""
+    require_side_file(dropped_path(out), _START, overwrite=overwrite)
 
 
 @contextmanager
@@ -31,7 +46,7 @@ def atomic_with_dropped(out: Path, *, overwrite: bool) -> Iterator[tuple[Path, P
     """
     with (
         atomic(out, overwrite=overwrite) as temporary,
-        atomic(dropped_path(out), overwrite=True) as rejects,
+        atomic_side_file(dropped_path(out), _START, overwrite=overwrite) as rejects,
     ):
         yield temporary, rejects
         require_absent(out, overwrite=overwrite)  # another run may have written both meanwhile

@@ -26,6 +26,7 @@ from rewardkit.preprocess.dropped_rows import (
     dropped_line,
     dropped_path,
     full_rows,
+    require_dropped_path,
 )
 from rewardkit.preprocess.duplicates import question_key, same_gold
 from rewardkit.preprocess.file_rows import RawRow
@@ -136,13 +137,14 @@ def prep(
     outputs = _output_paths(Path(out), card, split, source)
     for path in outputs.values():
         require_absent(path, overwrite=overwrite)
-        require_absent(dropped_path(path), overwrite=True)
+        require_dropped_path(path, overwrite=overwrite)
     sources = {
         name: find_source(card, name, path=source, hub=hub, sample=sample) for name in outputs
     }
     for path in outputs.values():
         for file in (file for split_source in sources.values() for file in split_source.files):
             require_not_input(path, file)
+            require_not_input(dropped_path(path), file)
     jobs_by_path = {
         path: SplitJob(dataset, card, name, sources[name], options)
         for name, path in outputs.items()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,7 +22,7 @@ from zlib import crc32
 
 from rewardkit.errors import DataError, OutputError
 from rewardkit.fingerprint import fingerprint
-from rewardkit.output import atomic, require_absent
+from rewardkit.output import atomic, atomic_side_file, require_absent, require_side_file
 from rewardkit.output_lock import OutputLock
 from rewardkit.responses.append_only_file import (
     AppendOnlyFile,
@@ -36,6 +37,9 @@ SAVE_SECONDS = 5.0
 
 #: Bytes that are read at a time to compute a checksum.
 CHECKSUM_PIECE_BYTES = 1 << 20
+
+#: How a file of rows that could not be scored begins.
+_UNSCORED_START = re.compile(rb'\{"where": "(?:[^"\\]|\\.)*", "reason": "')
 
 
 @dataclass
@@ -115,10 +119,11 @@ class ResumableOutput:
         elif not self.state.units:  # there is nothing to resume
             self.remove()
 
-    def finish(self, unscored: Path) -> None:
+    def finish(self, out: Path, *, overwrite: bool) -> None:
         """Check the files, and copy the rows that could not be scored, if any, to a file that stays.
 
         Raises:
+            OutputError: a file of the user's has the name of that file.
             DataError: the files are not what this run wrote: another one has written to them, too.
         """
         paths, state = (self.part, self.unscored), self.state
@@ -128,17 +133,24 @@ class ResumableOutput:
                     f"{path}: another run has written {actual - size:,} bytes to it, too. Wait until "
                     "that run ends; then --overwrite starts again."
                 )
+        path = unscored_path(out)
         if self.state.figures.unscored:
-            with atomic(unscored, overwrite=True) as temporary:
+            with atomic_side_file(path, _UNSCORED_START, overwrite=overwrite) as temporary:
                 shutil.copyfile(self.unscored, temporary)
         else:
-            unscored.unlink(missing_ok=True)
+            require_side_file(path, _UNSCORED_START, overwrite=overwrite)
+            path.unlink(missing_ok=True)
 
     def remove(self) -> None:
         """Remove the files that a finished output does not need."""
         self._can_save = False
         for path in (self.part, self.unscored, self._state_path):
             path.unlink(missing_ok=True)
+
+
+def unscored_path(out: Path) -> Path:
+    """Return the path of the rows of a finished output that could not be scored."""
+    return out.with_name(f"{out.name}.unscored.jsonl")
 
 
 def output_paths(out: Path) -> tuple[Path, Path, Path]:
@@ -163,7 +175,8 @@ def open_resumable_output(
         overwrite: replace the output, and the files of an interrupted run.
 
     Raises:
-        OutputError: the output exists; an interrupted run can be resumed and neither `resume` nor
+        OutputError: the output exists, or a file of the user's has the name of the one for rows that
+            cannot be scored; an interrupted run can be resumed and neither `resume` nor
             `overwrite` is set; another run writes the output; or it cannot be written.
         DataError: the interrupted run scored something else, or in another way, or its files are
             not as its state says.
@@ -172,6 +185,7 @@ def open_resumable_output(
     with ExitStack() as stack:
         lock = stack.enter_context(lock_part(part, out))
         require_absent(out, overwrite=overwrite)  # a run that has just ended may have written it
+        require_side_file(unscored_path(out), _UNSCORED_START, overwrite=overwrite)
         files = (
             stack.enter_context(open_append_only(part, out)),
             stack.enter_context(open_append_only(unscored, out)),

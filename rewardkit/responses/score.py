@@ -284,7 +284,7 @@ def _finish(output: ResumableOutput, plan: ScoringPlan, out: Path, *, overwrite:
     The output comes last: until then the files of the run are complete and it can be resumed.
     """
     output.save()
-    output.finish(out.with_name(f"{out.name}.unscored.jsonl"))
+    output.finish(out, overwrite=overwrite)
     if out.suffix == ".parquet":
         from rewardkit.responses.parquet_output import write_scored_parquet
 

@@ -35,7 +35,7 @@ def test_a_kill_between_two_renames_leaves_no_output_and_does_not_block_the_next
     def write(text):
         with atomic_with_dropped(out, overwrite=False) as (temporary, rejects):
             temporary.write_text(text)
-            rejects.write_text(text)
+            rejects.write_text(dropped_line(0, ["no gold answer"], {"question": text}))
 
     rename = Path.replace
 
@@ -48,8 +48,57 @@ def test_a_kill_between_two_renames_leaves_no_output_and_does_not_block_the_next
         write("first")
     monkeypatch.undo()
     assert not out.exists()
+    assert "first" in dropped_path(out).read_text()
     write("second")
-    assert [path.read_text() for path in (out, dropped_path(out))] == ["second", "second"]
+    assert out.read_text() == "second"
+    assert "second" in dropped_path(out).read_text()
     with pytest.raises(OutputError, match="--overwrite"):
         write("third")
-    assert dropped_path(out).read_text() == "second"
+    assert "second" in dropped_path(out).read_text()
+
+
+@pytest.mark.parametrize(
+    "text", ["my notes\n", "\n", '{"index": 0}\n', '{"index": 0, "reasons": "mine"}\n', "{" * 10**6]
+)
+def test_a_file_of_the_users_at_the_name_of_dropped_rows_is_replaced_only_with_overwrite(
+    tmp_path, text
+):
+    out = tmp_path / "out.parquet"
+    dropped_path(out).write_text(text)
+    with (
+        pytest.raises(OutputError, match=r"out\.parquet\.dropped\.jsonl exists; add --overwrite"),
+        atomic_with_dropped(out, overwrite=False),
+    ):
+        pass
+    assert dropped_path(out).read_text() == text
+    with atomic_with_dropped(out, overwrite=True):
+        pass
+    assert dropped_path(out).read_text() == ""
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("text", [None, "", dropped_line(0, ["no gold answer"], {})])
+def test_a_link_at_the_name_of_dropped_rows_is_never_followed(tmp_path, text, overwrite):
+    """Also a link to nothing, and one to a file that looks like ours."""
+    out, victim = tmp_path / "out.parquet", tmp_path / "victim"
+    if text is not None:
+        victim.write_text(text)
+    dropped_path(out).symlink_to(victim)
+    with (
+        pytest.raises(OutputError, match="is a symbolic link that rewardkit did not create"),
+        atomic_with_dropped(out, overwrite=overwrite),
+    ):
+        pass
+    assert not out.exists()
+    assert (victim.read_text() if victim.exists() else None) == text
+
+
+def test_a_link_that_is_made_during_a_run_is_not_followed(tmp_path):
+    out, victim = tmp_path / "out.parquet", tmp_path / "victim"
+    with (
+        pytest.raises(OutputError, match="symbolic link"),
+        atomic_with_dropped(out, overwrite=True),
+    ):
+        dropped_path(out).symlink_to(victim)
+    assert not victim.exists()
+    assert not out.exists()

@@ -138,6 +138,16 @@ def test_unusable_rows_are_written_to_the_dropped_rows_with_their_reasons(tmp_pa
     assert dropped[3]["row"] == bad[3]
 
 
+def test_dropped_rows_are_not_read_and_replaced_by_the_same_run(tmp_path):
+    prep(tmp_path, GOOD, {"question": "Why?"})
+    (tmp_path / "out.parquet").unlink()
+    dropped = tmp_path / "out.parquet.dropped.jsonl"
+    text = dropped.read_text()
+    with pytest.raises(UsageError, match="is the input file"):
+        rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=dropped, split="train")
+    assert dropped.read_text() == text
+
+
 def test_without_dropped_rows_there_is_no_file_of_them(tmp_path):
     prep(tmp_path, GOOD)
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["out.parquet", "raw.jsonl"]

@@ -540,7 +540,7 @@ def test_a_run_interrupted_while_it_finishes_its_output_can_be_resumed(
     for step in ("finish", "remove"):
         out = tmp_path / f"{step}.{suffix}"
 
-        def stop(*_):
+        def stop(*_, **__):
             raise StopError
 
         with monkeypatch.context() as patch:
@@ -556,6 +556,48 @@ def test_a_run_interrupted_while_it_finishes_its_output_can_be_resumed(
         assert (tmp_path / unscored.format(out.name)).read_bytes() == (
             tmp_path / unscored.format(complete.name)
         ).read_bytes()
+
+
+@pytest.mark.parametrize("rows", [ROWS[:2], [*ROWS[:2], {"nothing": 1}]])
+@pytest.mark.parametrize("text", ["my notes\n", "\n", '{"where": "here"}\n', "{" * 10**6])
+def test_a_file_of_the_users_at_the_name_of_unscored_rows_is_replaced_only_with_overwrite(
+    tmp_path, rows, text
+):
+    """Nor is it removed by a run that scores every row; it is refused before a row is scored."""
+    file, out = write(tmp_path / "x.jsonl", rows), tmp_path / "out.jsonl"
+    mine = tmp_path / "out.jsonl.unscored.jsonl"
+    mine.write_text(text)
+    scored = []
+    with pytest.raises(OutputError, match=r"unscored\.jsonl exists; add --overwrite"):
+        score_files([file], "gsm8k", out=out, progress=scored.append)
+    assert (mine.read_text(), scored, out.exists()) == (text, [], False)
+    score_files([file], "gsm8k", out=out, overwrite=True)
+    assert out.exists()
+    assert mine.exists() == (len(rows) > 2)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
+def test_a_link_at_the_name_of_unscored_rows_is_never_followed(tmp_path, name, overwrite):
+    file, out = write(tmp_path / "x.jsonl", [{"nothing": 1}, *ROWS[:2]]), tmp_path / name
+    victim, link = tmp_path / "victim", tmp_path / f"{name}.unscored.jsonl"
+    link.symlink_to(victim)
+    for text in (None, "mine"):
+        if text:
+            victim.write_text(text)
+        with pytest.raises(OutputError, match="is a symbolic link that rewardkit did not create"):
+            score_files([file], "gsm8k", out=out, overwrite=overwrite)
+        assert (victim.read_text() if victim.exists() else None) == text
+    assert not out.exists()
+
+
+def test_unscored_rows_without_an_output_do_not_block_the_next_run(tmp_path):
+    """As a run leaves them that was killed before its last rename."""
+    rows = [{"nothing": 1}, *ROWS[:2]]
+    file, out = write(tmp_path / 'a "quoted" name.jsonl', rows), tmp_path / "out.jsonl"
+    score_files([file], "gsm8k", out=out)
+    out.unlink()
+    assert score_files([file], "gsm8k", out=out).unscored == 1
 
 
 @pytest.mark.parametrize("file_number", [0, 1])
@@ -627,10 +669,10 @@ def test_a_part_that_is_not_as_its_state_says_does_not_become_the_output(
     file, out = write(tmp_path / "x.jsonl", [{"nothing": 1}, *ROWS]), tmp_path / "out.jsonl"
     finish = ResumableOutput.finish
 
-    def write_too(output, unscored):
+    def write_too(output, out, **options):
         with output_paths(out)[file_number].open("ab") as part:
             part.write(b'{"of": "another run"}\n')
-        finish(output, unscored)
+        finish(output, out, **options)
 
     monkeypatch.setattr(ResumableOutput, "finish", write_too)
     expected = r"another run has written 22 bytes to it, too\. Wait .* --overwrite starts again"

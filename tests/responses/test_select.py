@@ -391,7 +391,21 @@ def test_a_row_with_an_accuracy_and_an_unreadable_score_counts_and_is_in_no_grou
 
 def test_dropped_rows_without_an_output_do_not_block_a_selection(tmp_path):
     """A run that was killed between its two renames leaves them."""
-    (tmp_path / "o.parquet.dropped.jsonl").write_text("")
+    dropped = tmp_path / "o.parquet.dropped.jsonl"
+    dropped.write_text("")  # a run that dropped nothing
     answers = [response_by_index(0, acc) for acc in (0, 1)]
     assert select_rows(tmp_path, [row(0), row(1)], answers)[1] == [0]
-    assert (tmp_path / "o.parquet.dropped.jsonl").read_text()
+    text = dropped.read_text()
+    assert text
+    (tmp_path / "o.parquet").unlink()
+    assert select_rows(tmp_path, [row(0), row(1)], answers)[1] == [0]
+    assert dropped.read_text() == text
+
+
+def test_a_file_of_the_users_at_the_name_of_dropped_rows_is_refused_by_a_selection(tmp_path):
+    dropped = tmp_path / "o.parquet.dropped.jsonl"
+    dropped.write_text("my notes")
+    answers = [response_by_index(0, acc) for acc in (0, 1)]
+    with pytest.raises(OutputError, match=r"dropped\.jsonl exists; add --overwrite"):
+        select_rows(tmp_path, [row(0), row(1)], answers)
+    assert dropped.read_text() == "my notes"

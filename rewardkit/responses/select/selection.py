@@ -19,7 +19,11 @@ import pyarrow.parquet as pq
 from rewardkit.errors import DataError, UsageError
 from rewardkit.json_lines import json_line
 from rewardkit.output import require_absent, require_not_input, require_suffix
-from rewardkit.preprocess.dropped_rows import atomic_with_dropped, dropped_path
+from rewardkit.preprocess.dropped_rows import (
+    atomic_with_dropped,
+    dropped_path,
+    require_dropped_path,
+)
 from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.file_verdicts import finite_number, row_result, rule_of_files
 from rewardkit.responses.matching.match import match_row
@@ -130,7 +134,7 @@ def require_files(
         require_not_input(dropped_path(out), source)
     require_suffix(option, out, ".parquet")
     require_absent(out, overwrite=overwrite)
-    require_absent(dropped_path(out), overwrite=True)
+    require_dropped_path(out, overwrite=overwrite)
     return files, files[0] if len(files) == 1 else f"{len(files):,} files"
 
 
