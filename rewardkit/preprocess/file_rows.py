@@ -199,7 +199,8 @@ def _is_array(file: Path) -> bool:
 def _json_columns(file: Path) -> Mapping[str, Sequence[Any]]:
     """Return the columns of a .json file that is one object with a list for each column.
 
-    pandas writes an object of values by row number in place of each list. {} for another file.
+    pandas writes an object of values by the labels of the rows in place of each list. {} for another
+    file.
     """
     with _open(file) as stream:
         text = stream.read(MAX_LINE_BYTES + 1)
@@ -209,10 +210,9 @@ def _json_columns(file: Path) -> Mapping[str, Sequence[Any]]:
         return {}
     if not isinstance(value, dict) or not value:
         return {}
-    columns = {
-        name: list(column.values()) if _is_numbered(column) else column
-        for name, column in value.items()
-    }
+    columns = value
+    if _has_labels(value):
+        columns = {name: list(column.values()) for name, column in value.items()}
     if not all(isinstance(column, list) for column in columns.values()):
         return {}
     is_table = len({len(column) for column in columns.values()}) == 1
@@ -222,8 +222,17 @@ def _json_columns(file: Path) -> Mapping[str, Sequence[Any]]:
     return columns if is_table and has_plain_column else {}
 
 
-def _is_numbered(column: Any) -> bool:
-    return isinstance(column, dict) and all(key == str(place) for place, key in enumerate(column))
+def _has_labels(table: Mapping[str, Any]) -> bool:
+    """Return whether each column of a table has its values by the same labels of rows.
+
+    Labels that are no numbers may be names of columns, and the columns rows, unless there are more
+    labels than columns.
+    """
+    if not all(isinstance(column, dict) for column in table.values()):
+        return False
+    labels, *others = (list(column) for column in table.values())
+    is_numbered = all(map(str.isdecimal, labels))
+    return all(other == labels for other in others) and (is_numbered or len(labels) > len(table))
 
 
 def _json_elements(file: Path) -> Iterator[Any]:

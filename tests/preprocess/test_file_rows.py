@@ -47,6 +47,8 @@ def zstd(data):
 
 COLUMNS = {"question": [row["question"] for row in ROWS], "answer": [row["answer"] for row in ROWS]}
 NUMBERED = {name: {str(n): v for n, v in enumerate(column)} for name, column in COLUMNS.items()}
+FILTERED = {name: {str(2 * n): v for n, v in enumerate(column)} for name, column in COLUMNS.items()}
+NAMED = {name: dict(zip("abcde", column, strict=True)) for name, column in COLUMNS.items()}
 
 
 @pytest.mark.parametrize(
@@ -76,6 +78,8 @@ NUMBERED = {name: {str(n): v for n, v in enumerate(column)} for name, column in 
         ("x.json", json.dumps(COLUMNS).encode()),
         ("x.json", json.dumps(COLUMNS, indent=2).encode()),
         ("x.json", json.dumps(NUMBERED).encode()),
+        ("x.json", json.dumps(FILTERED).encode()),
+        ("x.json", json.dumps(NAMED).encode()),
     ],
 )
 def test_every_form_of_a_file_has_the_same_rows(tmp_path, name, content):
@@ -114,6 +118,9 @@ def test_a_separator_is_found_by_the_header_and_the_first_row(tmp_path, content,
         {"prompt": [{"role": "user", "content": "a"}], "answer": ["1"]},
         {"question": "a", "answer": "1"},
         {"0": {"question": "a"}, "1": {"question": "b"}},
+        {"0": {"question": "a", "answer": "1"}, "2": {"question": "b", "answer": "2"}},
+        {"a": {"text": "1", "lang": "en"}, "b": {"text": "2", "lang": "en"}},
+        {"question": {"0": "a", "2": "b"}, "answer": {"2": "2", "0": "1"}},
     ],
 )
 def test_an_object_that_is_no_table_of_columns_is_one_row(tmp_path, value):
