@@ -270,7 +270,12 @@ def _own_dataset(
     image_key: str | None,
     data_source: str | None,
 ) -> Dataset:
-    from rewardkit.preprocess.column_guess import column_notes, sample_rows, unread_options
+    from rewardkit.preprocess.column_guess import (
+        column_notes,
+        has_text,
+        sample_rows,
+        unread_options,
+    )
     from rewardkit.preprocess.column_messages import require_columns
     from rewardkit.preprocess.source import files_in_path, saved_splits
     from rewardkit.preprocess.user_file import dataset_from_file
@@ -289,6 +294,12 @@ def _own_dataset(
         image_key=image_key,
         data_source=data_source,
         unread_options=unread_options(rows, [*questions, answer_key]),
+        noted_columns=frozenset(
+            name
+            for row in rows
+            for name, value in row.items()
+            if (value and not isinstance(value, (str, int, float))) or has_text(name, value)
+        ),
         split=split,
     )
 
@@ -340,6 +351,13 @@ def _print_split(s: SplitReport) -> None:
         typer.echo(
             f"{s.split}: the system messages of {s.system_messages:,} chats are left out; "
             "--system TEXT sets one for all rows"
+        )
+    for column, count in s.unread_text.items():
+        rows = "row" if count == 1 else "rows"
+        print_wrapped(
+            f"{s.split}: text in {column}, which the first rows lack, is left out of {count:,} {rows}; "
+            f"name {column} in --question-key, beside the question after a comma, or in --keep. If "
+            "rows of JSON lack this key, add it to each, with null for no text."
         )
     if s.duplicates:
         verb = "row repeats" if s.duplicates == 1 else "rows repeat"

@@ -71,6 +71,8 @@ class Dataset:
         dedup: whether `prep` drops rows that repeat an earlier row's question by default.
         card: the card of a plug-in, in place of a file in `data_cards/`.
         unread_options: columns of the raw rows that by their names have options and are not read.
+        noted_columns: columns of a user's file of which a note tells already whether they are read:
+            text in others that are not read is counted; None to count nothing.
     """
 
     name: str
@@ -79,3 +81,4 @@ class Dataset:
     dedup: bool = False
     card: Card | None = None
     unread_options: tuple[str, ...] = ()
+    noted_columns: frozenset[str] | None = None

@@ -15,7 +15,8 @@ _ROLES = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "model": 
 def messages_in(value: Any) -> list[tuple[str, Any]]:
     """Return role and content of the messages in a list; [] for another value.
 
-    A content that is a list of texts, as OpenAI's parts are, is their text.
+    A content that is a list of texts, as OpenAI's parts are, is their text; null is "", as in a
+    message that calls tools.
     """
     items = value if isinstance(value, (list, tuple)) else ()
     messages = []
@@ -23,8 +24,10 @@ def messages_in(value: Any) -> list[tuple[str, Any]]:
         if isinstance(item, Mapping):
             role = item.get("role") or item.get("from")
             content = item.get("content") if "content" in item else item.get("value")
-            if isinstance(role, str) and content is not None:
-                messages.append((_ROLES.get(role.lower(), role.lower()), _plain_content(content)))
+            has_content = not item.keys().isdisjoint(("content", "value", "tool_calls"))
+            if isinstance(role, str) and has_content and item.get("ground_truth") is None:
+                text = "" if content is None else _plain_content(content)
+                messages.append((_ROLES.get(role.lower(), role.lower()), text))
     return messages
 
 
@@ -39,11 +42,11 @@ def answer_in_chat(value: Any) -> str:
     The form is a box, `<answer>`, `Answer:`, `####`, or nothing but the answer.
 
     Raises:
-        UnreadableValueError: the last message is not the assistant's, or states no such answer.
+        UnreadableValueError: the last message is not the assistant's text, or states no such answer.
         TypeError: its content is not text.
     """
     role, text = messages_in(value)[-1]
-    if role != "assistant":
+    if role != "assistant" or text == "":
         raise UnreadableValueError("the chat does not end with the assistant's answer")
     if not isinstance(text, str):
         raise TypeError(f"the answer is {type(text).__name__}, not text")

@@ -52,6 +52,9 @@ _CONTEXT_NAMES = frozenset(
     "context passage article background document paragraph story premise 材料 背景 文章 上下文".split()
 )
 
+#: Names of columns that may be parts of a question; Alpaca's `input` is often empty.
+_PART_NAMES = _CONTEXT_NAMES | {"input", "instruction"}
+
 #: Names of columns with the options of a choice question, without case and signs.
 _OPTION_NAMES = frozenset({"choices", "options", "选项", "a", "b", "c", "d"})
 
@@ -101,7 +104,7 @@ def guess_columns(rows: Sequence[RawRow]) -> ColumnGuess:
     answer = _best(answers)
     chats = [messages_in(value) for value in values.get(question, ()) if is_chat(value)]
     has_answer = bool(answer) and _name_points(answer, _ANSWER_NAMES) > 0
-    if not has_answer and chats and all(chat[-1][0] == "assistant" for chat in chats):
+    if not has_answer and any(chat[-1][0] == "assistant" for chat in chats):
         answer = question
     return ColumnGuess(",".join(_question_parts(question, answer, values)), answer)
 
@@ -113,11 +116,18 @@ def _columns(rows: Sequence[RawRow]) -> dict[str, list[Any]]:
 
 
 def _question_parts(question: str, answer: str, columns: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Return the columns that make up a question: with its context, or with Alpaca's `input`."""
+    """Return the columns that make up a question: with its context, or with Alpaca's `input`.
+
+    They may be empty in the first rows and have text in later ones.
+    """
     others = [
         path
         for path, column in columns.items()
-        if path not in (question, answer) and any(map(str.strip, map(_text, column)))
+        if path not in (question, answer)
+        and (
+            any(map(str.strip, map(_text, column)))
+            or all(value is None or isinstance(value, str) for value in column)
+        )
     ]
     before = [path for path in others if _word(path) in _CONTEXT_NAMES]
     if _word(question) == "input":
@@ -162,8 +172,7 @@ def column_notes(
         note = (
             f"the text in {', '.join(texts)} is left out; --keep {kept} keeps it beside the prompt."
         )
-        parts = [path for path in texts if _word(path) in {*_CONTEXT_NAMES, "input", "instruction"}]
-        if parts:
+        if parts := [path for path in texts if _word(path) in _PART_NAMES]:
             inputs = [path for path in parts if _word(path) == "input"]
             joined = ",".join(
                 [path for path in parts if path not in inputs] + [*questions, *inputs]
@@ -178,6 +187,12 @@ def column_notes(
     return notes
 
 
+def has_text(column: str, value: Any) -> bool:
+    """Return whether a value of a row has text that a note would name."""
+    has_words = bool(value) and not isinstance(value, (int, float))
+    return has_words and any(_is_text(*item) for item in _columns([{column: value}]).items())
+
+
 def _overlap(path: str, key: str) -> bool:
     """Return whether one of two dotted paths leads to the other."""
     return f"{path}.".startswith(f"{key}.") or f"{key}.".startswith(f"{path}.")
@@ -186,7 +201,8 @@ def _overlap(path: str, key: str) -> bool:
 def _is_text(path: str, column: Sequence[Any]) -> bool:
     """Return whether a column has words, and its name is not one that only describes the row."""
     items = [item for value in column for item in (value if isinstance(value, list) else [value])]
-    texts = [item for item in items if isinstance(item, str) and any(map(str.isalpha, item))]
+    is_word = str.isalnum if _word(path) in _PART_NAMES else str.isalpha
+    texts = [item for item in items if isinstance(item, str) and any(map(is_word, item))]
     return bool(texts or any(map(messages_in, column))) and _word(path) not in _OTHER_NAMES
 
 

@@ -223,6 +223,7 @@ def _rows(
 ) -> Iterator[Row]:
     """Yield the rows to write; count all rows in the report, and note why others are dropped."""
     raws = job.raw_rows()
+    report.unread_text = raws.unread_text
     repeated = _repeated_problems(job, raws)
     questions = _QuestionGolds()
     candidates = ((index, raw, repeated.get(index)) for index, raw in job.options.order(raws))

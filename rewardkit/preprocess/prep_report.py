@@ -35,6 +35,8 @@ class SplitReport:
         conflicting: number of those with another gold.
         written: number of rows written.
         system_messages: number of distinct raw rows whose system message is left out.
+        unread_text: number of raw rows with text in a column that is not read and that no note about
+            the first rows names.
         stats: statistics of the rows written, each counted once.
     """
 
@@ -50,6 +52,7 @@ class SplitReport:
     conflicting: int = 0
     written: int = 0
     system_messages: int = 0
+    unread_text: Counter[str] = field(default_factory=Counter)
     stats: RowStats = field(default_factory=RowStats)
 
     def drop(self, dropped: Dropped, index: int) -> None:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from rewardkit.arrow_types import python_values
 from rewardkit.errors import DataError
+from rewardkit.preprocess.column_guess import has_text
 from rewardkit.preprocess.file_rows import RawRow, rows_in
 from rewardkit.preprocess.place_cursor import PlaceCursor
 from rewardkit.preprocess.value_path import value_at_path
@@ -24,6 +25,9 @@ NumberedRows: TypeAlias = "Generator[tuple[int, RawRow], None, int]"
 
 #: Rows whose `repeats` columns are compared at once; more rows are faster and need more memory.
 _SCAN_ROWS = 32_768
+
+#: Columns whose unread text is counted.
+MAX_UNREAD = 20
 
 #: Separates the parts of a key; no id or answer contains it.
 _SEPARATOR = "\x1f"
@@ -41,7 +45,9 @@ class RawRows:
         layouts: the columns to read, one sequence for each layout that a file may have.
         repeats: dotted paths. A row that equals an earlier one in all of them is a copy and is
             skipped. A file without one of these columns has no copies.
+        noted: columns of which a note tells already; None to count no text that is not read.
         read: number of rows that the last iteration has read, copies included.
+        unread_text: number of rows with text in each column that is neither read nor noted.
 
     Raises:
         DataError: a file is broken or columns are missing; the message says where.
@@ -50,13 +56,16 @@ class RawRows:
     files: Sequence[Path]
     layouts: Sequence[Sequence[str]]
     repeats: Sequence[str] = ()
+    noted: frozenset[str] | None = None
     read: int = 0
+    unread_text: Counter[str] = field(default_factory=Counter)
     _keys: set[str] = field(default_factory=set)
     _layout: Sequence[str] = ()
 
     def __iter__(self) -> Iterator[tuple[int, RawRow]]:
         self.read = 0
         self._keys.clear()
+        self.unread_text.clear()
         for file in self.files:
             start, self._layout = self.read, ()
             total = yield from _count_from(_rows_of(file, self), start, self)
@@ -82,10 +91,24 @@ class RawRows:
         raise DataError(f"{where}: has no {missing}; it has {columns}.{near}")
 
     def columns_and_keys(self, where: object, present: Iterable[str]) -> list[str]:
-        """Return the columns to read from a table: those of `columns`, and those of `repeats`."""
+        """Return the columns to read from a table: those of `columns`, of `repeats`, and the unread."""
         names = list(present)
+        columns = self.columns(where, names)
+        unread = [name for name in self.unread(names, columns) if names.count(name) == 1]
         keys = [name for name in (path.partition(".")[0] for path in self.repeats) if name in names]
-        return list(dict.fromkeys((*self.columns(where, names), *keys)))
+        return list(dict.fromkeys((*columns, *keys, *unread)))
+
+    def unread(self, present: Iterable[str], columns: Sequence[str]) -> list[str]:
+        """Return the columns that are neither read nor noted, whose text is counted."""
+        noted = self.noted
+        return [] if noted is None else [n for n in present if n not in noted and n not in columns]
+
+    def count_text(self, raw: Mapping[str, Any], unread: Iterable[str]) -> None:
+        """Count a row for each of its unread columns that has text."""
+        for name in unread:
+            is_counted = name in self.unread_text or len(self.unread_text) < MAX_UNREAD
+            if is_counted and has_text(name, raw[name]):
+                self.unread_text[name] += 1
 
     def is_copy(self, raw: Mapping[str, Any]) -> bool:
         """Return whether an earlier row has the same `repeats` values, and remember the values."""
@@ -125,10 +148,12 @@ def _rows_of(file: Path, raw_rows: RawRows) -> NumberedRows:
                     if places:
                         yield from _take(parquet, group, places, columns)
                 return int(parquet.metadata.num_rows)
-    place, names, columns = -1, None, []
+    place, names, columns, unread = -1, None, [], []
     for place, (where, raw) in enumerate(rows_in(file, raw_rows.columns_and_keys)):
         if raw.keys() != names:
             names, columns = raw.keys(), raw_rows.columns(where, raw)
+            unread = raw_rows.unread(raw, columns)
+        raw_rows.count_text(raw, unread)
         if not raw_rows.is_copy(raw):
             yield place, {column: raw.get(column) for column in columns}
     return place + 1

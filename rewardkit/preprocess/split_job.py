@@ -94,7 +94,7 @@ class SplitJob:
         paths = (*self.options.keep, *(condition.column for condition in conditions))
         others = tuple(dict.fromkeys(map(top_level, paths)))
         layouts = [tuple(dict.fromkeys(layout + others)) for layout in self.card.columns]
-        return RawRows(self.source.files, layouts, self.dataset.repeats)
+        return RawRows(self.source.files, layouts, self.dataset.repeats, self.dataset.noted_columns)
 
     def problem(self, raw: RawRow) -> Problem | Dropped:
         """Return the problem in a raw row, or the reason to drop it."""

@@ -33,6 +33,7 @@ def dataset_from_file(
     image_key: str | None = None,
     data_source: str | None = None,
     unread_options: Sequence[str] = (),
+    noted_columns: frozenset[str] | None = None,
     split: str = "train",
 ) -> Dataset:
     r"""Return a dataset for the rows of one file; pass it to `prep` together with `source=path`.
@@ -49,6 +50,7 @@ def dataset_from_file(
         image_key: column of the pictures: lists of bytes or of `{bytes, path}`.
         data_source: verl's reward key; None for the file's name without its suffixes.
         unread_options: columns with options that are not read.
+        noted_columns: columns of which a note tells already; None to count no text that is not read.
         split: value of `extra_info.split` in the rows; a `DatasetDict` has splits of its own.
 
     Raises:
@@ -80,7 +82,9 @@ def dataset_from_file(
         },
         maps=(layout,),
     )
-    return replace(dataset_of_card(card), unread_options=tuple(unread_options))
+    return replace(
+        dataset_of_card(card), unread_options=tuple(unread_options), noted_columns=noted_columns
+    )
 
 
 def _final_answer(value: Any) -> Any:

@@ -8,6 +8,7 @@ import sys
 import time
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -48,6 +49,33 @@ def test_check_writes_a_page_with_its_findings(run, rows, tmp_path):
     assert done.returncode == 1
     assert "contains 100% of out 0" in done.stdout
     assert "duplicate" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet", "csv"])
+def test_text_of_a_column_that_fills_late_is_told_with_its_number_of_rows(run, tmp_path, suffix):
+    question = [f"What is {n}+1?" for n in range(90)]
+    late = [f"text {n}" if n > 69 else "" for n in range(90)]
+    columns = {"question": question, "answer": list(range(90)), "early": question, "input": late}
+    table, file = pa.table(columns), tmp_path / f"x.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(table, file)
+    elif suffix == "csv":
+        pa.csv.write_csv(table, file)
+    else:
+        rows = [{name: v for name, v in row.items() if v != ""} for row in table.to_pylist()]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = run("prep", file, "--out", tmp_path / "a.parquet")
+    assert "the text in early is left out; --keep early keeps it" in result.stderr
+    assert (
+        "train: text in input, which the first rows lack, is left out of 20 rows;" in result.stdout
+    )
+    assert "text in early" not in result.stdout
+    result = run("prep", file, "--limit", 80, "--out", tmp_path / "b.parquet")
+    assert "left out of 10 rows" in result.stdout or suffix == "parquet"
+    if suffix != "jsonl":
+        for options in (("--question-key", "question,input"), ("--keep", "input")):
+            result = run("prep", file, *options, "--out", tmp_path / f"{options[0]}.parquet")
+            assert "left out of" not in result.stdout
 
 
 def test_a_year_can_be_selected_as_a_split(run, tmp_path):

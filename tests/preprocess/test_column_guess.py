@@ -39,7 +39,7 @@ def require(file, question, answer, image, out):
         ({"data": {"query": "How many?", "gold": ["3", "three"]}, "id": "a"}, "data.query", "data.gold"),
         ({"conversations": [{"from": "human", "value": "How many?"}, {"from": "gpt", "value": r"\boxed{3}"}]}, "conversations", "conversations"),
         ({"row": [{"from": "human", "value": "How many?"}, {"from": "assistant", "ground_truth": {"value": "3"}}]}, "row.0.value", "row.1.ground_truth.value"),
-        ({"instruction": "Add 1 and 2.", "input": "", "output": "3"}, "instruction", "output"),
+        ({"instruction": "Add 1 and 2.", "input": "", "output": "3"}, "instruction,input", "output"),
         ({"problem_text": "What is 1+1?", "expected_answer": "2"}, "problem_text", "expected_answer"),
         ({"x": "How many apples are left in the basket?", "y": "3"}, "x", "y"),
         ({"question": "How many?", "response": r"so \boxed{6}", "answer": "5"}, "question", "answer"),
@@ -221,7 +221,7 @@ def notes_on(rows, key="question", answer="answer"):
     ("row", "question"),
     [
         ({"instruction": "Solve the problem.", "input": "What is {}+1?", "output": "{}"}, "instruction,input"),
-        ({"input": "", "instruction": "What is {}+1?", "output": "{}"}, "instruction"),
+        ({"input": "", "instruction": "What is {}+1?", "output": "{}"}, "instruction,input"),
         ({"context": "Tom has {} apples.", "question": "How many?", "answer": "{}"}, "context,question"),
         ({"question": "How many?", "passage": "Tom has {} apples.", "answer": "{}"}, "passage,question"),
         ({"材料": "小明有 {} 个苹果。", "问题": "几个？", "答案": "{}"}, "材料,问题"),
@@ -229,6 +229,7 @@ def notes_on(rows, key="question", answer="answer"):
         ({"system_prompt": "You are a careful assistant.", "user_prompt": "{}?", "gold": "{}"}, "user_prompt"),
         ({"prompt": "You are a careful assistant.", "problem": "Add {} and 1.", "gold": "{}"}, "problem"),
         ({"prompt": ["What is {}+1?"], "answer": "{}"}, "prompt"),
+        ({"context": "", "question": "What is {}+1?", "answer": "{}"}, "context,question"),
     ],
 )  # fmt: skip
 def test_no_part_of_a_question_is_left_out_of_the_guess_and_no_system_message_is_in_it(
@@ -254,6 +255,23 @@ def test_the_question_of_a_chat_is_its_user_s_message_also_after_a_system_messag
     assert guess_columns(rows) == ColumnGuess("c", "answer")
 
 
+def test_a_chat_with_tool_calls_is_a_chat_and_its_gold_is_the_assistant_s_last_message():
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
+    chats = [
+        [
+            {"role": "system", "content": "You are a very careful assistant."},
+            {"role": "user", "content": f"What is {n}+1?"},
+            call,
+            {"role": "tool", "content": "99"},
+            *([{"role": "assistant", "content": f"{n + 1}"}] if n else []),
+        ]
+        for n in range(4)
+    ]
+    assert guess_columns([{"messages": chat} for chat in chats]) == ColumnGuess(
+        "messages", "messages"
+    )
+
+
 def test_text_that_no_row_will_have_is_named_with_the_options_that_keep_it():
     row = {"id": "a", "question": "How many?", "answer": "2", "n": "5", "level": "hard"}
     assert notes_on([row]) == notes_on([]) == ""
@@ -263,6 +281,7 @@ def test_text_that_no_row_will_have_is_named_with_the_options_that_keep_it():
     assert "--question-key context,question joins" in notes_on([row | {"context": "Tom."}])
     assert notes_on([row | {"context": "Tom."}], "context,question") == ""
     assert "--question-key question,input joins" in notes_on([row | {"input": "two words"}])
+    assert "--question-key question,input joins" in notes_on([row | {"input": "3 4"}])
     assert "--system TEXT sets one" in notes_on([row | {"system": "Think."}])
     assert notes_on([row | {"data": {"x": ["some", "text"]}}]).startswith("the text in data.x is")
     chat = [{"role": "user", "content": "a?"}, {"role": "assistant", "content": "2"}]

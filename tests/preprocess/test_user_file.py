@@ -265,6 +265,23 @@ def test_the_gold_of_a_chat_is_the_answer_that_its_last_message_states(tmp_path,
     assert (report.system_messages, report.dropped.total()) == (2, gold is None)
 
 
+def test_a_chat_with_tool_calls_has_the_gold_of_its_last_message(tmp_path):
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
+    use = [*chat(("user", "1+1?")), call, *chat(("tool", "99"))]
+    parts = [{"type": "text", "text": "So #### 2"}]
+    rows, report = prep_own(
+        tmp_path,
+        *({"m": [*use, *chat(("assistant", text))]} for text in (r"\boxed{2}", parts)),
+        {"m": use},
+        {"m": use[:2]},
+        {"m": [*chat(("user", "1+1?")), {"role": "assistant", "tool_calls": [{"id": "1"}]}]},
+        keys={"question_key": "m", "answer_key": "m"},
+    )
+    assert [row["reward_model"]["ground_truth"] for row in rows] == ["2", "2"]
+    assert {row["extra_info"]["question"] for row in rows} == {"1+1?"}
+    assert report.dropped == {"the chat does not end with the assistant's answer": 3}
+
+
 def test_a_chat_that_does_not_end_with_the_assistant_has_no_gold(tmp_path):
     keys = {"question_key": "m", "answer_key": "m"}
     with pytest.raises(DataError, match="the chat does not end with the assistant's answer"):
