@@ -222,7 +222,7 @@ def text_encoding(prefix: bytes) -> str | None:
     if _decodes(prefix, "utf-8"):
         return "UTF-8"
     other = len(_NOT_ASCII.findall(prefix))
-    if 2 * len(_NOT_ASCII.findall(prefix.decode("utf-8", "ignore").encode())) > other:
+    if len(_NOT_ASCII.findall(prefix.decode("utf-8", "ignore").encode())) > 0.8 * other:
         return "UTF-8"  # with some bytes that are broken
     if 2 * len(_GB2312_PAIR.findall(prefix)) >= 0.8 * other:
         for encoding in ("gbk", "gb18030"):

@@ -77,7 +77,8 @@ def test_a_missing_file_names_its_likely_neighbours(tmp_path):
         (CHINESE, "utf-16", "UTF-16"), ("q,a\n1,2\n" * 9, "utf-16-le", "UTF-16LE"),
         ("q,a\n1,2\n" * 9, "utf-16-be", "UTF-16BE"), (CHINESE, "utf-32", "UTF-32"),
         (CHINESE + "𠮷", "gb18030", "GB18030"), ("Où est le café\n", "latin-1", None),
-        ("q,a\n", "ascii", "UTF-8"), ("", "utf-8", "UTF-8"),
+        ("q,a\n", "ascii", "UTF-8"), ("q,a\n一周有几天？,7\n", "gbk", "GBK"),
+        ("", "utf-8", "UTF-8"),
     ],
 )  # fmt: skip
 def test_the_encoding_of_a_text_is_known_from_its_start(text, encoding, name):

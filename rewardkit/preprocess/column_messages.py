@@ -78,9 +78,13 @@ def require_columns(
         option: likely[option] if option in missing else key for option, key in keys.items() if key
     }
     command = prep_command(file, out, keys_of_command | _verl_keys(rows))
+    unknown = " and ".join(option for option, key in keys_of_command.items() if not key)
+    advice = f". A likely command:\n  {command}"
+    if unknown:
+        advice = f"; no column is likely the one of {unknown}."
     raise DataError(
         f"{file}: there is no column {absent}.{near} Its columns: {column_list or 'none'}.\n"
-        f"Name the columns with {' and '.join(missing)}. A likely command:\n  {command}"
+        f"Name the columns with {' and '.join(missing)}{advice}"
     )
 
 
@@ -107,13 +111,13 @@ def prep_command(file: Path, out: Path, keys: Mapping[str, str]) -> str:
     Args:
         file: the user's file.
         out: the parquet to write.
-        keys: the columns by their options, "" for unknown ones.
+        keys: the columns by their options, "" for unknown ones, which `prep` asks for.
     """
     options = [
         part
         for option, key in keys.items()
-        if key != option.strip("-").removesuffix("-key")
-        for part in (option, shlex.quote(key) if key else "COLUMN")
+        if key and key != option.strip("-").removesuffix("-key")
+        for part in (option, shlex.quote(key))
     ]
     return " ".join(
         ["rewardkit prep", shlex.quote(str(file)), *options, f"--out {shlex.quote(str(out))}"]

@@ -119,8 +119,24 @@ def test_a_path_into_a_column_that_leads_nowhere_is_missing(tmp_path):
     require(file, "a.b", "answer", None, file)
     with pytest.raises(DataError, match=r"no column 'a\.c'"):
         require(file, "a.c", "answer", None, file)
-    with pytest.raises(DataError, match="(?s)no column 'pics'.*--image-key COLUMN"):
+    with pytest.raises(DataError, match="with --image-key; no column is likely the one of --image"):
         require(file, "a.b", "answer", "pics", file)
+
+
+def test_a_command_with_a_column_that_nobody_knows_is_not_printed(tmp_path):
+    file = tmp_path / "x.jsonl"
+    file.write_text('{"problem": "How many?", "url": null}\n')
+    with pytest.raises(DataError) as raised:
+        require(file, "question", "answer", None, file)
+    assert str(raised.value).endswith(
+        "Name the columns with --question-key and --answer-key; no column is likely the one of "
+        "--answer-key."
+    )
+    with pytest.raises(DataError) as raised:
+        require_parquet(str(file))
+    assert str(raised.value).endswith(
+        f"  rewardkit prep {file} --question-key problem --out {tmp_path}/x.parquet"
+    )
 
 
 def test_a_verl_parquet_needs_no_preparation(tmp_path):
