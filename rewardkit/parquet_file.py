@@ -8,7 +8,7 @@ whose rows are small are read as `pyarrow.parquet.ParquetFile` reads them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,8 @@ MAX_BATCH_BYTES = 1 << 28
 #: Bytes that Python needs at least for an item of a list.
 ITEM_BYTES = 16
 
-#: A column of more than `MAX_BATCH_BYTES` may stand for this many times its bytes in the file. Text
-#: of real data sets stands for 2 to 20 times.
+#: A column, or the rows of a file, of more than `MAX_BATCH_BYTES` may stand for this many times its
+#: bytes in the file. Text of real data sets stands for 2 to 20 times.
 MAX_RATIO = 200
 
 #: The start of a page that is a dictionary, with its size as a zigzag varint (Thrift's compact form).
@@ -57,8 +57,8 @@ class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]
         """Yield the rows in order, in batches of at most `batch_size`.
 
         Raises:
-            DataError: a row is larger than the limit, or a column stands for far more bytes than it
-                has.
+            DataError: a row is larger than the limit, or a column or the rows stand for far more
+                bytes than they have in the file.
         """
         groups = list(range(self.num_row_groups) if row_groups is None else row_groups)
         sizes = [min(batch_size, self._rows_in_bounds(group, columns)) for group in groups]
@@ -66,32 +66,20 @@ class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]
         if all(size == batch_size for size in sizes):
             parts = [(batch_size, groups)]
         row = sum(self.metadata.row_group(g).num_rows for g in range(min(groups, default=0)))
+        read = super().iter_batches
+        batches = (
+            batch for size, part in parts for batch in read(size, row_groups=part, columns=columns)
+        )
         pieces: list[pa.RecordBatch] = []
-        for size, part in parts:
-            for batch in super().iter_batches(size, row_groups=part, columns=columns):
-                for piece in self._slices(batch, row):
-                    if pieces and not _have_room(pieces, piece, batch_size):
-                        yield _join(pieces)
-                        pieces = []
-                    pieces.append(piece)
-                row += batch.num_rows
+        rows = together = 0
+        for piece, size in bounded_slices(self._path, batches, row):
+            if pieces and (rows + piece.num_rows > batch_size or together + size > MAX_LINE_BYTES):
+                yield _join(pieces)
+                pieces, rows, together = [], 0, 0
+            pieces.append(piece)
+            rows, together = rows + piece.num_rows, together + size
         if pieces:
             yield _join(pieces)
-
-    def _slices(self, batch: pa.RecordBatch, row: int) -> Iterator[pa.RecordBatch]:
-        """Yield a batch in parts that are not larger than a row may be."""
-        size = sum(map(_python_bytes, batch.columns))
-        if size <= MAX_LINE_BYTES:
-            yield batch
-        elif batch.num_rows == 1:
-            raise DataError(
-                f"{self._path}: row {row} has {size:,} bytes, more than the limit of "
-                f"{MAX_LINE_BYTES:,}. Leave it out."
-            )
-        else:
-            half = batch.num_rows // 2
-            yield from self._slices(batch.slice(0, half), row)
-            yield from self._slices(batch.slice(half), row + half)
 
     def _rows_in_bounds(self, group: int, columns: Sequence[str] | None) -> int:
         """Return how many rows of a row group are decoded at once."""
@@ -129,10 +117,46 @@ class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]
         return zigzag >> 1
 
 
-def _have_room(pieces: Sequence[pa.RecordBatch], piece: pa.RecordBatch, batch_size: int) -> bool:
-    together = [*pieces, piece]
-    is_short = sum(each.num_rows for each in together) <= batch_size
-    return is_short and sum(int(each.nbytes) for each in together) <= MAX_LINE_BYTES
+def bounded_slices(
+    path: Path, batches: Iterable[pa.RecordBatch], row: int = 0
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield batches in parts that are not larger than a row may be, each with its bytes in Python.
+
+    Args:
+        path: the parquet or Arrow file of the batches.
+        batches: the batches, whose dictionaries may stand for far more bytes than they have.
+        row: the place of the first row.
+
+    Raises:
+        DataError: a row is larger than the limit, or the rows stand for far more bytes than the
+            file has.
+    """
+    limit, total = max(MAX_BATCH_BYTES, MAX_RATIO * path.stat().st_size), 0
+    for batch in batches:
+        size = sum(map(_python_bytes, batch.columns))
+        total, row = total + size, row + batch.num_rows
+        if total > limit:
+            raise DataError(
+                f"{path}: the rows up to row {row - 1} stand for {total:,} bytes, but the file has "
+                f"{path.stat().st_size:,}. Leave out the large values that many rows repeat."
+            )
+        yield from _halves(path, batch, size, row - batch.num_rows)
+
+
+def _halves(
+    path: Path, batch: pa.RecordBatch, size: int, row: int
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    if size <= MAX_LINE_BYTES:
+        yield batch, size
+    elif batch.num_rows == 1:
+        raise DataError(
+            f"{path}: row {row} has {size:,} bytes, more than the limit of {MAX_LINE_BYTES:,}. "
+            "Leave it out."
+        )
+    else:
+        half = batch.num_rows // 2
+        for start, part in ((0, batch.slice(0, half)), (half, batch.slice(half))):
+            yield from _halves(path, part, sum(map(_python_bytes, part.columns)), row + start)
 
 
 def _join(pieces: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -145,7 +169,11 @@ def _python_bytes(array: pa.Array) -> int:
     kind = array.type
     if pa.types.is_dictionary(kind) and any(is_text(kind.value_type) for is_text in _TEXTS):
         lengths = pc.binary_length(array.dictionary).take(array.indices)
-        return int(pc.sum(lengths).as_py() or 0)
+        return int(pc.sum(lengths).as_py() or 0) + ITEM_BYTES * len(array)
+    if pa.types.is_dictionary(kind) and pa.types.is_nested(kind.value_type):
+        values = (array.dictionary.slice(place, 1) for place in range(len(array.dictionary)))
+        sizes = pa.array(map(_python_bytes, values), pa.int64()).take(array.indices)
+        return int(pc.sum(sizes).as_py() or 0) + ITEM_BYTES * len(array)
     if pa.types.is_struct(kind):
         return sum(map(_python_bytes, array.flatten()))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):

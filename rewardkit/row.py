@@ -78,6 +78,9 @@ IMAGES_METADATA = {
 #: Rows that are read, checked and written together.
 BATCH_ROWS = 2048
 
+#: Characters of texts after which a batch ends: rows of a megabyte would be gigabytes.
+BATCH_CHARACTERS = 32 << 20
+
 #: Rows with pictures that a row group has at least: a reader holds a whole row group.
 PICTURE_ROWS = 16
 
@@ -282,15 +285,31 @@ def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBat
 
 
 def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Yield lists of up to `size` rows."""
+    """Yield lists of up to `size` rows, which end earlier if their texts reach `BATCH_CHARACTERS`."""
     batch: list[T] = []
+    characters = 0
     for row in rows:
         batch.append(row)
-        if len(batch) == size:
+        characters += _characters(row)
+        if len(batch) == size or characters >= BATCH_CHARACTERS:
             yield batch
-            batch = []
+            batch, characters = [], 0
     if batch:
         yield batch
+
+
+def _characters(value: object) -> int:
+    """Return the number of characters and bytes in the texts of a value."""
+    total, waiting = 0, [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, (str, bytes)):
+            total += len(item)
+        elif isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, (list, tuple)):
+            waiting += item
+    return total
 
 
 @contextmanager

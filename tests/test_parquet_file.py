@@ -48,8 +48,12 @@ def small_limits(monkeypatch):
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("value", "rows", "output"),
-    [("x" * (300 * MEGABYTE), 1, "bytes stand for 31"), ("x" * (5 * MEGABYTE), 1000, "1000\n")],
-    ids=["cell", "dictionary"],
+    [
+        ("x" * (300 * MEGABYTE), 1, "bytes stand for 31"),
+        ("x" * (5 * MEGABYTE), 50, "50\n"),
+        ("x" * (5 * MEGABYTE), 1000, "the rows up to row 101 stand for 53"),
+    ],
+    ids=["cell", "dictionary", "explosion"],
 )
 def test_a_small_file_of_gigabytes_is_read_in_three_or_refused(tmp_path, value, rows, output):
     column = pa.DictionaryArray.from_arrays(pa.array([0] * rows), [value])
@@ -77,19 +81,36 @@ def test_a_row_has_the_limit_of_a_line(tmp_path, small_limits):
         DataError, match=r"x.parquet: row 1 has 2,097,\d+ bytes, more than the limit"
     ):
         read(write(tmp_path / "x.parquet", values))
-    values = [["b" * 1000] * 1000] * 3 + [["b" * 1000] * 2000]
-    with pytest.raises(DataError, match="row 3 has"):
-        read(write(tmp_path / "y.parquet", values, row_group_size=2))
+    values = [["b" * 1000] * 1000, ["b" * 1000] * 2000]
+    with pytest.raises(DataError, match="row 1 has"):
+        read(write(tmp_path / "y.parquet", values, row_group_size=1))
+
+
+def test_rows_that_stand_for_far_more_than_their_file_are_refused(tmp_path, small_limits):
+    same = pa.array(["x" * (MEGABYTE // 2)] * 50)
+    for column in (same, same.dictionary_encode()):
+        path = write(tmp_path / "x.parquet", column)
+        with pytest.raises(DataError, match=r"x.parquet: the rows up to row 13 stand for 7,34"):
+            read(path)
+
+
+def test_a_batch_of_a_dictionary_is_as_large_as_its_values_in_python(tmp_path, small_limits):
+    values = ["x" * (MEGABYTE // 128), *("y" * 9 + str(n) for n in range(300))]
+    path = write(tmp_path / "x.parquet", pa.array([values[0]] * 300 + values).dictionary_encode())
+    with open_parquet(path) as file:
+        assert max(batch.num_rows for batch in file.iter_batches(64)) == 64
+        first = next(iter(file.iter_batches(512)))
+    assert first.num_rows < 128
 
 
 @pytest.mark.parametrize(
     ("column", "options"),
     [
-        (["x" * (MEGABYTE // 2)] * 50, {"dictionary_pagesize_limit": 1 << 30}),
-        (pa.array(["x" * (MEGABYTE // 2)] * 50).dictionary_encode(), {}),
+        (["x" * (MEGABYTE // 2)] * 7, {"dictionary_pagesize_limit": 1 << 30}),
+        (pa.array(["x" * (MEGABYTE // 2)] * 7).dictionary_encode(), {}),
         (["x" * (MEGABYTE // 2)] * 7, {"use_dictionary": False}),
         (
-            ["x" * (MEGABYTE // 2) + str(n) for n in range(8)],
+            ["x" * (MEGABYTE // 2) + str(n) for n in range(7)],
             {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY"},
         ),
     ],

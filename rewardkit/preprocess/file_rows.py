@@ -18,6 +18,7 @@ from rewardkit.arrow_types import python_values
 from rewardkit.errors import DataError, RewardkitError, unreadable_file
 from rewardkit.file_kinds import COMPRESSIONS, json_fault, row_suffix, table_kind, text_fault
 from rewardkit.lines import MAX_LINE_BYTES, checked_lines
+from rewardkit.parquet_file import bounded_slices
 from rewardkit.preprocess.csv_rows import csv_batches, csv_header, text_of_broken_row
 from rewardkit.preprocess.place_cursor import PlaceCursor
 from rewardkit.row import BATCH_ROWS, open_parquet, python_rows
@@ -95,7 +96,8 @@ def _read_arrow(
         columns = list(choose(file, names)) if choose else names
         numbers = range(0 if is_stream else reader.num_record_batches)
         batches = reader if is_stream else map(reader.get_batch, numbers)
-        yield from _rows(file, (_validated(batch.select(columns)) for batch in batches), cursor)
+        validated = (_validated(batch.select(columns)) for batch in batches)
+        yield from _rows(file, (piece for piece, _ in bounded_slices(file, validated)), cursor)
 
 
 def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:

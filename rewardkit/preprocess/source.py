@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -105,7 +106,7 @@ def files_in_path(path: Path, split: str, layouts: Sequence[str]) -> tuple[Path,
 def _files_in_folder(folder: Path, split: str, layouts: Sequence[str]) -> tuple[Path, ...]:
     saved = folder / split if (folder / "dataset_dict.json").is_file() else folder
     if (saved / "state.json").is_file():  # written by `save_to_disk`; cache-*.arrow is not its data
-        return tuple(sorted(saved.glob("data*.arrow")))
+        return _saved_files(saved)
     for layout in layouts:
         if files := sorted(folder.glob(layout)):
             return tuple(files)
@@ -128,13 +129,52 @@ def _files_in_folder(folder: Path, split: str, layouts: Sequence[str]) -> tuple[
             )
         if files:
             return tuple(files)
+    if shards := sorted(saved.glob("data-*-of-*.arrow")):  # of `save_to_disk`, without state.json
+        return _all_shards(shards)
     if splits := saved_splits(folder):
         raise SourceError(f"{folder}: no split {split!r}. Add --split {' or '.join(splits)}.")
     expected = "".join(f"{layout} or " for layout in layouts)
     raise SourceError(
-        f"{folder}: no {split!r} file here. Expected {expected}a parquet or jsonl file with "
-        f"{split!r} in its name."
+        f"{folder}: no {split!r} file here. Expected {expected}a parquet, jsonl or arrow file "
+        f"with {split!r} in its name."
     )
+
+
+def _saved_files(folder: Path) -> tuple[Path, ...]:
+    """Return the files of a dataset that `save_to_disk` wrote, in the order of its state.json."""
+    state = folder / "state.json"
+    try:
+        entries = json.loads(state.read_bytes()).get("_data_files")
+        files = [folder / Path(entry["filename"]).name for entry in entries or ()]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise SourceError(
+            f"{state}: not the state of a dataset that was saved. Copy the folder again."
+        ) from error
+    for file in files:
+        if not file.is_file():
+            raise SourceError(f"{file}: missing, but {state.name} names it. Copy the folder again.")
+    return tuple(files) or _all_shards(sorted(folder.glob("data*.arrow")))
+
+
+def _all_shards(files: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the shards of one dataset; each has its number and their number in its name."""
+    shards = [re.fullmatch(r"(.+-)\d+(-of-(\d+))", file.stem) for file in files]
+    families = dict.fromkeys(shard.groups() for shard in shards if shard)
+    if len(families) > 1:
+        raise SourceError(
+            f"{files[0].parent}: {files[0].name} and {files[-1].name} are of different datasets. "
+            "Put each into a folder of its own."
+        )
+    names = {file.name for file in files}
+    for start, end, count in families:
+        for number in range(min(int(count), len(names) + 1)):
+            name = f"{start}{number:05d}{end}.arrow"
+            if name not in names:
+                raise SourceError(
+                    f"{files[0].with_name(name)}: missing, but there is {files[0].name}. Copy it "
+                    "here, or give --source one file."
+                )
+    return tuple(files)
 
 
 def saved_splits(folder: Path) -> list[str]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rewardkit import parquet_file, row
 from rewardkit.errors import DataError, SourceError
 from rewardkit.lines import MAX_LINE_BYTES
 from rewardkit.preprocess.file_rows import READERS, is_row_file, rows_in
@@ -178,6 +179,59 @@ def test_a_saved_dataset_is_its_shards_in_order(tmp_path):
     files = files_in_path(tmp_path / "d", "train", ())
     assert [row for file in files for _, row in rows_in(file)] == ROWS
     assert saved_splits(tmp_path / "d") == []
+
+
+def test_a_saved_dataset_without_one_of_its_files_is_an_error_that_names_it(tmp_path):
+    save_to_disk(tmp_path / "d", [TABLE.slice(0, 2), TABLE.slice(2)])
+    names = [f"data-0000{n}-of-00002.arrow" for n in range(2)]
+    state = {"_data_files": [{"filename": name} for name in names]}
+    (tmp_path / "d" / "state.json").write_text(json.dumps(state))
+    assert [file.name for file in files_in_path(tmp_path / "d", "train", ())] == names
+    (tmp_path / "d" / names[1]).unlink()
+    with pytest.raises(SourceError, match=f"d/{names[1]}: missing, but state.json names it"):
+        files_in_path(tmp_path / "d", "train", ())
+    (tmp_path / "d" / "state.json").write_text("{}")
+    with pytest.raises(SourceError, match=f"d/{names[1]}: missing, but there is {names[0]}"):
+        files_in_path(tmp_path / "d", "train", ())
+    (tmp_path / "d" / "state.json").write_text("[")
+    with pytest.raises(SourceError, match=r"state.json: not the state of a dataset"):
+        files_in_path(tmp_path / "d", "train", ())
+
+
+def test_shards_without_a_state_are_read_if_all_are_there(tmp_path):
+    folder = tmp_path / "d"
+    save_to_disk(folder, [TABLE.slice(0, 2), TABLE.slice(2)])
+    (folder / "state.json").unlink()
+    files = files_in_path(folder, "train", ())
+    assert [row for file in files for _, row in rows_in(file)] == ROWS
+    other = folder / "data-00000-of-00001.arrow"
+    other.write_bytes(arrow(TABLE, pa.ipc.new_stream))
+    with pytest.raises(SourceError, match=r"d: data-00000-of-00001.arrow and .* are of different"):
+        files_in_path(folder, "train", ())
+    other.unlink()
+    files[0].unlink()
+    with pytest.raises(SourceError, match=r"data-00000-of-00002.arrow: missing, but there is"):
+        files_in_path(folder, "train", ())
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_stream, pa.ipc.new_file])
+@pytest.mark.parametrize("value", ["x" * 1000, ["x" * 500, "x" * 500]])
+def test_an_arrow_dictionary_is_read_in_small_parts_or_refused(tmp_path, monkeypatch, new, value):
+    monkeypatch.setattr(parquet_file, "MAX_LINE_BYTES", 10_000)
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 900, pa.int32()), [value])
+    file = tmp_path / "x.arrow"
+    file.write_bytes(arrow(pa.table({"question": column}), new))
+    assert [row["question"] for _, row in rows_in(file)] == [value] * 900
+    monkeypatch.setattr(parquet_file, "MAX_BATCH_BYTES", 100_000)
+    monkeypatch.setattr(parquet_file, "MAX_RATIO", 10)
+    with pytest.raises(DataError, match=r"x.arrow: the rows up to row 899 stand for 9"):
+        list(rows_in(file))
+
+
+def test_a_batch_of_rows_ends_at_a_number_of_characters(monkeypatch):
+    monkeypatch.setattr(row, "BATCH_CHARACTERS", 10)
+    rows = [{"a": "1234"}, {"a": [{"b": b"123456"}]}, {"a": "1" * 50}, {"a": None}, {"a": 1}]
+    assert list(row.batched(rows, 2)) == [rows[:2], rows[2:3], rows[3:]]
 
 
 def test_a_saved_dataset_dict_has_splits(tmp_path):
