@@ -131,7 +131,8 @@ def bounded_slices(
         DataError: a row is larger than the limit, or the rows stand for far more bytes than the
             file has.
     """
-    limit, total = max(MAX_BATCH_BYTES, MAX_RATIO * path.stat().st_size), 0
+    # half, so that the first batch of a parquet that explodes is refused before its rows are used
+    limit, total = max(MAX_BATCH_BYTES // 2, MAX_RATIO * path.stat().st_size), 0
     for batch in batches:
         size = sum(map(_python_bytes, batch.columns))
         total, row = total + size, row + batch.num_rows
