@@ -26,9 +26,13 @@ MAX_BATCH_BYTES = 1 << 28
 #: Bytes that Python needs at least for an item of a list.
 ITEM_BYTES = 16
 
-#: A column, or the rows of a file, of more than `MAX_BATCH_BYTES` may stand for this many times its
-#: bytes in the file. Text of real data sets stands for 2 to 20 times.
+#: A column of more than `MAX_BATCH_BYTES` may stand for this many times its bytes in the file. Text of
+#: real data sets stands for 2 to 20 times.
 MAX_RATIO = 200
+
+#: The same for the rows of a file: each may have the same long text, such as the schemas of its tools,
+#: which a dictionary stores once.
+MAX_ROWS_RATIO = 10_000
 
 #: The start of a page that is a dictionary, with its size as a zigzag varint (Thrift's compact form).
 _DICTIONARY_PAGE = re.compile(rb"\x15\x04\x15([\x80-\xff]{0,8}[\x00-\x7f])")
@@ -132,7 +136,7 @@ def bounded_slices(
             file has.
     """
     # half, so that the first batch of a parquet that explodes is refused before its rows are used
-    limit, total = max(MAX_BATCH_BYTES // 2, MAX_RATIO * path.stat().st_size), 0
+    limit, total = max(MAX_BATCH_BYTES // 2, MAX_ROWS_RATIO * path.stat().st_size), 0
     for batch in batches:
         size = sum(map(_python_bytes, batch.columns))
         total, row = total + size, row + batch.num_rows

@@ -90,7 +90,7 @@ def test_rows_that_stand_for_far_more_than_their_file_are_refused(tmp_path, smal
     same = pa.array(["x" * (MEGABYTE // 2)] * 50)
     for column in (same, same.dictionary_encode()):
         path = write(tmp_path / "x.parquet", column)
-        with pytest.raises(DataError, match=r"x.parquet: the rows up to row 6 stand for 3,67"):
+        with pytest.raises(DataError, match=r"x.parquet: the rows up to row 13 stand for 7,34"):
             read(path)
 
 

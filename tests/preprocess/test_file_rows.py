@@ -223,7 +223,7 @@ def test_an_arrow_dictionary_is_read_in_small_parts_or_refused(tmp_path, monkeyp
     file.write_bytes(arrow(pa.table({"question": column}), new))
     assert [row["question"] for _, row in rows_in(file)] == [value] * 900
     monkeypatch.setattr(parquet_file, "MAX_BATCH_BYTES", 100_000)
-    monkeypatch.setattr(parquet_file, "MAX_RATIO", 10)
+    monkeypatch.setattr(parquet_file, "MAX_ROWS_RATIO", 10)
     with pytest.raises(DataError, match=r"x.arrow: the rows up to row 899 stand for 9"):
         list(rows_in(file))
 
