@@ -103,11 +103,10 @@ class RewardResult(NamedTuple):
 
         Its `correct` is then what a copy of the score states, or None.
         """
-        flag = next(
-            (status for key, status in _STATUS_OF_FLAG.items() if self.fields.get(key)), None
-        )
-        if flag is not None and not self.stated:
-            return Score.wrong(self.pred, flag, self.score)
+        if not self.stated and len(self.fields) > 1:
+            for key, status in _STATUS_OF_FLAG.items():
+                if self.fields.get(key):
+                    return Score.wrong(self.pred, status, self.score)
         if self.stated is None or self.is_copy:
             return Score(self.score, self.stated, self.pred, Status.SCORED)
         if self.stated:
@@ -117,8 +116,9 @@ class RewardResult(NamedTuple):
 
 def _is_boolean(value: Any) -> bool:
     """Whether a value is a boolean of Python, NumPy (`bool` from 2.0 on) or torch."""
-    is_tensor = str(getattr(value, "dtype", "")) == "torch.bool"
-    return is_tensor or type(value).__name__ in {"bool", "bool_"}
+    name = type(value).__name__
+    is_tensor = name == "Tensor" and str(getattr(value, "dtype", "")) == "torch.bool"
+    return is_tensor or name in ("bool", "bool_")
 
 
 def _number(value: Any) -> float | None:
