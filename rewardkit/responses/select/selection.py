@@ -163,7 +163,8 @@ def required_rule(
     """
     rule = rule_of_files(files, response_key, gold_key, right_score)
     if not rule.is_known:
-        raise DataError(f"{files[0]}: {rule.sentence}")
+        name = files[0] if len(files) == 1 else f"{len(files):,} files"
+        raise DataError(f"{name}: {rule.sentence}")
     return rule
 
 
