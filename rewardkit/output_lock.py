@@ -224,7 +224,7 @@ def _create(path: Path) -> tuple[int, bytes]:
     descriptor = os.open(path, flags, 0o644)
     try:
         os.write(descriptor, text)
-    except BaseException:
+    except OSError:  # such as a full disk
         path.unlink()
         os.close(descriptor)
         raise

@@ -268,8 +268,8 @@ class ScorerProfile:
         if self.right is None or not self.rewards_golds:
             return 0.5
         wrong = min(0.0, self.right - 1) if self.wrong is None else self.wrong
-        least = min(self.right, *(right for right, _ in self.others), self.right)
-        most = max(wrong, *(other for _, other in self.others), wrong)
+        least = min([self.right, *(right for right, _ in self.others)])
+        most = max([wrong, *(other for _, other in self.others)])
         return (least + most) / 2 if least > most else (self.right + wrong) / 2
 
     @property

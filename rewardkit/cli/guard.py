@@ -176,6 +176,6 @@ def _print(
     if settings.right_score is not None:
         typer.echo(f"acc is 1 from a score of {settings.right_score:g} on.")
     elif trial.rule.sentence:
-        typer.echo(f"There is no acc: {trial.rule.sentence}")
+        typer.echo(f"acc is left out: {trial.rule.sentence}")
     key = reward_key(installed_verl() or LATEST)
     typer.echo(f"{out}: {key}.path={out.resolve()}")

@@ -193,10 +193,10 @@ def command(
     inputs = [path for path in (file, source) if path]
     require_html_path(html, overwrite=overwrite, inputs=inputs, out=out, dropped=dropped_path(out))
     keys = (question_key, answer_key, image_key, data_source)
-    kept = [name.strip() for name in (keep or "").split(",") if name.strip()]
+    extra_columns = [name.strip() for name in (keep or "").split(",") if name.strip()]
     require_sets([] if file else [dataset], load_seconds)
     with progress(f"preparing {dataset}") as advance:
-        source_dataset = _own_dataset(file, out, split, kept, *keys) if file else dataset
+        source_dataset = _own_dataset(file, out, split, extra_columns, *keys) if file else dataset
         report = prep(
             source_dataset,
             out,
@@ -216,7 +216,7 @@ def command(
             shuffle=shuffle,
             seed=seed,
             options_seed=options_seed,
-            keep=kept,
+            keep=extra_columns,
             where=where or [],
             overwrite=overwrite,
             jobs=jobs or cores(),

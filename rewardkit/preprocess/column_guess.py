@@ -168,10 +168,8 @@ def column_notes(
             "rows."
         )
     if texts := [path for path in texts if path not in systems]:
-        kept = shlex.quote(",".join(texts))
-        note = (
-            f"the text in {', '.join(texts)} is left out; --keep {kept} keeps it beside the prompt."
-        )
+        names_to_keep = shlex.quote(",".join(texts))
+        note = f"the text in {', '.join(texts)} is left out; --keep {names_to_keep} keeps it beside the prompt."
         if parts := [path for path in texts if _word(path) in _PART_NAMES]:
             inputs = [path for path in parts if _word(path) == "input"]
             joined = ",".join(
@@ -208,13 +206,13 @@ def _is_text(path: str, column: Sequence[Any]) -> bool:
 
 def unread_options(rows: Sequence[RawRow], keys: Sequence[str]) -> list[str]:
     """Return the columns that by their names have options, which no prompt shows."""
-    found = {
+    words = {
         name: _word(name)
         for name in _columns(rows)
         if name not in keys and _word(name) in _OPTION_NAMES
     }
-    letters = [name for name, word in found.items() if word in ("a", "b", "c", "d")]
-    return [name for name in found if name not in letters or len(letters) > 2]
+    letters = [name for name, word in words.items() if word in ("a", "b", "c", "d")]
+    return [name for name in words if name not in letters or len(letters) > 2]
 
 
 def _paths(row: Mapping[str, Any], before: str = "", depth: int = 1) -> Iterator[str]:

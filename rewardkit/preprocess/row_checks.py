@@ -16,7 +16,7 @@ from typing import Any
 from rewardkit.errors import call_catching
 from rewardkit.preprocess.duplicates import question_key
 from rewardkit.preprocess.turns import SINGLE_TURN_AGENT
-from rewardkit.row import AGENT_NAME, Row, read_rows
+from rewardkit.row import AGENT_NAME, BATCH_ROWS, Row, open_parquet
 from rewardkit.scorers.base import Score, Scorer, Status, as_text, options_for
 from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop
 from rewardkit.scorers.gold import (
@@ -113,10 +113,15 @@ def check_row(
 
 def gold_rows(parquet: Path) -> Iterator[GoldRow]:
     """Yield the golds of a parquet, from which a custom scorer learns which of its scores are right."""
-    for row in read_rows(parquet):
-        if isinstance(model := row["reward_model"], Mapping):
-            info = {**(row.get("extra_info") or {}), "data_source": row["data_source"]}
-            yield unwrap_gold(model.get("ground_truth")), info
+    with open_parquet(parquet) as file:
+        names = {"data_source", "reward_model", "extra_info"}.intersection(file.schema_arrow.names)
+        batches = file.iter_batches(BATCH_ROWS, columns=sorted(names))  # without the pictures
+        for row in (row for batch in batches for row in batch.to_pylist()):
+            model, info = row["reward_model"], row.get("extra_info")
+            if isinstance(model, Mapping):
+                fields = info if isinstance(info, Mapping) else {}
+                gold = unwrap_gold(model.get("ground_truth"))
+                yield gold, {**fields, "data_source": row["data_source"]}
 
 
 def prompt_key(row: Row) -> bytes:

@@ -14,8 +14,9 @@ from rewardkit.scorers.load import respond_of
 from rewardkit.scorers.reward_result import LITERAL, TOLERANCE, RightRule
 from rewardkit.scorers.score import Score, Scorer, Status
 
-#: Maximum number of different golds that are tried: in all, and of one data source.
-MAX_GOLDS, MAX_GOLDS_OF_SOURCE = 6, 2
+#: Maximum number of different golds that are tried: of one data source, and in all; the first gold of
+#: each data source is tried up to a maximum of its own.
+MAX_GOLDS_OF_SOURCE, MAX_GOLDS, MAX_SOURCES = 2, 6, 32
 
 #: Share of what a right answer gains by which a score may be above that of any gold that was tried.
 MARGIN = 0.05
@@ -152,13 +153,12 @@ def _distinct_golds(rows: Iterable[GoldRow]) -> Iterator[GoldRow]:
     counts: Counter[str] = Counter()
     for gold, info in islice(rows, MAX_ROWS):
         source = str(info.get("data_source") or "")
-        is_new = gold.strip() and (source, gold) not in golds
-        if is_new and counts[source] < MAX_GOLDS_OF_SOURCE:
+        is_first = source not in counts and len(counts) < MAX_SOURCES
+        has_room = counts[source] < MAX_GOLDS_OF_SOURCE and len(golds) < MAX_GOLDS
+        if gold.strip() and (source, gold) not in golds and (is_first or has_room):
             golds.add((source, gold))
             counts[source] += 1
             yield gold, info
-        if len(golds) == MAX_GOLDS:
-            return
 
 
 def _try_gold(

@@ -363,3 +363,25 @@ def test_scores_between_those_of_wrong_and_of_right_answers_are_said():
     assert [rule.is_between(score) for score in (0.0, 0.4, 1.0)] == [False, True, False]
     (line,) = rule.doubts(scored=0, between=4, total=9)
     assert line.startswith("4 of 9 scores lie between 0, which a wrong answer got, and 1")
+
+
+def test_a_gold_of_every_data_source_of_a_large_mix_is_tried():
+    """The first sources do not use up the trials: a source without one has no verdict."""
+    names = "abcdefgh"
+    rows = [(str(n), {"data_source": name}) for n in range(5) for name in names]
+    function = as_scorer(reward_of("return 1.0 if right else 0.0"))
+    rule = learn_right(lambda requests: [call_scorer(function, *r) for r in requests], rows)
+    assert rule.sources == set(names)
+
+
+@pytest.mark.usefixtures("rows")
+def test_check_learns_from_rows_whose_extra_info_is_not_a_struct(call, rewards):
+    """The column is a finding of its own, and the command does not end on it."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(rewards / "rows.parquet")
+    place = table.schema.get_field_index("extra_info")
+    texts = table.set_column(place, "extra_info", [["x"] * table.num_rows])
+    pq.write_table(texts, rewards / "texts.parquet")
+    code, output, error = call("check", "texts.parquet", "--scorer", "shapes.py:nine_tenths")
+    assert (code, "what the gold gets" in output) == (1, True), output + error
