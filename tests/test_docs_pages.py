@@ -213,35 +213,6 @@ def test_a_part_imports_only_from_parts_above_it():
     }
 
 
-def answers_steps():
-    """Read the table of the modules of `answers`: module -> the number of its row."""
-    table = ARCHITECTURE.partition("### Inside `answers`")[2].partition("## ")[0]
-    rows = re.findall(r"^\| \w+ \| (`.*?`) \| .* \|$", table, re.MULTILINE)
-    return {name: place for place, row in enumerate(rows) for name in re.findall(r"`(\w+)`", row)}
-
-
-def answers_imports():
-    """Yield (module, imported module) of the imports within `answers`."""
-    for file in (PACKAGE / "answers").rglob("*.py"):
-        module = file.relative_to(PACKAGE / "answers").parts[0].removesuffix(".py")
-        text = file.read_text(encoding="utf-8")
-        names = re.findall(r"^\s*from rewardkit\.answers\.(\w+)", text, re.MULTILINE)
-        for listed in re.findall(r"^\s*from rewardkit\.answers import (.*)", text, re.MULTILINE):
-            names += re.findall(r"^\w+", listed)
-        yield from ((module, other) for other in names if other != module)
-
-
-def test_every_module_of_answers_has_a_step():
-    modules = {path.stem for path in (PACKAGE / "answers").glob("*.py")} | {"parsing"}
-    assert set(answers_steps()) == modules - {"__init__"}
-
-
-def test_no_step_of_answers_imports_from_a_later_one():
-    steps = answers_steps()
-    later = {(one, other) for one, other in answers_imports() if steps[other] > steps[one]}
-    assert not later, f"docs/architecture.md does not allow {sorted(later)}"
-
-
 def test_every_path_in_the_page_exists():
     """Paths are, for example, `launch/verl/key_renames.py`, `data_cards/` and dotted names."""
     code = re.findall(r"`([^`\n]+)`", BLOCK.sub("", ARCHITECTURE))

@@ -1,6 +1,5 @@
 """Properties of the whole package: start-up, public names, errors, hostile input."""
 
-import ast
 import builtins
 import importlib
 import json
@@ -145,24 +144,6 @@ def test_the_layers_import_downwards_only():
             layer, r"\brewardkit\.cli" if layer not in ("cli", "__main__.py") else r"(?!)"
         )
         assert not re.search(rule, imports), file
-
-
-def test_no_module_is_longer_than_400_lines():
-    assert [
-        f for f in PACKAGE.rglob("*.py") if len(f.read_text(encoding="utf-8").splitlines()) > 400
-    ] == []
-
-
-def test_no_body_of_a_function_is_longer_than_40_lines():
-    """Signatures and docstrings are not counted, because a command has many options."""
-    long = []
-    for file in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                body = node.body[1:] if ast.get_docstring(node) else node.body
-                if body and (body[-1].end_lineno or 0) - body[0].lineno >= 40:
-                    long.append(f"{file.name}:{node.name}")
-    assert long == []
 
 
 def test_nothing_evaluates_text():
