@@ -57,7 +57,8 @@ def commands(group=None, prefix="rewardkit"):
     group = group or typer.main.get_command(app)
     yield prefix, group
     for name, command in getattr(group, "commands", {}).items():
-        yield from commands(command, f"{prefix} {name}")
+        if not command.hidden:
+            yield from commands(command, f"{prefix} {name}")
 
 
 COMMANDS = list(commands())

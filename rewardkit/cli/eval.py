@@ -1,4 +1,4 @@
-"""`rewardkit eval`: `run`, `responses`, `watch` and `compare`."""
+"""`rewardkit eval`: `run`, `responses` and `compare`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,9 @@ from rewardkit.cli.shared.console import (
 )
 from rewardkit.cli.shared.eval_output import (
     generation_progress,
-    print_best,
     print_comparison,
-    print_point,
     print_report,
     print_suite,
-    warn_about,
 )
 from rewardkit.cli.shared.help import PanelGroup, examples
 from rewardkit.cli.shared.options import (
@@ -40,7 +37,6 @@ from rewardkit.cli.shared.options import (
     Settings,
     require_companion,
     scorer_options,
-    seconds_option,
 )
 from rewardkit.cli.shared.request_options import (
     Api,
@@ -63,7 +59,7 @@ from rewardkit.cli.shared.request_options import (
     Tries,
     generation_config,
 )
-from rewardkit.cli.shared.user_code import require_scorer, require_sets
+from rewardkit.cli.shared.user_code import require_sets
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,17 +80,13 @@ RESPONSES_EXAMPLES = (
     "rewardkit eval responses test.parquet validation_dumps/100.jsonl --json",
     "rewardkit eval responses test.parquet lm_eval/*.jsonl --out runs/lm_eval.jsonl",
 )
-WATCH_EXAMPLES = (
-    "rewardkit eval watch checkpoints/DAPO/qwen3 --suite math-500 --out runs/qwen3 \\",
-    "    --serve 'vllm serve {model} --port {port} --tensor-parallel-size 8'",
-)
 COMPARE_EXAMPLES = ("rewardkit eval compare runs/before.jsonl runs/after.jsonl",)
 
 app = typer.Typer(
     cls=PanelGroup,
     help="Evaluate a model with the reward it was trained on.",
     no_args_is_help=True,
-    epilog=examples(*RUN_EXAMPLES[:2], RESPONSES_EXAMPLES[0], *WATCH_EXAMPLES, COMPARE_EXAMPLES[0]),
+    epilog=examples(*RUN_EXAMPLES[:2], RESPONSES_EXAMPLES[0], COMPARE_EXAMPLES[0]),
     rich_markup_mode=None,
 )
 
@@ -226,93 +218,12 @@ def responses(
     print_report(report, as_json=as_json)
 
 
-@app.command("watch", epilog=examples(*WATCH_EXAMPLES))
-def watch(
-    ctx: typer.Context,
-    checkpoints: Annotated[
-        Path, typer.Argument(help="Folder in which verl writes global_step_N checkpoints.")
-    ],
-    serve: Annotated[
-        str,
-        typer.Option(
-            metavar="COMMAND",
-            help="Command that serves {model} on {port} in the foreground; runs without a shell.",
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="Folder for the scored responses and curve.html.")],
-    parquet: Parquet = None,
-    suite: Suite = None,
-    suite_dir: SuiteFolder = None,
-    hub: Hub = HubName.huggingface,
-    serve_seconds: Annotated[
-        float, seconds_option("Timeout for the server to start, in seconds.", least=1)
-    ] = 1800.0,
-    every: Annotated[
-        float, seconds_option("Interval between two scans of the folder, in seconds.", least=0.1)
-    ] = 30.0,
-    once: Annotated[
-        bool, typer.Option("--once", help="Stop after the checkpoints that exist now.")
-    ] = False,
-    until: Annotated[
-        int | None, typer.Option(min=0, help="Stop after the checkpoint of this step.")
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help="Model name sent to the server; the default is the checkpoint's path."),
-    ] = None,
-    n: Samples = 1,
-    api: ApiName = Api.chat,
-    temperature: Temperature = None,
-    top_p: TopP = None,
-    top_k: TopK = None,
-    max_tokens: MaxTokens = None,
-    stop: Stop = None,
-    seed: Seed = None,
-    extra_body: ExtraBody = None,
-    per_request: PerRequest = 1,
-    concurrency: Concurrency = 256,
-    request_seconds: RequestSeconds = 1800.0,
-    tries: Tries = 9,
-    api_key_env: ApiKeyEnv = None,
-    scorer: Scorer = "auto",
-    settings: Settings = None,
-    seconds_per_row: SecondsPerRow = 60.0,
-    load_seconds: LoadSeconds = 60.0,
-    jobs: Jobs = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Evaluate each checkpoint of a run once it is complete.
-
-    Each checkpoint is served with --serve, evaluated, and added to curve.html in --out, and the
-    best so far is named. The command runs until Ctrl-C unless --once or --until is set; run it again
-    to resume.
-    """
-    from rewardkit.evaluate.watch.curve import curve_points, read_curves
-    from rewardkit.evaluate.watch.watch import UNREACHABLE_URL, WatchConfig, watch_checkpoints
-
-    scoring = _scoring(scorer, settings, seconds_per_row, load_seconds, jobs)
-    _warn_if_greedy(temperature, n, suite)
-    require_scorer(scorer, scoring.options, load_seconds)  # the first checkpoint may be hours away
-    with _resumable(out), generation_progress() as callbacks:
-        config = WatchConfig(
-            folder=checkpoints,
-            serve=serve,
-            out=out,
-            suite=_questions(ctx, parquet, suite, suite_dir, n, hub, scoring),
-            generation=generation_config(ctx.params, UNREACHABLE_URL, model or ""),
-            scoring=scoring,
-            start_timeout_seconds=serve_seconds,
-            poll_seconds=every,
-            once=once,
-            last_step=until,
-            callbacks=callbacks,
-        )
-        for step, reports in watch_checkpoints(config):
-            for report in reports.values():
-                warn_about(report)
-            for source, point in curve_points(step, reports):
-                print_point(source, point, as_json=as_json)
-            print_best(read_curves(out), as_json=as_json)
+@app.command("watch", hidden=True, context_settings={"ignore_unknown_options": True})
+def watch(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
+    """Say where the loop over checkpoints is."""
+    raise UsageError(
+        "`eval watch` is now a loop in bash: docs/eval.md, 'Each checkpoint of a run'."
+    )
 
 
 @app.command("compare", epilog=examples(*COMPARE_EXAMPLES))

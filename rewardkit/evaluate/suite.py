@@ -170,7 +170,7 @@ def evaluate_suite(
 def require_folder(out: Path) -> None:
     """Raise `UsageError` if `out` is named like a file."""
     if out.is_file() or out.suffix == ".jsonl":
-        raise UsageError(f"--out {out}: --suite and eval watch write several files; name a folder.")
+        raise UsageError(f"--out {out}: --suite writes several files; name a folder.")
 
 
 def read_finished(

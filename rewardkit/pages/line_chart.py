@@ -18,9 +18,6 @@ T = TypeVar("T")
 HEIGHT_PIXELS = 160
 TOP_PIXELS = 8
 
-#: Height of the label of the best point above the axis.
-LABEL_PIXELS = 10
-
 #: A line with more points gets a band instead of dots with intervals.
 MAX_DOTS = 60
 
@@ -46,8 +43,6 @@ class LineLayout:
         y_ticks: percentages left of the chart, with their places, the lowest first.
         height: pixels of the whole chart without the labels below it.
         has_dots: whether each point gets a dot and its interval, else the line gets a band.
-        best: the point that is marked as the best one.
-        best_label_y: pixel of its label's base line.
     """
 
     dots: tuple[LineDot, ...]
@@ -55,8 +50,6 @@ class LineLayout:
     y_ticks: tuple[tuple[str, float], ...]
     height: int
     has_dots: bool
-    best: LineDot | None
-    best_label_y: float
 
     @property
     def line(self) -> str:
@@ -99,8 +92,6 @@ def line_layout(chart: LineChart) -> LineLayout | None:
         y_ticks=tuple((f"{100 * level:.{digits}f}%", y(level)) for level in levels),
         height=TOP_PIXELS + HEIGHT_PIXELS,
         has_dots=len(chart.points) <= MAX_DOTS,
-        best=next((dot for dot in dots if dot.point.step == chart.best_step), None),
-        best_label_y=TOP_PIXELS + HEIGHT_PIXELS - LABEL_PIXELS,
     )
 
 

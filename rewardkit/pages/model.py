@@ -148,19 +148,15 @@ class LineChart:
 
     Attributes:
         points: in the order of their steps.
-        table: the same and more as a table, folded away below; its title is not shown.
         from_zero: start the axis at 0, not near the lowest point.
-        best_step: step of the point that is marked as the best one.
     """
 
     kind: ClassVar[str] = "line_chart"
 
     title: str
     points: tuple[LinePoint, ...]
-    table: Table | None = None
     from_zero: bool = False
     note: str = ""
-    best_step: int | None = None
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def all_commands(group=None, prefix=""):
-    """Yield (words, command) of every command and group."""
+    """Yield (words, command) of every command and group that the help shows."""
     group = group or typer.main.get_command(app)
     for name, command in group.commands.items():
+        if command.hidden:
+            continue
         yield f"{prefix}{name}", command
         if hasattr(command, "commands"):
             yield from all_commands(command, f"{prefix}{name} ")
@@ -85,7 +87,6 @@ def test_no_help_mentions_an_old_spelling(run, old):
 @pytest.mark.parametrize(
     ("arguments", "old"),
     [
-        (["eval", "rows.parquet", "--base-url", "u", "--watch=run"], "eval --watch"),
         (["eval", "--suite", "gsm8k", "--responses", "f"], "eval --responses"),
         (["eval", "rows.parquet", "--base-url", "u", "--out", "o"], "eval *.parquet"),
         (["logs", "a.log", "--html", "a.html", "--png=a.png"], "logs --png"),
@@ -93,6 +94,13 @@ def test_no_help_mentions_an_old_spelling(run, old):
 )
 def test_an_old_option_is_recognised_at_any_position(run, arguments, old):
     assert OLD_SPELLINGS[old] in run(*arguments).stderr
+
+
+def test_the_error_for_eval_watch_names_the_loop_that_replaces_it(run):
+    done = run("eval", "watch", "checkpoints", "--serve", "vllm serve {model}", "--once")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "docs/eval.md, 'Each checkpoint of a run'" in done.stderr
+    assert "## Each checkpoint of a run" in (ROOT / "docs" / "eval.md").read_text()
 
 
 @pytest.mark.parametrize(

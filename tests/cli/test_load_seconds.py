@@ -39,7 +39,6 @@ COMMANDS = {
     "audit --data": "audit {s} --data train.parquet",
     "eval run": "eval run train.parquet --base-url http://127.0.0.1:9/v1 --model m --out o.jsonl --scorer {s}",
     "eval responses": "eval responses train.parquet r.jsonl --scorer {s}",
-    "eval watch": "eval watch . train.parquet --serve 'true {{model}} {{port}}' --out o --once --scorer {s}",
     "reward-server": "reward-server {s} --port 0",
     "path": "path {s}",
     "compose": "compose reward.yaml --out reward.py",

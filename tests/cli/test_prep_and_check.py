@@ -319,7 +319,7 @@ def test_all_kinds_of_answers_are_printed_and_add_up(run, tmp_path):
         (("logs", "train.log", "--follow", "--config", "c.yaml"), "--config is not used with --follow"),
         (("show", "t.parquet", "--hub", "modelscope"), "--hub is not used with a parquet"),
         (("show", "gsm8k", "--sample", "--hub", "modelscope"), "--hub is not used with --source or"),
-        (("eval", "watch", "c", "t.parquet", "--suite-dir", "s", "--serve", "sh {model} {port}", "--out", "o"),
+        (("eval", "run", "t.parquet", "--suite-dir", "s", "--base-url", "u", "--model", "m", "--out", "o"),
          "--suite-dir needs --suite."),
     ],
 )  # fmt: skip

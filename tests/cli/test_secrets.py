@@ -291,7 +291,6 @@ def test_logs_and_doctor_show_no_secret(run, tmp_path):
         ("run", "--base-url", "http://127.0.0.1:9/v1", "--api-key", CANARY),
         ("run", "--base-url", f"http://127.0.0.1:9/v1?api_key={CANARY}"),
         ("run", "--base-url", "http://127.0.0.1:9/v1", "--extra-body", f'{{"api_key": "{CANARY}"'),
-        ("watch", ".", "--serve", f"vllm serve {{model}} --port {{port}} --api-key {CANARY}"),
     ],
 )
 def test_eval_refuses_without_showing_the_secret(run, tmp_path, options):

@@ -13,7 +13,6 @@ from rewardkit.evaluate.leaderboard.leaderboard import build_leaderboard
 from rewardkit.evaluate.results import read_results
 from rewardkit.evaluate.sampling import Sampling
 from rewardkit.evaluate.suite import SuiteMember, evaluate_suite
-from rewardkit.evaluate.watch.curve import curve_points
 from rewardkit.lines import MAX_LINE_BYTES
 from rewardkit.model_client import retries as module
 from rewardkit.model_client.client import Server, _retry_after
@@ -153,17 +152,15 @@ def test_unfinished_responses_from_files_count_as_wrong_and_are_reported(parquet
     assert "no usable response for 3 of 4 (abort 1, content_filter 1, no_content 1)" in warnings
 
 
-def test_the_leaderboard_and_the_curve_report_unusable_responses(serve, generate, tmp_path):
+def test_the_leaderboard_reports_unusable_responses(serve, generate, tmp_path):
     refusal = (400, {}, {"error": {"message": "too long"}})
     filtered = dict.fromkeys(range(2, 5), unusable("content_filter"))
     with serve(faults={**filtered, 5: refusal}) as server:
-        report, _ = generate(server, rows=6, n=1, concurrency=1)
+        generate(server, rows=6, n=1, concurrency=1)
     notes = build_leaderboard([read_results("run", [tmp_path / "m.jsonl"])]).notes
     assert notes == (
         "run: no usable response for 2 of 6 (content_filter 1, refused 1); they count as wrong.",
     )
-    [(_, point)] = curve_points(7, {"test": report})
-    assert point.unusable == 2
 
 
 def test_a_finished_set_with_a_refused_prompt_is_not_generated_again(serve, parquet, tmp_path):

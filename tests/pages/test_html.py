@@ -98,12 +98,7 @@ def full_page(text, count=3):
             Bars(text, ((text, count), ("b", 1)), text),
             Histogram(text, Counter({1: count, 9: 1}), text, ((text, 1),), 5, text),
             Table(text, (text, "n"), (TableRow((text, "12"), (text, "x")),), text, text),
-            LineChart(
-                text,
-                (LinePoint(1, 0.5, 0.4, 0.6),),
-                Table(text, (text,), (TableRow((text,)),)),
-                note=text,
-            ),
+            LineChart(text, (LinePoint(1, 0.5, 0.4, 0.6),), note=text),
             Pairs(text, (Pair(text, (text, "b"), (text, f"{text} more"), text),), text),
             Rows(text, (RowExample(text, text, text),), text),
         ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from rewardkit.evaluate.evaluation import EvaluationReport
     from rewardkit.evaluate.progress import ProgressCallbacks
     from rewardkit.evaluate.result_comparison import ResultComparison
-    from rewardkit.evaluate.watch.curve import CurvePoint, Curves
 
 #: Columns of the table of pass@k and maj@k; the JSON has every k.
 MAX_K_COLUMNS = 8
@@ -176,30 +174,6 @@ def _print_suite_metrics(
     typer.echo(
         f"{NOTE}\nFor pass@k and maj@k use --json, or rewardkit leaderboard --figure pass@8."
     )
-
-
-def print_point(source: str, point: CurvePoint, *, as_json: bool) -> None:
-    """Print the metrics of a checkpoint as one line of text or JSON."""
-    if as_json:
-        typer.echo(json.dumps({"data_source": source, **vars(point)}))
-        return
-    low, high = point.interval
-    typer.echo(
-        f"step {point.step}: {printable(source or '(none)')}: {point.value:.1%} "
-        f"({low:.1%} to {high:.1%}), {point.questions:,} questions, n {point.n}, "
-        f"truncated {'unknown' if point.truncated is None else format(point.truncated, '.1%')}, "
-        f"no answer {point.no_answer:.1%}"
-    )
-
-
-def print_best(curves: Curves, *, as_json: bool) -> None:
-    """Print the best checkpoint so far in a sentence, or as a line of JSON with the key `best`."""
-    from rewardkit.evaluate.watch.curve import best_checkpoint
-
-    best = best_checkpoint({source: list(points.values()) for source, points in curves.items()})
-    if best is None or best.checkpoints == 1:
-        return
-    typer.echo(json.dumps({"best": vars(best)}) if as_json else best.sentence())
 
 
 def _row(name: str, group: Mapping[str, Any]) -> tuple[object, ...]:

@@ -31,6 +31,8 @@ class PanelGroup(TyperGroup):
         panels: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             command = self.commands[name]
+            if command.hidden:
+                continue
             panel = getattr(command, "rich_help_panel", None) or "Commands"
             summary = command.get_short_help_str(formatter.width - width - 4)
             panels.setdefault(panel, []).append((name.ljust(width), summary))

@@ -15,7 +15,6 @@ OLD_SPELLINGS = {
     "serve": "rewardkit merge CHECKPOINT --recipe RECIPE",
     "eval --compare": "rewardkit eval compare A B",
     "eval --responses": "rewardkit eval responses PARQUET FILE...",
-    "eval --watch": "rewardkit eval watch CHECKPOINTS",
     "eval --*": "rewardkit eval run [PARQUET]",
     "eval -n": "rewardkit eval run [PARQUET]",
     "eval *.parquet": "rewardkit eval run PARQUET",

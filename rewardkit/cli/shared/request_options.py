@@ -1,4 +1,4 @@
-"""Options of requests to a model server; `eval run` and `eval watch` share them."""
+"""Options of requests to a model server."""
 
 from __future__ import annotations
 
