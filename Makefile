@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := -m pip install -qq --disable-pip-version-check
 
-.PHONY: demo test test-full verl test-verl test-verl-nightly rehearse-0.9.1 rehearse-0.5.0 lint bench bench-small docs clean
+.PHONY: demo test test-full verl test-verl test-verl-nightly rehearse-0.9.1 rehearse-0.5.0 lint bench bench-small floors docs clean
 
 demo: $(BIN)/rewardkit  ## prep, check, score and verl's command on the packaged sample
 	@BIN=$(BIN) sh examples/demo.sh
@@ -49,6 +49,9 @@ bench: $(VENV)/.test .venv-verl-0.9.1/.ready .venv-peers/.ready  ## tables of be
 
 bench-small: $(VENV)/.test  ## the benchmarks in small on packaged samples, a minute; the figures mean nothing
 	$(BIN)/python benchmarks/run.py --small
+
+floors: $(VENV)/.test  ## figures that no change may make worse: accuracy, plans, scripts, guard, speed; SHARED=folder of real data
+	$(BIN)/python benchmarks/floors.py --shared "$(SHARED)"
 
 docs: $(BIN)/rewardkit  ## build the pages as a site in build/site; optional
 	$(BIN)/python $(PIP) zensical
