@@ -27,9 +27,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from accuracy import our_verdicts
 from caches import answer_caches
@@ -39,6 +37,8 @@ from qa import verdict as qa_verdict
 
 from rewardkit.scorers import math
 
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 FLOORS = HERE / "floors.json"
 GOLDEN_AND_HOSTILE = ["tests/launch/test_plan.py", "tests/guard", "tests/isolate"]
 #: Verdicts of import_scripts.py that may not become more frequent; `equal` may not become less frequent.
@@ -86,7 +86,7 @@ def scripts(shared: Path) -> Iterator[tuple[str, float]]:
     yield "not equal", sum(counts.values()) - counts.get("equal", 0)
 
 
-def tests(shared: Path) -> Iterator[tuple[str, float]]:
+def tests(_: Path) -> Iterator[tuple[str, float]]:
     """Yield the number of test files and folders with a failure."""
     pytest = (sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider")
     for each in GOLDEN_AND_HOSTILE:
@@ -135,7 +135,7 @@ def _median(
 
 def _run(*command: Any, **options: Any) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.run(
+    return subprocess.run(  # noqa: PLW1510 - a failure is a figure
         [str(word) for word in command], capture_output=True, text=True, env=environment, **options
     )
 
