@@ -20,7 +20,7 @@ from rewardkit.preprocess.card import read_card
 from rewardkit.preprocess.prep import preview
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "docs/audit.md", ROOT / "docs/audit.zh-CN.md")
+PAGES = (ROOT / "docs/audit.md",)
 THEIRS = "benchmarks/verl_scorers.py"
 ROWS = 16
 HEAD = "| scorer | grade | holes | misses | conduct | of low severity |\n|---|---|---|---|---|---|"

@@ -27,7 +27,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 POLICY = yaml.safe_load(Path(__file__).with_name("policy.yaml").read_text(encoding="utf-8"))
 PAGE = (DOCS / "reference/answers.md").read_text(encoding="utf-8")
 SHORT_PAGE = (DOCS / "answers.md").read_text(encoding="utf-8")
-CHINESE_PAGE = (DOCS / "answers.zh-CN.md").read_text(encoding="utf-8")
 LABELS_PAGE = (DOCS / "labels.md").read_text(encoding="utf-8")
 #: Fewer rows than this and somebody has lost a part of the policy.
 MIN_ROWS = 350
@@ -75,14 +74,10 @@ QUESTIONS = [tuple(row) for _, row in rows_of("answer", "gold", "question", "ver
 RESPONSES = [tuple(row) for _, row in rows_of("response", "answer")]
 TYPES = [(name, example) for _, (name, _, example) in rows_of("type", "what it is", "example")]
 PAIRS = {gold: set(names) for _, (gold, names) in rows_of("gold", "answers that can be equal")}
-#: Rows that docs/answers.md shows, and those of the Chinese page.
+#: Rows that docs/answers.md shows.
 SHOWN = [
     (text(answer), text(gold), verdict)
     for _, (answer, gold, verdict, _) in tables("| answer | gold | verdict | why |", SHORT_PAGE)
-]
-SHOWN_IN_CHINESE = [
-    (text(answer), text(gold), {"相等": "equal", "不等": "different"}[verdict])
-    for _, (answer, gold, verdict, _) in tables("| 答案 | 标准答案 | 判定 | 原因 |", CHINESE_PAGE)
 ]
 LABELS = [
     (section, text(answer), text(gold), label, verdict)
@@ -181,7 +176,6 @@ def test_no_pair_stands_in_two_sections_with_two_verdicts():
 def test_the_short_page_shows_rows_of_the_policy():
     assert len(SHOWN) >= 20
     assert set(SHOWN) <= {row[1:] for row in ROWS if not options_of(row[0])}
-    assert SHOWN_IN_CHINESE == SHOWN
 
 
 def test_every_link_within_the_page_leads_to_a_section():
