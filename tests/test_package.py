@@ -30,6 +30,7 @@ HEAVY = {
     "jinja2",
     "ijson",
     "mpmath",
+    "latex2mathml",
 }
 
 

@@ -9,17 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
-from string import ascii_letters
 from typing import Any, Final, NamedTuple
 
 from markupsafe import Markup, escape
 
-from rewardkit.pages.math_reader import MathNode
-from rewardkit.pages.math_symbols import ENVIRONMENTS, KINDS
-from rewardkit.pages.mathml import MAX_FORMULA_CHARACTERS, node_markup, parse_latex
-
-#: Letter of each kind of node in a packed formula.
-KIND_CODES: Final = dict(zip(KINDS, ascii_letters, strict=False))
+from rewardkit.pages.mathml import MAX_FORMULA_CHARACTERS, MathNode, node_markup, parse_latex
 
 #: Most blanks before a display that it replaces.
 MAX_INDENT: Final = 40
@@ -55,7 +49,10 @@ class _Span(NamedTuple):
 
 _CLOSERS = {"$": "$", "$$": "$$", r"\(": r"\)", r"\[": r"\]", "[asy]": "[/asy]", "```": "```"}
 _DELIMITER = re.compile(r"(\\[()\[\]])|\\.|(\$\$?|\[/?asy\]|```)", re.DOTALL)
-_ALONE = re.compile(r"\\boxed\s*(\{)|\\begin\{(" + "|".join(map(re.escape, ENVIRONMENTS)) + r")\}")
+_ALONE = re.compile(
+    r"\\boxed\s*(\{)|\\begin\{((?:[pbBvV]?matrix|smallmatrix|array|cases|aligned|align|split|gathered"
+    r"|equation|gather)\*?)\}"
+)
 _LINE_END = re.compile(r"[ \t]{0,40}\n")
 _BRACE = re.compile(r"\\.|([{}])", re.DOTALL)
 #: An answer that is one formula, also with blanks inside its dollar signs.
@@ -65,6 +62,7 @@ _NOT_AT_START = tuple(" \t\n/,)")
 _NOT_AT_END = tuple(" \t\n=+-*/<>(,")
 #: Characters of a source from which its formula may break after a relation.
 _BREAKABLE_CHARACTERS = 30
+_RELATIONS = frozenset("=<>≤≥≠≈≡∼≃≅∝∈⊂⊆→⇒⟹⇔⟺⩽⩾≪≫")
 
 
 def find_formulas(text: str) -> Iterator[Formula]:
@@ -132,8 +130,8 @@ def pack_formulas(formulas: Iterable[Formula], text: str) -> list[list[Any]]:
     """Return formulas as lists for `report.js`, which builds MathML from them.
 
     Each is the distance from the end of the one before, its length, both in UTF-16 as JavaScript
-    counts, 1 for a display, and its pieces. A node is the code of its kind (see `KIND_CODES`) and its
-    text, or a list of the code and its parts.
+    counts, 1 for a display, and its pieces. A node is a list of its tag, its attributes, and its parts
+    or its text.
     """
     entries, place = [], 0
     for formula in formulas:
@@ -150,16 +148,21 @@ def utf16_length(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _pack(node: MathNode) -> str | list[Any]:
-    code = KIND_CODES[node.kind]
-    return [code, *map(_pack, node.parts)] if node.parts else code + node.text
+def _pack(node: MathNode) -> list[Any]:
+    parts = map(_pack, node.parts) if node.parts else (node.text,)
+    return [node.tag, dict(node.attributes), *parts]
 
 
 def line_pieces(parts: Sequence[MathNode], source: str) -> Iterator[Sequence[MathNode]]:
     """Yield the parts of a long formula in pieces that end with a relation: browsers break no line."""
     start = 0
     for at, node in enumerate(parts):
-        if node.kind == "relation" and len(source) > _BREAKABLE_CHARACTERS and at + 1 < len(parts):
+        if (
+            node.tag == "mo"
+            and node.text in _RELATIONS
+            and len(source) > _BREAKABLE_CHARACTERS
+            and at + 1 < len(parts)
+        ):
             yield parts[start : at + 1]
             start = at + 1
     yield parts[start:]

@@ -20,15 +20,8 @@ from typing import Any
 from rewardkit.errors import DataError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.output import atomic, require_absent, require_not_input
-from rewardkit.pages.formulas import (
-    KIND_CODES,
-    find_formulas,
-    find_value,
-    pack_formulas,
-    utf16_length,
-)
+from rewardkit.pages.formulas import find_formulas, find_value, pack_formulas, utf16_length
 from rewardkit.pages.html import render
-from rewardkit.pages.math_symbols import KINDS
 from rewardkit.pages.text import brief, share
 from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.prompt_groups import GradientGroups, count_groups
@@ -105,8 +98,7 @@ class PackedResponses:
 
     def index(self) -> str:
         """Return the columns, compressed."""
-        kinds = {code: KINDS[kind] for kind, code in KIND_CODES.items()}
-        return pack(_compact_json({**self.columns, "kinds": kinds}))
+        return pack(_compact_json(self.columns))
 
     def add(self, response: ScoredResponse, view: ResponseView) -> None:
         """Add a response to the columns."""

@@ -83,14 +83,12 @@ function places(formulas) {
   });
 }
 
-/* Formulas: MathML elements of the kinds in the index, with text through textContent only */
+/* Formulas: MathML elements, with text as text nodes only */
 
-function mathNode(node) {
-  const [tag, attributes] = index.kinds[node[0]];
+function mathNode([tag, attributes, ...parts]) {
   const made = document.createElementNS(MATHML, tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  if (typeof node === "string") made.textContent = node.slice(1);
-  else made.append(...node.slice(1).map(mathNode));
+  made.append(...parts.map((part) => (typeof part === "string" ? part : mathNode(part))));
   return made;
 }
 
