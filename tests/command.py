@@ -37,6 +37,21 @@ NOT_IMPORTED = re.compile(
 MAX_REQUEST_BYTES = 1 << 22
 
 
+def all_commands(group=None, prefix=""):
+    """Yield (words, command) of every command and group that the help shows."""
+    import typer
+
+    from rewardkit.cli.main import app
+
+    group = group or typer.main.get_command(app)
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        if not command.hidden:
+            yield f"{prefix}{name}", command
+            if hasattr(command, "commands"):
+                yield from all_commands(command, f"{prefix}{name} ")
+
+
 class Commands:
     """Client of the server; it starts the server at the first call."""
 
@@ -98,7 +113,9 @@ def load():
     from rewardkit.cli.main import app
 
     typer.main.get_command = cache(typer.main.get_command)
-    typer.main.get_command(app)
+    group = typer.main.get_command(app)
+    for name in group.list_commands(None):
+        group.get_command(None, name)
     gc.freeze()  # a collection in the fork would copy all of this
 
 

@@ -13,7 +13,6 @@ from threading import current_thread, main_thread
 import pytest
 from hypothesis import HealthCheck, settings
 
-from rewardkit.cli.shared.chinese import speak
 from tests.command import Commands
 
 # A shell starts background jobs with SIGINT ignored, nohup with SIGHUP ignored, and children inherit
@@ -54,13 +53,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "shared" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.full)
-
-
-@pytest.fixture(autouse=True)
-def english():
-    """Print in English after a test with `--lang zh`: the language holds until the process ends."""
-    yield
-    speak("en")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -49,7 +49,7 @@ def parse(arguments):
     while hasattr(command, "commands"):
         name = rest.pop(0)
         assert name in command.commands, f"no command {name!r}"
-        command = command.commands[name]
+        command = command.get_command(None, name)
     command.make_context(name, rest)
 
 

@@ -12,6 +12,7 @@ import pytest
 import typer
 
 from rewardkit.cli.main import app
+from tests.command import all_commands
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "rewardkit"
@@ -52,16 +53,7 @@ def path_of(file):
     return str(file.relative_to(ROOT))
 
 
-def commands(group=None, prefix="rewardkit"):
-    """Yield (name, command) of every command and group."""
-    group = group or typer.main.get_command(app)
-    yield prefix, group
-    for name, command in getattr(group, "commands", {}).items():
-        if not command.hidden:
-            yield from commands(command, f"{prefix} {name}")
-
-
-COMMANDS = list(commands())
+COMMANDS = [("rewardkit", typer.main.get_command(app)), *all_commands()]
 
 
 def idioms(file, texts):

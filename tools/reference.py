@@ -71,7 +71,7 @@ def cli() -> str:
     root = typer.main.get_command(app)
     parts = []
     for panel, modules in PANELS.items():
-        of_panel = [one for name in modules for one in commands(name, root.commands[name])]
+        of_panel = [one for name in modules for one in commands(name, root.get_command(None, name))]
         about = [(f"[`{name}`](#{anchor(name)})", summary(command)) for name, command in of_panel]
         parts += [f"## {panel}", table(("command", "what it does"), about)]
         parts += [part for name, command in of_panel for part in command_parts(name, command)]

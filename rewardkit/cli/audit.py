@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, progress, warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.html_page import require_html_path
-from rewardkit.cli.shared.options import (
-    HtmlFile,
-    JsonFlag,
-    LoadSeconds,
-    Overwrite,
-    ScorerArgument,
-    Settings,
-    scorer_options,
-)
+from rewardkit.cli.shared.options import option
 
 if TYPE_CHECKING:
     from rewardkit.audit.model import AuditReport
@@ -32,38 +23,28 @@ EXAMPLES = examples(
 )
 
 
-class SeverityName(str, Enum):
-    """Severity of a finding."""
-
-    high = "high"
-    medium = "medium"
-    low = "low"
-
-
 def command(
-    scorer: ScorerArgument,
+    scorer: opt.ScorerArgument,
     data: Annotated[
         Path | None,
-        typer.Option(
-            help="verl parquet to sample rows from; the default is rows that come with rewardkit."
-        ),
+        option("verl parquet to sample rows from; the default is rows that come with rewardkit."),
     ] = None,
     rows: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="Number of rows to build attacks from; 64, or 4 for a scorer that asks a model.",
+        option(
+            "Number of rows to build attacks from; 64, or 4 for a scorer that asks a model.", min=1
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed for sampling rows.")] = 0,
-    settings: Settings = None,
-    load_seconds: LoadSeconds = 60.0,
+    seed: Annotated[int, option("Random seed for sampling rows.")] = 0,
+    settings: opt.Settings = None,
+    load_seconds: opt.LoadSeconds = 60.0,
     fail_on: Annotated[
-        SeverityName | None, typer.Option(help="Exit with 1 on findings of this severity or worse.")
+        Literal["high", "medium", "low"] | None,
+        option("Exit with 1 on findings of this severity or worse."),
     ] = None,
-    html: HtmlFile = None,
-    overwrite: Overwrite = False,
-    as_json: JsonFlag = False,
+    html: opt.HtmlFile = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Attack a scorer to find wrong answers that it rewards.
 
@@ -75,34 +56,29 @@ def command(
     """
     from rewardkit.audit.run import audit
 
-    inputs = [data] if data else []
-    require_html_path(html, overwrite=overwrite, inputs=inputs, scorer=scorer)
+    opt.require_html_path(html, overwrite=overwrite, inputs=[data] if data else [], scorer=scorer)
     with progress(f"attacking {scorer}") as advance:
         report = audit(
             scorer,
             data=data,
             rows=rows,
             seed=seed,
-            options=scorer_options(settings),
+            options=opt.scorer_options(settings),
             load_seconds=load_seconds,
             progress=advance,
             announce=warn,
         )
     if html:
-        _write_html(report, html, overwrite=overwrite)
+        from rewardkit.audit.page import audit_page
+        from rewardkit.pages.html import write_html
+
+        write_html(audit_page(report), html, overwrite=overwrite)
     if as_json:
         print_json(vars(report))
     else:
         _print(report)
-    if fail_on and report.at_least(fail_on.value):
+    if fail_on and report.at_least(fail_on):
         raise typer.Exit(1)
-
-
-def _write_html(report: AuditReport, out: Path, *, overwrite: bool) -> None:
-    from rewardkit.audit.page import audit_page
-    from rewardkit.pages.html import write_html
-
-    write_html(audit_page(report), out, overwrite=overwrite)
 
 
 def _print(report: AuditReport) -> None:

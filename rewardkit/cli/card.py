@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.completion import complete_set
 from rewardkit.cli.shared.console import print_json, prints_to_stderr
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import JsonFlag, LoadSeconds
+from rewardkit.cli.shared.options import argument
 from rewardkit.cli.shared.user_code import require_sets
 
 EXAMPLES = examples("rewardkit card gsm8k", "rewardkit card gsm8k --json")
@@ -17,11 +18,10 @@ EXAMPLES = examples("rewardkit card gsm8k", "rewardkit card gsm8k --json")
 
 def command(
     name: Annotated[
-        str,
-        typer.Argument(autocompletion=complete_set, help="Dataset name; see rewardkit list."),
+        str, argument("Dataset name; see rewardkit list.", autocompletion=complete_set)
     ],
-    load_seconds: LoadSeconds = 60.0,
-    as_json: JsonFlag = False,
+    load_seconds: opt.LoadSeconds = 60.0,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Print a dataset's card: licence, schema and known defects."""
     from rewardkit import registry

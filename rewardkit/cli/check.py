@@ -5,60 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rewardkit.cli.shared.check_files import (
-    print_aspects,
+from rewardkit.cli.shared import options as opt
+from rewardkit.cli.shared.check_output import (
+    print_file,
     print_files,
-    require_one_file,
+    report_json,
     warn_of_other_files,
 )
-from rewardkit.cli.shared.check_overlaps import print_clusters, print_overlaps
 from rewardkit.cli.shared.completion import complete_against, complete_scorers
 from rewardkit.cli.shared.console import (
     activity,
     echo,
     print_json,
-    print_table,
-    print_wrapped,
     prints_to_stderr,
     progress,
     show_import,
     warn,
 )
-from rewardkit.cli.shared.eval_sets import names_of_sets, read_sets
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.html_page import require_html_path
-from rewardkit.cli.shared.options import (
-    HtmlFile,
-    Hub,
-    HubName,
-    Jobs,
-    JsonFlag,
-    Language,
-    LanguageCode,
-    LoadSeconds,
-    Overwrite,
-    RightScore,
-    SecondsPerRow,
-    Settings,
-    require_companion,
-    require_unused,
-    scorer_options,
-)
-from rewardkit.cli.shared.recipe_check import check_recipe, is_recipe
-from rewardkit.cli.shared.user_code import open_scorer_with_status
+from rewardkit.cli.shared.launch import print_preflight, read_launch_request, run_preflight
+from rewardkit.cli.shared.options import argument, option
+from rewardkit.cli.shared.user_code import load_cards, open_scorer_with_status, require_sets
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
+    from rewardkit.launch.request import LaunchRequest
     from rewardkit.preprocess.check import OptionalChecks
     from rewardkit.preprocess.check_report import CheckReport
     from rewardkit.preprocess.contamination.all_eval import EvalSets
-    from rewardkit.preprocess.prompt_lengths import PromptLengths
+    from rewardkit.preprocess.source import Hub
 
 EXAMPLES = examples(
     "rewardkit check train.parquet",
@@ -82,82 +62,76 @@ def command(
     ctx: typer.Context,
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            help="verl parquets from any source, folders of them, or one recipe.",
+        argument(
+            "verl parquets from any source, folders of them, or one recipe.", metavar="FILE..."
         ),
     ],
     scorer: Annotated[
         str | None,
-        typer.Option(
-            autocompletion=complete_scorers, help="Scorer to use instead of the scorer of each row."
-        ),
+        option("Scorer to use instead of the scorer of each row.", autocompletion=complete_scorers),
     ] = None,
-    settings: Settings = None,
-    right_score: RightScore = None,
-    seconds_per_row: SecondsPerRow = 60.0,
-    load_seconds: LoadSeconds = 60.0,
+    settings: opt.Settings = None,
+    right_score: opt.RightScore = None,
+    seconds_per_row: opt.SecondsPerRow = 60.0,
+    load_seconds: opt.LoadSeconds = 60.0,
     allow_duplicates: Annotated[
-        bool, typer.Option("--allow-duplicates", help="Accept repeated prompts.")
+        bool, option("Accept repeated prompts.", "--allow-duplicates")
     ] = False,
     drop_bad: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Write the rows without findings to this parquet, the others to OUT.dropped.jsonl.",
             metavar="OUT",
-            help="Write the rows without findings to this parquet, the others to OUT.dropped.jsonl.",
         ),
     ] = None,
     against: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="SET,...",
-            autocompletion=complete_against,
-            help="Evaluation sets to search for in the rows: names such as aime2024, NAME=PATH with "
+        option(
+            "Evaluation sets to search for in the rows: names such as aime2024, NAME=PATH with "
             "the path of such a set's rows, verl parquets, or all-eval for all of them; "
             "all-eval=FOLDER reads them from a folder.",
+            metavar="SET,...",
+            autocompletion=complete_against,
         ),
     ] = None,
     threshold: Annotated[
         float,
-        typer.Option(
+        option(
+            "Share of an evaluation item that a row must contain to count as overlap.",
             min=0.05,
             max=1.0,
-            help="Share of an evaluation item that a row must contain to count as overlap.",
         ),
     ] = 0.5,
     drop_overlap: Annotated[
         Path | None,
-        typer.Option(
-            metavar="OUT", help="Write the rows without evaluation items to this parquet."
-        ),
+        option("Write the rows without evaluation items to this parquet.", metavar="OUT"),
     ] = None,
-    hub: Hub = HubName.huggingface,
-    near: Annotated[bool, typer.Option("--near", help="Also list nearly equal questions.")] = False,
+    hub: opt.Hub = "huggingface",
+    near: Annotated[bool, option("Also list nearly equal questions.", "--near")] = False,
     tokenizer: Annotated[
-        str | None,
-        typer.Option(help="Count prompt lengths with this tokenizer: a folder, or a name."),
+        str | None, option("Count prompt lengths with this tokenizer: a folder, or a name.")
     ] = None,
     max_prompt_length: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Maximum prompt length in tokens (data.max_prompt_length); longer prompts are findings.",
             min=1,
-            help="Maximum prompt length in tokens (data.max_prompt_length); longer prompts are findings.",
         ),
     ] = None,
-    jobs: Jobs = None,
-    html: HtmlFile = None,
+    jobs: opt.Jobs = None,
+    html: opt.HtmlFile = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="For a recipe: exit with 1 on warnings too.")
+        bool, option("For a recipe: exit with 1 on warnings too.", "--strict")
     ] = False,
     verl_version: Annotated[
         str | None,
-        typer.Option(
-            help="For a recipe: verl version to check for, or main; the default is the installed one."
+        option(
+            "For a recipe: verl version to check for, or main; the default is the installed one."
         ),
     ] = None,
-    lang: Language = LanguageCode.en,  # noqa: ARG001 - its callback sets the language
-    overwrite: Overwrite = False,
-    as_json: JsonFlag = False,
+    lang: opt.Language = "en",
+    overwrite: opt.Overwrite = False,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Check parquets before training, or a recipe before launch.
 
@@ -177,80 +151,115 @@ def command(
     this machine lacks (devices, verl, the files) is listed as `machine`. The exit code is 1 if the
     recipe has errors, and 0 if only this machine lacks something; train starts in neither case.
     """
-    if is_recipe(files[0]) and len(files) == 1:
-        require_unused(ctx, "a recipe", RECIPE_PARAMETERS)
-        name = str(files[0])
-        check_recipe(name, settings, verl_version, load_seconds, strict=strict, as_json=as_json)
+    from rewardkit.launch.recipe import built_in
+
+    name = str(files[0])
+    is_file_of_recipe = files[0].suffix in {".yaml", ".yml"}
+    if len(files) == 1 and (is_file_of_recipe or (not files[0].exists() and name in built_in())):
+        opt.require_unused(ctx, "a recipe", RECIPE_PARAMETERS)
+        request = read_launch_request(name, settings, verl_version=verl_version)
+        _check_recipe(request, load_seconds, strict=strict, lang=lang, as_json=as_json)
         return
+    from rewardkit.preprocess.check import check
     from rewardkit.preprocess.check_files import check_files, parquet_files
     from rewardkit.preprocess.dropped_rows import dropped_path
 
-    _require_companions(ctx, scorer, against, tokenizer)
+    opt.require_companion(ctx, "a recipe", False, "strict", "verl_version")
+    opt.require_companion(ctx, "--against", against, "drop_overlap", "threshold", "hub")
+    opt.require_companion(ctx, "--scorer", scorer is not None, "right_score")
+    opt.require_companion(ctx, "--tokenizer", tokenizer, "max_prompt_length")
     out = drop_bad or drop_overlap
     has_several = len(files) > 1 or files[0].is_dir()
-    if has_several:
-        require_one_file({"--drop-bad": drop_bad, "--drop-overlap": drop_overlap, "--html": html})
-    options, names = scorer_options(settings), names_of_sets(against, load_seconds)
-    inputs = [*files, *(Path(name.partition("=")[2] or name) for name in names)]
+    outputs = {"--drop-bad": drop_bad, "--drop-overlap": drop_overlap, "--html": html}
+    for name, path in outputs.items() if has_several else ():
+        if path:
+            raise UsageError(f"{name} writes the result of one parquet. Give one file, no folder.")
+    options, sets = opt.scorer_options(settings), _names_of_sets(against, load_seconds)
+    inputs = [*files, *(Path(name.partition("=")[2] or name) for name in sets)]
     outs = {"out": out, "dropped": dropped_path(out) if out else None}
-    require_html_path(html, overwrite=overwrite, inputs=inputs, scorer=scorer, **outs)
+    opt.require_html_path(html, overwrite=overwrite, inputs=inputs, scorer=scorer, **outs)
     parquets, others = parquet_files(files)
     warn_of_other_files(others)
     name = scorer or "auto"
-    judges = _judging(name, options, seconds_per_row, load_seconds, jobs)
-    with prints_to_stderr(), judges as judging:
-        sets = read_sets(names, hub.value, load_seconds) if names else None
-        extras = _optional_checks(sets, threshold, near, tokenizer, max_prompt_length)
-        outputs: dict[str, Any] = {
-            "drop_bad": drop_bad,
-            "drop_overlap": drop_overlap,
-            "overwrite": overwrite,
-        }
-        outputs |= {"allow_duplicates": allow_duplicates, "right_score": right_score}
-        judging["scorer_name"] = " ".join([name, *(settings or ())])
-        check_file = partial(_check_file, extras=extras, options={**judging, **outputs})
+    with (
+        prints_to_stderr(),
+        _judging(name, options, seconds_per_row, load_seconds, jobs) as judging,
+    ):
+        extras = _optional_checks(
+            _read_sets(sets, hub, load_seconds), threshold, near, tokenizer, max_prompt_length
+        )
+
+        def check_file(file: Path, earlier_prompts: dict[bytes, str] | None = None) -> CheckReport:
+            with progress(f"checking {file}") as advance:
+                return check(
+                    file,
+                    extras=replace(extras, earlier_prompts=earlier_prompts),
+                    progress=advance,
+                    scorer_name=" ".join([name, *(settings or ())]),
+                    drop_bad=drop_bad,
+                    drop_overlap=drop_overlap,
+                    overwrite=overwrite,
+                    allow_duplicates=allow_duplicates,
+                    right_score=right_score,
+                    **judging,
+                )
+
         reports = check_files(parquets, check_file) if has_several else None
         report = None if reports else check_file(parquets[0])
     if reports:
-        print_files(reports, partial(_print_one, near=near), _as_object, as_json=as_json)
+        print_files(reports, near=near, lang=lang, as_json=as_json)
         raise typer.Exit(reports.exit_code)
     if report:
-        _print_result(report, out, html, near=near, as_json=as_json, overwrite=overwrite)
+        if html:
+            from rewardkit.pages.html import write_html
+            from rewardkit.preprocess.report_pages import check_page
+
+            write_html(check_page(report), html, overwrite=overwrite)
+        if as_json:
+            print_json(report_json(report))
+        else:
+            print_file(report, near=near, lang=lang)
+        if out and report.rows:
+            _print_output(report, out, as_json=as_json)
         raise typer.Exit(report.exit_code)
 
 
-def _print_result(
-    report: CheckReport,
-    out: Path | None,
-    html: Path | None,
-    *,
-    near: bool,
-    as_json: bool,
-    overwrite: bool,
+def _check_recipe(
+    request: LaunchRequest, load_seconds: float, *, strict: bool, lang: str, as_json: bool
 ) -> None:
-    """Write the page and print the report of the only file."""
-    if html:
-        _write_html(report, html, overwrite=overwrite)
+    """Check everything that is known before a launch, and print it."""
+    from rewardkit.launch.request import plan_from_request
+    from rewardkit.launch.verl.releases import release_notice
+
+    plan = plan_from_request(request, load_seconds)
+    if notice := release_notice(request.verl):
+        warn(f"verl {request.verl} {notice}")
+    preflight = run_preflight(plan, load_seconds)
+    is_fatal = preflight.is_fatal(strict=strict, on_this_machine=False)
     if as_json:
-        print_json(_as_object(report))
+        print_json({"ok": not is_fatal, **vars(preflight), "notes": plan.notes})
     else:
-        _print_one(report, near=near)
-    if out and report.rows:
-        _print_output(report, out, as_json=as_json)
+        print_preflight(preflight, err=False, lang=lang)
+    if is_fatal:
+        raise typer.Exit(1)
 
 
-def _check_file(
-    file: Path,
-    earlier_prompts: dict[bytes, str] | None = None,
-    *,
-    extras: OptionalChecks,
-    options: dict[str, Any],
-) -> CheckReport:
-    from rewardkit.preprocess.check import check
+def _names_of_sets(against: list[str] | None, load_seconds: float) -> list[str]:
+    """Return the names of `--against`, whose plug-ins load within the timeout."""
+    names = [name.strip() for text in against or () for name in text.split(",") if name.strip()]
+    if against and not names:
+        raise UsageError("--against is empty: name an evaluation set.")
+    require_sets([name.partition("=")[0] for name in names], load_seconds)
+    return names
 
-    extras = replace(extras, earlier_prompts=earlier_prompts)
-    with progress(f"checking {file}") as advance:
-        return check(file, extras=extras, progress=advance, **options)
+
+def _read_sets(names: list[str], hub: Hub, load_seconds: float) -> EvalSets | None:
+    from rewardkit.preprocess.contamination.all_eval import names_all, read_eval_sets
+
+    if not names:
+        return None
+    broken = load_cards(load_seconds)[1] if any(map(names_all, names)) else {}
+    return read_eval_sets(names, hub=hub, broken=broken)
 
 
 @contextmanager
@@ -296,18 +305,6 @@ def _respond(
     return None
 
 
-def _require_companions(
-    ctx: typer.Context, scorer: str | None, against: list[str] | None, tokenizer: str | None
-) -> None:
-    """Raise `UsageError` if an option was set without the one that it depends on."""
-    for option in ("strict", "verl_version"):
-        require_companion(ctx, option, "a recipe", is_set=False)
-    for option in ("drop_overlap", "threshold", "hub"):
-        require_companion(ctx, option, "--against", is_set=bool(against))
-    require_companion(ctx, "right_score", "--scorer", is_set=scorer is not None)
-    require_companion(ctx, "max_prompt_length", "--tokenizer", is_set=bool(tokenizer))
-
-
 def _print_output(report: CheckReport, out: Path, *, as_json: bool) -> None:
     if not report.kept:
         warn(f"error: all rows have findings: {out} is not written.")
@@ -341,60 +338,4 @@ def _optional_checks(
         near_duplicates=near,
         count_tokens=count_tokens,
         max_tokens=max_prompt_length,
-    )
-
-
-def _write_html(report: CheckReport, out: Path, *, overwrite: bool) -> None:
-    from rewardkit.pages.html import write_html
-    from rewardkit.preprocess.report_pages import check_page
-
-    write_html(check_page(report), out, overwrite=overwrite)
-
-
-def _as_object(report: CheckReport) -> dict[str, Any]:
-    more = {"notes": report.stats.notes(), "lengths": report.lengths.to_dict()}
-    return {"ok": report.ok, **vars(report), **more}
-
-
-def _print_one(report: CheckReport, *, near: bool, with_aspects: bool = True) -> None:
-    _print_findings(report)
-    if with_aspects:
-        print_aspects(report)
-    print_overlaps(report)
-    if near and not report.clusters:
-        echo("near-duplicates: none")
-    if report.clusters:
-        print_clusters(report)
-    if report.lengths.counts:
-        _print_lengths(report.lengths)
-
-
-def _print_lengths(lengths: PromptLengths) -> None:
-    summary = lengths.summary()
-    over = summary.pop("over", None)
-    marks = ", ".join(f"{name} {value:,}" for name, value in summary.items())
-    echo(f"prompt {lengths.unit}: {marks}")
-    if over is not None:
-        echo(f"over {lengths.limit:,} {lengths.unit}: {over:.2%} of the rows")
-
-
-def _print_findings(report: CheckReport) -> None:
-    from rewardkit.preprocess.row_checks import RULES
-
-    echo(f"{report.path}: {report.verdict()}.")
-    for note in report.stats.notes():
-        print_wrapped(note)
-    if report.right:
-        print_wrapped(report.right)
-    if report.ok:
-        return
-    print_table(("where", "rule", "what"), report.example_lines(), wrap={"what"})
-    print_table(
-        ("rule", "findings", "what to do"),
-        (
-            (rule, f"{report.counts[rule]:,}", todo)
-            for rule, todo in RULES.items()
-            if report.counts[rule]
-        ),
-        wrap={"what to do"},
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import (
     print_json,
@@ -17,19 +18,7 @@ from rewardkit.cli.shared.console import (
     warn,
 )
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.html_page import require_html_path
-from rewardkit.cli.shared.options import (
-    GoldKey,
-    HtmlFile,
-    JsonFlag,
-    LoadSeconds,
-    Overwrite,
-    ResponseFiles,
-    ResponseKey,
-    RightScore,
-    SecondsPerRow,
-    scorer_options,
-)
+from rewardkit.cli.shared.options import option
 from rewardkit.cli.shared.user_code import open_scorer_with_status
 from rewardkit.errors import UsageError
 
@@ -47,34 +36,32 @@ MAX_CAUSES = 12
 
 
 def command(
-    files: ResponseFiles,
+    files: opt.ResponseFiles,
     scorers: Annotated[
         list[str],
-        typer.Option(
+        option(
+            "Scorer name or file.py:function. Use it twice: A, then B.",
             "--scorer",
             autocompletion=complete_scorers,
-            help="Scorer name or file.py:function. Use it twice: A, then B.",
         ),
     ],
     set_a: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Set an option of scorer A. Repeatable."),
+        list[str] | None, option("Set an option of scorer A. Repeatable.", metavar="NAME=VALUE")
     ] = None,
     set_b: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Set an option of scorer B. Repeatable."),
+        list[str] | None, option("Set an option of scorer B. Repeatable.", metavar="NAME=VALUE")
     ] = None,
-    response_key: ResponseKey = None,
-    gold_key: GoldKey = None,
-    right_score: RightScore = None,
+    response_key: opt.ResponseKey = None,
+    gold_key: opt.GoldKey = None,
+    right_score: opt.RightScore = None,
     export: Annotated[
-        Path | None, typer.Option(help="Output jsonl with each changed verdict as a test case.")
+        Path | None, option("Output jsonl with each changed verdict as a test case.")
     ] = None,
-    html: HtmlFile = None,
-    seconds_per_row: SecondsPerRow = 60.0,
-    load_seconds: LoadSeconds = 60.0,
-    overwrite: Overwrite = False,
-    as_json: JsonFlag = False,
+    html: opt.HtmlFile = None,
+    seconds_per_row: opt.SecondsPerRow = 60.0,
+    load_seconds: opt.LoadSeconds = 60.0,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Compare two scorers on the same responses.
 
@@ -86,8 +73,8 @@ def command(
 
     if len(scorers) != 2:
         raise UsageError(f"--scorer is set {len(scorers)} times; name two scorers, A and B.")
-    require_html_path(html, overwrite=overwrite, inputs=map(Path, files), export=export)
-    options = [scorer_options(settings) for settings in (set_a, set_b)]
+    opt.require_html_path(html, overwrite=overwrite, inputs=map(Path, files), export=export)
+    options = [opt.scorer_options(settings) for settings in (set_a, set_b)]
     if scorers[0] == scorers[1] and options[0] == options[1]:
         warn("A and B are the same scorer with the same options: they cannot disagree.")
     names = [
@@ -113,7 +100,10 @@ def command(
         )
     _warn(report)
     if html:
-        _write_html(report, html, overwrite=overwrite)
+        from rewardkit.pages.html import write_html
+        from rewardkit.responses.compare.page import compare_page
+
+        write_html(compare_page(report), html, overwrite=overwrite)
     if as_json:
         print_json(report.summary())
     else:
@@ -134,13 +124,6 @@ def _warn(report: CompareReport) -> None:
             warn(f"{letter} {name} on {times:,} samples, first on {side.first[name]}")
         if note := bad_gold_note(side.bad_golds, len(side.nanoseconds)):
             warn(f"{letter}: {note}")
-
-
-def _write_html(report: CompareReport, out: Path, *, overwrite: bool) -> None:
-    from rewardkit.pages.html import write_html
-    from rewardkit.responses.compare.page import compare_page
-
-    write_html(compare_page(report), out, overwrite=overwrite)
 
 
 def _print(report: CompareReport) -> None:

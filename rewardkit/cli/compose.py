@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import LoadSeconds, Overwrite, VerlVersion
+from rewardkit.cli.shared.options import argument, option
 
 EXAMPLES = examples(
     "rewardkit compose reward.yaml --out reward.py",
@@ -19,14 +20,14 @@ EXAMPLES = examples(
 
 
 def command(
-    recipe: Annotated[Path, typer.Argument(help="YAML file with the scorer and the parts.")],
-    out: Annotated[Path, typer.Option(help="Output Python file.")],
+    recipe: Annotated[Path, argument("YAML file with the scorer and the parts.")],
+    out: Annotated[Path, option("Output Python file.")],
     gdpo: Annotated[
-        bool, typer.Option("--gdpo", help="Also print verl's overrides for GDPO over the parts.")
+        bool, option("Also print verl's overrides for GDPO over the parts.", "--gdpo")
     ] = False,
-    verl_version: VerlVersion = None,
-    load_seconds: LoadSeconds = 60.0,
-    overwrite: Overwrite = False,
+    verl_version: opt.VerlVersion = None,
+    load_seconds: opt.LoadSeconds = 60.0,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """Write a reward of several parts as one file for verl.
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, print_table
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import JsonFlag
+from rewardkit.cli.shared.options import option
 
 EXAMPLES = examples("rewardkit doctor", "rewardkit doctor --offline --json")
 
 
 def command(
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Do not try to reach the hubs.")
-    ] = False,
-    as_json: JsonFlag = False,
+    offline: Annotated[bool, option("Do not try to reach the hubs.", "--offline")] = False,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Report versions, verl's config keys, hubs and devices."""
     from rewardkit.doctor import examine

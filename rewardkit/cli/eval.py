@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from rewardkit.cli.shared import options as opt
+from rewardkit.cli.shared.completion import complete_sets
 from rewardkit.cli.shared.console import (
     TerminatedError,
     activity,
@@ -24,41 +28,7 @@ from rewardkit.cli.shared.eval_output import (
     print_suite,
 )
 from rewardkit.cli.shared.help import PanelGroup, examples
-from rewardkit.cli.shared.options import (
-    Hub,
-    HubName,
-    Jobs,
-    JsonFlag,
-    LoadSeconds,
-    Overwrite,
-    RightScore,
-    Scorer,
-    SecondsPerRow,
-    Settings,
-    require_companion,
-    scorer_options,
-)
-from rewardkit.cli.shared.request_options import (
-    Api,
-    ApiKeyEnv,
-    ApiName,
-    Concurrency,
-    ExtraBody,
-    MaxTokens,
-    Parquet,
-    PerRequest,
-    RequestSeconds,
-    Samples,
-    Seed,
-    Stop,
-    Suite,
-    SuiteFolder,
-    Temperature,
-    TopK,
-    TopP,
-    Tries,
-    generation_config,
-)
+from rewardkit.cli.shared.options import argument, option
 from rewardkit.cli.shared.user_code import require_sets
 from rewardkit.errors import UsageError
 
@@ -94,47 +64,72 @@ app = typer.Typer(
 @app.command("run", epilog=examples(*RUN_EXAMPLES))
 def run(
     ctx: typer.Context,
-    base_url: Annotated[
-        str, typer.Option(metavar="URL", help="Base URL of the server: http://HOST:PORT/v1.")
-    ],
-    model: Annotated[str, typer.Option(help="Model name sent to the server.")],
-    out: Annotated[
-        Path,
-        typer.Option(help="jsonl file for the scored responses; a folder with --suite."),
-    ],
-    parquet: Parquet = None,
-    suite: Suite = None,
-    suite_dir: SuiteFolder = None,
-    hub: Hub = HubName.huggingface,
-    n: Samples = 1,
-    api: ApiName = Api.chat,
-    temperature: Temperature = None,
-    top_p: TopP = None,
-    top_k: TopK = None,
-    max_tokens: MaxTokens = None,
-    stop: Stop = None,
-    seed: Seed = None,
-    extra_body: ExtraBody = None,
-    per_request: PerRequest = 1,
-    concurrency: Concurrency = 256,
-    request_seconds: RequestSeconds = 1800.0,
-    tries: Tries = 9,
-    api_key_env: ApiKeyEnv = None,
-    scorer: Scorer = "auto",
-    settings: Settings = None,
-    right_score: RightScore = None,
-    seconds_per_row: SecondsPerRow = 60.0,
-    load_seconds: LoadSeconds = 60.0,
-    jobs: Jobs = None,
+    base_url: Annotated[str, option("Base URL of the server: http://HOST:PORT/v1.", metavar="URL")],
+    model: Annotated[str, option("Model name sent to the server.")],
+    out: Annotated[Path, option("jsonl file for the scored responses; a folder with --suite.")],
+    parquet: Annotated[
+        Path | None, argument("verl parquet with the questions; or name sets with --suite.")
+    ] = None,
+    suite: Annotated[
+        str | None,
+        option(
+            "Comma-separated sets instead of a parquet: gsm8k, aime2024:32 (with its own n) or "
+            "my.parquet. Missing sets are prepared.",
+            metavar="NAMES",
+            autocompletion=complete_sets,
+        ),
+    ] = None,
+    suite_dir: Annotated[
+        Path | None,
+        option("Folder of prepared sets; the default is ~/.cache/rewardkit/suite."),
+    ] = None,
+    hub: opt.Hub = "huggingface",
+    n: Annotated[int, option("Responses per question.", "-n", min=1)] = 1,
+    api: Annotated[
+        Literal["chat", "completions"],
+        option("Endpoint; completions joins the messages' text without a chat template."),
+    ] = "chat",
+    temperature: Annotated[
+        float | None, option("Sampling temperature; 0 is greedy.", min=0.0)
+    ] = None,
+    top_p: Annotated[float | None, option("Nucleus sampling mass.", min=0.0, max=1.0)] = None,
+    top_k: Annotated[
+        int | None,
+        option("Sample from the k most likely tokens; not every server has it.", min=-1),
+    ] = None,
+    max_tokens: Annotated[int | None, option("Maximum tokens per response.", min=1)] = None,
+    stop: Annotated[list[str] | None, option("Text that ends a response. Repeatable.")] = None,
+    seed: Annotated[
+        int | None, option("Random seed; the seed of each request is derived from it.")
+    ] = None,
+    extra_body: Annotated[
+        str | None, option("Additional fields of each request.", metavar="JSON")
+    ] = None,
+    per_request: Annotated[int, option("Responses to ask for in one request.", min=1)] = 1,
+    concurrency: Annotated[
+        int, option("Maximum number of concurrent requests.", min=1, max=4096)
+    ] = 256,
+    request_seconds: Annotated[float, option("Timeout per request, in seconds.", min=0.1)] = 1800.0,
+    tries: Annotated[
+        int, option("Attempts per request; 9 attempts take about two minutes.", min=1)
+    ] = 9,
+    api_key_env: Annotated[
+        str | None, option("Environment variable that holds the API key.", metavar="NAME")
+    ] = None,
+    scorer: opt.Scorer = "auto",
+    settings: opt.Settings = None,
+    right_score: opt.RightScore = None,
+    seconds_per_row: opt.SecondsPerRow = 60.0,
+    load_seconds: opt.LoadSeconds = 60.0,
+    jobs: opt.Jobs = None,
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume",
-            help="Keep the responses of a finished --out; request what a larger -n adds.",
+        option(
+            "Keep the responses of a finished --out; request what a larger -n adds.", "--resume"
         ),
     ] = False,
-    overwrite: Overwrite = False,
-    as_json: JsonFlag = False,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Generate responses with a model server and score them.
 
@@ -145,35 +140,49 @@ def run(
     Compare runs with `rewardkit leaderboard`.
     """
     from rewardkit.evaluate.evaluation import evaluate
+    from rewardkit.evaluate.generate import GenerationConfig
+    from rewardkit.evaluate.sampling import Sampling
     from rewardkit.evaluate.suite import evaluate_suite
+    from rewardkit.model_client.client import Server
 
     if resume and overwrite:
         raise UsageError("--resume keeps the responses of --out, --overwrite discards them.")
     scoring = _scoring(scorer, settings, seconds_per_row, load_seconds, jobs, right_score)
-    generation = generation_config(ctx.params, base_url, model)
-    _warn_if_greedy(temperature, n, suite)
-    sets = _questions(ctx, parquet, suite, suite_dir, n, hub, scoring)
+    sampling = Sampling(
+        api=api,
+        temperature=temperature,
+        top_p=top_p,
+        top_k=top_k,
+        max_tokens=max_tokens,
+        stop=tuple(stop or ()),
+        seed=seed,
+        extra=_json_object(extra_body),
+    )
+    generation = GenerationConfig(
+        Server(base_url, api, key=_api_key(api_key_env), timeout_seconds=request_seconds),
+        model,
+        sampling,
+        n=n,
+        choices_per_request=per_request,
+        concurrency=concurrency,
+        tries=tries,
+    )
+    if temperature == 0 and (n > 1 or re.search(r":(?!1\b)\d", suite or "")):
+        warn("temperature 0 is greedy: all responses to a question will be the same.")
+    opt.require_companion(ctx, "--suite", suite is not None, "suite_dir", "hub")
+    if (parquet is None) == (suite is None):
+        raise UsageError("name either a parquet with questions, or sets with --suite.")
+    sets = _prepared_sets(suite, suite_dir, n, hub, scoring) if suite is not None else []
     with _resumable(out), generation_progress() as callbacks, prints_to_stderr():
+        options: dict[str, Any] = {
+            "overwrite": overwrite,
+            "resume": resume,
+            "callbacks": callbacks,
+        }
         if parquet:
-            report = evaluate(
-                parquet,
-                generation,
-                out,
-                scoring,
-                overwrite=overwrite,
-                resume=resume,
-                callbacks=callbacks,
-            )
+            report = evaluate(parquet, generation, out, scoring, **options)
         else:
-            reports = evaluate_suite(
-                sets,
-                generation,
-                out,
-                scoring,
-                overwrite=overwrite,
-                resume=resume,
-                callbacks=callbacks,
-            )
+            reports = evaluate_suite(sets, generation, out, scoring, **options)
     if parquet:
         print_report(report, as_json=as_json)
     else:
@@ -182,24 +191,23 @@ def run(
 
 @app.command("responses", epilog=examples(*RESPONSES_EXAMPLES))
 def responses(
-    ctx: typer.Context,
-    parquet: Annotated[Path, typer.Argument(help="verl parquet with the questions.")],
+    parquet: Annotated[Path, argument("verl parquet with the questions.")],
     files: Annotated[
         list[str],
-        typer.Argument(
-            help="Response files: verl's dumps, results of `eval run`, output of a batch API, or "
+        argument(
+            "Response files: verl's dumps, results of `eval run`, output of a batch API, or "
             "logs of AISBench, lm-eval or lighteval."
         ),
     ],
-    out: Annotated[Path | None, typer.Option(help="jsonl file for the scored responses.")] = None,
-    scorer: Scorer = "auto",
-    settings: Settings = None,
-    right_score: RightScore = None,
-    seconds_per_row: SecondsPerRow = 60.0,
-    load_seconds: LoadSeconds = 60.0,
-    jobs: Jobs = None,
-    overwrite: Overwrite = False,
-    as_json: JsonFlag = False,
+    out: Annotated[Path | None, option("jsonl file for the scored responses.")] = None,
+    scorer: opt.Scorer = "auto",
+    settings: opt.Settings = None,
+    right_score: opt.RightScore = None,
+    seconds_per_row: opt.SecondsPerRow = 60.0,
+    load_seconds: opt.LoadSeconds = 60.0,
+    jobs: opt.Jobs = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Score responses that already exist.
 
@@ -207,19 +215,14 @@ def responses(
     """
     from rewardkit.evaluate.evaluation import evaluate_responses
 
+    scoring = _scoring(scorer, settings, seconds_per_row, load_seconds, jobs, right_score)
     with prints_to_stderr(), activity(f"judging responses to {parquet}"):
-        report = evaluate_responses(
-            parquet,
-            files,
-            out,
-            _scoring(scorer, settings, seconds_per_row, load_seconds, jobs, right_score),
-            overwrite=overwrite,
-        )
+        report = evaluate_responses(parquet, files, out, scoring, overwrite=overwrite)
     print_report(report, as_json=as_json)
 
 
 @app.command("watch", hidden=True, context_settings={"ignore_unknown_options": True})
-def watch(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
+def watch(_words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
     """Say where the loop over checkpoints is."""
     raise UsageError(
         "`eval watch` is now a loop in bash: docs/eval.md, 'Each checkpoint of a run'."
@@ -228,9 +231,9 @@ def watch(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None
 
 @app.command("compare", epilog=examples(*COMPARE_EXAMPLES))
 def compare(
-    a: Annotated[Path, typer.Argument(help="Results of the first run: its --out.")],
-    b: Annotated[Path, typer.Argument(help="Results of the second run.")],
-    as_json: JsonFlag = False,
+    a: Annotated[Path, argument("Results of the first run: its --out.")],
+    b: Annotated[Path, argument("Results of the second run.")],
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Compare the results of two runs, question by question.
 
@@ -247,14 +250,14 @@ def _scoring(
     seconds: float,
     load_seconds: float,
     jobs: int | None,
-    right_score: float | None = None,
+    right_score: float | None,
 ) -> ScorerConfig:
     from rewardkit.evaluate.evaluation import ScorerConfig
     from rewardkit.parallel import cores
 
     return ScorerConfig(
         scorer,
-        scorer_options(settings),
+        opt.scorer_options(settings),
         timeout_seconds=seconds,
         load_seconds=load_seconds,
         right_score=right_score,
@@ -262,42 +265,20 @@ def _scoring(
     )
 
 
-def _questions(
-    ctx: typer.Context,
-    parquet: Path | None,
-    suite: str | None,
-    suite_dir: Path | None,
-    n: int,
-    hub: HubName,
-    scoring: ScorerConfig,
+def _prepared_sets(
+    suite: str, folder: Path | None, n: int, hub: opt.HubName, scoring: ScorerConfig
 ) -> list[SuiteMember]:
-    """Return the sets of questions; missing sets of a suite are prepared first."""
-    from rewardkit.evaluate.suite import (
-        SuiteMember,
-        names_in_suite,
-        parse_suite,
-        prepare_member,
-    )
+    """Return the sets of a suite; missing ones are prepared first."""
+    from rewardkit.evaluate.suite import names_in_suite, parse_suite, prepare_member
     from rewardkit.preprocess.set_names import default_suite_folder
 
-    for name in ("suite_dir", "hub"):
-        require_companion(ctx, name, "--suite", is_set=suite is not None)
-    if (parquet is None) == (suite is None):
-        raise UsageError("name either a parquet with questions, or sets with --suite.")
-    if parquet:
-        return [SuiteMember(parquet.stem, parquet, n)]
-    require_sets(names_in_suite(suite or ""), scoring.load_seconds)
-    sets = parse_suite(suite or "", suite_dir or default_suite_folder(), n)
+    require_sets(names_in_suite(suite), scoring.load_seconds)
+    sets = parse_suite(suite, folder or default_suite_folder(), n)
     for member in sets:
         with progress(f"preparing {member.name}") as advance:
-            if prepare_member(member, hub.value, scoring.jobs, advance):
+            if prepare_member(member, hub, scoring.jobs, advance):
                 warn(f"{member.name}: prepared {member.parquet}")
     return sets
-
-
-def _warn_if_greedy(temperature: float | None, n: int, suite: str | None) -> None:
-    if temperature == 0 and (n > 1 or re.search(r":(?!1\b)\d", suite or "")):
-        warn("temperature 0 is greedy: all responses to a question will be the same.")
 
 
 @contextmanager
@@ -307,3 +288,25 @@ def _resumable(out: Path) -> Iterator[None]:
     except (KeyboardInterrupt, SystemExit, TerminatedError):
         warn(f"{out}: interrupted; run the same command again to resume.")
         raise
+
+
+def _json_object(text: str | None) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text) if text else {}
+    except ValueError as error:
+        raise UsageError(f"--extra-body: not JSON ({error}).") from error
+    if not isinstance(value, dict):
+        raise UsageError('--extra-body: write a JSON object, as {"min_p": 0.05}.')
+    return value
+
+
+def _api_key(variable: str | None) -> str:
+    """The API key: only from the environment, where no list of processes shows it."""
+    if variable is None:
+        return ""
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise UsageError(f"--api-key-env {variable}: the variable is not set, or is empty.")
+    if not (key.isascii() and key.isprintable()):
+        raise UsageError(f"--api-key-env {variable}: its value is not a valid API key.")
+    return key

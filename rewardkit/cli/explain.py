@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import (
     print_json,
@@ -20,14 +19,7 @@ from rewardkit.cli.shared.console import (
     warn,
 )
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import (
-    JsonFlag,
-    LoadSeconds,
-    RightScore,
-    SecondsPerRow,
-    Settings,
-    scorer_options,
-)
+from rewardkit.cli.shared.options import option
 from rewardkit.cli.shared.user_code import open_scorer_with_status
 from rewardkit.errors import DataError, RewardkitError, SourceError, call_catching, unreadable_file
 from rewardkit.file_kinds import encoding_fault, read_prefix
@@ -46,19 +38,18 @@ EXAMPLES = examples(
 
 
 def command(
-    gold: Annotated[str, typer.Option(help="Gold answer to compare with.")],
+    gold: Annotated[str, option("Gold answer to compare with.")],
     response: Annotated[
-        Path | None, typer.Option(help="File with the response; the default is standard input.")
+        Path | None, option("File with the response; the default is standard input.")
     ] = None,
     scorer: Annotated[
-        str,
-        typer.Option(autocompletion=complete_scorers, help="Scorer name, or file.py:function."),
+        str, option("Scorer name, or file.py:function.", autocompletion=complete_scorers)
     ] = "math",
-    settings: Settings = None,
-    right_score: RightScore = None,
-    seconds_per_row: SecondsPerRow = 60.0,
-    load_seconds: LoadSeconds = 60.0,
-    as_json: JsonFlag = False,
+    settings: opt.Settings = None,
+    right_score: opt.RightScore = None,
+    seconds_per_row: opt.SecondsPerRow = 60.0,
+    load_seconds: opt.LoadSeconds = 60.0,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Explain step by step how one response gets its score.
 
@@ -68,7 +59,7 @@ def command(
     """
     text = _read(response)
     explanation, rule = _explain(
-        scorer, scorer_options(settings), text, gold, right_score, seconds_per_row, load_seconds
+        scorer, opt.scorer_options(settings), text, gold, right_score, seconds_per_row, load_seconds
     )
     score, miss = explanation.score, explanation.miss
     rungs = [f"{rung}: {outcome}" for rung, outcome in explanation.rungs]

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, print_table
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import JsonFlag, Language, LanguageCode
-from rewardkit.cli.shared.preflight import source_text
+from rewardkit.cli.shared.options import argument, option
 from rewardkit.errors import UsageError
-
-if TYPE_CHECKING:
-    from rewardkit.glossary.lookup import KeyEntry, MetricEntry
+from rewardkit.glossary.lookup import (
+    KeyEntry,
+    MetricEntry,
+    chinese_rules,
+    find_entries,
+    key_changes,
+    key_defaults,
+    keys,
+    labels,
+    markdown,
+    metrics,
+)
+from rewardkit.trainlog.rules import rules
+from rewardkit.trainlog.topics import metric_of_title
+from rewardkit.trainlog.translations import with_note
 
 EXAMPLES = examples(
     "rewardkit glossary response_length/clip_ratio",
@@ -27,17 +39,15 @@ EXAMPLES = examples(
 def command(
     name: Annotated[
         str | None,
-        typer.Argument(
-            help="Metric as verl logs it (actor/entropy), a configuration key or its last parts "
+        argument(
+            "Metric as verl logs it (actor/entropy), a configuration key or its last parts "
             "(kl_loss_coef), a curve of logs (response length), or a rule of check, train or logs "
             "(L-27, truncation)."
         ),
     ] = None,
-    lang: Language = LanguageCode.en,
-    all_entries: Annotated[
-        bool, typer.Option("--all", help="Print all entries as Markdown tables.")
-    ] = False,
-    as_json: JsonFlag = False,
+    lang: opt.Language = "en",
+    all_entries: Annotated[bool, option("Print all entries as Markdown tables.", "--all")] = False,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Explain a metric or key of verl, or a rule.
 
@@ -45,33 +55,33 @@ def command(
     how to choose it, and its default in each release of verl. A rule: what it looks for, and its
     source.
     """
-    from rewardkit.glossary.lookup import find_entries, keys, markdown, metrics
-    from rewardkit.trainlog.topics import metric_of_title
-
     if (name is None) != all_entries:
         raise UsageError("name a metric, key or rule, or use --all.")
-    facts = _rule_facts(name, lang.value) if name else []
+    facts = _rule_facts(name, lang) if name else []
     if not facts:
         entries: list[MetricEntry | KeyEntry] = (
             find_entries(metric_of_title(name) or name) if name else [*metrics(), *keys()]
         )
-        facts = [_facts(entry, lang.value) for entry in entries]
+        facts = [
+            _metric_facts(entry, lang)
+            if isinstance(entry, MetricEntry)
+            else _key_facts(entry, lang)
+            for entry in entries
+        ]
     if as_json:
         print_json(facts)
     elif name is None:
-        typer.echo(markdown(lang.value), nl=False)
+        typer.echo(markdown(lang), nl=False)
     else:
         for entry in facts:
-            _print(entry, lang.value)
+            _print(entry, lang)
 
 
 def _rule_facts(name: str, lang: str) -> list[dict[str, Any]]:
     """Return what there is to know of the rule of a name, in a list; an empty list if none has it."""
-    from rewardkit.cli.shared.chinese import chinese_texts
     from rewardkit.launch.rules import RULES
-    from rewardkit.trainlog.rules import rules
 
-    chinese = chinese_texts()["rules"] if lang == "zh" else {}
+    chinese = chinese_rules() if lang == "zh" else {}
     on_plans = [
         {
             "rule": rule.id,
@@ -99,15 +109,7 @@ def _rule_facts(name: str, lang: str) -> list[dict[str, Any]]:
     return on_plans + on_logs
 
 
-def _facts(entry: MetricEntry | KeyEntry, lang: str) -> dict[str, Any]:
-    from rewardkit.glossary.lookup import MetricEntry
-
-    return _metric_facts(entry, lang) if isinstance(entry, MetricEntry) else _key_facts(entry, lang)
-
-
 def _metric_facts(entry: MetricEntry, lang: str) -> dict[str, Any]:
-    from rewardkit.trainlog.rules import rules
-
     return {
         "metric": list(entry.names),
         "meaning": entry.meaning[lang],
@@ -123,8 +125,6 @@ def _metric_facts(entry: MetricEntry, lang: str) -> dict[str, Any]:
 
 
 def _key_facts(entry: KeyEntry, lang: str) -> dict[str, Any]:
-    from rewardkit.glossary.lookup import key_changes, key_defaults, metrics
-    from rewardkit.trainlog.translations import with_note
 
     return {
         "key": entry.key,
@@ -138,10 +138,8 @@ def _key_facts(entry: KeyEntry, lang: str) -> dict[str, Any]:
 
 def _print(facts: dict[str, Any], lang: str) -> None:
     """Print a table with one row per value, headed by the entry; a list is labelled once."""
-    from rewardkit.glossary.lookup import labels
-
     rows = [
-        (labels(lang)[name] if i == 0 else "", source_text(cell) if name == "source" else cell)
+        (labels(lang)[name] if i == 0 else "", cell)
         for name, value in facts.items()
         for i, cell in enumerate([value] if isinstance(value, str) else value)
     ]

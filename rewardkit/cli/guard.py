@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, show_import, warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import (
-    JsonFlag,
-    LoadSeconds,
-    Overwrite,
-    RightScore,
-    Settings,
-    scorer_options,
-    seconds_option,
-)
+from rewardkit.cli.shared.options import argument, option
 
 if TYPE_CHECKING:
     from rewardkit.guard.guard import GuardSettings
@@ -32,54 +24,42 @@ EXAMPLES = examples(
 )
 
 
-class OnFailure(str, Enum):
-    """What happens when a reward fails too often."""
-
-    stop = "stop"
-    score = "score"
-
-
 def command(
-    reward: Annotated[str, typer.Argument(help="The reward, as my_reward.py:compute_score.")],
-    out: Annotated[Path, typer.Option(help="Output Python file, which verl loads.")],
+    reward: Annotated[str, argument("The reward, as my_reward.py:compute_score.")],
+    out: Annotated[Path, option("Output Python file, which verl loads.")],
     rows: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Parquet of verl rows to try the reward on."),
+        Path | None, option("Parquet of verl rows to try the reward on.", metavar="FILE")
     ] = None,
-    seconds: Annotated[float, seconds_option("Timeout per call, in seconds.", least=0.01)] = 5.0,
+    seconds: Annotated[
+        float, opt.seconds_option("Timeout per call, in seconds.", least=0.01)
+    ] = 5.0,
     cpu_seconds: Annotated[
-        float, seconds_option("CPU time per call, in seconds; 0: no limit.", least=0.0)
+        float, opt.seconds_option("CPU time per call, in seconds; 0: no limit.", least=0.0)
     ] = 0.0,
     memory_mb: Annotated[
-        int, typer.Option(min=0, help="Memory for calls per process, in MiB; 0: no limit.")
+        int, option("Memory for calls per process, in MiB; 0: no limit.", min=0)
     ] = 8192,
     workers: Annotated[
-        int, typer.Option(min=1, help="Maximum processes for each process of verl that scores.")
+        int, option("Maximum processes for each process of verl that scores.", min=1)
     ] = 4,
     wrong_score: Annotated[
-        float | None,
-        typer.Option(help="Score of a failed call; by default the lowest of a wrong response."),
+        float | None, option("Score of a failed call; by default the lowest of a wrong response.")
     ] = None,
-    right_score: RightScore = None,
-    keys: Annotated[
-        str, typer.Option(help="Further numeric keys of its results, separated by commas.")
-    ] = "",
+    right_score: opt.RightScore = None,
+    keys: Annotated[str, option("Further numeric keys of its results, separated by commas.")] = "",
     on_failure: Annotated[
-        OnFailure,
-        typer.Option(help="When it fails too often: stop the training, or score on."),
-    ] = OnFailure.stop,
+        Literal["stop", "score"], option("When it fails too often: stop the training, or score on.")
+    ] = "stop",
     stop_share: Annotated[
-        float,
-        typer.Option(min=0.0, max=1.0, help="Share of failed calls above which that happens."),
+        float, option("Share of failed calls above which that happens.", min=0.0, max=1.0)
     ] = 0.5,
     record: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Also record scores and parts for `rewardkit logs`."),
+        Path | None, option("Also record scores and parts for `rewardkit logs`.", metavar="DIR")
     ] = None,
-    settings: Settings = None,
-    load_seconds: LoadSeconds = 60.0,
-    overwrite: Overwrite = False,
-    as_json: JsonFlag = False,
+    settings: opt.Settings = None,
+    load_seconds: opt.LoadSeconds = 60.0,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Write a file that runs your reward safely inside verl.
 
@@ -102,12 +82,12 @@ def command(
     require_not_input(out, Path(reward.partition(":")[0]))
 
     guard_settings = GuardSettings(
-        options=scorer_options(settings),
+        options=opt.scorer_options(settings),
         seconds=seconds,
         cpu_seconds=cpu_seconds,
         memory_mb=memory_mb,
         workers=workers,
-        on_failure=on_failure.value,
+        on_failure=on_failure,
         stop_share=stop_share,
         record=str(record.absolute()) if record else "",
         load_seconds=load_seconds,

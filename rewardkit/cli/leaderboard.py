@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, print_table, printable, progress, warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import Overwrite
+from rewardkit.cli.shared.options import argument, option
 
 if TYPE_CHECKING:
     from rewardkit.evaluate.leaderboard.leaderboard import Leaderboard
@@ -23,34 +23,25 @@ EXAMPLES = examples(
 )
 
 
-class Format(str, Enum):
-    """Output format."""
-
-    table = "table"
-    markdown = "markdown"
-    json = "json"
-
-
 def command(
     runs: Annotated[
         list[str],
-        typer.Argument(
+        argument(
+            "Result files of rewardkit eval, or folders of them, as written with --suite.",
             metavar="[NAME=]RUN...",
-            help="Result files of rewardkit eval, or folders of them, as written with --suite.",
         ),
     ],
-    figure: Annotated[
-        str, typer.Option(help="Metric to compare: mean@n, pass@K or maj@K.")
-    ] = "mean@n",
-    output: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.table,
+    figure: Annotated[str, option("Metric to compare: mean@n, pass@K or maj@K.")] = "mean@n",
+    output: Annotated[
+        Literal["table", "markdown", "json"], option("Output format.", "--format")
+    ] = "table",
     html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write the leaderboard as an HTML page."),
+        Path | None, option("Also write the leaderboard as an HTML page.", metavar="FILE")
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON, as --format json does.")
+        bool, option("Print the result as JSON, as --format json does.", "--json")
     ] = False,
-    overwrite: Overwrite = False,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """Compare evaluated runs in one table.
 
@@ -75,9 +66,9 @@ def command(
             results.append(read_results(name, files))
             advance(1)
     table = build_leaderboard(results, figure)
-    if as_json or output is Format.json:
+    if as_json or output == "json":
         print_json(table.summary())
-    elif output is Format.markdown:
+    elif output == "markdown":
         typer.echo(to_markdown(table))
     else:
         _print(table)

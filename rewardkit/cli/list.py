@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import (
     print_json,
     print_table,
@@ -17,7 +17,7 @@ from rewardkit.cli.shared.console import (
     warn,
 )
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import JsonFlag, LoadSeconds
+from rewardkit.cli.shared.options import argument
 from rewardkit.cli.shared.user_code import load_cards
 
 if TYPE_CHECKING:
@@ -36,22 +36,13 @@ NOTE = (
 )
 
 
-class Kind(str, Enum):
-    """What can be listed by itself."""
-
-    datasets = "datasets"
-    scorers = "scorers"
-    rubrics = "rubrics"
-    templates = "templates"
-    data_sources = "data_sources"
-
-
 def command(
     kind: Annotated[
-        Kind | None, typer.Argument(help="What to list; everything by default.")
+        Literal["datasets", "scorers", "rubrics", "templates", "data_sources"] | None,
+        argument("What to list; everything by default."),
     ] = None,
-    load_seconds: LoadSeconds = 60.0,
-    as_json: JsonFlag = False,
+    load_seconds: opt.LoadSeconds = 60.0,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """List datasets, scorers, rubrics, templates and data sources."""
     from rewardkit import registry
@@ -72,18 +63,18 @@ def command(
             "templates": {name: template.text for name, template in BUILT_IN.items()},
             "data_sources": sources,
         }
-        print_json(lists[kind.value] if kind else lists)
+        print_json(lists[kind] if kind else lists)
         return
-    if kind in (None, Kind.datasets):
+    if kind in {None, "datasets"}:
         _print_datasets(cards)
-    if kind in (None, Kind.scorers):
+    if kind in {None, "scorers"}:
         print_table(("scorer", "reads"), scorers.items(), wrap={"reads"})
-    if kind in (None, Kind.rubrics):
+    if kind in {None, "rubrics"}:
         print_table(("rubric of judge", "asks"), rubrics.items(), wrap={"asks"})
-    if kind in (None, Kind.templates):
+    if kind in {None, "templates"}:
         texts = ((t.name, t.scorer or "the dataset's", t.text) for t in BUILT_IN.values())
         print_table(("template", "scorer", "text"), texts, wrap={"text"})
-    if kind in (None, Kind.data_sources):
+    if kind in {None, "data_sources"}:
         names = {target: name for name, target in registry.known("scorers").items()}
         print_table(("data_source", "scorer"), ((s, names.get(t, t)) for s, t in sources.items()))
     for name, why in broken.items():

@@ -10,39 +10,12 @@ import traceback
 from collections.abc import Callable
 from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from rewardkit.cli import (
-    audit,
-    card,
-    check,
-    compare,
-    compose,
-    doctor,
-    explain,
-    glossary,
-    guard,
-    leaderboard,
-    logs,
-    merge,
-    mix,
-    new,
-    path,
-    prep,
-    recipes,
-    report,
-    reward_server,
-    score,
-    select,
-    show,
-    train,
-)
-from rewardkit.cli import eval as eval_
-from rewardkit.cli import list as list_
 from rewardkit.cli.shared.console import TerminatedError, warn
-from rewardkit.cli.shared.help import PanelGroup
+from rewardkit.cli.shared.help import lazy_group
 from rewardkit.errors import BUG_EXIT_CODE, OutputError, RewardkitError
 from rewardkit.redact import process_redactor
 from rewardkit.versions import VERSION
@@ -50,35 +23,49 @@ from rewardkit.versions import VERSION
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-#: Headings of `--help`, and the commands under each.
+#: Headings of `--help`, and the summary of each command below them.
 PANELS = {
-    "Data": {"prep": prep, "check": check, "mix": mix, "show": show},
-    "Rewards": {
-        "path": path,
-        "explain": explain,
-        "compose": compose,
-        "guard": guard,
-        "audit": audit,
-        "reward-server": reward_server,
-        "new": new,
+    "Data": {
+        "prep": "Write a dataset as a checked verl parquet.",
+        "check": "Check parquets before training, or a recipe before launch.",
+        "mix": "Mix verl parquets into one, whole or in the chosen shares.",
+        "show": "Print rows of a dataset as verl reads them.",
     },
-    "Responses": {"score": score, "report": report, "compare": compare, "select": select},
-    "Launch": {"recipes": recipes, "train": train, "logs": logs, "merge": merge},
-    "Evaluation": {"eval": eval_, "leaderboard": leaderboard},
-    "Look-up": {"list": list_, "card": card, "glossary": glossary, "doctor": doctor},
+    "Rewards": {
+        "path": "Print the reward file, or the overrides, to pass to verl.",
+        "explain": "Explain step by step how one response gets its score.",
+        "compose": "Write a reward of several parts as one file for verl.",
+        "guard": "Write a file that runs your reward safely inside verl.",
+        "audit": "Attack a scorer to find wrong answers that it rewards.",
+        "reward-server": "Serve a scorer over HTTP to any trainer.",
+        "new": "Create a package for your own dataset or scorer.",
+    },
+    "Responses": {
+        "score": "Score responses in bulk and sum up the results.",
+        "report": "Show scored responses as a page to filter and read.",
+        "compare": "Compare two scorers on the same responses.",
+        "select": "Select training rows by pass rate, or the best responses.",
+    },
+    "Launch": {
+        "recipes": "List, show, copy and import recipes of verl runs.",
+        "train": "Turn a recipe into a verl launch, check it and start it.",
+        "logs": "Show and diagnose the log of a training run.",
+        "merge": "Merge a checkpoint into Hugging Face weights.",
+    },
+    "Evaluation": {
+        "eval": "Evaluate a model with the reward it was trained on.",
+        "leaderboard": "Compare evaluated runs in one table.",
+    },
+    "Look-up": {
+        "list": "List datasets, scorers, rubrics, templates and data sources.",
+        "card": "Print a dataset's card: licence, schema and known defects.",
+        "glossary": "Explain a metric or key of verl, or a rule.",
+        "doctor": "Report versions, verl's config keys, hubs and devices.",
+    },
 }
 
-
-class RootGroup(PanelGroup):
-    """The commands in the order of their panels; typer would put groups after commands."""
-
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names of all commands."""
-        return [name for modules in PANELS.values() for name in modules]
-
-
 app = typer.Typer(
-    cls=RootGroup,
+    cls=lazy_group(PANELS, "rewardkit.cli"),
     help="Correct, fast and checkable data and rewards for RL with verl.",
     epilog="Exit codes: 0 yes, 1 no, 2 wrong call, 3 input is missing, 4 bad data, 5 output failed.\n"
     "docs/reference/cli.md has the table.",
@@ -87,12 +74,6 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: half the start-up time, and examples keep their lines
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for panel, modules in PANELS.items():
-    for name, module in modules.items():
-        if hasattr(module, "app"):
-            app.add_typer(module.app, name=name, rich_help_panel=panel)
-        else:
-            app.command(name, epilog=module.EXAMPLES, rich_help_panel=panel)(module.command)
 
 
 def _print_version(is_set: bool) -> None:

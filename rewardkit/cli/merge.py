@@ -5,16 +5,16 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.completion import complete_recipes
 from rewardkit.cli.shared.console import warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import LoadSeconds
+from rewardkit.cli.shared.options import argument, option
 from rewardkit.errors import MissingPackageError, OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -28,43 +28,32 @@ EXAMPLES = examples(
 )
 
 
-class ModelRole(str, Enum):
-    """The model of a checkpoint to merge."""
-
-    actor = "actor"
-    critic = "critic"
-
-
 def command(
     checkpoint: Annotated[
         Path,
-        typer.Argument(
-            help="Checkpoint of verl: a global_step_N, its actor folder, or the folder of the run."
+        argument(
+            "Checkpoint of verl: a global_step_N, its actor folder, or the folder of the run."
         ),
     ],
     out: Annotated[
-        Path | None,
-        typer.Argument(help="New folder for the weights; not needed if they are merged already."),
+        Path | None, argument("New folder for the weights; not needed if they are merged already.")
     ] = None,
-    part: Annotated[ModelRole, typer.Option(help="Model to merge.")] = ModelRole.actor,
+    part: Annotated[Literal["actor", "critic"], option("Model to merge.")] = "actor",
     recipe: Annotated[
         str | None,
-        typer.Option(
-            autocompletion=complete_recipes,
-            help="Recipe of the run; prints the vLLM command that serves the merged model with "
+        option(
+            "Recipe of the run; prints the vLLM command that serves the merged model with "
             "the recipe's lengths.",
+            autocompletion=complete_recipes,
         ),
     ] = None,
-    port: Annotated[
-        int, typer.Option(min=1, max=65535, help="Port of the vLLM server, at 127.0.0.1.")
-    ] = 8000,
+    port: Annotated[int, option("Port of the vLLM server, at 127.0.0.1.", min=1, max=65535)] = 8000,
     name: Annotated[
-        str | None,
-        typer.Option(help="Model name that the vLLM server uses; the default is the recipe's."),
+        str | None, option("Model name that the vLLM server uses; the default is the recipe's.")
     ] = None,
-    load_seconds: LoadSeconds = 60.0,
+    load_seconds: opt.LoadSeconds = 60.0,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print verl's merge command and do not run it.")
+        bool, option("Print verl's merge command and do not run it.", "--dry-run")
     ] = False,
 ) -> None:
     """Merge a checkpoint into Hugging Face weights.
@@ -76,7 +65,7 @@ def command(
     """
     from rewardkit.checkpoints import find_checkpoint
 
-    shards = find_checkpoint(checkpoint, part.value)
+    shards = find_checkpoint(checkpoint, part)
     merged = shards.backend == "hf"
     model = shards.model if merged else _require_new(out)
     lines = _serve_lines(model, recipe, port, name, load_seconds) if recipe else [str(model)]
@@ -124,7 +113,7 @@ def _serve_lines(
 ) -> list[str]:
     """Return the environment and the vLLM command for a model, with the lengths of its recipe."""
     from rewardkit.checkpoints import serve_command, serve_env
-    from rewardkit.cli.shared.requests import read_launch_request
+    from rewardkit.cli.shared.launch import read_launch_request
     from rewardkit.launch.request import plan_from_request
     from rewardkit.launch.rules.values import PlanValues
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, print_table, printable, progress
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.html_page import require_html_path
-from rewardkit.cli.shared.options import HtmlFile, JsonFlag, Overwrite
+from rewardkit.cli.shared.options import argument, option
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.mix_report import MixReport
@@ -26,27 +26,26 @@ EXAMPLES = examples(
 def command(
     parts: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FILE[:WEIGHT]...",
-            help="verl parquets from any source. With weights, each gets its share of the mix; a file "
+        argument(
+            "verl parquets from any source. With weights, each gets its share of the mix; a file "
             "without one then has the weight 1.",
+            metavar="FILE[:WEIGHT]...",
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Output parquet.")],
+    out: Annotated[Path, option("Output parquet.")],
     rows: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="Number of rows to write; the default is all, or as many as the shares allow.",
+        option(
+            "Number of rows to write; the default is all, or as many as the shares allow.", min=1
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed for sampling and ordering rows.")] = 0,
+    seed: Annotated[int, option("Random seed for sampling and ordering rows.")] = 0,
     oversample: Annotated[
-        bool, typer.Option("--oversample", help="Repeat rows of files that have too few.")
+        bool, option("Repeat rows of files that have too few.", "--oversample")
     ] = False,
-    html: HtmlFile = None,
-    overwrite: Overwrite = False,
-    as_json: JsonFlag = False,
+    html: opt.HtmlFile = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Mix verl parquets into one, whole or in the chosen shares.
 
@@ -59,7 +58,7 @@ def command(
 
     sources = [parse_part(part) for part in parts]
     inputs = [source.path for source in sources]
-    require_html_path(html, overwrite=overwrite, inputs=inputs, out=out)
+    opt.require_html_path(html, overwrite=overwrite, inputs=inputs, out=out)
     with progress(f"mixing {out}") as advance:
         report = mix(
             sources,

@@ -9,6 +9,7 @@ import typer
 
 from rewardkit.cli.shared.console import warn
 from rewardkit.cli.shared.help import PanelGroup, examples
+from rewardkit.cli.shared.options import argument, option
 
 if TYPE_CHECKING:
     from rewardkit.scaffold import Kind
@@ -25,18 +26,15 @@ app = typer.Typer(
     epilog=EXAMPLES,
     rich_markup_mode=None,
 )
-Name = Annotated[
-    str, typer.Argument(help="Name of the dataset or scorer and of its package: medical-mcq.")
-]
-Out = Annotated[Path | None, typer.Option(help="New folder; the default is ./NAME.")]
+Name = Annotated[str, argument("Name of the dataset or scorer and of its package: medical-mcq.")]
+Out = Annotated[Path | None, option("New folder; the default is ./NAME.")]
 
 
 @app.command("dataset", epilog=examples("rewardkit new dataset medical-mcq --scorer mcq"))
 def dataset(
     name: Name,
     scorer: Annotated[
-        str,
-        typer.Option(help="Scorer of the rows; with mcq the sample has multiple-choice questions."),
+        str, option("Scorer of the rows; with mcq the sample has multiple-choice questions.")
     ] = "math",
     out: Out = None,
 ) -> None:

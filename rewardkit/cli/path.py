@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import LoadSeconds, Settings, VerlVersion, scorer_options
+from rewardkit.cli.shared.options import argument, option
 from rewardkit.cli.shared.user_code import require_scorer
 
 EXAMPLES = examples(
@@ -26,26 +27,20 @@ EXAMPLES = examples(
 def command(
     scorer: Annotated[
         str,
-        typer.Argument(
+        argument(
+            "Scorer name, auto for mixed datasets, or file.py:function.",
             autocompletion=complete_scorers,
-            help="Scorer name, auto for mixed datasets, or file.py:function.",
         ),
     ],
-    pkg: Annotated[
-        bool, typer.Option("--pkg", help="Print pkg://module instead of the file.")
-    ] = False,
-    verl: Annotated[
-        bool, typer.Option("--verl", help="Print verl's overrides instead of the file.")
-    ] = False,
-    verl_version: VerlVersion = None,
-    settings: Settings = None,
+    pkg: Annotated[bool, option("Print pkg://module instead of the file.", "--pkg")] = False,
+    verl: Annotated[bool, option("Print verl's overrides instead of the file.", "--verl")] = False,
+    verl_version: opt.VerlVersion = None,
+    settings: opt.Settings = None,
     record: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder for the rewards that training records, on storage that every node sees."
-        ),
+        option("Folder for the rewards that training records, on storage that every node sees."),
     ] = None,
-    load_seconds: LoadSeconds = 60.0,
+    load_seconds: opt.LoadSeconds = 60.0,
 ) -> None:
     """Print the reward file, or the overrides, to pass to verl.
 
@@ -60,7 +55,7 @@ def command(
     from rewardkit.scorers.composed_parts import is_composed
     from rewardkit.scorers.load import location
 
-    options = scorer_options(settings)
+    options = opt.scorer_options(settings)
     scorer = with_function(scorer)
     require_scorer(scorer, options, load_seconds)
     where = location(scorer, pkg=pkg)

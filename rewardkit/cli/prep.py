@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.completion import complete_scorers, complete_set
 from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, progress, warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.html_page import require_html_path
-from rewardkit.cli.shared.options import (
-    HtmlFile,
-    Hub,
-    HubName,
-    Jobs,
-    JsonFlag,
-    LoadSeconds,
-    Overwrite,
-    require_companion,
-    require_unused,
-)
+from rewardkit.cli.shared.options import argument, option
 from rewardkit.cli.shared.user_code import require_sets
 from rewardkit.errors import UsageError
 
@@ -45,139 +34,100 @@ EXAMPLES = examples(
 )
 
 
-class LanguageName(str, Enum):
-    """Language of the questions to keep."""
-
-    all = "all"
-    en = "en"
-    zh = "zh"
-
-
-class ToolName(str, Enum):
-    """Tool of every row, by the name in verl's scripts."""
-
-    calc_gsm8k_reward = "calc_gsm8k_reward"
-    calc_geo3k_reward = "calc_geo3k_reward"
-    code_interpreter = "code_interpreter"
-    search = "search"
-
-
-class InteractionName(str, Enum):
-    """Interaction of every row, by the name in verl's script."""
-
-    gsm8k = "gsm8k"
-
-
 def command(
     ctx: typer.Context,
     dataset: Annotated[
         str,
-        typer.Argument(
-            autocompletion=complete_set,
-            help="Dataset (see rewardkit list) or set (aime2024), your own data file or saved dataset, a "
+        argument(
+            "Dataset (see rewardkit list) or set (aime2024), your own data file or saved dataset, a "
             "card (.md), or a plug-in .py file.",
+            autocompletion=complete_set,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Output parquet; a folder with --split all.")],
+    out: Annotated[Path, option("Output parquet; a folder with --split all.")],
     split: Annotated[
         str | None,
-        typer.Option(
-            help="Split to write: train, test, ... or all; the default is train if it exists."
-        ),
+        option("Split to write: train, test, ... or all; the default is train if it exists."),
     ] = None,
-    year: Annotated[str | None, typer.Option(help="Year whose split to write, for aime.")] = None,
+    year: Annotated[str | None, option("Year whose split to write, for aime.")] = None,
     source: Annotated[
         Path | None,
-        typer.Option(
-            help="Read raw rows from this parquet, arrow, jsonl, json, csv or tsv file (text also .gz, "
+        option(
+            "Read raw rows from this parquet, arrow, jsonl, json, csv or tsv file (text also .gz, "
             ".zst), or folder of files."
         ),
     ] = None,
-    hub: Hub = HubName.huggingface,
+    hub: opt.Hub = "huggingface",
     sample: Annotated[
-        bool, typer.Option("--sample", help="Use the sample that comes with rewardkit.")
+        bool, option("Use the sample that comes with rewardkit.", "--sample")
     ] = False,
     question_key: Annotated[
         str,
-        typer.Option(
-            help="Own data: field with the question; use a dotted path for nested fields, and "
+        option(
+            "Own data: field with the question; use a dotted path for nested fields, and "
             "commas between several fields, whose texts are joined."
         ),
     ] = "question",
-    answer_key: Annotated[str, typer.Option(help="Own data: field with the answer.")] = "answer",
-    image_key: Annotated[str | None, typer.Option(help="Own data: field with the images.")] = None,
+    answer_key: Annotated[str, option("Own data: field with the answer.")] = "answer",
+    image_key: Annotated[str | None, option("Own data: field with the images.")] = None,
     data_source: Annotated[
-        str | None,
-        typer.Option(help="Own data: data_source of the rows; the default is the file's name."),
+        str | None, option("Own data: data_source of the rows; the default is the file's name.")
     ] = None,
     template: Annotated[
         str | None,
-        typer.Option(
-            help="Prompt template: hash, boxed, answer_line, ..., or a text file with {question}."
-        ),
+        option("Prompt template: hash, boxed, answer_line, ..., or a text file with {question}."),
     ] = None,
-    system: Annotated[
-        str | None, typer.Option(help="System message to put before each prompt.")
-    ] = None,
+    system: Annotated[str | None, option("System message to put before each prompt.")] = None,
     scorer: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Scorer to write into the rows, instead of the template's.",
             autocompletion=complete_scorers,
-            help="Scorer to write into the rows, instead of the template's.",
         ),
     ] = None,
     tools: Annotated[
-        ToolName | None,
-        typer.Option(help="Tool of every row, with the prompt of verl's own script for it."),
+        Literal["calc_gsm8k_reward", "calc_geo3k_reward", "code_interpreter", "search"] | None,
+        option("Tool of every row, with the prompt of verl's own script for it."),
     ] = None,
     interaction: Annotated[
-        InteractionName | None,
-        typer.Option(help="Interaction of every row, with the prompt of verl's own script for it."),
+        Literal["gsm8k"] | None,
+        option("Interaction of every row, with the prompt of verl's own script for it."),
     ] = None,
     language: Annotated[
-        LanguageName, typer.Option(help="Keep only questions in this language.")
-    ] = LanguageName.all,
+        Literal["all", "en", "zh"], option("Keep only questions in this language.")
+    ] = "all",
     dedup: Annotated[
         bool | None,
-        typer.Option(
-            "--dedup/--no-dedup",
-            help="Keep one row per question, and none of a question with several golds. "
+        option(
+            "Keep one row per question, and none of a question with several golds. "
             "[default: set by the dataset's card]",
+            "--dedup/--no-dedup",
             show_default=False,
         ),
     ] = None,
-    repeat: Annotated[
-        int, typer.Option(min=1, max=100_000, help="Write each row this many times.")
-    ] = 1,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of rows to write.")
-    ] = None,
-    shuffle: Annotated[
-        bool, typer.Option("--shuffle", help="Shuffle the rows before --limit.")
-    ] = False,
-    seed: Annotated[int, typer.Option(help="Random seed for --shuffle.")] = 0,
+    repeat: Annotated[int, option("Write each row this many times.", min=1, max=100_000)] = 1,
+    limit: Annotated[int | None, option("Maximum number of rows to write.", min=1)] = None,
+    shuffle: Annotated[bool, option("Shuffle the rows before --limit.", "--shuffle")] = False,
+    seed: Annotated[int, option("Random seed for --shuffle.")] = 0,
     options_seed: Annotated[
-        int | None,
-        typer.Option(help="Random seed for the order of options, where the card shuffles them."),
+        int | None, option("Random seed for the order of options, where the card shuffles them.")
     ] = None,
     keep: Annotated[
         str | None,
-        typer.Option(
-            help="Columns of the raw rows to write into extra_info.columns, separated by commas."
-        ),
+        option("Columns of the raw rows to write into extra_info.columns, separated by commas."),
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Keep only raw rows that meet this condition, as in 'difficulty >= 5' or "
+        option(
+            "Keep only raw rows that meet this condition, as in 'difficulty >= 5' or "
             "'source = olympiads|amc'. Repeat it for several conditions."
         ),
     ] = None,
-    load_seconds: LoadSeconds = 60.0,
-    jobs: Jobs = None,
-    html: HtmlFile = None,
-    overwrite: Overwrite = False,
-    as_json: JsonFlag = False,
+    load_seconds: opt.LoadSeconds = 60.0,
+    jobs: opt.Jobs = None,
+    html: opt.HtmlFile = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Write a dataset as a checked verl parquet.
 
@@ -191,7 +141,9 @@ def command(
     file = _data_file(dataset)
     _require_used_options(ctx, file)
     inputs = [path for path in (file, source) if path]
-    require_html_path(html, overwrite=overwrite, inputs=inputs, out=out, dropped=dropped_path(out))
+    opt.require_html_path(
+        html, overwrite=overwrite, inputs=inputs, out=out, dropped=dropped_path(out)
+    )
     keys = (question_key, answer_key, image_key, data_source)
     extra_columns = [name.strip() for name in (keep or "").split(",") if name.strip()]
     require_sets([] if file else [dataset], load_seconds)
@@ -202,14 +154,14 @@ def command(
             out,
             split=split or year,
             source=file or source,
-            hub=hub.value,
+            hub=hub,
             sample=sample,
             template=template,
             system=system,
             scorer=scorer,
-            tools=tools.value if tools else None,
-            interaction=interaction.value if interaction else None,
-            language=language.value,
+            tools=tools,
+            interaction=interaction,
+            language=language,
             dedup=dedup,
             repeat=repeat,
             limit=limit,
@@ -222,7 +174,11 @@ def command(
             jobs=jobs or cores(),
             progress=advance,
         )
-    _write_html(report, html, overwrite=overwrite)
+    if html:
+        from rewardkit.pages.html import write_html
+        from rewardkit.preprocess.report_pages import prep_page
+
+        write_html(prep_page(report), html, overwrite=overwrite)
     _print(report, as_json=as_json)
 
 
@@ -231,13 +187,13 @@ def _require_used_options(ctx: typer.Context, file: Path | None) -> None:
     options = ctx.params
     if options["split"] and options["year"]:
         raise UsageError("--split and --year exclude each other.")
-    require_companion(ctx, "seed", "--shuffle", is_set=options["shuffle"])
-    for name in ("question_key", "answer_key", "image_key", "data_source"):
-        require_companion(ctx, name, "a data file of your own", is_set=file is not None)
+    opt.require_companion(ctx, "--shuffle", options["shuffle"], "seed")
+    own = "question_key", "answer_key", "image_key", "data_source"
+    opt.require_companion(ctx, "a data file of your own", file, *own)
     if file and (options["source"] or options["sample"] or options["year"]):
         raise UsageError(f"{file} holds the rows: --source, --sample and --year do not apply.")
     if file or options["source"] or options["sample"]:
-        require_unused(ctx, "a file, --source or --sample", set(options) - {"hub"})
+        opt.require_unused(ctx, "a file, --source or --sample", set(options) - {"hub"})
 
 
 def _data_file(dataset: str) -> Path | None:
@@ -302,15 +258,6 @@ def _own_dataset(
         ),
         split=split,
     )
-
-
-def _write_html(report: PrepReport, out: Path | None, *, overwrite: bool) -> None:
-    if out is None:
-        return
-    from rewardkit.pages.html import write_html
-    from rewardkit.preprocess.report_pages import prep_page
-
-    write_html(prep_page(report), out, overwrite=overwrite)
 
 
 def _print(report: PrepReport, *, as_json: bool) -> None:

@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, print_table, warn
 from rewardkit.cli.shared.help import PanelGroup, examples
-from rewardkit.cli.shared.options import JsonFlag, Overwrite, RecipeName, VerlVersion
+from rewardkit.cli.shared.options import argument, option
 from rewardkit.errors import UsageError
 
 EXAMPLES = examples(
@@ -32,7 +33,7 @@ app = typer.Typer(
 
 
 @app.command("list", epilog=examples("rewardkit recipes list --json"))
-def list_(as_json: JsonFlag = False) -> None:
+def list_(as_json: opt.JsonFlag = False) -> None:
     """List the recipes that come with rewardkit."""
     from rewardkit.launch.recipe import built_in, load_tree, read_recipe
 
@@ -46,7 +47,7 @@ def list_(as_json: JsonFlag = False) -> None:
 
 
 @app.command("show", epilog=examples("rewardkit recipes show qwen3-32b-dapo"))
-def show(name: RecipeName) -> None:
+def show(name: opt.RecipeName) -> None:
     """Print the YAML of a recipe."""
     typer.echo(_text_of(name), nl=False)
 
@@ -64,9 +65,9 @@ def _text_of(name: str) -> str:
 
 @app.command("cp", epilog=examples("rewardkit recipes cp qwen3-32b-dapo my.yaml"))
 def copy(
-    name: RecipeName,
-    out: Annotated[Path, typer.Argument(help="Output file.")],
-    overwrite: Overwrite = False,
+    name: opt.RecipeName,
+    out: Annotated[Path, argument("Output file.")],
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """Copy a recipe to a file of your own."""
     from rewardkit.output import atomic
@@ -81,27 +82,19 @@ def copy(
     "import", epilog=examples("rewardkit recipes import run.sh --verl-version 0.9 > my.yaml")
 )
 def import_(
-    script: Annotated[
-        str, typer.Argument(help="Launch script or list of overrides; - reads standard input.")
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="Output recipe; the default is standard output.")
-    ] = None,
+    script: Annotated[str, argument("Launch script or list of overrides; - reads standard input.")],
+    out: Annotated[Path | None, option("Output recipe; the default is standard output.")] = None,
     env: Annotated[
         list[str] | None,
-        typer.Option(
-            "--env", metavar="NAME=VALUE", help="A variable the script is started with. Repeatable."
-        ),
+        option("A variable the script is started with. Repeatable.", "--env", metavar="NAME=VALUE"),
     ] = None,
     arguments: Annotated[
         list[str] | None,
-        typer.Option(
-            "--arg", metavar="VALUE", help="An argument the script is started with. Repeatable."
-        ),
+        option("An argument the script is started with. Repeatable.", "--arg", metavar="VALUE"),
     ] = None,
-    verl_version: VerlVersion = None,
-    overwrite: Overwrite = False,
-    as_json: JsonFlag = False,
+    verl_version: opt.VerlVersion = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Turn a launch script into a recipe without running it.
 
@@ -141,7 +134,7 @@ def _variable(pair: str) -> tuple[str, str]:
 
 
 @app.command("rules", epilog=examples("rewardkit recipes rules --json"))
-def rules(as_json: JsonFlag = False) -> None:
+def rules(as_json: opt.JsonFlag = False) -> None:
     """List the rules of `rewardkit check RECIPE` and their sources."""
     from rewardkit.launch.rules import RULES
 

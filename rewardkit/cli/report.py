@@ -7,20 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import as_share, print_json, progress, warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import (
-    GoldKey,
-    JsonFlag,
-    LoadSeconds,
-    Overwrite,
-    ResponseKey,
-    RightScore,
-    SecondsPerRow,
-    Settings,
-    scorer_options,
-)
+from rewardkit.cli.shared.options import argument, option
 
 if TYPE_CHECKING:
     from rewardkit.responses.report.page import WrittenReport
@@ -39,30 +30,27 @@ MAX_REASONS = 5
 def command(
     files: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SCORED...", help="jsonl or parquet files, folders or glob patterns."
-        ),
+        argument("jsonl or parquet files, folders or glob patterns.", metavar="SCORED..."),
     ],
-    html: Annotated[Path, typer.Option(metavar="FILE", help="Output HTML page.")],
+    html: Annotated[Path, option("Output HTML page.", metavar="FILE")],
     scorer: Annotated[
         str,
-        typer.Option(
+        option(
+            "Scorer for rows without a score; auto uses the scorer of each row.",
             autocompletion=complete_scorers,
-            help="Scorer for rows without a score; auto uses the scorer of each row.",
         ),
     ] = "auto",
-    settings: Settings = None,
-    response_key: ResponseKey = None,
-    gold_key: GoldKey = None,
-    right_score: RightScore = None,
+    settings: opt.Settings = None,
+    response_key: opt.ResponseKey = None,
+    gold_key: opt.GoldKey = None,
+    right_score: opt.RightScore = None,
     max_responses: Annotated[
-        int,
-        typer.Option(min=100, max=200_000, help="Maximum number of responses in the page's list."),
+        int, option("Maximum number of responses in the page's list.", min=100, max=200_000)
     ] = 50_000,
-    seconds_per_row: SecondsPerRow = 60.0,
-    load_seconds: LoadSeconds = 60.0,
-    overwrite: Overwrite = False,
-    as_json: JsonFlag = False,
+    seconds_per_row: opt.SecondsPerRow = 60.0,
+    load_seconds: opt.LoadSeconds = 60.0,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Show scored responses as a page to filter and read.
 
@@ -78,7 +66,7 @@ def command(
             files,
             html,
             scorer=scorer,
-            options=scorer_options(settings),
+            options=opt.scorer_options(settings),
             response_key=response_key,
             gold_key=gold_key,
             max_responses=max_responses,

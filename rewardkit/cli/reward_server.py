@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import show_import, warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import LoadSeconds, SecondsPerRow, Settings, scorer_options
+from rewardkit.cli.shared.options import argument, option
 
 EXAMPLES = examples(
     "rewardkit reward-server gsm8k",
@@ -22,50 +23,41 @@ EXAMPLES = examples(
 def command(
     scorer: Annotated[
         str,
-        typer.Argument(
+        argument(
+            "Scorer name or file.py:function; auto selects the scorer by data_source.",
             autocompletion=complete_scorers,
-            help="Scorer name or file.py:function; auto selects the scorer by data_source.",
         ),
     ] = "auto",
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, option("Address to listen on.")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 selects a free port.")
+        int, option("Port to listen on; 0 selects a free port.", min=0, max=65535)
     ] = 8300,
-    settings: Settings = None,
+    settings: opt.Settings = None,
     token_env: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="Environment variable that holds the token; requests must send it."
-        ),
+        option("Environment variable that holds the token; requests must send it.", metavar="NAME"),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="Number of responses scored concurrently by a custom scorer; the default is one per "
+        option(
+            "Number of responses scored concurrently by a custom scorer; the default is one per "
             "CPU core.",
+            min=1,
         ),
     ] = None,
-    seconds_per_row: SecondsPerRow = 10.0,
-    load_seconds: LoadSeconds = 60.0,
+    seconds_per_row: opt.SecondsPerRow = 10.0,
+    load_seconds: opt.LoadSeconds = 60.0,
     wrong_score: Annotated[
         float | None,
-        typer.Option(
-            help="Score to return if a custom scorer fails; set it to its score for wrong answers.  [0]"
+        option(
+            "Score to return if a custom scorer fails; set it to its score for wrong answers.  [0]"
         ),
     ] = None,
     max_waiting: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Maximum number of waiting requests; further requests get status 429."
-        ),
+        int, option("Maximum number of waiting requests; further requests get status 429.", min=1)
     ] = 1024,
-    max_batch: Annotated[
-        int, typer.Option(min=1, help="Maximum number of responses per request.")
-    ] = 1024,
-    max_body_mb: Annotated[
-        int, typer.Option(min=1, max=1024, help="Maximum size of a request, in MiB.")
-    ] = 8,
+    max_batch: Annotated[int, option("Maximum number of responses per request.", min=1)] = 1024,
+    max_body_mb: Annotated[int, option("Maximum size of a request, in MiB.", min=1, max=1024)] = 8,
 ) -> None:
     """Serve a scorer over HTTP to any trainer.
 
@@ -80,7 +72,7 @@ def command(
 
     config = ServerConfig(
         scorer=scorer,
-        options=scorer_options(settings),
+        options=opt.scorer_options(settings),
         host=host,
         port=port,
         token=read_token(token_env) if token_env else "",

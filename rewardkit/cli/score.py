@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import (
     as_share,
     print_json,
@@ -18,20 +18,7 @@ from rewardkit.cli.shared.console import (
     warn,
 )
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import (
-    GoldKey,
-    Jobs,
-    JsonFlag,
-    LoadSeconds,
-    Overwrite,
-    ResponseFiles,
-    ResponseKey,
-    RightScore,
-    Scorer,
-    SecondsPerRow,
-    Settings,
-    scorer_options,
-)
+from rewardkit.cli.shared.options import option
 from rewardkit.errors import DataError
 
 if TYPE_CHECKING:
@@ -51,42 +38,30 @@ EXAMPLES = examples(
 MAX_REASONS = 5
 
 
-class EngineName(str, Enum):
-    """Engine that runs the workers."""
-
-    local = "local"
-    ray = "ray"
-
-
 def command(
-    files: ResponseFiles,
-    scorer: Scorer = "auto",
-    settings: Settings = None,
-    right_score: RightScore = None,
-    response_key: ResponseKey = None,
-    gold_key: GoldKey = None,
+    files: opt.ResponseFiles,
+    scorer: opt.Scorer = "auto",
+    settings: opt.Settings = None,
+    right_score: opt.RightScore = None,
+    response_key: opt.ResponseKey = None,
+    gold_key: opt.GoldKey = None,
     train: Annotated[
-        Path | None,
-        typer.Option(help="Training parquet used to look up a missing data_source."),
+        Path | None, option("Training parquet used to look up a missing data_source.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Output jsonl or parquet: the rows with their scores.")
+        Path | None, option("Output jsonl or parquet: the rows with their scores.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")] = False,
-    jobs: Jobs = None,
+    resume: Annotated[bool, option("Resume an interrupted run.", "--resume")] = False,
+    jobs: opt.Jobs = None,
     engine: Annotated[
-        EngineName,
-        typer.Option(
-            help="Where workers run: local processes, or Ray Data on the cluster at --address."
-        ),
-    ] = EngineName.local,
-    address: Annotated[
-        str | None, typer.Option(help="Address of the Ray cluster: auto, ray://...")
-    ] = None,
-    seconds_per_row: SecondsPerRow = 60.0,
-    load_seconds: LoadSeconds = 60.0,
-    overwrite: Overwrite = False,
-    as_json: JsonFlag = False,
+        Literal["local", "ray"],
+        option("Where workers run: local processes, or Ray Data on the cluster at --address."),
+    ] = "local",
+    address: Annotated[str | None, option("Address of the Ray cluster: auto, ray://...")] = None,
+    seconds_per_row: opt.SecondsPerRow = 60.0,
+    load_seconds: opt.LoadSeconds = 60.0,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Score responses in bulk and sum up the results.
 
@@ -103,7 +78,7 @@ def command(
             report = score_files(
                 files,
                 scorer,
-                options=scorer_options(settings),
+                options=opt.scorer_options(settings),
                 response_key=response_key,
                 gold_key=gold_key,
                 train=train,
@@ -111,7 +86,7 @@ def command(
                 overwrite=overwrite,
                 resume=resume,
                 jobs=jobs or cores(),
-                engine=engine.value,
+                engine=engine,
                 address=address,
                 seconds=seconds_per_row,
                 load_seconds=load_seconds,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import (
     as_share,
     print_json,
@@ -17,16 +17,7 @@ from rewardkit.cli.shared.console import (
     warn,
 )
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.html_page import require_html_path
-from rewardkit.cli.shared.options import (
-    GoldKey,
-    HtmlFile,
-    JsonFlag,
-    Overwrite,
-    ResponseKey,
-    require_companion,
-    require_finite,
-)
+from rewardkit.cli.shared.options import argument, option
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,75 +34,58 @@ EXAMPLES = examples(
 BAR_COLUMNS = 50
 
 
-class Unseen(str, Enum):
-    """What to do with rows that have too few responses."""
-
-    keep = "keep"
-    drop = "drop"
-
-
 def command(
     ctx: typer.Context,
     scored: Annotated[
-        list[str],
-        typer.Argument(help="Output of rewardkit score --out: files, folders or glob patterns."),
+        list[str], argument("Output of rewardkit score --out: files, folders or glob patterns.")
     ],
-    train: Annotated[
-        Path, typer.Option(help="verl parquet that the responses were generated from.")
-    ],
+    train: Annotated[Path, option("verl parquet that the responses were generated from.")],
     pass_rate: Annotated[
         str | None,
-        typer.Option(
-            metavar="LOW:HIGH", help="Range of pass rates to keep, bounds included: 0.1:0.9."
-        ),
+        option("Range of pass rates to keep, bounds included: 0.1:0.9.", metavar="LOW:HIGH"),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Output parquet with the selected training rows.")
-    ] = None,
+    out: Annotated[Path | None, option("Output parquet with the selected training rows.")] = None,
     sft: Annotated[
         Path | None,
-        typer.Option(
-            help="Output parquet with the best right responses, for verl's MultiTurnSFTDataset; "
+        option(
+            "Output parquet with the best right responses, for verl's MultiTurnSFTDataset; "
             "instead of --out."
         ),
     ] = None,
     per_prompt: Annotated[
-        int,
-        typer.Option(min=1, help="With --sft: maximum responses per prompt, the shortest first."),
+        int, option("With --sft: maximum responses per prompt, the shortest first.", min=1)
     ] = 1,
     min_characters: Annotated[
-        int, typer.Option(min=1, help="With --sft: minimum characters of a response.")
+        int, option("With --sft: minimum characters of a response.", min=1)
     ] = 1,
     max_characters: Annotated[
-        int | None, typer.Option(min=1, help="With --sft: maximum characters of a response.")
+        int | None, option("With --sft: maximum characters of a response.", min=1)
     ] = None,
     tools: Annotated[
         Path | None,
-        typer.Option(
-            help="With --sft: the run's tool configuration (multi_turn.tool_config_path), for rows "
+        option(
+            "With --sft: the run's tool configuration (multi_turn.tool_config_path), for rows "
             "that call tools."
         ),
     ] = None,
-    min_samples: Annotated[
-        int, typer.Option(min=1, help="Minimum number of responses per row.")
-    ] = 1,
+    min_samples: Annotated[int, option("Minimum number of responses per row.", min=1)] = 1,
     unseen: Annotated[
-        Unseen,
-        typer.Option(help="What to do with rows that have fewer responses than --min-samples."),
-    ] = Unseen.drop,
-    response_key: ResponseKey = None,
-    gold_key: GoldKey = None,
+        Literal["keep", "drop"],
+        option("What to do with rows that have fewer responses than --min-samples."),
+    ] = "drop",
+    response_key: opt.ResponseKey = None,
+    gold_key: opt.GoldKey = None,
     right_score: Annotated[
         float | None,
-        typer.Option(
+        option(
+            "Lowest score of a right answer, where no acc of 0 or 1 states it.",
             metavar="SCORE",
-            callback=require_finite,
-            help="Lowest score of a right answer, where no acc of 0 or 1 states it.",
+            callback=opt.require_finite,
         ),
     ] = None,
-    html: HtmlFile = None,
-    overwrite: Overwrite = False,
-    as_json: JsonFlag = False,
+    html: opt.HtmlFile = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Select training rows by pass rate, or the best responses.
 
@@ -126,11 +100,17 @@ def command(
     from rewardkit.responses.select.sft import SftConfig, select_sft
     from rewardkit.responses.select.sft_file import read_tools
 
-    _require_options(ctx, out, sft, pass_rate)
+    if (out is None) == (sft is None):
+        raise UsageError("name one output: --out with --pass-rate, or --sft.")
+    if out and pass_rate is None:
+        raise UsageError("--out needs --pass-rate LOW:HIGH, such as 0.1:0.9.")
+    of_sft = "per_prompt", "min_characters", "max_characters", "tools"
+    opt.require_companion(ctx, "--sft", sft, *of_sft)
+    opt.require_companion(ctx, "--out", out, "html", "unseen")
     wanted = PassRateFilter(
-        *parse_bounds(pass_rate or "0:1"), min_samples=min_samples, unseen=unseen is Unseen.keep
+        *parse_bounds(pass_rate or "0:1"), min_samples=min_samples, unseen=unseen == "keep"
     )
-    require_html_path(html, overwrite=overwrite, inputs=[*map(Path, scored), train])
+    opt.require_html_path(html, overwrite=overwrite, inputs=[*map(Path, scored), train])
     with progress(f"reading {', '.join(scored)[:60]}") as advance:
         options: dict[str, Any] = {
             "response_key": response_key,
@@ -149,29 +129,11 @@ def command(
         _print_responses(responses, as_json=as_json)
         return
     if html:
-        _write_html(report, html, overwrite=overwrite)
+        from rewardkit.pages.html import write_html
+        from rewardkit.responses.select.page import select_page
+
+        write_html(select_page(report), html, overwrite=overwrite)
     _print(report, as_json=as_json)
-
-
-def _require_options(
-    ctx: typer.Context, out: Path | None, sft: Path | None, pass_rate: str | None
-) -> None:
-    """Raise `UsageError` for options of the one output with the other."""
-    if (out is None) == (sft is None):
-        raise UsageError("name one output: --out with --pass-rate, or --sft.")
-    if out and pass_rate is None:
-        raise UsageError("--out needs --pass-rate LOW:HIGH, such as 0.1:0.9.")
-    for name in ("per_prompt", "min_characters", "max_characters", "tools"):
-        require_companion(ctx, name, "--sft", is_set=sft is not None)
-    for name in ("html", "unseen"):
-        require_companion(ctx, name, "--out", is_set=out is not None)
-
-
-def _write_html(report: SelectReport, out: Path, *, overwrite: bool) -> None:
-    from rewardkit.pages.html import write_html
-    from rewardkit.responses.select.page import select_page
-
-    write_html(select_page(report), out, overwrite=overwrite)
 
 
 def _print(report: SelectReport, *, as_json: bool) -> None:

@@ -8,18 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.completion import complete_set
 from rewardkit.cli.shared.console import print_json, printable, prints_to_stderr
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.html_page import require_html_path
-from rewardkit.cli.shared.options import (
-    Hub,
-    HubName,
-    JsonFlag,
-    LoadSeconds,
-    Overwrite,
-    require_unused,
-)
+from rewardkit.cli.shared.options import argument, option
 from rewardkit.cli.shared.user_code import require_sets
 from rewardkit.errors import DataError
 
@@ -35,56 +28,46 @@ def command(
     ctx: typer.Context,
     name: Annotated[
         str,
-        typer.Argument(
+        argument(
+            "Dataset name, also with a split: aime2024; or a verl parquet.",
             autocompletion=complete_set,
-            help="Dataset name, also with a split: aime2024; or a verl parquet.",
         ),
     ],
-    n: Annotated[int, typer.Option("-n", min=1, help="Number of rows to print.")] = 1,
+    n: Annotated[int, option("Number of rows to print.", "-n", min=1)] = 1,
     row: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Number of the first row to print, as check counts: the first row is 0."
-        ),
+        int, option("Number of the first row to print, as check counts: the first row is 0.", min=0)
     ] = 0,
-    split: Annotated[str | None, typer.Option(help="Split to read: train, test, ...")] = None,
+    split: Annotated[str | None, option("Split to read: train, test, ...")] = None,
     source: Annotated[
-        Path | None,
-        typer.Option(help="Read raw rows from this parquet or jsonl file, or folder of files."),
+        Path | None, option("Read raw rows from this parquet or jsonl file, or folder of files.")
     ] = None,
-    hub: Hub = HubName.huggingface,
+    hub: opt.Hub = "huggingface",
     sample: Annotated[
-        bool, typer.Option("--sample", help="Use the sample that comes with rewardkit.")
+        bool, option("Use the sample that comes with rewardkit.", "--sample")
     ] = False,
-    template: Annotated[
-        str | None, typer.Option(help="Prompt template, as for rewardkit prep.")
-    ] = None,
-    system: Annotated[
-        str | None, typer.Option(help="System message to put before each prompt.")
-    ] = None,
-    load_seconds: LoadSeconds = 60.0,
+    template: Annotated[str | None, option("Prompt template, as for rewardkit prep.")] = None,
+    system: Annotated[str | None, option("System message to put before each prompt.")] = None,
+    load_seconds: opt.LoadSeconds = 60.0,
     html: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Also write the rows as an HTML page, with formulas and pictures."
-        ),
+        option("Also write the rows as an HTML page, with formulas and pictures.", metavar="FILE"),
     ] = None,
-    overwrite: Overwrite = False,
-    as_json: JsonFlag = False,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Print rows of a dataset as verl reads them."""
     from rewardkit.preprocess.column_messages import require_parquet
     from rewardkit.preprocess.prep import preview
     from rewardkit.row import read_rows
 
-    require_html_path(html, overwrite=overwrite, inputs=[Path(name)])
+    opt.require_html_path(html, overwrite=overwrite, inputs=[Path(name)])
     require_parquet(name)
     if name.endswith(".parquet"):
-        require_unused(ctx, "a parquet", {"name", "n", "row", "html", "overwrite"})
+        opt.require_unused(ctx, "a parquet", {"name", "n", "row", "html", "overwrite"})
         rows = list(islice(read_rows(Path(name)), row, row + n))
     else:
         if source or sample:
-            require_unused(ctx, "--source or --sample", set(ctx.params) - {"hub"})
+            opt.require_unused(ctx, "--source or --sample", set(ctx.params) - {"hub"})
         require_sets([name], load_seconds)
         with prints_to_stderr():
             rows = preview(
@@ -92,7 +75,7 @@ def command(
                 row + n,
                 split=split,
                 source=source,
-                hub=hub.value,
+                hub=hub,
                 sample=sample,
                 template=template,
                 system=system,

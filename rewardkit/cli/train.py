@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.completion import complete_recipes, complete_targets
 from rewardkit.cli.shared.console import activity, echo, print_json, warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import (
-    JsonFlag,
-    Language,
-    LanguageCode,
-    LoadSeconds,
-    VerlVersion,
-    require_companion,
-    seconds_option,
-)
-from rewardkit.cli.shared.preflight import (
+from rewardkit.cli.shared.launch import (
     print_preflight,
+    read_launch_request,
     run_preflight,
-    run_rehearsal_check,
     stop_if_fatal,
 )
+from rewardkit.cli.shared.options import argument, option
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,24 +39,6 @@ EXAMPLES = examples(
     "rewardkit train --from runs/my-20261121-101500/manifest.json",
 )
 
-RecipeName = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[RECIPE]", autocompletion=complete_recipes, help="Recipe name, or a .yaml file."
-    ),
-]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[-- KEY=VALUE ...]", help="Overrides in verl's own keys; they take precedence."
-    ),
-]
-Fields = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="Set a field of the recipe. Repeatable."),
-]
-Strict = Annotated[bool, typer.Option("--strict", help="Do not start on warnings either.")]
-
 
 class Run(NamedTuple):
     """A run to start: its request and its plan."""
@@ -74,54 +49,58 @@ class Run(NamedTuple):
 
 def command(
     ctx: typer.Context,
-    recipe: RecipeName = None,
-    overrides: Overrides = None,
+    recipe: Annotated[
+        str | None,
+        argument(
+            "Recipe name, or a .yaml file.", metavar="[RECIPE]", autocompletion=complete_recipes
+        ),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        argument(
+            "Overrides in verl's own keys; they take precedence.", metavar="[-- KEY=VALUE ...]"
+        ),
+    ] = None,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Print the command without checking or starting anything."),
+        bool, option("Print the command without checking or starting anything.", "--dry-run")
     ] = False,
     rehearse: Annotated[
-        bool,
-        typer.Option(
-            "--rehearse", help="Run a few steps of real verl on the CPU with a tiny model."
-        ),
+        bool, option("Run a few steps of real verl on the CPU with a tiny model.", "--rehearse")
     ] = False,
     rehearse_seconds: Annotated[
-        float, seconds_option("Time limit of a rehearsal, in seconds.", least=1)
+        float, opt.seconds_option("Time limit of a rehearsal, in seconds.", least=1)
     ] = 900,
     rehearse_call_seconds: Annotated[
-        float, seconds_option("Time limit per call of the scorer, in seconds.", least=1)
+        float, opt.seconds_option("Time limit per call of the scorer, in seconds.", least=1)
     ] = 60,
     target: Annotated[
         str | None,
-        typer.Option(
-            autocompletion=complete_targets,
-            help="Where the run goes, instead of the recipe's cluster.target: local, ray-job, script, "
+        option(
+            "Where the run goes, instead of the recipe's cluster.target: local, ray-job, script, "
             "slurm, kuberay, skypilot, ascend or modelarts.",
+            autocompletion=complete_targets,
         ),
     ] = None,
-    fields: Fields = None,
-    variant: Annotated[
-        str | None, typer.Option(help="Start one variant of the recipe's sweep.")
+    fields: Annotated[
+        list[str] | None,
+        option("Set a field of the recipe. Repeatable.", "--set", metavar="FIELD=VALUE"),
     ] = None,
+    variant: Annotated[str | None, option("Start one variant of the recipe's sweep.")] = None,
     sweep: Annotated[
-        bool, typer.Option("--sweep", help="Start all variants of the sweep, one after another.")
+        bool, option("Start all variants of the sweep, one after another.", "--sweep")
     ] = False,
-    verl_version: VerlVersion = None,
-    strict: Strict = False,
-    no_check: Annotated[
-        bool, typer.Option("--no-check", help="Start without checking first.")
-    ] = False,
-    load_seconds: LoadSeconds = 60.0,
+    verl_version: opt.VerlVersion = None,
+    strict: Annotated[bool, option("Do not start on warnings either.", "--strict")] = False,
+    no_check: Annotated[bool, option("Start without checking first.", "--no-check")] = False,
+    load_seconds: opt.LoadSeconds = 60.0,
     out: Annotated[
-        Path | None, typer.Option(help="New folder of the run; the default is runs/NAME-TIME.")
+        Path | None, option("New folder of the run; the default is runs/NAME-TIME.")
     ] = None,
     from_manifest: Annotated[
-        Path | None,
-        typer.Option("--from", metavar="MANIFEST", help="Repeat the run of a manifest.json."),
+        Path | None, option("Repeat the run of a manifest.json.", "--from", metavar="MANIFEST")
     ] = None,
-    lang: Language = LanguageCode.en,  # noqa: ARG001 - its callback sets the language
-    as_json: JsonFlag = False,
+    lang: opt.Language = "en",
+    as_json: opt.JsonFlag = False,
 ) -> None:
     """Turn a recipe into a verl launch, check it and start it.
 
@@ -131,13 +110,12 @@ def command(
     """
     from rewardkit.launch.request import plan_from_request
 
-    checks = {"--strict": strict, "--no-check": no_check}
-    if dry_run:
-        _require_unset("--dry-run", {"--rehearse": rehearse, "--out": out, **checks})
-    if rehearse:
-        _require_unset("--rehearse", {"--strict": strict})
-    for name in ("rehearse_seconds", "rehearse_call_seconds"):
-        require_companion(ctx, name, "--rehearse", is_set=rehearse)
+    unused = {"--rehearse": rehearse, "--out": out, "--no-check": no_check} if dry_run else {}
+    for name, value in {**unused, "--strict": strict}.items() if dry_run or rehearse else ():
+        if value:
+            mode = "--dry-run" if dry_run else "--rehearse"
+            raise UsageError(f"{name} is not used with {mode}: leave it out.")
+    opt.require_companion(ctx, "--rehearse", rehearse, "rehearse_seconds", "rehearse_call_seconds")
     if from_manifest:
         if any((recipe, overrides, fields, target, variant, sweep, verl_version)):
             raise UsageError(
@@ -149,37 +127,19 @@ def command(
             fields = [*(fields or ()), f"cluster.target={target}"]
         requests = _requests(recipe, overrides, fields, variant, sweep, verl_version)
         runs = [Run(request, plan_from_request(request, load_seconds)) for request in requests]
+    plans = [run.plan for run in runs]
     if dry_run:
-        _print_commands([run.plan for run in runs], as_json=as_json)
+        _print_commands(plans, as_json=as_json)
         return
-    for run in runs if no_check or rehearse else ():
-        _require_complete(run.plan)  # else the preflight says so
-    seconds = [
-        _check(run.plan, load_seconds, strict=strict, no_check=no_check, rehearse=rehearse)
-        for run in runs
-    ]
+    used = _check_all(
+        plans, load_seconds, strict=strict, no_check=no_check, rehearse=rehearse, lang=lang
+    )
     folders = [out / run.plan.recipe.name if out and sweep else out for run in runs]
     if rehearse:
-        limits = [(max(1.0, rehearse_seconds - used), rehearse_call_seconds) for used in seconds]
-        _rehearse_all([run.plan for run in runs], folders, limits, as_json=as_json)
+        limits = [max(1.0, rehearse_seconds - seconds) for seconds in used]
+        _rehearse_all(plans, folders, limits, rehearse_call_seconds, as_json=as_json)
     else:
         _start_all(runs, folders, as_json=as_json)
-
-
-def _require_complete(plan: Plan) -> None:
-    """Raise `UsageError` if a setting has no value yet."""
-    if plan.missing:
-        raise UsageError(
-            f"{plan.recipe.name}: {', '.join(plan.missing)} {'is' if len(plan.missing) == 1 else 'are'} "
-            "???: put the value in the recipe, or pass it after `--`."
-        )
-
-
-def _require_unset(option: str, others: Mapping[str, object]) -> None:
-    """Raise `UsageError` if an option is set that another option makes useless."""
-    for name, value in others.items():
-        if value:
-            raise UsageError(f"{name} is not used with {option}: leave it out.")
 
 
 def _requests(
@@ -191,7 +151,6 @@ def _requests(
     verl_version: str | None,
 ) -> list[LaunchRequest]:
     """Read the request; in a sweep, one for each variant."""
-    from rewardkit.cli.shared.requests import read_launch_request
     from rewardkit.launch.request import sweep_variants
 
     if recipe is None:
@@ -218,18 +177,34 @@ def _run_of_manifest(path: Path, load_seconds: float) -> Run:
     return Run(request, plan)
 
 
-def _check(
-    plan: Plan, load_seconds: float, *, strict: bool, no_check: bool, rehearse: bool
-) -> float:
-    """Check a plan, only rows and scorer before a rehearsal; return the seconds that it took."""
-    started = time.monotonic()
-    _print_notes(plan)
-    if not no_check:
-        check = run_rehearsal_check if rehearse else run_preflight
-        preflight = check(plan, load_seconds)
-        print_preflight(preflight, err=True, subject="rows and scorer" if rehearse else "preflight")
-        stop_if_fatal(preflight, strict=strict)
-    return time.monotonic() - started
+def _check_all(
+    plans: list[Plan],
+    load_seconds: float,
+    *,
+    strict: bool,
+    no_check: bool,
+    rehearse: bool,
+    lang: str,
+) -> list[float]:
+    """Check plans, only rows and scorer before a rehearsal; return the seconds that each took."""
+    for plan in plans if no_check or rehearse else ():
+        if plan.missing:  # else the preflight says so
+            verb = "is" if len(plan.missing) == 1 else "are"
+            raise UsageError(
+                f"{plan.recipe.name}: {', '.join(plan.missing)} {verb} ???: put the value in the "
+                "recipe, or pass it after `--`."
+            )
+    used = []
+    for plan in plans:
+        started = time.monotonic()
+        _print_notes(plan)
+        if not no_check:
+            preflight = run_preflight(plan, load_seconds, rehearse=rehearse)
+            subject = "rows and scorer" if rehearse else "preflight"
+            print_preflight(preflight, err=True, lang=lang, subject=subject)
+            stop_if_fatal(preflight, strict=strict)
+        used.append(time.monotonic() - started)
+    return used
 
 
 def _print_notes(plan: Plan) -> None:
@@ -266,7 +241,8 @@ def _summary(plan: Plan) -> dict[str, Any]:
 def _rehearse_all(
     plans: list[Plan],
     folders: list[Path | None],
-    limits: Sequence[tuple[float, float]],
+    limits: Sequence[float],
+    call_seconds: float,
     *,
     as_json: bool,
 ) -> None:
@@ -275,14 +251,15 @@ def _rehearse_all(
     Args:
         plans: the plans.
         folders: the folder of each rehearsal; None for a new one in `runs`.
-        limits: the seconds of each rehearsal, and those of one call of its scorer.
+        limits: the seconds of each rehearsal.
+        call_seconds: the seconds of one call of its scorer.
         as_json: whether stdout gets one JSON document.
     """
     from rewardkit.launch.rehearsal.rehearse import rehearse
     from rewardkit.launch.start import run_folder
 
     rehearsals: list[Rehearsal] = []
-    for plan, out, (seconds, call_seconds) in zip(plans, folders, limits, strict=True):
+    for plan, out, seconds in zip(plans, folders, limits, strict=True):
         folder = run_folder(f"{plan.recipe.name}-rehearsal", out)
         with activity("rehearsing with verl on the CPU") as show:
             rehearsal = rehearse(

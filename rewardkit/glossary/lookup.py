@@ -1,6 +1,6 @@
 """Look-up of verl's metrics and configuration keys, in English and Chinese.
 
-The texts are in `metrics.yaml`, `keys.yaml` and `labels.yaml`. Defaults of keys are those of verl's
+The texts are in `metrics.yaml`, `keys.yaml`, `labels.yaml` and `rules.yaml`. Defaults of keys are those of verl's
 releases (`rewardkit.launch.verl.releases`), changes are from `rewardkit.launch.verl.key_renames`.
 """
 
@@ -162,6 +162,13 @@ def keys() -> tuple[KeyEntry, ...]:
 def labels(lang: str) -> Text:
     """Return the labels of an entry's rows, and phrases, by their name in `labels.yaml`."""
     return {name: text[lang] for name, text in _read_yaml("labels.yaml").items()}
+
+
+@cache
+def chinese_rules() -> Mapping[str, str]:
+    """Return the Chinese for a rule, by its name: what it asks for, or what to do about its findings."""
+    chinese: Mapping[str, str] = _read_yaml("rules.yaml")
+    return chinese
 
 
 def key_defaults(name: str, lang: str = "en") -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Help, shell completion and old spellings, as a user meets them."""
+"""Help and shell completion, as a user meets them."""
 
 import os
 import re
@@ -8,25 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 
-from rewardkit.cli.main import PANELS, app
+from rewardkit.cli.main import PANELS
 from rewardkit.cli.shared.help import require_values
-from rewardkit.cli.shared.old_spellings import OLD_SPELLINGS
 from rewardkit.errors import UsageError
+from tests.command import all_commands
 
 ROOT = Path(__file__).parents[2]
-
-
-def all_commands(group=None, prefix=""):
-    """Yield (words, command) of every command and group that the help shows."""
-    group = group or typer.main.get_command(app)
-    for name, command in group.commands.items():
-        if command.hidden:
-            continue
-        yield f"{prefix}{name}", command
-        if hasattr(command, "commands"):
-            yield from all_commands(command, f"{prefix}{name} ")
 
 
 def test_the_help_lists_every_command_once_under_its_panel(run):
@@ -35,9 +23,20 @@ def test_the_help_lists_every_command_once_under_its_panel(run):
         section = text.partition(f"\n{panel}:\n")[2].partition("\n\n")[0]
         commands = {line.split()[0] for line in section.splitlines() if line[2:3] != " "}
         assert commands == set(modules), panel
-    names = [name for modules in PANELS.values() for name in modules]
-    assert len(names) == len(set(names))
-    assert set(names) == set(typer.main.get_command(app).commands)
+
+
+def test_the_summary_in_the_list_is_the_first_sentence_of_the_help_of_the_command():
+    loaded = dict(all_commands())
+    for name, summary in (item for panel in PANELS.values() for item in panel.items()):
+        assert loaded[name].help.split("\n\n")[0].replace("\n", " ") == summary
+
+
+def test_a_command_imports_no_module_of_another():
+    code = "import sys, rewardkit.cli.main as m\nsys.argv[1:] = ['card', '-h']\ntry: m.run()\nexcept SystemExit: print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names = {name for panel in PANELS.values() for name in panel}
+    loaded = {name for name in names if f"rewardkit.cli.{name}" in done.stdout.split()}
+    assert loaded == {"card"}
 
 
 def test_every_help_ends_in_examples(run):
@@ -62,52 +61,11 @@ def test_every_option_and_argument_has_help():
             assert getattr(param, "help", None), (name, param.name)
 
 
-def example_arguments(old):
-    """Return example arguments for an old spelling."""
-    command, *words = old.split()
-    example = {"--*": "--model", "*.parquet": "test.parquet"}
-    return [command, *(example.get(word, word) for word in words)]
-
-
-@pytest.mark.parametrize("old", OLD_SPELLINGS)
-def test_the_error_for_an_old_spelling_names_the_new_one(run, old):
-    done = run(*example_arguments(old))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"error: `rewardkit {old}` is now `{OLD_SPELLINGS[old]}`.\n"
-
-
-@pytest.mark.parametrize("old", OLD_SPELLINGS)
-def test_no_help_mentions_an_old_spelling(run, old):
-    words = old.split()
-    command = words[:1] if len(words) > 1 else []
-    help_words = run(*command, "--help").stdout.partition("Examples:")[0].split()
-    assert words[-1] not in help_words
-
-
-@pytest.mark.parametrize(
-    ("arguments", "old"),
-    [
-        (["eval", "--suite", "gsm8k", "--responses", "f"], "eval --responses"),
-        (["eval", "rows.parquet", "--base-url", "u", "--out", "o"], "eval *.parquet"),
-        (["logs", "a.log", "--html", "a.html", "--png=a.png"], "logs --png"),
-    ],
-)
-def test_an_old_option_is_recognised_at_any_position(run, arguments, old):
-    assert OLD_SPELLINGS[old] in run(*arguments).stderr
-
-
 def test_the_error_for_eval_watch_names_the_loop_that_replaces_it(run):
     done = run("eval", "watch", "checkpoints", "--serve", "vllm serve {model}", "--once")
     assert (done.returncode, done.stdout) == (2, "")
     assert "docs/eval.md, 'Each checkpoint of a run'" in done.stderr
     assert "## Each checkpoint of a run" in (ROOT / "docs" / "eval.md").read_text()
-
-
-@pytest.mark.parametrize(
-    "arguments", [["eval", "--help"], ["eval", "run", "--help"], ["logs", "-h"]]
-)
-def test_a_request_for_help_is_not_an_old_spelling(run, arguments):
-    assert run(*arguments).returncode == 0
 
 
 def test_no_option_of_any_command_takes_the_option_after_it_as_its_value():

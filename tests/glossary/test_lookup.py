@@ -6,6 +6,8 @@ import json
 import os
 import re
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -15,6 +17,7 @@ from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.glossary.lookup import (
     KeyEntry,
     MetricEntry,
+    chinese_rules,
     find_entries,
     find_key,
     find_metric,
@@ -26,7 +29,9 @@ from rewardkit.glossary.lookup import (
     markdown_metrics,
     metrics,
 )
+from rewardkit.launch.rules import RULES as LAUNCH_RULES
 from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, LATEST, known_releases, release_of
+from rewardkit.preprocess.row_checks import RULES as ROW_RULES
 from rewardkit.trainlog.rules import rules
 from rewardkit.trainlog.topics import TOPICS
 from rewardkit.trainlog.translations import translations
@@ -263,3 +268,19 @@ def test_chinese_entries_have_chinese_labels_and_spans():
     assert ("0.4.1 至 0.7.0", "无此配置项") in key_defaults(
         "reward.custom_reward_function.path", "zh"
     )
+
+
+def test_each_rule_of_plans_and_of_rows_has_a_chinese_text():
+    assert chinese_rules().keys() >= {rule.id for rule in LAUNCH_RULES} | ROW_RULES.keys()
+    assert all(re.search("[\u4e00-\u9fff]", text) for text in chinese_rules().values())
+
+
+def test_check_prints_the_chinese_of_a_rule_only_if_asked(cli, tmp_path):
+    call = "check", "qwen2.5-0.5b-ppo-gsm8k", "--verl-version", "0.9"
+    english, chinese = (cli(*call, *more, cwd=tmp_path).stdout for more in ((), ("--lang", "zh")))
+    assert english.isascii()
+    assert f"        {chinese_rules()['L-56']}\n" in chinese
+    assert [line for line in chinese.splitlines() if line[:8].strip()] == english.splitlines()
+    rows = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"prompt": ["a"]}), rows)
+    assert "该列" in cli("check", rows, "--lang", "zh").stdout

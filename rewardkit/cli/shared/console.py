@@ -12,7 +12,6 @@ from typing import TextIO
 
 import typer
 
-from rewardkit.cli.shared.chinese import localized
 from rewardkit.output import json_value
 
 
@@ -66,17 +65,15 @@ def format_table(
     from rewardkit.cli.shared.tables import TextLayout, table_lines, wrap_text
 
     layout = TextLayout(
-        columns=tuple(map(localized, columns)),
-        rows=tuple(tuple(printable(localized(str(cell))) for cell in row) for row in rows),
-        wrap=frozenset(map(localized, wrap)),
-        below=frozenset(map(localized, below)),
-        spare=tuple(map(localized, spare)),
-        colon=localized(": "),
-        semicolon=localized("; "),
+        tuple(columns),
+        tuple(tuple(printable(str(cell)) for cell in row) for row in rows),
+        frozenset(wrap),
+        frozenset(below),
+        tuple(spare),
     )
     width = terminal_width()
     return [
-        *(wrap_text(printable(localized(title)), width) if title else ()),
+        *(wrap_text(printable(title), width) if title else ()),
         *table_lines(layout, width),
     ]
 
@@ -101,14 +98,14 @@ def print_wrapped(text: str) -> None:
     from rewardkit.cli.shared.tables import INDENT, wrap_text
 
     width = min(terminal_width(), 80) - len(INDENT)
-    first, *others = wrap_text(printable(localized(text)), width)
+    first, *others = wrap_text(printable(text), width)
     for line in (first, *(f"{INDENT}{line}" for line in others)):
         typer.echo(line)
 
 
 def echo(text: str, *, err: bool = False) -> None:
     """Print a text in the language of the command."""
-    typer.echo(printable(localized(text)), err=err)
+    typer.echo(printable(text), err=err)
 
 
 def print_item(text: str, *, err: bool = False) -> None:
@@ -124,7 +121,7 @@ def print_item(text: str, *, err: bool = False) -> None:
 
 def warn(message: str) -> None:
     """Print a line to stderr."""
-    sys.stderr.write(f"{printable(localized(message))}\n")
+    sys.stderr.write(f"{printable(message)}\n")
 
 
 def printable(text: str) -> str:
@@ -168,9 +165,9 @@ def activity(description: str) -> Iterator[Callable[[str], object]]:
     text = TextColumn("{task.description}", markup=False)
     columns = SpinnerColumn(), text, TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as line:
-        head = localized(description)
+        head = description
         task = line.add_task(head, total=None)
-        yield lambda now: line.update(task, description=f"{head}: {printable(localized(now))}")
+        yield lambda now: line.update(task, description=f"{head}: {printable(now)}")
 
 
 @contextmanager

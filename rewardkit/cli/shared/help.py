@@ -1,15 +1,16 @@
-"""How `--help` looks: commands under headings, and examples at the end."""
+"""Groups of commands: headings in their help, and modules that only the chosen command imports."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
-from typer.core import TyperGroup
+import typer
+from typer.core import TyperCommand, TyperGroup
 
-from rewardkit.cli.shared.old_spellings import require_current_spelling
 from rewardkit.errors import UsageError
 
 
@@ -30,11 +31,11 @@ class PanelGroup(TyperGroup):
         width = max(map(len, self.commands))
         panels: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
-            command = self.commands[name]
+            command: Any = self.commands[name]
             if command.hidden:
                 continue
-            panel = getattr(command, "rich_help_panel", None) or "Commands"
             summary = command.get_short_help_str(formatter.width - width - 4)
+            panel = command.rich_help_panel or "Commands"
             panels.setdefault(panel, []).append((name.ljust(width), summary))
         for panel, rows in panels.items():
             with formatter.section(panel):
@@ -44,15 +45,53 @@ class PanelGroup(TyperGroup):
         """Find the command that the arguments name.
 
         Raises:
-            UsageError: they are spelled as in an earlier release (the message has today's
-                spelling), or an option stands where the value of another is missing.
+            UsageError: an option stands where the value of another is missing.
         """
-        if ctx.resilient_parsing:  # the shell completes an unfinished command line
-            return super().resolve_command(ctx, args)
-        require_current_spelling(args)
         name, command, rest = super().resolve_command(ctx, args)
-        require_values(command.get_params(ctx) if command else (), rest)
+        if command and not ctx.resilient_parsing:  # the shell completes an unfinished command line
+            require_values(command.get_params(ctx), rest)
         return name, command, rest
+
+
+def lazy_group(panels: Mapping[str, Mapping[str, str]], package: str) -> type[PanelGroup]:
+    """Return a class of groups whose commands are imported when they are called.
+
+    Args:
+        panels: the summary of each command, by its panel and its name.
+        package: the package with a module for each command: it has an `app`, or a function
+            `command` and its `EXAMPLES`.
+    """
+
+    class LazyGroup(PanelGroup):
+        def __init__(self, **attributes: Any) -> None:
+            super().__init__(**attributes)
+            for panel, summaries in panels.items():
+                for name, summary in summaries.items():
+                    self.add_command(TyperCommand(name, help=summary, rich_help_panel=panel))
+            self.is_loaded: set[str] = set()
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            if cmd_name in self.commands and cmd_name not in self.is_loaded:
+                command: Any = load_command(package, cmd_name)
+                command.rich_help_panel = cast("Any", self.commands[cmd_name]).rich_help_panel
+                self.commands[cmd_name] = command
+                self.is_loaded.add(cmd_name)
+            return super().get_command(ctx, cmd_name)
+
+    return LazyGroup
+
+
+def load_command(package: str, name: str) -> Any:
+    """Import the module of a command and return the command, or its group of commands."""
+    module = import_module(f"{package}.{name.replace('-', '_')}")
+    if hasattr(module, "app"):
+        command: Any = typer.main.get_group(module.app)
+    else:
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.command(epilog=module.EXAMPLES)(module.command)
+        command = typer.main.get_command(app)
+    command.name = name
+    return command
 
 
 def require_values(params: Iterable[Any], words: Sequence[str]) -> None:

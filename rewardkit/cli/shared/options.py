@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
-from enum import Enum
+from collections.abc import Collection, Iterable
 from math import isfinite, isnan
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from rewardkit.cli.shared.chinese import speak
 from rewardkit.cli.shared.completion import complete_recipes, complete_scorers
 from rewardkit.errors import UsageError
 
 
-class HubName(str, Enum):
-    """Where datasets are downloaded from."""
-
-    huggingface = "huggingface"
-    modelscope = "modelscope"
+def option(text: str, *names: str, **settings: Any) -> Any:
+    """Return an option with its help; `settings` are those of `typer.Option`."""
+    return typer.Option(*names, help=text, **settings)
 
 
-class LanguageCode(str, Enum):
-    """Language of texts in output: English or Chinese."""
-
-    en = "en"
-    zh = "zh"
-
-
-def _speak(lang: LanguageCode) -> str:
-    speak(lang.value)
-    return lang.value  # typer makes it a LanguageCode after this
+def argument(text: str, **settings: Any) -> Any:
+    """Return an argument with its help; `settings` are those of `typer.Argument`."""
+    return typer.Argument(help=text, **settings)
 
 
 def _require_number(value: float) -> float:
@@ -43,51 +31,8 @@ def _require_number(value: float) -> float:
 
 
 def seconds_option(text: str, *, least: float) -> Any:
-    """Return an option in seconds, of at most a day.
-
-    Args:
-        text: its help.
-        least: its smallest value.
-    """
-    return typer.Option(min=least, max=86_400, callback=_require_number, help=text)
-
-
-#: What a command prints from here on is in this language.
-Language = Annotated[
-    LanguageCode,
-    typer.Option(callback=_speak, help="Language of the text; names and rules stay in English."),
-]
-Hub = Annotated[HubName, typer.Option(help="Hub to download datasets from.")]
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace output files that already exist.")
-]
-HtmlFile = Annotated[
-    Path | None,
-    typer.Option("--html", metavar="FILE", help="Also write the report as an HTML page."),
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option(min=1, help="Number of worker processes; the default is one per CPU core."),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Set an option of the scorer. Repeatable."),
-]
-Scorer = Annotated[
-    str,
-    typer.Option(
-        autocompletion=complete_scorers,
-        help="Scorer name or file.py:function; auto uses the scorer of each row.",
-    ),
-]
-ScorerArgument = Annotated[
-    str,
-    typer.Argument(autocompletion=complete_scorers, help="Scorer name, or file.py:function."),
-]
-SecondsPerRow = Annotated[
-    float, seconds_option("Timeout per response for custom scorers, in seconds.", least=0.01)
-]
+    """Return an option in seconds, from `least` to a day."""
+    return option(text, min=least, max=86_400, callback=_require_number)
 
 
 def require_finite(value: float | None) -> float | None:
@@ -97,13 +42,42 @@ def require_finite(value: float | None) -> float | None:
     return value
 
 
+LanguageCode = Literal["en", "zh"]
+Language = Annotated[LanguageCode, option("Language of the text; names and rules stay in English.")]
+HubName = Literal["huggingface", "modelscope"]
+Hub = Annotated[HubName, option("Hub to download datasets from.")]
+JsonFlag = Annotated[bool, option("Print the result as JSON.", "--json")]
+Overwrite = Annotated[bool, option("Replace output files that already exist.", "--overwrite")]
+HtmlFile = Annotated[
+    Path | None, option("Also write the report as an HTML page.", "--html", metavar="FILE")
+]
+Jobs = Annotated[
+    int | None, option("Number of worker processes; the default is one per CPU core.", min=1)
+]
+Settings = Annotated[
+    list[str] | None,
+    option("Set an option of the scorer. Repeatable.", "--set", metavar="NAME=VALUE"),
+]
+Scorer = Annotated[
+    str,
+    option(
+        "Scorer name or file.py:function; auto uses the scorer of each row.",
+        autocompletion=complete_scorers,
+    ),
+]
+ScorerArgument = Annotated[
+    str, argument("Scorer name, or file.py:function.", autocompletion=complete_scorers)
+]
+SecondsPerRow = Annotated[
+    float, seconds_option("Timeout per response for custom scorers, in seconds.", least=0.01)
+]
 RightScore = Annotated[
     float | None,
-    typer.Option(
+    option(
+        "Lowest score of a right answer, for a reward of your own; by default it is learned "
+        "from what the first golds get.",
         metavar="SCORE",
         callback=require_finite,
-        help="Lowest score of a right answer, for a reward of your own; by default it is learned "
-        "from what the first golds get.",
     ),
 ]
 LoadSeconds = Annotated[
@@ -112,25 +86,22 @@ LoadSeconds = Annotated[
 ]
 ResponseFiles = Annotated[
     list[str],
-    typer.Argument(
-        help="Files with responses: jsonl (also .gz, .zst) or parquet, folders or glob patterns; "
+    argument(
+        "Files with responses: jsonl (also .gz, .zst) or parquet, folders or glob patterns; "
         "- reads standard input."
     ),
 ]
 ResponseKey = Annotated[
-    str | None,
-    typer.Option(help="Field that holds the response; by default the usual names are tried."),
+    str | None, option("Field that holds the response; by default the usual names are tried.")
 ]
 GoldKey = Annotated[
-    str | None,
-    typer.Option(help="Field that holds the gold answer; by default the usual names are tried."),
+    str | None, option("Field that holds the gold answer; by default the usual names are tried.")
 ]
 VerlVersion = Annotated[
-    str | None,
-    typer.Option(help="verl version to plan for, or main; the default is the installed one."),
+    str | None, option("verl version to plan for, or main; the default is the installed one.")
 ]
 RecipeName = Annotated[
-    str, typer.Argument(autocompletion=complete_recipes, help="Recipe name, or a .yaml file.")
+    str, argument("Recipe name, or a .yaml file.", autocompletion=complete_recipes)
 ]
 
 
@@ -147,21 +118,15 @@ def scorer_options(settings: list[str] | None) -> dict[str, Any]:
         name, equals, value = setting.partition("=")
         if not equals or not name:
             raise UsageError(f"--set {setting}: write it as NAME=VALUE.")
-        options[name] = _value(value)
+        try:
+            parsed = value == "True" if value in {"True", "False"} else json.loads(value)
+        except ValueError:
+            parsed = value
+        options[name] = value if isinstance(parsed, (dict, list)) else parsed
     return options
 
 
-def _value(text: str) -> Any:
-    if text in ("True", "False"):
-        return text == "True"
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return text if isinstance(value, (Mapping, list)) else value
-
-
-def require_unused(ctx: typer.Context, mode: str, used: AbstractSet[str]) -> None:
+def require_unused(ctx: typer.Context, mode: str, used: Collection[str]) -> None:
     """Raise `UsageError` if the user set an option that has no effect in a mode.
 
     Args:
@@ -174,25 +139,57 @@ def require_unused(ctx: typer.Context, mode: str, used: AbstractSet[str]) -> Non
             raise UsageError(f"{option} is not used with {mode}: leave it out.")
 
 
-def require_companion(ctx: typer.Context, name: str, companion: str, *, is_set: bool) -> None:
+def require_companion(ctx: typer.Context, companion: str, is_set: object, *names: str) -> None:
     """Raise `UsageError` if the user set an option without the one that it depends on.
 
     Args:
         ctx: the command's context.
-        name: the parameter's name: `seed`.
-        companion: the option it depends on, as the user writes it: `--shuffle`.
+        companion: the option that the others depend on, as the user writes it: `--shuffle`.
         is_set: whether that option is set.
+        names: the parameters of the others: `seed`.
     """
-    if not is_set and (option := _user_options(ctx).get(name)):
-        raise UsageError(f"{option} needs {companion}.")
+    set_options = _user_options(ctx)
+    for name in names:
+        if not is_set and name in set_options:
+            raise UsageError(f"{set_options[name]} needs {companion}.")
 
 
 def _user_options(ctx: typer.Context) -> dict[str, str]:
     """The parameters that the user set on the command line, each with the option's spelling."""
-    spellings = {param.name or "": param.opts[0] for param in ctx.command.params}
-    return {name: option for name, option in spellings.items() if _is_user_set(ctx, name)}
+    return {
+        name: param.opts[0]
+        for param in ctx.command.params
+        if (source := ctx.get_parameter_source(name := param.name or ""))
+        and source.name == "COMMANDLINE"
+    }
 
 
-def _is_user_set(ctx: typer.Context, name: str) -> bool:
-    source = ctx.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+def require_html_path(
+    html: Path | None,
+    *,
+    overwrite: bool,
+    inputs: Iterable[Path] = (),
+    scorer: str | None = None,
+    **outputs: Path | None,
+) -> None:
+    """Raise an error if a page cannot be written, before the command does its work.
+
+    Args:
+        html: the page; without one only the other outputs are compared with the inputs.
+        overwrite: whether the page may exist.
+        inputs: files that the command reads.
+        scorer: the scorer, which may be a file of the user's.
+        outputs: other files that it writes, by option.
+
+    Raises:
+        OutputError: the page exists.
+        UsageError: the page is one of the other files, or an output is an input.
+    """
+    from rewardkit.output import require_absent, require_different, require_not_input
+
+    sources = [*inputs, *([Path(scorer.partition(":")[0])] if scorer else [])]
+    if html is not None:
+        require_absent(html, overwrite=overwrite)
+        require_different(html=html, **outputs)
+    for output in (html, *outputs.values()):
+        require_not_input(output, *sources)

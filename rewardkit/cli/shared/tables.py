@@ -37,8 +37,6 @@ class TextLayout:
         wrap: columns of prose, which may be wrapped at spaces.
         below: columns whose cells may move to a line below their row.
         spare: columns that may be left out, the least important one first.
-        colon: between a header and its value, where each row is a record.
-        semicolon: between two such values.
     """
 
     columns: tuple[str, ...]
@@ -46,8 +44,6 @@ class TextLayout:
     wrap: frozenset[str] = frozenset()
     below: frozenset[str] = frozenset()
     spare: tuple[str, ...] = ()
-    colon: str = ": "
-    semicolon: str = "; "
 
 
 def table_lines(layout: TextLayout, width: int) -> list[str]:
@@ -179,12 +175,10 @@ def _records(layout: TextLayout, width: int) -> Iterator[str]:
         yield from row[0].split("\n")
         line = ""
         for name, text in list(zip(layout.columns, row, strict=True))[1:]:
-            pair = (
-                " ".join(f"{name}{layout.colon}{text}".split()) if name else " ".join(text.split())
-            )
             if not text:
                 continue
-            longer = f"{line}{layout.semicolon}{pair}"
+            pair = " ".join((f"{name}: {text}" if name else text).split())
+            longer = f"{line}; {pair}"
             if line and text_width(longer) + len(INDENT) <= width:
                 line = longer
                 continue
