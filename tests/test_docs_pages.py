@@ -71,7 +71,6 @@ def calls_of_pages():
 #: Pages that do not begin with a command, with the reason.
 WITHOUT_A_COMMAND = {
     "docs/architecture.md": "it describes the code",
-    "docs/how-to/README.md": "it lists pages",
     "docs/how-to/new-verl-release.md": "it is for maintainers, who decide first which release",
     "docs/style.md": "it describes sentences",
 }
