@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -99,9 +98,8 @@ def _explain(
     load_seconds: float,
 ) -> tuple[Explanation, RightRule]:
     from rewardkit.scorers.call import failure_reason
-    from rewardkit.scorers.explain import explain_verdict
+    from rewardkit.scorers.explain import explain_miss, explain_verdict
     from rewardkit.scorers.isolated import learn_rule, open_scorer
-    from rewardkit.scorers.missed_answer import explain_miss
 
     with open_scorer_with_status(name, options, seconds, load_seconds) as loaded:
         scorer, rule = learn_rule(loaded, [(gold, {})], right_score)
@@ -112,13 +110,9 @@ def _explain(
                 if isinstance(explanation, RewardkitError)
                 else DataError(f"{name}: {failure_reason(explanation)}.")
             )
-        if explanation.score.correct:
-            return explanation, rule
         open_other = partial(open_scorer, seconds=seconds, load_seconds=load_seconds, rule=rule)
-        sample = (explanation.score, text, gold, None)
         with prints_to_stderr():
-            miss = explain_miss(name, options, scorer, *sample, open_other)
-    return replace(explanation, miss=miss), rule
+            return explain_miss(explanation, options, scorer, text, gold, None, open_other), rule
 
 
 def _read(response: Path | None) -> str:

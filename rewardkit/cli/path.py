@@ -52,7 +52,7 @@ def command(
     from rewardkit.launch.verl.reward_keys import reward_overrides
     from rewardkit.redact import variable_of
     from rewardkit.registry import is_path, with_function
-    from rewardkit.scorers.composed_parts import is_composed
+    from rewardkit.scorers.compose import part_weights
     from rewardkit.scorers.load import location
 
     options = opt.scorer_options(settings)
@@ -64,7 +64,7 @@ def command(
             raise UsageError("--record is for verl; add --verl.")
         typer.echo(where)
         return
-    if record is not None and is_path(scorer) and not is_composed(where):
+    if record is not None and is_path(scorer) and not part_weights(where):
         raise UsageError(
             "--record is for scorers of rewardkit and composed rewards; write the file with "
             "`rewardkit guard --record` instead."

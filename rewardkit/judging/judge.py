@@ -9,17 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from time import monotonic
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from rewardkit.errors import RewardkitError
-from rewardkit.judging.budget import Budget, BudgetLimits
+from rewardkit.judging.budget import Budget
 from rewardkit.judging.cache import cache_key, read_entry, write_entry
 from rewardkit.judging.prompt import build_messages
 from rewardkit.judging.server import JudgeServer
-from rewardkit.judging.settings import JudgeSettings, ServerSettings
+from rewardkit.judging.settings import JudgeSettings
 from rewardkit.judging.verdict import (
     JudgeVerdict,
     VerdictError,
@@ -39,13 +38,14 @@ VERSION = 1
 #: Why a sample for which the budget was spent has no verdict.
 OVER_BUDGET = "the budget of this window is spent; raise it, or ask for fewer samples."
 
+_LATE = "it has not answered within {:g} s."
 _AGAIN = (
     "\n\nAn earlier reply to this message could not be read. Reply with the JSON object only: begin "
     "with { and end with }."
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Judgement:
     """What came of asking a judge about one response.
 
@@ -76,17 +76,17 @@ class Judgement:
         """Tokens of prompts and replies."""
         return self.prompt_tokens + self.reply_tokens
 
-    def cost(self, prices: tuple[float, float]) -> float:
-        """Return the price of the requests, in the currency of the prices."""
-        return (self.prompt_tokens * prices[0] + self.reply_tokens * prices[1]) / 1e6
+    def cost(self, prompt_price: float, reply_price: float) -> float:
+        """Return the price of the requests, from the prices of a million tokens."""
+        return (self.prompt_tokens * prompt_price + self.reply_tokens * reply_price) / 1e6
 
 
 @dataclass
 class _LoopState:
     """What the judges of one event loop share."""
 
-    servers: dict[ServerSettings, JudgeServer] = field(default_factory=dict)
-    budgets: dict[tuple[ServerSettings, BudgetLimits], Budget] = field(default_factory=dict)
+    servers: dict[Any, JudgeServer] = field(default_factory=dict)
+    budgets: dict[Any, Budget] = field(default_factory=dict)
     pending: dict[str, asyncio.Task[Judgement]] = field(default_factory=dict)
 
 
@@ -109,7 +109,7 @@ async def judge(settings: JudgeSettings, question: str, gold: str, response: str
             _judge(settings, question, gold, response), settings.timeout_seconds
         )
     except asyncio.TimeoutError:
-        message = f"it has not answered within {settings.timeout_seconds:g} s."
+        message = _LATE.format(settings.timeout_seconds)
         return Judgement("timeout", message=message, seconds=monotonic() - start)
     except (TryAgainError, RewardkitError) as error:  # the server's URL or its list of models
         return Judgement("failed", message=str(error), seconds=monotonic() - start)
@@ -122,39 +122,10 @@ async def _judge(settings: JudgeSettings, question: str, gold: str, response: st
     budget.count_sample()
     server = state.servers.get(settings.server)
     if server is None:
-        server = state.servers[settings.server] = JudgeServer(settings.server)
+        server = state.servers[settings.server] = JudgeServer(settings)
     model = await server.model()
     messages = build_messages(settings.rubric, question, gold, response)
-    key = _key(settings, model, messages)
-    if (task := state.pending.get(key)) is not None:
-        return replace(await asyncio.shield(task), **_SHARED)
-    if (cached := await _read_cache(settings, key, messages)) is not None:
-        return cached
-    if budget.is_spent():
-        return Judgement("over_budget", message=OVER_BUDGET, prompt=tuple(messages))
-    if (task := state.pending.get(key)) is None:  # another sample may have asked meanwhile
-        questioner = _Questioner(settings, server, budget, model, messages, response)
-        task = asyncio.create_task(questioner.run(key))
-        state.pending[key] = task
-        task.add_done_callback(partial(_forget, state.pending, key))
-        return await asyncio.shield(task)
-    return replace(await asyncio.shield(task), **_SHARED)
-
-
-def _forget(
-    pending: dict[str, asyncio.Task[Judgement]], key: str, task: asyncio.Task[Judgement]
-) -> None:
-    pending.pop(key, None)
-    if not task.cancelled():
-        task.exception()  # the samples that wait raise it; there may be none
-
-
-#: What a sample that shares the request of another one reports.
-_SHARED: dict[str, Any] = {"is_cached": True, "seconds": 0.0, "prompt_tokens": 0, "reply_tokens": 0}
-
-
-def _key(settings: JudgeSettings, model: str, messages: list[dict[str, str]]) -> str:
-    return cache_key(
+    key = cache_key(
         {
             "version": VERSION,
             "model": model,
@@ -163,6 +134,29 @@ def _key(settings: JudgeSettings, model: str, messages: list[dict[str, str]]) ->
             "sampling": [settings.temperature, settings.max_tokens, settings.seed],
         }
     )
+    if (task := state.pending.get(key)) is not None:
+        return _shared(await asyncio.shield(task))
+    if (cached := await _read_cache(settings, key, messages)) is not None:
+        return cached
+    if budget.is_spent():
+        return Judgement("over_budget", message=OVER_BUDGET, prompt=tuple(messages))
+    if (task := state.pending.get(key)) is not None:  # another sample has asked meanwhile
+        return _shared(await asyncio.shield(task))
+
+    def forget(task: asyncio.Task[Judgement]) -> None:
+        state.pending.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # the samples that wait raise it; there may be none
+
+    asking = _ask_within_timeout(settings, server, budget, model, messages, response, key)
+    task = state.pending[key] = asyncio.create_task(asking)
+    task.add_done_callback(forget)
+    return await asyncio.shield(task)
+
+
+def _shared(judgement: Judgement) -> Judgement:
+    """Return what a sample that shares the request of another one reports."""
+    return replace(judgement, is_cached=True, seconds=0.0, prompt_tokens=0, reply_tokens=0)
 
 
 async def _read_cache(
@@ -179,111 +173,85 @@ async def _read_cache(
     return Judgement("verdict", verdict, prompt=tuple(messages), reply=reply, is_cached=True)
 
 
-class _BudgetSpentError(Exception):
-    """The budget does not allow another request."""
+async def _ask_within_timeout(
+    settings: JudgeSettings,
+    server: JudgeServer,
+    budget: Budget,
+    model: str,
+    messages: list[dict[str, str]],
+    response: str,
+    key: str,
+) -> Judgement:
+    """Ask about one prompt, and fill the cache."""
+    judgement, start = Judgement("failed", prompt=tuple(messages)), monotonic()
+    asking = _ask_twice(judgement, settings, server, budget, model, messages, response)
+    try:
+        await asyncio.wait_for(asking, settings.timeout_seconds)
+    except asyncio.TimeoutError:
+        judgement.outcome, judgement.message = "timeout", _LATE.format(settings.timeout_seconds)
+    except (TryAgainError, PromptRefusedError, RewardkitError) as error:
+        is_timeout = isinstance(error, TryAgainError) and error.is_timeout
+        judgement.outcome = "timeout" if is_timeout else "failed"
+        judgement.message = str(error)
+    if judgement.verdict and settings.cache:
+        await asyncio.to_thread(write_entry, settings.cache, key, judgement.reply)
+    judgement.seconds = monotonic() - start
+    return judgement
 
 
-class _Questioner:
-    """The questions about one prompt."""
-
-    def __init__(
-        self,
-        settings: JudgeSettings,
-        server: JudgeServer,
-        budget: Budget,
-        model: str,
-        messages: list[dict[str, str]],
-        response: str,
-    ) -> None:
-        self.settings, self.server, self.budget = settings, server, budget
-        self.model, self.messages, self.response = model, messages, response
-        self.start = monotonic()
-        self.prompt_tokens = self.reply_tokens = 0
-
-    async def run(self, key: str) -> Judgement:
-        """Ask within the timeout, and once more if the reply is not a verdict; fill the cache."""
-        reply = message = ""
-        try:
-            for number in range(MAX_QUESTIONS):
-                answer = await asyncio.wait_for(self._ask(number), self._seconds_left())
-                reply, message = answer.choices[0].text, ""
-                try:
-                    verdict = parse_verdict(reply, self.settings.rubric)
-                    require_no_echo(reply, verdict, self.settings.rubric, self.response)
-                except VerdictError as error:
-                    is_cut = answer.choices[0].finish_reason == TRUNCATED
-                    hint = " It was cut off: raise max_tokens." if is_cut else ""
-                    message = f"the reply is not a verdict: {error}.{hint}"
-                    continue
-                if self.settings.cache:
-                    await asyncio.to_thread(write_entry, self.settings.cache, key, reply)
-                return self._judgement("verdict", verdict=verdict, reply=reply)
-        except _BudgetSpentError:
-            if not message:
-                return self._judgement("over_budget", message=OVER_BUDGET)
-        except asyncio.TimeoutError:
-            message = f"it has not answered within {self.settings.timeout_seconds:g} s."
-            return self._judgement("timeout", message=message, reply=reply)
-        except (TryAgainError, PromptRefusedError, RewardkitError) as error:
-            is_timeout = isinstance(error, TryAgainError) and error.is_timeout
-            outcome: Literal["timeout", "failed"] = "timeout" if is_timeout else "failed"
-            return self._judgement(outcome, message=str(error), reply=reply)
-        return self._judgement("failed", message=message, reply=reply)
-
-    def _seconds_left(self) -> float:
-        return max(0.0, self.settings.timeout_seconds - (monotonic() - self.start))
-
-    async def _ask(self, number: int) -> CompletionReply:
-        settings, messages = self.settings, self.messages
+async def _ask_twice(
+    judgement: Judgement,
+    settings: JudgeSettings,
+    server: JudgeServer,
+    budget: Budget,
+    model: str,
+    messages: list[dict[str, str]],
+    response: str,
+) -> None:
+    """Fill in the judgement; ask once more if the reply is not a verdict."""
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": messages,
+        "temperature": settings.temperature,
+        "max_tokens": settings.max_tokens,
+        "seed": settings.seed,
+    }
+    for number in range(MAX_QUESTIONS):
         if number:
             last = {**messages[-1], "content": messages[-1]["content"] + _AGAIN}
-            messages = [*messages[:-1], last]
-        body = {
-            "model": self.model,
-            "messages": messages,
-            "temperature": settings.temperature,
-            "max_tokens": settings.max_tokens,
-            "seed": settings.seed + number,
-        }
-        if self.budget.is_spent():  # by samples that were waiting at the same time
-            raise _BudgetSpentError
-        self.budget.begin_call()
-        tokens = 0
+            body |= {"messages": [*messages[:-1], last], "seed": settings.seed + number}
+        if budget.is_spent():  # also by samples that were waiting at the same time
+            if not number:
+                judgement.outcome, judgement.message = "over_budget", OVER_BUDGET
+            return
+        budget.begin_call()
+        before = judgement.tokens
         try:
-            reply = await self.server.ask(body, verdict_schema(settings.rubric))
-            prompt_tokens, reply_tokens = _tokens(reply, messages)
-            tokens = prompt_tokens + reply_tokens
-            self.prompt_tokens += prompt_tokens
-            self.reply_tokens += reply_tokens
-            return reply
+            reply = await server.ask(body, verdict_schema(settings.rubric))
+            _count_tokens(judgement, reply, body["messages"])
         finally:
-            self.budget.end_call(tokens)
-
-    def _judgement(
-        self,
-        outcome: Literal["verdict", "failed", "timeout", "over_budget"],
-        *,
-        verdict: JudgeVerdict | None = None,
-        message: str = "",
-        reply: str = "",
-    ) -> Judgement:
-        return Judgement(
-            outcome,
-            verdict,
-            message,
-            prompt=tuple(self.messages),
-            reply=reply,
-            seconds=monotonic() - self.start,
-            prompt_tokens=self.prompt_tokens,
-            reply_tokens=self.reply_tokens,
-        )
+            budget.end_call(judgement.tokens - before)
+        choice = reply.choices[0]
+        judgement.reply = choice.text
+        try:
+            verdict = parse_verdict(choice.text, settings.rubric)
+            require_no_echo(choice.text, verdict, settings.rubric, response)
+        except VerdictError as error:
+            is_cut = choice.finish_reason == TRUNCATED
+            hint = " It was cut off: raise max_tokens." if is_cut else ""
+            judgement.message = f"the reply is not a verdict: {error}.{hint}"
+        else:
+            judgement.outcome, judgement.verdict, judgement.message = "verdict", verdict, ""
+            return
 
 
-def _tokens(reply: CompletionReply, messages: list[dict[str, str]]) -> tuple[int, int]:
-    """Return the tokens of a prompt and its reply, at 4 characters each if the server does not say."""
+def _count_tokens(
+    judgement: Judgement, reply: CompletionReply, messages: list[dict[str, str]]
+) -> None:
+    """Count the tokens of a question, at 4 characters each if the server does not say."""
     characters = sum(len(message["content"]) for message in messages)
     text = sum(len(choice.text) + len(choice.reasoning) for choice in reply.choices)
-    return (
-        characters // 4 if reply.prompt_tokens is None else reply.prompt_tokens,
-        text // 4 if reply.tokens is None else reply.tokens,
+    judgement.prompt_tokens += (
+        characters // 4 if reply.prompt_tokens is None else reply.prompt_tokens
     )
+    judgement.reply_tokens += text // 4 if reply.tokens is None else reply.tokens

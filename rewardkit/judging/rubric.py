@@ -31,7 +31,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from hashlib import sha256
-from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
@@ -168,39 +167,122 @@ def parse_rubric(value: Any, where: str) -> Rubric:
     Raises:
         UsageError: a key is unknown or missing, or a value is invalid.
     """
-    fields = _mapping(where, value, _KEYS)
-    kind = _choice(where, "kind", fields.get("kind"), ("equivalence", "criteria"))
+    fields = _Fields(where, value, _KEYS)
+    kind = fields.choice("kind", None, ("equivalence", "criteria"))
     is_question = kind == "equivalence"
-    see = _choice(where, "see", fields.get("see", "answer" if is_question else "response"), _SEE)
-    if not is_question and "question" in fields:
-        raise UsageError(f"{where}: question is for kind: equivalence; write criteria instead.")
-    criteria = _criteria(where, fields.get("criteria", {}))
+    see = fields.choice("see", "answer" if is_question else "response", ("answer", "response"))
+    if not is_question and "question" in fields.values:
+        raise fields.error("question is for kind: equivalence; write criteria instead.")
+    named = _Fields(f"{where}: criteria", fields.values.get("criteria", {})).values
+    if len(named) > MAX_CRITERIA:
+        raise fields.error(f"more than {MAX_CRITERIA} criteria.")
+    criteria = tuple(
+        _criterion(f"{where}: criteria.{name}", name, each) for name, each in named.items()
+    )
     if is_question == bool(criteria):
         need = "has no criteria" if is_question else "needs criteria"
-        raise UsageError(f"{where}: kind: {kind} {need}.")
+        raise fields.error(f"kind: {kind} {need}.")
+    limits = (MIN_CHARACTERS, MAX_CHARACTERS)
     rubric = Rubric(
         name=where,
         kind="equivalence" if is_question else "criteria",
-        instructions=_text(where, "instructions", fields.get("instructions", "")),
-        question=_text(where, "question", fields.get("question", _QUESTION)),
+        instructions=fields.text("instructions"),
+        question=fields.text("question", _QUESTION),
         criteria=criteria,
         see="answer" if see == "answer" else "response",
-        gold=_boolean(where, "gold", fields.get("gold", is_question)),
-        reason=_boolean(where, "reason", fields.get("reason", True)),
-        threshold=_number(where, "threshold", fields.get("threshold", 0.5), 0, 1),
-        failed_score=_number(where, "failed_score", fields.get("failed_score", 0.0)),
+        gold=fields.boolean("gold", is_question),
+        reason=fields.boolean("reason", True),
+        threshold=fields.number("threshold", 0.5, 0, 1),
+        failed_score=fields.number("failed_score", 0.0),
         max_characters=int(
-            _number(
-                where,
-                "max_characters",
-                fields.get("max_characters", 2000 if see == "answer" else 12_000),
-                MIN_CHARACTERS,
-                MAX_CHARACTERS,
-            )
+            fields.number("max_characters", 2000 if see == "answer" else 12_000, *limits)
         ),
     )
-    examples = _examples(where, fields.get("examples", []), rubric)
-    return Rubric(**{**vars(rubric), "examples": examples})
+    examples = fields.values.get("examples", [])
+    if not isinstance(examples, list) or len(examples) > MAX_EXAMPLES:
+        raise fields.error(f"examples: give a list of at most {MAX_EXAMPLES}.")
+    return replace(
+        rubric,
+        examples=tuple(
+            _example(f"{where}: examples[{i}]", each, rubric) for i, each in enumerate(examples)
+        ),
+    )
+
+
+def _criterion(where: str, name: str, value: Any) -> Criterion:
+    fields = _Fields(where, value, ("description", "weight", "scale"))
+    if not _NAME.fullmatch(name) or name in (*METRICS, "reason", "verdict"):
+        raise fields.error("choose another name, of small letters, digits and _.")
+    weight = fields.number("weight", 1.0, 0)
+    if not weight:
+        raise fields.error("weight: 0; leave the criterion out.")
+    match fields.values.get("scale", [1, 5]):
+        case [int(least), int(most)] if 0 < most - least < MAX_STEPS and abs(least) <= 1000:
+            scale = (least, most)
+        case other:
+            raise fields.error(
+                f"scale: {other!r}; give the worst and the best grade, such as [1, 5], at most "
+                f"{MAX_STEPS - 1} apart."
+            )
+    description = fields.text("description")
+    if not description.strip():
+        raise fields.error("write a description.")
+    return Criterion(name, description, weight, *scale)
+
+
+def _example(where: str, value: Any, rubric: Rubric) -> Example:
+    fields = _Fields(where, value, ("question", "gold", "response", "verdict", "reason"))
+    verdict, choices = fields.values.get("verdict"), rubric.choices()
+    given = {"verdict": verdict} if rubric.kind == "equivalence" else verdict
+    grades = _Fields(f"{where}: verdict", given, tuple(choices)).values
+    for name, valid in choices.items():
+        grade = grades.get(name)
+        if type(grade) is not type(valid[0]) or grade not in valid:
+            shown = map(str, valid) if len(valid) <= 10 else [f"{valid[0]} to {valid[-1]}"]
+            raise fields.error(f"verdict: {name} must be one of {', '.join(shown)}.")
+    texts = {key: fields.text(key) for key in ("question", "gold", "response", "reason")}
+    return Example(**texts, verdict=tuple((name, grades[name]) for name in choices))
+
+
+class _Fields:
+    """The values of a mapping of the YAML, each read with its type and its default."""
+
+    def __init__(self, where: str, value: Any, keys: tuple[str, ...] = ()) -> None:
+        self.where, self.values = where, value
+        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+            raise self.error(f"give `key: value` pairs, not {type(value).__name__}.")
+        for key in value:
+            if keys and key not in keys:
+                near = did_you_mean(key, list(keys))
+                raise self.error(f"unknown key {key!r}.{near} Known: {', '.join(keys)}.")
+
+    def error(self, message: str) -> UsageError:
+        return UsageError(f"{self.where}: {message}")
+
+    def choice(self, key: str, default: str | None, valid: tuple[str, ...]) -> str:
+        value = self.values.get(key, default)
+        if value not in valid:
+            raise self.error(f"{key}: {value!r}; give {' or '.join(valid)}.")
+        return str(value)
+
+    def text(self, key: str, default: str = "") -> str:
+        value = self.values.get(key, default)
+        if not isinstance(value, str | int | float) or isinstance(value, bool):
+            raise self.error(f"{key}: {value!r}; give text.")
+        return str(value)
+
+    def boolean(self, key: str, default: bool) -> bool:
+        value = self.values.get(key, default)
+        if not isinstance(value, bool):
+            raise self.error(f"{key}: {value!r}; give true or false.")
+        return value
+
+    def number(self, key: str, default: float, least: float = -1e9, most: float = 1e9) -> float:
+        value = self.values.get(key, default)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not least <= value <= most:  # also of NaN
+            raise self.error(f"{key}: {value!r}; give a number from {least:g} to {most:g}.")
+        return float(value)
 
 
 def reverse_rubric(rubric: Rubric) -> Rubric:
@@ -225,94 +307,3 @@ _REVERSE_QUESTION = (
     "Does the response have to be rejected, because its final answer differs from the reference or "
     "because it does not commit to one final answer?"
 )
-_SEE = ("answer", "response")
-
-
-def _criteria(where: str, value: Any) -> tuple[Criterion, ...]:
-    criteria = _mapping(f"{where}: criteria", value)
-    if len(criteria) > MAX_CRITERIA:
-        raise UsageError(f"{where}: more than {MAX_CRITERIA} criteria.")
-    return tuple(
-        _criterion(f"{where}: criteria.{name}", name, each) for name, each in criteria.items()
-    )
-
-
-def _criterion(where: str, name: str, value: Any) -> Criterion:
-    if not _NAME.fullmatch(name) or name in (*METRICS, "reason", "verdict"):
-        raise UsageError(f"{where}: choose another name, of small letters, digits and _.")
-    fields = _mapping(where, value, ("description", "weight", "scale"))
-    weight = _number(where, "weight", fields.get("weight", 1.0), 0)
-    scale = fields.get("scale", [1, 5])
-    is_scale = isinstance(scale, list) and len(scale) == 2 and all(type(x) is int for x in scale)
-    if not is_scale or not 0 < scale[1] - scale[0] < MAX_STEPS or abs(scale[0]) > 1000:
-        raise UsageError(
-            f"{where}: scale: {scale!r}; give the worst and the best grade, such as [1, 5], at "
-            f"most {MAX_STEPS - 1} apart."
-        )
-    if not weight:
-        raise UsageError(f"{where}: weight: 0; leave the criterion out.")
-    description = _text(where, "description", fields.get("description", ""))
-    if not description.strip():
-        raise UsageError(f"{where}: write a description.")
-    return Criterion(name, description, weight, *scale)
-
-
-def _examples(where: str, value: Any, rubric: Rubric) -> tuple[Example, ...]:
-    if not isinstance(value, list) or len(value) > MAX_EXAMPLES:
-        raise UsageError(f"{where}: examples: give a list of at most {MAX_EXAMPLES}.")
-    return tuple(_example(f"{where}: examples[{i}]", each, rubric) for i, each in enumerate(value))
-
-
-def _example(where: str, value: Any, rubric: Rubric) -> Example:
-    fields = _mapping(where, value, ("question", "gold", "response", "verdict", "reason"))
-    verdict = fields.get("verdict")
-    given = {"verdict": verdict} if rubric.kind == "equivalence" else verdict
-    choices = rubric.choices()
-    grades = _mapping(f"{where}: verdict", given, tuple(choices))
-    for name, valid in choices.items():
-        if not any(type(grades.get(name)) is type(each) and grades[name] == each for each in valid):
-            raise UsageError(f"{where}: verdict: {name} must be one of {_shown(valid)}.")
-    texts = {
-        key: _text(where, key, fields.get(key, ""))
-        for key in ("question", "gold", "response", "reason")
-    }
-    return Example(**texts, verdict=tuple((name, grades[name]) for name in choices))
-
-
-def _shown(values: tuple[str | int, ...]) -> str:
-    return ", ".join(map(str, values)) if len(values) <= 10 else f"{values[0]} to {values[-1]}"
-
-
-def _mapping(where: str, value: Any, keys: tuple[str, ...] = ()) -> Mapping[str, Any]:
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise UsageError(f"{where}: give `key: value` pairs, not {type(value).__name__}.")
-    for key in value:
-        if keys and key not in keys:
-            near = did_you_mean(key, list(keys))
-            raise UsageError(f"{where}: unknown key {key!r}.{near} Known: {', '.join(keys)}.")
-    return value
-
-
-def _choice(where: str, key: str, value: Any, valid: tuple[str, ...]) -> str:
-    if value not in valid:
-        raise UsageError(f"{where}: {key}: {value!r}; give {' or '.join(valid)}.")
-    return str(value)
-
-
-def _text(where: str, key: str, value: Any) -> str:
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
-        raise UsageError(f"{where}: {key}: {value!r}; give text.")
-    return str(value)
-
-
-def _boolean(where: str, key: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise UsageError(f"{where}: {key}: {value!r}; give true or false.")
-    return value
-
-
-def _number(where: str, key: str, value: Any, least: float = -1e9, most: float = 1e9) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not isfinite(value) or not least <= value <= most:
-        raise UsageError(f"{where}: {key}: {value!r}; give a number from {least:g} to {most:g}.")
-    return float(value)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rewardkit.errors import SourceError
-from rewardkit.judging.settings import ServerSettings
+from rewardkit.judging.settings import JudgeSettings
 from rewardkit.model_client.client import (
     NoContactError,
     PromptRefusedError,
@@ -29,14 +29,14 @@ MAX_SCHEMA_ERRORS = 2
 class JudgeServer:
     """Requests to the server of a judge; belongs to one event loop."""
 
-    def __init__(self, settings: ServerSettings) -> None:
+    def __init__(self, settings: JudgeSettings) -> None:
         server = Server(
             settings.base_url,
             key=settings.key,
             timeout_seconds=settings.request_seconds,
             max_reply_bytes=MAX_REPLY_BYTES,
         )
-        self._client = ModelClient(server, settings.concurrency, settings.tries)
+        self._client = ModelClient(server, settings.concurrency, settings.retries + 1)
         self._model = settings.model
         self._lock = asyncio.Lock()
         self._takes_schema: bool | None = None
@@ -51,23 +51,20 @@ class JudgeServer:
         if self._model:
             return self._model
         async with self._lock:
-            if not self._model:
-                self._model = await self._ask_for_model()
+            if self._model:
+                return self._model
+            url = self._client.server.base_url
+            try:
+                names = await self._client.model_names()
+            except (TryAgainError, SourceError) as error:
+                raise SourceError(
+                    f"{url}/models: {error} Check base_url, or name the judge's model: model=NAME."
+                ) from error
+            if len(names) != 1:
+                has = ", ".join(names[:5]) or "none"
+                raise SourceError(f"{url}: name the judge's model with model=NAME; it has {has}.")
+            self._model = names[0]
         return self._model
-
-    async def _ask_for_model(self) -> str:
-        url = self._client.server.base_url
-        try:
-            names = await self._client.model_names()
-        except (TryAgainError, SourceError) as error:
-            message = (
-                f"{url}/models: {error} Check base_url, or name the judge's model: model=NAME."
-            )
-            raise SourceError(message) from error
-        if len(names) != 1:
-            has = ", ".join(names[:5]) or "none"
-            raise SourceError(f"{url}: name the judge's model with model=NAME; it has {has}.")
-        return names[0]
 
     async def ask(self, body: Mapping[str, Any], schema: Mapping[str, Any]) -> CompletionReply:
         """Send a request with the schema of its reply, or without if the server refuses schemas.
@@ -77,7 +74,11 @@ class JudgeServer:
         """
         if self._takes_schema is False:
             return await self._client.ask(body)
-        structured = {**body, "response_format": _response_format(schema)}
+        response_format = {
+            "type": "json_schema",
+            "json_schema": {"name": "verdict", "strict": True, "schema": schema},
+        }
+        structured = {**body, "response_format": response_format}
         if self._takes_schema:
             return await self._client.ask(structured)
         try:
@@ -85,25 +86,13 @@ class JudgeServer:
         except PromptRefusedError:
             reply = await self._client.ask(body)
             self._takes_schema = False
-            return reply
         except TryAgainError as error:
             reply = await self._client.ask(body)
-            if _may_mean_refusal(error) and self._takes_schema is None:
+            is_other = isinstance(error, NoContactError | UnusableError)
+            may_mean_refusal = not (is_other or error.is_busy or error.is_timeout)
+            if may_mean_refusal and self._takes_schema is None:
                 self._schema_errors += 1
-                if self._schema_errors >= MAX_SCHEMA_ERRORS:
-                    self._takes_schema = False
-            return reply
-        self._takes_schema = True
+                self._takes_schema = False if self._schema_errors >= MAX_SCHEMA_ERRORS else None
+        else:
+            self._takes_schema = True
         return reply
-
-
-def _may_mean_refusal(error: TryAgainError) -> bool:
-    is_other = isinstance(error, NoContactError | UnusableError)
-    return not (is_other or error.is_busy or error.is_timeout)
-
-
-def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "json_schema",
-        "json_schema": {"name": "verdict", "strict": True, "schema": schema},
-    }

@@ -3,63 +3,76 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache as memoize
+from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.judging.budget import BudgetLimits
-from rewardkit.judging.rubric import Rubric
+from rewardkit.judging.rubric import Rubric, read_rubric, reverse_rubric
 
 
-@dataclass(frozen=True)
-class ServerSettings:
-    """A server and the limits of requests to it.
-
-    Attributes:
-        base_url: URL of the API, such as `http://127.0.0.1:8000/v1`.
-        model: the model's name; "" to ask the server, which must have one model only.
-        key: the API key.
-        concurrency: upper limit of concurrent requests of this process.
-        request_seconds: timeout per request, in seconds.
-        tries: tries per request.
-    """
-
-    base_url: str
-    model: str = ""
-    key: str = ""
-    concurrency: int = 64
-    request_seconds: float = 60.0
-    tries: int = 5
-
-    def __repr__(self) -> str:
-        """Leave out the key, because tracebacks show this."""
-        return f"ServerSettings({self.base_url!r}, {self.model!r})"
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class JudgeSettings:
-    """How a judge is asked.
+    """The options of the scorer `judge`, with the rubric and the API key that they name."""
 
-    Attributes:
-        server: the server, the model and the limits of requests.
-        rubric: what is asked.
-        timeout_seconds: seconds for one sample, with waiting, retries and the second question.
-        temperature: sampling temperature.
-        max_tokens: tokens of a reply.
-        seed: random seed of the requests.
-        cache: folder of the cache; "" for none.
-        budget: what this process may spend.
-        prices: price of a million tokens of prompts, and of replies.
-    """
-
-    server: ServerSettings
     rubric: Rubric
-    timeout_seconds: float = 120.0
-    temperature: float = 0.0
-    max_tokens: int = 512
-    seed: int = 0
-    cache: str = ""
-    budget: BudgetLimits = field(default_factory=BudgetLimits)
-    prices: tuple[float, float] = (0.0, 0.0)
+    key: str = field(repr=False)  # tracebacks show the rest
+    base_url: str
+    model: str
+    concurrency: int
+    timeout_seconds: float
+    request_seconds: float
+    retries: int
+    cache: str
+    budget_calls: int
+    budget_tokens: int
+    budget_seconds: float
+    budget_window: int
+    seed: int
+    max_tokens: int
+    temperature: float
+    prompt_price: float
+    reply_price: float
+
+    @property
+    def server(self) -> tuple[Any, ...]:
+        """What requests to one server have in common."""
+        limits = (self.concurrency, self.request_seconds, self.retries)
+        return (self.base_url, self.model, self.key, *limits)
+
+    @property
+    def budget(self) -> BudgetLimits:
+        """What this process may spend."""
+        return BudgetLimits(
+            self.budget_calls, self.budget_tokens, self.budget_seconds, self.budget_window
+        )
+
+
+@memoize
+def judge_settings(options: tuple[tuple[str, Any], ...]) -> JudgeSettings:
+    """Return the judge with these options of the scorer `judge`, which are all of them.
+
+    Raises:
+        UsageError: the rubric or the API key cannot be read.
+    """
+    others = dict(options)
+    rubric, key = read_question(others), read_api_key(others.pop("api_key_env"))
+    if (failed_score := others.pop("failed_score")) is not None:
+        rubric = replace(rubric, failed_score=float(failed_score))
+    del others["rubric"], others["reverse"]
+    return JudgeSettings(rubric=rubric, key=key, **others)
+
+
+def read_question(options: Mapping[str, Any]) -> Rubric:
+    """Return the rubric that options name, in the direction that they ask for.
+
+    Raises:
+        UsageError: it cannot be read, or cannot be reversed.
+    """
+    rubric = read_rubric(options.get("rubric", "math"))
+    return reverse_rubric(rubric) if options.get("reverse") else rubric
 
 
 def read_api_key(variable: str) -> str:

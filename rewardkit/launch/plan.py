@@ -30,7 +30,7 @@ from rewardkit.launch.verl.key_renames import to_latest_key
 from rewardkit.launch.verl.releases import Release, parse_release, release_notice, release_of
 from rewardkit.launch.verl.reward_keys import NEW_KEY
 from rewardkit.launch.verl.translate import Note, translate
-from rewardkit.scorers.composed_parts import part_weights
+from rewardkit.scorers.compose import part_weights
 
 TRAINER = "verl.trainer.main_ppo"
 DAPO_RECIPE = "recipe.dapo.main_dapo"

@@ -59,7 +59,7 @@ def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
         UsageError: the scorer does not exist, a built-in one has no such option, verl's own
             scorers are given options or are to record, or the nodes cannot find the folder.
     """
-    from rewardkit.scorers.composed_parts import is_composed
+    from rewardkit.scorers.compose import part_weights
     from rewardkit.scorers.load import load_scorer
 
     scorer, options = recipe.reward.scorer, recipe.reward.options
@@ -80,7 +80,7 @@ def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
             f"{NEW_KEY}.name": "compute_score",
         }
     file, _, function = scorer.partition(":")
-    if recipe.reward.record and is_path(scorer) and not is_composed(file):
+    if recipe.reward.record and is_path(scorer) and not part_weights(file):
         raise UsageError(
             "reward.record: a file's function records through its guard; add `guard: {}` to reward."
         )

@@ -12,7 +12,6 @@ from typing import Any
 
 from rewardkit.errors import call_catching
 from rewardkit.scorers.base import (
-    RECORD,
     VERL_KWARGS,
     Score,
     failure_result,
@@ -53,14 +52,15 @@ def compute_score(
     **kwargs: Any,
 ) -> dict[str, float | str]:
     """Score a sample with the scorer of its row and return the dictionary that verl logs."""
-    if RECORD in kwargs:
-        sample = (data_source, solution_str, ground_truth, extra_info)
-        return recorded_result(lambda rest: compute_score(*sample, **rest), *sample, kwargs)
     info = {**extra_info} if isinstance(extra_info, Mapping) else {}
     scorer = call_catching(scorer_for, data_source, info)
     if isinstance(scorer, Exception):
-        return failure_result(data_source, scorer)
-    info["data_source"] = data_source
+        failure = scorer
+        return recorded_result(
+            lambda _: failure_result(data_source, failure),
+            *(data_source, solution_str, ground_truth, extra_info, kwargs),
+        )
     options = {name: value for name, value in kwargs.items() if name not in VERL_KWARGS}
     accepted = own_options(scorer, options) if options else options
+    info["data_source"] = data_source
     return verl_result(scorer, data_source, solution_str, ground_truth, info, accepted)

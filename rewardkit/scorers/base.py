@@ -17,7 +17,7 @@ from rewardkit.errors import RewardkitError, call_catching
 from rewardkit.redact import process_redactor
 from rewardkit.scorers.call import NoVerdictError, error_text, require_score
 from rewardkit.scorers.gold import explain_bad_gold, unwrap_gold
-from rewardkit.scorers.options import asks_server, check_values, inner_function, option_names
+from rewardkit.scorers.options import asks_server, check_values, module_of, option_names
 from rewardkit.scorers.score import Score, Scorer, Status, as_text
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ __all__ = [
     "recorded_result",
     "to_verl",
     "verl_result",
+    "verl_reward",
     "wrong_score",
 ]
 
@@ -104,15 +105,20 @@ def verl_result(
     return to_verl(verl_score(scorer, data_source, solution_str, ground_truth, extra_info, kwargs))
 
 
-def log_bad_gold(scorer: Scorer, data_source: Any, ground_truth: Any) -> None:
-    """Log once for each data source that a gold cannot be scored, and why."""
-    source = _source_name(data_source)
-    log_once(
-        (source, Status.BAD_GROUND_TRUTH),
-        f"{source}: ground truth {as_text(ground_truth)[:80]!r} cannot be scored"
-        f"{explain_bad_gold(ground_truth, scorer)}. Such samples count as wrong; run "
-        "`rewardkit check` on the parquet.",
-    )
+def verl_reward(
+    scorer: Scorer,
+    /,
+    data_source: Any,
+    solution_str: Any,
+    ground_truth: Any,
+    extra_info: Any = None,
+    **kwargs: Any,
+) -> dict[str, float | str]:
+    """`verl_result` with verl's signature: `compute_score = partial(verl_reward, score)`.
+
+    A partial and no closure, because verl's reward managers send it to other processes.
+    """
+    return verl_result(scorer, data_source, solution_str, ground_truth, extra_info, kwargs)
 
 
 def verl_score(
@@ -130,6 +136,26 @@ def verl_score(
     if result.status is Status.BAD_GROUND_TRUTH:
         log_bad_gold(scorer, data_source, ground_truth)
     return result
+
+
+def _verl_call(
+    scorer: Scorer, solution_str: Any, ground_truth: Any, extra_info: Any, kwargs: Mapping[str, Any]
+) -> Score:
+    info = extra_info if isinstance(extra_info, Mapping) else None
+    options = options_for(scorer, kwargs) if kwargs else kwargs
+    result = scorer(as_text(solution_str), unwrap_gold(ground_truth), info, **options)
+    return require_score(result)
+
+
+def log_bad_gold(scorer: Scorer, data_source: Any, ground_truth: Any) -> None:
+    """Log once for each data source that a gold cannot be scored, and why."""
+    source = _as_name(data_source)
+    log_once(
+        (source, Status.BAD_GROUND_TRUTH),
+        f"{source}: ground truth {as_text(ground_truth)[:80]!r} cannot be scored"
+        f"{explain_bad_gold(ground_truth, scorer)}. Such samples count as wrong; run "
+        "`rewardkit check` on the parquet.",
+    )
 
 
 def recorded_result(
@@ -171,20 +197,17 @@ def record_result(
         extra_info: the row's other fields.
         seconds: how long the call took.
     """
-    if not isinstance(folder, str):
-        if folder is not None:
-            log_once(RECORD, f"reward_kwargs.record={folder!r} is not the path of a folder.")
-        return
-    if not folder:
-        return
-    _recorder(folder).add(
-        result,
-        response=solution_str if isinstance(solution_str, str) else _source_name(solution_str),
-        data_source=data_source,
-        ground_truth=ground_truth,
-        extra_info=extra_info,
-        seconds=seconds,
-    )
+    if isinstance(folder, str) and folder:
+        _recorder(folder).add(
+            result,
+            response=_as_name(solution_str),
+            data_source=data_source,
+            ground_truth=ground_truth,
+            extra_info=extra_info,
+            seconds=seconds,
+        )
+    elif folder is not None and folder != "":
+        log_once(RECORD, f"reward_kwargs.record={folder!r} is not the path of a folder.")
 
 
 @cache
@@ -195,18 +218,9 @@ def _recorder(folder: str) -> Recorder:
     return recorder_of(folder)
 
 
-def _verl_call(
-    scorer: Scorer, solution_str: Any, ground_truth: Any, extra_info: Any, kwargs: Mapping[str, Any]
-) -> Score:
-    info = extra_info if isinstance(extra_info, Mapping) else None
-    options = options_for(scorer, kwargs) if kwargs else kwargs
-    result = scorer(as_text(solution_str), unwrap_gold(ground_truth), info, **options)
-    return require_score(result)
-
-
 def wrong_score(scorer: Scorer) -> float:
     """Return the score of a wrong answer: `WRONG_SCORE` of the scorer's module, by default 0.0."""
-    return float(getattr(inner_function(scorer), "__globals__", {}).get("WRONG_SCORE", 0.0))
+    return float(module_of(scorer).get("WRONG_SCORE", 0.0))
 
 
 def failure_result(
@@ -218,12 +232,14 @@ def failure_result(
 
 def failed_verl_score(data_source: Any, error: Exception, score: float = 0.0) -> Score:
     """Log a failure and return its score: a wrong answer with the status `failed`."""
-    source = _source_name(data_source)
-    is_plain = isinstance(error, RewardkitError | NoVerdictError)
-    text = error_text(error)
-    message = text if is_plain else f"{type(error).__name__}: {text}"
+    source, message = _as_name(data_source), error_text(error)
+    if not isinstance(error, RewardkitError | NoVerdictError):
+        message = f"{type(error).__name__}: {message}"
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
     log_once(
-        (source, type(error), _line_number(error)),
+        (source, type(error), trace.tb_lineno if trace else 0),
         f"{source}: {message[:500]} Such samples count as wrong.",
     )
     return Score.wrong("", Status.FAILED, score)
@@ -261,16 +277,10 @@ def options_for(scorer: Scorer, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _source_name(data_source: Any) -> str:
-    text = call_catching(as_text, data_source)
-    return text if isinstance(text, str) else type(data_source).__name__
-
-
-def _line_number(error: Exception) -> int:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace.tb_lineno if trace is not None else 0
+def _as_name(value: Any) -> str:
+    """Return a value of verl as text; the name of its type if it has none."""
+    text = call_catching(as_text, value)
+    return text if isinstance(text, str) else type(value).__name__
 
 
 def log_once(cause: Hashable, message: str) -> None:

@@ -9,7 +9,8 @@
       repetition: {weight: 0.2, n: 20}
       length: {weight: 0.1, max_chars: 8000}
 
-docs/how-to/own-reward.md has a table of all keys. A second scorer can be asked about what the first one did not call correct:
+docs/how-to/own-reward.md has a table of all keys. A second scorer can be asked about what the first
+one did not call correct:
 
     scorer: math                   # rules decide first
     second: judge                  # any scorer, also my_judge.py:score
@@ -43,32 +44,63 @@ overlong buffer of verl's `dapo` manager. The same in Python, as a file for verl
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, signature
 from pathlib import Path
+from pprint import pformat
+from textwrap import indent
+from time import perf_counter
 from typing import Any, TypeAlias
 
 from rewardkit import registry
 from rewardkit.errors import DataError, UnknownNameError, UsageError, call_catching
 from rewardkit.output import atomic
 from rewardkit.redact import process_redactor
-from rewardkit.scorers.base import Score, Scorer
+from rewardkit.scorers import shaping
+from rewardkit.scorers.base import (
+    RECORD,
+    VERL_KWARGS,
+    Score,
+    Scorer,
+    Status,
+    as_text,
+    failure_result,
+    record_result,
+    recorded_result,
+    to_verl,
+    verl_score,
+)
 from rewardkit.scorers.call import error_line
-from rewardkit.scorers.composed_reward import NO_SCORE, Part, Reward
 from rewardkit.scorers.load import load_scorer
-from rewardkit.scorers.opinion import blank_metrics
-from rewardkit.scorers.options import check_values, option_names
-from rewardkit.scorers.reward_parts import PART_VALUES, require_no_padding
+from rewardkit.scorers.options import asks_server, check_values, option_names
 from rewardkit.scorers.reward_result import LITERAL, RightRule
 from rewardkit.scorers.right_score import GoldRow
-from rewardkit.scorers.second_opinion import ASKS, SecondOpinion
+from rewardkit.scorers.second_opinion import (
+    ASKS,
+    METRICS,
+    Opinion,
+    SecondOpinion,
+    VerlSample,
+    blank_metrics,
+)
 
-__all__ = ["Part", "Reward", "build", "load_reward", "write_reward_file"]
+__all__ = ["Part", "Reward", "build", "load_reward", "part_weights", "write_reward_file"]
 
+#: Computes the value of a part from the scorer's score and the response.
+Value: TypeAlias = Callable[[Score, str], float]
 #: Loads a scorer by its name and options.
 LoadScorer: TypeAlias = Callable[[str, Mapping[str, Any]], Scorer]
+
+#: The score of a response without an answer, on which parts are tried.
+_NO_SCORE = Score.wrong("", Status.NO_ANSWER)
+#: Keys of the result that a part may not have: ours, and those that verl sets.
+RESERVED = frozenset({*to_verl(_NO_SCORE), *METRICS, "reward", "overlong", "overlong_reward"})
 
 _SECOND_KEYS = ("second_options", "second_right_score", "ask", "confirm")
 #: The keys of the YAML; those of `parts` are in `PART_VALUES`.
@@ -76,6 +108,225 @@ KEYS = ("scorer", "options", "right_score", "parts", "second", *_SECOND_KEYS)
 
 #: The golds by which a custom scorer is tried: a number, a choice and a formula.
 _GOLDS: tuple[GoldRow, ...] = (("42", {}), ("B", {}), (r"\frac{3}{4}", {}))
+
+#: A larger file is not one that `compose` wrote.
+_MAX_FILE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a reward.
+
+    Attributes:
+        name: the key of its contribution in verl's log.
+        weight: the factor of its value.
+        value: `value(score, response) -> float`.
+    """
+
+    name: str
+    weight: float
+    value: Value
+
+    def __post_init__(self) -> None:
+        if not _is_number(self.weight) or not math.isfinite(self.weight):
+            raise UsageError(f"part {self.name!r}: weight={self.weight!r}; give a number.")
+
+    def finite_value(self, score: Score, response: str) -> float:
+        """Return the value for a response.
+
+        Raises:
+            ValueError: it is not finite, so that it would reach every weight of the policy.
+        """
+        value = float(self.value(score, response))
+        if not math.isfinite(value):
+            raise ValueError(f"part {self.name!r} is {value}")
+        return value
+
+
+@dataclass(frozen=True)
+class Reward:
+    """The weighted sum of several parts, which is itself a scorer.
+
+    Attributes:
+        scorer: judges the answer; `acc` and `pred` come from it.
+        parts: the parts, in the order of their keys in verl's log.
+        second: a second scorer, asked about what the first did not call correct; None for none.
+        rule: which results of the scorer are right, unless it says so itself.
+    """
+
+    scorer: Scorer
+    parts: tuple[Part, ...]
+    second: SecondOpinion | None = None
+    rule: RightRule = LITERAL
+
+    def __post_init__(self) -> None:
+        names = [part.name for part in self.parts]
+        if not names:
+            raise UsageError("a reward needs at least one part, such as correct: 1.0.")
+        for name in names:
+            if name in RESERVED or names.count(name) > 1:
+                raise UsageError(f"part {name!r}: the name is in use; choose another.")
+
+    @property
+    def is_async(self) -> bool:
+        """Whether verl should await `compute_score_async` instead of calling `compute_score`."""
+        return self.second is not None and self.second.is_async
+
+    @property
+    def asks_server(self) -> bool:
+        """Whether a score may wait for a model server."""
+        return asks_server(self.scorer) or (self.second is not None and self.second.asks_server)
+
+    def __call__(
+        self,
+        response: str,
+        ground_truth: str,
+        extra_info: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Score:
+        """Return the scorer's score with the sum of the parts as its number."""
+        score = self.rule.judge(self.scorer(response, ground_truth, extra_info, **options))
+        if self.second is not None:
+            sample = VerlSample("", response, ground_truth, extra_info, {})
+            score = self.second.revise(score, sample).score
+        values = {
+            part.name: (part.weight, part.finite_value(score, response)) for part in self.parts
+        }
+        return score._replace(score=shaping.weighted(values)[0])
+
+    def compute_score(
+        self,
+        data_source: Any,
+        solution_str: Any,
+        ground_truth: Any,
+        extra_info: Any = None,
+        **kwargs: Any,
+    ) -> dict[str, float | str]:
+        """Score a sample for verl. Never raises.
+
+        Args:
+            data_source: the `data_source` of the row.
+            solution_str: the response.
+            ground_truth: the gold answer.
+            extra_info: the row's other fields.
+            kwargs: options of the scorer; `record` names a folder in which all parts are recorded.
+
+        Returns:
+            The same keys for every input: those of `base.verl_result`, with the weighted sum as
+            `score`, and the contribution of each part. A part that fails contributes 0.0 and sets
+            `error`.
+        """
+        if RECORD in kwargs:
+            call = (data_source, solution_str, ground_truth, extra_info)
+            return recorded_result(lambda rest: self.compute_score(*call, **rest), *call, kwargs)
+        sample = _sample(data_source, solution_str, ground_truth, extra_info, kwargs)
+        opinion = Opinion(self.rule.judge(verl_score(self.scorer, *sample)), {})
+        if self.second is not None:
+            opinion = self.second.revise(opinion.score, _without_options(sample))
+        return self._result(opinion, sample)
+
+    async def compute_score_async(
+        self,
+        data_source: Any,
+        solution_str: Any,
+        ground_truth: Any,
+        extra_info: Any = None,
+        **kwargs: Any,
+    ) -> dict[str, float | str]:
+        """`compute_score`, which waits for the second scorer in verl's event loop."""
+        started = perf_counter()
+        folder = kwargs.pop(RECORD, None)
+        sample = _sample(data_source, solution_str, ground_truth, extra_info, kwargs)
+        # In a thread, as verl runs a reward that is not async: a rule may take its time.
+        score = await asyncio.to_thread(verl_score, self.scorer, *sample)
+        opinion = Opinion(self.rule.judge(score), {})
+        if self.second is not None:
+            opinion = await self.second.revise_async(opinion.score, _without_options(sample))
+        result = self._result(opinion, sample)
+        seconds = perf_counter() - started
+        record_result(folder, result, data_source, solution_str, ground_truth, extra_info, seconds)
+        return result
+
+    def _result(self, opinion: Opinion, sample: VerlSample) -> dict[str, float | str]:
+        fields, response = to_verl(opinion.score), as_text(sample.solution_str)
+        values = {}
+        for part in self.parts:
+            value = call_catching(part.finite_value, opinion.score, response)
+            if isinstance(value, Exception):
+                fields["error"] = failure_result(sample.data_source, value)["error"]
+                value = 0.0
+            values[part.name] = (part.weight, value)
+        fields["score"], contributions = shaping.weighted(values)
+        return {**fields, **opinion.metrics, **contributions}
+
+
+def _sample(
+    data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any, kwargs: dict[str, Any]
+) -> VerlSample:
+    info = dict(extra_info) if isinstance(extra_info, Mapping) else {}
+    info["data_source"] = as_text(data_source)  # `auto` reads it there
+    return VerlSample(data_source, solution_str, ground_truth, info, kwargs)
+
+
+def _without_options(sample: VerlSample) -> VerlSample:
+    """Return a sample for the second scorer, whose options are not those of the call."""
+    kwargs = {name: value for name, value in sample.kwargs.items() if name in VERL_KWARGS}
+    return sample._replace(kwargs=kwargs)
+
+
+def _correct(score: Score, _response: str) -> float:
+    if score.correct is None:
+        raise UsageError("which score of the scorer is right is not known: add right_score.")
+    return float(score.correct)
+
+
+def _base(score: Score, _response: str) -> float:
+    return score.score
+
+
+def _format(
+    _score: Score,
+    response: str,
+    *,
+    tags: Sequence[str] = ("think", "answer"),
+    outside: bool = True,
+) -> float:
+    return shaping.format_tags(response, tags, outside=outside)
+
+
+def _repetition(_score: Score, response: str, *, n: int = 20, max_penalty: float = 1.0) -> float:
+    return shaping.repetition(response, n=n, max_penalty=max_penalty)
+
+
+def _length(
+    score: Score,
+    response: str,
+    *,
+    max_chars: int,
+    short_correct: float = 1.0,
+    long_correct: float = 0.5,
+    short_wrong: float = -1.0,
+    long_wrong: float | None = None,
+) -> float:
+    return shaping.length(
+        score,
+        len(response),
+        max_length=max_chars,
+        short_correct=short_correct,
+        long_correct=long_correct,
+        short_wrong=short_wrong,
+        long_wrong=long_wrong,
+    )
+
+
+#: The function of each part, by its name in the YAML; its keyword-only parameters are the settings.
+PART_VALUES: Mapping[str, Callable[..., float]] = {
+    "correct": _correct,
+    "base": _base,
+    "format": _format,
+    "repetition": _repetition,
+    "length": _length,
+}
 
 
 def load_reward(path: str | Path) -> Reward:
@@ -98,33 +349,31 @@ def build(spec: Mapping[str, Any], *, where: str = "reward") -> Reward:
     Raises:
         UsageError: a key, scorer, option, part or setting is unknown, or a value is invalid.
     """
-    return _build(spec, where, _scorer)
+    return _build(spec, where, _load)
 
 
 def _build(spec: Mapping[str, Any], where: str, load: LoadScorer) -> Reward:
-    """Return the reward in a mapping."""
     _require_known_keys(where, spec, KEYS)
     if not isinstance(spec.get("scorer"), str):
         raise UsageError(f"{where}: name the scorer, as in `scorer: gsm8k`.")
-    options = _require_mapping(f"{where}: options", spec.get("options") or {})
-    parts = _require_mapping(f"{where}: parts", spec.get("parts") or {})
+    options = _mapping(spec, where, "options")
+    parts = _mapping(spec, where, "parts")
     _require_known_keys(f"{where}: parts", parts, list(PART_VALUES))
     scorer = load(spec["scorer"], options)
     second = _second(spec, where, load)
     return Reward(
         scorer,
-        tuple(_part(where, name, value) for name, value in parts.items()),
+        tuple(_part(f"{where}: parts.{name}", name, value) for name, value in parts.items()),
         second,
         _rule(spec, where, "right_score"),
     )
 
 
 def _rule(spec: Mapping[str, Any], where: str, key: str) -> RightRule:
-    """Return the rule that a `right_score` of a mapping sets."""
     value = spec.get(key)
     if value is None:
         return LITERAL
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if not _is_number(value):
         raise UsageError(f"{where}: {key}: {value!r}; give the lowest score of a right answer.")
     return RightRule(float(value), False, key)
 
@@ -133,39 +382,65 @@ def _second(spec: Mapping[str, Any], where: str, load: LoadScorer) -> SecondOpin
     """Return the second scorer of a mapping, if it names one."""
     name = spec.get("second")
     if name is None:
-        unused = next((key for key in _SECOND_KEYS if key in spec), None)
-        if unused:
+        if unused := next((key for key in _SECOND_KEYS if key in spec), None):
             raise UsageError(f"{where}: {unused} is for a second scorer, as in `second: judge`.")
         return None
     if not isinstance(name, str):
         raise UsageError(f"{where}: name the second scorer, as in `second: judge`.")
-    ask = spec.get("ask", "undecided")
-    if ask not in ASKS:
-        near = registry.did_you_mean(str(ask), list(ASKS))
-        raise UsageError(f"{where}: ask: {ask!r}; give {', '.join(ASKS)}.{near}")
-    options = _require_mapping(f"{where}: second_options", spec.get("second_options") or {})
+    asked = spec.get("ask", "undecided")
+    if asked not in ASKS:
+        near = registry.did_you_mean(str(asked), list(ASKS))
+        raise UsageError(f"{where}: ask: {asked!r}; give {', '.join(ASKS)}.{near}")
+    options = _mapping(spec, where, "second_options")
     scorer = load(name, options)
-    confirm = None
-    if (other := _other_options(spec, where, scorer)) is not None:
-        confirm = load(name, {**options, **other})
+    confirm, other = spec.get("confirm", False), None
+    if confirm is True:
+        names = option_names(scorer)
+        if scorer is not _never_called and names is not None and "reverse" not in names:
+            raise UsageError(
+                f"{where}: confirm: {name} has no option `reverse`, which asks the other way round; "
+                "give the options of the second question, as in `confirm: {model: another}`."
+            )
+        other = load(name, {**options, "reverse": True})
+    elif confirm is not False:
+        other = load(name, {**options, **_require_mapping(f"{where}: confirm", confirm)})
     rule = _rule(spec, where, "second_right_score")
-    return SecondOpinion(scorer, ask, confirm, blank_metrics(scorer), rule)
+    return SecondOpinion(scorer, asked, other, blank_metrics(scorer), rule)
 
 
-def _other_options(spec: Mapping[str, Any], where: str, scorer: Scorer) -> dict[str, Any] | None:
-    """Return the options of the question that confirms a yes; None for no such question."""
-    confirm = spec.get("confirm", False)
-    if confirm is False:
-        return None
-    if confirm is not True:
-        return _require_mapping(f"{where}: confirm", confirm)
-    names = option_names(scorer)
-    if scorer is not _never_called and names is not None and "reverse" not in names:
+def _part(where: str, name: str, value: Any) -> Part:
+    """Return a part from its weight, or from a mapping of `weight` and settings."""
+    settings = dict(value) if isinstance(value, Mapping) else {"weight": value}
+    function = PART_VALUES[name]
+    parameters = signature(function).parameters.values()
+    known = [each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY]
+    _require_known_keys(where, settings, ["weight", *known])
+    weight: Any = settings.pop("weight", None)
+    try:
+        check_values(function, settings, f"part {name!r}")
+        part = Part(name, weight, partial(function, **settings))
+        # Called once, so that an invalid setting fails before training.
+        part.value(_NO_SCORE, "a response " * 100)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{where}: {error}") from error
+    short, long = settings.get("short_wrong", -1.0), settings.get("long_wrong")
+    if long is not None and weight * (long - short) > 0:
+        # A policy that is mostly wrong would learn to fill `max_chars`.
         raise UsageError(
-            f"{where}: confirm: {spec['second']} has no option `reverse`, which asks the other way "
-            "round; give the options of the second question, as in `confirm: {model: another}`."
+            f"{where}: it would pay a long wrong answer more than a short one (weight {weight}, "
+            f"short_wrong {short}, long_wrong {long}); leave out long_wrong."
         )
-    return {"reverse": True}
+    return part
+
+
+def _load(name: str, options: Mapping[str, Any]) -> Scorer:
+    """Return the scorer; ours are called once, because `math_verify` needs a package."""
+    scorer = load_scorer(name, **options)
+    trial = None if registry.is_path(name) else call_catching(scorer, "", "0", None)
+    # `auto` has no scorer for the empty row of this call, which is not a fault of the reward.
+    if isinstance(trial, UsageError) and not isinstance(trial, UnknownNameError):
+        raise trial
+    return scorer
 
 
 def write_reward_file(
@@ -194,6 +469,8 @@ def write_reward_file(
         UsageError: the YAML is invalid, or contains a secret.
         OutputError: `out_py` exists, or it cannot be written.
     """
+    from rewardkit.scorers.isolated import is_built_in, learn_rule, open_scorer
+
     spec, out = _read_spec(Path(yaml_path)), Path(out_py)
     if process_redactor().tree(spec) != spec:
         raise UsageError(
@@ -201,7 +478,16 @@ def write_reward_file(
             "it from a variable of the environment, as a judge does with api_key_env."
         )
     rules: dict[str, RightRule] = {}
-    _build(spec, str(yaml_path), partial(_try_scorer, load_seconds, rules))
+
+    def try_scorer(name: str, options: Mapping[str, Any]) -> Scorer:
+        """Return a built-in scorer; try a custom one in a process of its own, for its rule."""
+        if is_built_in(name):
+            return _load(name, options)
+        with open_scorer(name, options, load_seconds=load_seconds) as scorer:
+            rules[name] = learn_rule(scorer, _GOLDS)[1]
+        return _never_called
+
+    _build(spec, str(yaml_path), try_scorer)
     for scorer, key in (("scorer", "right_score"), ("second", "second_right_score")):
         rule = rules.get(str(spec.get(scorer)), RightRule())
         if key not in spec and not rule.is_known and not rule.takes_verdict:
@@ -211,9 +497,15 @@ def write_reward_file(
         if rule.least is not None and key not in spec:
             announce(f"{spec[scorer]}: {rule.sentence}")
             spec[key] = rule.least
+    # The literal is the `repr` of strings, numbers and containers, so no text of the YAML is code.
+    literal = indent(pformat(spec, sort_dicts=False), " " * 4)
     with atomic(out, overwrite=overwrite) as temporary:
-        temporary.write_text(_source(spec), encoding="utf-8")
+        temporary.write_text(_TEMPLATE.replace("{spec}", literal), encoding="utf-8")
     return out.resolve()
+
+
+def _never_called(response: str, ground_truth: str, extra_info: Any = None) -> Score:
+    raise NotImplementedError
 
 
 _TEMPLATE = '''"""A reward of several parts, for verl. Written by rewardkit.scorers.compose."""
@@ -251,14 +543,6 @@ compute_score = _compute_async if REWARD.is_async else _compute_now
 '''
 
 
-def _source(spec: Mapping[str, Any]) -> str:
-    from pprint import pformat
-    from textwrap import indent
-
-    # The literal is the `repr` of strings, numbers and containers, so no text of the YAML is code.
-    return _TEMPLATE.replace("{spec}", indent(pformat(spec, sort_dicts=False), " " * 4))
-
-
 def _read_spec(path: Path) -> dict[str, Any]:
     from rewardkit.strict_yaml import read_yaml_file
 
@@ -278,55 +562,37 @@ def _read_spec(path: Path) -> dict[str, Any]:
     return spec
 
 
-def _part(where: str, name: str, value: Any) -> Part:
-    """Return a part from its weight, or from a mapping of `weight` and settings."""
-    where = f"{where}: parts.{name}"
-    settings = dict(value) if isinstance(value, Mapping) else {"weight": value}
-    function = PART_VALUES[name]
-    _require_known_keys(where, settings, ["weight", *_settings_of(function)])
-    weight: Any = settings.pop("weight", None)
+def part_weights(file: str | Path) -> dict[str, float]:
+    """Return the weight of each part of a file that `compose` wrote, without running it.
+
+    The keys are those in the reward's result. Empty for any other file.
+    """
     try:
-        check_values(function, settings, f"part {name!r}")
-        part = Part(name, weight, partial(function, **settings))
-        # Called once, so that an invalid setting fails before training.
-        part.value(NO_SCORE, "a response " * 100)
-        if function is PART_VALUES["length"]:
-            require_no_padding(part.weight, **settings)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"{where}: {error}") from error
-    return part
+        path = Path(file).expanduser()
+        if not path.is_file() or path.stat().st_size > _MAX_FILE_BYTES:
+            return {}
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        parts = next(filter(None, map(_parts_of, tree.body)), {})
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+        return {}
+    weights = {
+        name: part.get("weight") if isinstance(part, dict) else part for name, part in parts.items()
+    }
+    return {name: float(value) if _is_number(value) else 0.0 for name, value in weights.items()}
 
 
-def _scorer(name: str, options: Mapping[str, Any]) -> Scorer:
-    """Return the scorer; ours are called once, because `math_verify` needs a package."""
-    scorer = load_scorer(name, **options)
-    trial = None if registry.is_path(name) else call_catching(scorer, "", "0", None)
-    # `auto` has no scorer for the empty row of this call, which is not a fault of the reward.
-    if isinstance(trial, UsageError) and not isinstance(trial, UnknownNameError):
-        raise trial
-    return scorer
+def _parts_of(statement: ast.stmt) -> dict[str, Any]:
+    """Return the parts in `REWARD = build({...})`; empty for any other statement."""
+    match statement:
+        case ast.Assign(value=ast.Call(func=ast.Name(id="build"), args=[literal])):
+            spec = ast.literal_eval(literal)
+            parts = spec.get("parts") if isinstance(spec, dict) else None
+            return parts if isinstance(parts, dict) else {}
+    return {}
 
 
-def _try_scorer(
-    load_seconds: float, rules: dict[str, RightRule], name: str, options: Mapping[str, Any]
-) -> Scorer:
-    """Return a built-in scorer; a custom one is only tried, in a process of its own, for its rule."""
-    from rewardkit.scorers.isolated import is_built_in, learn_rule, open_scorer
-
-    if not is_built_in(name):
-        with open_scorer(name, options, load_seconds=load_seconds) as scorer:
-            rules[name] = learn_rule(scorer, _GOLDS)[1]
-        return _never_called
-    return _scorer(name, options)
-
-
-def _never_called(response: str, ground_truth: str, extra_info: Any = None) -> Score:
-    raise NotImplementedError
-
-
-def _settings_of(function: Callable[..., float]) -> list[str]:
-    parameters = signature(function).parameters.values()
-    return [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _require_known_keys(where: str, mapping: Mapping[Any, Any], names: Sequence[str]) -> None:
@@ -334,6 +600,10 @@ def _require_known_keys(where: str, mapping: Mapping[Any, Any], names: Sequence[
         if key not in names:
             near = registry.did_you_mean(str(key), list(names))
             raise UsageError(f"{where}: unknown key {key!r}.{near} Known: {', '.join(names)}.")
+
+
+def _mapping(spec: Mapping[str, Any], where: str, key: str) -> dict[str, Any]:
+    return _require_mapping(f"{where}: {key}", spec.get(key) or {})
 
 
 def _require_mapping(where: str, value: Any) -> dict[str, Any]:

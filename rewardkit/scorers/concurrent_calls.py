@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Any, TypeVar
 
-from rewardkit.scorers.options import asks_server, inner_function
+from rewardkit.scorers.options import asks_server, effective_settings
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -26,12 +25,5 @@ def call_each(scorer: Any, call: Callable[[T], R], items: Iterable[T]) -> Iterat
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(_threads(scorer)) as threads:
+    with ThreadPoolExecutor(int(effective_settings(scorer).get("concurrency", 1))) as threads:
         yield from threads.map(call, items)
-
-
-def _threads(scorer: Any) -> int:
-    """Return the value of a scorer's option `concurrency`."""
-    defaults = inner_function(scorer).__kwdefaults__ or {}
-    bound = scorer.keywords if isinstance(scorer, partial) else {}
-    return int({**defaults, **bound}.get("concurrency", 1))

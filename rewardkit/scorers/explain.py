@@ -1,25 +1,85 @@
-"""Why a response got its score: the answer, its place, its reading and the deciding comparison."""
+r"""Why a response got its score: the answer, its place, its reading and the deciding comparison.
+
+For a response that is not correct, the scorer is asked again with every documented choice of its
+options, one at a time, and, if none reads the gold, the other rule scorers whose mark is in the
+response: at most `MAX_CALLS` of either. A custom scorer runs in a process of its own for each call.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
-from typing import Any
+from itertools import islice
+from typing import Any, TypeAlias
 
 from rewardkit.answers.equal import compare, parse_answer
-from rewardkit.answers.extract import final_answer, gold_answer
-from rewardkit.scorers.base import Score, Scorer
-from rewardkit.scorers.gold import accept_gold
+from rewardkit.answers.extract import (
+    boxes,
+    final_answer,
+    gold_answer,
+    last_hash,
+    last_phrase,
+    last_tag,
+    text_after_thought,
+)
+from rewardkit.answers.parsing.tree import Node, symbols
+from rewardkit.answers.type_rules import value_type
+from rewardkit.errors import UsageError
+from rewardkit.scorers.call import call_scorer
+from rewardkit.scorers.gold import accept_gold, explain_bad_gold
 from rewardkit.scorers.isolated import open_scorer
 from rewardkit.scorers.judge import explain_judgement
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.math import gold_letters, question_of
-from rewardkit.scorers.missed_answer import MissedAnswer, explain_miss
+from rewardkit.scorers.options import asks_server, effective_settings, module_of, other_settings
+from rewardkit.scorers.score import Score, Scorer, Status
 
 #: The comparisons of `answers.equal`, in the order in which they are tried.
 RUNGS = ("text", "number", "words", "value")
+#: Most calls of a scorer with other settings, and the seconds after which no further call is made.
+MAX_CALLS, MAX_SECONDS = 12, 60.0
+#: Characters of an answer or a gold that a sentence quotes.
+MAX_QUOTE = 60
+#: Characters at the end of a response that are searched for its last number.
+TAIL_CHARS = 300
+
+#: A scorer's name and options.
+Setting: TypeAlias = tuple[str, Mapping[str, Any]]
+OpenScorer: TypeAlias = Callable[[str, Mapping[str, Any]], AbstractContextManager[Scorer]]
+
+_NUMBER = re.compile(r"-?\d(?:[\d,]*\d)?(?:\.\d+)?")
+
+
+@dataclass(frozen=True)
+class OtherReading:
+    """A setting with which the response is correct, and the answer that it reads."""
+
+    scorer: str
+    options: Mapping[str, Any]
+    pred: str
+
+
+@dataclass(frozen=True)
+class MissedAnswer:
+    """Why a response is not correct.
+
+    Attributes:
+        reason: what was read, and why it is not the gold.
+        candidates: the texts of the response that could be its answer, by their marks.
+        other_readings: the settings with which the response is correct.
+        advice: the other readings as sentences; "" if a model server judges.
+    """
+
+    reason: str
+    candidates: Mapping[str, str]
+    other_readings: tuple[OtherReading, ...]
+    advice: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +124,11 @@ def explain(
         UnknownNameError: the scorer does not exist or has no such option.
         UsageError: an option has an invalid value.
     """
-    judge = load_scorer(scorer, **options)
-    explanation = explain_verdict(judge, scorer, response, ground_truth, extra_info)
-    if explanation.score.correct:
-        return explanation
-    sample = (explanation.score, response, ground_truth, extra_info)
-    return replace(explanation, miss=explain_miss(scorer, options, judge, *sample, open_scorer))
+    loaded = load_scorer(scorer, **options)
+    explanation = explain_verdict(loaded, scorer, response, ground_truth, extra_info)
+    return explain_miss(
+        explanation, options, loaded, response, ground_truth, extra_info, open_scorer
+    )
 
 
 def explain_verdict(
@@ -88,40 +147,263 @@ def explain_verdict(
     else:
         score = scorer(response, ground_truth, extra_info)
     microseconds = (time.perf_counter() - started) * 1e6
+    explanation = Explanation(scorer=name, score=score, microseconds=microseconds, facts=facts)
     if name != "math":
-        return Explanation(scorer=name, score=score, microseconds=microseconds, facts=facts)
+        return explanation
     gold = gold_answer(accept_gold(ground_truth))
-    return _explain_math(score, response, gold, question_of(extra_info), microseconds)
-
-
-def _explain_math(
-    score: Score, response: str, gold: str, question: str, microseconds: float
-) -> Explanation:
     answer = final_answer(response, gold)
-    trees: tuple[str, str] = ("", "")
-    rungs: tuple[tuple[str, str], ...] = ()
+    explanation = replace(explanation, where=answer.mark if answer else "")
     if gold_letters(gold) is not None:
-        rungs = (("choice", score.status.value),)
-    elif score.pred and gold:
-        trees, rungs = (_tree(score.pred), _tree(gold)), _rungs(score.pred, gold, question)
-    return Explanation(
-        scorer="math",
-        score=score,
-        microseconds=microseconds,
-        where=answer.mark if answer else "",
-        pred_tree=trees[0],
-        gold_tree=trees[1],
-        rungs=rungs,
-    )
+        return replace(explanation, rungs=(("choice", score.status.value),))
+    if not score.pred or not gold:
+        return explanation
+    verdict = compare(score.pred, gold, question_of(extra_info))
+    before = RUNGS[: RUNGS.index(verdict.rung)]
+    pred_tree, gold_tree = (str(_value(text) or "") for text in (score.pred, gold))
+    rungs = (*((rung, "passed on") for rung in before), (verdict.rung, verdict.outcome))
+    return replace(explanation, pred_tree=pred_tree, gold_tree=gold_tree, rungs=rungs)
 
 
-def _tree(text: str) -> str:
+def _value(text: str) -> Node | None:
     reading = parse_answer(text)
-    return str(reading.value) if reading and reading.value else ""
+    return reading.value if reading else None
 
 
-def _rungs(pred: str, gold: str, question: str) -> tuple[tuple[str, str], ...]:
-    verdict = compare(pred, gold, question)
-    rungs = RUNGS[: RUNGS.index(verdict.rung) + 1]
-    outcomes = ["passed on"] * (len(rungs) - 1) + [verdict.outcome]
-    return tuple(zip(rungs, outcomes, strict=True))
+def explain_miss(
+    explanation: Explanation,
+    options: Mapping[str, Any],
+    scorer: Scorer,
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None,
+    open_other: OpenScorer,
+) -> Explanation:
+    """Add why a response is not correct, and which settings would have read the gold.
+
+    Args:
+        explanation: that of `explain_verdict`; one of a correct response is returned unchanged.
+        options: the options of the scorer.
+        scorer: the scorer with these options.
+        response: the model's text.
+        ground_truth: the gold answer.
+        extra_info: the row's other fields.
+        open_other: opens a scorer by its name and options, as `isolated.open_scorer` does.
+    """
+    name = explanation.scorer
+    if explanation.score.correct:
+        return explanation
+    candidates = _answer_candidates(response)
+    reason = _reason(explanation, scorer, response, ground_truth, extra_info, candidates)
+    if asks_server(scorer):
+        return replace(explanation, miss=MissedAnswer(reason, candidates, (), ""))
+    own: list[Setting] = [(name, {**options, key: value}) for key, value in other_settings(scorer)]
+    others: list[Setting] = [
+        (other, {}) for other in _scorers_with_mark(candidates, ground_truth) if other != name
+    ]
+    deadline = time.monotonic() + MAX_SECONDS
+
+    def correct_readings(settings: list[Setting]) -> Iterator[OtherReading]:
+        for other, values in islice(settings, MAX_CALLS):
+            if time.monotonic() > deadline:
+                return
+            try:
+                with open_other(other, values) as opened:
+                    result = call_scorer(opened, response, ground_truth, extra_info)
+            except UsageError:  # the options exclude each other, or a package is not installed
+                continue
+            if isinstance(result, Score) and result.correct:
+                yield OtherReading(other, values, result.pred)
+
+    readings = tuple(correct_readings(own)) or tuple(correct_readings(others))
+    if not readings and time.monotonic() > deadline:
+        advice = f"Other options and scorers could not all be tried within {MAX_SECONDS:g} s."
+    else:
+        advice = _advice(name, options, readings, has_options=bool(own))
+    return replace(explanation, miss=MissedAnswer(reason, candidates, readings, advice))
+
+
+def _answer_candidates(response: str) -> dict[str, str]:
+    numbers = _NUMBER.findall(response[-TAIL_CHARS:])
+    texts = {
+        "\\boxed{}": ", ".join(boxes(response)),
+        "<answer>": last_tag(response),
+        "the answer is": last_phrase(response),
+        "####": last_hash(response),
+        "the last number": numbers[-1] if numbers else "",
+    }
+    return {mark: text for mark, text in texts.items() if text}
+
+
+def _scorers_with_mark(candidates: Mapping[str, str], ground_truth: str) -> list[str]:
+    has_mark = {
+        "math": bool(candidates.keys() - {"the last number"}),
+        "gsm8k": "####" in candidates,
+        "math_dapo": "the answer is" in candidates,
+        "mcq": gold_letters(ground_truth) is not None,
+        "qa": "<answer>" in candidates,
+    }
+    return [name for name, has in has_mark.items() if has]
+
+
+def _advice(
+    name: str, options: Mapping[str, Any], readings: tuple[OtherReading, ...], *, has_options: bool
+) -> str:
+    sentences = []
+    for reading in readings:
+        changes = (
+            _setting_text(key, value)
+            for key, value in reading.options.items()
+            if options.get(key) != value
+        )
+        who = " ".join(changes) if reading.scorer == name else f"The scorer {reading.scorer}"
+        what = f"reads {_quote(reading.pred)}, which is correct"
+        sentences.append(f"{who} {what if reading.pred else 'makes the response correct'}.")
+    if has_options and all(reading.scorer != name for reading in readings):
+        sentences.insert(0, "No other option of this scorer reads the gold.")
+    return " ".join(sentences or ["No other rule scorer reads the gold here."])
+
+
+def _setting_text(name: str, value: Any) -> str:
+    """Return an option as the command line takes it: `method=robust`."""
+    return f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+
+
+def _quote(text: str) -> str:
+    line = " ".join(text.split())
+    return f"`{line[:MAX_QUOTE]}...`" if len(line) > MAX_QUOTE else f"`{line}`"
+
+
+def _reason(
+    explanation: Explanation,
+    scorer: Scorer,
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None,
+    candidates: Mapping[str, str],
+) -> str:
+    """Return what was read, and why it is not the gold."""
+    name, score, gold = explanation.scorer, explanation.score, _quote(ground_truth)
+    if score.status is Status.BAD_GROUND_TRUTH:
+        return f"The gold {gold} cannot be scored{explain_bad_gold(ground_truth, scorer)}."
+    if score.status is Status.NO_ANSWER:
+        if not response.strip():
+            return "No answer was read: the response is empty."
+        marks = "; ".join(
+            _quote(f"{mark} {text}") if mark == "####" else f"{mark} {_quote(text)}"
+            for mark, text in candidates.items()
+        )
+        rule = f"{name} reads {_MATH_RULE}" if name == "math" else reading_rule(name, scorer)
+        read = f": {rule}" if rule else ""
+        return f"No answer was read{read}. The response has {marks or 'no mark and no number'}."
+    if score.status is Status.FAILED:
+        return "The scorer has no verdict; its first message on stderr says why."
+    if not score.pred:
+        return f"The scorer does not say what it read; the gold is {gold}."
+    if name != "math":
+        why = _STATUS_REASONS.get(score.status, "")
+        return f"{_quote(score.pred)} was read; the gold is {gold}.{why}"
+    exact_gold = gold_answer(ground_truth)
+    answer = final_answer(response, exact_gold)
+    place = f" {_PLACES[answer.mark]}" if answer else ""
+    if answer and answer.mark == "box" and len(boxes(text_after_thought(response))) > 1:
+        place = r" in the last run of \boxed{}"
+    why = _math_reason(score.pred, exact_gold, question_of(extra_info))
+    return f"{_quote(score.pred)} was read{place}; the gold is {gold}. {why}"
+
+
+_MATH_RULE = (
+    r"the last \boxed{}, <answer>, the text after `the answer is`, `Answer:` or ####, or a result in "
+    "the last line or sentence"
+)
+_PLACES = {
+    "box": r"in the last \boxed{}",
+    "tag": "in <answer>",
+    "phrase": "after `the answer is` or `Answer:`",
+    "hash": "after ####",
+    "line": "in the last line",
+    "sentence": "in the last sentence",
+}
+_STATUS_REASONS = {
+    Status.AMBIGUOUS_ANSWER: " The answer states several values.",
+    Status.UNPARSED_ANSWER: " The answer cannot be read as a value.",
+}
+
+
+def reading_rule(name: str, scorer: Scorer) -> str:
+    """Return what a scorer reads with its settings, from the table in its module's docstring.
+
+    The result is "" if the module has no such table. The first column has the values of one option,
+    or settings such as `strict_box=True`; the second column is `reads`.
+    """
+    lines = str(module_of(scorer).get("__doc__") or "").splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+    if len(rows) < 2 or rows[0][1] != "reads":
+        return ""
+    settings = effective_settings(scorer)
+    option = rows[0][0]
+    for first, rule, *_ in rows[1:]:
+        setting = first.replace('"', "").partition(" (")[0].strip("`")
+        key, _, value = (f"{option}={setting}" if option in settings else setting).partition("=")
+        if key in settings and str(settings[key]) == value:
+            return f"with {_setting_text(key, settings[key])}, {name} reads {rule}"
+    return f"{name} reads {rows[1][1]}"
+
+
+def _math_reason(pred: str, gold: str, question: str) -> str:
+    """Return in words how both sides were parsed, and why they are not equal."""
+    if gold_letters(gold) is not None:
+        return "The gold is a choice, so the letters are compared."
+    pred_node, gold_node = _value(pred), _value(gold)
+    if gold_node is None:
+        return "The gold cannot be parsed as mathematics, so only the same text equals it."
+    gold_words = f"the gold is {_describe_tree(gold_node)}"
+    if pred_node is None:
+        return f"The answer cannot be parsed as mathematics; {gold_words}."
+    outcome = compare(pred, gold, question).outcome
+    if outcome == "ambiguous":
+        difference = "the answer states several values, the gold one"
+    elif outcome == "unreadable":
+        difference = (
+            "the answer is not simplified, repeats a formula of the question, or states its value "
+            "in words that are not read"
+        )
+    elif value_type(pred_node) != value_type(gold_node):
+        difference = "their types differ"
+    else:
+        what = "values or units" if pred_node[0] == "quantity" else "values"
+        difference = f"their {what} differ"
+    return f"The answer is {_describe_tree(pred_node)}, {gold_words}: {difference}."
+
+
+def _describe_tree(node: Node) -> str:
+    """Return the type of a tree in words, with its value if it is short: `the number 1/2`."""
+    kind = value_type(node)
+    if kind != "value":
+        items = f" of {len(node) - 1} items" if kind in ("list", "set", "tuple") else ""
+        return f"{_TYPE_WORDS[kind]}{items}"
+    if node[0] == "num":
+        value, places = node[1:]
+        is_decimal = places and places < MAX_QUOTE
+        text = f"{Decimal(value.numerator) / value.denominator:f}" if is_decimal else str(value)
+        return f"the number {text}" if len(text) <= MAX_QUOTE else f"a number of {len(text)} digits"
+    names = sorted(symbols(node))[:4]
+    return f"an expression in {', '.join(names)}" if names else "a value without variables"
+
+
+_TYPE_WORDS = {
+    "quantity": "a quantity with a unit",
+    "compound": "a quantity in several units",
+    "ratio": "a ratio",
+    "clock": "a time of day",
+    "tuple": "a tuple",
+    "set": "a set",
+    "matrix": "a matrix",
+    "cases": "a piecewise function",
+    "congruence": "a congruence",
+    "where": "a value with a condition",
+    "text": "words",
+    "list": "a list",
+    "region": "an interval or a region",
+    "equation": "an equation",
+    "relation": "an inequality or a relation",
+}

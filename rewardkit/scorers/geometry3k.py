@@ -20,9 +20,10 @@ format.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
-from rewardkit.scorers.base import Score, verl_result
+from rewardkit.scorers.base import Score, verl_reward
 from rewardkit.scorers.math import score as math_score
 from rewardkit.scorers.options import Range, invalid_value_error
 
@@ -55,15 +56,8 @@ def score(
     return result._replace(score=(1.0 - format_weight) * result.score + format_score)
 
 
-def compute_score(
-    data_source: Any,
-    solution_str: Any,
-    ground_truth: Any,
-    extra_info: Any = None,
-    **kwargs: Any,
-) -> dict[str, float | str]:
-    """Score a sample for verl and return the dictionary that verl logs."""
-    return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
+#: What verl calls.
+compute_score = partial(verl_reward, score)
 
 
 def respond(answer: str) -> str:

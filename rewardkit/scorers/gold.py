@@ -16,7 +16,7 @@ from itertools import count
 from typing import Any
 
 from rewardkit.answers.number import read_number
-from rewardkit.scorers.options import inner_function
+from rewardkit.scorers.options import module_of
 
 #: The words that Python, NumPy, pandas and JSON write for a missing value, without `NaN` and `none`:
 #: benchmarks have questions whose answer is one of these words.
@@ -101,8 +101,7 @@ def _read_alternatives(text: str) -> list[str]:
 
 def takes_several_golds(scorer: Any) -> bool:
     """Return whether a scorer accepts any of several golds: `SEVERAL_GOLDS` of its module."""
-    namespace = getattr(inner_function(scorer), "__globals__", {})
-    return bool(namespace.get("SEVERAL_GOLDS", False))
+    return bool(module_of(scorer).get("SEVERAL_GOLDS"))
 
 
 def accept_gold(value: Any, *, several: bool = False) -> str:
@@ -138,7 +137,7 @@ def explain_bad_gold(value: Any, scorer: Any) -> str:
     if text.lstrip()[:1] in ("[", "{") and not accept_gold(text):
         kind = "an object" if text.lstrip()[0] == "{" else "a list of several answers"
         return f": it is {kind}; write one answer as text"
-    explain = getattr(inner_function(scorer), "__globals__", {}).get("explain_gold")
+    explain = module_of(scorer).get("explain_gold")
     reason: str = explain(accept_gold(text)) if explain else ""
     return f": {reason}" if reason else ""
 

@@ -17,11 +17,12 @@ it 0. `robust` accepts correct answers that strict mode is known to reject: `###
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from rewardkit.answers.extract import last_hash
 from rewardkit.answers.number import AMBIGUOUS, read_number
-from rewardkit.scorers.base import Score, Status, verl_result
+from rewardkit.scorers.base import Score, Status, verl_reward
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import Range, invalid_value_error
 
@@ -76,15 +77,8 @@ def score(
     return Score.wrong(pred or "", Status.NO_ANSWER if pred is None else Status.WRONG, wrong_score)
 
 
-def compute_score(
-    data_source: Any,
-    solution_str: Any,
-    ground_truth: Any,
-    extra_info: Any = None,
-    **kwargs: Any,
-) -> dict[str, float | str]:
-    """Score a sample for verl and return the dictionary that verl logs."""
-    return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
+#: What verl calls.
+compute_score = partial(verl_reward, score)
 
 
 def respond(answer: str) -> str:

@@ -30,10 +30,12 @@ import asyncio
 from collections.abc import Mapping
 from math import isfinite
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+from urllib.parse import urlsplit
 
-from rewardkit.errors import call_catching
+from rewardkit.errors import UsageError, call_catching
 from rewardkit.judging.rubric import Rubric, read_rubric
+from rewardkit.judging.settings import read_api_key, read_question
 from rewardkit.scorers.base import (
     RECORD,
     Score,
@@ -43,13 +45,14 @@ from rewardkit.scorers.base import (
     log_bad_gold,
     options_for,
     record_result,
+    recorded_result,
     to_verl,
 )
 from rewardkit.scorers.gold import unwrap_gold
 from rewardkit.scorers.judge_sample import (
     JudgeQuestion,
     ask,
-    check_options,
+    blank_metrics_of,
     failed,
     metrics_of,
     prepare,
@@ -58,9 +61,6 @@ from rewardkit.scorers.judge_sample import (
 )
 from rewardkit.scorers.options import Range
 from rewardkit.versions import verl_awaits_rewards
-
-if TYPE_CHECKING:
-    from rewardkit.judging.judge import Judgement
 
 #: The gold may be a list of alternatives.
 SEVERAL_GOLDS = True
@@ -133,10 +133,10 @@ def score(
     question = call_catching(prepare, response, ground_truth, extra_info, options)
     if isinstance(question, Score):
         return question
-    judgement = question if isinstance(question, Exception) else call_catching(ask, question)
-    if isinstance(question, Exception) or isinstance(judgement, Exception):
-        return failed(f"{judgement}", "", failed_score or 0.0)
-    return score_of(question, judgement)
+    answer = question if isinstance(question, Exception) else call_catching(ask, question)
+    if isinstance(question, Exception) or isinstance(answer, Exception):
+        return failed(f"{answer}", "", failed_score or 0.0)
+    return score_of(question, answer)
 
 
 def explain_judgement(
@@ -151,10 +151,9 @@ def explain_judgement(
     if isinstance(question, Score):
         return question, ()
     judgement = ask(question)
-    settings = question.settings
-    numbers = metrics_of(settings.rubric, judgement, settings.prices)
     prompt = "\n\n".join(f"{each['role']}: {each['content']}" for each in judgement.prompt)
     facts = {"prompt": prompt, "reply": judgement.reply, "failure": judgement.message}
+    numbers = metrics_of(question.settings, judgement)
     shown = {name: f"{value:g}" for name, value in numbers.items() if value}
     return score_of(question, judgement), tuple({**facts, **shown}.items())
 
@@ -163,13 +162,24 @@ def explain_judgement(
 _DEFAULTS: Mapping[str, Any] = dict(score.__kwdefaults__ or {})
 
 
-#: `load_scorer` reads the rubric and the key with it, so that a mistake is an error before training.
-validate_options = check_options
+def validate_options(options: Mapping[str, Any]) -> None:
+    """Require that the rubric, the API key and the URL in some options can be used.
+
+    `load_scorer` calls it, so that a mistake is an error before training.
+
+    Raises:
+        UsageError: one of them cannot.
+    """
+    read_question(options)
+    read_api_key(options.get("api_key_env", ""))
+    url = options.get("base_url", "")
+    if url and not (url.startswith(("http://", "https://")) and urlsplit(url).hostname):
+        raise UsageError(f"base_url {url}: write it as http://HOST:PORT/v1.")
 
 
 def blank_metrics(options: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers that verl gets of the judge for a sample that it is not asked about."""
-    return metrics_of(read_rubric(as_text(options.get("rubric", "math"))), None, ())
+    return blank_metrics_of(read_rubric(as_text(options.get("rubric", "math"))))
 
 
 def _compute_now(
@@ -180,13 +190,13 @@ def _compute_now(
     **kwargs: Any,
 ) -> dict[str, float | str]:
     """Score a sample for verl and return the dictionary that verl logs; waits in this thread."""
-    start = perf_counter()
-    question = call_catching(_prepare_for_verl, solution_str, ground_truth, extra_info, kwargs)
-    judgement = call_catching(ask, question) if isinstance(question, JudgeQuestion) else None
-    sample = (data_source, solution_str, ground_truth, extra_info)
-    fields = _verl_fields(sample, kwargs, question, judgement)
-    record_result(kwargs.get(RECORD), fields, *sample, perf_counter() - start)
-    return fields
+
+    def compute(options: Mapping[str, Any]) -> dict[str, float | str]:
+        question = _question(solution_str, ground_truth, extra_info, options)
+        answer = call_catching(ask, question) if isinstance(question, JudgeQuestion) else question
+        return _verl_fields(data_source, ground_truth, options, question, answer)
+
+    return recorded_result(compute, data_source, solution_str, ground_truth, extra_info, kwargs)
 
 
 async def _compute_async(
@@ -197,16 +207,15 @@ async def _compute_async(
     **kwargs: Any,
 ) -> dict[str, float | str]:
     """Score a sample for verl and return the dictionary that verl logs; waits in verl's loop."""
-    start = perf_counter()
-    question = call_catching(_prepare_for_verl, solution_str, ground_truth, extra_info, kwargs)
-    judgement: Judgement | Exception | None = None
+    start, folder = perf_counter(), kwargs.pop(RECORD, None)
+    question = answer = _question(solution_str, ground_truth, extra_info, kwargs)
     if isinstance(question, JudgeQuestion):
         future = asyncio.wrap_future(submit_question(question))
         await asyncio.wait([future])
-        judgement = call_catching(future.result)
-    sample = (data_source, solution_str, ground_truth, extra_info)
-    fields = _verl_fields(sample, kwargs, question, judgement)
-    record_result(kwargs.get(RECORD), fields, *sample, perf_counter() - start)
+        answer = call_catching(future.result)
+    fields = _verl_fields(data_source, ground_truth, kwargs, question, answer)
+    seconds = perf_counter() - start
+    record_result(folder, fields, data_source, solution_str, ground_truth, extra_info, seconds)
     return fields
 
 
@@ -219,39 +228,36 @@ def respond(answer: str) -> str:
     return rf"\boxed{{{answer}}}"
 
 
-def _prepare_for_verl(
+def _question(
     solution_str: Any, ground_truth: Any, extra_info: Any, kwargs: Mapping[str, Any]
-) -> JudgeQuestion | Score:
-    return prepare(
-        as_text(solution_str),
-        unwrap_gold(ground_truth),
-        extra_info,
-        {**_DEFAULTS, **options_for(score, _without_record(kwargs))},
+) -> Any:
+    """Return what the judge is asked, the score of a sample that needs no judge, or an exception."""
+    return call_catching(
+        lambda: prepare(
+            as_text(solution_str),
+            unwrap_gold(ground_truth),
+            extra_info,
+            {**_DEFAULTS, **options_for(score, kwargs)},
+        )
     )
 
 
-def _without_record(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in kwargs.items() if name != RECORD}
-
-
 def _verl_fields(
-    sample: tuple[Any, ...], kwargs: Mapping[str, Any], question: Any, judgement: Any
+    data_source: Any, ground_truth: Any, kwargs: Mapping[str, Any], question: Any, answer: Any
 ) -> dict[str, float | str]:
     """Return the dictionary for verl of a judgement, a score without a judge, or an exception."""
     read = call_catching(read_rubric, as_text(kwargs.get("rubric", "math")))
     rubric = read if isinstance(read, Rubric) else None
-    error = next((each for each in (question, judgement) if isinstance(each, Exception)), None)
-    if error is not None:
+    if isinstance(answer, Exception):
         value = rubric.failed_score if rubric else 0.0
         own = kwargs.get("failed_score")
         if isinstance(own, int | float) and isfinite(own):
             value = float(own)
-        fields = failure_result(sample[0], error, value)
-        return {**fields, **metrics_of(rubric, None, ()), "judge_failed": 1.0}
-    if isinstance(question, Score):
-        if question.status is Status.BAD_GROUND_TRUTH:
-            log_bad_gold(score, sample[0], sample[2])
-        is_failed = float(question.status is Status.FAILED)
-        return {**to_verl(question), **metrics_of(rubric, None, ()), "judge_failed": is_failed}
-    prices = question.settings.prices
-    return {**to_verl(score_of(question, judgement)), **metrics_of(rubric, judgement, prices)}
+        fields = failure_result(data_source, answer, value)
+        return {**fields, **blank_metrics_of(rubric), "judge_failed": 1.0}
+    if isinstance(answer, Score):
+        if answer.status is Status.BAD_GROUND_TRUTH:
+            log_bad_gold(score, data_source, ground_truth)
+        is_failed = float(answer.status is Status.FAILED)
+        return {**to_verl(answer), **blank_metrics_of(rubric), "judge_failed": is_failed}
+    return {**to_verl(score_of(question, answer)), **metrics_of(question.settings, answer)}

@@ -6,15 +6,13 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from functools import cache as memoize
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardkit.answers.extract import final_answer, text_after_thought
 from rewardkit.background_loop import is_background_thread, submit
 from rewardkit.errors import UsageError
-from rewardkit.judging.budget import BudgetLimits
-from rewardkit.judging.rubric import METRICS, Rubric, read_rubric, reverse_rubric
-from rewardkit.judging.settings import JudgeSettings, ServerSettings, read_api_key
+from rewardkit.judging.rubric import METRICS, Rubric
+from rewardkit.judging.settings import JudgeSettings, judge_settings
 from rewardkit.scorers.base import Score, Status, as_text, log_once
 from rewardkit.scorers.gold import accept_gold, alternatives
 
@@ -75,8 +73,10 @@ def prepare(
         UsageError: an option has an invalid value.
     """
     settings = judge_settings(tuple(sorted(options.items())))
-    rubric = settings.rubric
-    gold = _gold(ground_truth) if rubric.gold else ""
+    rubric, gold = settings.rubric, ""
+    if rubric.gold:  # one gold as text, several as lines
+        several = alternatives(ground_truth)[:MAX_GOLDS]
+        gold = accept_gold(ground_truth) or "\n".join(f"- {text}" for text in several)
     answer = final_answer(response, gold)
     pred = answer.text if answer else ""
     if rubric.gold and not gold:
@@ -90,20 +90,16 @@ def prepare(
         return Score.wrong(pred[: rubric.max_characters], Status.TOO_LONG)
     info = extra_info if isinstance(extra_info, Mapping) else {}
     question = as_text(info.get("question"))
-    if fault := _fault(settings, question):
+    if not question and not rubric.gold:
+        fault = f"rubric {rubric.name} needs extra_info.question, because it has no gold."
         return failed(fault, pred, rubric.failed_score)
-    return JudgeQuestion(settings, question, gold, text, pred)
-
-
-def _fault(settings: JudgeSettings, question: str) -> str:
-    if not (question or settings.rubric.gold):
-        return f"rubric {settings.rubric.name} needs extra_info.question, because it has no gold."
-    if not settings.server.base_url:
-        return (
+    if not settings.base_url:
+        fault = (
             "set the option base_url=http://HOST:PORT/v1, or serve a reward model with verl "
             "(reward.reward_model.enable=True)."
         )
-    return ""
+        return failed(fault, pred, rubric.failed_score)
+    return JudgeQuestion(settings, question, gold, text, pred)
 
 
 def failed(message: str, pred: str, score: float, status: Status = Status.FAILED) -> Score:
@@ -130,71 +126,27 @@ def score_of(question: JudgeQuestion, judgement: Judgement) -> Score:
 _STATUS = {"failed": Status.FAILED, "timeout": Status.TIMEOUT, "over_budget": Status.WRONG}
 
 
-def metrics_of(rubric: Rubric | None, judgement: Judgement | None, prices: Any) -> dict[str, float]:
-    """Return the numbers of a judgement, with the same keys for every sample of a rubric."""
+def blank_metrics_of(rubric: Rubric | None) -> dict[str, float]:
+    """Return the numbers of a sample that a judge with this rubric was not asked about."""
     names = [each.name for each in rubric.criteria] if rubric else []
-    metrics = {f"judge_{name}": 0.0 for name in (*METRICS, *names)}
-    if judgement:
-        metrics["judge_failed"] = float(judgement.outcome in ("failed", "timeout"))
-        metrics["judge_cached"] = float(judgement.is_cached)
-        metrics["judge_over_budget"] = float(judgement.outcome == "over_budget")
-        metrics["judge_seconds"] = judgement.seconds
-        metrics["judge_tokens"] = float(judgement.tokens)
-        metrics["judge_cost"] = judgement.cost(prices)
-        if judgement.verdict and rubric:
-            shares = judgement.verdict.shares(rubric)
-            metrics.update({f"judge_{name}": share for name, share in shares.items()})
-    return metrics
+    return {f"judge_{name}": 0.0 for name in (*METRICS, *names)}
 
 
-@memoize
-def judge_settings(options: tuple[tuple[str, Any], ...]) -> JudgeSettings:
-    """Return the judge with these options of the scorer `judge`.
-
-    Raises:
-        UsageError: the rubric or the API key cannot be read.
-    """
-    value = dict(options)
-    rubric = read_rubric(value["rubric"])
-    if value["reverse"]:
-        rubric = reverse_rubric(rubric)
-    if value["failed_score"] is not None:
-        rubric = Rubric(**{**vars(rubric), "failed_score": float(value["failed_score"])})
-    return JudgeSettings(
-        ServerSettings(
-            value["base_url"],
-            value["model"],
-            read_api_key(value["api_key_env"]),
-            value["concurrency"],
-            value["request_seconds"],
-            value["retries"] + 1,
-        ),
-        rubric,
-        value["timeout_seconds"],
-        value["temperature"],
-        value["max_tokens"],
-        value["seed"],
-        value["cache"],
-        BudgetLimits(*(value[f"budget_{n}"] for n in ("calls", "tokens", "seconds", "window"))),
-        (value["prompt_price"], value["reply_price"]),
-    )
-
-
-def check_options(options: Mapping[str, Any]) -> None:
-    """Require that the rubric, the API key and the URL in some options of the judge can be used.
-
-    Raises:
-        UsageError: one of them cannot.
-    """
-    from urllib.parse import urlsplit
-
-    rubric = read_rubric(options.get("rubric", "math"))
-    if options.get("reverse"):
-        reverse_rubric(rubric)
-    read_api_key(options.get("api_key_env", ""))
-    url = options.get("base_url", "")
-    if url and not (url.startswith(("http://", "https://")) and urlsplit(url).hostname):
-        raise UsageError(f"base_url {url}: write it as http://HOST:PORT/v1.")
+def metrics_of(settings: JudgeSettings, judgement: Judgement) -> dict[str, float]:
+    """Return the numbers of a judgement, with the same keys for every sample of a rubric."""
+    rubric, verdict = settings.rubric, judgement.verdict
+    prices = (settings.prompt_price, settings.reply_price)
+    shares = verdict.shares(rubric) if verdict else {}
+    return {
+        **blank_metrics_of(rubric),
+        "judge_failed": float(judgement.outcome in ("failed", "timeout")),
+        "judge_cached": float(judgement.is_cached),
+        "judge_over_budget": float(judgement.outcome == "over_budget"),
+        "judge_seconds": judgement.seconds,
+        "judge_tokens": float(judgement.tokens),
+        "judge_cost": judgement.cost(*prices),
+        **{f"judge_{name}": share for name, share in shares.items()},
+    }
 
 
 def has_content(text: str) -> bool:
@@ -203,13 +155,6 @@ def has_content(text: str) -> bool:
     return bool(_COMMAND.search(text)) or any(
         c.isalnum() or (not c.isascii() and unicodedata.category(c) == "Sm") for c in text
     )
-
-
-def _gold(ground_truth: Any) -> str:
-    """Return one gold as text, and several as lines."""
-    if single := accept_gold(ground_truth, several=False):
-        return single
-    return "\n".join(f"- {text}" for text in alternatives(ground_truth)[:MAX_GOLDS])
 
 
 def submit_question(question: JudgeQuestion) -> Future[Judgement]:

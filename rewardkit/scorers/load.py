@@ -18,8 +18,8 @@ from rewardkit.scorers.options import (
     accepts_option,
     annotation,
     check_values,
-    inner_function,
     invalid_value_error_of,
+    module_of,
     option_names,
 )
 
@@ -71,8 +71,7 @@ def check_options(name: str, scorer: Scorer, options: Mapping[str, Any]) -> None
     if names is not None:
         _require_known(name, names, options)
     check_values(scorer, options, f"scorer {name!r}")
-    validate = getattr(inner_function(scorer), "__globals__", {}).get("validate_options")
-    if validate:
+    if validate := module_of(scorer).get("validate_options"):
         validate(options)
 
 
@@ -147,12 +146,10 @@ def summary(name: str) -> str:
 
 def summary_of(scorer: Scorer) -> str:
     """Return the first line of the docstring of a scorer's module."""
-    module: Mapping[str, Any] = getattr(inner_function(scorer), "__globals__", {})
-    return str(module.get("__doc__") or "").partition("\n")[0]
+    return str(module_of(scorer).get("__doc__") or "").partition("\n")[0]
 
 
 def respond_of(scorer: Scorer) -> Callable[[str], str] | None:
     """Return the `respond` of a scorer's module, which writes a well-formed response, or None."""
-    namespace: Mapping[str, Any] = getattr(inner_function(scorer), "__globals__", {})
-    respond: Callable[[str], str] | None = namespace.get("respond")
+    respond: Callable[[str], str] | None = module_of(scorer).get("respond")
     return respond

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from rewardkit.answers.choices import AMBIGUOUS, final_choice, read_gold, read_letters
@@ -26,7 +27,7 @@ from rewardkit.answers.extract import (
 )
 from rewardkit.answers.option_letters import option_texts
 from rewardkit.answers.policy import STRICT, Policy
-from rewardkit.scorers.base import Score, Status, verl_result
+from rewardkit.scorers.base import Score, Status, verl_reward
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import Range
 
@@ -155,15 +156,8 @@ _STATUS = {
 }
 
 
-def compute_score(
-    data_source: Any,
-    solution_str: Any,
-    ground_truth: Any,
-    extra_info: Any = None,
-    **kwargs: Any,
-) -> dict[str, float | str]:
-    """Score a sample for verl and return the dictionary that verl logs."""
-    return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
+#: What verl calls.
+compute_score = partial(verl_reward, score)
 
 
 def respond(answer: str) -> str:

@@ -25,10 +25,11 @@ that answer. Four holes are closed on purpose and reported as `bad_ground_truth`
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 from rewardkit.scorers import math
-from rewardkit.scorers.base import Score, Status, verl_result
+from rewardkit.scorers.base import Score, Status, verl_reward
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.minerva_form import normalize
 from rewardkit.scorers.options import invalid_value_error
@@ -91,15 +92,8 @@ def score(
     return _compare(pred if box is None else box, ground_truth, gold)
 
 
-def compute_score(
-    data_source: Any,
-    solution_str: Any,
-    ground_truth: Any,
-    extra_info: Any = None,
-    **kwargs: Any,
-) -> dict[str, float | str]:
-    """Score a sample for verl and return the dictionary that verl logs."""
-    return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
+#: What verl calls.
+compute_score = partial(verl_reward, score)
 
 
 def respond(answer: str) -> str:

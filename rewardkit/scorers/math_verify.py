@@ -18,11 +18,12 @@ happens in the helper process; the scorer `math` never does it.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from rewardkit.errors import MissingPackageError, RewardkitError
 from rewardkit.isolate.worker import Reply, call
-from rewardkit.scorers.base import Score, Status, verl_result
+from rewardkit.scorers.base import Score, Status, verl_reward
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import Range
 
@@ -63,15 +64,8 @@ def score(
     return _score_of(reply.value) if reply.status == "ok" else _score_of_failure(reply)
 
 
-def compute_score(
-    data_source: Any,
-    solution_str: Any,
-    ground_truth: Any,
-    extra_info: Any = None,
-    **kwargs: Any,
-) -> dict[str, float | str]:
-    """Score a sample for verl and return the dictionary that verl logs."""
-    return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
+#: What verl calls.
+compute_score = partial(verl_reward, score)
 
 
 def respond(answer: str) -> str:

@@ -28,12 +28,13 @@ without such a letter for a gold without one, which is an error in the data here
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 from rewardkit.answers.choices import MAX_GAP, final_choice
 from rewardkit.answers.extract import texts_between
 from rewardkit.answers.option_letters import AMBIGUOUS, DEFAULT_LETTERS, option_texts, read_gold
-from rewardkit.scorers.base import Score, Status, verl_result
+from rewardkit.scorers.base import Score, Status, verl_reward
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import invalid_value_error
 
@@ -87,15 +88,8 @@ def score(
     return Score.wrong(text, _status_of_unread(text, letters, gold))
 
 
-def compute_score(
-    data_source: Any,
-    solution_str: Any,
-    ground_truth: Any,
-    extra_info: Any = None,
-    **kwargs: Any,
-) -> dict[str, float | str]:
-    """Score a sample for verl and return the dictionary that verl logs."""
-    return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
+#: What verl calls.
+compute_score = partial(verl_reward, score)
 
 
 def respond(answer: str) -> str:

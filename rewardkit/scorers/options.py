@@ -48,24 +48,42 @@ def option_names(scorer: Any) -> frozenset[str] | None:
     return names - VERL_PARAMETERS
 
 
+def _unwrap(scorer: Any) -> tuple[Any, dict[str, Any], bool]:
+    """Return the function inside a scorer, its bound options, and whether it has verl's signature."""
+    options: dict[str, Any] = {}
+    is_verl_function = False
+    while isinstance(scorer, partial):
+        options = {**scorer.keywords, **options}
+        is_verl_function |= scorer.func is call_verl_function
+        is_ours = scorer.args and scorer.func.__module__.startswith("rewardkit.scorers.")
+        scorer = scorer.args[0] if is_ours else scorer.func
+    return scorer, options, is_verl_function
+
+
 def inner_function(scorer: Any) -> Any:
     """Return the function inside a scorer with bound options or with verl's signature."""
-    function = scorer
-    while isinstance(function, partial):
-        function = function.args[0] if function.func is call_verl_function else function.func
-    return function
+    return _unwrap(scorer)[0]
+
+
+def bound_options(scorer: Any) -> dict[str, Any]:
+    """Return the options that are bound to a scorer."""
+    return _unwrap(scorer)[1]
 
 
 def is_verl_function(scorer: Any) -> bool:
     """Return whether a scorer is a function with verl's signature, perhaps with bound options."""
-    while isinstance(scorer, partial) and scorer.func is not call_verl_function:
-        scorer = scorer.func
-    return isinstance(scorer, partial)
+    return _unwrap(scorer)[2]
+
+
+def module_of(scorer: Any) -> Mapping[str, Any]:
+    """Return the names in a scorer's module, such as `respond`; empty if it is not a function."""
+    names: Mapping[str, Any] = getattr(inner_function(scorer), "__globals__", {})
+    return names
 
 
 def asks_server(scorer: Any) -> bool:
     """Return whether a scorer waits for a model server: `ASKS_SERVER` of its module."""
-    return bool(getattr(inner_function(scorer), "__globals__", {}).get("ASKS_SERVER", False))
+    return bool(module_of(scorer).get("ASKS_SERVER"))
 
 
 def accepts_option(scorer: Any, option: str, value: Any) -> bool:
@@ -92,7 +110,8 @@ def check_values(scorer: Any, options: Mapping[str, Any], owner: str = "") -> No
 
 def invalid_value_error(scorer: Any, option: str, value: Any, owner: str = "") -> UsageError:
     """Return the error for an invalid value of an option; see `check_values`."""
-    owner = owner or f"scorer {_file_name(scorer)!r}"
+    code = getattr(inner_function(scorer), "__code__", None)
+    owner = owner or f"scorer {Path(code.co_filename).stem if code else '?'!r}"
     return invalid_value_error_of([annotation(scorer, option)], option, value, owner)
 
 
@@ -113,7 +132,7 @@ def invalid_value_error_of(kinds: Iterable[Any], option: str, value: Any, owner:
 def effective_settings(scorer: Any) -> dict[str, Any]:
     """Return the value of every option of a scorer, bound or by default, in the order of its code."""
     names = option_names(scorer) or frozenset()
-    bound = scorer.keywords if isinstance(scorer, partial) else {}
+    bound = bound_options(scorer)
     parameters = signature(inner_function(scorer)).parameters if names else {}
     return {
         name: bound.get(name, parameter.default)
@@ -134,8 +153,7 @@ def other_settings(scorer: Any) -> list[tuple[str, Any]]:
     for name, current in effective_settings(scorer).items():
         kind = annotation(scorer, name)
         values = (True, False) if kind is bool else _choices(kind)
-        plain = [value for value in values if isinstance(value, (str, int))]
-        pairs += [(name, value) for value in plain if value != current]
+        pairs += [(name, v) for v in values if isinstance(v, (str, int)) and v != current]
     return pairs
 
 
@@ -178,11 +196,9 @@ def _choices(kind: Any) -> tuple[Any, ...]:
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Literal:
         return parts
-    if origin is Annotated:
-        parts = parts[:1]
-    elif origin not in (Union, UnionType):
-        parts = ()
-    return tuple(choice for part in parts for choice in _choices(part))
+    if origin in (Union, UnionType):
+        return tuple(choice for part in parts for choice in _choices(part))
+    return _choices(parts[0]) if origin is Annotated else ()
 
 
 def describe_option(scorer: Any, option: str) -> str:
@@ -206,11 +222,6 @@ def describe(kind: Any) -> str:
     if origin in (Union, UnionType):
         return " or ".join(map(describe, parts))
     return _DESCRIPTIONS.get(kind, "any value")
-
-
-def _file_name(scorer: Any) -> str:
-    code = getattr(inner_function(scorer), "__code__", None)
-    return Path(code.co_filename).stem if code else "?"
 
 
 _NUMBERS: Mapping[Any, Any] = {int: Integral, float: Real}

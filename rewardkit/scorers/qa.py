@@ -27,12 +27,13 @@ for it.
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from rewardkit.answers.extract import boxes, text_after_thought, texts_between
 from rewardkit.answers.open_answers.squad import f1, normalize
 from rewardkit.answers.open_answers.verdict import MAX_ANSWER_CHARS, MAX_GOLDS, Outcome, judge
-from rewardkit.scorers.base import Score, Status, verl_result
+from rewardkit.scorers.base import Score, Status, verl_reward
 from rewardkit.scorers.gold import alternatives
 from rewardkit.scorers.options import Range, invalid_value_error
 
@@ -97,15 +98,8 @@ def score(
     return Score.wrong(pred, _STATUS.get(outcome, Status.WRONG))
 
 
-def compute_score(
-    data_source: Any,
-    solution_str: Any,
-    ground_truth: Any,
-    extra_info: Any = None,
-    **kwargs: Any,
-) -> dict[str, float | str]:
-    """Score a sample for verl and return the dictionary that verl logs."""
-    return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
+#: What verl calls.
+compute_score = partial(verl_reward, score)
 
 
 def respond(answer: str) -> str:

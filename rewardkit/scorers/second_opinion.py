@@ -3,19 +3,39 @@
 The second scorer's *yes* is the only thing that changes a verdict. It is never asked about a correct
 answer, about a response without an answer, or where the data or the configuration is at fault.
 TinyV (arXiv:2505.14625) asks a small model about the responses that rules reject.
+
+The file of a scorer that asks a server has a function for verl that is a coroutine function where
+verl awaits rewards, and that returns numbers beside the score, such as tokens. Of all other scorers
+the score is all that there is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from inspect import iscoroutinefunction
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from rewardkit.scorers.base import Score, Scorer, Status, as_text
-from rewardkit.scorers.call import call_scorer, failed_score
-from rewardkit.scorers.opinion import Opinion, VerlSample, ask, ask_async, is_async
-from rewardkit.scorers.options import asks_server
-from rewardkit.scorers.reward_result import LITERAL, RightRule
+from rewardkit.errors import call_catching, call_catching_async
+from rewardkit.scorers.base import (
+    Score,
+    Scorer,
+    Status,
+    as_text,
+    failed_verl_score,
+    verl_score,
+    wrong_score,
+)
+from rewardkit.scorers.call import require_score
+from rewardkit.scorers.options import (
+    asks_server,
+    bound_options,
+    inner_function,
+    is_verl_function,
+    module_of,
+)
+from rewardkit.scorers.reward_result import LITERAL, RewardResult, RightRule
 
 #: About which responses the second scorer is asked.
 Ask: TypeAlias = Literal["wrong", "undecided", "never"]
@@ -32,14 +52,36 @@ _ASKED: Mapping[Ask, frozenset[Status]] = {
 }
 #: The statuses that are verdicts of rules.
 _DECIDED = frozenset({Status.CORRECT, Status.WRONG, Status.NO_ANSWER})
-#: The statuses of a second scorer that failed; `timeout` stays apart.
-_FAILED = frozenset({Status.FAILED, Status.BAD_GROUND_TRUTH, Status.UNKNOWN_DATA_SOURCE})
+#: The status of a sample whose second scorer failed; any other one that is not correct is a no.
+_FAILURES = {
+    Status.TIMEOUT: Status.TIMEOUT,
+    Status.FAILED: Status.FAILED,
+    Status.BAD_GROUND_TRUTH: Status.FAILED,
+    Status.UNKNOWN_DATA_SOURCE: Status.FAILED,
+}
 
 #: The number of a judge that had no budget left, which is not a no.
 OVER_BUDGET = "judge_over_budget"
 
 #: The numbers that verl gets of every sample of a reward with a second scorer.
-KEYS = ("rule_decided", "second_asked", "second_changed", "second_contradicted")
+METRICS = ("rule_decided", "second_asked", "second_changed", "second_contradicted")
+
+
+class Opinion(NamedTuple):
+    """The score of a scorer, and the numbers that its file adds for verl."""
+
+    score: Score
+    metrics: Mapping[str, float]
+
+
+class VerlSample(NamedTuple):
+    """What verl passes to a reward."""
+
+    data_source: Any
+    solution_str: Any
+    ground_truth: Any
+    extra_info: Any
+    kwargs: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -64,44 +106,25 @@ class SecondOpinion:
     @property
     def is_async(self) -> bool:
         """Whether the second scorer's function for verl is a coroutine function."""
-        return is_async(self.scorer)
+        return iscoroutinefunction(_verl_function(self.scorer))
 
     @property
     def asks_server(self) -> bool:
         """Whether the second scorer waits for a model server."""
         return self.ask != "never" and asks_server(self.scorer)
 
-    def is_asked(self, first: Score, response: str) -> bool:
-        """Return whether the second scorer is asked about a response."""
-        return first.status in _ASKED[self.ask] and not response.isspace() and response != ""
-
-    def revise(
-        self, first: Score, response: str, ground_truth: str, extra_info: Mapping[str, Any] | None
-    ) -> Score:
-        """Return the score of a response for a command, which takes no numbers of the second."""
-        if not self.is_asked(first, response):
-            return first
-        scores: list[Score] = []
-        for scorer in filter(None, (self.scorer, self.confirm)):
-            result = call_scorer(scorer, response, ground_truth, extra_info)
-            score = failed_score(result) if isinstance(result, Exception) else result
-            scores.append(self.rule.judge(score))
-            if not scores[-1].correct:
-                break
-        return _revised(first, scores)
-
-    def revise_for_verl(self, first: Score, sample: VerlSample) -> Opinion:
+    def revise(self, first: Score, sample: VerlSample) -> Opinion:
         """Return the score of a response and the numbers for verl. Never raises."""
         opinions: list[Opinion] = []
         while (scorer := self._next(first, sample, opinions)) is not None:
-            opinions.append(self._judge(ask(scorer, sample)))
+            opinions.append(self._judge(_ask(scorer, sample)))
         return self._conclusion(first, opinions)
 
-    async def revise_for_verl_async(self, first: Score, sample: VerlSample) -> Opinion:
-        """`revise_for_verl`, which waits in the caller's event loop."""
+    async def revise_async(self, first: Score, sample: VerlSample) -> Opinion:
+        """`revise`, which waits in the caller's event loop."""
         opinions: list[Opinion] = []
         while (scorer := self._next(first, sample, opinions)) is not None:
-            opinions.append(self._judge(await ask_async(scorer, sample)))
+            opinions.append(self._judge(await _ask_async(scorer, sample)))
         return self._conclusion(first, opinions)
 
     def _judge(self, opinion: Opinion) -> Opinion:
@@ -110,13 +133,27 @@ class SecondOpinion:
     def _next(self, first: Score, sample: VerlSample, opinions: list[Opinion]) -> Scorer | None:
         """Return the scorer to ask after these opinions; None if there is nothing to ask."""
         if not opinions:
-            return self.scorer if self.is_asked(first, as_text(sample.solution_str)) else None
+            has_text = as_text(sample.solution_str).strip() != ""
+            return self.scorer if has_text and first.status in _ASKED[self.ask] else None
         return self.confirm if len(opinions) == 1 and opinions[0].score.correct else None
 
     def _conclusion(self, first: Score, opinions: list[Opinion]) -> Opinion:
+        """Return the first score as the opinions change it.
+
+        A failure of the second scorer keeps the first's number and sets `error` or `timeout`.
+        """
         scores = [opinion.score for opinion in opinions]
-        score = _revised(first, scores) if scores else first
-        total = _total([opinion.metrics for opinion in opinions])
+        score = first
+        if scores and scores[-1].correct:
+            score = Score.right(first.pred or scores[0].pred, scores[0].score)
+        elif scores:
+            score = first._replace(status=_FAILURES.get(scores[-1].status, Status.WRONG))
+        total: dict[str, float] = {}
+        for name, value in (pair for opinion in opinions for pair in opinion.metrics.items()):
+            # Time and cost of two questions are added, of other numbers the larger one counts.
+            is_amount = name.endswith(("seconds", "tokens", "cost"))
+            before = total.get(name, 0.0)
+            total[name] = before + value if is_amount else max(before, value)
         shares = (
             not scores and first.status in _DECIDED,
             bool(scores),
@@ -124,29 +161,57 @@ class SecondOpinion:
             len(scores) == 2 and scores[1].status is Status.WRONG and not total.get(OVER_BUDGET),
         )
         metrics = {name: total.get(name, value) for name, value in self.blank.items()}
-        return Opinion(score, {**metrics, **dict(zip(KEYS, map(float, shares), strict=True))})
+        return Opinion(score, {**metrics, **dict(zip(METRICS, map(float, shares), strict=True))})
 
 
-def _revised(first: Score, seconds: list[Score]) -> Score:
-    """Return the first score as the opinions of the second scorer change it.
+def blank_metrics(scorer: Scorer) -> dict[str, float]:
+    """Return the numbers that a scorer's file adds for verl: its `blank_metrics(options)`."""
+    blank = module_of(scorer).get("blank_metrics")
+    return dict(blank(bound_options(scorer))) if blank else {}
 
-    A failure of the second keeps the first's number and sets `error` or `timeout`.
+
+def _verl_function(scorer: Scorer) -> Callable[..., Any] | None:
+    """Return the function for verl of a scorer that waits: of its file if it asks a server, or its own.
+
+    Of other scorers, the function for verl says no more than their score.
     """
-    last = seconds[-1]
-    if last.status in _FAILED:
-        return first._replace(status=Status.FAILED)
-    if last.status is Status.TIMEOUT:
-        return first._replace(status=Status.TIMEOUT)
-    if not last.correct:
-        return first._replace(status=Status.WRONG)
-    return Score.right(first.pred or seconds[0].pred, seconds[0].score)
+    function = inner_function(scorer)
+    if iscoroutinefunction(function):
+        return function if is_verl_function(scorer) else None
+    names = module_of(scorer)
+    entry: Callable[..., Any] | None = names.get("compute_score")
+    return entry if asks_server(scorer) and names.get("score") is function else None
 
 
-def _total(metrics: list[Mapping[str, float]]) -> dict[str, float]:
-    """Return the numbers of one or two questions: time and cost are added, of others the larger."""
-    total: dict[str, float] = {}
-    for name, value in (pair for each in metrics for pair in each.items()):
-        is_amount = name.endswith(("seconds", "tokens", "cost"))
-        before = total.get(name, 0.0)
-        total[name] = before + value if is_amount else max(before, value)
-    return total
+def _ask(scorer: Scorer, sample: VerlSample) -> Opinion:
+    function = _verl_function(scorer)
+    if function is None or iscoroutinefunction(function):
+        return Opinion(verl_score(scorer, *sample), {})
+    return _opinion(call_catching(function, **_arguments(scorer, sample)), scorer, sample)
+
+
+async def _ask_async(scorer: Scorer, sample: VerlSample) -> Opinion:
+    """`_ask`, which waits in the caller's event loop; a scorer that computes runs in a thread."""
+    function = _verl_function(scorer)
+    if function is None or not iscoroutinefunction(function):
+        return await asyncio.to_thread(_ask, scorer, sample)
+    result = await call_catching_async(function, **_arguments(scorer, sample))
+    return _opinion(result, scorer, sample)
+
+
+def _arguments(scorer: Scorer, sample: VerlSample) -> dict[str, Any]:
+    """Return the arguments of a function for verl; a scorer that asks a server gets verl's address."""
+    fields, kwargs = sample._asdict(), sample.kwargs if asks_server(scorer) else {}
+    del fields["kwargs"]
+    return {**fields, **bound_options(scorer), **kwargs}
+
+
+def _opinion(result: Any, scorer: Scorer, sample: VerlSample) -> Opinion:
+    """Return the opinion in the result of a function for verl, or of the exception that it raised."""
+    score = result
+    if not isinstance(result, Exception):
+        score = call_catching(lambda: require_score(RewardResult.of(result).as_score()))
+    if isinstance(score, Exception):
+        return Opinion(failed_verl_score(sample.data_source, score, wrong_score(scorer)), {})
+    pairs = result.items() if isinstance(result, Mapping) else ()
+    return Opinion(score, {k: float(v) for k, v in pairs if type(v) in (int, float)})

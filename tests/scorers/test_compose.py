@@ -16,7 +16,7 @@ from rewardkit.scorers import gsm8k
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.compose import KEYS, Part, Reward, build, load_reward, write_reward_file
 from rewardkit.scorers.load import load_scorer, respond_of
-from rewardkit.scorers.reward_parts import PART_VALUES
+from rewardkit.scorers.compose import PART_VALUES
 from tests.tables import every
 
 FIXED = {"score", "acc", "pred", "no_answer", "timeout", "error"}

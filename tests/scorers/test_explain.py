@@ -1,8 +1,7 @@
 import pytest
 
-from rewardkit.scorers.explain import explain
 from rewardkit.scorers.load import load_scorer
-from rewardkit.scorers.missed_answer import reading_rule
+from rewardkit.scorers.explain import explain, reading_rule
 from rewardkit.scorers.options import other_settings
 
 
@@ -155,7 +154,7 @@ def test_every_choice_of_a_rule_scorer_has_a_rule_in_its_table(name):
 
 
 def test_options_that_there_was_no_time_to_try_are_not_said_to_be_wrong(monkeypatch):
-    monkeypatch.setattr("rewardkit.scorers.missed_answer.MAX_SECONDS", -1.0)
+    monkeypatch.setattr("rewardkit.scorers.explain.MAX_SECONDS", -1.0)
     miss = explain("gsm8k", "#### **18**", "18").miss
     assert miss.other_readings == ()
     assert "could not all be tried" in miss.advice

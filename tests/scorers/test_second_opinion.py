@@ -13,9 +13,9 @@ from rewardkit.recorder.read import read_rewards
 from rewardkit.recorder.writer import recorder_of
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.compose import build, load_reward, write_reward_file
-from rewardkit.scorers.composed_reward import Part, Reward
+from rewardkit.scorers.compose import Part, Reward
 from rewardkit.scorers.load import load_scorer
-from rewardkit.scorers.second_opinion import ASKS, KEYS, SecondOpinion
+from rewardkit.scorers.second_opinion import ASKS, METRICS, SecondOpinion
 from tests.judging.faulty_server import prompt_of, serving
 from tests.scorers.test_compose import load_as_verl_does
 
@@ -138,7 +138,7 @@ def test_every_sample_has_the_same_keys_and_both_ways_agree(status, opinion, ask
     assert now == later
     assert now.keys() == {
         *("score", "acc", "pred", "no_answer", "timeout", "error", "correct"),
-        *KEYS,
+        *METRICS,
     }
     assert both(response, "18").correct == bool(now["acc"])
     assert all(type(value) is float for key, value in now.items() if key != "pred")
