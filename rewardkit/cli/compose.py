@@ -42,8 +42,7 @@ def command(
     from rewardkit.launch.gdpo import gdpo_overrides, gdpo_settings
     from rewardkit.launch.verl.releases import LATEST, installed_verl
     from rewardkit.launch.verl.reward_keys import reward_key
-    from rewardkit.scorers.compose import write_reward_file
-    from rewardkit.scorers.compose import part_weights
+    from rewardkit.scorers.compose import part_weights, write_reward_file
 
     version = verl_version or installed_verl() or LATEST
     key = reward_key(version)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from contextvars import Context, ContextVar
+from contextvars import ContextVar
 from time import perf_counter_ns
 from typing import Any
 
@@ -94,27 +94,24 @@ class _MarkingLoop(asyncio.SelectorEventLoop):
         super().__init__()
         self._channel = channel
 
-    def call_soon(  # type: ignore[override] # typeshed has variadic generics, as of Python 3.11
-        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    # typeshed has variadic generics here, as of Python 3.11.
+    def call_soon(  # type: ignore[override]
+        self, callback: Any, *args: Any, **context: Any
     ) -> asyncio.Handle:
         """See `asyncio`; also the steps of every task."""
-        return super().call_soon(self._run_marked, callback, *args, context=context)
+        return super().call_soon(self._run_marked, callback, *args, **context)
 
     def call_soon_threadsafe(  # type: ignore[override]
-        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+        self, callback: Any, *args: Any, **context: Any
     ) -> asyncio.Handle:
         """See `asyncio`."""
-        return super().call_soon_threadsafe(self._run_marked, callback, *args, context=context)
+        return super().call_soon_threadsafe(self._run_marked, callback, *args, **context)
 
     def call_at(  # type: ignore[override]
-        self,
-        when: float,
-        callback: Callable[..., object],
-        *args: Any,
-        context: Context | None = None,
+        self, when: float, callback: Any, *args: Any, **context: Any
     ) -> asyncio.TimerHandle:
         """See `asyncio`; `call_later` calls it."""
-        return super().call_at(when, self._run_marked, callback, *args, context=context)
+        return super().call_at(when, self._run_marked, callback, *args, **context)
 
     def _run_marked(self, callback: Callable[..., object], *args: Any) -> None:
         self._channel.set_mark(_number.get())

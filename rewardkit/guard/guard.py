@@ -26,7 +26,7 @@ from rewardkit.isolate.batch_process import BatchProcess
 from rewardkit.isolate.child import exit_text
 from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
 from rewardkit.isolate.loading import start_and_load
-from rewardkit.scorers.base import log_once
+from rewardkit.scorers.base import log_once, record_result
 from rewardkit.scorers.call import error_line
 from rewardkit.versions import verl_awaits_rewards
 
@@ -111,9 +111,7 @@ class Guard:
         self._reduced = (reward, settings, is_async, beside)
         self._constants: dict[str, Any] = {}
         self._changed_at = 0.0
-        self._pid = os.getpid()
-        self._breaker = Breaker(settings.stop_share)
-        self._calls, self._coroutine_calls = self._new_calls()
+        self._begin()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what the guard was made of."""
@@ -163,8 +161,7 @@ class Guard:
             TrainingStoppedError: the reward fails too often, and the settings say to stop then.
         """
         start = perf_counter()
-        outcome = self.outcome(call)
-        return self._result(outcome, call, perf_counter() - start)
+        return self._result(self.outcome(call), call, start)
 
     async def compute_score_async(self, call: Mapping[str, Any]) -> dict[str, float | str]:
         """Score a sample on any event loop; see `compute_score`."""
@@ -173,7 +170,7 @@ class Guard:
         if isinstance(outcome, bytes):
             future = background_loop.submit(self._coroutine_calls.call(outcome))
             outcome = await asyncio.wrap_future(future)
-        return self._result(outcome, call, perf_counter() - start)
+        return self._result(outcome, call, start)
 
     def _request(self, call: Mapping[str, Any]) -> bytes:
         """Return the pickled arguments to send with this call; the others are kept for all calls.
@@ -182,9 +179,7 @@ class Guard:
         two fails costs its own sample.
         """
         if self._pid != os.getpid():  # a forked process does not have its parent's processes
-            self._breaker = Breaker(self.settings.stop_share)
-            self._calls, self._coroutine_calls = self._new_calls()
-            self._pid = os.getpid()
+            self._begin()
         if len(call) == len(_VERL_ARGUMENTS):
             return pickle.dumps(call)
         request = {
@@ -198,10 +193,11 @@ class Guard:
             self.close()
         return pickle.dumps(request)
 
-    def _new_calls(self) -> tuple[SyncCalls, CoroutineCalls]:
-        return SyncCalls(self._new_process, self.settings.workers), CoroutineCalls(
-            self.start_process, self.settings.seconds
-        )
+    def _begin(self) -> None:
+        self._breaker = Breaker(self.settings.stop_share)
+        self._calls = SyncCalls(self._new_process, self.settings.workers)
+        self._coroutine_calls = CoroutineCalls(self.start_process, self.settings.seconds)
+        self._pid = os.getpid()
 
     def _new_process(self) -> BatchProcess:
         return BatchProcess(self.start_process, self.settings.seconds)
@@ -224,11 +220,6 @@ class Guard:
         if problem:
             process.close()
             raise UsageError(problem)
-        self._report_change()
-        return process, is_async
-
-    def _report_change(self) -> None:
-        """Log if the reward's file is not the one of the first process."""
         path = Path(self.reward.partition(":")[0])
         changed_at = path.stat().st_mtime if path.exists() else 0.0
         self._changed_at = self._changed_at or changed_at
@@ -238,11 +229,13 @@ class Guard:
                 f"{path} has changed. Processes that start from now on, after a failed call, use the "
                 "new reward, and the others the old one: restart the training.",
             )
+        return process, is_async
 
     def _result(
-        self, outcome: Outcome, call: Mapping[str, Any], seconds: float
+        self, outcome: Outcome, call: Mapping[str, Any], start: float
     ) -> dict[str, float | str]:
         """Return what verl gets for an outcome; count, log and record it."""
+        seconds = perf_counter() - start
         raise_if_stopped()
         result, failure, problem = read_outcome(outcome, self.reward, self.settings)
         if failure or problem:
@@ -252,30 +245,18 @@ class Guard:
                 cause = outcome[1], outcome[3]  # its message may differ with every response
             log_once((self.reward, cause), f"{failure or problem}{effect}")
         if reason := self._breaker.count(is_failure=bool(failure)):
-            self._trip(reason, failure)
+            message = f"{self.reward}: {reason}. The last failure: {failure or 'an earlier call.'}"
+            if self.settings.on_failure == "stop":
+                stop_training(
+                    f"{message} The training was stopped. Fix the reward, or write the "
+                    "file with --on-failure score."
+                )
+            log_once((self.reward, "breaker"), f"{message} Its samples get the wrong score.")
         if self.settings.record:
-            from rewardkit.recorder.writer import recorder_of
-
-            info = call.get("extra_info")
-            recorder_of(self.settings.record).add(
-                result,
-                response=str(call.get("solution_str")),
-                data_source=str(call.get("data_source")),
-                ground_truth=str(call.get("ground_truth")),
-                extra_info=info if isinstance(info, Mapping) else {},
-                seconds=seconds,
-            )
+            names = ("data_source", "solution_str", "ground_truth", "extra_info")
+            source, text, gold, info = map(call.get, names)
+            record_result(self.settings.record, result, source, text, gold, info, seconds)
         return result
-
-    def _trip(self, reason: str, failure: str) -> None:
-        """Stop the training, or say that the reward fails."""
-        message = f"{self.reward}: {reason}. The last failure: {failure or 'an earlier call.'}"
-        if self.settings.on_failure == "stop":
-            stop_training(
-                f"{message} The training was stopped. Fix the reward, or write the "
-                "file with --on-failure score."
-            )
-        log_once((self.reward, "breaker"), f"{message} Its samples get the wrong score.")
 
 
 def read_outcome(

@@ -94,7 +94,8 @@ def try_reward(
             "function, as my_reward.py:compute_score, or use `rewardkit path`."
         )
     settings = replace(settings, on_failure="score", record="")
-    is_async = _is_coroutine_function(reward, settings)
+    process, is_async = Guard(reward, settings).start_process()
+    process.close()
     if is_async and settings.cpu_seconds:
         raise UsageError(
             f"{reward} is a coroutine function, whose calls share a process: leave out --cpu-seconds."
@@ -224,9 +225,10 @@ def guard_file_text(reward: str, trial: GuardTrial, settings: GuardSettings) -> 
     values = {each.name: getattr(settings, each.name) for each in fields(settings)}
     variables = secret_variables(settings.options)
     values["options"] = {**settings.options, **{n: _Variable(v) for n, v in variables.items()}}
-    stated = {n: v for n, v in values.items() if n == "keys" or v != getattr(defaults, n)}
     lines = [
-        f"{name}={pformat(_plain(value), sort_dicts=False)}," for name, value in stated.items()
+        f"{name}={pformat(value, sort_dicts=False)},"
+        for name, value in values.items()
+        if name == "keys" or value != getattr(defaults, name)
     ]
     return _TEMPLATE.format(
         imports="Guard, GuardSettings, "
@@ -264,13 +266,6 @@ class _Variable(str):
         return f"read_secret({str(self)!r})"
 
 
-def _is_coroutine_function(reward: str, settings: GuardSettings) -> bool:
-    """Load the reward in a process that ends again, and return whether it is a coroutine function."""
-    process, is_async = Guard(reward, settings).start_process()
-    process.close()
-    return is_async
-
-
 def _wrong_score(scores: Sequence[tuple[bool, Any]]) -> float | None:
     """Return the lowest score of a wrong response, 0.0 if golds earn no more; None without one."""
     lowest = min((score for has_gold, score in scores if not has_gold), default=None)
@@ -285,7 +280,3 @@ def _responses(row: Mapping[str, Any], *, has_gold: bool) -> Iterable[str]:
     answer = golds[0] if has_gold else another_answer(*golds)
     forms = (answer, f"#### {answer}", f"\\boxed{{{answer}}}")
     return forms if has_gold else ("", "I do not know.", *forms)
-
-
-def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else value

@@ -95,22 +95,19 @@ def _topmost_actor(ray: Any) -> Mapping[str, Any] | None:
     if own_id is None:
         return None
     table = {each["ActorID"]: each for each in actors().values() if each["JobID"] == job}
-    by_place = {_place(each["Address"]): each for each in table.values() if _is_alive(each)}
+
+    def place(address: Mapping[str, Any]) -> tuple[Any, ...]:
+        return address["NodeID"], address["IPAddress"], address["Port"]
+
+    alive = [each for each in table.values() if each["State"] == "ALIVE"]
+    by_place = {place(each["Address"]): each for each in alive}
     actor: Mapping[str, Any] = table[own_id]
     for _ in range(MAX_OWNERS):
-        owner = by_place.get(_place(actor["OwnerAddress"]))
+        owner = by_place.get(place(actor["OwnerAddress"]))
         if owner is None or owner is actor:
             break
         actor = owner
     return actor
-
-
-def _is_alive(actor: Mapping[str, Any]) -> bool:
-    return bool(actor["State"] == "ALIVE")
-
-
-def _place(address: Mapping[str, Any]) -> tuple[Any, ...]:
-    return address["NodeID"], address["IPAddress"], address["Port"]
 
 
 def _send_signal(ray: Any, actor: Mapping[str, Any], number: int) -> None:

@@ -111,12 +111,10 @@ class BatchProcess:
             while len(replies) < len(requests):
                 message = process.receive(lambda: process.mark[0] + self.seconds)
                 replies += self._read_replies(process, message, len(replies))
-        except ChildTimeoutError:  # the errors below are new: a traceback would keep the process
-            return replies, ChildTimeoutError()
-        except ChildCrashError as error:
-            if str(error) == _CPU_LIMIT:
-                return replies, ChildTimeoutError()
-            return replies, ChildCrashError(str(error))
+        except (ChildTimeoutError, ChildCrashError) as error:
+            # A new error: a traceback would keep the process.
+            is_timeout = isinstance(error, ChildTimeoutError) or str(error) == _CPU_LIMIT
+            return replies, ChildTimeoutError() if is_timeout else ChildCrashError(str(error))
         except BaseException:  # such as Ctrl-C: half a request may have been sent
             process.close()
             raise

@@ -92,26 +92,21 @@ class Channel:
         hold or block.
         """
         self.set_mark(LOAD_MARK)
+        with self.watching(seconds, is_end=True):
+            yield
+
+    @contextmanager
+    def watching(self, seconds: float, *, is_end: bool = False) -> Iterator[None]:
+        """Leave the stacks of all threads for the caller if the block takes longer.
+
+        The caller ends this process, unless the watchdog does (`is_end`).
+        """
         os.lseek(self._shared, STACKS_OFFSET, os.SEEK_SET)
-        faulthandler.dump_traceback_later(seconds, exit=True, file=self._shared)
+        faulthandler.dump_traceback_later(seconds, exit=is_end, file=self._shared)
         try:
             yield
         finally:
             self._end_copy()  # it would wait for a watchdog that it does not have
-            faulthandler.cancel_dump_traceback_later()
-
-    @contextmanager
-    def watching(self, seconds: float) -> Iterator[None]:
-        """Leave the stacks of all threads for the caller if the block takes longer.
-
-        The caller ends this process; see `loading` for what the watchdog does not need.
-        """
-        os.lseek(self._shared, STACKS_OFFSET, os.SEEK_SET)
-        faulthandler.dump_traceback_later(seconds, file=self._shared)
-        try:
-            yield
-        finally:
-            self._end_copy()
             faulthandler.cancel_dump_traceback_later()
 
     def _end_copy(self) -> None:

@@ -210,10 +210,7 @@ class ChildProcess:
                 raise self._crash()  # the second poll: its last reply may have just arrived
         line = self._buffer[:end]
         del self._buffer[: end + 1]
-        try:
-            return json.loads(line)
-        except (ValueError, RecursionError):
-            raise self.stray_output() from None
+        return self._parse(line)
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when `receive_all` has something to return."""
@@ -228,8 +225,11 @@ class ChildProcess:
         self._read()
         *lines, rest = self._buffer.split(b"\n")
         self._buffer = bytearray(rest)
+        return [self._parse(line) for line in lines]
+
+    def _parse(self, line: bytearray) -> Any:
         try:
-            return [json.loads(line) for line in lines]
+            return json.loads(line)
         except (ValueError, RecursionError):
             raise self.stray_output() from None
 

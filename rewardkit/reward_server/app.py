@@ -63,9 +63,16 @@ def make_app(scorers: ScorerPool, limits: RequestLimits, token: str = "") -> ASG
         token: the token that requests must have, "" for none.
     """
     endpoints = _Endpoints(scorers, limits, token)
+
+    async def score(request: Request) -> Response:
+        return await endpoints.answer(request, read_score, score_reply)
+
+    async def get_reward(request: Request) -> Response:
+        return await endpoints.answer(request, read_openrlhf, openrlhf_reply)
+
     routes = [
-        Route("/score", endpoints.score, methods=["POST"]),
-        Route("/get_reward", endpoints.get_reward, methods=["POST"]),
+        Route("/score", score, methods=["POST"]),
+        Route("/get_reward", get_reward, methods=["POST"]),
         Route("/health", endpoints.health),
         Route("/metrics", endpoints.metrics_text),
     ]
@@ -80,14 +87,6 @@ class _Endpoints:
         self._scorers, self._limits, self._token = scorers, limits, token.encode()
         self._body_bytes = 0
 
-    async def score(self, request: Request) -> Response:
-        """Answer `POST /score`."""
-        return await self._answer(request, read_score, score_reply)
-
-    async def get_reward(self, request: Request) -> Response:
-        """Answer `POST /get_reward`, the request of OpenRLHF."""
-        return await self._answer(request, read_openrlhf, openrlhf_reply)
-
     async def health(self, _: Request) -> Response:
         """Answer `GET /health`, which shows no setting but the scorer."""
         health = {"status": "ok", "scorer": self._scorers.name, "version": VERSION}
@@ -98,12 +97,13 @@ class _Endpoints:
         self._authorize(request)
         return Response(self.metrics.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
-    async def _answer(
+    async def answer(
         self,
         request: Request,
         read: Callable[[bytes, int], ScoreRequest],
         reply: Callable[..., dict[str, Any]],
     ) -> Response:
+        """Answer `POST /score` or `POST /get_reward`."""
         started = perf_counter()
         self._authorize(request)
         parts: list[bytes] = []
@@ -111,9 +111,8 @@ class _Endpoints:
             with fail_after(BODY_TIMEOUT_SECONDS):
                 await self._receive(request, parts)
             items, is_single = read(b"".join(parts), self._limits.max_batch)
-            await sleep(
-                0
-            )  # accept or refuse the requests that have arrived before scoring this one
+            # Accept or refuse the requests that have arrived before scoring this one.
+            await sleep(0)
             results = await self._score_items(items, request)
         except TimeoutError as error:
             message = f"the body has not arrived within {BODY_TIMEOUT_SECONDS:g} s."
@@ -135,7 +134,14 @@ class _Endpoints:
             results = self._scorers.score(items)
         else:
             is_closed = Event()
-            watcher = create_task(_watch_connection(request, is_closed))
+
+            async def watch_connection() -> None:
+                """Set the event when the client closes the connection: no item needs a score then."""
+                while (await request.receive())["type"] != "http.disconnect":
+                    pass
+                is_closed.set()
+
+            watcher = create_task(watch_connection())
             try:
                 results = await self._scorers.score_in_threads(items, is_closed)
             finally:
@@ -168,13 +174,6 @@ class _Endpoints:
         if not is_authorized(request.headers.get("authorization", ""), self._token):
             message = "send the server's token: `Authorization: Bearer ...`."
             raise RequestError(401, message, {"WWW-Authenticate": "Bearer"})
-
-
-async def _watch_connection(request: Request, is_closed: Event) -> None:
-    """Set the event when the client closes the connection: its items need no score then."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-    is_closed.set()
 
 
 def _too_long(max_bytes: int) -> RequestError:

@@ -1,7 +1,7 @@
 """The connections of a reward server: how many there may be, and their timeouts.
 
 uvicorn closes a connection that idles after an answer. It does not close one whose headers arrive a
-byte at a time, one that never sends anything, or one whose client does not read its answers.
+byte at a time, or one that never sends anything. Clients that read slowly are a proxy's work.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 #: Timeout for the headers of a request, in seconds, from the connection or from their first byte.
 HEADERS_TIMEOUT_SECONDS = 30.0
-
-#: Timeout for a client to read more of its answer, in seconds.
-SEND_TIMEOUT_SECONDS = 30.0
 
 #: Longest headers of a request, in bytes, roughly: h11 has this limit itself, httptools has none.
 MAX_HEADER_BYTES: Final = 64 << 10
@@ -32,7 +29,6 @@ class TimedConnection(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self._header_timer: TimerHandle | None = None
-        self._send_timer: TimerHandle | None = None
         self._header_bytes = 0
         self._in_headers = False
 
@@ -42,13 +38,12 @@ class TimedConnection(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
         if len(self.connections) > self.max_connections:
             self._refuse(b"503 Service Unavailable", _FULL)
         else:
-            self._header_timer = self.loop.call_later(HEADERS_TIMEOUT_SECONDS, self._close)
+            self._start_header_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers."""
         super().connection_lost(exc)
         self._stop_header_timer()
-        self.resume_writing()
 
     def data_received(self, data: bytes) -> None:
         """Read from the client; the timeout runs unless a request is being answered."""
@@ -56,7 +51,7 @@ class TimedConnection(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_header_timer()
         elif self._header_timer is None:
-            self._header_timer = self.loop.call_later(HEADERS_TIMEOUT_SECONDS, self._close)
+            self._start_header_timer()
         if self._in_headers:
             self._header_bytes += len(data)
             if self._header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
@@ -72,27 +67,13 @@ class TimedConnection(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
         self._in_headers = False
         super().on_headers_complete()
 
-    def pause_writing(self) -> None:
-        """Called by the transport when the client reads slower than it is answered."""
-        super().pause_writing()
-        self._send_timer = self.loop.call_later(SEND_TIMEOUT_SECONDS, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        """Called by the transport when the client has read."""
-        if self._send_timer:
-            self._send_timer.cancel()
-            self._send_timer = None
-        super().resume_writing()
+    def _start_header_timer(self) -> None:
+        self._header_timer = self.loop.call_later(HEADERS_TIMEOUT_SECONDS, self.transport.abort)
 
     def _stop_header_timer(self) -> None:
         if self._header_timer:
             self._header_timer.cancel()
             self._header_timer = None
-
-    def _close(self) -> None:
-        """Close the connection, even if the client never reads the rest of its answer."""
-        self.transport.close()
-        self._header_timer = self.loop.call_later(SEND_TIMEOUT_SECONDS, self.transport.abort)
 
     def _refuse(self, status: bytes, body: bytes) -> None:
         self.transport.write(
@@ -100,7 +81,8 @@ class TimedConnection(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
             b"Connection: close\r\nRetry-After: 1\r\n\r\n%b" % (status, len(body), body)
         )
         self._stop_header_timer()
-        self._close()
+        self._start_header_timer()  # for a client that does not read the refusal
+        self.transport.close()
 
 
 def connection_class(max_connections: int) -> type[TimedConnection]:

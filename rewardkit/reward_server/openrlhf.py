@@ -15,9 +15,8 @@ from rewardkit.reward_server.payload import ItemResult, RequestItem, ScoreReques
 from rewardkit.reward_server.strict_json import (
     read_json,
     refuse,
+    require,
     require_list,
-    require_object,
-    require_text,
 )
 from rewardkit.scorers.base import to_verl
 
@@ -36,7 +35,7 @@ def read_openrlhf(body: bytes, max_items: int) -> ScoreRequest:
     Raises:
         RequestError: the body is invalid; the message names the place.
     """
-    value = require_object(read_json(body), "the body")
+    value = require(dict, read_json(body), "the body")
     for name in ("query", "prompts", "labels"):
         if name not in value:
             hint = " Set --data.label_key in OpenRLHF." if name == "labels" else ""
@@ -54,7 +53,7 @@ def read_openrlhf(body: bytes, max_items: int) -> ScoreRequest:
 
 
 def _item(i: int, query: Any, prompt: Any, label: Any) -> RequestItem:
-    query, prompt = require_text(query, f"query[{i}]"), require_text(prompt, f"prompts[{i}]")
+    query, prompt = require(str, query, f"query[{i}]"), require(str, prompt, f"prompts[{i}]")
     response = response_after_prompt(query, prompt)
     if response is None:
         refuse(f"query[{i}]: does not begin with prompts[{i}], so the response is unknown.")

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 from rewardkit.reward_server.strict_json import (
     read_json,
     refuse,
+    require,
     require_list,
-    require_object,
-    require_text,
 )
 from rewardkit.scorers.base import Score
 from rewardkit.scorers.gold import unwrap_gold
@@ -68,13 +67,13 @@ def read_score(body: bytes, max_items: int) -> ScoreRequest:
     Raises:
         RequestError: the body is invalid; the message names the place.
     """
-    value = require_object(read_json(body), "the body")
+    value = require(dict, read_json(body), "the body")
     if "items" not in value:
         return ScoreRequest([read_item(value, "")], is_single=True)
     for name in value.keys() - {"items"}:
         refuse(f"{name!r} beside 'items': give it in each item.")
     items = [
-        read_item(require_object(item, f"items[{i}]"), f"items[{i}].")
+        read_item(require(dict, item, f"items[{i}]"), f"items[{i}].")
         for i, item in enumerate(require_list(value["items"], "items", max_items))
     ]
     return ScoreRequest(items, is_single=False)
@@ -104,19 +103,19 @@ def read_item(value: dict[str, Any], place: str) -> RequestItem:
         if name not in value:
             refuse(f"{place}{name}: is missing.")
     info = value.get("extra_info")
-    info = {} if info is None else require_object(info, f"{place}extra_info")
+    info = {} if info is None else require(dict, info, f"{place}extra_info")
     if "scorer" in info:
         info["scorer"] = _name(info["scorer"], f"{place}extra_info.scorer")
     return RequestItem(
         _name(value.get("data_source"), f"{place}data_source"),
-        require_text(value["response"], f"{place}response"),
+        require(str, value["response"], f"{place}response"),
         _gold(value["ground_truth"], f"{place}ground_truth"),
         info,
     )
 
 
 def _name(value: Any, place: str) -> str:
-    name = "" if value is None else require_text(value, place)
+    name = "" if value is None else require(str, value, place)
     if len(name) > MAX_NAME_CHARS:
         refuse(f"{place}: has more than {MAX_NAME_CHARS} characters.")
     return name
@@ -127,4 +126,4 @@ def _gold(value: Any, place: str) -> str:
     if value is None or isinstance(value, list):
         return unwrap_gold(value)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return str(value) if is_number else require_text(value, place)
+    return str(value) if is_number else require(str, value, place)

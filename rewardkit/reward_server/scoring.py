@@ -152,16 +152,12 @@ def score_item(scorer: Scorer, item: RequestItem, wrong: float) -> ItemResult:
     result = call_scorer(scorer, item.response, item.ground_truth, info)
     if isinstance(result, Exception):
         failure_result("reward-server", result)  # logs each cause once
-        return _failure(result, wrong)
+        is_ours = isinstance(result, RewardkitError)
+        reason = error_text(result) if is_ours else failure_reason(result)
+        if isinstance(result, UnknownNameError):
+            return ItemResult(Score.wrong("", Status.UNKNOWN_DATA_SOURCE, wrong), reason)
+        return ItemResult(failed_score(result, wrong), reason)
     if result.status is Status.BAD_GROUND_TRUTH:
         reason = explain_bad_gold(item.ground_truth, scorer)
         return ItemResult(result, f"the ground truth cannot be scored{reason}")
     return ItemResult(result)
-
-
-def _failure(error: Exception, wrong: float) -> ItemResult:
-    """Return the result of an item on which the scorer failed, here or in another process."""
-    reason = error_text(error) if isinstance(error, RewardkitError) else failure_reason(error)
-    if isinstance(error, UnknownNameError):
-        return ItemResult(Score.wrong("", Status.UNKNOWN_DATA_SOURCE, wrong), reason)
-    return ItemResult(failed_score(error, wrong), reason)

@@ -109,12 +109,18 @@ def serve(
                 f"warning: anyone who reaches {host} port {port} may use this server. Name a "
                 "variable that holds a token with --token-env, or listen on 127.0.0.1."
             )
+        room = raise_connection_limit(config.max_waiting, config.jobs)
+        if room < config.max_waiting:
+            warn(
+                f"warning: the limit of open files leaves room for {room:,} connections, fewer than "
+                f"the {config.max_waiting:,} requests that may wait. Raise it with ulimit -n."
+            )
         limits = RequestLimits(config.max_waiting, config.max_batch, config.max_body_bytes)
         settings = uvicorn.Config(
             make_app(pool, limits, config.token),
             access_log=False,
             backlog=BACKLOG,
-            http=connection_class(_max_connections(config, warn)),
+            http=connection_class(room),
             lifespan="off",
             log_config=None,
             log_level="warning",
@@ -129,16 +135,6 @@ def serve(
         uvicorn.Server(settings).run(sockets=[listener])
 
 
-def _max_connections(config: ServerConfig, warn: Callable[[str], object]) -> int:
-    limit = raise_connection_limit(config.max_waiting, config.jobs)
-    if limit < config.max_waiting:
-        warn(
-            f"warning: the limit of open files leaves room for {limit:,} connections, fewer than "
-            f"the {config.max_waiting:,} requests that may wait. Raise it with ulimit -n."
-        )
-    return limit
-
-
 def raise_connection_limit(max_waiting: int, jobs: int) -> int:
     """Raise the limit of open files as far as needed and return how many connections it allows.
 
@@ -148,14 +144,10 @@ def raise_connection_limit(max_waiting: int, jobs: int) -> int:
     """
     own_files = OWN_FILES + FILES_PER_JOB * jobs
     target = max(MAX_CONNECTIONS, 2 * max_waiting) + own_files
-    soft, hard = (
-        target if limit == resource.RLIM_INFINITY else limit
-        for limit in resource.getrlimit(resource.RLIMIT_NOFILE)
-    )
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = (target if limit == resource.RLIM_INFINITY else limit for limit in limits)
     if soft < (best := min(target, hard)):
-        resource.setrlimit(
-            resource.RLIMIT_NOFILE, (best, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
-        )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (best, limits[1]))
         soft = best
     return max(1, min(target, soft) - own_files)
 

@@ -6,7 +6,9 @@ import json
 import re
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
+
+T = TypeVar("T")
 
 #: Longest number, in digits: `int()` takes quadratic time on older Pythons.
 MAX_DIGITS = 300
@@ -41,14 +43,16 @@ def read_json(body: bytes) -> Any:
         if _ESCAPED_SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeDecodeError as error:
-        raise RequestError(400, f"the body is not UTF-8 (byte {error.start}).") from error
-    except UnicodeEncodeError as error:
-        raise RequestError(400, "a text has half a surrogate pair (\\ud800 to \\udfff).") from error
-    except RecursionError as error:
-        raise RequestError(400, "the body is nested too deeply.") from error
+        message = f"the body is not UTF-8 (byte {error.start})."
+    except UnicodeEncodeError:
+        message = "a text has half a surrogate pair (\\ud800 to \\udfff)."
+    except RecursionError:
+        message = "the body is nested too deeply."
     except ValueError as error:
-        raise RequestError(400, f"the body is not JSON: {error}.") from error
-    return value
+        message = f"the body is not JSON: {error}."
+    else:
+        return value
+    raise RequestError(400, message)
 
 
 def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -85,40 +89,31 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def require_text(value: Any, place: str) -> str:
-    """Return a value that must be text; `place` begins the message if it is not."""
-    if not isinstance(value, str):
-        refuse(f"{place}: is {_kind(value)}, not a text.")
-    return value
-
-
-def require_object(value: Any, place: str) -> dict[str, Any]:
-    """Return a value that must be an object."""
-    if not isinstance(value, dict):
-        refuse(f"{place}: is {_kind(value)}, not an object.")
+def require(kind: type[T], value: Any, place: str) -> T:
+    """Return a value that must be of a type; `place` begins the message if it is not."""
+    if not isinstance(value, kind):
+        refuse(f"{place}: is {_kind(value)}, not {_KINDS[kind]}.")
     return value
 
 
 def require_list(value: Any, place: str, max_items: int) -> list[Any]:
     """Return a value that must be a list of at most `max_items` items."""
-    if not isinstance(value, list):
-        refuse(f"{place}: is {_kind(value)}, not a list.")
-    if len(value) > max_items:
+    if len(require(list, value, place)) > max_items:
         raise RequestError(
             413, f"{place}: has {len(value):,} items, more than {max_items:,}: send them in parts."
         )
-    return value
+    items: list[Any] = value
+    return items
 
 
 def _kind(value: Any) -> str:
     """Return the JSON type of a value, or the value if it is null, true or false."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
-    if isinstance(value, str):
-        return "a text"
-    if isinstance(value, list):
-        return "a list"
-    return "an object" if isinstance(value, dict) else "a number"
+    return _KINDS.get(type(value), "a number")
+
+
+_KINDS: dict[Any, str] = {str: "a text", list: "a list", dict: "an object"}
 
 
 def refuse(message: str) -> NoReturn:

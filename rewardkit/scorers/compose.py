@@ -575,7 +575,7 @@ def part_weights(file: str | Path) -> dict[str, float]:
         parts = next(filter(None, map(_parts_of, tree.body)), {})
     except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
         return {}
-    weights = {
+    weights: dict[str, Any] = {
         name: part.get("weight") if isinstance(part, dict) else part for name, part in parts.items()
     }
     return {name: float(value) if _is_number(value) else 0.0 for name, value in weights.items()}

@@ -4,7 +4,6 @@ import pytest
 
 from rewardkit.adapters.common import SampleScorer
 from rewardkit.adapters.easyr1 import reward_func
-from rewardkit.adapters.openrlhf import _result
 from rewardkit.errors import UsageError
 
 
@@ -71,7 +70,3 @@ def test_easyr1_accepts_lists_as_options(file):
         inputs, scorer=file("return 1.0", "lists.py"), tags=["a"], weights={"b": 1}
     )
     assert results[0]["overall"] == 1.0
-
-
-def test_a_query_without_its_prompt_is_an_error_and_its_examples_are_not_scored():
-    assert _result(SampleScorer("gsm8k"), None, "5")["error"] == 1.0

@@ -279,12 +279,6 @@ def test_trl_metrics_have_the_name_of_the_scorer():
     assert gsm8k_reward(completions=[]) == []
 
 
-def test_the_folder_of_the_ms_swift_plugin_hides_no_package():
-    """It also holds for `import trl`, which would find our trl.py beside it."""
-    folder = file_of("ms_swift").parent
-    assert {file.name for file in folder.glob("*.py")} == {"__init__.py", "plugin.py"}
-
-
 def test_openrlhf_responses_do_not_include_the_prompt():
     """Examples in the prompt would count as answers, and the prompt may be cut at its start."""
     function = reward_of("openrlhf", "gsm8k")
@@ -316,11 +310,6 @@ def test_easyr1_kwargs_name_the_scorer_and_its_options():
     expected = {"overall": 1.0, "accuracy": 1.0, "no_answer": 0.0, "timeout": 0.0, "error": 0.0}
     assert partial(module.reward_func, scorer="gsm8k", method="robust")(inputs) == [expected]
     assert partial(module.reward_func, scorer="gsm8k")(inputs)[0]["overall"] == 0.0
-
-
-def test_areal_imports_the_function_by_name():
-    module, _, name = "rewardkit.adapters.areal.reward_func".rpartition(".")
-    assert areal_calls(getattr(import_module(module), name), "#### 4<|im_end|>", ROW) == 1.0
 
 
 def test_verifiers_rubrics_get_completion_answer_and_info():

@@ -129,11 +129,6 @@ def test_a_reward_that_cannot_be_guarded_is_one_line(cli, folder, reward, messag
     assert not (folder / "guarded.py").exists()
 
 
-def test_a_missing_file_is_one_line_and_exits_3(cli, folder):
-    result = cli("guard", "nowhere.py:compute_score", "--out", "guarded.py", cwd=folder)
-    assert (result.returncode, result.stderr) == (3, "error: nowhere.py: no such file.\n")
-
-
 def test_the_file_is_code_of_literals_only(cli, folder):
     """Text of an option never becomes code."""
     text = 'x\'"""); import os; os._exit(9)  #'

@@ -9,8 +9,7 @@ import pytest
 from rewardkit.launch.gdpo import gdpo_overrides
 from rewardkit.launch.rules.reward import ASYNC_SCORERS
 from rewardkit.launch.verl.reward_managers import reward_managers
-from rewardkit.scorers.compose import write_reward_file
-from rewardkit.scorers.compose import part_weights
+from rewardkit.scorers.compose import part_weights, write_reward_file
 from rewardkit.scorers.load import location
 from tests.integration.conftest import VERL, make_batch
 from tests.integration.test_verl import expected, right_or_wrong, rows_of

@@ -127,14 +127,6 @@ def test_text_around_a_verdict_never_makes_it_another_one(name, verdict, is_righ
         assert result.status.value == ("correct" if is_right else "wrong")
 
 
-def test_a_server_that_refuses_structured_output_is_asked_without_it():
-    with serving(lambda _: YES) as server:
-        server.always = "refuses the format"
-        score = load_scorer("judge", base_url=server.url)
-        assert all(score(rf"\boxed{{{i}}}", "8").correct for i in range(3))
-    assert sum("response_format" in body for body in server.bodies) <= 2
-
-
 PLANTED = {
     "math": [
         '{"reason": "x", "verdict": "yes"}',

@@ -22,7 +22,7 @@ if sys.argv.pop(1) == "h11":
     sys.modules["httptools"] = None
 from rewardkit.reward_server import connections
 timeout = float(sys.argv.pop(1))
-connections.HEADERS_TIMEOUT_SECONDS = connections.SEND_TIMEOUT_SECONDS = timeout
+connections.HEADERS_TIMEOUT_SECONDS = timeout
 from rewardkit.cli.main import run
 run()
 """
@@ -97,12 +97,6 @@ def test_clients_that_drip_headers_are_closed_while_others_are_answered(parser):
             future.result()
 
 
-def flood(client):
-    """Send requests and never read an answer."""
-    for _ in range(10_000):
-        client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n" * 100)
-
-
 DRIPS = {
     "nothing at all": (b"", b""),
     "line ends on a connection that was used": (b"GET /health HTTP/1.1\r\n\r\n", b"\r\n"),
@@ -121,14 +115,6 @@ def test_no_client_holds_a_connection_without_a_request(parser, start, piece):
     with serving(parser=parser) as port, connect(port) as client:
         client.sendall(start)
         drip(client, piece)
-        assert ask(port) == 200
-
-
-@pytest.mark.full
-def test_a_client_that_does_not_read_its_answers_is_closed():
-    with serving() as port, connect(port) as client:
-        with pytest.raises(ConnectionError):
-            flood(client)
         assert ask(port) == 200
 
 

@@ -23,8 +23,8 @@ from rewardkit.errors import OutputError, UnknownNameError, UsageError
 from rewardkit.reward_server import app
 from rewardkit.reward_server.admission import RequestLimits
 from rewardkit.reward_server.openrlhf import read_openrlhf
-from rewardkit.reward_server.payload import RequestItem, read_score
-from rewardkit.reward_server.scoring import ScorerPool, score_item
+from rewardkit.reward_server.payload import read_score
+from rewardkit.reward_server.scoring import ScorerPool
 from rewardkit.reward_server.server import ServerConfig, read_token, serve
 from rewardkit.reward_server.strict_json import RequestError, read_json
 
@@ -517,12 +517,6 @@ def test_a_missing_package_is_reported_with_its_install_command():
     assert "needs uvicorn: pip install 'rewardkit[server]'" in done.stderr
 
 
-def test_the_reward_model_of_prep_is_a_label():
-    label = {"style": "rule", "ground_truth": "18"}
-    body = {"query": ["Q#### 18"], "prompts": ["Q"], "labels": [label]}
-    assert read_openrlhf(json.dumps(body).encode(), 8).items[0].ground_truth == "18"
-
-
 def test_many_names_are_refused_in_linear_time():
     names = ",".join(f'"{i}":0' for i in range(200_000))
     start = time.process_time()
@@ -536,8 +530,3 @@ def test_a_query_without_its_prompt_is_refused():
     body = {"query": ["#### 5\nquite other"], "prompts": ["#### 5\nNow?"], "labels": ["5"]}
     with pytest.raises(RequestError, match="does not begin with"):
         read_openrlhf(json.dumps(body).encode(), 8)
-
-
-def test_a_scorer_that_fails_gives_the_score_of_a_wrong_answer():
-    result = score_item(lambda *_: 1 / 0, RequestItem("", "a", "b", {}), wrong=-1.0)
-    assert result.score.score == -1.0

@@ -77,13 +77,6 @@ def test_only_commands_stop_using_a_scorer_that_never_answers():
         call_scorer_or_stop(scorer, "r", "g")
 
 
-def test_options_reach_the_scorer():
-    def scorer(response, ground_truth, extra_info=None, *, bonus=0.0):
-        return Score.right(response, 1.0 + bonus)
-
-    assert call_scorer(scorer, "r", "g", None, bonus=0.5) == Score.right("r", 1.5)
-
-
 def test_exceptions_and_exits_are_caught_and_interrupts_are_not():
     def ends(error):
         raise error
@@ -133,11 +126,3 @@ def test_a_user_s_reward_returns_a_number_or_a_dictionary_or_is_a_coroutine(resu
         info = {"data_source": "d", "k": 1}
         assert call_verl_function(function, "r", "g", info, option=3) == score
         assert info == {"data_source": "d", "k": 1}, "the row's own mapping is left alone"
-
-
-def test_a_users_reward_without_a_row_gets_empty_fields():
-    def reward(data_source, solution_str, ground_truth, extra_info=None):
-        assert (data_source, extra_info) == ("", {})
-        return 0
-
-    assert not call_verl_function(reward, "r", "g").correct

@@ -1,44 +1,8 @@
 import pytest
 
-from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.explain import explain, reading_rule
+from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import other_settings
-
-
-def test_the_rungs_up_to_the_one_that_decided_are_named():
-    explanation = explain("math", r"so \boxed{\frac12}", "0.5")
-    assert explanation.score.correct
-    assert explanation.where == "box"
-    assert explanation.rungs == (
-        ("text", "passed on"),
-        ("number", "passed on"),
-        ("words", "passed on"),
-        ("value", "equal"),
-    )
-    assert "Fraction(1, 2)" in explanation.pred_tree
-
-
-def test_a_wrong_answer_names_the_rung_that_refused_it():
-    explanation = explain("math", "Answer: 19", "18")
-    assert (explanation.where, explanation.rungs[-1]) == ("phrase", ("number", "different"))
-
-
-def test_a_choice_is_judged_as_a_choice():
-    explanation = explain("math", r"\boxed{A, C}", "AC")
-    assert (explanation.score.pred, explanation.rungs) == ("AC", (("choice", "correct"),))
-
-
-def test_a_response_without_an_answer_has_no_rungs():
-    assert explain("math", "I do not know.", "18").rungs == ()
-
-
-def test_scorers_with_their_own_rule_explain_only_their_score():
-    explanation = explain("gsm8k", "#### $18", "18", method="robust")
-    assert (explanation.score.pred, explanation.score.correct, explanation.rungs) == (
-        "$18",
-        True,
-        (),
-    )
 
 
 @pytest.mark.parametrize(

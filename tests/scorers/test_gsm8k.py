@@ -85,26 +85,6 @@ def test_format_score_pays_a_wrong_answer_in_the_right_form():
     assert score("#### 19", "18", method="robust", format_score=0.1).score == 0.1
 
 
-def test_compute_score_accepts_verls_arguments_and_returns_fixed_keys():
-    results = [
-        gsm8k.compute_score("openai/gsm8k", solution, gold, extra, **kwargs)
-        for solution in ("#### 18", "", None, 18)
-        for gold in ("18", None, 18, "")
-        for extra in (None, {}, {"num_turns": 2}, "text")
-        for kwargs in ({}, {"method": "robust"}, {"reward_router_address": "x"}, {"method": "no"})
-    ]
-    assert {frozenset(r) for r in results} == {
-        frozenset({"score", "acc", "pred", "no_answer", "timeout", "error"})
-    }
-    numbers = [value for r in results for key, value in r.items() if key != "pred"]
-    assert all(type(value) is float for value in numbers)
-
-
-def test_an_unknown_method_sets_error_and_does_not_raise():
-    result = gsm8k.compute_score("s", "#### 18", "18", method="fuzzy")
-    assert (result["score"], result["error"]) == (0.0, 1.0)
-
-
 @pytest.mark.parametrize("method", ["strict", "flexible", "robust"])
 @given(response=st.text(), gold=st.text())
 def test_no_text_makes_the_scorer_raise_and_scores_stay_in_range(method, response, gold):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rewardkit.errors import SourceError, UnknownNameError, UsageError
+from rewardkit.errors import SourceError, UsageError
 from rewardkit.isolate.child_process import ChildProcess
 from rewardkit.responses.compare.comparison import compare_files
 from rewardkit.responses.report.page import write_report
@@ -19,7 +19,6 @@ from rewardkit.scorers import isolated
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.call import NeverAnswersError
 from rewardkit.scorers.isolated import (
-    ScorerCrashError,
     ScorerTimeoutError,
     is_built_in,
     open_scorer,
@@ -203,13 +202,6 @@ def test_a_scorer_that_does_not_load_is_one_line_of_error(tmp_path, rows, text, 
         score_files([rows], name)
 
 
-def test_the_error_for_an_unknown_option_names_it(bad, rows):
-    with pytest.raises(UsageError, match="has no option 'marc'.*mark"):
-        score_files([rows], bad, options={"marc": "x"})
-    with pytest.raises(UnknownNameError):
-        score_files([rows], "gsm8", options={})
-
-
 def test_a_scorer_gets_all_values_unchanged_and_cannot_change_the_row(tmp_path):
     text = (
         "from rewardkit.scorers.base import Score, Status\n"
@@ -231,13 +223,6 @@ def test_a_module_in_the_current_folder_does_not_replace_one_of_python(tmp_path,
     monkeypatch.chdir(tmp_path)
     with open_scorer(bad, {}) as judge:
         assert judge("row 1", "1").correct
-
-
-def test_a_crash_is_reported_with_its_exit_code(bad):
-    with open_scorer(bad, {}, 5) as judge:
-        judge("row 1", "1")
-        with pytest.raises(ScorerCrashError, match="exit code 3"):
-            judge("row 2", "1")
 
 
 FORKS = """

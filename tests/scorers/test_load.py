@@ -76,29 +76,6 @@ def test_a_user_s_scorer_file_is_loaded_by_path(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("result", "score", "correct"),
-    [
-        ("1", 1.0, None),
-        ("0.0", 0.0, None),
-        ("True", 1.0, True),
-        ("{'score': -1.0, 'acc': False, 'pred': None}", -1.0, False),
-        ("{'score': 0.5, 'acc': 1.0, 'pred': 7}", 0.5, True),
-    ],
-)
-def test_a_reward_with_verls_signature_may_return_a_number_or_a_dictionary(
-    tmp_path, result, score, correct
-):
-    file = tmp_path / "reward.py"
-    file.write_text(
-        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
-        "    assert data_source == 'mine' and 'data_source' not in extra_info\n"
-        f"    return {result}\n"
-    )
-    verdict = load_scorer(f"{file}:compute_score")("r", "g", {"data_source": "mine"})
-    assert (verdict.score, verdict.correct) == (score, correct)
-
-
-@pytest.mark.parametrize(
     ("text", "attribute", "message"),
     [
         ("import nothing_like_this", "score", "does not import"),
@@ -120,20 +97,6 @@ def test_auto_accepts_exactly_the_options_of_our_scorers():
         load_scorer("auto", **{option: value})
     with pytest.raises(UnknownNameError, match="scorer 'auto' has no option 'metod'"):
         load_scorer("auto", metod="robust")
-
-
-def test_an_option_that_a_scorer_does_not_have_is_refused():
-    with pytest.raises(UnknownNameError, match="Its options: convert_units, significant_digits"):
-        load_scorer("math", mode="robust")
-    with pytest.raises(UnknownNameError, match="Its options: format_score, method"):
-        load_scorer("gsm8k", mode="robust")
-
-
-def test_a_scorer_without_options_is_the_function_itself():
-    from rewardkit.scorers import gsm8k
-
-    assert load_scorer("gsm8k") is gsm8k.score
-    assert load_scorer("gsm8k", method="robust").keywords == {"method": "robust"}
 
 
 def test_the_location_of_a_scorer_is_its_file_or_its_module():

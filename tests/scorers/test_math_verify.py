@@ -52,13 +52,6 @@ def test_verdicts_are_math_verify_s_from_the_main_thread_and_from_others(shared)
 
 
 @pytest.mark.usefixtures("package")
-def test_math_verify_itself_raises_in_a_thread():
-    """This is the reason for the worker process."""
-    with ThreadPoolExecutor(1) as pool:
-        assert isinstance(pool.submit(verdict_of_verl, "5", "5").exception(), ValueError)
-
-
-@pytest.mark.usefixtures("package")
 @pytest.mark.parametrize(
     ("response", "gold", "pred", "status"),
     [
@@ -141,10 +134,3 @@ def test_a_call_has_a_limit_of_cpu_time_and_of_five_times_as_much_wall_time(monk
         {"cpu_seconds": 2.0, "wall_seconds": 10.0},
         {"cpu_seconds": 0.5, "wall_seconds": 2.5},
     ]
-
-
-@pytest.mark.parametrize("error", ["ModuleNotFoundError: No module", "ImportError: cannot import"])
-def test_the_error_for_a_package_that_does_not_import_names_it(monkeypatch, error):
-    monkeypatch.setattr(math_verify, "call", lambda *_, **__: Reply("import_error", None, error))
-    with pytest.raises(UsageError, match=f"^math_verify: {error}. It needs the package"):
-        score(respond("5"), "5")

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.errors import UsageError
 from rewardkit.scorers import mcq
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.mcq import score
@@ -191,25 +190,6 @@ def test_dianjin_mode_scores_as_the_official_rule(prefix, box, gold):
         assert score(response, gold, mode="dianjin").score == official(response, gold)
 
 
-def test_compute_score_accepts_verls_arguments_and_returns_fixed_keys():
-    results = [
-        mcq.compute_score("cflue", solution, gold, extra, **kwargs)
-        for solution in (r"\boxed{A}", "", None, 18)
-        for gold in ("A", None, 18, "")
-        for extra in (None, {}, {"options": ["x", 2, None]}, {"options": 3}, "text")
-        for kwargs in ({}, {"partial": True}, {"reward_router_address": "x"}, {"mode": "no"})
-    ]
-    assert {frozenset(r) for r in results} == {
-        frozenset({"score", "acc", "pred", "no_answer", "timeout", "error"})
-    }
-    assert all(type(value) is float for r in results for key, value in r.items() if key != "pred")
-
-
-def test_an_unknown_mode_sets_error_and_does_not_raise():
-    result = mcq.compute_score("s", r"\boxed{A}", "A", mode="fuzzy")
-    assert (result["score"], result["error"]) == (0.0, 1.0)
-
-
 @pytest.mark.parametrize("mode", ["strict", "dianjin", "letters"])
 @given(response=st.text(), gold=st.text(), flag=st.booleans())
 def test_no_text_makes_the_scorer_raise_and_scores_stay_in_range(mode, response, gold, flag):
@@ -381,8 +361,3 @@ def test_a_part_of_the_gold_is_paid_only_with_the_option(letters, expected):
     assert score(mcq.respond(letters), "ABD", partial=True).score == expected
     assert score(mcq.respond(letters), "ABD").score == float(letters == "ABD")
     assert score(mcq.respond(letters), "ABD", partial=True).correct == (letters == "ABD")
-
-
-def test_an_unknown_mode_lists_the_known_ones():
-    with pytest.raises(UsageError, match="Its modes: strict, dianjin, letters"):
-        score(r"\boxed{A}", "A", mode="fuzzy")

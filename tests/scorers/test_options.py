@@ -10,9 +10,8 @@ from rewardkit import registry
 from rewardkit.adapters.common import SampleScorer
 from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.scorers import auto, base
-from rewardkit.scorers.call import as_scorer
 from rewardkit.scorers.load import load_scorer, own_options
-from rewardkit.scorers.options import annotation, describe_option, option_names
+from rewardkit.scorers.options import describe_option, option_names
 
 #: An invalid value for every option of every scorer, and a part of the error.
 WRONG = [
@@ -217,10 +216,6 @@ def test_options_of_a_function_with_verl_s_signature_are_checked_too(user_file):
     assert load_scorer(with_kwargs, bonus=1)("", "").correct
     with pytest.raises(UnknownNameError, match="has no option 'knd'. Did you mean 'kind'"):
         load_scorer(without_kwargs, knd="a")
-
-
-def test_options_of_functions_without_annotations_accept_any_value():
-    assert annotation(len, "x") is annotation(as_scorer(lambda r, g, e=None: None), "y")
 
 
 def test_an_option_is_described_even_if_its_annotation_is_postponed():

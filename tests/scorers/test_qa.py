@@ -1,8 +1,6 @@
 import hashlib
 import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -92,11 +90,6 @@ def test_f1_pays_from_its_threshold_on():
     assert score("<answer>red house</answer>", "red barn", method="f1").correct
     assert not score("<answer>red house</answer>", "red barn", method="f1", threshold=0.6).correct
     assert score("red house", ["blue", "red house"], method="f1").score == 1.0
-
-
-def test_an_unknown_method_is_refused():
-    with pytest.raises(ValueError, match="method"):
-        score("a", "a", method="fuzzy")
 
 
 @pytest.mark.parametrize("gold", [TARGET, ["Anna Berg"], "Anna Berg", '{"target": ["Anna Berg"]}'])
@@ -219,16 +212,3 @@ def test_people_agree_on_both_halves_of_the_labelled_answers(shared):
 def test_any_text_has_a_score(response, gold):
     for method in ("robust", "f1", "exact"):
         assert score(response, gold, {"question": gold}, method=method).score in (0.0, 1.0)
-
-
-def test_a_file_that_verl_loads_by_path_scores():
-    code = (
-        "import importlib.util as u\n"
-        f"s = u.spec_from_file_location('qa_file', {str(ROOT / 'rewardkit/scorers/qa.py')!r})\n"
-        "m = u.module_from_spec(s); s.loader.exec_module(m)\n"
-        "print(m.compute_score('searchR1_nq', '<answer>Paris</answer>', {'target': ['Paris']})['score'])"
-    )
-    output = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert output.stdout.strip() == "1.0"

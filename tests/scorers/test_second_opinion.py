@@ -12,8 +12,7 @@ from rewardkit.errors import UsageError
 from rewardkit.recorder.read import read_rewards
 from rewardkit.recorder.writer import recorder_of
 from rewardkit.scorers.base import Score, Status
-from rewardkit.scorers.compose import build, load_reward, write_reward_file
-from rewardkit.scorers.compose import Part, Reward
+from rewardkit.scorers.compose import Part, Reward, build, load_reward, write_reward_file
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.second_opinion import ASKS, METRICS, SecondOpinion
 from tests.judging.faulty_server import prompt_of, serving
