@@ -86,20 +86,24 @@ class SampleScorer:
         gold = _gold(row)
         if isinstance(gold, Mapping):
             row, gold = {**row, **gold}, _gold(gold)
-        source, extra_info = row.get("data_source"), _extra_info(row)
-        if isinstance(extra_info, ValueError):
-            return failure_result(self.name, extra_info)
+        source, info = row.get("data_source"), row.get("extra_info")
+        if isinstance(info, str) and info.lstrip()[:1] == "{":
+            try:
+                info = json.loads(info)
+            except ValueError:
+                error = ValueError("extra_info is text but not a JSON object.")
+                return failure_result(self.name, error)
+        info = info if isinstance(info, Mapping) else {}
         text = response_text(response)
         if self.scorer == "auto":
-            if not as_text(source) and not extra_info.get("scorer"):
+            if not as_text(source) and not info.get("scorer"):
                 return failure_result(self.name, UnknownNameError(_NO_SOURCE))
-            return compute_score(source, text, gold, extra_info, **self.options)
-        source_in_log = source or self.name
+            return compute_score(source, text, gold, info, **self.options)
         scorer = call_catching(_load_once, self.scorer)
         if isinstance(scorer, Exception):  # unpickled on a machine that does not have its file
-            return failure_result(source_in_log, scorer)
-        info = {**extra_info, "data_source": source}
-        return verl_result(scorer, source_in_log, text, gold, info, self.options)
+            return failure_result(source or self.name, scorer)
+        info = {**info, "data_source": source}
+        return verl_result(scorer, source or self.name, text, gold, info, self.options)
 
 
 def _load_once(name: str) -> Scorer:
@@ -108,17 +112,6 @@ def _load_once(name: str) -> Scorer:
         if name not in _scorers:
             _scorers[name] = as_scorer(registry.load("scorers", name))
         return _scorers[name]
-
-
-def _extra_info(row: Mapping[str, Any]) -> Mapping[str, Any] | ValueError:
-    """Return the `extra_info` of a row, which may be stored as JSON, or the error in that JSON."""
-    extra_info = row.get("extra_info")
-    if isinstance(extra_info, str) and extra_info.lstrip()[:1] == "{":
-        try:
-            extra_info = json.loads(extra_info)
-        except ValueError:
-            return ValueError("extra_info is text but not a JSON object.")
-    return extra_info if isinstance(extra_info, Mapping) else {}
 
 
 def _gold(row: Mapping[str, Any]) -> Any:

@@ -53,18 +53,15 @@ def reward(scorer: str = "auto", **options: Any) -> RewardFunction:
 _functions: dict[str, RewardFunction] = {}
 
 
-def _function_of(scorer: str, options: Mapping[str, Any]) -> RewardFunction:
-    key = repr((scorer, sorted(options.items())))  # an option may be a list, which has no hash
-    if key not in _functions:
-        _functions[key] = reward(scorer, **options)
-    return _functions[key]
-
-
 def reward_func(
     reward_inputs: Sequence[Mapping[str, Any]], scorer: str = "", **options: Any
 ) -> list[dict[str, float]]:
     """Return the metrics of a batch by the scorer that `reward_function_kwargs` names."""
-    return _function_of(scorer or scorer_name(), options)(reward_inputs)
+    scorer = scorer or scorer_name()
+    key = repr((scorer, sorted(options.items())))  # an option may be a list, which has no hash
+    if key not in _functions:
+        _functions[key] = reward(scorer, **options)
+    return _functions[key](reward_inputs)
 
 
-_function_of(scorer_name(), {})  # an unknown scorer fails when the file is loaded, not in training
+reward_func([])  # an unknown scorer fails when the file is loaded, not in training

@@ -40,21 +40,19 @@ def _reward(
     """
     import torch
 
-    results = [
-        _result(scorer, response_after_prompt(as_text(query), as_text(prompt)), label)
-        for query, prompt, label in zip(queries, prompts, labels, strict=True)
-    ]
+    def result(query: Any, prompt: Any, label: Any) -> dict[str, float | str]:
+        response = response_after_prompt(as_text(query), as_text(prompt))
+        if response is None:
+            error = ValueError("the query does not begin with the prompt.")
+            return failure_result(scorer.name, error)
+        return scorer(response, {"ground_truth": label})
+
+    results = [result(*sample) for sample in zip(queries, prompts, labels, strict=True)]
     rewards, *flags = (
         torch.tensor([float(result[key]) for result in results]) for key in ("score", *FLAGS)
     )
     logs = dict(zip(FLAGS, flags, strict=True))
     return {"rewards": rewards, "scores": logs["acc"], "extra_logs": logs}
-
-
-def _result(scorer: SampleScorer, response: str | None, label: Any) -> dict[str, float | str]:
-    if response is None:
-        return failure_result(scorer.name, ValueError("the query does not begin with the prompt."))
-    return scorer(response, {"ground_truth": label})
 
 
 def reward(scorer: str = "auto", **options: Any) -> Callable[..., dict[str, Any]]:

@@ -37,7 +37,9 @@ def response_text(response: Any) -> str:
         response = [response]
     if isinstance(response, Sequence) and not isinstance(response, str):
         replies = [message for message in response if _field(message, "role") == "assistant"]
-        response = _content(replies[-1]) if replies else ""
+        response = _field(replies[-1], "content") if replies else ""
+        if isinstance(response, Sequence) and not isinstance(response, str):
+            response = "".join(map(_part_text, response))
     text = as_text(response)
     end = len(text)
     while token := _END_TOKEN.search(text, max(0, end - _MAX_END_TOKEN_CHARS), end):
@@ -63,7 +65,6 @@ def response_after_prompt(query: str, prompt: str) -> str | None:
 
 
 def _prompt_end(query: str, prompt: str) -> int | None:
-    """Return the position in a query at which the prompt ends."""
     if query.startswith(prompt):
         return len(prompt)
     tail = prompt[-PROMPT_TAIL_CHARS:]
@@ -81,14 +82,6 @@ def _prompt_end(query: str, prompt: str) -> int | None:
 def _normal(text: str) -> str:
     """Return a text as tokenizers that normalise it see it: composed and without spaces."""
     return "".join(normalize("NFC", text).split())
-
-
-def _content(message: Any) -> Any:
-    """Return the content of a message; of a list of parts, their text."""
-    content = _field(message, "content")
-    if isinstance(content, Sequence) and not isinstance(content, str):
-        return "".join(map(_part_text, content))
-    return content
 
 
 def _part_text(part: Any) -> str:

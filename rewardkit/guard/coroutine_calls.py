@@ -132,7 +132,6 @@ class CoroutineCalls:
         task.add_done_callback(self._tasks.discard)
 
     def _read(self, process: ChildProcess) -> None:
-        """Hand out the replies that have arrived."""
         self._replied_at = monotonic()
         try:
             for number, *reply in process.receive_all():

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import pickle
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -16,19 +17,60 @@ from typing import Any, Literal
 
 from rewardkit import background_loop
 from rewardkit.errors import RewardkitError, UsageError, call_catching
-from rewardkit.guard.breaker import Breaker
 from rewardkit.guard.coroutine_calls import CoroutineCalls
 from rewardkit.guard.results import default_fields, verl_fields
 from rewardkit.guard.reward_child import MEMORY_EXIT_CODE
 from rewardkit.guard.stop import raise_if_stopped, stop_training
 from rewardkit.guard.sync_calls import Outcome, SyncCalls
-from rewardkit.isolate.batch_process import BatchProcess
+from rewardkit.isolate.batch_process import BatchProcess, start_user_process
 from rewardkit.isolate.child import exit_text
 from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
-from rewardkit.isolate.loading import start_and_load
 from rewardkit.scorers.base import log_once, record_result
 from rewardkit.scorers.call import error_line
 from rewardkit.versions import verl_awaits_rewards
+
+#: A reward that fails on all of its first calls is broken, or its configuration is.
+FIRST_CALLS = 32
+
+#: Calls over which the share of failures is computed.
+WINDOW_CALLS = 500
+
+
+class Breaker:
+    """Counts the failures of a reward in one process. Threads may count at once."""
+
+    def __init__(self, share: float) -> None:
+        """Start counting.
+
+        Args:
+            share: share of failures, in `WINDOW_CALLS` calls in a row, above which it trips.
+        """
+        self._share = share
+        self._lock = threading.Lock()
+        self._calls = self._failures = 0
+        self._window_calls = self._window_failures = 0
+
+    def count(self, *, is_failure: bool) -> str:
+        """Count a call; return why the run should stop, or ""."""
+        with self._lock:
+            return self._count(is_failure=is_failure)
+
+    def _count(self, *, is_failure: bool) -> str:
+        self._calls += 1
+        self._window_calls += 1
+        if is_failure:
+            self._failures += 1
+            self._window_failures += 1
+            if self._calls == self._failures == FIRST_CALLS:
+                return f"it failed on all of its first {FIRST_CALLS} calls in this process"
+        if self._window_calls < WINDOW_CALLS:
+            return ""
+        failures, calls = self._window_failures, self._window_calls
+        self._window_calls = self._window_failures = 0
+        if failures > self._share * calls:
+            return f"it failed on {failures} of its last {calls} calls in this process"
+        return ""
+
 
 #: Types of keyword arguments that are sent with every call. Others, such as verl's tokenizer of the
 #: reward model, are sent once to each process.
@@ -211,15 +253,12 @@ class Guard:
         settings = self.settings
         limits = {name: getattr(settings, name) for name in ("seconds", "cpu_seconds", "memory_mb")}
         options = {**settings.options, **self._constants}
-        process, (problem, is_async) = start_and_load(
+        process, is_async = start_user_process(
             "rewardkit.guard.reward_child",
             (self.reward, options, limits),
             self.reward,
             settings.load_seconds,
         )
-        if problem:
-            process.close()
-            raise UsageError(problem)
         path = Path(self.reward.partition(":")[0])
         changed_at = path.stat().st_mtime if path.exists() else 0.0
         self._changed_at = self._changed_at or changed_at
@@ -234,7 +273,6 @@ class Guard:
     def _result(
         self, outcome: Outcome, call: Mapping[str, Any], start: float
     ) -> dict[str, float | str]:
-        """Return what verl gets for an outcome; count, log and record it."""
         seconds = perf_counter() - start
         raise_if_stopped()
         result, failure, problem = read_outcome(outcome, self.reward, self.settings)

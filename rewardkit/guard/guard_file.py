@@ -176,7 +176,6 @@ def settings_after_trial(
 
 
 def _learn_rule(guard: Guard, rows: Sequence[Mapping[str, Any]]) -> RightRule:
-    """Return which results of a guarded reward are right, from the golds of the trial's rows."""
 
     def score(request: tuple[str, str, Mapping[str, Any]]) -> Score | Exception:
         response, gold, call = request

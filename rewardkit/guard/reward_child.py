@@ -11,16 +11,15 @@ import os
 import pickle
 import resource
 import traceback
-from collections.abc import Mapping
 from functools import partial
 from inspect import iscoroutinefunction, signature
 from pathlib import Path
 from typing import Any
 
 from rewardkit import registry
-from rewardkit.errors import RewardkitError, ScorerExitedError, UsageError, call_catching
-from rewardkit.isolate.batch_child import serve_batches
-from rewardkit.isolate.child import Channel
+from rewardkit.errors import ScorerExitedError, UsageError, call_catching
+from rewardkit.isolate.batch_child import load_and_report, serve_batches
+from rewardkit.isolate.child import Channel, limit_memory
 from rewardkit.redact import process_redactor
 from rewardkit.scorers.call import error_line
 from rewardkit.scorers.reward_result import RewardResult
@@ -31,32 +30,36 @@ MAX_MESSAGE_LENGTH = 500
 #: Exit code of a process that has used up its memory.
 MEMORY_EXIT_CODE = 86
 
-#: The field of /proc/self/statm with the pages of private, writable memory.
-_STATM_DATA = 5
-
 
 def serve(channel: Channel) -> None:
     """Load the reward, report an error or whether it is a coroutine function, and answer calls."""
     reward, options, limits, seconds = channel.receive()
     process_redactor().learn(options)  # an exception of the reward may say them
-    with channel.load_deadline(seconds):
-        function = call_catching(_load, reward)
-    if isinstance(function, RewardkitError):
-        channel.send([str(function), False])
+    function = load_and_report(channel, seconds, lambda: _load(reward), iscoroutinefunction)
+    if function is None:
         return
-    if isinstance(function, Exception):
-        raise function
-    is_async = iscoroutinefunction(function)
-    channel.send(["", is_async])
-    _limit_memory(limits["memory_mb"] << 20)
+    # Not RLIMIT_AS, because CUDA reserves address space that it never uses.
+    limit_memory(resource.RLIMIT_DATA, limits["memory_mb"] << 20)
     path = str(Path(reward.partition(":")[0]).resolve())
-    if is_async:
+
+    def call(request: bytes) -> Any:
+        return function(**{**options, **pickle.loads(request)})  # noqa: S301
+
+    async def call_async(request: bytes) -> Any:
+        return await call(request)
+
+    def reply(request: bytes) -> list[Any]:
+        try:
+            result = call_catching(call, request)
+        except BaseException as error:  # noqa: BLE001 - it would end the process
+            result = ScorerExitedError(f"it raises {type(error).__name__}")
+        return reply_of(path, result)
+
+    if iscoroutinefunction(function):
         from rewardkit.guard.async_child import serve_coroutines
 
-        call = partial(_call_async, function, options)
-        serve_coroutines(channel, call, limits["seconds"], partial(reply_of, path))
+        serve_coroutines(channel, call_async, limits["seconds"], partial(reply_of, path))
     else:
-        reply = partial(_reply, function, options, path)
         serve_batches(channel, reply, limits["cpu_seconds"] or 0.0)
 
 
@@ -74,24 +77,6 @@ def _load(reward: str) -> Any:
             "solution_str, ground_truth and extra_info."
         )
     return function
-
-
-def _reply(function: Any, options: Mapping[str, Any], path: str, request: bytes) -> Any:
-    """Return the fields of a call's result, or its exception."""
-    try:
-        result = call_catching(_call, function, options, request)
-    except BaseException as error:  # noqa: BLE001 - it would end the process
-        result = ScorerExitedError(f"it raises {type(error).__name__}")
-    return reply_of(path, result)
-
-
-def _call(function: Any, options: Mapping[str, Any], request: bytes) -> Any:
-    """Call the reward with the arguments that the guard has pickled."""
-    return function(**{**options, **pickle.loads(request)})  # noqa: S301
-
-
-async def _call_async(function: Any, options: Mapping[str, Any], request: bytes) -> Any:
-    return await _call(function, options, request)
 
 
 def reply_of(path: str, result: Any) -> list[Any]:
@@ -114,18 +99,3 @@ def _place(error: Exception, path: str) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if os.path.realpath(frame.filename) == path]
     return f"{path}:{lines[-1]}" if lines else ""
-
-
-def _limit_memory(limit: int) -> None:
-    """Limit the memory that calls may allocate beyond what the import took; 0 for no limit.
-
-    RLIMIT_DATA and not RLIMIT_AS, because CUDA reserves address space that it never uses.
-    """
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    statm = Path("/proc/self/statm")
-    if not limit or not statm.exists():  # only Linux counts anonymous memory in RLIMIT_DATA
-        return
-    used = int(statm.read_text(encoding="ascii").split()[_STATM_DATA]) * resource.getpagesize()
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    soft = used + limit
-    resource.setrlimit(resource.RLIMIT_DATA, (soft if hard < 0 else min(soft, hard), hard))

@@ -111,7 +111,6 @@ def _topmost_actor(ray: Any) -> Mapping[str, Any] | None:
 
 
 def _send_signal(ray: Any, actor: Mapping[str, Any], number: int) -> None:
-    """Send a signal to an actor's process, on its node."""
     pid, node = actor["Pid"], actor["Address"]["NodeID"]
 
     def send() -> None:  # nested, so that Ray sends its code to a node without rewardkit

@@ -109,7 +109,6 @@ class SyncCalls:
         return self._usual_seconds < BATCH_SECONDS
 
     def _take_process(self) -> BatchProcess | None:
-        """Return an idle process, or the first one."""
         if not self._processes:
             self._processes.append(self._new_process())
             self._idle.append(self._processes[0])
@@ -195,7 +194,6 @@ def _outcomes(process: BatchProcess, batch: list[_Call]) -> list[Outcome]:
 
 
 def _seconds(process: BatchProcess, outcome: Outcome) -> float:
-    """Return how long a call took; 0.0 if its process ended."""
     if isinstance(outcome, list):
         return float(outcome[0] * 1e-9)
     return process.seconds if isinstance(outcome, ChildTimeoutError) else 0.0

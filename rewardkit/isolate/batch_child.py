@@ -1,4 +1,4 @@
-"""The child's end of `batch_process`: calls a function for each request of a batch.
+"""The child's end of `batch_process`: loads a user's file, and calls it for each request of a batch.
 
 Replies wait for others for at most `FLUSH_SECONDS`, so that a fast function costs few messages and
 a slow one that is killed loses none.
@@ -9,12 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from signal import ITIMER_PROF, setitimer
 from time import monotonic, perf_counter_ns
-from typing import Any
+from typing import Any, TypeVar
 
+from rewardkit.errors import RewardkitError, call_catching
 from rewardkit.isolate.child import Channel
+
+T = TypeVar("T")
 
 #: Seconds that a reply may wait for others to be sent with it.
 FLUSH_SECONDS = 0.05
+
+
+def load_and_report(
+    channel: Channel, seconds: float, load: Callable[[], T], greet: Callable[[T], Any]
+) -> T | None:
+    """Load a user's file under a deadline, and send its greeting, or why it cannot be used.
+
+    Returns:
+        What was loaded; None if a RewardkitError says that it cannot be used.
+    """
+    with channel.load_deadline(seconds):
+        loaded = call_catching(load)
+    if isinstance(loaded, RewardkitError):
+        channel.send([str(loaded), None])
+        return None
+    if isinstance(loaded, Exception):
+        raise loaded
+    channel.send(["", greet(loaded)])
+    return loaded
 
 
 def serve_batches(

@@ -10,13 +10,30 @@ from collections.abc import Callable, Sequence
 from signal import SIGPROF, Signals
 from typing import Any, TypeAlias
 
+from rewardkit.errors import UsageError
 from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
+from rewardkit.isolate.loading import start_and_load
 
 #: A reply: nanoseconds of the call and its JSON values; or how the call failed.
 Reply: TypeAlias = "list[Any] | ChildTimeoutError | ChildCrashError"
 
 #: How a process ended that used up its CPU time.
 _CPU_LIMIT = Signals(SIGPROF).name
+
+
+def start_user_process(
+    module: str, request: Sequence[Any], name: str, seconds: float
+) -> tuple[ChildProcess, Any]:
+    """Start a child whose module calls `batch_child.load_and_report`; return it with its greeting.
+
+    Raises:
+        SourceError, UsageError: the file does not load; see `loading.start_and_load`.
+    """
+    process, (problem, greeting) = start_and_load(module, request, name, seconds)
+    if problem:
+        process.close()
+        raise UsageError(problem)
+    return process, greeting
 
 
 class BatchProcess:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import resource
 import socket
 import sys
 from collections.abc import Iterator
@@ -148,6 +149,28 @@ def exit_text(code: int) -> str:
     if code >= 0:
         return f"exit code {code}"
     return Signals(-code).name if -code in list(Signals) else f"signal {-code}"
+
+
+def limit_memory(kind: int, limit: int) -> None:
+    """Limit the memory that this process may allocate from now on, and write no core file.
+
+    Only Linux says how much it has, and counts anonymous memory in RLIMIT_DATA.
+
+    Args:
+        kind: RLIMIT_AS for all address space, RLIMIT_DATA for private, writable memory.
+        limit: bytes; 0 for no limit.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    if not limit:
+        return
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - this process stays slim
+            pages = file.read().split()
+    except FileNotFoundError:
+        return
+    used = int(pages[0 if kind == resource.RLIMIT_AS else 5]) * resource.getpagesize()
+    hard = resource.getrlimit(kind)[1]
+    resource.setrlimit(kind, (used + limit if hard < 0 else min(used + limit, hard), hard))
 
 
 def _reset_signals() -> None:

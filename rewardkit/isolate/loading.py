@@ -119,7 +119,6 @@ def place_in_stacks(stacks: str, name: str) -> str:
 
 
 def _main_stack(stacks: str) -> list[_Frame]:
-    """Return the frames of the main thread, the innermost first; it is the last thread."""
     text = _HEADING.split(stacks)[-1] if _HEADING.search(stacks) else ""
     if len(_THREAD.findall(text)) >= MAX_THREADS:
         return []  # the main thread may be missing

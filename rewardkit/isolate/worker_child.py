@@ -20,7 +20,7 @@ from signal import ITIMER_PROF, ITIMER_REAL, SIGALRM, SIGPROF, setitimer
 from types import ModuleType
 from typing import NoReturn
 
-from rewardkit.isolate.child import Channel, exit_text
+from rewardkit.isolate.child import Channel, exit_text, limit_memory
 
 #: The longest payload or result, in characters of JSON, which is ASCII.
 MAX_BYTES = 64 << 20
@@ -63,7 +63,6 @@ def _warm_up(name: str) -> None:
 
 
 def _missing_reply(code: int) -> list[str | None]:
-    """Return the reply for a child with this exit code, which is negative for a signal."""
     if code == -SIGPROF:
         return ["timeout", None, "CPU time limit reached"]
     if code == -SIGALRM:
@@ -77,7 +76,7 @@ def _run_child(channel: Channel, name: str) -> NoReturn:
     """Answer requests; end the process in every case, so that nothing unwinds into its parent."""
     code, channel.pid = 1, os.getpid()
     try:
-        _limit_memory()
+        limit_memory(resource.RLIMIT_AS, MEMORY_BYTES)
         code = _answer_requests(channel, name)
     except MemoryError:
         code = _NO_MEMORY
@@ -85,20 +84,7 @@ def _run_child(channel: Channel, name: str) -> NoReturn:
         os._exit(code)
 
 
-def _limit_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - this process stays slim
-            used = int(file.read().split()[0]) * resource.getpagesize()
-    except FileNotFoundError:
-        return  # not Linux, where only the two deadlines apply
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    soft = used + MEMORY_BYTES
-    resource.setrlimit(resource.RLIMIT_AS, (soft if hard < 0 else min(soft, hard), hard))
-
-
 def _answer_requests(channel: Channel, name: str) -> int:
-    """Answer `_REQUESTS_PER_CHILD` requests; return the exit code."""
     for _ in range(_REQUESTS_PER_CHILD):
         function, payload, cpu_seconds, wall_seconds = channel.receive()
         channel.set_mark(_RUNNING)

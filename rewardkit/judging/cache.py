@@ -86,18 +86,15 @@ def _path(folder: str, key: str) -> Path:
 
 def _remove_oldest(folder: Path) -> None:
     """Keep a folder below its limit; other processes may remove the same files."""
-    entries: list[tuple[float, Path]] = []
-    now = time.time()
+    ages: dict[Path, float] = {}
     for path in folder.iterdir():
         with suppress(OSError):
-            age = now - path.stat().st_mtime
-            if not path.name.startswith("."):
-                entries.append((age, path))
-            elif age > LEFTOVER_SECONDS:
-                path.unlink()
-    surplus = len(entries) - MAX_ENTRIES_PER_FOLDER * 7 // 8
-    if len(entries) < MAX_ENTRIES_PER_FOLDER:
-        return
-    for _, path in sorted(entries, reverse=True)[:surplus]:
+            ages[path] = time.time() - path.stat().st_mtime
+    hidden = {path for path in ages if path.name.startswith(".")}
+    surplus = [path for path in hidden if ages[path] > LEFTOVER_SECONDS]
+    entries = sorted(ages.keys() - hidden, key=ages.__getitem__, reverse=True)
+    if len(entries) >= MAX_ENTRIES_PER_FOLDER:
+        surplus += entries[: len(entries) - MAX_ENTRIES_PER_FOLDER * 7 // 8]
+    for path in surplus:
         with suppress(OSError):
             path.unlink()

@@ -155,7 +155,6 @@ async def _judge(settings: JudgeSettings, question: str, gold: str, response: st
 
 
 def _shared(judgement: Judgement) -> Judgement:
-    """Return what a sample that shares the request of another one reports."""
     return replace(judgement, is_cached=True, seconds=0.0, prompt_tokens=0, reply_tokens=0)
 
 
@@ -182,7 +181,6 @@ async def _ask_within_timeout(
     response: str,
     key: str,
 ) -> Judgement:
-    """Ask about one prompt, and fill the cache."""
     judgement, start = Judgement("failed", prompt=tuple(messages)), monotonic()
     asking = _ask_twice(judgement, settings, server, budget, model, messages, response)
     try:

@@ -53,14 +53,9 @@ def clean_text(text: str, limit: int) -> str:
         left_out = len(text) - limit
         tail = text[len(text) - (limit - head) :]
         text = f"{text[:head]}\n[... {left_out:,} characters are left out here ...]\n{tail}"
-    return _UNUSUAL.sub(_visible, text).strip()
-
-
-def _visible(match: re.Match[str]) -> str:
-    run = match[0]
-    if run.isprintable():
-        return run
-    return "".join(c for c in run if unicodedata.category(c) not in _INVISIBLE)
+    return _UNUSUAL.sub(
+        lambda run: "".join(c for c in run[0] if unicodedata.category(c) not in _INVISIBLE), text
+    ).strip()
 
 
 def build_messages(rubric: Rubric, question: str, gold: str, response: str) -> list[dict[str, str]]:
@@ -78,7 +73,6 @@ def build_messages(rubric: Rubric, question: str, gold: str, response: str) -> l
 
 @cache
 def _fixed_messages(rubric: Rubric) -> tuple[dict[str, str], ...]:
-    """Return the messages that are the same for every sample."""
     messages = [{"role": "system", "content": _system_text(rubric)}]
     for example in rubric.examples:
         shown = _user_text(rubric, example.question, example.gold, example.response)
@@ -100,15 +94,12 @@ def _system_text(rubric: Rubric) -> str:
             for each in rubric.criteria
         ]
         parts.append("\n".join(["Grade these criteria with whole numbers:", *lines]))
-    return "\n\n".join([*filter(None, parts), _form(rubric)])
-
-
-def _form(rubric: Rubric) -> str:
-    fields: dict[str, str] = {"reason": "one or two sentences"} if rubric.reason else {}
+    form: dict[str, str] = {"reason": "one or two sentences"} if rubric.reason else {}
+    between = "or" if rubric.kind == "equivalence" else "to"
     for name, values in rubric.choices().items():
-        yes_or_no = rubric.kind == "equivalence"
-        fields[name] = "yes or no" if yes_or_no else f"{values[0]} to {values[-1]}"
-    return f"Reply with one JSON object of this form and nothing else: {json.dumps(fields)}"
+        form[name] = f"{values[0]} {between} {values[-1]}"
+    parts.append(f"Reply with one JSON object of this form and nothing else: {json.dumps(form)}")
+    return "\n\n".join(filter(None, parts))
 
 
 def _user_text(rubric: Rubric, question: str, gold: str, response: str) -> str:

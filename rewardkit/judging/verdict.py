@@ -82,38 +82,9 @@ def parse_verdict(text: str, rubric: Rubric) -> JudgeVerdict:
     body = _body(text)
     if not (body.startswith("{") and body.endswith("}")):
         raise VerdictError("it is not one JSON object")
-    return _read_object(body, rubric)
-
-
-def require_no_echo(text: str, verdict: JudgeVerdict, rubric: Rubric, response: str) -> None:
-    """Require that a favourable verdict is not the judge's copy of an object in the response.
-
-    A verdict that is not favourable is accepted, so that a policy gains nothing by writing one.
-
-    Raises:
-        VerdictError: the response contains the verdict as the judge wrote it.
-    """
-    is_favourable = verdict.score(rubric) >= rubric.threshold
-    if is_favourable and "".join(_body(text).split()) in "".join(response.split()):
-        raise VerdictError("it repeats the response")
-
-
-def _body(text: str) -> str:
-    """Return a reply without its thoughts and without a code fence around it."""
-    before, end, after = text.partition(_END_OF_THOUGHT)
-    body = (after if end else before).strip()
-    if _END_OF_THOUGHT in body:
-        raise VerdictError("it has several ends of a thought")
-    if len(body) > MAX_REPLY_CHARACTERS:
-        raise VerdictError(f"it is longer than {MAX_REPLY_CHARACTERS:,} characters")
-    fenced = _FENCE.fullmatch(body)
-    return fenced[1].strip() if fenced else body
-
-
-def _read_object(body: str, rubric: Rubric) -> JudgeVerdict:
     try:
         # Models, and llama-cpp-python's grammar, leave line breaks of a reason as they are.
-        fields = json.loads(body, strict=False, object_pairs_hook=_unique, parse_constant=_refuse)
+        fields = json.loads(body, strict=False, object_pairs_hook=_unique)
     except VerdictError:
         raise
     except (ValueError, RecursionError) as error:
@@ -132,12 +103,32 @@ def _read_object(body: str, rubric: Rubric) -> JudgeVerdict:
     return JudgeVerdict(fields, reason)
 
 
+def require_no_echo(text: str, verdict: JudgeVerdict, rubric: Rubric, response: str) -> None:
+    """Require that a favourable verdict is not the judge's copy of an object in the response.
+
+    A verdict that is not favourable is accepted, so that a policy gains nothing by writing one.
+
+    Raises:
+        VerdictError: the response contains the verdict as the judge wrote it.
+    """
+    is_favourable = verdict.score(rubric) >= rubric.threshold
+    if is_favourable and "".join(_body(text).split()) in "".join(response.split()):
+        raise VerdictError("it repeats the response")
+
+
+def _body(text: str) -> str:
+    before, end, after = text.partition(_END_OF_THOUGHT)
+    body = (after if end else before).strip()
+    if _END_OF_THOUGHT in body:
+        raise VerdictError("it has several ends of a thought")
+    if len(body) > MAX_REPLY_CHARACTERS:
+        raise VerdictError(f"it is longer than {MAX_REPLY_CHARACTERS:,} characters")
+    fenced = _FENCE.fullmatch(body)
+    return fenced[1].strip() if fenced else body
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise VerdictError("a key is repeated")
     return fields
-
-
-def _refuse(_constant: str) -> None:
-    raise VerdictError("it has a number that is not finite")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -148,11 +147,24 @@ class ClientPool:
     """
 
     def __init__(self, server: Server) -> None:
-        self._server, self._context = server, _ssl_context()
+        self._server = server
+        try:
+            self._context = httpx.create_ssl_context()
+        except OSError as error:
+            raise UsageError(
+                f"the certificates of SSL_CERT_FILE or SSL_CERT_DIR cannot be read ({error})."
+            ) from error
         # A loopback address is never behind the proxy of the environment, whatever NO_PROXY says.
         self._uses_proxy = not _is_loopback(httpx.URL(server.base_url).host)
         self._all: list[httpx.AsyncClient] = []
-        self._free = [self._first_client()]
+        self._free: list[httpx.AsyncClient] = []
+        try:
+            self._free.append(self._new_client())
+        except (ImportError, ValueError, httpx.InvalidURL) as error:
+            raise UsageError(
+                f"the proxy of the environment cannot be used ({error}); unset ALL_PROXY, "
+                "HTTP_PROXY and HTTPS_PROXY, or add the server's host to NO_PROXY."
+            ) from error
 
     async def close(self) -> None:
         """Close all clients."""
@@ -170,15 +182,6 @@ class ClientPool:
         finally:
             self._free.append(client)
 
-    def _first_client(self) -> httpx.AsyncClient:
-        try:
-            return self._new_client()
-        except (ImportError, ValueError, httpx.InvalidURL) as error:
-            raise UsageError(
-                f"the proxy of the environment cannot be used ({error}); unset ALL_PROXY, "
-                "HTTP_PROXY and HTTPS_PROXY, or add the server's host to NO_PROXY."
-            ) from error
-
     def _new_client(self) -> httpx.AsyncClient:
         key, seconds = self._server.key, self._server.timeout_seconds
         client = httpx.AsyncClient(
@@ -190,15 +193,6 @@ class ClientPool:
         )
         self._all.append(client)
         return client
-
-
-def _ssl_context() -> ssl.SSLContext:
-    try:
-        return httpx.create_ssl_context()
-    except OSError as error:
-        raise UsageError(
-            f"the certificates of SSL_CERT_FILE or SSL_CERT_DIR cannot be read ({error})."
-        ) from error
 
 
 def _is_loopback(host: str) -> bool:
@@ -219,7 +213,19 @@ async def send_request(
         SourceError: no request can succeed, because the model, URL or key is wrong.
     """
     content = json.dumps(body, allow_nan=False).encode()
-    return _read_reply(await _request(http, server, "POST", server.url, content), server)
+    text = await _request(http, server, "POST", server.url, content)
+    try:
+        reply = parse_reply(parse_json(text))
+    except (ValueError, RecursionError) as error:
+        message = _one_line(_error_message(text), server) or "it is empty."
+        raise NoContactError(f"the reply is not JSON: {message}") from error
+    if not reply.choices:
+        message = _one_line(_error_message(text), server)
+        raise NoContactError(f"the reply has no choices: {message}")
+    usable = tuple(choice for choice in reply.choices if choice.is_usable)
+    if not usable:
+        raise UnusableError(reply.choices[0].finish_reason)
+    return replace(reply, choices=usable)
 
 
 async def request_model_names(http: httpx.AsyncClient, server: Server) -> list[str]:
@@ -245,7 +251,6 @@ async def request_model_names(http: httpx.AsyncClient, server: Server) -> list[s
 async def _request(
     http: httpx.AsyncClient, server: Server, method: str, url: str, content: bytes | None = None
 ) -> bytes:
-    """Return the text of a reply with status 200; raise what any other outcome means."""
     try:
         limit = server.max_reply_bytes or MAX_REPLY_BYTES
         exchange = _exchange(http, method, url, content, limit)
@@ -268,7 +273,6 @@ async def _request(
 async def _exchange(
     http: httpx.AsyncClient, method: str, url: str, content: bytes | None, limit: int
 ) -> tuple[httpx.Response, bytes]:
-    """Return the HTTP response to a request, and its text of up to `limit` bytes."""
     text, received = bytearray(), 0
     async with http.stream(method, url, content=content) as response:
         encoding = response.headers.get("content-encoding", "").strip().lower()
@@ -288,7 +292,6 @@ async def _exchange(
 
 
 def _status_error(response: httpx.Response, text: bytes, server: Server) -> Exception:
-    """Return the error that a status other than 200 means."""
     status = response.status_code
     message = f"{status}: {_one_line(_error_message(text) or response.reason_phrase, server)}"
     if status in RETRY_STATUSES or status >= 500:
@@ -315,7 +318,6 @@ def _status_error(response: httpx.Response, text: bytes, server: Server) -> Exce
 
 
 def _error_message(text: bytes) -> str:
-    """Return the message of an error reply, in OpenAI's form or any other."""
     try:
         body = parse_json(text)
     except (ValueError, RecursionError):
@@ -345,18 +347,3 @@ def _retry_after(value: str) -> float:
         return max(0.0, (date - datetime.now(timezone.utc)).total_seconds())
     except (TypeError, ValueError, OverflowError):
         return 0.0
-
-
-def _read_reply(text: bytes, server: Server) -> CompletionReply:
-    try:
-        reply = parse_reply(parse_json(text))
-    except (ValueError, RecursionError) as error:
-        message = _one_line(_error_message(text), server) or "it is empty."
-        raise NoContactError(f"the reply is not JSON: {message}") from error
-    if not reply.choices:
-        message = _one_line(_error_message(text), server)
-        raise NoContactError(f"the reply has no choices: {message}")
-    usable = tuple(choice for choice in reply.choices if choice.is_usable)
-    if not usable:
-        raise UnusableError(reply.choices[0].finish_reason)
-    return replace(reply, choices=usable)

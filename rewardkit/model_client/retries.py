@@ -85,7 +85,12 @@ class ModelClient:
                 if error.is_busy and self.answers > answers:
                     done, answers = 0, self.answers  # it answers others: our turn will come
                 done += 1
-                if done >= self._max_tries(error, most):
+                tries = most
+                if isinstance(error, NoContactError) and not self.answers:
+                    tries = min(FIRST_TRIES, most)
+                elif isinstance(error, UnusableError) and error.finish_reason in WITHHELD:
+                    tries = min(WITHHELD_TRIES, most)
+                if done >= tries:
                     raise
                 await asyncio.sleep(self._pause(done, error))
 
@@ -103,12 +108,6 @@ class ModelClient:
                 raise
             self._limit.record_answer(monotonic() - start)
             return reply
-
-    def _max_tries(self, error: TryAgainError, most: int) -> int:
-        if isinstance(error, NoContactError) and not self.answers:
-            return min(FIRST_TRIES, most)
-        is_withheld = isinstance(error, UnusableError) and error.finish_reason in WITHHELD
-        return min(WITHHELD_TRIES, most) if is_withheld else most
 
     def _pause(self, tries: int, error: TryAgainError) -> float:
         """Return the seconds before the next try: longer each time, and at least what it asks."""

@@ -11,8 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewardkit.adapters.response_text import response_after_prompt
-from rewardkit.reward_server.payload import ItemResult, RequestItem, ScoreRequest, read_item
-from rewardkit.reward_server.strict_json import (
+from rewardkit.reward_server.payload import (
+    ItemResult,
+    RequestItem,
+    ScoreRequest,
+    read_item,
     read_json,
     refuse,
     require,

@@ -17,10 +17,10 @@ from typing import Any
 from rewardkit.errors import RewardkitError, UnknownNameError, UsageError, call_catching
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.reward_server.payload import ItemResult, RequestItem
-from rewardkit.scorers import isolated
 from rewardkit.scorers.base import Score, Scorer, Status, failure_result, wrong_score
 from rewardkit.scorers.call import call_scorer, error_text, failed_score, failure_reason
 from rewardkit.scorers.gold import explain_bad_gold
+from rewardkit.scorers.isolated import close_scorer, is_built_in, start_scorer
 from rewardkit.scorers.row_scorer import scorer_for
 
 #: Scorers that look at a text once and never wait: a thread would cost more than they do.
@@ -62,8 +62,8 @@ class ScorerPool:
             UsageError: the scorer cannot be loaded or refuses an option.
         """
         self.name = name
-        self._load = partial(isolated.start_scorer, name, options, seconds, load_seconds)
-        self._is_ours = isolated.is_built_in(name)
+        self._load = partial(start_scorer, name, options, seconds, load_seconds)
+        self._is_ours = is_built_in(name)
         self._first = first = self._load()
         trial = call_catching(first, "", "1", {}) if self._is_ours and name != "auto" else None
         if isinstance(trial, UsageError):  # `math_verify` needs a package
@@ -81,7 +81,7 @@ class ScorerPool:
         self._threads.shutdown(wait=True, cancel_futures=True)
         while not self._free.empty():
             if scorer := self._free.get():
-                isolated.close_scorer(scorer)
+                close_scorer(scorer)
 
     def count_busy(self) -> int:
         """Return the number of scorers that are running in threads."""
@@ -102,7 +102,7 @@ class ScorerPool:
 
     def score(self, items: Sequence[RequestItem]) -> list[ItemResult]:
         """Return the results of items in order, from scorers that are fast."""
-        return self._score_all(self._first, items)
+        return [score_item(self._first, item, self._wrong) for item in items]
 
     async def score_in_threads(
         self, items: Sequence[RequestItem], is_closed: Event
@@ -138,12 +138,9 @@ class ScorerPool:
                     score = failed_score(loaded, self._wrong)
                     return [ItemResult(score, str(loaded))] * len(items)
                 scorer = loaded
-            return self._score_all(scorer, items)
+            return [score_item(scorer, item, self._wrong) for item in items]
         finally:
             self._free.put(scorer)
-
-    def _score_all(self, scorer: Scorer, items: Sequence[RequestItem]) -> list[ItemResult]:
-        return [score_item(scorer, item, self._wrong) for item in items]
 
 
 def score_item(scorer: Scorer, item: RequestItem, wrong: float) -> ItemResult:

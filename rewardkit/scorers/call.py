@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import iscoroutine, signature
 from math import isfinite
@@ -52,7 +52,9 @@ def call_scorer(
 
     Never raises. `failed_score` makes a `Score` of the exception, `failure_reason` a sentence.
     """
-    return call_catching(_checked_call, scorer, response, ground_truth, extra_info, options)
+    return call_catching(
+        lambda: require_score(scorer(response, ground_truth, extra_info, **options))
+    )
 
 
 def call_scorer_or_stop(
@@ -77,16 +79,6 @@ def require_verdict(result: Score | Exception) -> Score | Exception:
     if isinstance(result, Score) and result.status is Status.FAILED:
         return NoVerdictError("the scorer has no verdict; its first message says why")
     return result
-
-
-def _checked_call(
-    scorer: Scorer,
-    response: str,
-    ground_truth: str,
-    extra_info: Mapping[str, Any] | None,
-    options: Mapping[str, Any],
-) -> Score:
-    return require_score(scorer(response, ground_truth, extra_info, **options))
 
 
 def require_score(result: object) -> Score:
@@ -118,12 +110,8 @@ def failed_score(error: Exception, score: float = 0.0) -> Score:
         error: the exception from `call_scorer`.
         score: the reward of a wrong answer.
     """
-    return Score.wrong("", failure_status(error), score)
-
-
-def failure_status(error: Exception) -> Status:
-    """Return the status of a response on which the scorer failed: `timeout` or `failed`."""
-    return error.status if isinstance(error, NoVerdictError | NeverAnswersError) else Status.FAILED
+    has_status = isinstance(error, NoVerdictError | NeverAnswersError)
+    return Score.wrong("", error.status if has_status else Status.FAILED, score)
 
 
 def failure_reason(error: Exception) -> str:
@@ -175,12 +163,8 @@ def call_verl_function(
         **options,
     )
     if iscoroutine(result):
-        result = _run_coroutine(result)
+        import asyncio
+
+        result = asyncio.run(result)
     score = RewardResult.of(result).as_score()
     return score if _rule is None else _rule.judge(score, str(source))
-
-
-def _run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    import asyncio
-
-    return asyncio.run(coroutine)

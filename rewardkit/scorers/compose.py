@@ -379,7 +379,6 @@ def _rule(spec: Mapping[str, Any], where: str, key: str) -> RightRule:
 
 
 def _second(spec: Mapping[str, Any], where: str, load: LoadScorer) -> SecondOpinion | None:
-    """Return the second scorer of a mapping, if it names one."""
     name = spec.get("second")
     if name is None:
         if unused := next((key for key in _SECOND_KEYS if key in spec), None):
@@ -409,7 +408,6 @@ def _second(spec: Mapping[str, Any], where: str, load: LoadScorer) -> SecondOpin
 
 
 def _part(where: str, name: str, value: Any) -> Part:
-    """Return a part from its weight, or from a mapping of `weight` and settings."""
     settings = dict(value) if isinstance(value, Mapping) else {"weight": value}
     function = PART_VALUES[name]
     parameters = signature(function).parameters.values()

@@ -281,7 +281,6 @@ def _reason(
     extra_info: Mapping[str, Any] | None,
     candidates: Mapping[str, str],
 ) -> str:
-    """Return what was read, and why it is not the gold."""
     name, score, gold = explanation.scorer, explanation.score, _quote(ground_truth)
     if score.status is Status.BAD_GROUND_TRUTH:
         return f"The gold {gold} cannot be scored{explain_bad_gold(ground_truth, scorer)}."

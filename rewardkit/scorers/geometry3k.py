@@ -70,10 +70,12 @@ def is_well_formed(response: str) -> bool:
 
     The search takes the nearest of each: if the marks occur in order at all, the nearest ones do.
     """
+    if not response.startswith(_MARKS[0]):
+        return False
     end = 0
     for mark in _MARKS:
         start = response.find(mark, end)
-        if start < 0 or (end == 0 and start > 0):
+        if start < 0:
             return False
         end = start + len(mark)
     return True

@@ -143,7 +143,6 @@ def explain_bad_gold(value: Any, scorer: Any) -> str:
 
 
 def _single_item(text: str) -> str:
-    """Return the item of a one-item list, "" for an object or texts, other text unchanged."""
     if len(text) > MAX_LIST_CHARACTERS:
         return ""
     try:

@@ -72,7 +72,7 @@ def score(
     if pred and pred == ground_truth:
         return Score.right(pred)
     wrong_score = 0.0 if pred is None else format_score
-    if not ground_truth.isdecimal() and not _is_gold(ground_truth, method):
+    if not ground_truth.isdecimal() and not _GOLD[method].fullmatch(ground_truth):
         return Score.wrong(pred or "", Status.BAD_GROUND_TRUTH, wrong_score)
     return Score.wrong(pred or "", Status.NO_ANSWER if pred is None else Status.WRONG, wrong_score)
 
@@ -92,10 +92,6 @@ def explain_gold(gold: str) -> str:
     if not point or rest.strip("0"):
         return ""
     return f"answers are compared as text and say {whole}; write {whole}, or set method=robust"
-
-
-def _is_gold(ground_truth: str, method: str) -> bool:
-    return _GOLD[method].fullmatch(ground_truth) is not None
 
 
 def _last_strict(response: str) -> str | None:

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 from rewardkit import registry
 from rewardkit.errors import DataError, RewardkitError, UnknownNameError, UsageError
-from rewardkit.isolate.batch_process import BatchProcess, Reply
+from rewardkit.isolate.batch_process import BatchProcess, Reply, start_user_process
 from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, start_and_load
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.scorers.base import Score, Scorer, Status
 from rewardkit.scorers.call import (
     InvalidScoreError,
@@ -26,7 +26,7 @@ from rewardkit.scorers.call import (
 from rewardkit.scorers.load import load_scorer, summary
 from rewardkit.scorers.options import inner_function, is_verl_function
 from rewardkit.scorers.reward_result import RightRule
-from rewardkit.scorers.right_score import AnswerForm, GoldRow, learn_right, own_form
+from rewardkit.scorers.right_score import AnswerForm, GoldRow, ScoreAll, learn_right, own_form
 
 #: Default timeout per response.
 CALL_TIMEOUT_SECONDS = 60.0
@@ -112,10 +112,7 @@ class IsolatedScorer:
             NeverAnswersError: it failed on each of its first `MAX_FIRST_FAILURES` responses.
         """
         replies = self._process.call_batch(requests, self._count)
-        return [
-            self._result(reply, str(request[2].get("data_source") or ""))
-            for reply, request in zip(replies, requests, strict=True)
-        ]
+        return list(map(self._result, replies, requests))
 
     @property
     def summary(self) -> str:
@@ -138,25 +135,23 @@ class IsolatedScorer:
         self._process.close()
 
     def _start(self) -> tuple[ChildProcess, list[Any]]:
-        """Start a process and load the scorer there."""
         request = self.name, self.options
-        process, (problem, greeting) = start_and_load(
-            "rewardkit.scorers.isolated_child", request, self.name, self.load_seconds
-        )
-        if problem:
-            process.close()
-            raise UsageError(problem)
-        return process, greeting
+        module = "rewardkit.scorers.isolated_child"
+        return start_user_process(module, request, self.name, self.load_seconds)
 
-    def _result(self, reply: Reply, source: str) -> Score | Exception:
-        """Return the score of a reply, or what the scorer raised or did instead."""
+    def _result(self, reply: Reply, request: Request) -> Score | Exception:
         if isinstance(reply, ChildTimeoutError | ChildCrashError):
             return self._failure(reply)
         self.last_call_ns, *values = reply
-        result = _score_or_error(*values)
-        if isinstance(result, Exception) or self.rule is None:
-            return result
-        return self.rule.judge(result, source)
+        if len(values) == 2:
+            name, message = values
+            error: type[Exception] = _OWN_ERRORS.get(name) or type(name, (Exception,), {})
+            return error(message)
+        *numbers, status = values
+        score = Score(*numbers, Status(status))
+        if self.rule is None:
+            return score
+        return self.rule.judge(score, str(request[2].get("data_source") or ""))
 
     def _failure(self, failure: ChildTimeoutError | ChildCrashError) -> NoVerdictError:
         if isinstance(failure, ChildTimeoutError):
@@ -172,16 +167,6 @@ class IsolatedScorer:
                 f"{self._failure(failure)}. Try it by itself; if it is only slow, raise "
                 "--seconds-per-row."
             )
-
-
-def _score_or_error(*result: Any) -> Score | Exception:
-    """Return a score, or an exception, from the values that `isolated_child` sends."""
-    if len(result) == 2:
-        name, message = result
-        error: type[Exception] = _OWN_ERRORS.get(name) or type(name, (Exception,), {})
-        return error(message)
-    score, correct, pred, status = result
-    return Score(score, correct, pred, Status(status))
 
 
 def is_built_in(name: str) -> bool:
@@ -239,12 +224,16 @@ def learn_rule(
         UsageError: `right_score` is given for a built-in scorer.
         DataError: the rule is required and not known, or the scorer fails on every call.
     """
+    score_all: ScoreAll
     if isinstance(scorer, IsolatedScorer):
         scorer.rule, score_all, name = None, scorer.score_batch, scorer.name
         form = scorer.form
     elif is_verl_function(scorer):
-        score_all, name = partial(_call_each, scorer), inner_function(scorer).__name__
-        form = own_form(scorer)
+        verl_scorer, name, form = scorer, inner_function(scorer).__name__, own_form(scorer)
+
+        def score_all(requests: Sequence[Request]) -> list[Score | Exception]:
+            return [call_scorer(verl_scorer, *request) for request in requests]
+
     elif right_score is not None:
         raise UsageError("--right-score is for a reward of your own: leave it out.")
     else:
@@ -263,10 +252,6 @@ def learn_rule(
 def is_custom(scorer: Scorer) -> bool:
     """Whether a scorer is a user's, which may not state its verdicts."""
     return isinstance(scorer, IsolatedScorer) or is_verl_function(scorer)
-
-
-def _call_each(scorer: Scorer, requests: Sequence[Request]) -> list[Score | Exception]:
-    return [call_scorer(scorer, *request) for request in requests]
 
 
 @contextmanager

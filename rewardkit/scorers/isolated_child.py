@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
-from rewardkit.errors import RewardkitError, call_catching
-from rewardkit.isolate.batch_child import serve_batches
+from rewardkit.errors import call_catching
+from rewardkit.isolate.batch_child import load_and_report, serve_batches
 from rewardkit.isolate.child import Channel
 from rewardkit.scorers.base import Scorer
 from rewardkit.scorers.call import call_scorer, error_text
@@ -22,26 +21,21 @@ MAX_MESSAGE_LENGTH = 500
 def serve(channel: Channel) -> None:
     """Load the scorer, report its error or what it is, and score for as long as there is a caller."""
     name, options, seconds = channel.receive()
-    with channel.load_deadline(seconds):
-        scorer = call_catching(load_scorer, name, **options)
-    if isinstance(scorer, RewardkitError):
-        channel.send([str(scorer), ["", [], None]])
+
+    def greet(scorer: Scorer) -> list[Any]:
+        settings = call_catching(other_settings, scorer)  # compares values of the user's types
+        settings = settings if isinstance(settings, list) else []
+        return [summary_of(scorer), settings, own_form(scorer)]
+
+    scorer = load_and_report(channel, seconds, lambda: load_scorer(name, **options), greet)
+    if scorer is None:
         return
-    if isinstance(scorer, Exception):
-        raise scorer
-    settings = call_catching(other_settings, scorer)  # compares values of the user's types
-    greeting = [
-        summary_of(scorer),
-        settings if isinstance(settings, list) else [],
-        own_form(scorer),
-    ]
-    channel.send(["", greeting])
-    serve_batches(channel, partial(_reply, scorer))
 
+    def reply(request: tuple[str, str, Mapping[str, Any]]) -> list[Any]:
+        """Return the fields of the score, or the exception's name and message."""
+        result = call_scorer(scorer, *request)
+        if isinstance(result, Exception):
+            return [type(result).__name__, error_text(result)[:MAX_MESSAGE_LENGTH]]
+        return [*result]
 
-def _reply(scorer: Scorer, request: tuple[str, str, Mapping[str, Any]]) -> list[Any]:
-    """Return the fields of the score, or the exception's name and message."""
-    result = call_scorer(scorer, *request)
-    if isinstance(result, Exception):
-        return [type(result).__name__, error_text(result)[:MAX_MESSAGE_LENGTH]]
-    return [*result]
+    serve_batches(channel, reply)

@@ -64,8 +64,15 @@ def check_options(name: str, scorer: Scorer, options: Mapping[str, Any]) -> None
         UsageError: a value is invalid; the message names the valid ones. A scorer's module may have
             `validate_options(options)`, which raises it for what an annotation cannot say.
     """
-    if name == "auto":
-        _check_options_of_auto(options)
+    if name == "auto":  # at least one built-in scorer has to accept an option and its value
+        scorers = _configurable_scorers()
+        known = frozenset(option for each in scorers for option in option_names(each) or ())
+        _require_known("auto", known, options)
+        for option, value in options.items():
+            owners = [each for each in scorers if option in (option_names(each) or ())]
+            if not any(accepts_option(each, option, value) for each in owners):
+                kinds = [annotation(each, option) for each in owners]
+                raise invalid_value_error_of(kinds, option, value, "scorer 'auto'")
         return
     names = option_names(scorer)
     if names is not None:
@@ -89,21 +96,8 @@ def own_options(scorer: Scorer, options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check_options_of_auto(options: Mapping[str, Any]) -> None:
-    """Require options and values of `auto` that at least one built-in scorer accepts."""
-    scorers = _configurable_scorers()
-    known = frozenset(option for scorer in scorers for option in option_names(scorer) or ())
-    _require_known("auto", known, options)
-    for option, value in options.items():
-        owners = [scorer for scorer in scorers if option in (option_names(scorer) or ())]
-        if not any(accepts_option(scorer, option, value) for scorer in owners):
-            kinds = [annotation(scorer, option) for scorer in owners]
-            raise invalid_value_error_of(kinds, option, value, "scorer 'auto'")
-
-
 @cache
 def _configurable_scorers() -> tuple[Scorer, ...]:
-    """Return the built-in scorers to which `auto` may pass options."""
     return tuple(registry.load("scorers", name) for name in registry.SCORERS if name != "auto")
 
 

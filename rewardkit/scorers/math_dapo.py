@@ -113,7 +113,6 @@ def _compare(pred: str | None, gold: str, normal_gold: str) -> Score:
 
 
 def _answer_line(tail: str) -> str:
-    """Return the last `Answer:` line in normal form, or INVALID."""
     # The search for the colon costs little, and many responses have none.
     lines = _ANSWER.findall(tail) if ":" in tail else ()
     return normalize(lines[-1]) if lines else INVALID

@@ -22,10 +22,10 @@ from functools import partial
 from typing import Annotated, Any
 
 from rewardkit.errors import MissingPackageError, RewardkitError
-from rewardkit.isolate.worker import Reply, call
+from rewardkit.isolate.worker import call
 from rewardkit.scorers.base import Score, Status, verl_reward
 from rewardkit.scorers.gold import accept_gold
-from rewardkit.scorers.options import Range
+from rewardkit.scorers.options import Range, invalid_value_error
 
 #: Characters at the end of a response that are read, and the longest gold.
 MAX_CHARS = 20_000
@@ -56,12 +56,28 @@ def score(
         UsageError: `seconds` is not positive.
         RewardkitError: no helper process can be started.
     """
+    if not seconds > 0:
+        raise invalid_value_error(score, "seconds", seconds)
     gold = accept_gold(ground_truth)
     if not gold.strip() or len(gold) > MAX_CHARS:
         return Score.wrong("", Status.BAD_GROUND_TRUTH)
     payload = {"gold": gold, "response": response[-MAX_CHARS:]}
     reply = call(_TARGET, payload, cpu_seconds=seconds, wall_seconds=_WALL_FACTOR * seconds)
-    return _score_of(reply.value) if reply.status == "ok" else _score_of_failure(reply)
+    if reply.status == "import_error":
+        raise MissingPackageError(
+            f"math_verify: {reply.detail.rstrip('.')}. It needs the package Math-Verify: "
+            "pip install 'rewardkit[math-verify]'."
+        )
+    if reply.status == "unavailable":
+        raise RewardkitError(f"math_verify: {reply.detail}; REWARDKIT_DEBUG=1 shows its output.")
+    if reply.status != "ok":
+        return Score.wrong("", _FAILURES[reply.status])
+    value = reply.value
+    if not value["gold_parsed"]:
+        return Score.wrong("", Status.BAD_GROUND_TRUTH)
+    if value["pred"] is None:
+        return Score.wrong("", Status.NO_ANSWER)
+    return Score.right(value["pred"]) if value["correct"] else Score.wrong(value["pred"])
 
 
 #: What verl calls.
@@ -71,30 +87,6 @@ compute_score = partial(verl_reward, score)
 def respond(answer: str) -> str:
     """Return the shortest well-formed response with this answer."""
     return rf"\boxed{{{answer}}}"
-
-
-def _score_of(value: Mapping[str, Any]) -> Score:
-    if not value["gold_parsed"]:
-        return Score.wrong("", Status.BAD_GROUND_TRUTH)
-    if value["pred"] is None:
-        return Score.wrong("", Status.NO_ANSWER)
-    return Score.right(value["pred"]) if value["correct"] else Score.wrong(value["pred"])
-
-
-def _score_of_failure(reply: Reply) -> Score:
-    """Return the score of a response that has no verdict.
-
-    Raises:
-        MissingPackageError, RewardkitError: no response can have a verdict.
-    """
-    if reply.status == "import_error":
-        raise MissingPackageError(
-            f"math_verify: {reply.detail.rstrip('.')}. It needs the package Math-Verify: "
-            "pip install 'rewardkit[math-verify]'."
-        )
-    if reply.status == "unavailable":
-        raise RewardkitError(f"math_verify: {reply.detail}; REWARDKIT_DEBUG=1 shows its output.")
-    return Score.wrong("", _FAILURES[reply.status])
 
 
 _FAILURES = {

@@ -83,9 +83,18 @@ def score(
     legal = frozenset(options) if options else DEFAULT_LETTERS
     text, letters = final_choice(response, legal, options, final_letter=final_letter)
     gold = read_gold(ground_truth, legal)
+    pred = "".join(sorted(letters)) if isinstance(letters, frozenset) else text
+    if not gold:
+        return Score.wrong(pred, Status.BAD_GROUND_TRUTH)
     if isinstance(letters, frozenset):
-        return _compare(letters, gold, partial=partial)
-    return Score.wrong(text, _status_of_unread(text, letters, gold))
+        if letters == gold:
+            return Score.right(pred)
+        part = len(letters) / len(gold) if partial and letters < gold else 0.0
+        return Score.wrong(pred, Status.WRONG, part)
+    if not text:
+        return Score.wrong("", Status.NO_ANSWER)
+    is_ambiguous = letters is AMBIGUOUS
+    return Score.wrong(text, Status.AMBIGUOUS_ANSWER if is_ambiguous else Status.UNPARSED_ANSWER)
 
 
 #: What verl calls.
@@ -95,16 +104,6 @@ compute_score = partial(verl_reward, score)
 def respond(answer: str) -> str:
     """Return the shortest well-formed response with this answer."""
     return rf"\boxed{{{answer}}}"
-
-
-def _compare(letters: frozenset[str], gold: frozenset[str] | None, *, partial: bool) -> Score:
-    pred = "".join(sorted(letters))
-    if not gold:
-        return Score.wrong(pred, Status.BAD_GROUND_TRUTH)
-    if letters == gold:
-        return Score.right(pred)
-    part = len(letters) / len(gold) if partial and letters < gold else 0.0
-    return Score.wrong(pred, Status.WRONG, part)
 
 
 def _unambiguous_box(response: str, options: Any) -> str:
@@ -125,20 +124,11 @@ def _unambiguous_box(response: str, options: Any) -> str:
 
 
 def _is_option_letter(letter: str, options: Any) -> bool:
-    """Return whether a text is the letter of an option."""
     if len(letter) != 1 or (place := _ORDER.find(letter)) < 0:
         return False
     return options is None or (
         type(options) is list and place < len(options) and None not in options
     )
-
-
-def _status_of_unread(text: str, letters: object, gold: frozenset[str] | None) -> Status:
-    if not gold:
-        return Status.BAD_GROUND_TRUTH
-    if not text:
-        return Status.NO_ANSWER
-    return Status.AMBIGUOUS_ANSWER if letters is AMBIGUOUS else Status.UNPARSED_ANSWER
 
 
 def _count_letters(response: str, ground_truth: str, mode: str) -> Score:

@@ -5,7 +5,6 @@ cached function pickles only where its module can be imported.
 """
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
 
 #: Longer texts are not worth the memory of the cache.
@@ -68,23 +67,18 @@ def _apply_table(text: str) -> str:
 
 def _remove_tex(text: str) -> str:
     r"""Remove the TeX around formulas and words; add braces to a bare `\frac12` and `\sqrt2`."""
+    # verl's patterns do not cross line ends. Line by line, an opening that never closes is read
+    # once, where a pattern would search for its end again and again.
     if "$" in text:
-        text = _map_lines(text, _keep_first_formula)
+        text = "\n".join(map(_keep_first_formula, text.split("\n")))
     if "\\" in text:
-        text = _map_lines(text, _unwrap_line)
+        text = "\n".join(map(_unwrap_line, text.split("\n")))
     text = _BARE_FRACTION.sub(r"frac{\1}{\2}", text)
     text = _BARE_ROOT.sub(r"sqrt{\1}", text)
     return text.replace("$", "")
 
 
-def _map_lines(text: str, change: Callable[[str], str]) -> str:
-    # verl's patterns do not cross line ends. Line by line, an opening that never closes is read
-    # once, where a pattern would search for its end again and again.
-    return "\n".join(map(change, text.split("\n")))
-
-
 def _keep_first_formula(line: str) -> str:
-    """Return the first `$...$` of a line, or the line if it has none."""
     _, _, rest = line.partition("$")
     formula, closed, _ = rest.partition("$")
     return f"${formula}$" if closed else line

@@ -192,7 +192,6 @@ def _is_in(value: Any, allowed: Range) -> bool:
 
 
 def _choices(kind: Any) -> tuple[Any, ...]:
-    """Return the values of the `Literal`s in an annotation."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Literal:
         return parts

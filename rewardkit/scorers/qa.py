@@ -134,7 +134,6 @@ def _first_line(text: str) -> str:
 
 
 def _score_exact(response: str, golds: tuple[str, ...], format_score: float) -> Score:
-    """Return verl's score of the last answer in tags."""
     answers = texts_between(response, _OPEN, _CLOSE)
     pred = answers[-1].strip() if answers else ""
     normalized = {normalize(gold) for gold in golds} - {""}

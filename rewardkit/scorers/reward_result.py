@@ -122,7 +122,6 @@ def _is_boolean(value: Any) -> bool:
 
 
 def _number(value: Any) -> float | None:
-    """Return a Python, NumPy or torch number as a float; None for anything else."""
     if isinstance(value, str | bytes | bytearray) or value is None:
         return None
     try:

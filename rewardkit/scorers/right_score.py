@@ -132,13 +132,12 @@ def learn_right(
             "and a function `respond` beside the reward would name its form"
         )
         return RightRule(None, False, reason)
-    if min(rights) <= wrong + TOLERANCE:
-        reason = (
-            f"the gold gets {min(rights):g} in one form or length, and a wrong answer {wrong:g}"
-        )
+    least = min(rights)
+    if least <= wrong + TOLERANCE:
+        reason = f"the gold gets {least:g} in one form or length, and a wrong answer {wrong:g}"
         return RightRule(None, False, reason)
     return RightRule(
-        min(rights),
+        least,
         takes_verdict=False,
         reason="what the gold gets",
         most=max(rights) + MARGIN * (max(rights) - wrong),

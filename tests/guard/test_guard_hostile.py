@@ -160,7 +160,7 @@ def test_an_argument_that_cannot_be_pickled_or_unpickled_costs_its_own_sample(ne
     starts = []
     start_process = guard.start_process
     guard.start_process = lambda: starts.append(1) or start_process()
-    guard._calls, guard._coroutine_calls = guard._new_calls()
+    guard._begin()
     with ThreadPoolExecutor(40) as pool:
         results = list(pool.map(guard.compute_score, calls))
     for number, result in enumerate(results):
@@ -177,7 +177,7 @@ def test_coroutines_share_the_attempts_to_load_a_file_that_is_gone(new_guard, re
     starts = []
     start_process = guard.start_process
     guard.start_process = lambda: starts.append(1) or start_process()
-    guard._calls, guard._coroutine_calls = guard._new_calls()
+    guard._begin()
     results = score_on_a_loop(guard, map(call, range(50)))
     assert [failures(result) for result in results] == [(0.0, 1.0)] * 50
     assert len(starts) <= 10  # calls that begin after an attempt has failed make another

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.guard import stop
-from rewardkit.guard.breaker import FIRST_CALLS, WINDOW_CALLS, Breaker
+from rewardkit.guard.guard import FIRST_CALLS, WINDOW_CALLS, Breaker
 
 
 def trips(failures, share=0.5):

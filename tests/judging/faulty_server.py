@@ -261,51 +261,6 @@ def _refuses_format(handler: JudgeHandler, body: dict) -> None:
 FORMAT_FIELDS = frozenset({"response_format", "guided_json", "guided_choice", "structured_outputs"})
 
 
-def _lie(change: Callable[[Any], Any]) -> Fault:
-    """The right verdict with every number, truth value, yes and no replaced."""
-
-    def fault(handler: JudgeHandler, body: dict) -> None:
-        verdict = handler.server.verdict(body)
-        handler.say(200, completion(_dump(_replace(verdict, change))))
-
-    return fault
-
-
-class _Literal(float):
-    """A number that is written as this text, which need not be JSON."""
-
-    def __new__(cls, text: str) -> _Literal:  # noqa: PYI034 - Self needs Python 3.11
-        number = super().__new__(cls, 0.0)
-        number.text = text
-        return number
-
-
-def _replace(value: Any, change: Callable[[Any], Any]) -> Any:
-    if isinstance(value, dict):
-        return {key: _replace(item, change) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_replace(item, change) for item in value]
-    is_grade = isinstance(value, (bool, int, float)) or value in ("yes", "no")
-    return change(value) if is_grade else value
-
-
-def _dump(value: Any) -> str:
-    """Return a value as JSON, with the texts of literals."""
-    if isinstance(value, _Literal):
-        return value.text
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(k)}: {_dump(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_dump, value)) + "]"
-    return json.dumps(value)
-
-
-def _opposite(value: Any) -> Any:
-    if isinstance(value, str):
-        return "no" if value == "yes" else "yes"
-    return not value if isinstance(value, bool) else 1 - value
-
-
 def _around(before: str, after: str) -> Fault:
     """The right verdict with text around it."""
 
@@ -317,30 +272,11 @@ def _around(before: str, after: str) -> Fault:
 
 def _thought(handler: JudgeHandler, body: dict) -> None:
     """A thought with the opposite verdict, and then the verdict."""
-    opposite = _dump(_replace(handler.server.verdict(body), _opposite))
-    content = f"<think>It could be {opposite}.</think>\n{handler.server.content(body)}"
-    handler.say(200, completion(content))
-
-
-def _twice(first: Callable[[Any], Any], second: Callable[[Any], Any], between: str) -> Fault:
-    """Two verdicts that disagree."""
-
-    def fault(handler: JudgeHandler, body: dict) -> None:
-        verdict = handler.server.verdict(body)
-        texts = [_dump(_replace(verdict, change)) for change in (first, second)]
-        handler.say(200, completion(between.join(texts)))
-
-    return fault
-
-
-def _repeated_keys(handler: JudgeHandler, body: dict) -> None:
-    verdict = handler.server.verdict(body)
-    texts = (_dump(_replace(verdict, change))[1:-1] for change in (_opposite, _same))
-    handler.say(200, completion("{" + ", ".join(texts) + "}"))
-
-
-def _same(value: Any) -> Any:
-    return value
+    content = handler.server.content(body)
+    opposite = (
+        content.replace('"yes"', '"maybe"').replace('"no"', '"yes"').replace('"maybe"', '"no"')
+    )
+    handler.say(200, completion(f"<think>It could be {opposite}.</think>\n{content}"))
 
 
 def _extra_keys(handler: JudgeHandler, body: dict) -> None:
@@ -436,20 +372,6 @@ CONTENT_FAULTS: dict[str, Fault] = {
     "bare number": _choice("1"),
     "bare true": _choice("true"),
     "text of NaN": _choice("NaN"),
-    "numbers as text": _lie(lambda _: "1"),
-    "words": _lie(lambda _: "yes"),
-    "out of range": _lie(lambda _: 1000),
-    "negative": _lie(lambda _: -1),
-    "NaN": _lie(lambda _: _Literal("NaN")),
-    "Infinity": _lie(lambda _: _Literal("Infinity")),
-    "1e999": _lie(lambda _: _Literal("1e999")),
-    "huge integer": _lie(lambda _: _Literal("9" * 5000)),
-    "empty lists": _lie(lambda _: []),
-    "nulls": _lie(lambda _: None),
-    "objects": _lie(lambda _: {"value": 1}),
-    "repeated keys": _repeated_keys,
-    "two objects": _twice(_opposite, _same, "\n"),
-    "two objects the other way": _twice(_same, _opposite, " "),
     "deep content": _choice("[" * 50_000),
     "deep content of objects": _choice('{"correct":' * 50_000),
     "long content": _choice("yes " * 500_000),

@@ -21,12 +21,11 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import OutputError, UnknownNameError, UsageError
 from rewardkit.reward_server import app
-from rewardkit.reward_server.admission import RequestLimits
+from rewardkit.reward_server.app import RequestLimits
 from rewardkit.reward_server.openrlhf import read_openrlhf
-from rewardkit.reward_server.payload import read_score
+from rewardkit.reward_server.payload import RequestError, read_json, read_score
 from rewardkit.reward_server.scoring import ScorerPool
 from rewardkit.reward_server.server import ServerConfig, read_token, serve
-from rewardkit.reward_server.strict_json import RequestError, read_json
 
 TOKEN = "a-token-for-tests"
 
