@@ -291,9 +291,9 @@ class Guard:
                 )
             log_once((self.reward, "breaker"), f"{message} Its samples get the wrong score.")
         if self.settings.record:
-            names = ("data_source", "solution_str", "ground_truth", "extra_info")
-            source, text, gold, info = map(call.get, names)
-            record_result(self.settings.record, result, source, text, gold, info, seconds)
+            source, text = call.get("data_source"), call.get("solution_str")
+            sample = (source, text, call.get("ground_truth"), call.get("extra_info"))
+            record_result(self.settings.record, result, sample, seconds)
         return result
 
 

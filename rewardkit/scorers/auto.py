@@ -55,11 +55,8 @@ def compute_score(
     info = {**extra_info} if isinstance(extra_info, Mapping) else {}
     scorer = call_catching(scorer_for, data_source, info)
     if isinstance(scorer, Exception):
-        failure = scorer
-        return recorded_result(
-            lambda _: failure_result(data_source, failure),
-            *(data_source, solution_str, ground_truth, extra_info, kwargs),
-        )
+        failure, sample = scorer, (data_source, solution_str, ground_truth, extra_info)
+        return recorded_result(lambda _: failure_result(data_source, failure), sample, kwargs)
     options = {name: value for name, value in kwargs.items() if name not in VERL_KWARGS}
     accepted = own_options(scorer, options) if options else options
     info["data_source"] = data_source

@@ -101,7 +101,7 @@ def verl_result(
     """
     if kwargs and RECORD in kwargs:
         sample = (data_source, solution_str, ground_truth, extra_info)
-        return recorded_result(lambda rest: verl_result(scorer, *sample, rest), *sample, kwargs)
+        return recorded_result(lambda rest: verl_result(scorer, *sample, rest), sample, kwargs)
     return to_verl(verl_score(scorer, data_source, solution_str, ground_truth, extra_info, kwargs))
 
 
@@ -160,30 +160,21 @@ def log_bad_gold(scorer: Scorer, data_source: Any, ground_truth: Any) -> None:
 
 def recorded_result(
     compute: Callable[[Mapping[str, Any]], dict[str, float | str]],
-    data_source: Any,
-    solution_str: Any,
-    ground_truth: Any,
-    extra_info: Any,
+    sample: tuple[Any, Any, Any, Any],
     kwargs: Mapping[str, Any],
 ) -> dict[str, float | str]:
     """Return what `compute` returns for the keyword arguments without `record`, and record it."""
     others = {name: value for name, value in kwargs.items() if name != RECORD}
     started = perf_counter()
     result = compute(others)
-    seconds = perf_counter() - started
-    record_result(
-        kwargs.get(RECORD), result, data_source, solution_str, ground_truth, extra_info, seconds
-    )
+    record_result(kwargs.get(RECORD), result, sample, perf_counter() - started)
     return result
 
 
 def record_result(
     folder: Any,
     result: Mapping[str, float | str],
-    data_source: Any,
-    solution_str: Any,
-    ground_truth: Any,
-    extra_info: Any,
+    sample: tuple[Any, Any, Any, Any],
     seconds: float,
 ) -> None:
     """Record a call of a reward in a folder; see `recorder.writer`. Never raises.
@@ -191,12 +182,10 @@ def record_result(
     Args:
         folder: the folder, by its absolute path; nothing is recorded if it is None or "".
         result: the dictionary that verl gets.
-        data_source: the `data_source` of the row.
-        solution_str: the response.
-        ground_truth: the gold answer.
-        extra_info: the row's other fields.
+        sample: the `data_source` of the row, the response, the gold, and the row's other fields.
         seconds: how long the call took.
     """
+    data_source, solution_str, ground_truth, extra_info = sample
     if isinstance(folder, str) and folder:
         _recorder(folder).add(
             result,

@@ -110,8 +110,9 @@ def failed_score(error: Exception, score: float = 0.0) -> Score:
         error: the exception from `call_scorer`.
         score: the reward of a wrong answer.
     """
-    has_status = isinstance(error, NoVerdictError | NeverAnswersError)
-    return Score.wrong("", error.status if has_status else Status.FAILED, score)
+    if isinstance(error, NoVerdictError | NeverAnswersError):
+        return Score.wrong("", error.status, score)
+    return Score.wrong("", Status.FAILED, score)
 
 
 def failure_reason(error: Exception) -> str:

@@ -218,7 +218,7 @@ class Reward:
         """
         if RECORD in kwargs:
             call = (data_source, solution_str, ground_truth, extra_info)
-            return recorded_result(lambda rest: self.compute_score(*call, **rest), *call, kwargs)
+            return recorded_result(lambda rest: self.compute_score(*call, **rest), call, kwargs)
         sample = _sample(data_source, solution_str, ground_truth, extra_info, kwargs)
         opinion = Opinion(self.rule.judge(verl_score(self.scorer, *sample)), {})
         if self.second is not None:
@@ -234,8 +234,8 @@ class Reward:
         **kwargs: Any,
     ) -> dict[str, float | str]:
         """`compute_score`, which waits for the second scorer in verl's event loop."""
-        started = perf_counter()
-        folder = kwargs.pop(RECORD, None)
+        started, folder = perf_counter(), kwargs.pop(RECORD, None)
+        call = (data_source, solution_str, ground_truth, extra_info)
         sample = _sample(data_source, solution_str, ground_truth, extra_info, kwargs)
         # In a thread, as verl runs a reward that is not async: a rule may take its time.
         score = await asyncio.to_thread(verl_score, self.scorer, *sample)
@@ -243,8 +243,7 @@ class Reward:
         if self.second is not None:
             opinion = await self.second.revise_async(opinion.score, _without_options(sample))
         result = self._result(opinion, sample)
-        seconds = perf_counter() - started
-        record_result(folder, result, data_source, solution_str, ground_truth, extra_info, seconds)
+        record_result(folder, result, call, perf_counter() - started)
         return result
 
     def _result(self, opinion: Opinion, sample: VerlSample) -> dict[str, float | str]:

@@ -147,8 +147,8 @@ class IsolatedScorer:
             name, message = values
             error: type[Exception] = _OWN_ERRORS.get(name) or type(name, (Exception,), {})
             return error(message)
-        *numbers, status = values
-        score = Score(*numbers, Status(status))
+        number, correct, pred, status = values
+        score = Score(number, correct, pred, Status(status))
         if self.rule is None:
             return score
         return self.rule.judge(score, str(request[2].get("data_source") or ""))

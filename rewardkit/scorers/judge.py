@@ -196,7 +196,8 @@ def _compute_now(
         answer = call_catching(ask, question) if isinstance(question, JudgeQuestion) else question
         return _verl_fields(data_source, ground_truth, options, question, answer)
 
-    return recorded_result(compute, data_source, solution_str, ground_truth, extra_info, kwargs)
+    sample = (data_source, solution_str, ground_truth, extra_info)
+    return recorded_result(compute, sample, kwargs)
 
 
 async def _compute_async(
@@ -214,8 +215,8 @@ async def _compute_async(
         await asyncio.wait([future])
         answer = call_catching(future.result)
     fields = _verl_fields(data_source, ground_truth, kwargs, question, answer)
-    seconds = perf_counter() - start
-    record_result(folder, fields, data_source, solution_str, ground_truth, extra_info, seconds)
+    sample = (data_source, solution_str, ground_truth, extra_info)
+    record_result(folder, fields, sample, perf_counter() - start)
     return fields
 
 
