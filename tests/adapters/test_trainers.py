@@ -1,4 +1,4 @@
-"""Adapters are loaded and called as their trainers do; installed trainers call them too."""
+"""Adapters are loaded and called as their trainers do."""
 
 from __future__ import annotations
 
@@ -30,24 +30,16 @@ import_module = importlib.import_module
 
 @pytest.fixture(autouse=True)
 def stand_ins(monkeypatch):
-    """Empty the log; replace torch.tensor by a list and ms-swift by a dictionary if missing."""
+    """Empty the log; replace ms-swift by a dictionary, and torch.tensor by a list if it is missing."""
     monkeypatch.setattr(base, "_logged", set())
     if importlib.util.find_spec("torch") is None:
         torch = ModuleType("torch")
         torch.tensor = list
         monkeypatch.setitem(sys.modules, "torch", torch)
-    if not is_installed("swift.rewards"):
-        rewards = ModuleType("swift.rewards")
-        rewards.orms = {}
-        monkeypatch.setitem(sys.modules, "swift", ModuleType("swift"))
-        monkeypatch.setitem(sys.modules, "swift.rewards", rewards)
-
-
-def is_installed(name):
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
+    rewards = ModuleType("swift.rewards")
+    rewards.orms = {}
+    monkeypatch.setitem(sys.modules, "swift", ModuleType("swift"))
+    monkeypatch.setitem(sys.modules, "swift.rewards", rewards)
 
 
 def file_of(name):
@@ -351,49 +343,3 @@ def test_a_slow_scorer_does_not_block_the_event_loop(name, tmp_path):
 
 
 # --- the trainers themselves ---
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_ms_swift_itself_loads_the_plugin_and_gets_the_rewards():
-    pytest.importorskip("swift.rl_core", reason="ms-swift is not installed")
-    import torch
-    from swift.rewards import orms
-    from swift.rl_core.data import GRPOSample
-    from swift.rl_core.grpo_algorithm import compute_rewards_per_func
-    from swift.utils.utils import import_external_file
-
-    import_external_file(str(file_of("ms_swift")))
-    samples = [
-        GRPOSample(
-            messages=[{"role": "assistant", "content": text}], extra={**ROW, "ground_truth": g}
-        )
-        for text, g in (("#### 4", "4"), ("#### 5", "4"), ("#### 4", "four"))
-    ]
-    function = orms["rewardkit"](args=None)
-    rewards = compute_rewards_per_func(samples, [function], [None], torch.device("cpu"))
-    assert rewards[:2].tolist() == [[1.0], [0.0]]
-    assert rewards[2].isnan().all()
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("by_path", [False, True])
-def test_verifiers_itself_loads_and_calls_the_reward(by_path):
-    vf = pytest.importorskip("verifiers.v1", reason="verifiers 0.4 is not installed")
-
-    class Data(vf.TaskData):
-        data_source: str
-        answer: str
-
-    location = file_of("verifiers") if by_path else "rewardkit.adapters.verifiers"
-    reward_config = {"rewardkit": {"fn": f"{location}:reward_func", "weight": 2.0}}
-    data = Data(prompt="2+2?", data_source="openai/gsm8k", answer="4")
-    task = vf.Task[Data](data, vf.TaskConfig(rewards=reward_config))
-    for text, score in (("#### 4", 1.0), ("#### 5", 0.0)):
-        trace = vf.Trace(
-            task=vf.TraceTask(type="Task", data=data),
-            agent=vf.AgentInfo(config=vf.AgentConfig()),
-            root_reply=text,
-        )
-        asyncio.run(task.score(trace))
-        assert trace.rewards["rewardkit"].score == score
-        assert trace.rewards["rewardkit"].weight == 2.0

@@ -180,16 +180,6 @@ def test_a_coroutine_function_that_forks_answers_once_and_for_itself(coroutine_g
     assert not any(result["error"] or result["timeout"] for result in results)
 
 
-def test_a_coroutine_function_is_scored_from_threads_too(coroutine_guard):
-    """verl 0.5 calls a reward in a thread; several threads and loops share the process."""
-    with ThreadPoolExecutor(8) as pool:
-        results = list(
-            pool.map(lambda text: coroutine_guard.compute_score(call(text)), ["18", "17"] * 8)
-        )
-    for response, result in zip(["18", "17"] * 8, results, strict=True):
-        check(response, result)
-
-
 def test_a_function_runs_on_the_main_thread_of_its_process(guard):
     """So `signal.alarm`, which raises in verl's threads, works in a guarded reward."""
     with ThreadPoolExecutor(4) as pool:

@@ -160,22 +160,6 @@ def test_a_reward_that_hangs_while_it_is_imported_is_one_line(cli, folder):
     assert "slow.py:2: the import stood at this line after 0.5 s" in result.stderr
 
 
-def test_path_prints_the_overrides_of_a_guarded_file(cli, folder):
-    """`rewardkit path guarded.py --verl` gives what to add to verl's command."""
-    assert cli("guard", "my_reward.py:wait", "--out", "guarded.py", cwd=folder).returncode == 0
-    result = cli("path", "guarded.py", "--verl", "--verl-version", "0.5.0", cwd=folder)
-    path = folder / "guarded.py"
-    assert result.stdout.splitlines() == [
-        f"custom_reward_function.path={path}",
-        "custom_reward_function.name=compute_score",
-    ]
-    assert cli("path", "guarded.py", cwd=folder).stdout == f"{path}\n"
-    assert cli("path", "guarded.py", "--pkg", cwd=folder).returncode == 2
-    recorded = cli("path", "guarded.py", "--verl", "--record", "records", cwd=folder)
-    assert recorded.returncode == 2
-    assert "rewardkit guard --record" in recorded.stderr
-
-
 def test_a_guarded_file_is_checked_like_any_scorer(cli, folder):
     """`rewardkit check` and `score` call the guarded file, which starts processes of its own."""
     assert (
@@ -208,9 +192,3 @@ def test_a_guarded_file_reads_a_secret_option_from_the_environment(cli, folder, 
     monkeypatch.setenv("API_KEY", secret)
     compute_score = registry.load("scorers", f"{folder / 'guarded.py'}:compute_score")
     assert compute_score("d", "1", "1")["score"] == 1.0
-
-
-def test_path_names_a_variable_in_place_of_a_secret(cli, folder):
-    result = cli("path", "judge", "--verl", "--set", "base_url=http://h/v1?key=abcdef1", cwd=folder)
-    assert result.stdout.splitlines()[-1].endswith("reward_kwargs.base_url='${oc.env:BASE_URL}'")
-    assert "verl reads it from BASE_URL" in result.stderr

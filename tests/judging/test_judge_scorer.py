@@ -363,30 +363,3 @@ def test_check_does_not_ask_the_judge_about_golds_and_says_so(serve, tmp_path):
     assert done.exit_code == 0, done.output
     assert "asks a model server: golds and solutions are not scored" in done.stderr
     assert server.bodies == []
-
-
-def test_eval_scores_responses_with_the_judge_concurrently(serve, tmp_path):
-    import rewardkit
-    from rewardkit.evaluate.evaluation import ScorerConfig, evaluate_responses
-    from rewardkit.row import read_rows
-
-    rows, file = tmp_path / "rows.parquet", tmp_path / "responses.jsonl"
-    rewardkit.prep("gsm8k", rows, sample=True)
-    golds = [row["reward_model"]["ground_truth"] for row in read_rows(rows)]
-    prompts = [row["prompt"] for row in read_rows(rows)]
-    lines = [
-        {"prompt": prompt, "response": f"#### {gold}"}
-        for prompt, gold in zip(prompts, golds, strict=True)
-    ]
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    both = threading.Barrier(2)
-
-    def verdict(body):
-        both.wait(60)  # two requests are under way together
-        return says("yes")(body)
-
-    assert len(golds) % 2 == 0
-    with serve(verdict) as server:
-        scorer = ScorerConfig("judge", {"base_url": server.url, "model": "tiny"})
-        report = evaluate_responses(rows, [str(file)], tmp_path / "out.jsonl", scorer)
-    assert report.metrics.summary()["total"]["mean"]["value"] == 1.0

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from rewardkit.errors import UsageError
-from rewardkit.scorers import auto, base, math_dapo
+from rewardkit.scorers import base, math_dapo
 from rewardkit.scorers.base import Score, Status, options_for, verl_result, wrong_score
 from rewardkit.scorers.options import option_names
 
@@ -116,13 +116,3 @@ def test_a_hundred_causes_are_logged_in_one_process(caplog):
         for n in range(150):
             base.failure_result(f"source {n}", ValueError("x"))
     assert len(caplog.records) == 100
-
-
-def test_auto_passes_on_the_row_and_its_data_source_and_does_not_change_the_row():
-    info = {"index": 1}
-    assert auto.compute_score("openai/gsm8k", "#### 5", "5", info)["score"] == 1.0
-    assert info == {"index": 1}
-    assert auto.score("#### 5", "5", {"data_source": "openai/gsm8k"}).correct
-    assert auto.compute_score(None, "#### 5", "5", None)["error"] == 1.0
-    assert auto.compute_score("cflue", r"\boxed{B}", "B", {"options": ["x", "y"]})["acc"] == 1.0
-    assert auto.compute_score("cflue", r"\boxed{J}", "J", {"options": ["x", "y"]})["error"] == 1.0

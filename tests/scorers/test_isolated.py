@@ -12,8 +12,6 @@ import pytest
 
 from rewardkit.errors import SourceError, UsageError
 from rewardkit.isolate.child_process import ChildProcess
-from rewardkit.responses.compare.comparison import compare_files
-from rewardkit.responses.report.page import write_report
 from rewardkit.responses.score import score_files
 from rewardkit.scorers import isolated
 from rewardkit.scorers.base import Score, Status
@@ -89,30 +87,6 @@ def test_score_reports_the_rows_that_break_a_scorer_and_scores_the_rest(bad, row
     assert report.total.n == 12 - len(REASONS)
     lines = (tmp_path / "out.jsonl.unscored.jsonl").read_text().splitlines()
     assert [json.loads(line)["reason"] for line in lines] == list(REASONS.values())
-
-
-@pytest.mark.full
-def test_report_and_compare_survive_the_same_scorer(bad, rows, tmp_path):
-    page_report = write_report([rows], tmp_path / "o.html", scorer=bad, seconds=1)
-    assert page_report.totals.total.n == 12 - len(REASONS)
-    assert set(page_report.totals.unread) == set(REASONS.values())
-    assert page_report.totals.first["no verdict within 1 s"].endswith("r.jsonl:5")
-
-    export = tmp_path / "changed.jsonl"
-    with open_scorer(bad, {}, 1) as a, open_scorer("gsm8k", {}) as b:
-        report = compare_files([rows], ("bad", a), ("gsm8k", b), export=export)
-    assert report.judged == 12 - len(REASONS)
-    assert dict(report.a.raised) == {
-        "ended its process": 2,
-        "took too long": 1,
-        "raised LookupError": 1,
-        "raised ScorerExitedError": 1,
-        "returned an invalid score": 1,
-    }
-    assert report.a.first["took too long"].endswith("r.jsonl:5: no verdict within 1 s")
-    cases = [json.loads(line)["a"] for line in export.read_text().splitlines()]
-    case = {"scorer": "bad", "status": "ended its process", "error": REASONS["4"]}
-    assert case in cases
 
 
 def test_a_built_in_scorer_runs_in_this_process_and_any_other_in_its_own(bad):

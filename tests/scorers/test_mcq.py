@@ -214,13 +214,6 @@ def test_another_set_never_scores(gold, letters, dress):
         assert score(mcq.respond(dress.format(letters)), gold).score == 0.0
 
 
-@given(LETTERS, st.sampled_from("ABCDEFGHIJ"), st.sampled_from([",", "", " or ", "和", "/", "\n"]))
-def test_adding_a_wrong_letter_never_scores(gold, letter, joint):
-    if letter not in gold:
-        for partial in (False, True):
-            assert score(mcq.respond(gold + joint + letter), gold, partial=partial).score == 0.0
-
-
 def cases(shared, name):
     lines = (shared / "cases" / name).read_text(encoding="utf-8").split("\n")
     return [json.loads(line) for line in lines if line]
@@ -352,12 +345,3 @@ def test_each_response_has_its_letters_and_its_status(response, gold, options, r
 )
 def test_the_letter_rule_has_the_same_statuses(response, gold, result):
     assert score(response, gold, mode="letters") == result
-
-
-@pytest.mark.parametrize(
-    ("letters", "expected"), [("A", 1 / 3), ("AB", 2 / 3), ("ABD", 1.0), ("AC", 0.0), ("ABCD", 0.0)]
-)
-def test_a_part_of_the_gold_is_paid_only_with_the_option(letters, expected):
-    assert score(mcq.respond(letters), "ABD", partial=True).score == expected
-    assert score(mcq.respond(letters), "ABD").score == float(letters == "ABD")
-    assert score(mcq.respond(letters), "ABD", partial=True).correct == (letters == "ABD")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.errors import DataError, UsageError
+from rewardkit.errors import UsageError
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.call import as_scorer, call_scorer
 from rewardkit.scorers.isolated import learn_rule
@@ -188,22 +188,6 @@ def test_check_reports_a_reward_that_does_not_tell_golds_from_wrong_answers(call
     command = ("check", "rows.parquet", "--scorer", "shapes.py:length", "--allow-duplicates")
     code, output, _ = call(*command)
     assert (code, output.count("unknown_right")) == (1, 2)
-
-
-@pytest.mark.parametrize("name", ["nine_tenths", "plus_minus", "pays_form"])
-def test_compare_finds_no_difference_between_a_reward_and_its_guard(call, name):
-    call("guard", f"shapes.py:{name}", "--out", f"c_{name}.py")
-    scorers = ("--scorer", f"shapes.py:{name}", "--scorer", f"c_{name}.py:compute_score")
-    code, output, error = call("compare", "responses.jsonl", *scorers, "--json")
-    report = json.loads(output)
-    counts = [report[key] for key in ("both_right", "only_a_right", "only_b_right")]
-    assert (code, counts) == (0, [RIGHT, 0, 0]), error
-
-
-def test_compare_refuses_a_reward_whose_right_score_is_not_known(call, rewards):
-    scorers = ("--scorer", "shapes.py:length", "--scorer", "math")
-    code, _, error = call("compare", "responses.jsonl", *scorers)
-    assert (code, "--right-score" in error) == (DataError.exit_code, True)
 
 
 def test_explain_says_from_which_score_on_an_answer_is_right(call, rewards):

@@ -20,15 +20,6 @@ def soft(score, tokens, **changes):
     return overlong(score, tokens, **settings).score
 
 
-@pytest.mark.parametrize(
-    ("tokens", "expected"),
-    [(0, 1.0), (16384, 1.0), (18432, 0.5), (20480, 0.0), (22528, -0.5)],
-)
-def test_overlong_falls_linearly_over_the_buffer_and_beyond_it_as_in_verl(tokens, expected):
-    assert soft(RIGHT, tokens) == expected
-    assert soft(WRONG, tokens) == expected - 2
-
-
 @given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0, 10))
 def test_overlong_is_verl_s_formula(buffer, more, tokens, factor):
     """The formula of verl's dapo manager, in its own order of operations."""
