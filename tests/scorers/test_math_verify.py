@@ -120,7 +120,7 @@ def test_a_response_that_crashes_the_helper_is_a_wrong_answer(monkeypatch, reply
 
 
 def test_a_deadline_of_zero_is_an_error():
-    with pytest.raises(UsageError, match="Deadlines"):
+    with pytest.raises(UsageError, match="seconds=0 is invalid; give a number from 0.001 to 3600"):
         score(respond("5"), "5", seconds=0)
 
 
