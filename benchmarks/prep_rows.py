@@ -134,7 +134,7 @@ def prepare_set(name: str, folder: Path) -> tuple[int, float]:
 
 def prepare_own(folder: Path) -> tuple[int, float]:
     """Prepare the same questions and golds as a user's file."""
-    from rewardkit.preprocess.user_file import dataset_from_file
+    from rewardkit.preprocess.card_dataset import dataset_from_file
     from rewardkit.row import read_rows
 
     source = folder / "own.jsonl"

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 from rewardkit.versions import VERSION
 
 if TYPE_CHECKING:
-    from rewardkit.preprocess.check import check
-    from rewardkit.preprocess.check_report import CheckReport
-    from rewardkit.preprocess.prep import prep
-    from rewardkit.preprocess.prep_report import PrepReport
+    from rewardkit.preprocess.check import CheckReport, check
+    from rewardkit.preprocess.prep import PrepReport, prep
     from rewardkit.responses.score import ScoreReport, score_file, score_files
     from rewardkit.scorers.auto import compute_score, score
     from rewardkit.scorers.base import Score, Status
@@ -26,7 +24,7 @@ __version__ = VERSION
 
 _MODULES = {
     "CheckReport": "rewardkit.preprocess.check",
-    "PrepReport": "rewardkit.preprocess.prep_report",
+    "PrepReport": "rewardkit.preprocess.prep",
     "Score": "rewardkit.scorers.base",
     "ScoreReport": "rewardkit.responses.score",
     "Status": "rewardkit.scorers.base",

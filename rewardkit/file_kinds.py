@@ -1,17 +1,17 @@
-"""What a file really is, by its first bytes: for messages about a file of the wrong kind.
+"""What a file really is, by its first and last bytes: for messages about a file of the wrong kind.
 
 Users bring JSON Lines where a parquet is expected, text that Excel wrote in GBK, archives, and pages
-of a download that failed. Only the first and the last bytes of a file are read.
+of a download that failed.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-import shlex
 import stat
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 
 from rewardkit.errors import SourceError
 
@@ -20,31 +20,33 @@ PREFIX_BYTES = 1 << 16
 #: Most names of a folder that are compared with that of a missing file.
 MAX_NAMES = 1000
 
-_PARQUET = b"PAR1"
-
 #: Suffixes of compressed text that is read as it is.
 COMPRESSIONS = (".gz", ".zst")
 
 #: The first bytes of archives of one file, their kind, suffix, and the command that unpacks them.
-_ARCHIVES: tuple[tuple[bytes, str, str, str], ...] = (
+_ARCHIVES = (
     (b"\x1f\x8b", "a gzip archive", ".gz", "gunzip"),
     (b"\x28\xb5\x2f\xfd", "a zstd archive", ".zst", "zstd -d"),
     (b"BZh", "a bzip2 archive", ".bz2", "bunzip2"),
     (b"\xfd7zXZ", "an xz archive", ".xz", "unxz"),
 )
 
-#: What the first bytes of other files say, and what to do.
-_SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
-    (b"\xd0\xcf\x11\xe0", "an Excel workbook", "Save it as CSV UTF-8 first."),
-    (
-        b"version https://git-lfs",
-        "a pointer of Git LFS, not the file itself",
-        "Run git lfs pull in its repository, or download the file again.",
-    ),
+_WORKBOOK = "an Excel workbook. Save it as CSV UTF-8 first."
+_POINTER = (
+    "a pointer of Git LFS, not the file itself. Run git lfs pull in its repository, or download the "
+    "file again."
 )
 
-_ZIP = b"PK\x03\x04"
-_PAGE = re.compile(rb"\s*<(?:!doctype|html|head|\?xml)", re.IGNORECASE)
+#: What the first bytes of other files say, and what to do.
+_SIGNATURES = (
+    (
+        re.compile(rb"\s*<(?:!doctype|html|head|\?xml)", re.IGNORECASE),
+        "a web page: its download failed. Download the file again.",
+    ),
+    (re.compile(rb"\xd0\xcf\x11\xe0"), _WORKBOOK),
+    (re.compile(rb"PK\x03\x04"), "a zip archive. Unpack it with `unzip {file}`."),
+    (re.compile(b"version https://git-lfs"), _POINTER),
+)
 _JSON_LINE = re.compile(rb"\s*\{[^\n]*\}\s*(?:\n\s*\{|\Z)")
 
 #: Characters of GB2312, which nearly all Chinese text consists of, as pairs of bytes.
@@ -58,29 +60,6 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
-
-
-def parquet_fault(path: Path) -> str:
-    """Return why a file cannot be a parquet and what to do, as a sentence; "" if nothing is known."""
-    if path.is_dir():
-        return "this is a folder. Name a parquet in it."
-    prefix = read_prefix(path)
-    if path.is_file() and path.stat().st_size == 0:
-        return "the file is empty. Copy or download it again."
-    if prefix.startswith(_PARQUET):
-        is_whole = _last_bytes(path, len(_PARQUET)) == _PARQUET
-        return "" if is_whole else "the end of the parquet is missing. Copy or download it again."
-    if fault := content_fault(path, prefix):
-        return fault
-    if kind := table_kind(path, prefix):
-        out = path.with_suffix(".parquet")
-        source, rename = path, ""
-        if path == out:  # prep reads a file as its name says
-            source = path.with_suffix({"JSON Lines": ".jsonl"}.get(kind, ".json"))
-            rename = f"mv {shlex.quote(str(path))} {shlex.quote(str(source))} && "
-        command = f"rewardkit prep {shlex.quote(str(source))} --out {shlex.quote(str(out))}"
-        return f"this is {kind}, not parquet. Run `{rename}{command}` first."
-    return ""
 
 
 def stem_and_suffix(path: Path) -> tuple[str, str]:
@@ -131,26 +110,52 @@ def require_regular_file(path: Path) -> None:
         raise SourceError(f"{path} is not a regular file. Save its content to one first.")
 
 
+def read_prefix(path: Path) -> bytes:
+    """Return the first `PREFIX_BYTES` of a file; b"" if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(PREFIX_BYTES)
+    except OSError:
+        return b""
+
+
 def content_fault(path: Path, prefix: bytes) -> str:
     """Return what a file is that nothing can read as it stands, and what to do; "" if it may be fine."""
-    file = shlex.quote(str(path))
-    if _PAGE.match(prefix):
-        return "this is a web page: its download failed. Download the file again."
-    if prefix.startswith(_ZIP):
-        if path.suffix.lower() == ".xlsx":
-            return "this is an Excel workbook. Save it as CSV UTF-8 first."
-        return f"this is a zip archive. Unpack it with `unzip {file}`."
-    for signature, kind, suffix, unpack in _ARCHIVES:
-        if prefix.startswith(signature):
-            archive, rename = file, ""
-            if path.suffix.lower() != suffix:  # the commands want it
-                archive = shlex.quote(f"{path}{suffix}")
-                rename = f"mv {file} {archive} && "
-            return f"this is {kind}. Unpack it with `{rename}{unpack} {archive}`."
-    for signature, kind, advice in _SIGNATURES:
-        if prefix.startswith(signature):
-            return f"this is {kind}. {advice}"
+    for start, kind, suffix, unpack in _ARCHIVES:
+        if prefix.startswith(start):
+            archive = path if path.suffix.lower() == suffix else Path(f"{path}{suffix}")
+            # the commands want the suffix
+            rename = "" if archive == path else f"mv {quote(str(path))} {quote(str(archive))} && "
+            return f"this is {kind}. Unpack it with `{rename}{unpack} {quote(str(archive))}`."
+    for pattern, advice in _SIGNATURES:
+        if pattern.match(prefix):
+            is_workbook = prefix.startswith(b"PK") and path.suffix.lower() == ".xlsx"
+            advice = _WORKBOOK if is_workbook else advice  # noqa: PLW2901
+            return f"this is {advice.format(file=quote(str(path)))}"
     return ""
+
+
+def parquet_fault(path: Path) -> str:
+    """Return why a file cannot be a parquet and what to do, as a sentence; "" if nothing is known."""
+    if path.is_dir():
+        return "this is a folder. Name a parquet in it."
+    prefix = read_prefix(path)
+    if path.is_file() and path.stat().st_size == 0:
+        return "the file is empty. Copy or download it again."
+    if prefix.startswith(b"PAR1"):
+        with path.open("rb") as file:
+            file.seek(-4, 2)
+            is_whole = file.read() == b"PAR1"
+        return "" if is_whole else "the end of the parquet is missing. Copy or download it again."
+    kind = table_kind(path, prefix)
+    if (fault := content_fault(path, prefix)) or not kind:
+        return fault
+    out, source, rename = path.with_suffix(".parquet"), path, ""
+    if path == out:  # prep reads a file as its name says
+        source = path.with_suffix({"JSON Lines": ".jsonl"}.get(kind, ".json"))
+        rename = f"mv {quote(str(path))} {quote(str(source))} && "
+    command = f"rewardkit prep {quote(str(source))} --out {quote(str(out))}"
+    return f"this is {kind}, not parquet. Run `{rename}{command}` first."
 
 
 def table_kind(path: Path, prefix: bytes) -> str:
@@ -180,7 +185,7 @@ def encoding_fault(path: Path, prefix: bytes) -> str:
     if encoding == "UTF-8":
         return ""
     out = path.with_name(f"{path.stem}-utf8{path.suffix}")
-    command = f"iconv -f {encoding} -t UTF-8 {shlex.quote(str(path))} > {shlex.quote(str(out))}"
+    command = f"iconv -f {encoding} -t UTF-8 {quote(str(path))} > {quote(str(out))}"
     return f"the text is {encoding}, not UTF-8. Run `{command}` and use the new file."
 
 
@@ -191,7 +196,7 @@ def lines_fault(path: Path) -> str:
     kind = table_kind(path, prefix := read_prefix(path))
     if prefix.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"[":
         out = path.with_name(f"{path.stem}-lines.jsonl")
-        command = f"jq -c '.[]' {shlex.quote(str(path))} > {shlex.quote(str(out))}"
+        command = f"jq -c '.[]' {quote(str(path))} > {quote(str(out))}"
         return f"this is a JSON array. Run `{command}` and use the new file."
     if kind in ("CSV", "TSV"):
         return f"this is {kind}. Write one JSON object per line, or parquet."
@@ -205,7 +210,7 @@ def json_fault(path: Path) -> str:
     out = path.with_suffix(".jsonl").name
     return (
         "an array of rows, or one object per line, is expected. If a key of one object holds the "
-        f"rows, run `jq -c '.KEY[]' {shlex.quote(str(path))} > {shlex.quote(out)}` with its name."
+        f"rows, run `jq -c '.KEY[]' {quote(str(path))} > {quote(out)}` with its name."
     )
 
 
@@ -219,31 +224,14 @@ def text_encoding(prefix: bytes) -> str | None:
         return encoding
     if prefix and prefix.count(0) > len(prefix) // 4:  # ASCII in two bytes: every second one is 0
         return "UTF-16LE" if prefix[1::2].count(0) > prefix[::2].count(0) else "UTF-16BE"
-    if _decodes(prefix, "utf-8"):
-        return "UTF-8"
     other = len(_NOT_ASCII.findall(prefix))
-    if len(_NOT_ASCII.findall(prefix.decode("utf-8", "ignore").encode())) > 0.8 * other:
-        return "UTF-8"  # with some bytes that are broken
-    if 2 * len(_GB2312_PAIR.findall(prefix)) >= 0.8 * other:
-        for encoding in ("gbk", "gb18030"):
-            if _decodes(prefix, encoding):
-                return encoding.upper()
-    return None
-
-
-def read_prefix(path: Path) -> bytes:
-    """Return the first `PREFIX_BYTES` of a file; b"" if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return file.read(PREFIX_BYTES)
-    except OSError:
-        return b""
-
-
-def _last_bytes(path: Path, size: int) -> bytes:
-    with path.open("rb") as file:
-        file.seek(-size, 2)
-        return file.read(size)
+    # or UTF-8 with some bytes that are broken
+    repaired = prefix.decode("utf-8", "ignore").encode()
+    if _decodes(prefix, "utf-8") or len(_NOT_ASCII.findall(repaired)) > 0.8 * other:
+        return "UTF-8"
+    is_chinese = 2 * len(_GB2312_PAIR.findall(prefix)) >= 0.8 * other
+    names = (name for name in ("gbk", "gb18030") if is_chinese and _decodes(prefix, name))
+    return next(map(str.upper, names), None)
 
 
 def _decodes(data: bytes, encoding: str) -> bool:

@@ -181,8 +181,7 @@ def row_schema(
     if added:
         info = pa.struct([*schema.field(place).type.fields, *added])
         schema = schema.set(place, pa.field("extra_info", info))
-    columns = ((AGENT_NAME, agent_name), (IMAGES, images))
-    for column in (column for column, is_present in columns if is_present):
+    for column in (*[AGENT_NAME] * agent_name, *[IMAGES] * images):
         schema = schema.append(column)
     return schema
 
@@ -212,7 +211,11 @@ def write_rows(
     batches = batched(rows, BATCH_ROWS)
     if schema is None:
         first = next(batches, [])
-        schema = _schema_of(first)
+        schema = row_schema(
+            _turn_types(first),
+            agent_name=any(row.get(AGENT_NAME.name) for row in first),
+            images=any(IMAGES.name in row for row in first),
+        )
         batches = chain([first], _require_schema(batches, schema))
     texts = {METADATA_KEY.decode(): json.dumps(metadata, ensure_ascii=False)}
     if IMAGES.name in schema.names:
@@ -223,23 +226,18 @@ def write_rows(
         pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
     ):
         size = PICTURE_ROWS if IMAGES.name in schema.names else BATCH_ROWS
-        record_batches = (
-            pa.RecordBatch.from_pylist(rows[start : start + size], schema=schema)
-            for rows in batches
-            for start in range(0, len(rows), size)
-        )
-        for group in _row_groups(record_batches):
+        group: list[pa.RecordBatch] = []  # of some megabytes: the writer keeps metadata of each
+        for batch in batches:
+            for start in range(0, len(batch), size):
+                rows_of_group = batch[start : start + size]
+                group.append(pa.RecordBatch.from_pylist(rows_of_group, schema=schema))
+                if sum(each.nbytes for each in group) >= ROW_GROUP_BYTES:
+                    writer.write_table(pa.Table.from_batches(group))
+                    group = []
+            written += len(batch)
+        if group:
             writer.write_table(pa.Table.from_batches(group))
-            written += sum(batch.num_rows for batch in group)
     return written
-
-
-def _schema_of(rows: Sequence[Row]) -> pa.Schema:
-    return row_schema(
-        _turn_types(rows),
-        agent_name=any(row.get(AGENT_NAME.name) for row in rows),
-        images=any(IMAGES.name in row for row in rows),
-    )
 
 
 def _turn_types(rows: Sequence[Row]) -> dict[str, pa.DataType]:
@@ -272,18 +270,6 @@ def _require_schema(batches: Iterable[list[Row]], schema: pa.Schema) -> Iterator
         yield batch
 
 
-def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Group batches into row groups of some megabytes: the writer keeps metadata of every group."""
-    group: list[pa.RecordBatch] = []
-    for batch in batches:
-        group.append(batch)
-        if sum(each.nbytes for each in group) >= ROW_GROUP_BYTES:
-            yield group
-            group = []
-    if group:
-        yield group
-
-
 def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:
     """Yield lists of up to `size` rows, which end earlier if their texts reach `BATCH_CHARACTERS`."""
     batch: list[T] = []
@@ -299,7 +285,6 @@ def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def _characters(value: object) -> int:
-    """Return the number of characters and bytes in the texts of a value."""
     total, waiting = 0, [value]
     while waiting:
         item = waiting.pop()
@@ -341,16 +326,15 @@ def python_rows(batch: pa.RecordBatch) -> list[Row]:
 
     Values without a Python type, such as timestamps in nanoseconds, become text.
     """
-    columns = [_python_values(column) for column in batch.columns]
-    names = batch.schema.names
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
+    def values(column: pa.Array) -> list[Any]:
+        for read in (column.to_pylist, lambda: column.cast(pa.string()).to_pylist()):
+            with suppress(ValueError, pa.ArrowException):
+                return list(read())
+        return [f"<{column.type}>"] * len(column)
 
-def _python_values(column: pa.Array) -> list[Any]:
-    for values in (column.to_pylist, lambda: column.cast(pa.string()).to_pylist()):
-        with suppress(ValueError, pa.ArrowException):
-            return list(values())
-    return [f"<{column.type}>"] * len(column)
+    columns = map(values, batch.columns)
+    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def picture_contents(row: Mapping[str, Any]) -> tuple[bytes, ...]:

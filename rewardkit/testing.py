@@ -36,8 +36,7 @@ from rewardkit.preprocess.load import (
     load_dataset,
     require_dataset_loads,
 )
-from rewardkit.preprocess.prep import prep
-from rewardkit.preprocess.prep_report import SplitReport
+from rewardkit.preprocess.prep import SplitReport, prep
 from rewardkit.preprocess.raw_rows import RawRows
 from rewardkit.preprocess.row_checks import RULES
 from rewardkit.preprocess.template import load_template

@@ -9,8 +9,9 @@ import pytest
 import rewardkit
 from rewardkit.errors import DataError
 from rewardkit.parallel import INLINE_BATCHES, cores, importable_in_child, in_order
-from rewardkit.preprocess import check, split_job
-from rewardkit.preprocess.user_file import dataset_from_file
+from rewardkit.preprocess import check
+from rewardkit.preprocess import prep as split_job
+from rewardkit.preprocess.card_dataset import dataset_from_file
 from rewardkit.scorers.gsm8k import score
 
 

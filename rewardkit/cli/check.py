@@ -35,9 +35,8 @@ from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
     from rewardkit.launch.request import LaunchRequest
-    from rewardkit.preprocess.check import OptionalChecks
-    from rewardkit.preprocess.check_report import CheckReport
-    from rewardkit.preprocess.contamination.all_eval import EvalSets
+    from rewardkit.preprocess.check import CheckReport, OptionalChecks
+    from rewardkit.preprocess.contamination.eval_sets import EvalSets
     from rewardkit.preprocess.source import Hub
 
 EXAMPLES = examples(
@@ -254,7 +253,7 @@ def _names_of_sets(against: list[str] | None, load_seconds: float) -> list[str]:
 
 
 def _read_sets(names: list[str], hub: Hub, load_seconds: float) -> EvalSets | None:
-    from rewardkit.preprocess.contamination.all_eval import names_all, read_eval_sets
+    from rewardkit.preprocess.contamination.eval_sets import names_all, read_eval_sets
 
     if not names:
         return None

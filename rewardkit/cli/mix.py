@@ -14,7 +14,7 @@ from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import argument, option
 
 if TYPE_CHECKING:
-    from rewardkit.preprocess.mix_report import MixReport
+    from rewardkit.preprocess.mix import MixReport
 
 EXAMPLES = examples(
     "rewardkit mix gsm8k.parquet dapo.parquet --out train.parquet",

@@ -18,7 +18,7 @@ from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.base import Dataset
-    from rewardkit.preprocess.prep_report import PrepReport, SplitReport
+    from rewardkit.preprocess.prep import PrepReport, SplitReport
 
 EXAMPLES = examples(
     "rewardkit prep gsm8k --out train.parquet",
@@ -226,15 +226,15 @@ def _own_dataset(
     image_key: str | None,
     data_source: str | None,
 ) -> Dataset:
+    from rewardkit.preprocess.card_dataset import dataset_from_file
     from rewardkit.preprocess.column_guess import (
         column_notes,
         has_text,
+        require_columns,
         sample_rows,
         unread_options,
     )
-    from rewardkit.preprocess.column_messages import require_columns
     from rewardkit.preprocess.source import files_in_path, saved_splits
-    from rewardkit.preprocess.user_file import dataset_from_file
 
     split = split or "train"
     splits = saved_splits(file) or [split]

@@ -56,7 +56,7 @@ def command(
     as_json: opt.JsonFlag = False,
 ) -> None:
     """Print rows of a dataset as verl reads them."""
-    from rewardkit.preprocess.column_messages import require_parquet
+    from rewardkit.preprocess.column_guess import require_parquet
     from rewardkit.preprocess.prep import preview
     from rewardkit.row import read_rows
 
@@ -98,7 +98,7 @@ def _write_html(
     from rewardkit.pages.html import write_html
     from rewardkit.pages.model import Page
     from rewardkit.pages.text import row_count
-    from rewardkit.preprocess.first_rows import rows_section
+    from rewardkit.preprocess.report_pages import rows_section
 
     section = rows_section(rows, "Rows", start)
     write_html(Page(f"{name}: {row_count(len(rows))}", (), (section,)), out, overwrite=overwrite)

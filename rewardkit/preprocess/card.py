@@ -17,8 +17,7 @@ import yaml
 
 from rewardkit import registry
 from rewardkit.errors import DataError, UnknownNameError
-from rewardkit.preprocess.column_map import ColumnMap, parse_columns
-from rewardkit.preprocess.conditions import Condition, conditions_of_card
+from rewardkit.preprocess.column_map import ColumnMap, Condition, conditions_of_card, parse_columns
 
 #: Fields of a card with a text or a list of texts.
 _TEXT_LISTS = frozenset({"where", "repeats"})
@@ -244,7 +243,6 @@ def _card(values: Any, where: str) -> Card:
 
 
 def _layouts(columns: Any, where: str) -> tuple[tuple[str, ...], ...]:
-    """Return the columns of each layout of a dataset whose rows need code."""
     layouts = [columns] if _are_texts(columns) else columns
     if not isinstance(layouts, list) or not all(
         isinstance(c, list) and _are_texts(c) for c in layouts
@@ -288,6 +286,5 @@ def _check_keys(
 
 
 def _are_texts(value: Any) -> bool:
-    """Return whether a value is a text or a list of texts."""
     texts = [value] if isinstance(value, str) else value
     return isinstance(texts, list) and bool(texts) and all(isinstance(t, str) for t in texts)

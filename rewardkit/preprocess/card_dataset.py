@@ -1,4 +1,7 @@
-"""The dataset of a card that says what each column holds: its rows need no code."""
+"""Datasets whose rows need no code: that of a card, and that of a user's data file.
+
+A question may be a chat: `messages` with roles (OpenAI), or `conversations` with senders (ShareGPT).
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,25 @@ import json
 import random
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
+from rewardkit.answers.extract import boxes, final_answer, text_after_thought
+from rewardkit.errors import UsageError
+from rewardkit.file_kinds import stem_and_suffix
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
-from rewardkit.preprocess.card import Card
-from rewardkit.preprocess.chats import messages_in
+from rewardkit.preprocess.card import Card, Split
 from rewardkit.preprocess.column_map import (
     ColumnMap,
     Field,
     UnreadableValueError,
     as_plain_text,
     letter_of_option,
+    value_at_path,
 )
-from rewardkit.preprocess.value_path import value_at_path
 
 #: The position of a picture in a question, as verl reads it.
 MARK = "<image>"
@@ -31,6 +38,14 @@ _MARK = re.compile(r"<image ?([0-9]{0,2})>")
 #: A gold of several letters, as the datasets write it: `ACD`, `A C D`.
 _SEVERAL_LETTERS = re.compile(r"[A-Z](?: ?[A-Z])+")
 
+#: The last line of a solution as GSM8K writes it. Before anything but a number, `####` may be a heading.
+_HASH_LINE = re.compile(
+    r"(?:\A|\n)[ \t]*####[ \t]*(-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?)\Z"
+)
+
+#: Senders of ShareGPT's messages, by OpenAI's roles.
+_ROLES = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "model": "assistant"}
+
 
 def dataset_of_card(card: Card, options_seed: int = 0) -> Dataset:
     """Return the dataset that a card describes.
@@ -39,12 +54,70 @@ def dataset_of_card(card: Card, options_seed: int = 0) -> Dataset:
         card: a card whose `columns` say what they hold.
         options_seed: random seed of the order of options, if the card shuffles them.
     """
-    return Dataset(
-        card.name,
-        partial(read_problem, card=card, options_seed=options_seed),
-        repeats=card.repeats,
-        dedup=card.dedup,
-        card=card,
+    to_problem = partial(read_problem, card=card, options_seed=options_seed)
+    return Dataset(card.name, to_problem, repeats=card.repeats, dedup=card.dedup, card=card)
+
+
+def dataset_from_file(
+    path: Path,
+    *,
+    question_key: str | Sequence[str] = "question",
+    answer_key: str = "answer",
+    image_key: str | None = None,
+    data_source: str | None = None,
+    unread_options: Sequence[str] = (),
+    noted_columns: frozenset[str] | None = None,
+    split: str = "train",
+) -> Dataset:
+    r"""Return a dataset for the rows of one file; pass it to `prep` together with `source=path`.
+
+    Args:
+        path: a file that `prep` reads, or a folder: one that `datasets` has saved, or one with the
+            split in the names of its files.
+        question_key: column of the question, which is text or a chat; the texts of several columns
+            are joined with blank lines. A dotted path leads into structs and lists (`row.0.value`;
+            a row that is itself a list is the column `row`).
+        answer_key: column of the gold answer: text, a number, or a list of alternatives. Of a
+            solution that ends with a line `#### 18`, as those of GSM8K do, the gold is the 18; of
+            one with a box, what is in the last; of a chat, the answer that its last message states.
+        image_key: column of the pictures: lists of bytes or of `{bytes, path}`.
+        data_source: verl's reward key; None for the file's name without its suffixes.
+        unread_options: columns with options that are not read.
+        noted_columns: columns of which a note tells already; None to count no text that is not read.
+        split: value of `extra_info.split` in the rows; a `DatasetDict` has splits of its own.
+
+    Raises:
+        UsageError: the file has another suffix.
+    """
+    from rewardkit.preprocess.file_rows import READERS, is_row_file
+    from rewardkit.preprocess.source import saved_splits
+
+    if not is_row_file(path) and not path.is_dir():
+        raise UsageError(f"{path}: not a {', '.join(READERS)} file.")
+    questions = [question_key] if isinstance(question_key, str) else list(question_key)
+    keys = [*questions, answer_key, *filter(None, [image_key])]
+    layout = ColumnMap(
+        question=tuple(map(Field, questions)),
+        gold=(Field(answer_key, (_answer_in_solution,)),),
+        images=(Field(image_key),) if image_key else (),
+    )
+    stem = path.name if path.is_dir() else stem_and_suffix(path)[0]
+    files = () if path.is_dir() else (path.name,)
+    card = Card(
+        name=stem,
+        title=path.name,
+        data_source=data_source or stem,
+        ability="math",
+        template="boxed",
+        scorer="math",
+        licence="the user's",
+        # the name of a column may contain a dot
+        columns=(tuple(dict.fromkeys(keys)), layout.columns),
+        splits={name: Split(0, files) for name in saved_splits(path) or [split]},
+        maps=(layout,),
+    )
+    return replace(
+        dataset_of_card(card), unread_options=tuple(unread_options), noted_columns=noted_columns
     )
 
 
@@ -60,6 +133,80 @@ def read_problem(raw: Mapping[str, Any], *, card: Card, options_seed: int = 0) -
         return Dropped(str(error))
 
 
+def has_system_message(raw: Mapping[str, Any], card: Card) -> bool:
+    """Return whether a question is a chat with a system message, which rows do not get."""
+    fields = _layout(raw, card.maps).question if card.maps else ()
+    chats = (messages_in(value_at_path(raw, field.column)) for field in fields)
+    return any(role == "system" for chat in chats for role, _ in chat)
+
+
+def messages_in(value: Any) -> list[tuple[str, Any]]:
+    """Return role and content of the messages in a list; [] for another value.
+
+    A content that is a list of texts, as OpenAI's parts are, is their text; null is "", as in a
+    message that calls tools.
+    """
+    messages = []
+    for item in value if isinstance(value, (list, tuple)) else ():
+        if isinstance(item, Mapping):
+            role = item.get("role") or item.get("from")
+            content = item.get("content") if "content" in item else item.get("value")
+            has_content = not item.keys().isdisjoint(("content", "value", "tool_calls"))
+            if isinstance(role, str) and has_content and item.get("ground_truth") is None:
+                text = "" if content is None else _joined_parts(content)
+                messages.append((_ROLES.get(role.lower(), role.lower()), text))
+    return messages
+
+
+def is_chat(value: Any) -> bool:
+    """Return whether a value is a list of messages and nothing else."""
+    return isinstance(value, list) and bool(value) and len(messages_in(value)) == len(value)
+
+
+def answer_in_chat(value: Any) -> str:
+    """Return the answer that the last message of a chat states in a form that scorers read.
+
+    The form is a box, `<answer>`, `Answer:`, `####`, or nothing but the answer.
+
+    Raises:
+        UnreadableValueError: the last message is not the assistant's text, or states no such answer.
+        TypeError: its content is not text.
+    """
+    role, text = messages_in(value)[-1]
+    if role != "assistant" or text == "":
+        raise UnreadableValueError("the chat does not end with the assistant's answer")
+    if not isinstance(text, str):
+        raise TypeError(f"the answer is {type(text).__name__}, not text")
+    answer = final_answer(text, text)
+    is_one_line = "\n" not in text_after_thought(text).strip()
+    if answer is None or answer.mark == "sentence" or (answer.mark == "line" and not is_one_line):
+        raise UnreadableValueError(
+            "the assistant's message states no answer in a box, <answer>, `Answer:` or `####`"
+        )
+    return answer.text
+
+
+def _joined_parts(content: Any) -> Any:
+    is_text = isinstance(content, list) and all(
+        isinstance(part, Mapping) and isinstance(part.get("text"), str) for part in content
+    )
+    return "\n".join(part["text"] for part in content) if is_text else content
+
+
+def _answer_in_solution(value: Any) -> Any:
+    """Return the answer of a chat, or of a solution: its last boxes, or the number after `####`.
+
+    Any other value is unchanged. Thousands separators are left out, as verl's preparation of GSM8K
+    does (`examples/data_preprocess/gsm8k.py`).
+    """
+    if is_chat(value):
+        return answer_in_chat(value)
+    if not isinstance(value, str):
+        return value
+    match = _HASH_LINE.search(value.rstrip())
+    return match[1].replace(",", "") if match else ", ".join(boxes(value)) or value
+
+
 def _layout(raw: Mapping[str, Any], maps: Sequence[ColumnMap]) -> ColumnMap:
     """Return the first layout whose columns the row has, as the files are read."""
     if len(maps) == 1:
@@ -71,18 +218,21 @@ def _problem(raw: Mapping[str, Any], layout: ColumnMap, card: Card, options_seed
     for condition in layout.where:
         if not condition.holds(raw):
             raise UnreadableValueError(f"not {condition}")
-    if len(layout.question) == 1:
-        question = _question(layout.question[0].value(raw))
-    else:
-        texts = [_question(field.value(raw)) for field in layout.question]
-        question = "\n\n".join(filter(None, texts))
+    texts = [_question(field.value(raw)) for field in layout.question]
+    question = texts[0] if len(texts) == 1 else "\n\n".join(filter(None, texts))
     options = _options(raw, layout.options)
     if shuffles := card.shuffle_options and bool(options):
         # the order depends on the question, not on the row's place in the file
         random.Random(f"{options_seed}:{question}").shuffle(options)  # noqa: S311 - not a secret
     gold = _gold(layout.gold[0], raw, options)
     images = _images(layout.images[0].value(raw)) if layout.images else None
-    question = _with_options(question, options)
+    if options and not all(map(str.__eq__, options, ascii_uppercase)):
+        # options that only repeat their letters are in the picture
+        lines = (
+            f"{letter}. {text}" for letter, text in zip(ascii_uppercase, options, strict=False)
+        )
+        question = "\n".join([question, *lines])
+    kind = ("multiple" if _SEVERAL_LETTERS.fullmatch(gold) else "single") if options else ""
     return Problem(
         question if images is None else _with_marks(question, len(images)),
         gold,
@@ -90,7 +240,7 @@ def _problem(raw: Mapping[str, Any], layout: ColumnMap, card: Card, options_seed
         source_id=_text(layout.id, raw),
         subject=_text(layout.subject, raw),
         level=_text(layout.level, raw),
-        kind=_text(layout.kind, raw) if layout.kind else _kind(gold, options),
+        kind=_text(layout.kind, raw) if layout.kind else kind,
         options=tuple(options),
         images=images,
         columns={"options_seed": options_seed} if shuffles else {},
@@ -102,17 +252,12 @@ def _text(part: Sequence[Field], raw: Mapping[str, Any]) -> str:
     if not part:
         return ""
     value = part[0].value(raw)
-    if type(value) is str:
-        return value
     if isinstance(value, (list, tuple)):
         return ", ".join(map(as_plain_text, value))
     return as_plain_text(value)
 
 
 def _question(value: Any) -> str:
-    """Return the text, or the user message of a chat."""
-    if type(value) is str:
-        return value
     if isinstance(value, list):
         texts = [content for role, content in messages_in(value) if role == "user"]
         if len(texts) > 1:
@@ -124,13 +269,6 @@ def _question(value: Any) -> str:
     return value or ""
 
 
-def has_system_message(raw: Mapping[str, Any], card: Card) -> bool:
-    """Return whether a question is a chat with a system message, which rows do not get."""
-    fields = _layout(raw, card.maps).question if card.maps else ()
-    chats = (messages_in(value_at_path(raw, field.column)) for field in fields)
-    return any(role == "system" for chat in chats for role, _ in chat)
-
-
 def _gold(field: Field, raw: Mapping[str, Any], options: Sequence[str]) -> str:
     """Return the gold; several alternatives are the text of a JSON list."""
     value = field.value(raw)
@@ -138,24 +276,15 @@ def _gold(field: Field, raw: Mapping[str, Any], options: Sequence[str]) -> str:
         texts = [as_plain_text(item).strip() for item in value]
         gold = texts[0] if len(texts) == 1 else json.dumps(texts, ensure_ascii=False)
         value = gold if any(texts) else ""
-    gold = (value if type(value) is str else as_plain_text(value)).strip()
+    gold = as_plain_text(value).strip()
     if not gold:
         raise UnreadableValueError("no gold answer")
     return letter_of_option(gold, options) if field.names_option else gold
 
 
-def _kind(gold: str, options: Sequence[str]) -> str:
-    """Return the kind of a choice question: `multiple` if its gold has several letters."""
-    if not options:
-        return ""
-    return "multiple" if _SEVERAL_LETTERS.fullmatch(gold) else "single"
-
-
 def _options(raw: Mapping[str, Any], part: Sequence[Field]) -> list[str]:
-    """Return the texts of the options, A first; a struct has them by letter."""
-    if not part:
-        return []
-    value = part[0].value(raw) if len(part) == 1 else [field.value(raw) for field in part]
+    value = [field.value(raw) for field in part]
+    value = value[0] if len(value) == 1 else value
     if isinstance(value, Mapping):
         letters = [letter for letter in sorted(value) if value[letter] is not None]
         if letters != list(ascii_uppercase[: len(letters)]):
@@ -170,19 +299,7 @@ def _options(raw: Mapping[str, Any], part: Sequence[Field]) -> list[str]:
     return [as_plain_text(option).strip() for option in value]
 
 
-def _with_options(question: str, options: Sequence[str]) -> str:
-    """Return the question with its options on lines of their own.
-
-    Options that only repeat their letters are in the picture, so the question does not list them.
-    """
-    if not options or all(map(str.__eq__, options, ascii_uppercase)):
-        return question
-    lines = (f"{letter}. {text}" for letter, text in zip(ascii_uppercase, options, strict=False))
-    return "\n".join([question, *lines])
-
-
 def _images(value: Any) -> tuple[bytes, ...]:
-    """Return the contents of the pictures in a value: one, or a list of them."""
     values = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
     contents = []
     for each in values:

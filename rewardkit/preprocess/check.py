@@ -7,7 +7,7 @@ optional, keeps every question.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,16 +21,23 @@ import pyarrow.parquet as pq
 from rewardkit.arrow_types import plain_type
 from rewardkit.errors import UsageError
 from rewardkit.output import require_not_input, require_suffix
+from rewardkit.pages.text import row_count
 from rewardkit.parallel import importable_in_child, in_order
-from rewardkit.preprocess.check_report import CheckReport, NearDuplicateCluster
 from rewardkit.preprocess.contamination.near_duplicates import near_duplicates
-from rewardkit.preprocess.contamination.overlap import EvalIndex, find_overlaps
+from rewardkit.preprocess.contamination.overlap import EvalIndex, Overlap, find_overlaps
 from rewardkit.preprocess.dropped_rows import atomic_with_dropped, dropped_line, dropped_path
 from rewardkit.preprocess.duplicates import same_gold
 from rewardkit.preprocess.prompt_lengths import PromptLengths, TokenCounter, count_characters
-from rewardkit.preprocess.row_checks import RULES, DataFinding, check_row, gold_rows, prompt_key
-from rewardkit.preprocess.row_stats import unread_options_of
-from rewardkit.preprocess.schema_check import schema_findings
+from rewardkit.preprocess.row_checks import (
+    RULES,
+    DataFinding,
+    check_row,
+    gold_rows,
+    prompt_key,
+    schema_findings,
+)
+from rewardkit.preprocess.row_stats import RowStats, unread_options_of
+from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES
 from rewardkit.row import (
     AGENT_NAME,
     BATCH_ROWS,
@@ -44,9 +51,11 @@ from rewardkit.scorers.base import Scorer
 from rewardkit.scorers.isolated import learn_rule
 from rewardkit.scorers.load import load_scorer
 
-#: Maximum number of overlaps, of near misses and of near-duplicate clusters in a report; all are counted.
+#: Maximum numbers in a report of overlaps and of near misses, of near-duplicate clusters, and of
+#: findings of each rule; all are counted.
 MAX_OVERLAPS = 200
 MAX_CLUSTERS = 1000
+MAX_EXAMPLES = 10
 
 #: Rules after which a row has no prompt or gold to check further.
 UNREADABLE = frozenset({"empty_prompt", "bad_prompt", "bad_row", "empty_gold"})
@@ -89,6 +98,114 @@ class OptionalChecks:
                 "--max-prompt-length is a number of tokens. Name the model's tokenizer with "
                 "--tokenizer."
             )
+
+
+@dataclass(frozen=True)
+class NearDuplicateCluster:
+    """Rows that ask nearly the same question.
+
+    Attributes:
+        rows: place in the file, question and gold of each row.
+        conflicting: whether the golds differ, because the rows are variants or a gold is wrong.
+    """
+
+    rows: tuple[tuple[int, str, str], ...]
+    conflicting: bool
+
+
+@dataclass
+class CheckReport:
+    """What `check` found in a file.
+
+    Attributes:
+        path: the file.
+        rows: number of rows in the file.
+        bad_rows: number of rows with a finding.
+        checked: the aspects that were checked, in words.
+        not_checked: the aspects that were not checked, each with the option that requests it.
+        missing_sets: the evaluation sets of `all-eval` that could not be read, each with the reason.
+        kept: number of rows written to the output, if there is one; no file is written for 0 rows.
+        right: a sentence about which scores of a custom scorer are right; "" for other scorers.
+        counts: number of findings by rule.
+        examples: the first findings of each rule.
+        stats: statistics of the readable rows.
+        lengths: lengths of the prompts in tokens or characters.
+        overlaps: the first evaluation items found in rows.
+        near_misses: the first pairs of a row and an evaluation item that are alike; they are
+            not findings.
+        near_miss_count: number of all such pairs.
+        pairs_by_set: number of pairs by evaluation set, and in it by rule: `copy`, `part`,
+            `reworded` and `near_miss`.
+        clusters: the first clusters of near-duplicates.
+        cluster_rows: number of rows in clusters, and number of clusters.
+        shared_prompts: number of rows whose prompt is in a file that was checked before, by file.
+    """
+
+    path: Path
+    rows: int = 0
+    bad_rows: int = 0
+    checked: tuple[str, ...] = ()
+    not_checked: tuple[str, ...] = ()
+    missing_sets: Mapping[str, str] = field(default_factory=dict)
+    kept: int = 0
+    right: str = ""
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: list[DataFinding] = field(default_factory=list)
+    stats: RowStats = field(default_factory=RowStats)
+    lengths: PromptLengths = field(default_factory=lambda: PromptLengths("characters"))
+    overlaps: list[Overlap] = field(default_factory=list)
+    near_misses: list[Overlap] = field(default_factory=list)
+    near_miss_count: int = 0
+    pairs_by_set: dict[str, Counter[str]] = field(default_factory=dict)
+    clusters: list[NearDuplicateCluster] = field(default_factory=list)
+    cluster_rows: tuple[int, int] = (0, 0)
+    shared_prompts: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the file has no findings."""
+        return not self.counts
+
+    @property
+    def exit_code(self) -> int:
+        """1 if there are findings, otherwise 0."""
+        return int(not self.ok)
+
+    def add(self, *findings: DataFinding) -> None:
+        """Count findings, and keep the first of each rule as examples."""
+        for finding in findings:
+            self.counts[finding.rule] += 1
+            if self.counts[finding.rule] <= MAX_EXAMPLES:
+                self.examples.append(finding)
+
+    def missing_set_lines(self) -> Iterator[tuple[str, str]]:
+        """Yield the names of missing evaluation sets, and the reason that they have in common."""
+        for reason in dict.fromkeys(self.missing_sets.values()):
+            names = [name for name, why in self.missing_sets.items() if why == reason]
+            yield ", ".join(names), reason
+
+    def verdict(self) -> str:
+        """Return the result in a few words."""
+        if self.ok:
+            return f"{row_count(self.rows)}, {'no findings' if self.stats.notes() else 'all good'}"
+        if self.counts["missing"]:
+            return f"{row_count(self.rows)}, not checked: columns that verl needs are missing"
+        if not self.rows:
+            return "the file has no rows"
+        if not self.bad_rows:
+            return f"{row_count(self.rows)} without findings, but the file has one"
+        verb = "is" if self.bad_rows == 1 else "are"
+        return f"{self.bad_rows:,} of {self.rows:,} rows {verb} bad"
+
+    def example_lines(self) -> Iterator[tuple[str, str, str]]:
+        """Yield place, rule and message of the examples, and how many of all findings they are."""
+        for rule in RULES:
+            examples = [finding for finding in self.examples if finding.rule == rule]
+            for finding in examples:
+                where = "file" if finding.row is None else f"row {finding.row}"
+                yield where, rule, finding.message
+            if len(examples) < self.counts[rule]:
+                yield "...", rule, f"{len(examples):,} of {self.counts[rule]:,} are listed"
 
 
 def check(
@@ -145,44 +262,39 @@ def check(
     report = CheckReport(Path(path), missing_sets=extras.missing_sets, lengths=lengths)
     require_not_input(out, report.path)
     with open_parquet(report.path) as file:
-        report.add_all(schema_findings(file.schema_arrow))
-        names = file.schema_arrow.names
-        aspects = _aspects(
-            scorer_name if scorer else "", extras, names, duplicates=not allow_duplicates
-        )
-        report.stats.unread_options = unread_options_of(file.schema_arrow.metadata)
+        schema = file.schema_arrow
+        report.add(*schema_findings(schema))
+        report.stats.unread_options = unread_options_of(schema.metadata)
+        name = scorer_name if scorer else ""
+        aspects = list(_aspects(name, extras, schema.names, duplicates=not allow_duplicates))
         if report.counts["missing"]:
             report.rows, report.checked = file.metadata.num_rows, ("schema",)
             report.not_checked = tuple(aspect for aspect, _, _ in aspects)
-        else:
-            report.checked, report.not_checked = _describe_aspects(aspects)
-            if scorer is not None:
-                scorer, rule = learn_rule(scorer, gold_rows(report.path), right_score)
-                report.add_rule(rule)
-            checker = _RowChecker(scorer, options or {}, respond, allow_duplicates, extras)
-            with (
-                suppress(_NoRowsLeftError),
-                _open_output(out, file.schema_arrow, rules, overwrite=overwrite) as write_batch,
-            ):
-                _check_rows(file, report, checker, write_batch, jobs, progress)
-                if out and not report.kept:
-                    raise _NoRowsLeftError
-            if out and report.kept == report.rows:
-                dropped_path(out).unlink(missing_ok=True)
-            _add_clusters(report, checker.questions)
-            if not report.rows:
-                report.add(DataFinding(None, "empty_file", "no rows"))
+            return report
+        texts = [(f"{aspect} ({note})" if note else aspect, done) for aspect, note, done in aspects]
+        report.checked = ("schema", *(text for text, is_checked in texts if is_checked))
+        report.not_checked = tuple(text for text, is_checked in texts if not is_checked)
+        if scorer is not None:
+            scorer, rule = learn_rule(scorer, gold_rows(report.path), right_score)
+            if rule.is_known:
+                report.right = rule.sentence
+            else:
+                report.add(DataFinding(None, "unknown_right", rule.sentence))
+        checker = _RowChecker(report, extras, scorer, allow_duplicates)
+        work = partial(_check_batch, scorer, options or {}, respond)
+        with (
+            suppress(_NoRowsLeftError),
+            _open_output(out, schema, rules, overwrite=overwrite) as write_batch,
+        ):
+            checker.check_rows(file, work, write_batch, jobs, progress)
+            if out and not report.kept:
+                raise _NoRowsLeftError
+        if out and report.kept == report.rows:
+            dropped_path(out).unlink(missing_ok=True)
+        checker.add_clusters()
+        if not report.rows:
+            report.add(DataFinding(None, "empty_file", "no rows"))
     return report
-
-
-def _describe_aspects(
-    aspects: Iterable[tuple[str, str, bool]],
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what is checked and what is not, each with its note."""
-    texts: tuple[list[str], list[str]] = (["schema"], [])
-    for aspect, note, is_checked in aspects:
-        texts[not is_checked].append(f"{aspect} ({note})" if note else aspect)
-    return tuple(texts[0]), tuple(texts[1])
 
 
 def _aspects(
@@ -199,12 +311,9 @@ def _aspects(
     if extras.count_tokens is None:
         yield "prompt lengths in tokens", "--tokenizer", False
         return
-    limit = (
-        "--max-prompt-length"
-        if extras.max_tokens is None
-        else f"at most {extras.max_tokens:,} tokens"
-    )
-    yield "prompt lengths", limit, extras.max_tokens is not None
+    most = extras.max_tokens
+    limit = "--max-prompt-length" if most is None else f"at most {most:,} tokens"
+    yield "prompt lengths", limit, most is not None
     if IMAGES.name in columns:
         yield "tokens of pictures", "", False
     if AGENT_NAME.name in columns:
@@ -221,116 +330,118 @@ class _FirstRow(NamedTuple):
 
 @dataclass(frozen=True)
 class _RowChecker:
-    """The options of the row checks, and what was read of earlier rows.
+    """Compares each row with other rows and evaluation items, and counts it in the report.
 
     Attributes:
         prompts: the first row with each prompt, by the digest of the prompt.
         questions: place, question and gold of each row, for the search for near-duplicates.
     """
 
-    scorer: Scorer | None
-    options: Mapping[str, Any]
-    respond: Callable[[str], str] | None
-    allow_duplicates: bool
+    report: CheckReport
     extras: OptionalChecks
+    scorer: Scorer | None
+    allow_duplicates: bool
     prompts: dict[bytes, _FirstRow] = field(default_factory=dict)
     questions: list[tuple[int, str, str]] = field(default_factory=list)
 
-    def add_comparisons(
-        self, row: Row, findings: list[DataFinding], report: CheckReport
-    ) -> list[DataFinding]:
-        """Return a row's findings with those of comparing it to other rows and items."""
-        if not any(finding.rule in UNREADABLE for finding in findings):
-            if not self.allow_duplicates:
-                findings += self._find_repeat(row, report.rows, is_good=not findings)
-            findings += self._measure(row, report)
-            findings += self._find_overlaps(row, report)
-            self._count_shared_prompt(row, report)
-        return findings
+    def check_rows(
+        self,
+        file: pq.ParquetFile,
+        work: Callable[[tuple[int, list[Row]]], list[list[DataFinding]]],
+        write_batch: _WriteBatch,
+        jobs: int,
+        progress: Callable[[int], object],
+    ) -> None:
+        """Check the rows of a file, each alone by `work`, and write them."""
+        columns = [name for name in file.schema_arrow.names if name in _CHECKED_COLUMNS]
+        pending: deque[pa.RecordBatch] = deque()
 
-    def _find_repeat(self, row: Row, index: int, *, is_good: bool) -> list[DataFinding]:
-        """Return a finding if an earlier row has the same prompt.
+        def batches() -> Iterator[tuple[int, list[Row]]]:
+            start = 0
+            for batch in file.iter_batches(BATCH_ROWS):
+                pending.append(batch)
+                yield start, batch.select(columns).to_pylist()
+                start += batch.num_rows
+
+        report = self.report
+        can_use_processes = self.scorer is None or importable_in_child(self.scorer)
+        for (_, rows), findings in in_order(work, batches(), jobs if can_use_processes else 1):
+            for row, own in zip(rows, findings, strict=True):
+                if not any(finding.rule in UNREADABLE for finding in own):
+                    own.extend(self._comparisons(row, is_good=not own))
+                report.rows += 1
+                report.bad_rows += bool(own)
+                report.add(*own)
+            report.kept += write_batch(pending.popleft(), findings)
+            progress(len(rows))
+        sources = report.stats.groups.get("data_source", Counter())
+        if self.scorer is None and (names := sorted(EVALUATED_BY_VERL & sources.keys())):
+            count = sum(sources[name] for name in names)
+            message = f"{count:,} rows of {', '.join(names)}: {VERL_EVALUATES}"
+            report.add(DataFinding(None, "runs_answers", message))
+
+    def _comparisons(self, row: Row, *, is_good: bool) -> Iterator[DataFinding]:
+        """Count a readable row in the statistics, and yield what is found of it beside other texts."""
+        report, extras, place = self.report, self.extras, self.report.rows
+        if not self.allow_duplicates:
+            yield from self._repeats(row, place, is_good=is_good)
+        report.stats.add(row, self.scorer)
+        length = (extras.count_tokens or count_characters)(row["prompt"])
+        report.lengths.counts[length] += 1
+        if extras.max_tokens is not None and length > extras.max_tokens:
+            message = f"{length:,} tokens, more than {extras.max_tokens:,}"
+            yield DataFinding(place, "long_prompt", message)
+        if extras.near_duplicates:
+            gold = str(row["reward_model"]["ground_truth"])
+            self.questions.append((place, question_of(row), gold))
+        if extras.against is not None:
+            yield from self._overlaps(row, place, extras.against)
+        if extras.earlier_prompts is not None:
+            path = str(report.path)
+            file = extras.earlier_prompts.setdefault(prompt_key(row), path)
+            if file != path:
+                report.shared_prompts[file] += 1
+
+    def _repeats(self, row: Row, place: int, *, is_good: bool) -> Iterator[DataFinding]:
+        """Yield a finding if an earlier row has the same prompt.
 
         A row without findings takes the place of an earlier one with some: it is not dropped for it.
         """
         gold, key = str(row["reward_model"]["ground_truth"]), prompt_key(row)
         first = self.prompts.get(key)
         if first is None or (is_good and not first.is_good):
-            self.prompts[key] = _FirstRow(index, gold, is_good)
-            return []
-        if same_gold(gold, first.gold):
+            self.prompts[key] = _FirstRow(place, gold, is_good)
+        elif same_gold(gold, first.gold):
             message = f"same prompt and gold as row {first.place}"
-            return [DataFinding(index, "duplicate", message)]
-        message = f"same prompt as row {first.place}, but gold {gold[:60]!r} instead of {first.gold[:60]!r}"
-        return [DataFinding(index, "conflicting_gold", message)]
+            yield DataFinding(place, "duplicate", message)
+        else:
+            message = f"same prompt as row {first.place}, but gold {gold[:60]!r} instead of {first.gold[:60]!r}"
+            yield DataFinding(place, "conflicting_gold", message)
 
-    def _count_shared_prompt(self, row: Row, report: CheckReport) -> None:
-        if self.extras.earlier_prompts is not None:
-            path = str(report.path)
-            file = self.extras.earlier_prompts.setdefault(prompt_key(row), path)
-            if file != path:
-                report.shared_prompts[file] += 1
-
-    def can_use_processes(self) -> bool:
-        """Return whether another process can import the scorer."""
-        return self.scorer is None or importable_in_child(self.scorer)
-
-    def _measure(self, row: Row, report: CheckReport) -> Iterator[DataFinding]:
-        """Count a readable row in the statistics, and yield a finding if its prompt is too long."""
-        report.stats.add(row, self.scorer)
-        length = (self.extras.count_tokens or count_characters)(row["prompt"])
-        report.lengths.counts[length] += 1
-        limit = self.extras.max_tokens
-        if limit is not None and length > limit:
-            yield DataFinding(report.rows, "long_prompt", f"{length:,} tokens, more than {limit:,}")
-        if self.extras.near_duplicates:
-            gold = str(row["reward_model"]["ground_truth"])
-            self.questions.append((report.rows, question_of(row), gold))
-
-    def _find_overlaps(self, row: Row, report: CheckReport) -> Iterator[DataFinding]:
-        if self.extras.against is None:
-            return
-        texts, index = [question_of(row)], self.extras.against
-        for overlap in find_overlaps(texts, index, self.extras.threshold, near_misses=True):
+    def _overlaps(self, row: Row, place: int, index: EvalIndex) -> Iterator[DataFinding]:
+        report, threshold = self.report, self.extras.threshold
+        for overlap in find_overlaps([question_of(row)], index, threshold, near_misses=True):
             is_near = overlap.rule == "near_miss"
             report.pairs_by_set.setdefault(overlap.source, Counter())[overlap.rule] += 1
             examples = report.near_misses if is_near else report.overlaps
             if len(examples) < MAX_OVERLAPS:
-                examples.append(replace(overlap, row=report.rows))
+                examples.append(replace(overlap, row=place))
             if is_near:
                 report.near_miss_count += 1
             else:
-                yield DataFinding(report.rows, "overlap", overlap.summary)
+                yield DataFinding(place, "overlap", overlap.summary)
 
-
-def _check_rows(
-    file: pq.ParquetFile,
-    report: CheckReport,
-    checker: _RowChecker,
-    write_batch: _WriteBatch,
-    jobs: int,
-    progress: Callable[[int], object],
-) -> None:
-    columns = [name for name in file.schema_arrow.names if name in _CHECKED_COLUMNS]
-    pending: deque[pa.RecordBatch] = deque()
-
-    def batches() -> Iterator[tuple[int, list[Row]]]:
-        start = 0
-        for batch in file.iter_batches(BATCH_ROWS):
-            pending.append(batch)
-            yield start, batch.select(columns).to_pylist()
-            start += batch.num_rows
-
-    work = partial(_check_batch, checker.scorer, checker.options, checker.respond)
-    jobs = jobs if checker.can_use_processes() else 1
-    for (_, rows), findings in in_order(work, batches(), jobs):
-        for place, row in enumerate(rows):
-            findings[place] = checker.add_comparisons(row, findings[place], report)
-            report.add_row(findings[place])
-        report.kept += write_batch(pending.popleft(), findings)
-        progress(len(rows))
-    if checker.scorer is None:
-        report.add_evaluated_sources()
+    def add_clusters(self) -> None:
+        """Add the near-duplicates to the report, those with conflicting golds first."""
+        groups = near_duplicates([question for _, question, _ in self.questions])
+        clusters = []
+        for group in groups:
+            rows = tuple(self.questions[place] for place in group)
+            is_conflicting = not all(same_gold(gold, rows[0][2]) for _, _, gold in rows)
+            clusters.append(NearDuplicateCluster(rows, is_conflicting))
+        clusters.sort(key=lambda cluster: not cluster.conflicting)
+        self.report.clusters = clusters[:MAX_CLUSTERS]
+        self.report.cluster_rows = sum(map(len, groups)), len(groups)
 
 
 def _check_batch(
@@ -339,22 +450,8 @@ def _check_batch(
     respond: Callable[[str], str] | None,
     batch: tuple[int, list[Row]],
 ) -> list[list[DataFinding]]:
-    """Return the findings of each row of a batch, in this process or another."""
     start, rows = batch
     return [check_row(row, start + i, scorer, options, respond) for i, row in enumerate(rows)]
-
-
-def _add_clusters(report: CheckReport, questions: list[tuple[int, str, str]]) -> None:
-    """Add the near-duplicates to the report, those with conflicting golds first."""
-    groups = near_duplicates([question for _, question, _ in questions])
-    clusters = []
-    for group in groups:
-        rows = tuple(questions[place] for place in group)
-        is_conflicting = not all(same_gold(gold, rows[0][2]) for _, _, gold in rows)
-        clusters.append(NearDuplicateCluster(rows, is_conflicting))
-    clusters.sort(key=lambda cluster: not cluster.conflicting)
-    report.clusters = clusters[:MAX_CLUSTERS]
-    report.cluster_rows = sum(map(len, groups)), len(groups)
 
 
 class _NoRowsLeftError(Exception):
@@ -381,17 +478,14 @@ def _open_output(
     ):
 
         def write_batch(batch: pa.RecordBatch, findings: list[list[DataFinding]]) -> int:
-            reasons = [
-                [finding for finding in row_findings if finding.rule in rules]
-                for row_findings in findings
-            ]
-            is_bad = pa.array([bool(row_reasons) for row_reasons in reasons])
+            reasons = [[finding for finding in own if finding.rule in rules] for own in findings]
+            is_bad = pa.array(map(bool, reasons), pa.bool_())
             good = batch.filter(pc.invert(is_bad))
             writer.write_batch(good.cast(plain))
             bad_rows = python_rows(batch.filter(is_bad))
-            for row, row_reasons in zip(bad_rows, filter(None, reasons), strict=True):
-                texts = [f"{finding.rule}: {finding.message}" for finding in row_reasons]
-                lines.write(dropped_line(row_reasons[0].row or 0, texts, row))
+            for row, own in zip(bad_rows, filter(None, reasons), strict=True):
+                texts = [f"{finding.rule}: {finding.message}" for finding in own]
+                lines.write(dropped_line(own[0].row or 0, texts, row))
             return int(good.num_rows)
 
         yield write_batch

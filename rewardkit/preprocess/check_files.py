@@ -14,8 +14,8 @@ from pathlib import Path
 
 from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.file_kinds import missing_file
-from rewardkit.preprocess.check_report import CheckReport
-from rewardkit.preprocess.column_messages import require_parquet
+from rewardkit.preprocess.check import CheckReport
+from rewardkit.preprocess.column_guess import require_parquet
 from rewardkit.preprocess.concatenation import ConcatenationFault, concatenation_fault
 from rewardkit.preprocess.file_rows import is_row_file
 from rewardkit.preprocess.source import saved_splits

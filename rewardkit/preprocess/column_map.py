@@ -32,19 +32,19 @@ a closed set:
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from math import isfinite
 from string import ascii_uppercase
 from typing import Any, TypeAlias
 
 from rewardkit.answers.extract import boxes
-from rewardkit.errors import DataError
-from rewardkit.preprocess.conditions import Condition, conditions_of_card
-from rewardkit.preprocess.value_path import value_at_path
+from rewardkit.errors import DataError, UsageError
 from rewardkit.registry import did_you_mean
 
 #: Maximum number of characters of a JSON list; the longest golds of a public set have some hundred.
@@ -54,6 +54,18 @@ _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0+)?(?:\s*\^\s*\{?\\circ\}?)?")
 _LABEL = re.compile(r"\s*[(（]?([A-Z])[)）.．:：、]\s*")
 _RANGE = re.compile(r"(-?[0-9]{1,18}) to (-?[0-9]{1,18})")
 
+#: Floats of these sizes are written without an exponent.
+MIN_DECIMAL, MAX_DECIMAL = 1e-15, 1e21
+
+_CONDITION = re.compile(r"([^<>=!]+?)\s*(<=|>=|!=|==?|<|>)(?![<>=])\s*(.*)", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?[0-9]{1,18}(?:\.[0-9]{1,18}|/[0-9]{1,9})?")
+_ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
 Transform: TypeAlias = "Callable[[Any], Any]"
 
 
@@ -61,8 +73,18 @@ class UnreadableValueError(ValueError):
     """A value from which no problem can be made; the row is dropped with this reason."""
 
 
-#: Floats of these sizes are written without an exponent.
-MIN_DECIMAL, MAX_DECIMAL = 1e-15, 1e21
+def value_at_path(value: Any, path: str) -> Any:
+    """Return the value at a dotted path (`extra_info.index`, `row.0.value`), or None."""
+    if isinstance(value, Mapping) and path in value:
+        return value[path]
+    for part in path.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, (list, tuple)) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value
 
 
 def as_plain_text(value: Any) -> str:
@@ -84,6 +106,88 @@ def as_plain_text(value: Any) -> str:
     if isinstance(value, int) or not MIN_DECIMAL <= abs(value) < MAX_DECIMAL:
         return str(value).removesuffix(".0")
     return format(Decimal(repr(value)), "f").removesuffix(".0")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on one column of a raw row: `difficulty >= 5`, `source = olympiads|aops_forum`.
+
+    Two values compare as numbers if both are numbers; `4/8`, a pass rate as some sets write it, is
+    one. Otherwise only `=` and `!=` apply, and compare texts; a list is equal to a value that it
+    contains. A null and an empty text are equal to `null`.
+
+    Attributes:
+        column: the column, or a dotted path into it.
+        sign: `=`, `!=`, `<`, `<=`, `>` or `>=`.
+        values: the values of which one must hold (`=`) or none may (`!=`); one for the other signs.
+    """
+
+    column: str
+    sign: str
+    values: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.column} {self.sign} {'|'.join(self.values)}"
+
+    def holds(self, raw: Mapping[str, Any]) -> bool:
+        """Return whether a raw row meets the condition; a null meets only `!=` and `= null`."""
+        value = value_at_path(raw, self.column)
+        items = value if isinstance(value, (list, tuple)) else [value]
+        if self.sign in _ORDER:
+            number, limit = _number(value), _number(self.values[0])
+            return number is not None and bool(_ORDER[self.sign](number, limit))
+        is_equal = any(_are_equal(item, each) for item in items for each in self.values)
+        return is_equal == (self.sign == "=")
+
+
+def parse_condition(text: str) -> Condition:
+    """Return the condition that a text describes.
+
+    Raises:
+        UsageError: the text is not `COLUMN SIGN VALUE`, or an order is asked of a text.
+    """
+    match = _CONDITION.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(
+            f"{text!r} is not a condition. Write COLUMN SIGN VALUE, as in 'difficulty >= 5' or "
+            "'source = olympiads|amc_aime'."
+        )
+    column, sign, value = match[1].strip(), match[2].replace("==", "="), match[3].strip()
+    if sign in _ORDER and _number(value) is None:
+        raise UsageError(f"{text!r}: {value!r} is not a number, so use = or != with it.")
+    values = (value,) if sign in _ORDER else tuple(each.strip() for each in value.split("|"))
+    return Condition(column, sign, values)
+
+
+def conditions_of_card(texts: Sequence[str], where: str) -> tuple[Condition, ...]:
+    """Return the conditions in a card; `where` names the card.
+
+    Raises:
+        DataError: a text is not a condition.
+    """
+    try:
+        return tuple(map(parse_condition, texts))
+    except UsageError as error:
+        raise DataError(f"{where}: where: {error}") from error
+
+
+def _are_equal(value: Any, text: str) -> bool:
+    if value is None or value == "":
+        return text in ("", "null")
+    if isinstance(value, bool):
+        return text.lower() == str(value).lower()
+    number, other = _number(value), _number(text)
+    if number is not None and other is not None:
+        return number == other
+    return str(value).strip() == text
+
+
+def _number(value: Any) -> Fraction | None:
+    text = "" if isinstance(value, bool) else str(value).strip()
+    try:
+        return Fraction(text) if _NUMBER.fullmatch(text) else None
+    except ZeroDivisionError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -236,6 +340,10 @@ def _text_with_box(value: Any) -> str:
     return value if isinstance(value, str) and boxes(value) else ""
 
 
+def _without_commas(value: Any) -> str:
+    return _text(value).replace(",", "")
+
+
 def _after(mark: str, value: Any) -> str:
     _, present, rest = _text(value).rpartition(mark)
     if not present:
@@ -251,10 +359,6 @@ def _until(mark: str, value: Any) -> str:
 def _with_question_mark(value: Any) -> str:
     text = _text(value).strip()
     return text if text.endswith(("?", "？")) or not text else f"{text}?"
-
-
-def _without_commas(value: Any) -> str:
-    return _text(value).replace(",", "")
 
 
 def _json_list(value: Any) -> list[Any]:
@@ -278,13 +382,8 @@ def _only_item(value: Any) -> str:
     return as_plain_text(value[0] if value else None)
 
 
-def _float_as_integer(value: Any) -> str:
-    return as_plain_text(int(value) if isinstance(value, float) and value.is_integer() else value)
-
-
 def _integer(value: Any, lowest: int | None = None, highest: int | None = None) -> str:
-    text = as_plain_text(value).strip()
-    match = _INTEGER.fullmatch(text)
+    match = _INTEGER.fullmatch(as_plain_text(value).strip())
     number = int(match[1]) if match else None
     if number is None or (lowest is not None and not lowest <= number <= (highest or 0)):
         limits = "" if lowest is None else f" from {lowest} to {highest}"
@@ -325,7 +424,7 @@ _TRANSFORMS: Mapping[str, Transform] = {
     "without commas": _without_commas,
     "json list": _json_list,
     "only item": _only_item,
-    "float as integer": _float_as_integer,
+    "float as integer": as_plain_text,
     "integer": _integer,
     "index as letter": _index_as_letter,
     "without letters": _without_letters,

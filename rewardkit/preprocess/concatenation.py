@@ -92,7 +92,6 @@ def _conflict(one: pa.DataType, other: pa.DataType, column: str) -> str:
 
 
 def _sorted(kind: pa.DataType) -> pa.DataType:
-    """Return a type with the fields of its structs by name."""
     if pa.types.is_list(kind):
         return pa.list_(_sorted(kind.value_type))
     if pa.types.is_struct(kind):

@@ -20,8 +20,7 @@ from rewardkit.output import (
     require_absent,
     require_side_file,
 )
-from rewardkit.preprocess.file_rows import RawRow, rows_in
-from rewardkit.preprocess.place_cursor import PlaceCursor
+from rewardkit.preprocess.file_rows import PlaceCursor, RawRow, rows_in
 
 #: How the file begins; `select` writes more keys between the reasons and the row.
 _START = re.compile(rb'\{"index": \d+, "reasons": \[')

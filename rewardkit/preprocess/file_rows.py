@@ -6,9 +6,11 @@ Lines; and JSON: an array of rows, or an object with a list for each column. Tex
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,8 +21,6 @@ from rewardkit.errors import DataError, RewardkitError, unreadable_file
 from rewardkit.file_kinds import COMPRESSIONS, json_fault, row_suffix, table_kind, text_fault
 from rewardkit.lines import MAX_LINE_BYTES, checked_lines
 from rewardkit.parquet_file import bounded_slices
-from rewardkit.preprocess.csv_rows import csv_batches, csv_header, text_of_broken_row
-from rewardkit.preprocess.place_cursor import PlaceCursor
 from rewardkit.row import BATCH_ROWS, open_parquet, python_rows
 
 RawRow: TypeAlias = dict[str, Any]
@@ -28,8 +28,13 @@ RawRow: TypeAlias = dict[str, Any]
 #: Returns the columns to read, given the file and the names of its columns.
 ChooseColumns: TypeAlias = "Callable[[object, Iterable[str]], Sequence[str]]"
 
+_Rows: TypeAlias = Iterator[tuple[str, RawRow]]
+
+#: The suffixes of files of rows.
+READERS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
+
 #: The byte order mark that some editors write at the start of a UTF-8 file.
-BOM = b"\xef\xbb\xbf"
+_BOM = b"\xef\xbb\xbf"
 
 #: Maximum depth of nested brackets in a JSON array.
 MAX_DEPTH = 200
@@ -37,14 +42,56 @@ MAX_DEPTH = 200
 #: Rows of a parquet that are read at once if few are wanted: with columns that may be large.
 _FEW_ROWS = 256
 
+#: What may separate the values of a CSV file, the likeliest first.
+_SEPARATORS = ",\t;|"
+
+#: Bytes at the start of a file in which its separator, or the bracket of its array, is looked for.
+_SAMPLE_BYTES = 1 << 16
+
 
 class BrokenRow(dict[str, Any]):
     """The `text` of a row of a CSV file that does not fit the header."""
 
 
+class PlaceCursor:
+    """Ascending places of wanted rows, and the place up to which rows have been read.
+
+    Attributes:
+        start: the place of the next row to read.
+    """
+
+    def __init__(self, places: Iterable[int], start: int = 0) -> None:
+        self._places = iter(places)
+        self._next = next(self._places, None)
+        self.start = start
+
+    def is_done(self) -> bool:
+        """Return whether no wanted row is left."""
+        return self._next is None
+
+    def has_next_within(self, size: int) -> bool:
+        """Return whether one of the next `size` rows is wanted."""
+        return self._next is not None and self._next < self.start + size
+
+    def advance(self, size: int) -> list[int]:
+        """Move on by `size` rows and return the places of the wanted ones among them."""
+        end, places = self.start + size, []
+        while self._next is not None and self._next < end:
+            places.append(self._next)
+            self._next = next(self._places, None)
+        self.start = end
+        return places
+
+    def take(self, batch: pa.RecordBatch) -> tuple[list[int], pa.RecordBatch]:
+        """Move on by a batch and return the places and rows of the wanted ones in it."""
+        start = self.start
+        places = self.advance(batch.num_rows)
+        return places, batch.take(pa.array([place - start for place in places], pa.int64()))
+
+
 def rows_in(
     file: Path, choose: ChooseColumns | None = None, cursor: PlaceCursor | None = None
-) -> Iterator[tuple[str, RawRow]]:
+) -> _Rows:
     """Yield the rows of a file in order, each with its place for messages (`rows.jsonl:7`).
 
     Args:
@@ -56,11 +103,23 @@ def rows_in(
         SourceError: the file cannot be opened.
         DataError: the file is broken; the message says where.
     """
+    suffix = row_suffix(file)
     try:
-        yield from READERS[row_suffix(file)](file, choose, cursor)
+        if suffix in (".csv", ".tsv"):
+            rows = _read_csv(file, choose, cursor)
+        elif suffix in (".parquet", ".arrow"):
+            read = _parquet_batches if suffix == ".parquet" else _arrow_batches
+            batches = read(file, choose, cursor)
+            rows = ((str(file), row) for batch in batches for row in _python_rows(batch))
+        else:
+            rows = _read_json(file, cursor, may_be_whole=suffix == ".json")
+        for row in rows:
+            yield row
+            if cursor and cursor.is_done():
+                return
     except RewardkitError:
         raise
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise unreadable_file(file, error) from error
         reason = str(error).partition("\n")[0]
@@ -68,77 +127,46 @@ def rows_in(
         raise DataError(f"{file}: {fault}") from error
 
 
-def _read_parquet(
+def is_row_file(path: Path) -> bool:
+    """Return whether a path has the name of a file of rows; only text may be compressed."""
+    is_text = row_suffix(path) not in (".parquet", ".arrow")
+    return row_suffix(path) in READERS and (is_text or not _is_compressed(path))
+
+
+def _parquet_batches(
     file: Path, choose: ChooseColumns | None, cursor: PlaceCursor | None
-) -> Iterator[tuple[str, RawRow]]:
+) -> Iterator[pa.RecordBatch]:
     with open_parquet(file) as parquet:
         columns = list(choose(file, parquet.schema_arrow.names)) if choose else None
         if cursor is None:
-            yield from _rows(file, parquet.iter_batches(BATCH_ROWS, columns=columns), None)
+            yield from parquet.iter_batches(BATCH_ROWS, columns=columns)
             return
         for group in range(parquet.num_row_groups):
             size = parquet.metadata.row_group(group).num_rows
             if cursor.has_next_within(size):
-                batches = parquet.iter_batches(_FEW_ROWS, [group], columns=columns)
-                yield from _rows(file, batches, cursor)
+                for batch in parquet.iter_batches(_FEW_ROWS, [group], columns=columns):
+                    yield cursor.take(batch)[1]
             else:
                 cursor.advance(size)
 
 
-def _read_arrow(
+def _arrow_batches(
     file: Path, choose: ChooseColumns | None, cursor: PlaceCursor | None
-) -> Iterator[tuple[str, RawRow]]:
+) -> Iterator[pa.RecordBatch]:
+    def validated(batch: pa.RecordBatch) -> pa.RecordBatch:
+        batch.validate(full=True)  # Arrow reads offsets that are out of bounds from any memory
+        return batch
+
     with pa.memory_map(str(file)) as source:
         is_stream = source.read(6) != b"ARROW1"
         source.seek(0)
         reader = (pa.ipc.open_stream if is_stream else pa.ipc.open_file)(source)
-        names = reader.schema.names
-        columns = list(choose(file, names)) if choose else names
+        columns = list(choose(file, reader.schema.names)) if choose else reader.schema.names
         numbers = range(0 if is_stream else reader.num_record_batches)
         batches = reader if is_stream else map(reader.get_batch, numbers)
-        validated = (_validated(batch.select(columns)) for batch in batches)
-        yield from _rows(file, (piece for piece, _ in bounded_slices(file, validated)), cursor)
-
-
-def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch whose offsets lie in its buffers: Arrow reads the others from any memory."""
-    batch.validate(full=True)
-    return batch
-
-
-def _read_csv(
-    file: Path, choose: ChooseColumns | None, cursor: PlaceCursor | None
-) -> Iterator[tuple[str, RawRow]]:
-    """Yield all values as text: the dataset decides which are numbers.
-
-    In a row with all its columns, bytes that are not UTF-8 are escaped.
-    """
-    names = csv_header(file)
-    if choose:
-        yield from _rows(file, csv_batches(file, choose(file, names), pa.string()), cursor)
-        return
-    for batch in csv_batches(file, names, pa.binary()):
-        text = text_of_broken_row(batch)
-        for where, row in _rows(file, [batch], cursor):
-            yield (
-                where,
-                {name: value.decode("utf-8", "backslashreplace") for name, value in row.items()}
-                if text is None
-                else BrokenRow(text=text),
-            )
-        if cursor and cursor.is_done():
-            return
-
-
-def _rows(
-    file: Path, batches: Iterable[pa.RecordBatch], cursor: PlaceCursor | None
-) -> Iterator[tuple[str, RawRow]]:
-    where = str(file)
-    for batch in batches:
-        for row in _python_rows(batch if cursor is None else cursor.take(batch)[1]):
-            yield where, row
-        if cursor and cursor.is_done():
-            return
+        chosen = (validated(batch.select(columns)) for batch in batches)
+        for piece, _ in bounded_slices(file, chosen):
+            yield cursor.take(piece)[1] if cursor else piece
 
 
 def _python_rows(batch: pa.RecordBatch) -> list[RawRow]:
@@ -148,54 +176,104 @@ def _python_rows(batch: pa.RecordBatch) -> list[RawRow]:
         return python_rows(batch)
 
 
-def _read_json(
-    file: Path, _: ChooseColumns | None, cursor: PlaceCursor | None
-) -> Iterator[tuple[str, RawRow]]:
-    if _is_array(file):
-        elements = enumerate(_json_elements(file))
-        values = ((f"{file}: element {place}", value) for place, value in elements)
-    elif columns := _json_columns(file):
+def _read_csv(file: Path, choose: ChooseColumns | None, cursor: PlaceCursor | None) -> _Rows:
+    """Yield all values as text: the dataset decides which are numbers.
+
+    One missing quote would otherwise make the whole file unreadable: a row with more or fewer values
+    than the header has columns is nulls, so that a dataset drops it and a report counts it. If all
+    columns are read, it is a `BrokenRow`, and bytes that are not UTF-8 are escaped.
+    """
+    with _open(file) as sample:
+        separator = _separator(sample.read(_SAMPLE_BYTES).decode("utf-8", "replace"))
+    csv.field_size_limit(MAX_LINE_BYTES)
+    pieces: list[str] = []  # of the row that is read
+
+    def lines(stream: io.BufferedReader) -> Iterator[str]:
+        size = 0
+        for number, line in checked_lines(stream, file):
+            size = size + len(line) if pieces else len(line)
+            if size > MAX_LINE_BYTES:
+                raise DataError(
+                    f"{file}:{number}: the row has more than {MAX_LINE_BYTES:,} bytes. Is a quote "
+                    "missing?"
+                )
+            for part in line.removeprefix(_BOM if number == 1 else b"").splitlines(keepends=True):
+                pieces.append(part.decode("utf-8", "strict" if choose else "backslashreplace"))
+                yield pieces[-1]
+
+    with _open(file) as stream:
+        values = filter(None, csv.reader(lines(stream), delimiter=separator))  # no empty lines
+        names = next(values, None)
+        if names is None:
+            raise DataError(f"{file}: not a readable CSV file (Empty CSV file)")
+        columns = choose(file, names) if choose else names
+        pieces.clear()
+        for row in values:
+            if cursor is None or cursor.advance(1):
+                named = dict(zip(names, row, strict=False))
+                if len(row) == len(names):
+                    yield str(file), {name: named[name] for name in columns}
+                elif choose:
+                    yield str(file), dict.fromkeys(columns)
+                else:
+                    yield str(file), BrokenRow(text="".join(pieces).strip("\r\n"))
+            pieces.clear()
+
+
+def _separator(sample: str) -> str:
+    """Return the separator that cuts the header into the most columns, and the first row into as many.
+
+    The header alone decides if no separator cuts both alike.
+    """
+    columns = {}
+    for separator in _SEPARATORS:
+        lines = io.StringIO(sample.replace("\0", ""), newline="")
+        header, row = islice(chain(csv.reader(lines, delimiter=separator), [[], []]), 2)
+        columns[separator] = (len(header) == len(row) > 1, len(header))
+    return max(columns, key=lambda separator: columns[separator])
+
+
+def _read_json(file: Path, cursor: PlaceCursor | None, *, may_be_whole: bool) -> _Rows:
+    """Yield the elements of an array, the rows of columns, or the objects on the lines of a file."""
+    values: Iterator[tuple[str, Any]]
+    if may_be_whole and _is_array(file):
+        values = ((f"{file}: element {i}", value) for i, value in enumerate(_json_elements(file)))
+    elif may_be_whole and (columns := _json_columns(file)):
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-        values = ((f"{file}: row {place}", row) for place, row in enumerate(rows))
+        values = ((f"{file}: row {i}", row) for i, row in enumerate(rows))
     else:
-        yield from _read_jsonl(file, None, cursor)
-        return
-    for where, value in values:
+        values = _json_lines(file, cursor)
+        cursor = None
+    for where, row in values:
         if cursor is None or cursor.advance(1):
-            yield where, _as_object(where, value)
-        if cursor and cursor.is_done():
-            return
+            if isinstance(row, list):  # such as a conversation
+                row = {"row": row}  # noqa: PLW2901
+            if not isinstance(row, dict):
+                raise DataError(f"{where}: a JSON object is expected, not {type(row).__name__}.")
+            yield where, row
 
 
-def _read_jsonl(
-    file: Path, _: ChooseColumns | None, cursor: PlaceCursor | None
-) -> Iterator[tuple[str, RawRow]]:
-    for place, (where, line) in enumerate(_numbered_lines(file)):
-        if cursor is None or cursor.advance(1):
+def _json_lines(file: Path, cursor: PlaceCursor | None) -> Iterator[tuple[str, Any]]:
+    with _open(file) as stream:
+        lines = ((n, line) for n, line in checked_lines(stream, file) if line.strip())
+        for place, (number, line) in enumerate(lines):
+            if cursor and not cursor.advance(1):
+                continue
+            where = f"{file}:{number}"
             try:
-                value = _parse_line(where, line)
-            except DataError as error:
-                if fault := _text_fault(file) or (json_fault(file) if place == 0 else ""):
-                    raise DataError(f"{where}: {fault}") from error
-                raise
-            yield where, _as_object(where, value)
-        if cursor and cursor.is_done():
-            return
-
-
-def _as_object(where: str, row: Any) -> RawRow:
-    """Return a row; one that is a list, such as a conversation, as an object with the column `row`."""
-    if isinstance(row, list):
-        return {"row": row}
-    if not isinstance(row, dict):
-        raise DataError(f"{where}: a JSON object is expected, not {type(row).__name__}.")
-    return row
+                yield where, json.loads(line)
+            except (ValueError, RecursionError) as error:  # also a number with too many digits
+                fault = _text_fault(file) or (json_fault(file) if place == 0 else "")
+                reason = f"not JSON ({error})."
+                if isinstance(error, UnicodeDecodeError):
+                    reason = f"not UTF-8 ({error.reason} at byte {error.start})."
+                raise DataError(f"{where}: {fault or reason}") from error
 
 
 def _is_array(file: Path) -> bool:
     """Return whether a .json file is an array; many such files have an object on every line."""
     with _open(file) as stream:
-        return bool(stream.read(1 << 16).removeprefix(BOM).lstrip().startswith(b"["))
+        return bool(stream.read(_SAMPLE_BYTES).removeprefix(_BOM).lstrip().startswith(b"["))
 
 
 def _json_columns(file: Path) -> Mapping[str, Sequence[Any]]:
@@ -237,22 +315,55 @@ def _has_labels(table: Mapping[str, Any]) -> bool:
     return all(other == labels for other in others) and (is_numbered or len(labels) > len(table))
 
 
-def _json_elements(file: Path) -> Iterator[Any]:
-    """Yield the elements of a JSON array, with one in memory at a time.
+class _LimitedStream:
+    """A stream for the parser of an array, which keeps a string in memory until its end.
 
-    Raises:
-        DataError: the file is not JSON, not UTF-8, or nested too deep.
+    It limits the size of an element to that of a line.
+    """
+
+    def __init__(self, file: Path, stream: io.BufferedReader) -> None:
+        self._file, self._stream = file, stream
+        self.element = self.size = self.bytes_read = 0
+
+    def read(self, size: int) -> bytes:
+        """Return up to `size` bytes."""
+        piece = self._stream.read(size)
+        self.size += len(piece)
+        self.bytes_read += len(piece)
+        if self.size > MAX_LINE_BYTES + size:
+            raise DataError(
+                f"{self._file}: element {self.element} has more than {MAX_LINE_BYTES:,} bytes. "
+                "Leave it out."
+            )
+        return piece
+
+
+def _json_elements(file: Path) -> Iterator[Any]:
+    """Yield the elements of a JSON array, with one in memory at a time; its depth is limited.
+
+    ijson's own builder of elements has no limit of depth.
     """
     import ijson
 
     with _open(file) as stream:
-        if stream.peek(len(BOM)).startswith(BOM):
-            stream.read(len(BOM))
+        if stream.peek(len(_BOM)).startswith(_BOM):
+            stream.read(len(_BOM))
         pieces = _LimitedStream(file, stream)
+        depth, builder = 0, ijson.ObjectBuilder()
         try:
-            for value in _build_elements(file, ijson.basic_parse(pieces, use_float=True)):
-                pieces.end_element()
-                yield value
+            for event, value in ijson.basic_parse(pieces, use_float=True):
+                opens, closes = event.startswith("start_"), event.startswith("end_")
+                is_own = (opens and depth == 0) or (closes and depth == 1)  # the array's brackets
+                depth += opens - closes
+                if depth > MAX_DEPTH:
+                    raise DataError(f"{file}: brackets are nested more than {MAX_DEPTH} deep.")
+                if is_own:
+                    continue
+                builder.event(event, value)
+                if depth == 1:
+                    yield builder.value
+                    builder = ijson.ObjectBuilder()
+                    pieces.element, pieces.size = pieces.element + 1, 0
         except ijson.JSONError as error:
             message = error.args[0] if error.args else ""
             if isinstance(message, bytes):
@@ -260,84 +371,6 @@ def _json_elements(file: Path) -> Iterator[Any]:
             reason = " ".join(str(message).split())[:120]
             place = f"not JSON, or not UTF-8, before byte {pieces.bytes_read:,} ({reason})."
             raise DataError(f"{file}: {_text_fault(file) or place}") from error
-
-
-class _LimitedStream:
-    """A stream for the parser, which limits the size of an element to that of a line.
-
-    The parser keeps a string in memory until its end.
-    """
-
-    def __init__(self, file: Path, stream: Any) -> None:
-        self._file, self._stream = file, stream
-        self._element = self._size = self.bytes_read = 0
-
-    def read(self, size: int) -> bytes:
-        """Return up to `size` bytes."""
-        piece: bytes = self._stream.read(size)
-        self._size += len(piece)
-        self.bytes_read += len(piece)
-        if self._size > MAX_LINE_BYTES + size:
-            raise DataError(
-                f"{self._file}: element {self._element} has more than {MAX_LINE_BYTES:,} bytes. "
-                "Leave it out."
-            )
-        return piece
-
-    def end_element(self) -> None:
-        """Start to count the bytes of the next element."""
-        self._element, self._size = self._element + 1, 0
-
-
-def _build_elements(file: Path, events: Iterator[tuple[str, Any]]) -> Iterator[Any]:
-    """Yield the elements of an array from parsing events; ijson's own builder has no depth limit."""
-    from ijson import ObjectBuilder
-
-    depth, builder = 0, ObjectBuilder()
-    for event, value in events:
-        opens, closes = event in ("start_array", "start_map"), event in ("end_array", "end_map")
-        is_own = (opens and depth == 0) or (closes and depth == 1)  # the array's own brackets
-        depth += opens - closes
-        if depth > MAX_DEPTH:
-            raise DataError(f"{file}: brackets are nested more than {MAX_DEPTH} deep.")
-        if is_own:
-            continue
-        builder.event(event, value)
-        if depth == 1:
-            yield builder.value
-            builder = ObjectBuilder()
-
-
-def _numbered_lines(file: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the lines of a file that are not blank, each with its place, such as `rows.jsonl:7`."""
-    with _open(file) as lines:
-        for number, line in checked_lines(lines, file):
-            if line.strip():
-                yield f"{file}:{number}", line
-
-
-def _parse_line(where: str, line: bytes) -> Any:
-    """Return the JSON value of a line.
-
-    Args:
-        where: the place of the line, for the message.
-        line: one line of a file.
-
-    Raises:
-        DataError: the line is not JSON or not UTF-8.
-    """
-    try:
-        return json.loads(line)
-    except UnicodeDecodeError as error:
-        raise DataError(f"{where}: not UTF-8 ({error.reason} at byte {error.start}).") from error
-    except (ValueError, RecursionError) as error:  # also raised for a number with too many digits
-        raise DataError(f"{where}: not JSON ({error}).") from error
-
-
-def is_row_file(path: Path) -> bool:
-    """Return whether a path has the name of a file of rows; only text may be compressed."""
-    is_text = row_suffix(path) not in (".parquet", ".arrow")
-    return row_suffix(path) in READERS and (is_text or not _is_compressed(path))
 
 
 def _text_fault(file: Path) -> str:
@@ -350,26 +383,7 @@ def _is_compressed(file: Path) -> bool:
 
 
 def _open(file: Path) -> io.BufferedReader:
-    try:
-        if _is_compressed(file):
-            # Arrow decompresses in pieces, so that a line's limit holds for any content
-            return io.BufferedReader(pa.input_stream(str(file)))
-        return file.open("rb")
-    except RewardkitError:
-        raise
-    except OSError as error:
-        raise unreadable_file(file, error) from error
-
-
-READERS: Mapping[
-    str,
-    Callable[[Path, ChooseColumns | None, PlaceCursor | None], Iterator[tuple[str, RawRow]]],
-] = {
-    ".parquet": _read_parquet,
-    ".jsonl": _read_jsonl,
-    ".ndjson": _read_jsonl,
-    ".json": _read_json,
-    ".csv": _read_csv,
-    ".tsv": _read_csv,
-    ".arrow": _read_arrow,
-}
+    if _is_compressed(file):
+        # Arrow decompresses in pieces, so that a line's limit holds for any content
+        return io.BufferedReader(pa.input_stream(str(file)))
+    return file.open("rb")

@@ -23,21 +23,10 @@ from rewardkit.row import AGENT_NAME, IMAGES, TURN_FIELDS, Row, build_row
 VERL_FIELDS = ("videos", "audios")
 
 #: Fields of `extra_info` that are copied as text.
-_TEXT_FIELDS = (
-    "split",
-    "question",
-    "answer",
-    "scorer",
-    "subject",
-    "level",
-    "kind",
-    "columns",
-)
+_TEXT_FIELDS = ("split", "question", "answer", "scorer", "subject", "level", "kind", "columns")
 
 #: Key of the golden answers in the golds of verl's script for Search-R1.
 SEARCH_GOLD = "target"
-
-_DEFAULT_STYLE = "rule"
 
 
 def to_schema_row(row: Mapping[str, Any], place: int) -> tuple[Row, frozenset[str]]:
@@ -54,19 +43,22 @@ def to_schema_row(row: Mapping[str, Any], place: int) -> tuple[Row, frozenset[st
     """
     info, model = _struct(row, "extra_info"), _struct(row, "reward_model")
     _require_unset(row, "", VERL_FIELDS)
-    index, source_id = _index(info, place)
+    data_source = _text(row.get("data_source"))
+    if not data_source:
+        raise DataError("data_source is missing: verl chooses the reward by it. Add the column.")
+    index, source_id = _whole(info.get("index")), _text(info.get("source_id")) or ""
     texts: Mapping[str, Any] = {name: _text(info.get(name)) or "" for name in _TEXT_FIELDS}
     schema_row = build_row(
-        data_source=_data_source(row),
+        data_source=data_source,
         prompt=_messages(row.get("prompt")),
         ability=_text(row.get("ability")) or "",
         ground_truth=_gold(model.get("ground_truth")),
-        index=index,
-        source_id=source_id,
+        index=place if index is None else index,
+        source_id=source_id or (_text(info.get("index")) or "" if index is None else ""),
         options=_options(info.get("options")),
         **texts,
     )
-    schema_row["reward_model"]["style"] = _text(model.get("style")) or _DEFAULT_STYLE
+    schema_row["reward_model"]["style"] = _text(model.get("style")) or "rule"
     if images := _images(row.get(IMAGES.name)):
         schema_row[IMAGES.name] = images
     if agent := _text(row.get(AGENT_NAME.name)):
@@ -104,20 +96,18 @@ def is_blank(value: Any) -> bool:
 
 def _omitted_fields(row: Mapping[str, Any], schema_row: Row) -> Iterator[str]:
     info, schema_info = row.get("extra_info") or {}, schema_row["extra_info"]
-    yield from _lost_fields(row, schema_row, "")
-    yield from _lost_fields(row["reward_model"], schema_row["reward_model"], "reward_model.")
-    yield from _lost_fields(info, schema_info, "extra_info.")
+    for prefix, before, after in (
+        ("", row, schema_row),
+        ("reward_model.", row["reward_model"], schema_row["reward_model"]),
+        ("extra_info.", info, schema_info),
+    ):
+        for name, value in before.items():
+            if not is_blank(value) and is_blank(after.get(name)):
+                yield prefix + name
     index = info.get("index")
     has_index = _whole(index) is not None or _text(index) == schema_info["source_id"]
     if not has_index and not is_blank(index):
         yield "extra_info.index"
-
-
-def _lost_fields(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str) -> Iterator[str]:
-    """Yield the fields with a value before and none after."""
-    for name, value in before.items():
-        if not is_blank(value) and is_blank(after.get(name)):
-            yield prefix + name
 
 
 def _struct(fields: Mapping[str, Any], name: str, prefix: str = "") -> Mapping[str, Any]:
@@ -140,33 +130,23 @@ def _require_unset(fields: Mapping[str, Any], prefix: str, names: Sequence[str])
             )
 
 
-def _data_source(row: Mapping[str, Any]) -> str:
-    text = _text(row.get("data_source"))
-    if not text:
-        raise DataError("data_source is missing: verl chooses the reward by it. Add the column.")
-    return text
-
-
 def _messages(prompt: Any) -> list[dict[str, str]]:
     if isinstance(prompt, str):
         return [{"role": "user", "content": prompt}]
     if not isinstance(prompt, list) or not prompt:
         value = "missing or empty" if is_blank(prompt) else _kind(prompt)
         raise DataError(f"prompt is {value}. Write a chat: a list of {{role, content}}.")
-    return list(map(_message, prompt))
-
-
-def _message(message: Any) -> dict[str, str]:
-    if not isinstance(message, Mapping):
-        raise DataError(f"prompt has {_kind(message)}, not a message. Write {{role, content}}.")
-    for name in ("role", "content"):
-        if not isinstance(message.get(name), str):
-            raise DataError(f"prompt[].{name} is {_kind(message.get(name))}. Write text.")
-    # verl passes the whole message to the model's chat template
-    _require_unset(
-        message, "prompt[].", [name for name in message if name not in ("role", "content")]
-    )
-    return {"role": str(message["role"]), "content": str(message["content"])}
+    messages = []
+    for message in prompt:
+        if not isinstance(message, Mapping):
+            raise DataError(f"prompt has {_kind(message)}, not a message. Write {{role, content}}.")
+        for name in ("role", "content"):
+            if not isinstance(message.get(name), str):
+                raise DataError(f"prompt[].{name} is {_kind(message.get(name))}. Write text.")
+        # verl passes the whole message to the model's chat template
+        _require_unset(message, "prompt[].", [n for n in message if n not in ("role", "content")])
+        messages.append({"role": message["role"], "content": message["content"]})
+    return messages
 
 
 def _gold(value: Any) -> str:
@@ -175,19 +155,16 @@ def _gold(value: Any) -> str:
     if isinstance(value, Mapping) and (answers := _options(value.get(SEARCH_GOLD))):
         return json.dumps(answers, ensure_ascii=False)
     text = _text(value)
-    if isinstance(value, str):
-        return str(value)
-    if not text:
-        description = "missing" if is_blank(value) else _kind(value)
-        raise DataError(
-            f"reward_model.ground_truth is {description}. Write one answer as text, or drop the "
-            "row (rewardkit check --drop-bad drops rows without a gold)."
-        )
-    return text
+    if text or isinstance(value, str):
+        return text or ""
+    description = "missing" if is_blank(value) else _kind(value)
+    raise DataError(
+        f"reward_model.ground_truth is {description}. Write one answer as text, or drop the "
+        "row (rewardkit check --drop-bad drops rows without a gold)."
+    )
 
 
 def _turn_values(info: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the fields for tools and interactions that the row has."""
     tools = _struct(info, "tools_kwargs", "extra_info.")
     _struct(info, "interaction_kwargs", "extra_info.")
     for name in TURN_FIELDS:
@@ -196,15 +173,6 @@ def _turn_values(info: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             value = {tool: entry for tool, entry in tools.items() if entry is not None}
         if value or not is_blank(value):
             yield name, value
-
-
-def _index(info: Mapping[str, Any], place: int) -> tuple[int, str]:
-    """Return index and source id of the row; an index that is not an integer becomes the id."""
-    value, source_id = info.get("index"), _text(info.get("source_id")) or ""
-    whole = _whole(value)
-    if whole is not None:
-        return whole, source_id
-    return place, source_id or _text(value) or ""
 
 
 def _whole(value: Any) -> int | None:
@@ -228,23 +196,20 @@ def _options(value: Any) -> list[str]:
 
 
 def _images(value: Any) -> list[dict[str, Any]]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
+    if not isinstance(value, (list, type(None))):
         raise DataError(f"images is {_kind(value)}. Write a list of {{bytes, path}}.")
-    return list(map(_image, value))
-
-
-def _image(value: Any) -> dict[str, Any]:
-    struct = value if isinstance(value, Mapping) else {"bytes": value}
-    content = struct.get("bytes")
-    if not isinstance(content, bytes) or not content:
-        raise DataError(
-            f"images[].bytes is {_kind(content)}. Write the bytes of the image file there."
-        )
-    # verl passes the whole struct to the processor; min_pixels, say, changes what the model sees
-    _require_unset(struct, "images[].", [name for name in struct if name not in ("bytes", "path")])
-    return {"bytes": content, "path": _text(struct.get("path")) or None}
+    images = []
+    for image in value or ():
+        struct = image if isinstance(image, Mapping) else {"bytes": image}
+        content = struct.get("bytes")
+        if not isinstance(content, bytes) or not content:
+            raise DataError(
+                f"images[].bytes is {_kind(content)}. Write the bytes of the image file there."
+            )
+        # verl passes the whole struct to the processor; min_pixels, say, changes what the model sees
+        _require_unset(struct, "images[].", [n for n in struct if n not in ("bytes", "path")])
+        images.append({"bytes": content, "path": _text(struct.get("path")) or None})
+    return images
 
 
 def _text(value: Any) -> str | None:

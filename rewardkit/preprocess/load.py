@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from rewardkit import registry
-from rewardkit.errors import SourceError, UsageError
+from rewardkit.errors import RewardkitError, SourceError, UsageError
+from rewardkit.isolate.child import Channel
 from rewardkit.isolate.loading import start_and_load
 from rewardkit.preprocess.base import Dataset
 from rewardkit.preprocess.card import Card, read_card, read_card_file
@@ -69,12 +70,27 @@ def require_dataset_loads(dataset: str, load_seconds: float) -> None:
     Raises:
         UsageError: the import does not end in time, or it ends the process or fails.
     """
-    module = "rewardkit.preprocess.dataset_child"
+    module = "rewardkit.preprocess.load"
     target = "" if registry.is_path(dataset) else registry.target("datasets", dataset)
     process, problem = start_and_load(module, [dataset, target], dataset, load_seconds)
     process.close()
     if problem:
         raise UsageError(problem)
+
+
+def serve(channel: Channel) -> None:
+    """In that child process: report whether a dataset loads, "" or the error."""
+    name, target, seconds = channel.receive()
+    problem = ""
+    with channel.load_deadline(seconds):
+        try:
+            if target:
+                registry.import_target(target, name)
+            else:
+                load_dataset(name)
+        except RewardkitError as error:
+            problem = str(error)
+    channel.send(problem)
 
 
 def is_plugin(dataset: str) -> bool:

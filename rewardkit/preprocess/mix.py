@@ -1,27 +1,51 @@
-"""`rewardkit mix`: write several verl parquets as one in our schema, each with its share."""
+"""`rewardkit mix`: write several verl parquets as one in our schema, each with its share.
+
+Some rows of a mix may have tools and others not. verl reads a missing field as an empty one, but
+Arrow fills the rows of a file with nulls, which verl does not expect. In verl 0.9 a row whose
+`agent_name` is null ends the run, and a call of a tool whose entry is null is answered with an error.
+In verl 0.5's SGLang rollout the null entry, or null `tools_kwargs`, ends the run
+(`experimental/agent_loop`, `workers/rollout/sglang_rollout`). Null `interaction_kwargs` end the run
+of 0.5's SGLang rollout, and of the tool agent of 0.6 and 0.7, if the run has interactions; nothing in
+a row could prevent that.
+"""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
 from math import ceil, floor, isfinite
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
+from rewardkit.arrow_types import TypeConflictError, union_type, value_type
 from rewardkit.errors import DataError, UsageError
 from rewardkit.output import require_absent, require_not_input, require_suffix
 from rewardkit.preprocess.duplicates import gold_key, question_key
+from rewardkit.preprocess.file_rows import PlaceCursor
 from rewardkit.preprocess.foreign_rows import describe_changes, to_schema_row
-from rewardkit.preprocess.mix_report import MixPartReport, MixReport
-from rewardkit.preprocess.mix_schema import complete_row, mix_schema
-from rewardkit.preprocess.place_cursor import PlaceCursor
-from rewardkit.row import BATCH_ROWS, IMAGES, Row, open_parquet, question_of, write_rows
+from rewardkit.preprocess.row_stats import RowStats
+from rewardkit.preprocess.turns import SINGLE_TURN_AGENT, TOOL_AGENT
+from rewardkit.row import (
+    AGENT_NAME,
+    BATCH_ROWS,
+    IMAGES,
+    TURN_FIELDS,
+    Row,
+    open_parquet,
+    picture_contents,
+    question_of,
+    row_schema,
+    write_rows,
+)
 from rewardkit.versions import VERSION
+
+#: Those of `TURN_FIELDS` that are structs.
+STRUCTS = ("tools_kwargs", "interaction_kwargs")
 
 
 @dataclass(frozen=True)
@@ -30,6 +54,55 @@ class MixPart:
 
     path: Path
     weight: float | None = None
+
+
+@dataclass
+class MixPartReport:
+    """What a mix contains of one file.
+
+    Attributes:
+        path: the file.
+        weight: the weight from the command; the number of the file's rows if no file has a weight.
+        share: share of the mix that the weight asks for, 0 to 1.
+        available: number of rows in the file.
+        rows: number of rows of the mix that are from the file.
+        times: maximum number of times that the mix has one of its rows; above 1 only if rows are
+            repeated.
+        left_out: number of rows with a field that our schema does not have, by field.
+        changes: number of rows with a value that was changed, by change.
+    """
+
+    path: Path
+    weight: float
+    share: float
+    available: int
+    rows: int
+    times: int
+    left_out: Counter[str] = field(default_factory=Counter)
+    changes: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class MixReport:
+    """What `mix` did.
+
+    Attributes:
+        out: the parquet.
+        seed: random seed of the choice and order of its rows.
+        parts: what the mix contains of each file.
+        written: number of rows written.
+        shared: number of questions that are in several of the files.
+        conflicting: number of those with several golds.
+        stats: statistics of the rows written.
+    """
+
+    out: Path
+    seed: int
+    parts: tuple[MixPartReport, ...]
+    written: int = 0
+    shared: int = 0
+    conflicting: int = 0
+    stats: RowStats = field(default_factory=RowStats)
 
 
 def parse_part(text: str) -> MixPart:
@@ -95,35 +168,31 @@ def mix(
     _check_arguments(parts, out, rows=rows, oversample=oversample)
     require_absent(out, overwrite=overwrite)
     available = [_count_rows(part.path) for part in parts]
-    weights = _weights(parts, available)
+    if all(part.weight is None for part in parts):
+        weights = list(map(float, available))
+    else:
+        weights = [1.0 if part.weight is None else part.weight for part in parts]
     most = largest_total(weights, available)
-    total = most if rows is None else rows
-    counts = share_out(weights, total)
-    if not total or (not oversample and _exceeds(counts, available)):
+    counts = share_out(weights, most if rows is None else rows)
+    if not any(counts) or (not oversample and _exceeds(counts, available)):
         raise UsageError(_too_few_message(parts, counts, available, most))
-    reports = (
+    reports = [
         MixPartReport(part.path, weight, float(share), size, count, ceil(count / size))
         for part, weight, share, size, count in zip(
             parts, weights, shares(weights), available, counts, strict=True
         )
-    )
+    ]
     report = MixReport(out, seed, tuple(reports))
     schema = mix_schema([part.path for part in parts])
-    report.written = write_rows(
-        _rows(report, schema, progress),
-        out,
-        _metadata(report, oversample),
-        schema=schema,
-        overwrite=overwrite,
-    )
+    metadata = {
+        "rewardkit": VERSION,
+        "mix": [{"name": str(p.path), "weight": p.weight, "rows": p.rows} for p in reports],
+        "seed": seed,
+        "oversample": oversample,
+    }
+    mixed = _rows(report, schema, progress)
+    report.written = write_rows(mixed, out, metadata, schema=schema, overwrite=overwrite)
     return report
-
-
-def _weights(parts: Sequence[MixPart], available: Sequence[int]) -> list[float]:
-    """Return the weight of each part: the number of its rows if the user names no weight at all."""
-    if all(part.weight is None for part in parts):
-        return list(map(float, available))
-    return [1.0 if part.weight is None else part.weight for part in parts]
 
 
 def shares(weights: Sequence[float]) -> list[Fraction]:
@@ -151,6 +220,81 @@ def largest_total(weights: Sequence[float], available: Sequence[int]) -> int:
     return next(totals, lower)
 
 
+def mix_schema(paths: Sequence[Path]) -> pa.Schema:
+    """Return the schema that holds the rows of all files.
+
+    Raises:
+        DataError: a file cannot be read, or a tool's field has different types in two files.
+    """
+    types: dict[str, pa.DataType] = {}
+    columns: set[str] = set()
+    some_are_plain = False
+    for path in paths:
+        with open_parquet(path) as file:
+            schema = file.schema_arrow
+        columns.update(schema.names)
+        own = _turn_types(schema)
+        some_are_plain |= not own
+        for name, kind in own.items():
+            try:
+                types[name] = union_type(types.get(name, kind), kind, f"extra_info.{name}")
+            except TypeConflictError as error:
+                raise DataError(
+                    f"{path}: {error.column} is {error.other}, but {error.one} in an earlier file. "
+                    "Write one type, or train on the files one after the other."
+                ) from error
+    names_agents = AGENT_NAME.name in columns or (bool(types) and some_are_plain)
+    return row_schema(types, agent_name=names_agents, images=IMAGES.name in columns)
+
+
+def complete_row(row: Row, schema: pa.Schema) -> Iterator[str]:
+    """Write what verl needs into a row of a mix, and yield a phrase for each change."""
+    info, info_type = row["extra_info"], schema.field("extra_info").type
+    if AGENT_NAME.name in schema.names and not row.get(AGENT_NAME.name):
+        has_turns = any(info.get(name) for name in TURN_FIELDS)
+        row[AGENT_NAME.name] = TOOL_AGENT if has_turns else SINGLE_TURN_AGENT
+        yield f"{AGENT_NAME.name} was missing: set to {row[AGENT_NAME.name]}"
+    names = [item.name for item in info_type.fields]
+    if "need_tools_kwargs" in names:
+        info["need_tools_kwargs"] = bool(info.get("need_tools_kwargs"))
+    if "tools_kwargs" in names:
+        entries, kinds = info.get("tools_kwargs") or {}, info_type.field("tools_kwargs").type.fields
+        info["tools_kwargs"] = {
+            item.name: _entry(entries.get(item.name), item.type) for item in kinds
+        }
+        if added := [item.name for item in kinds if entries.get(item.name) is None]:
+            yield f"extra_info.tools_kwargs had no {' and no '.join(added)}: empty entries added"
+    if "interaction_kwargs" in names and not info.get("interaction_kwargs"):
+        yield "extra_info.interaction_kwargs is null: verl 0.5 to 0.7 may end the run at such a row"
+
+
+def _entry(entry: Row | None, kind: pa.DataType) -> Row | None:
+    if not pa.types.is_struct(kind):
+        return entry
+    entry = entry or {}
+    return {
+        item.name: {} if entry.get(item.name) is None else entry[item.name]
+        for item in kind.fields
+        if pa.types.is_struct(item.type) or entry.get(item.name) is not None
+    }
+
+
+def _turn_types(schema: pa.Schema) -> dict[str, pa.DataType]:
+    """Return the types of the fields for tools and interactions, without those that are null.
+
+    Fields of another kind than verl reads are left out; the conversion of the row reports them.
+    """
+    place = schema.get_field_index("extra_info")
+    if place < 0 or not pa.types.is_struct(schema.field(place).type):
+        return {}
+    types = {item.name: value_type(item.type) for item in schema.field(place).type.fields}
+    return {
+        name: types[name]
+        for name in TURN_FIELDS
+        if types.get(name) is not None and (name not in STRUCTS or pa.types.is_struct(types[name]))
+    }
+
+
 def _exceeds(counts: Sequence[int], available: Sequence[int]) -> bool:
     return any(count > size for count, size in zip(counts, available, strict=True))
 
@@ -158,7 +302,6 @@ def _exceeds(counts: Sequence[int], available: Sequence[int]) -> bool:
 def _too_few_message(
     parts: Sequence[MixPart], counts: Sequence[int], available: Sequence[int], most: int
 ) -> str:
-    """Return a message about the first part with too few rows, and what to do."""
     sizes = zip(parts, counts, available, strict=True)
     part, count, size = next((p for p in sizes if p[1] > p[2]), (parts[0], 1, available[0]))
     remedy = f"--rows {most}, or " if most else ""
@@ -195,62 +338,30 @@ def _count_rows(path: Path) -> int:
     return rows
 
 
-def _metadata(report: MixReport, oversample: bool) -> dict[str, Any]:
-    """Return how the file was made, for the metadata of the parquet."""
-    parts = [
-        {"name": str(part.path), "weight": part.weight, "rows": part.rows} for part in report.parts
-    ]
-    return {
-        "rewardkit": VERSION,
-        "mix": parts,
-        "seed": report.seed,
-        "oversample": oversample,
-    }
-
-
-@dataclass
-class _SharedQuestions:
-    """The questions of the rows so far, to count the questions of several parts.
-
-    Attributes:
-        first: part and gold of the first row with each question.
-        shared: questions that are in several parts.
-        several_golds: questions with several golds.
-    """
-
-    first: dict[bytes, tuple[int, str]] = field(default_factory=dict)
-    shared: set[bytes] = field(default_factory=set)
-    several_golds: set[bytes] = field(default_factory=set)
-
-    def add(self, row: Row, part: int) -> None:
-        """Add the question of a row, which is from the part with this number."""
-        images = (image["bytes"] for image in row.get(IMAGES.name) or ())
-        key = question_key(question_of(row), images)
-        gold = gold_key(row["reward_model"]["ground_truth"])
-        first_part, first_gold = self.first.setdefault(key, (part, gold))
-        if part != first_part:
-            self.shared.add(key)
-        if gold != first_gold:
-            self.several_golds.add(key)
-
-
 def _rows(report: MixReport, schema: pa.Schema, progress: Callable[[int], object]) -> Iterator[Row]:
     """Yield the rows of the mix, and count them in the report."""
-    rng, questions = random.Random(report.seed), _SharedQuestions()  # noqa: S311 - not a secret
+    rng = random.Random(report.seed)  # noqa: S311 - not a secret
     streams = [
         _part_rows(part, schema, random.Random(int(rng.random() * 2**53)))  # noqa: S311
         for part in report.parts
     ]
+    first: dict[bytes, tuple[int, str]] = {}  # part and gold of the first row with each question
+    shared, several_golds = set[bytes](), set[bytes]()
     for part in _order([part.rows for part in report.parts], rng):
         row = next(streams[part])
-        questions.add(row, part)
+        key = question_key(question_of(row), picture_contents(row))
+        gold = gold_key(row["reward_model"]["ground_truth"])
+        first_part, first_gold = first.setdefault(key, (part, gold))
+        if part != first_part:
+            shared.add(key)
+        if gold != first_gold:
+            several_golds.add(key)
         report.stats.add(row)
         if report.stats.rows % BATCH_ROWS == 0:
             progress(BATCH_ROWS)
         yield row
     progress(report.stats.rows % BATCH_ROWS)
-    report.shared = len(questions.shared)
-    report.conflicting = len(questions.shared & questions.several_golds)
+    report.shared, report.conflicting = len(shared), len(shared & several_golds)
 
 
 def _order(counts: Sequence[int], rng: random.Random) -> Iterator[int]:
@@ -268,15 +379,22 @@ def _order(counts: Sequence[int], rng: random.Random) -> Iterator[int]:
 def _part_rows(part: MixPartReport, schema: pa.Schema, rng: random.Random) -> Iterator[Row]:
     """Yield the rows of a part: the whole file as often as necessary, then a sample of it."""
     passes, rest = divmod(part.rows, part.available)
-    for _ in range(passes):
-        yield from _schema_rows(part, schema, iter(range(part.available)))
-    if rest:
-        yield from _schema_rows(part, schema, _sample(part.available, rest, rng))
+    samples = [iter(range(part.available)) for _ in range(passes)]
+    for places in (*samples, _sample(part.available, rest, rng)):
+        for place, raw in _rows_at(part.path, places):
+            try:
+                row, left_out = to_schema_row(raw, place)
+            except DataError as error:
+                raise DataError(f"{part.path}: row {place}: {error}") from error
+            part.left_out.update(left_out)
+            part.changes.update(describe_changes(raw, row))
+            part.changes.update(complete_row(row, schema))
+            yield row
 
 
 def _sample(available: int, size: int, rng: random.Random) -> Iterator[int]:
     """Yield `size` of `available` places in order, without memory (Knuth's selection sampling)."""
-    for place in range(available):
+    for place in range(available if size else 0):
         if _draw(rng, available - place) < size:
             size -= 1
             yield place
@@ -290,32 +408,20 @@ def _draw(rng: random.Random, below: int) -> int:
     return min(int(rng.random() * below), below - 1)
 
 
-def _schema_rows(part: MixPartReport, schema: pa.Schema, places: Iterator[int]) -> Iterator[Row]:
-    for place, raw in _rows_at(part.path, places):
-        try:
-            row, left_out = to_schema_row(raw, place)
-        except DataError as error:
-            raise DataError(f"{part.path}: row {place}: {error}") from error
-        part.left_out.update(left_out)
-        part.changes.update(describe_changes(raw, row))
-        part.changes.update(complete_row(row, schema))
-        yield row
-
-
 def _rows_at(path: Path, places: Iterator[int]) -> Iterator[tuple[int, Row]]:
     """Yield the rows at ascending places, with one batch of the file in memory at a time."""
     cursor = PlaceCursor(places)
+    if cursor.is_done():
+        return
     with open_parquet(path) as file:
         for batch in file.iter_batches(BATCH_ROWS):
             chosen, rows = cursor.take(batch)
-            yield from zip(chosen, _as_rows(path, rows), strict=True)
+            try:
+                yield from zip(chosen, rows.to_pylist(), strict=True)
+            except ValueError as error:  # two fields of one name, or nanoseconds
+                reason = str(error).splitlines()[0]
+                raise DataError(
+                    f"{path}: a column cannot be read ({reason}). Drop the column."
+                ) from error
             if cursor.is_done():
                 return
-
-
-def _as_rows(path: Path, batch: pa.RecordBatch) -> list[Row]:
-    try:
-        return list(batch.to_pylist())
-    except ValueError as error:  # two fields of one name, or nanoseconds
-        reason = str(error).splitlines()[0]
-        raise DataError(f"{path}: a column cannot be read ({reason}). Drop the column.") from error

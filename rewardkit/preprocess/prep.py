@@ -1,9 +1,12 @@
-"""`rewardkit prep`: source -> raw rows -> verl rows -> checks -> parquet and a report."""
+"""`rewardkit prep`: source -> raw rows -> problems -> verl rows -> checks -> parquet and a report."""
 
 from __future__ import annotations
 
 import json
+import random
+import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -11,16 +14,21 @@ from functools import partial
 from itertools import islice, tee
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import Any, TextIO, TypeAlias
+from typing import Any, Literal, TextIO, TypeAlias
 
 from rewardkit import registry
-from rewardkit.errors import DataError, UnknownNameError, UsageError
+from rewardkit.errors import DataError, UnknownNameError, UsageError, call_catching
 from rewardkit.output import require_absent, require_not_input, require_suffix
 from rewardkit.parallel import importable_in_child, in_order
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.card_dataset import dataset_of_card, has_system_message
-from rewardkit.preprocess.conditions import parse_condition
+from rewardkit.preprocess.column_map import (
+    Condition,
+    parse_condition,
+    top_level,
+    value_at_path,
+)
 from rewardkit.preprocess.dropped_rows import (
     atomic_with_dropped,
     dropped_line,
@@ -31,20 +39,239 @@ from rewardkit.preprocess.dropped_rows import (
 from rewardkit.preprocess.duplicates import question_key, same_gold
 from rewardkit.preprocess.file_rows import RawRow
 from rewardkit.preprocess.load import card_of, load_dataset
-from rewardkit.preprocess.prep_report import MAX_QUESTIONS, PrepReport, SplitReport
-from rewardkit.preprocess.problem_filter import (
-    Language,
-    ProblemFilter,
-    RepeatedProblems,
-    find_repeated,
-)
 from rewardkit.preprocess.raw_rows import RawRows
+from rewardkit.preprocess.row_checks import check_row
+from rewardkit.preprocess.row_stats import RowStats
 from rewardkit.preprocess.set_names import read_set_name
-from rewardkit.preprocess.source import Hub, find_source
-from rewardkit.preprocess.split_job import PrepOptions, SplitJob
+from rewardkit.preprocess.source import Hub, Source, find_source
 from rewardkit.preprocess.template import Template, load_template
 from rewardkit.preprocess.turns import Turns, load_turns
-from rewardkit.row import Row, batched, read_rows, write_rows
+from rewardkit.row import (
+    BATCH_ROWS,
+    Row,
+    batched,
+    build_row,
+    picture_contents,
+    read_rows,
+    write_rows,
+)
+from rewardkit.versions import VERSION
+
+Language: TypeAlias = Literal["en", "zh", "all"]
+
+#: Maximum number of questions kept to count duplicates, about 60 MB.
+MAX_QUESTIONS = 200_000
+
+#: Maximum number of dropped rows of each reason in a report; all are counted.
+MAX_EXAMPLES = 5
+
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
+
+
+@dataclass
+class SplitReport:
+    """What `prep` did with one split.
+
+    Attributes:
+        split: name of the split.
+        out: the parquet.
+        origin: where the rows are from: `sample`, `path`, `cache`, or the hub's name.
+        files: the files that were read.
+        read: number of raw rows, copies included.
+        distinct: number of raw rows that are not a copy of an earlier one.
+        dropped: number of distinct rows dropped, by reason; `<out>.dropped.jsonl` has them.
+        examples: the first dropped rows of each reason: reason, place and detail.
+        duplicates: number of rows written that repeat the question of an earlier row, among the
+            first `MAX_QUESTIONS` questions.
+        conflicting: number of those with another gold.
+        written: number of rows written.
+        system_messages: number of distinct raw rows whose system message is left out.
+        unread_text: number of raw rows with text in a column that is not read and that no note about
+            the first rows names.
+        stats: statistics of the rows written, each counted once.
+    """
+
+    split: str
+    out: Path
+    origin: str
+    files: tuple[Path, ...]
+    read: int = 0
+    distinct: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    examples: list[tuple[str, int, str]] = field(default_factory=list)
+    duplicates: int = 0
+    conflicting: int = 0
+    written: int = 0
+    system_messages: int = 0
+    unread_text: Counter[str] = field(default_factory=Counter)
+    stats: RowStats = field(default_factory=RowStats)
+
+    def drop(self, dropped: Dropped, index: int) -> None:
+        """Count a dropped row, and keep it as an example if it is one of the first of its reason."""
+        self.dropped[dropped.reason] += 1
+        if self.dropped[dropped.reason] <= MAX_EXAMPLES:
+            self.examples.append((dropped.reason, index, dropped.detail))
+
+    def steps(self) -> Iterator[tuple[str, int]]:
+        """Yield the number of rows left after each step, from raw rows to rows written."""
+        rows = self.read
+        yield "raw rows", rows
+        if self.distinct < self.read:
+            rows = self.distinct
+            yield "copies removed", rows
+        for reason, count in self.dropped.items():
+            rows -= count
+            yield f"dropped: {reason}", rows
+        if self.written != rows:
+            yield "written", self.written
+
+
+@dataclass(frozen=True)
+class PrepReport:
+    """What `prep` did.
+
+    Attributes:
+        dataset: name of the dataset.
+        data_source: verl's reward key of the rows; several are separated by commas.
+        template: name or path of the prompt template.
+        scorer: name of the scorer in the rows.
+        splits: the report of each split.
+    """
+
+    dataset: str
+    data_source: str
+    template: str
+    scorer: str
+    splits: tuple[SplitReport, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrepOptions:
+    """The options that decide how problems become rows; `prep` describes them.
+
+    Attributes:
+        template: the prompt template.
+        is_default_template: whether `template` is the card's; a problem's own prompt replaces only
+            this one.
+        scorer: name of the scorer in every row.
+        turns: the tool or interaction of every row; None for rows of one turn.
+        shuffle_seed: random seed of the shuffle; None for the order of the source.
+        options_seed: random seed of the order of options; None for the order of the source.
+    """
+
+    template: Template
+    is_default_template: bool
+    scorer: str
+    turns: Turns | None
+    language: Language
+    dedup: bool
+    repeat: int
+    limit: int | None
+    shuffle_seed: int | None
+    options_seed: int | None
+    keep: tuple[str, ...]
+    where: tuple[Condition, ...]
+    jobs: int
+
+
+@dataclass(frozen=True)
+class SplitJob:
+    """One split on its way from raw rows to verl rows; it is pickled to worker processes."""
+
+    dataset: Dataset
+    card: Card
+    split: str
+    source: Source
+    options: PrepOptions
+
+    def raw_rows(self) -> RawRows:
+        """Return the raw rows of the split, without copies."""
+        conditions = (*self.card.where, *self.options.where)
+        paths = (*self.options.keep, *(condition.column for condition in conditions))
+        others = tuple(dict.fromkeys(map(top_level, paths)))
+        layouts = [tuple(dict.fromkeys(layout + others)) for layout in self.card.columns]
+        return RawRows(self.source.files, layouts, self.dataset.repeats, self.dataset.noted_columns)
+
+    def problem(self, raw: RawRow) -> Problem | Dropped:
+        """Return the problem in a raw row, or the reason to drop it."""
+        if raw and all(value is None for value in raw.values()):
+            return Dropped("empty row, or a row that does not fit the header")
+        for condition in (*self.card.where, *self.options.where):
+            if not condition.holds(raw):
+                value = value_at_path(raw, condition.column)
+                return Dropped(f"not {condition}", f"{condition.column} is {value!r}"[:80])
+        problem = call_catching(self.dataset.to_problem, raw)
+        if isinstance(problem, TypeError):  # a null or a number where the dataset has text
+            return Dropped("unexpected type", str(problem))
+        if isinstance(problem, Exception):
+            return Dropped("unreadable row", f"{type(problem).__name__}: {problem}")
+        if isinstance(problem, Dropped):
+            return problem
+        if not isinstance(problem, Problem):
+            kind = type(problem).__name__
+            raise UsageError(
+                f"{self.dataset.name}: to_problem returned {kind}, not a Problem or Dropped."
+            )
+        if fault := _text_fault(problem):
+            return Dropped(fault)
+        language = language_of(problem.question)
+        fits = self.options.language in ("all", language)
+        return problem if fits else Dropped(f"language is {language}")
+
+    def checked_row(self, raw: RawRow, index: int) -> Row | Dropped:
+        """Return the verl row of a raw row, or the reason to drop it; `index` is its place."""
+        problem, options = self.problem(raw), self.options
+        if isinstance(problem, Dropped):
+            return problem
+        prompt = options.template.messages(problem.question)
+        if problem.prompt and options.is_default_template:
+            prompt[-1] = {"role": "user", "content": problem.prompt}
+        columns = {path: value_at_path(raw, path) for path in options.keep} | {**problem.columns}
+        row = build_row(
+            data_source=self.card.reward_key(self.split),
+            prompt=prompt,
+            ability=self.card.ability,
+            ground_truth=problem.ground_truth,
+            index=index,
+            split=self.split,
+            source_id=problem.source_id,
+            question=problem.question,
+            answer=problem.answer,
+            scorer=options.scorer,
+            subject=problem.subject,
+            level=problem.level,
+            kind=problem.kind,
+            options=problem.options,
+            columns=json.dumps(columns, ensure_ascii=False, default=str) if columns else "",
+            images=problem.images,
+        )
+        row = options.turns.add_to(row) if options.turns else row
+        findings = check_row(row, index)
+        return Dropped(findings[0].rule, findings[0].message) if findings else row
+
+    def metadata(self) -> dict[str, Any]:
+        """Return how the file was made, for the metadata of the parquet."""
+        options = self.options
+        return {
+            "rewardkit": VERSION,
+            "dataset": self.card.name,
+            "split": self.split,
+            "origin": self.source.origin,
+            "revision": self.source.revision,
+            "template": options.template.text,
+            "system": options.template.system,
+            "scorer": options.scorer,
+            "language": options.language,
+            "dedup": options.dedup,
+            "repeat": options.repeat,
+            "limit": options.limit,
+            "shuffle_seed": options.shuffle_seed,
+            "options_seed": options.options_seed,
+            "keep": list(options.keep),
+            "where": list(map(str, options.where)),
+            "unread_options": list(self.dataset.unread_options),
+            **({options.turns.option: options.turns.name} if options.turns else {}),
+        }
 
 
 def prep(
@@ -125,7 +352,8 @@ def prep(
         is_default_template=prompt.name == card.template and not template,
         turns=turns,
         scorer=_scorer_name(scorer, prompt, card),
-        filter=ProblemFilter(language, dataset.dedup if dedup is None else dedup),
+        language=language,
+        dedup=dataset.dedup if dedup is None else dedup,
         repeat=repeat,
         limit=limit,
         shuffle_seed=seed if shuffle else None,
@@ -145,17 +373,23 @@ def prep(
         for file in (file for split_source in sources.values() for file in split_source.files):
             require_not_input(path, file)
             require_not_input(dropped_path(path), file)
-    jobs_by_path = {
-        path: SplitJob(dataset, card, name, sources[name], options)
-        for name, path in outputs.items()
-    }
-    reports = _write_splits(jobs_by_path, progress, overwrite=overwrite)
-    keys = ", ".join(dict.fromkeys(card.reward_key(name) for name in outputs))
-    return PrepReport(dataset.name, keys, prompt.name, options.scorer, reports)
+    reports = []
+    with ExitStack() as stack:  # either all files get their names or none does
+        for name, path in outputs.items():
+            temporary, rejects = stack.enter_context(atomic_with_dropped(path, overwrite=overwrite))
+            job = SplitJob(dataset, card, name, sources[name], options)
+            report = SplitReport(name, path, job.source.origin, job.source.files)
+            report.stats.unread_options = dataset.unread_options
+            _write(job, temporary, rejects, report, progress)
+            reports.append(report)
+    for report in reports:
+        if not report.dropped:
+            dropped_path(report.out).unlink()
+    keys = ", ".join(dict.fromkeys(map(card.reward_key, outputs)))
+    return PrepReport(dataset.name, keys, prompt.name, options.scorer, tuple(reports))
 
 
 def _dataset_and_split(dataset: str | Dataset, split: str | None) -> tuple[Dataset, str | None]:
-    """Load a dataset, whose name may have the split in it."""
     if isinstance(dataset, Dataset):
         return dataset, split
     name = read_set_name(dataset)
@@ -172,63 +406,45 @@ def preview(dataset: str | Dataset, n: int, **options: Any) -> list[Row]:
         return list(read_rows(out))
 
 
-#: A raw row's place, the row, and the reason to drop it if one is known already.
-_Candidate: TypeAlias = "tuple[int, RawRow, Dropped | None]"
-
-
-def _write_splits(
-    jobs: Mapping[Path, SplitJob], progress: Callable[[int], object], *, overwrite: bool
-) -> tuple[SplitReport, ...]:
-    """Write the parquet of each job; either all files get their names or none does."""
-    reports = []
-    with ExitStack() as stack:
-        for path, job in jobs.items():
-            temporary, rejects = stack.enter_context(atomic_with_dropped(path, overwrite=overwrite))
-            report = SplitReport(job.split, path, job.source.origin, job.source.files)
-            report.stats.unread_options = job.dataset.unread_options
-            _write(job, temporary, rejects, report, progress)
-            reports.append(report)
-    for report in reports:
-        if not report.dropped:
-            dropped_path(report.out).unlink()
-    return tuple(reports)
-
-
 def _write(
     job: SplitJob, out: Path, rejects: Path, report: SplitReport, progress: Callable[[int], object]
 ) -> None:
-    """Write the rows of a split to `out`, and the dropped rows of its source to `rejects`."""
+    """Write the rows of a split to `out`, and the dropped rows of its source to `rejects`, in order."""
     with TemporaryFile("w+", dir=out.parent) as reasons, rejects.open("w") as lines:
         most = None if job.options.limit is None else min(job.options.limit, sys.maxsize)
         rows = islice(_rows(job, report, reasons, progress), most)
         repeated = (row for row in rows for _ in range(job.options.repeat))
         report.written = write_rows(repeated, out, job.metadata(), overwrite=True)
-        lines.writelines(_dropped_lines(job, reasons))
-
-
-def _dropped_lines(job: SplitJob, reasons: TextIO) -> Iterator[str]:
-    """Return the lines of `OUT.dropped.jsonl`, in the order of the source."""
-    reasons.seek(0)
-    entries: Iterable[tuple[int, str]] = map(json.loads, reasons)
-    if job.options.shuffle_seed is not None:
-        entries = sorted(entries)
-    entries, places = tee(entries)
-    rows = full_rows(job.source.files, (index for index, _ in places))
-    for (index, reason), row in zip(entries, rows, strict=True):
-        yield dropped_line(index, [reason], row)
+        reasons.seek(0)
+        entries: Iterable[tuple[int, str]] = map(json.loads, reasons)
+        if job.options.shuffle_seed is not None:
+            entries = sorted(entries)
+        entries, places = tee(entries)
+        full = full_rows(job.source.files, (index for index, _ in places))
+        for (index, reason), raw in zip(entries, full, strict=True):
+            lines.write(dropped_line(index, [reason], raw))
 
 
 def _rows(
     job: SplitJob, report: SplitReport, reasons: TextIO, progress: Callable[[int], object]
 ) -> Iterator[Row]:
     """Yield the rows to write; count all rows in the report, and note why others are dropped."""
-    raws = job.raw_rows()
+    options, raws = job.options, job.raw_rows()
     report.unread_text = raws.unread_text
-    repeated = _repeated_problems(job, raws)
-    questions = _QuestionGolds()
-    candidates = ((index, raw, repeated.get(index)) for index, raw in job.options.order(raws))
-    jobs = job.options.jobs if importable_in_child(job.dataset.to_problem) else 1
-    batches = batched(candidates, job.options.batch_rows())
+    repeated: Mapping[int, Dropped] = {}
+    if options.dedup:  # a separate pass over the source
+        problems = ((index, job.problem(raw)) for index, raw in raws)
+        repeated = find_repeated(
+            (i, problem) for i, problem in problems if isinstance(problem, Problem)
+        )
+    ordered: Iterable[tuple[int, RawRow]] = raws
+    if options.shuffle_seed is not None:
+        ordered = list(raws)
+        random.Random(options.shuffle_seed).shuffle(ordered)  # noqa: S311 - an order, not a secret
+    candidates = ((index, raw, repeated.get(index)) for index, raw in ordered)
+    golds: dict[bytes, str] = {}
+    jobs = options.jobs if importable_in_child(job.dataset.to_problem) else 1
+    batches = batched(candidates, min(options.limit or BATCH_ROWS, BATCH_ROWS))
     for index, raw, row in (
         (index, raw, row)
         for batch, rows in in_order(partial(_build_batch, job), batches, jobs)
@@ -236,68 +452,105 @@ def _rows(
     ):
         report.distinct += 1
         report.system_messages += has_system_message(raw, job.card)
-        read = index + 1 if job.options.shuffle_seed is None else raws.read
+        read = index + 1 if options.shuffle_seed is None else raws.read
         progress(read - report.read)
         report.read = read
         if isinstance(row, Dropped):
             report.drop(row, index)
             reason = ": ".join(filter(None, (row.reason, row.detail)))
             reasons.write(json.dumps((index, reason)) + "\n")
-        else:
-            report.stats.add(row)
-            questions.count_repeats(row, report)
-            yield row
-    report.read = raws.read
-    if sum(report.dropped.values()) == report.distinct:
-        raise DataError(_no_rows_message(report))
-
-
-@dataclass(frozen=True)
-class _QuestionGolds:
-    """The questions of the rows so far, each with its gold."""
-
-    golds: dict[bytes, str] = field(default_factory=dict)
-
-    def count_repeats(self, row: Row, report: SplitReport) -> None:
-        """Count a row that repeats an earlier row's question."""
-        images = (image["bytes"] for image in row.get("images") or ())
-        key = question_key(row["extra_info"]["question"], images)
+            continue
+        report.stats.add(row)
+        key = question_key(row["extra_info"]["question"], picture_contents(row))
         gold = row["reward_model"]["ground_truth"]
-        first = self.golds.get(key)
-        if first is not None:
+        if key in golds:
             report.duplicates += 1
-            report.conflicting += not same_gold(first, gold)
-        elif len(self.golds) < MAX_QUESTIONS:
-            self.golds[key] = gold
+            report.conflicting += not same_gold(golds[key], gold)
+        elif len(golds) < MAX_QUESTIONS:
+            golds[key] = gold
+        yield row
+    report.read = raws.read
+    if report.dropped.total() == report.distinct:
+        details = {reason: detail for reason, _, detail in reversed(report.examples)}
+        drops = "; ".join(
+            f"{reason} ({n:,}; the first: {details[reason] or 'no details'})"
+            for reason, n in report.dropped.most_common(3)
+        )
+        files = ", ".join(map(str, report.files))
+        raise DataError(
+            f"{files}: " + (f"every row was dropped: {drops}." if drops else "no rows.")
+        )
 
 
-def _build_batch(job: SplitJob, batch: list[_Candidate]) -> list[Row | Dropped]:
-    """Build the rows of a batch, in this process or another."""
+def _build_batch(
+    job: SplitJob, batch: list[tuple[int, RawRow, Dropped | None]]
+) -> list[Row | Dropped]:
+    """Build the rows of a batch, in this process or another.
+
+    A candidate is the place of a raw row, the row, and the reason to drop it if it is known already.
+    """
     return [dropped or job.checked_row(raw, index) for index, raw, dropped in batch]
 
 
-def _repeated_problems(job: SplitJob, raws: RawRows) -> RepeatedProblems:
-    """Return the rows that `dedup` drops, in a separate pass over the source."""
-    if not job.options.filter.dedup:
-        return {}
-    problems = ((index, job.problem(raw)) for index, raw in raws)
-    return find_repeated(
-        (index, problem) for index, problem in problems if isinstance(problem, Problem)
-    )
+def language_of(question: str) -> Language:
+    """Return `zh` for a question with a Han character, otherwise `en`.
+
+    In DAPO-Math-17k formulae outweigh the words of many Chinese questions, and no English question
+    has a Han character.
+    """
+    return "zh" if _HAN.search(question) else "en"
 
 
-def _no_rows_message(report: SplitReport) -> str:
-    details = {reason: detail for reason, _, detail in reversed(report.examples)}
-    reasons = "; ".join(
-        f"{reason} ({n:,}; the first: {details[reason] or 'no details'})"
-        for reason, n in report.dropped.most_common(3)
+def _text_fault(problem: Problem) -> str:
+    if not isinstance(problem.options, (tuple, list)):
+        return "options are not a list"
+    texts = (
+        problem.question,
+        problem.ground_truth,
+        problem.answer,
+        problem.source_id,
+        problem.subject,
+        problem.level,
+        *problem.options,
     )
-    files = ", ".join(str(file) for file in report.files)
-    return f"{files}: " + (f"every row was dropped: {reasons}." if reasons else "no rows.")
+    if not all(isinstance(text, str) for text in texts):
+        return "unexpected type"
+    if not all(isinstance(image, bytes) for image in problem.images or ()):
+        return "an image is not bytes"
+    if not problem.question.strip():
+        return "the question is empty"
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        return "text is not valid Unicode"
+    return ""
+
+
+def find_repeated(problems: Iterable[tuple[int, Problem]]) -> dict[int, Dropped]:
+    """Return the problems to drop, by place, so that each question remains once and with one gold.
+
+    If the golds of a question differ, all its problems are dropped, because none is known to be
+    right.
+    """
+    groups: dict[bytes, list[tuple[int, str]]] = {}
+    for index, problem in problems:
+        key = question_key(problem.question, problem.images or ())
+        groups.setdefault(key, []).append((index, problem.ground_truth))
+    dropped: dict[int, Dropped] = {}
+    for (first, first_gold), *others in groups.values():
+        golds = dict.fromkeys(gold for _, gold in others if not same_gold(gold, first_gold))
+        if golds:
+            texts = " and ".join(repr(gold[:60]) for gold in (first_gold, *golds))
+            detail = f"row {first} has the same question; golds {texts}"
+            places = [first, *(place for place, _ in others)]
+            dropped.update(dict.fromkeys(places, Dropped("conflicting golds", detail)))
+        else:
+            repeat = Dropped("duplicate question", f"as row {first}")
+            dropped.update((place, repeat) for place, _ in others)
+    return dropped
 
 
 def _output_paths(out: Path, card: Card, split: str | None, source: Path | None) -> dict[str, Path]:
-    """Return the parquet of each split to write."""
     if split == "all":
         if source is not None and not Path(source).is_dir():
             raise UsageError(
@@ -330,7 +583,6 @@ def _prompt_template(
 
 
 def _scorer_name(choice: str | None, template: Template, card: Card) -> str:
-    """Return the name of the scorer in the rows: the user's, the card's or the template's."""
     asks_for_no_form = template.name == "none" and template.scorer is None
     fits_card = asks_for_no_form or template.name == card.template or template.asks_for(card.scorer)
     name = choice or (card.scorer if fits_card else template.scorer)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,13 +14,10 @@ import pyarrow.parquet as pq
 from rewardkit.arrow_types import python_values
 from rewardkit.errors import DataError
 from rewardkit.preprocess.column_guess import has_text
-from rewardkit.preprocess.file_rows import RawRow, rows_in
-from rewardkit.preprocess.place_cursor import PlaceCursor
-from rewardkit.preprocess.value_path import value_at_path
+from rewardkit.preprocess.column_map import value_at_path
+from rewardkit.preprocess.file_rows import PlaceCursor, RawRow, rows_in
 from rewardkit.registry import did_you_mean
 from rewardkit.row import BATCH_ROWS, open_parquet
-
-NumberedRows: TypeAlias = "Generator[tuple[int, RawRow], None, int]"
 
 #: Rows whose `repeats` columns are compared at once; more rows are faster and need more memory.
 _SCAN_ROWS = 32_768
@@ -68,10 +64,32 @@ class RawRows:
         self.unread_text.clear()
         for file in self.files:
             start, self._layout = self.read, ()
-            total = yield from _count_from(_rows_of(file, self), start, self)
-            self.read = start + total
+            if self.repeats and file.suffix.lower() == ".parquet":
+                with open_parquet(file) as parquet:
+                    paths = {parquet.schema.column(i).path for i in range(len(parquet.schema))}
+                    if paths.issuperset(self.repeats):
+                        for place, row in self._distinct_rows(file, parquet):
+                            self.read = start + place + 1
+                            yield start + place, row
+                        self.read = start + parquet.metadata.num_rows
+                        continue
+            yield from self._rows_of(file)
 
-    def columns(self, where: object, present: Iterable[str]) -> list[str]:
+    def _rows_of(self, file: Path) -> Iterator[tuple[int, RawRow]]:
+        names, columns, unread = None, list[str](), list[str]()
+        for where, raw in rows_in(file, self._columns_to_read):
+            if raw.keys() != names:
+                names, columns = raw.keys(), self._columns(where, raw)
+                unread = self._unread(raw, columns)
+            for name in unread:
+                is_counted = name in self.unread_text or len(self.unread_text) < MAX_UNREAD
+                if is_counted and has_text(name, raw[name]):
+                    self.unread_text[name] += 1
+            self.read += 1
+            if not self._is_copy(raw):
+                yield self.read - 1, {column: raw.get(column) for column in columns}
+
+    def _columns(self, where: object, present: Iterable[str]) -> list[str]:
         """Return the columns of the first layout that is present, else of the row before."""
         counts = Counter(iter(present))
         names = set(counts)
@@ -90,35 +108,25 @@ class RawRows:
         near = next(filter(None, (did_you_mean(name, list(names)) for name in absent)), "")
         raise DataError(f"{where}: has no {missing}; it has {columns}.{near}")
 
-    def columns_and_keys(self, where: object, present: Iterable[str]) -> list[str]:
-        """Return the columns to read from a table: those of `columns`, of `repeats`, and the unread."""
+    def _columns_to_read(self, where: object, present: Iterable[str]) -> list[str]:
         names = list(present)
-        columns = self.columns(where, names)
-        unread = [name for name in self.unread(names, columns) if names.count(name) == 1]
+        columns = self._columns(where, names)
+        unread = [name for name in self._unread(names, columns) if names.count(name) == 1]
         keys = [name for name in (path.partition(".")[0] for path in self.repeats) if name in names]
         return list(dict.fromkeys((*columns, *keys, *unread)))
 
-    def unread(self, present: Iterable[str], columns: Sequence[str]) -> list[str]:
-        """Return the columns that are neither read nor noted, whose text is counted."""
+    def _unread(self, present: Iterable[str], columns: Sequence[str]) -> list[str]:
         noted = self.noted
         return [] if noted is None else [n for n in present if n not in noted and n not in columns]
 
-    def count_text(self, raw: Mapping[str, Any], unread: Iterable[str]) -> None:
-        """Count a row for each of its unread columns that has text."""
-        for name in unread:
-            is_counted = name in self.unread_text or len(self.unread_text) < MAX_UNREAD
-            if is_counted and has_text(name, raw[name]):
-                self.unread_text[name] += 1
-
-    def is_copy(self, raw: Mapping[str, Any]) -> bool:
+    def _is_copy(self, raw: Mapping[str, object]) -> bool:
         """Return whether an earlier row has the same `repeats` values, and remember the values."""
         values = [value_at_path(raw, path) for path in self.repeats]
         if not values or None in values:
             return False
-        key = _SEPARATOR.join(str(value) for value in values)
-        return self.is_repeated(key)
+        return self._is_repeated(_SEPARATOR.join(map(str, values)))
 
-    def is_repeated(self, key: str | None) -> bool:
+    def _is_repeated(self, key: str | None) -> bool:
         """Return whether a key occurred before, and remember it; None never counts as repeated."""
         if key is None:
             return False
@@ -126,62 +134,37 @@ class RawRows:
         self._keys.add(key)
         return len(self._keys) == before
 
+    def _distinct_rows(self, file: Path, parquet: pq.ParquetFile) -> Iterator[tuple[int, RawRow]]:
+        """Yield the rows that are no copies, and their places; of the others only keys are read."""
+        columns, firsts = (
+            self._columns(file, parquet.schema_arrow.names),
+            self._first_places(parquet),
+        )
+        for group, (start, places) in enumerate(firsts):
+            cursor = PlaceCursor(places, start)
+            if places:
+                for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
+                    chosen, rows = cursor.take(batch)
+                    yield from zip(chosen, python_values(rows), strict=True)
+                    if cursor.is_done():
+                        break
 
-def _count_from(rows: NumberedRows, start: int, raw_rows: RawRows) -> NumberedRows:
-    """Yield the rows of a file, counted from `start`; return the number of rows in the file."""
-    while True:
-        try:
-            place, raw = next(rows)
-        except StopIteration as end:
-            return int(end.value)
-        raw_rows.read = start + place + 1
-        yield start + place, raw
-
-
-def _rows_of(file: Path, raw_rows: RawRows) -> NumberedRows:
-    """Yield the rows of a file that are no copies, and their places; return the number of its rows."""
-    if raw_rows.repeats and file.suffix.lower() == ".parquet":
-        with open_parquet(file) as parquet:
-            if _has_paths(parquet, raw_rows.repeats):
-                columns = raw_rows.columns(file, parquet.schema_arrow.names)
-                for group, places in _first_rows(parquet, raw_rows).items():
-                    if places:
-                        yield from _take(parquet, group, places, columns)
-                return int(parquet.metadata.num_rows)
-    place, names, columns, unread = -1, None, [], []
-    for place, (where, raw) in enumerate(rows_in(file, raw_rows.columns_and_keys)):
-        if raw.keys() != names:
-            names, columns = raw.keys(), raw_rows.columns(where, raw)
-            unread = raw_rows.unread(raw, columns)
-        raw_rows.count_text(raw, unread)
-        if not raw_rows.is_copy(raw):
-            yield place, {column: raw.get(column) for column in columns}
-    return place + 1
-
-
-def _has_paths(parquet: pq.ParquetFile, paths: Sequence[str]) -> bool:
-    leaves = {parquet.schema.column(i).path for i in range(len(parquet.schema))}
-    return leaves.issuperset(paths)
-
-
-def _first_rows(parquet: pq.ParquetFile, raw_rows: RawRows) -> dict[int, list[int]]:
-    """Return by row group the places of the rows that are not copies; only the keys are read."""
-    firsts: dict[int, list[int]] = {}
-    known = pa.array([], pa.string())  # the first keys, which Arrow looks up faster than Python
-    place = 0
-    for group in range(parquet.num_row_groups):
-        firsts[group] = []
-        for batch in parquet.iter_batches(
-            _SCAN_ROWS, row_groups=[group], columns=list(raw_rows.repeats)
-        ):
-            keys_and_places = list(_keys(batch, raw_rows.repeats, known))
-            new = [at for key, at in keys_and_places if not raw_rows.is_repeated(key)]
-            if len(known) < _SCAN_ROWS:
-                keys = pa.array([key for key, _ in keys_and_places if key is not None], pa.string())
-                known = pa.concat_arrays([known, keys])
-            firsts[group] += sorted(place + at for at in new)
-            place += batch.num_rows
-    return firsts
+    def _first_places(self, parquet: pq.ParquetFile) -> list[tuple[int, list[int]]]:
+        """Return for each row group its first place, and the places of rows that are not copies."""
+        firsts = []
+        known = pa.array([], pa.string())  # the first keys, which Arrow looks up faster than Python
+        place, paths = 0, list(self.repeats)
+        for group in range(parquet.num_row_groups):
+            firsts.append((place, list[int]()))
+            for batch in parquet.iter_batches(_SCAN_ROWS, row_groups=[group], columns=paths):
+                keys_and_places = list(_keys(batch, paths, known))
+                new = [at for key, at in keys_and_places if not self._is_repeated(key)]
+                if len(known) < _SCAN_ROWS:
+                    keys = [key for key, _ in keys_and_places if key is not None]
+                    known = pa.concat_arrays([known, pa.array(keys, pa.string())])
+                firsts[-1][1].extend(sorted(place + at for at in new))
+                place += batch.num_rows
+        return firsts
 
 
 def _keys(
@@ -200,16 +183,3 @@ def _keys(
     firsts = table.group_by("key", use_threads=False).aggregate([("at", "min")])
     keys_and_places = zip(firsts["key"].to_pylist(), firsts["at_min"].to_pylist(), strict=True)
     yield from ((key, at) for key, at in keys_and_places if key is not None)
-
-
-def _take(
-    parquet: pq.ParquetFile, group: int, places: list[int], columns: list[str]
-) -> Iterator[tuple[int, RawRow]]:
-    """Yield the rows at those places, which are counted over the file, batch by batch."""
-    start = sum(parquet.metadata.row_group(i).num_rows for i in range(group))
-    cursor = PlaceCursor(places, start)
-    for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
-        chosen, rows = cursor.take(batch)
-        yield from zip(chosen, python_values(rows), strict=True)
-        if cursor.is_done():
-            return

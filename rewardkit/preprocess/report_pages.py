@@ -1,10 +1,11 @@
-"""Pages of the reports of `prep`, `mix` and `check`."""
+"""Pages of the reports of `prep`, `mix` and `check`, and the section with the first rows of a file."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rewardkit.pages.model import (
     Badge,
@@ -13,48 +14,56 @@ from rewardkit.pages.model import (
     Page,
     Pair,
     Pairs,
+    RowExample,
+    Rows,
     Section,
     Steps,
     Table,
     TableRow,
 )
+from rewardkit.pages.pictures import MAX_PAGE_PICTURE_BYTES, MAX_PICTURE_BYTES, page_address
 from rewardkit.pages.text import row_count, share
-from rewardkit.preprocess.check_report import CheckReport
-from rewardkit.preprocess.contamination.overlap import Overlap
 from rewardkit.preprocess.dropped_rows import dropped_path
-from rewardkit.preprocess.first_rows import first_rows_sections
-from rewardkit.preprocess.mix_report import MixPartReport, MixReport
-from rewardkit.preprocess.prep_report import PrepReport, SplitReport
-from rewardkit.preprocess.row_checks import RULES
-from rewardkit.preprocess.row_stats import RowStats
+from rewardkit.row import open_parquet, picture_contents
 from rewardkit.statistics import percentile_of_counts
+
+if TYPE_CHECKING:
+    from rewardkit.preprocess.check import CheckReport
+    from rewardkit.preprocess.contamination.overlap import Overlap
+    from rewardkit.preprocess.mix import MixReport
+    from rewardkit.preprocess.prep import PrepReport, SplitReport
+    from rewardkit.preprocess.row_stats import RowStats
 
 #: Pairs of texts that a section shows; its note counts all.
 MAX_PAIRS = 25
 
+#: Rows of a file that its page shows, and most pictures of a row.
+MAX_ROWS = 5
+MAX_PICTURES = 4
+
 
 def prep_page(report: PrepReport) -> Page:
     """Return the page of `prep`, with the sections of each split."""
-    written = sum(split.written for split in report.splits)
-    facts = (
+    facts = [
         ("dataset", report.dataset),
         ("data_source", report.data_source),
         ("template", report.template),
         ("scorer", report.scorer),
-        *(
-            (f"{split.split}, from {split.origin}", f"{row_count(split.written)} in {split.out}")
-            for split in report.splits
-        ),
-    )
-    several = len(report.splits) > 1
-    sections = (
-        section
-        for split in report.splits
-        for section in split_sections(split, f" ({split.split})" if several else "")
-    )
+    ]
+    sections: list[Section] = []
+    for split in report.splits:
+        written = f"{row_count(split.written)} in {split.out}"
+        facts.append((f"{split.split}, from {split.origin}", written))
+        suffix = f" ({split.split})" if len(report.splits) > 1 else ""
+        sections.append(Steps(f"Rows left after each step{suffix}", tuple(split.steps())))
+        if split.dropped:
+            sections.append(_dropped(split, suffix))
+        sections += first_rows_sections(split.out, suffix)
+        sections += stats_sections(split.stats, suffix)
+    rows = row_count(sum(split.written for split in report.splits))
     dropped = sum(split.dropped.total() for split in report.splits)
-    title = f"{report.dataset}: {row_count(written)} written, {dropped:,} dropped"
-    return Page(title, facts, tuple(sections))
+    title = f"{report.dataset}: {rows} written, {dropped:,} dropped"
+    return Page(title, tuple(facts), tuple(sections))
 
 
 def mix_page(report: MixReport) -> Page:
@@ -66,62 +75,67 @@ def mix_page(report: MixReport) -> Page:
         ("questions in several files", f"{report.shared:,}"),
         ("of these with different golds", f"{report.conflicting:,}"),
     )
-    headers = ("file", "weight", "share", "rows available", "rows taken", "each at most")
-    parts = tuple(
-        TableRow(
-            (
-                str(part.path),
-                f"{part.weight:,.10g}",
-                f"{part.share:.1%}",
-                f"{part.available:,}",
-                f"{part.rows:,}",
-                str(part.times),
-            ),
-            tuple(f"{what}: {count:,} rows" for what, count in _part_changes(part)),
+    lines = []
+    for part in report.parts:
+        cells = (
+            str(part.path),
+            f"{part.weight:,.10g}",
+            f"{part.share:.1%}",
+            f"{part.available:,}",
+            f"{part.rows:,}",
+            str(part.times),
         )
-        for part in report.parts
-    )
-    table = Table("Files", headers, parts, "changed and left out")
+        left_out = ((f"left out {name}", count) for name, count in part.left_out.most_common())
+        changes = (*part.changes.most_common(), *left_out)
+        lines.append(TableRow(cells, tuple(f"{what}: {count:,} rows" for what, count in changes)))
+    headers = ("file", "weight", "share", "rows available", "rows taken", "each at most")
+    table = Table("Files", headers, tuple(lines), "changed and left out")
     title = f"{report.out.name}: {row_count(report.written)} mixed"
     return Page(
         title, facts, (table, *first_rows_sections(report.out), *stats_sections(report.stats))
     )
 
 
-def _part_changes(part: MixPartReport) -> Iterator[tuple[str, int]]:
-    yield from part.changes.most_common()
-    yield from ((f"left out {name}", count) for name, count in part.left_out.most_common())
-
-
 def check_page(report: CheckReport) -> Page:
     """Return the page of `check`."""
+    found = report.counts.total()
     facts = (
         ("file", str(report.path)),
         ("rows", f"{report.rows:,}"),
         ("bad rows", f"{report.bad_rows:,}"),
-        ("findings", f"{report.counts.total():,}"),
+        ("findings", f"{found:,}"),
     )
+    badge = Badge("no findings", "good")
+    if found:
+        badge = Badge(f"{found:,} finding{'s' * (found > 1)}", "error")
     title = f"{Path(report.path).name}: {report.verdict()}"
-    found = report.counts.total()
-    badge = (
-        Badge(f"{found:,} finding{'s' * (found > 1)}", "error")
-        if found
-        else Badge("no findings", "good")
-    )
     return Page(title, facts, tuple(_check_sections(report)), badge=badge)
 
 
 def _check_sections(report: CheckReport) -> Iterator[Section]:
-    yield from _findings(report)
+    from rewardkit.preprocess.row_checks import RULES
+
+    if not report.ok:
+        rules = [(rule, todo) for rule, todo in RULES.items() if report.counts[rule]]
+        lines = ((rule, f"{report.counts[rule]:,}", todo) for rule, todo in rules)
+        yield _table("Findings", ("rule", "findings", "what to do"), lines)
+        yield _table(
+            "Examples of findings",
+            ("place", "rule", "problem"),
+            report.example_lines(),
+            "The first findings of each rule. The first row is row 0.",
+        )
     if report.checked or report.not_checked:
-        yield _scope(report)
+        checked = ((Badge("checked", "good"), aspect) for aspect in report.checked)
+        others = ((Badge("not checked", "warning"), aspect) for aspect in report.not_checked)
+        yield _table("What was checked", ("status", "aspect"), (*checked, *others))
     if report.missing_sets:
-        lines = (TableRow(cells) for cells in report.missing_set_lines())
-        yield Table("Evaluation sets that were not checked", ("sets", "reason"), tuple(lines))
+        title = "Evaluation sets that were not checked"
+        yield _table(title, ("sets", "reason"), report.missing_set_lines())
     if report.overlaps:
         yield overlaps_section(report.overlaps, report.counts["overlap"])
     if report.near_misses:
-        yield near_misses_section(report.near_misses, report.near_miss_count)
+        yield _near_misses(report.near_misses, report.near_miss_count)
     if report.clusters:
         clusters = [(c.rows, c.conflicting) for c in report.clusters]
         yield clusters_section(clusters, report.cluster_rows)
@@ -131,21 +145,12 @@ def _check_sections(report: CheckReport) -> Iterator[Section]:
     yield from stats_sections(report.stats)
 
 
-def split_sections(split: SplitReport, suffix: str = "") -> Iterator[Section]:
-    """Yield the sections of a split: rows left, rows dropped, and statistics of the rows written."""
-    yield Steps(f"Rows left after each step{suffix}", tuple(split.steps()))
-    if split.dropped:
-        yield _dropped(split, suffix)
-    yield from first_rows_sections(split.out, suffix)
-    yield from stats_sections(split.stats, suffix)
-
-
 def stats_sections(stats: RowStats, suffix: str = "") -> Iterator[Section]:
     """Yield the notes on rows and their statistics: lengths, kinds of answers, groups if any."""
     if not stats.rows:
         return
     if notes := stats.notes():
-        yield Table(f"Notes{suffix}", ("note",), tuple(TableRow((note,)) for note in notes))
+        yield _table(f"Notes{suffix}", ("note",), ((note,) for note in notes))
     yield lengths_section(stats.prompt_chars, "characters", title=f"Length of the prompts{suffix}")
     yield Bars(f"Kinds of answers{suffix}", _descending(stats.answer_kinds))
     for name, counts in stats.groups.items():
@@ -180,16 +185,24 @@ def clusters_section(
         clusters: row number, text and gold of each member, and whether the golds conflict.
         totals: number of rows in clusters and of clusters, which may exceed those in `clusters`.
     """
-    conflicts = sum(conflict for _, conflict in clusters)
+    pairs = []
+    for rows, conflict in sorted(clusters, key=lambda cluster: not cluster[1])[:MAX_PAIRS]:
+        first = rows[0]
+        other = next((row for row in rows if conflict and row[2] != first[2]), rows[-1])
+        more = f" and {len(rows) - 8:,} more" if len(rows) > 8 else ""
+        pair = Pair(
+            f"rows {', '.join(str(number) for number, _, _ in rows[:8])}{more}",
+            (f"row {first[0]}, gold {first[2]}", f"row {other[0]}, gold {other[2]}"),
+            (first[1], other[1]),
+            f"golds conflict: {first[2]}, {other[2]}" if conflict else "",
+        )
+        pairs.append(pair)
     note = (
-        f"{row_count(totals[0])} in {totals[1]:,} clusters; golds conflict in {conflicts:,} of them."
-        f"{_shown(totals[1])} Words that two rows share are marked."
-        if clusters
-        else "No two rows are nearly the same."
+        f"{row_count(totals[0])} in {totals[1]:,} clusters; golds conflict in "
+        f"{sum(conflict for _, conflict in clusters):,} of them.{_shown(totals[1])} Words that two "
+        "rows share are marked."
     )
-    ordered = sorted(clusters, key=lambda cluster: not cluster[1])
-    pairs = tuple(_cluster(rows, conflict) for rows, conflict in ordered[:MAX_PAIRS])
-    return Pairs("Near-duplicates", pairs, note)
+    return Pairs("Near-duplicates", tuple(pairs), note)
 
 
 def overlaps_section(overlaps: Sequence[Overlap], total: int) -> Pairs:
@@ -207,78 +220,22 @@ def overlaps_section(overlaps: Sequence[Overlap], total: int) -> Pairs:
     note = (
         f"{these}Evaluation items in {row_count(len({o.row for o in overlaps}))}: {sources}."
         f"{_shown(total)} Words that an item and a row share are marked."
-        if overlaps
-        else "No evaluation item was found in any row."
     )
     ordered = sorted(overlaps, key=lambda o: -o.coverage)
-    return Pairs("Contamination", tuple(_overlap(o) for o in ordered[:MAX_PAIRS]), note)
+    return Pairs("Contamination", tuple(map(_pair, ordered[:MAX_PAIRS])), note)
 
 
-def near_misses_section(near_misses: Sequence[Overlap], total: int) -> Pairs:
-    """Return the pairs of a row and an evaluation item that are alike, the most alike first.
-
-    Args:
-        near_misses: some of the pairs.
-        total: number of all pairs.
-    """
+def _near_misses(near_misses: Sequence[Overlap], total: int) -> Pairs:
     note = (
         f"{total:,} pairs of a row and an evaluation item are alike but are no findings: variants "
         f"with other numbers, and retellings without enough numbers.{_shown(total)} Words that an "
         "item and a row share are marked."
     )
     ordered = sorted(near_misses, key=lambda o: -max(o.common, o.coverage))
-    pairs = tuple(_overlap(o) for o in ordered[:MAX_PAIRS])
-    return Pairs("Near misses of contamination", pairs, note)
+    return Pairs("Near misses of contamination", tuple(map(_pair, ordered[:MAX_PAIRS])), note)
 
 
-def _dropped(split: SplitReport, suffix: str) -> Table:
-    lines = (
-        TableRow(
-            (reason, f"{n:,}", share(n, split.distinct)),
-            tuple(_at(i, what) for why, i, what in split.examples if why == reason),
-        )
-        for reason, n in _descending(split.dropped)
-    )
-    note = f"{dropped_path(split.out)} has all of them, each with its reason."
-    headers = ("reason", "rows", "share")
-    return Table(f"Dropped rows{suffix}", headers, tuple(lines), "examples", note)
-
-
-def _findings(report: CheckReport) -> Iterator[Section]:
-    if report.ok:
-        return
-    rules = [(rule, todo) for rule, todo in RULES.items() if report.counts[rule]]
-    lines = (TableRow((rule, f"{report.counts[rule]:,}", todo)) for rule, todo in rules)
-    yield Table("Findings", ("rule", "findings", "what to do"), tuple(lines))
-    yield Table(
-        "Examples of findings",
-        ("place", "rule", "problem"),
-        tuple(TableRow(cells) for cells in report.example_lines()),
-        note="The first findings of each rule. The first row is row 0.",
-    )
-
-
-def _scope(report: CheckReport) -> Table:
-    """Return what was checked, and what was not, with the option that requests it."""
-    checked = (TableRow((Badge("checked", "good"), aspect)) for aspect in report.checked)
-    others = (TableRow((Badge("not checked", "warning"), aspect)) for aspect in report.not_checked)
-    return Table("What was checked", ("status", "aspect"), (*checked, *others))
-
-
-def _cluster(rows: Sequence[tuple[int, str, str]], conflict: bool) -> Pair:
-    """The first row and another one: if golds conflict, the first with another gold."""
-    first = rows[0]
-    other = next((row for row in rows if conflict and row[2] != first[2]), rows[-1])
-    return Pair(
-        f"rows {', '.join(str(number) for number, _, _ in rows[:8])}"
-        f"{f' and {len(rows) - 8:,} more' if len(rows) > 8 else ''}",
-        (f"row {first[0]}, gold {first[2]}", f"row {other[0]}, gold {other[2]}"),
-        (first[1], other[1]),
-        f"golds conflict: {first[2]}, {other[2]}" if conflict else "",
-    )
-
-
-def _overlap(overlap: Overlap) -> Pair:
+def _pair(overlap: Overlap) -> Pair:
     one, other = (", ".join(words[:12]) for words in overlap.differing_words)
     note = f"only in the item: {one or 'nothing'}; only in the row: {other or 'nothing'}"
     return Pair(
@@ -289,18 +246,80 @@ def _overlap(overlap: Overlap) -> Pair:
     )
 
 
+def first_rows_sections(path: Path, suffix: str = "") -> Iterator[Rows]:
+    """Yield a section with the first rows of a parquet, if there are any.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    if not path.is_file():
+        return
+    with open_parquet(path) as file:
+        batch = next(file.iter_batches(MAX_ROWS), None)
+    if batch is not None and batch.num_rows:
+        yield rows_section(batch.to_pylist(), f"First rows{suffix}")
+
+
+def rows_section(rows: Iterable[Mapping[str, Any]], title: str, start: int = 0) -> Rows:
+    """Return rows with their prompts, golds and pictures, within the limits of a page.
+
+    Args:
+        rows: rows of a parquet, one after the other.
+        title: the heading.
+        start: number of the first of them.
+    """
+    budget, missing = MAX_PAGE_PICTURE_BYTES, 0
+    examples = []
+    for number, row in enumerate(rows, start):
+        pictures, addresses = picture_contents(row), []
+        for data in pictures[:MAX_PICTURES]:
+            address = page_address(data) if len(data) <= budget else None
+            if address:
+                budget -= len(data)
+                addresses.append(address)
+        missing += len(pictures) - len(addresses)
+        model = row.get("reward_model")
+        gold = model.get("ground_truth") if isinstance(model, Mapping) else None
+        text = "" if gold is None else str(gold)
+        examples.append(RowExample(f"row {number}", _prompt_text(row), text, tuple(addresses)))
+    note = (
+        f"Pictures left out: {missing:,}. A page holds PNG, JPEG, GIF and WebP files of up to "
+        f"{MAX_PICTURE_BYTES >> 10:,} KB each, {MAX_PICTURES} per row and "
+        f"{MAX_PAGE_PICTURE_BYTES >> 20} MB in all."
+    )
+    return Rows(title, tuple(examples), note if missing else "")
+
+
+def _prompt_text(row: Mapping[str, Any]) -> str:
+    prompt = row.get("prompt", row.get("messages"))
+    if not isinstance(prompt, list):
+        return "" if prompt is None else str(prompt)
+    messages = [message for message in prompt if isinstance(message, dict)]
+    if len(messages) == 1:
+        return str(messages[0].get("content"))
+    return "\n\n".join(f"[{m.get('role')}]\n{m.get('content')}" for m in messages)
+
+
+def _dropped(split: SplitReport, suffix: str) -> Table:
+    lines = []
+    for reason, n in _descending(split.dropped):
+        examples = [(place, what) for why, place, what in split.examples if why == reason]
+        texts = (f"row {place}: {what}" if what else f"row {place}" for place, what in examples)
+        lines.append(TableRow((reason, f"{n:,}", share(n, split.distinct)), tuple(texts)))
+    note = f"{dropped_path(split.out)} has all of them, each with its reason."
+    headers = ("reason", "rows", "share")
+    return Table(f"Dropped rows{suffix}", headers, tuple(lines), "examples", note)
+
+
+def _table(
+    title: str, headers: tuple[str, ...], lines: Iterable[tuple[str | Badge, ...]], note: str = ""
+) -> Table:
+    return Table(title, headers, tuple(map(TableRow, lines)), note=note)
+
+
 def _descending(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
-    """Sorted by frequency, the most frequent first, then by name."""
     return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _shown(n: int) -> str:
     return f" The first {MAX_PAIRS} of {n:,} are below." if n > MAX_PAIRS else ""
-
-
-def _place(row: int | None) -> str:
-    return "file" if row is None else f"row {row}"
-
-
-def _at(row: int, what: str) -> str:
-    return f"{_place(row)}: {what}" if what else _place(row)

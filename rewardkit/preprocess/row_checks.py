@@ -7,16 +7,20 @@ that it finds would otherwise show up only during training, or never.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from rewardkit.arrow_types import plain_type
 from rewardkit.errors import call_catching
 from rewardkit.preprocess.duplicates import question_key
 from rewardkit.preprocess.turns import SINGLE_TURN_AGENT
-from rewardkit.row import AGENT_NAME, BATCH_ROWS, Row, open_parquet
+from rewardkit.row import AGENT_NAME, BATCH_ROWS, SCHEMA, Row, open_parquet
 from rewardkit.scorers.base import Score, Scorer, Status, as_text, options_for
 from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop
 from rewardkit.scorers.gold import (
@@ -229,7 +233,6 @@ def _responses(respond: Callable[[str], str] | None, answer: str) -> list[str]:
 
 
 def _responses_in_prompt_forms(row: Row, answer: str) -> list[str]:
-    """Return a response with an answer in each form that the prompt mentions."""
     prompt = "\n".join(as_text(message.get("content")) for message in row["prompt"])
     thought = "<think>so</think> " if "<think>" in prompt else "so "
     forms = {
@@ -270,7 +273,6 @@ def _expect_right(
 def _expect_wrong(
     judge: Scorer, responses: list[str], gold: str, info: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    """Yield a fault if a response is right, or if the scorer cannot read the gold."""
     for response in responses:
         result = call_scorer_or_stop(judge, response, gold, info)
         if isinstance(result, Score) and result.correct:
@@ -286,3 +288,60 @@ def _expect_wrong(
 
 def _bad_gold_message(judge: Scorer, gold: str) -> str:
     return f"gold {gold[:80]!r} cannot be scored{explain_bad_gold(gold, judge)}"
+
+
+#: The columns that verl reads from every row. The rows of a file without one are not checked.
+REQUIRED_COLUMNS = ("data_source", "prompt[].content", "prompt[].role", "reward_model.ground_truth")
+
+
+def schema_findings(schema: pa.Schema) -> Iterator[DataFinding]:
+    """Yield the columns that verl cannot load, or cannot load together with other files.
+
+    `datasets.concatenate_datasets` raises if a field has different types in two files (measured
+    with datasets 3.6 and 5.2). It fills a field with None if only one file has it, or if it is
+    null in all rows of one file. Large strings and lists, as pandas 3 and Polars write them, load
+    alone and with their like; `concatenation_fault` finds those that are mixed with plain ones.
+    """
+    ours, present = dict(_leaves(SCHEMA)), list(_leaves(schema))
+    missing = [
+        column
+        for column in REQUIRED_COLUMNS
+        if not any(
+            name == column or name.startswith((f"{column}.", f"{column}[")) for name, _ in present
+        )
+    ]
+    for column in missing:
+        if column.partition("[")[0].partition(".")[0] not in schema.names:
+            yield DataFinding(None, "missing", f"no column {column}; verl reads it from every row")
+    for name in schema.names:
+        if within := [column for column in missing if column.startswith((f"{name}.", f"{name}["))]:
+            kind = plain_type(schema.field(name).type)
+            is_text = name == "prompt" and pa.types.is_string(kind)
+            hint = ": rewardkit mix writes text prompts as chats" if is_text else ""
+            message = f"{name} is {schema.field(name).type}; verl reads {' and '.join(within)} in it{hint}"
+            yield DataFinding(None, "missing", message)
+    for column, count in Counter(name for name, _ in present).items():
+        if count > 1:
+            yield DataFinding(None, "schema", f"the file has {count} columns {column}")
+    for column, kind in present:
+        plain, wanted = plain_type(kind), plain_type(ours.get(column, kind))
+        values = plain.value_type if pa.types.is_dictionary(plain) else plain
+        if values != wanted and not pa.types.is_null(values):  # `datasets` reads these as the other
+            concatenation = "which verl cannot concatenate with files that have"
+            yield DataFinding(None, "schema", f"{column} is {kind}, {concatenation} {wanted}")
+
+
+def _leaves(
+    schema: pa.Schema | pa.StructType, prefix: str = ""
+) -> Iterator[tuple[str, pa.DataType]]:
+    """Yield the dotted path and type of every field, also within structs and lists of structs."""
+    for i in range(len(schema) if isinstance(schema, pa.Schema) else schema.num_fields):
+        item = schema.field(i)
+        path, kind = f"{prefix}{item.name}", item.type
+        is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+        if pa.types.is_struct(kind):
+            yield from _leaves(kind, f"{path}.")
+        elif is_list and pa.types.is_struct(kind.value_type):
+            yield from _leaves(kind.value_type, f"{path}[].")
+        else:
+            yield path, kind

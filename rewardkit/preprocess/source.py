@@ -157,7 +157,6 @@ def _saved_files(folder: Path) -> tuple[Path, ...]:
 
 
 def _all_shards(files: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the shards of one dataset; each has its number and their number in its name."""
     shards = [re.fullmatch(r"(.+-)\d+(-of-(\d+))", file.stem) for file in files]
     families = dict.fromkeys(shard.groups() for shard in shards if shard)
     if len(families) > 1:

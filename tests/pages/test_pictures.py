@@ -10,8 +10,8 @@ from rewardkit.pages import pictures
 from rewardkit.pages.html import to_html
 from rewardkit.pages.model import Page, RowExample, Rows
 from rewardkit.pages.pictures import MAX_PICTURE_BYTES, media_type, page_address
-from rewardkit.preprocess import first_rows
-from rewardkit.preprocess.first_rows import MAX_PICTURES, rows_section
+from rewardkit.preprocess import report_pages as first_rows
+from rewardkit.preprocess.report_pages import MAX_PICTURES, rows_section
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 STARTS = {

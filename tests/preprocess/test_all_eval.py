@@ -13,8 +13,9 @@ from rewardkit.errors import SourceError, UsageError
 from rewardkit.evaluate.suite import parse_suite, prepare_member
 from rewardkit.preprocess import source
 from rewardkit.preprocess.card import Split, read_card
+from rewardkit.preprocess.card_dataset import dataset_from_file
 from rewardkit.preprocess.check import OptionalChecks
-from rewardkit.preprocess.contamination.all_eval import (
+from rewardkit.preprocess.contamination.eval_sets import (
     evaluation_splits,
     find_in_folder,
     read_eval_sets,
@@ -23,7 +24,6 @@ from rewardkit.preprocess.contamination.overlap import index_items
 from rewardkit.preprocess.report_pages import check_page
 from rewardkit.preprocess.set_names import held_out_splits, set_name
 from rewardkit.preprocess.source import SAMPLES
-from rewardkit.preprocess.user_file import dataset_from_file
 
 CARD = """---
 name: {name}

@@ -12,14 +12,12 @@ from rewardkit.preprocess.column_guess import (
     ColumnGuess,
     column_notes,
     guess_columns,
-    sample_rows,
-    unread_options,
-)
-from rewardkit.preprocess.column_messages import (
     prep_command,
     question_columns,
     require_columns,
     require_parquet,
+    sample_rows,
+    unread_options,
 )
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import UsageError
-from rewardkit.preprocess.conditions import parse_condition
+from rewardkit.preprocess.column_map import parse_condition
 
 ROW = {
     "difficulty": 6.5,

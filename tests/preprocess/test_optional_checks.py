@@ -8,12 +8,12 @@ import pytest
 
 import rewardkit
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
+from rewardkit.preprocess.card_dataset import dataset_from_file
 from rewardkit.preprocess.check import OptionalChecks
 from rewardkit.preprocess.contamination.eval_sets import eval_items
 from rewardkit.preprocess.contamination.overlap import index_items
 from rewardkit.preprocess.report_pages import check_page
 from rewardkit.preprocess.source import SAMPLES
-from rewardkit.preprocess.user_file import dataset_from_file
 from rewardkit.row import read_rows
 
 STORY = (

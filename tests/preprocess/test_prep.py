@@ -9,10 +9,10 @@ import pytest
 
 import rewardkit
 from rewardkit.errors import DataError, OutputError, SourceError, UnknownNameError, UsageError
+from rewardkit.preprocess.card_dataset import dataset_from_file
 from rewardkit.preprocess.prep import preview
 from rewardkit.preprocess.source import SAMPLES
 from rewardkit.preprocess.template import BUILT_IN, requested_forms
-from rewardkit.preprocess.user_file import dataset_from_file
 from rewardkit.row import read_rows
 
 GOOD = {"question": "How many?", "answer": "3*6 = <<3*6=18>>18\n#### 18"}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import DataError
 from rewardkit.lines import MAX_LINE_BYTES
+from rewardkit.preprocess.column_map import value_at_path
 from rewardkit.preprocess.raw_rows import RawRows
-from rewardkit.preprocess.value_path import value_at_path
 
 ROWS = [{"q": f"q{i}", "a": str(i), "id": {"key": f"k{i % 3}"}} for i in range(7)]
 

@@ -7,7 +7,7 @@ import pytest
 import rewardkit
 from rewardkit.pages.html import to_html
 from rewardkit.pages.model import Badge, Bars, Histogram, Pairs, Steps, Table
-from rewardkit.preprocess.check_report import CheckReport
+from rewardkit.preprocess.check import CheckReport
 from rewardkit.preprocess.contamination.overlap import Overlap
 from rewardkit.preprocess.report_pages import (
     MAX_PAIRS,
@@ -104,11 +104,8 @@ def test_a_good_file_has_a_page_without_findings(tmp_path):
 
 
 def test_a_check_page_lists_the_findings_and_what_to_do(tmp_path):
-    report = CheckReport(tmp_path / "a.parquet")
-    report.add_row(
-        [DataFinding(0, "conflicting_gold", "another"), DataFinding(0, "empty_gold", "empty")]
-    )
-    report.add_row([])
+    report = CheckReport(tmp_path / "a.parquet", rows=2, bad_rows=1)
+    report.add(DataFinding(0, "conflicting_gold", "another"), DataFinding(0, "empty_gold", "empty"))
     page = check_page(report)
     rules, examples = sections(page, Table)
     assert page.title == "a.parquet: 1 of 2 rows is bad"
@@ -164,11 +161,6 @@ def test_overlaps_are_counted_by_item_and_row_the_most_complete_first():
     assert section.pairs[0].texts == ("other", "row")
 
 
-def test_the_page_says_if_there_are_no_findings():
-    assert overlaps_section([], 0).note == "No evaluation item was found in any row."
-    assert clusters_section([], (0, 0)).note == "No two rows are nearly the same."
-
-
 def test_a_page_with_some_of_the_overlaps_names_their_total():
     overlap = Overlap(3, "AIME", "I-1", 0.6, "item", "row")
     note = overlaps_section([overlap] * 30, 1508).note
@@ -202,8 +194,7 @@ def test_the_badge_of_a_check_page_counts_the_findings(tmp_path):
 
 def test_a_check_page_says_how_many_findings_of_a_rule_it_lists(tmp_path):
     report = CheckReport(tmp_path / "a.parquet")
-    for place in range(33):
-        report.add_row([DataFinding(place, "empty_gold", "empty")])
+    report.add(*(DataFinding(place, "empty_gold", "empty") for place in range(33)))
     _, examples = sections(check_page(report), Table)
     assert len(cells(examples)) == 11
     assert cells(examples)[-1] == ("...", "empty_gold", "10 of 33 are listed")

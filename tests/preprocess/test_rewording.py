@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.preprocess.contamination.overlap import EvalItem, find_overlaps, index_items
-from rewardkit.preprocess.contamination.rewording import MIN_WORDS, differing_words
+from rewardkit.preprocess.contamination.overlap import (
+    MIN_WORDS,
+    EvalItem,
+    differing_words,
+    find_overlaps,
+    index_items,
+)
 
 ITEMS = [
     (

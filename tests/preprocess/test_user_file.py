@@ -8,7 +8,7 @@ import pytest
 
 import rewardkit
 from rewardkit.errors import DataError, UsageError
-from rewardkit.preprocess.user_file import dataset_from_file
+from rewardkit.preprocess.card_dataset import dataset_from_file
 from rewardkit.row import read_rows
 
 PLUG_IN = """

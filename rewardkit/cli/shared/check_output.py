@@ -15,8 +15,8 @@ from rewardkit.cli.shared.console import (
 )
 
 if TYPE_CHECKING:
+    from rewardkit.preprocess.check import CheckReport
     from rewardkit.preprocess.check_files import FilesReport
-    from rewardkit.preprocess.check_report import CheckReport
     from rewardkit.preprocess.contamination.overlap import Overlap
 
 #: Files that are left out, and pairs of files with common prompts, that are named.

@@ -20,7 +20,7 @@ from rewardkit.launch.preflight.files import add_long_prompts, file_names, load_
 from rewardkit.launch.preflight.report import PreflightReport
 from rewardkit.launch.rehearsal.row_sample import prompt_tokens
 from rewardkit.preprocess.prompt_lengths import TokenCounter
-from rewardkit.preprocess.schema_check import schema_findings
+from rewardkit.preprocess.row_checks import schema_findings
 from rewardkit.row import BATCH_ROWS, open_parquet
 
 

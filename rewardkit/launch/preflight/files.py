@@ -10,8 +10,7 @@ from rewardkit.launch.findings import Severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.report import FileFacts, PreflightReport
 from rewardkit.launch.rules.values import PlanValues
-from rewardkit.preprocess.check import OptionalChecks, check
-from rewardkit.preprocess.check_report import CheckReport
+from rewardkit.preprocess.check import CheckReport, OptionalChecks, check
 from rewardkit.preprocess.concatenation import concatenation_fault
 from rewardkit.preprocess.prompt_lengths import TokenCounter, token_counter
 from rewardkit.registry import is_path

@@ -1,29 +1,43 @@
-"""The evaluation sets that training rows are checked against: datasets by name, and verl parquets."""
+"""The evaluation sets that training rows are checked against: datasets by name, and verl parquets.
+
+`all-eval` is every evaluation set that there is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePath
 
+from rewardkit import registry
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
+from rewardkit.file_kinds import stem_and_suffix
 from rewardkit.preprocess.base import Dataset, Problem
 from rewardkit.preprocess.card import Card
-from rewardkit.preprocess.column_messages import require_parquet
+from rewardkit.preprocess.column_guess import require_parquet
 from rewardkit.preprocess.contamination.overlap import EvalItem
-from rewardkit.preprocess.file_rows import READERS
+from rewardkit.preprocess.file_rows import READERS, is_row_file
 from rewardkit.preprocess.load import CARD_SUFFIX, card_of, load_dataset
 from rewardkit.preprocess.raw_rows import RawRows
 from rewardkit.preprocess.set_names import (
+    ALL,
     default_suite_folder,
     held_out_splits,
     prepared_path,
     read_set_name,
     set_name,
 )
-from rewardkit.preprocess.source import Hub, cached_source, find_source
+from rewardkit.preprocess.source import Hub, cached_source, find_source, is_unreachable
 from rewardkit.row import METADATA_KEY, open_parquet, question_of, read_rows
+
+#: Words that files of many repositories have in their names.
+_COMMON_WORDS = frozenset(
+    "all data dev main problems questions test train val valid validation".split()
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,64 @@ class EvalSet:
     path: Path | None
 
 
+@dataclass(frozen=True)
+class EvalSets:
+    """The problems of several evaluation sets.
+
+    Attributes:
+        items: the problems.
+        missing: the sets of `all-eval` that could not be read, each with the reason.
+    """
+
+    items: Sequence[EvalItem]
+    missing: Mapping[str, str]
+
+
+def names_all(spec: str) -> bool:
+    """Return whether a text of `--against` names all evaluation sets."""
+    return spec.partition("=")[0] == ALL
+
+
+def read_eval_sets(
+    specs: Sequence[str], *, hub: Hub = "huggingface", broken: Mapping[str, str] | None = None
+) -> EvalSets:
+    """Read evaluation sets; one that is named twice, or is in `all-eval` too, is read once.
+
+    Args:
+        specs: as for `eval_items`; or `all-eval` for every held-out split of the datasets for
+            evaluation and the test splits of the others, or `all-eval=FOLDER`. The rows of its
+            sets come from the folder (`find_in_folder`), or from where those of single sets do.
+        hub: the hub to download rows from that are not on this machine.
+        broken: datasets that cannot be imported, with the reasons; `all-eval` leaves them out.
+
+    Raises:
+        SourceError: the rows of a set were not found, or those of no set of `all-eval`.
+        DataError: the rows of a set cannot be read, or there are none.
+    """
+    named = list(
+        dict.fromkeys(each for spec in specs if not names_all(spec) for each in read_spec(spec))
+    )
+    items = [item for each in named for item in _items_of(each, hub)]
+    everything = [spec for spec in specs if names_all(spec)]
+    if not everything:
+        return EvalSets(items, {})
+    folders = [Path(spec.partition("=")[2]) for spec in everything if "=" in spec]
+    if len(folders) > 1:
+        raise UsageError(f"--against {ALL}: give one folder, not {len(folders)}.")
+    if folders and not folders[0].is_dir():
+        raise SourceError(f"--against {ALL}={folders[0]}: no such folder.")
+    missing = dict(broken or {})
+    known = {(each.dataset, each.split) for each in named}
+    items += _all_items(folders[0] if folders else None, known, hub, missing)
+    if missing and not items:
+        name, reason = next(iter(missing.items()))
+        raise SourceError(
+            f"--against {everything[0]}: none of {len(missing)} sets could be read. The first is "
+            f"{name}: {reason}. Copy the sets into a folder: --against {ALL}=FOLDER."
+        )
+    return EvalSets(items, missing)
+
+
 def eval_items(spec: str, *, hub: Hub = "huggingface") -> Iterator[EvalItem]:
     """Yield the problems of an evaluation set.
 
@@ -55,7 +127,7 @@ def eval_items(spec: str, *, hub: Hub = "huggingface") -> Iterator[EvalItem]:
         DataError: the rows cannot be read, or there are none.
     """
     for each in read_spec(spec):
-        yield from items_of(each, hub)
+        yield from _items_of(each, hub)
 
 
 def read_spec(spec: str) -> list[EvalSet]:
@@ -92,6 +164,99 @@ def read_spec(spec: str) -> list[EvalSet]:
     return [EvalSet(name.dataset, split, Path(path) if path else None) for split in splits]
 
 
+def evaluation_splits(card: Card) -> list[str]:
+    """Return the splits of a dataset that are evaluation sets."""
+    if card.use == "evaluation":
+        return held_out_splits(card)
+    return ["test"] if "test" in card.splits else []
+
+
+def find_in_folder(folder: Path | None, card: Card, split: str) -> Sequence[Path]:
+    """Return the files of a set in a folder of many sets; none if the set is not there.
+
+    They are a file or folder that has the name of the set, whatever its case and separators
+    (`aime2024.parquet`, `AIME_2024/`), or a folder that has the name of the dataset; or they have
+    the names that the card gives to the repository's files, unless other repositories have such
+    files too (`test.jsonl`).
+
+    Raises:
+        SourceError: a folder with the name of the set has no file of it.
+    """
+    if folder is None:
+        return ()
+    entries = {
+        _letters(stem_and_suffix(entry)[0] if entry.is_file() else entry.name): entry
+        for entry in sorted(folder.iterdir())
+        if entry.is_dir() or is_row_file(entry)
+    }
+    name = set_name(card, split)
+    own = entries.get(_letters(name)) or entries.get(_letters(card.name + split))
+    if own and own.is_file() and not _is_of_another_split(own, card, split):
+        return (own,)
+    if own and own.is_dir() and (name != card.name or len(card.splits) == 1):
+        files = _data_files(own.iterdir())
+        return files if len(files) == 1 else _files_of_split(own, card, split)
+    if (home := entries.get(_letters(card.name))) and home.is_dir():
+        return _files_of_split(home, card, split)
+    for pattern in card.splits[split].files:
+        words = re.findall("[a-z]+", PurePath(pattern).stem.lower())
+        if not _COMMON_WORDS.issuperset(words):  # the name tells the repository from others
+            for path in (pattern, PurePath(pattern).name):
+                if files := _data_files(folder.glob(path)):
+                    return files
+    return ()
+
+
+def _all_items(
+    folder: Path | None, known: AbstractSet[tuple[str, str]], hub: Hub, missing: dict[str, str]
+) -> Iterator[EvalItem]:
+    """Yield the problems of all sets but those known, and note the missing sets with the reasons."""
+    silence: SourceError | None = None  # of a hub that does not answer, which is not asked again
+    for name in [name for name in registry.known("datasets") if name not in missing]:
+        dataset = load_dataset(name)
+        card = card_of(dataset)
+        for split in evaluation_splits(card):
+            if (name, split) in known:
+                continue
+            try:
+                files = find_in_folder(folder, card, split) or _local_files(card, split)
+                if silence and not files:
+                    raise silence
+                files = files or find_source(card, split, path=None, hub=hub, sample=False).files
+                yield from list(_items_in_files(dataset, split, files))
+            except SourceError as error:
+                reason = error.reason.rstrip(".")
+                if is_unreachable(error):
+                    silence = error
+                    reason = f"not on this machine, and {hub} does not answer"
+                if card.gated and error.__cause__:
+                    reason = f"gated: {card.how_to_get_access(split)}"
+                missing[set_name(card, split)] = reason
+            except DataError as error:
+                missing[set_name(card, split)] = str(error).rstrip(".")
+
+
+def _is_of_another_split(file: Path, card: Card, split: str) -> bool:
+    splits = [
+        name
+        for name, entry in card.splits.items()
+        if any(fnmatchcase(file.name, PurePath(pattern).name) for pattern in entry.files)
+    ]
+    return bool(splits) and split not in splits
+
+
+def _files_of_split(home: Path, card: Card, split: str) -> Sequence[Path]:
+    return find_source(card, split, path=home, hub="huggingface", sample=False).files
+
+
+def _data_files(paths: Iterable[Path]) -> list[Path]:
+    return sorted(path for path in paths if is_row_file(path) and path.is_file())
+
+
+def _letters(name: str) -> str:
+    return re.sub("[-_. ]", "", name.lower())
+
+
 def _require_name(text: str) -> None:
     """Require that a text names no file of raw rows, whose columns nobody has named.
 
@@ -112,25 +277,24 @@ def _require_name(text: str) -> None:
     raise DataError(f"{text}: not a verl parquet. Write one with rewardkit prep.")
 
 
-def items_of(each: EvalSet, hub: Hub) -> Iterator[EvalItem]:
-    """Yield the problems of one set; errors are those of `eval_items`."""
+def _items_of(each: EvalSet, hub: Hub) -> Iterator[EvalItem]:
     if not each.dataset and each.path:
         yield from _require_items(_verl_items(each.path, each.path.stem), str(each.path))
         return
     dataset = load_dataset(each.dataset)
     card = card_of(dataset)
     try:
-        files = () if each.path else local_files(card, each.split)
+        files = () if each.path else _local_files(card, each.split)
         files = files or find_source(card, each.split, path=each.path, hub=hub, sample=False).files
     except SourceError as error:
         name = set_name(card, each.split) if each.dataset == card.name else each.dataset
         raise SourceError(
             f"{error.reason} Say where the rows are: --against {name}=PATH."
         ) from error
-    yield from items_in_files(dataset, each.split, files)
+    yield from _items_in_files(dataset, each.split, files)
 
 
-def local_files(card: Card, split: str) -> Sequence[Path]:
+def _local_files(card: Card, split: str) -> Sequence[Path]:
     """Return the files of a set on this machine: in the local cache, or among the prepared sets."""
     if cached := cached_source(card, split):
         return cached.files
@@ -138,7 +302,7 @@ def local_files(card: Card, split: str) -> Sequence[Path]:
     return [prepared] if prepared.is_file() else ()
 
 
-def items_in_files(dataset: Dataset, split: str, files: Sequence[Path]) -> Iterator[EvalItem]:
+def _items_in_files(dataset: Dataset, split: str, files: Sequence[Path]) -> Iterator[EvalItem]:
     """Yield the problems of a dataset's files, which may be verl parquets.
 
     Raises:
@@ -147,26 +311,25 @@ def items_in_files(dataset: Dataset, split: str, files: Sequence[Path]) -> Itera
     card = card_of(dataset)
     name = set_name(card, split)
     if all(_is_verl_parquet(file, card) for file in files):
-        parts = [_verl_items(file, name) for file in files]
+        items = chain.from_iterable(_verl_items(file, name) for file in files)
     else:
-        parts = [_raw_items(dataset, name, RawRows(files, card.columns, dataset.repeats))]
-    yield from _require_items(chain.from_iterable(parts), name)
+        raws = RawRows(files, card.columns, dataset.repeats)
+        problems = ((index, dataset.to_problem(raw)) for index, raw in raws)
+        items = (
+            EvalItem(name, str(index), problem.question)
+            for index, problem in problems
+            if isinstance(problem, Problem)
+        )
+    yield from _require_items(items, name)
 
 
-def _require_items(items: Iterator[EvalItem], name: str) -> Iterator[EvalItem]:
+def _require_items(items: Iterable[EvalItem], name: str) -> Iterator[EvalItem]:
     empty = True
     for item in items:
         empty = False
         yield item
     if empty:
         raise DataError(f"--against {name}: the evaluation set has no problems.")
-
-
-def _raw_items(dataset: Dataset, name: str, raws: RawRows) -> Iterator[EvalItem]:
-    for index, raw in raws:
-        problem = dataset.to_problem(raw)
-        if isinstance(problem, Problem):
-            yield EvalItem(name, str(index), problem.question)
 
 
 def _verl_items(path: Path, name: str) -> Iterator[EvalItem]:

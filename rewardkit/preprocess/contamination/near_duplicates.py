@@ -102,7 +102,6 @@ def _rows_by_grams(texts: Iterable[str]) -> dict[bytes, list[int]]:
 
 
 def _counted_grams(packed: Sequence[bytes]) -> list[_RowGrams]:
-    """Return the n-grams that count in each distinct row."""
     counts = array("I", bytes(array("I").itemsize * _SLOTS))
     for grams in packed:
         for key in _unpacked(grams):

@@ -19,9 +19,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 
 #: Commands that change how a formula looks, not what it means; `cdot` and `times` are among them
 #: because a product is often written without a sign.
@@ -86,18 +84,6 @@ def ngrams(own: Sequence[int], n: int) -> set[int]:
 def ngram_hashes(own: Sequence[int], n: int) -> Iterator[int]:
     """Return the hashes of the n-grams of numbered words in their order, one at a time."""
     return map(hash, zip(*(own[i:] for i in range(n)), strict=False))
-
-
-def count_holders(own: Sequence[int], n: int, holders: Mapping[int, Sequence[int]]) -> Counter[int]:
-    """Return how many different n-grams of numbered words each holder of n-grams has.
-
-    Args:
-        own: the numbered words.
-        n: words per n-gram.
-        holders: the holders of an n-gram, by its hash.
-    """
-    shared = set(filter(holders.__contains__, ngram_hashes(own, n)))
-    return Counter(chain.from_iterable(map(holders.__getitem__, shared)))
 
 
 def _stream_safe(text: str) -> str:

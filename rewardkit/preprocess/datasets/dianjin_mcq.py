@@ -102,7 +102,6 @@ def _from_cflue(raw: Mapping[str, Any]) -> Problem | Dropped:
 
 
 def _question(instruction: str) -> str:
-    """Return the question and its options without the instruction before and after them."""
     text = instruction.strip()
     if text.startswith("假设你是"):
         text = text.partition("\n\n")[2]
@@ -137,7 +136,6 @@ def _choices(text: str) -> dict[str, str] | None:
 
 
 def _fault(problem: Problem) -> str:
-    """Return why a question cannot be scored; "" if it can."""
     if len(problem.options) < 2:
         return "fewer than two options"
     if problem.ground_truth[-1] not in ascii_uppercase[: len(problem.options)]:
