@@ -325,11 +325,6 @@ def test_python_runs_as_shown(page, user):
     assert done.returncode == 0, done.stderr
 
 
-def test_the_plug_in_of_the_page_is_the_example_file():
-    (code,) = blocks(ROOT / "docs/data.md", "py")
-    assert (ROOT / "examples/my_dataset.py").read_text(encoding="utf-8").endswith(f'"""\n\n{code}')
-
-
 def test_links_between_pages_lead_to_files():
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):

@@ -10,7 +10,7 @@ import rewardkit
 from rewardkit.errors import DataError
 from rewardkit.parallel import INLINE_BATCHES, cores, importable_in_child, in_order
 from rewardkit.preprocess import check
-from rewardkit.preprocess import prep as split_job
+from rewardkit.preprocess import prep as prep_module
 from rewardkit.preprocess.card_dataset import dataset_from_file
 from rewardkit.scorers.gsm8k import score
 
@@ -109,7 +109,7 @@ def test_a_child_process_cannot_import_functions_of_a_users_file(tmp_path):
 
 @pytest.mark.full
 def test_prep_and_check_give_the_same_result_with_any_number_of_processes(tmp_path, monkeypatch):
-    monkeypatch.setattr(split_job, "BATCH_ROWS", 40)
+    monkeypatch.setattr(prep_module, "BATCH_ROWS", 40)
     monkeypatch.setattr(check, "BATCH_ROWS", 40)
     source = tmp_path / "sums.jsonl"
     with source.open("w") as lines:

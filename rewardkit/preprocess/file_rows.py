@@ -113,10 +113,7 @@ def rows_in(
             rows = ((str(file), row) for batch in batches for row in _python_rows(batch))
         else:
             rows = _read_json(file, cursor, may_be_whole=suffix == ".json")
-        for row in rows:
-            yield row
-            if cursor and cursor.is_done():
-                return
+        yield from rows
     except RewardkitError:
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error) as error:
@@ -148,6 +145,8 @@ def _parquet_batches(
                     yield cursor.take(batch)[1]
             else:
                 cursor.advance(size)
+            if cursor.is_done():
+                return
 
 
 def _arrow_batches(
@@ -167,6 +166,8 @@ def _arrow_batches(
         chosen = (validated(batch.select(columns)) for batch in batches)
         for piece, _ in bounded_slices(file, chosen):
             yield cursor.take(piece)[1] if cursor else piece
+            if cursor and cursor.is_done():
+                return
 
 
 def _python_rows(batch: pa.RecordBatch) -> list[RawRow]:
@@ -186,38 +187,60 @@ def _read_csv(file: Path, choose: ChooseColumns | None, cursor: PlaceCursor | No
     with _open(file) as sample:
         separator = _separator(sample.read(_SAMPLE_BYTES).decode("utf-8", "replace"))
     csv.field_size_limit(MAX_LINE_BYTES)
-    pieces: list[str] = []  # of the row that is read
-
-    def lines(stream: io.BufferedReader) -> Iterator[str]:
-        size = 0
-        for number, line in checked_lines(stream, file):
-            size = size + len(line) if pieces else len(line)
-            if size > MAX_LINE_BYTES:
-                raise DataError(
-                    f"{file}:{number}: the row has more than {MAX_LINE_BYTES:,} bytes. Is a quote "
-                    "missing?"
-                )
-            for part in line.removeprefix(_BOM if number == 1 else b"").splitlines(keepends=True):
-                pieces.append(part.decode("utf-8", "strict" if choose else "backslashreplace"))
-                yield pieces[-1]
-
     with _open(file) as stream:
-        values = filter(None, csv.reader(lines(stream), delimiter=separator))  # no empty lines
+        lines = _CsvLines(file, stream)
+        values = filter(None, csv.reader(lines, delimiter=separator))  # no empty lines
         names = next(values, None)
         if names is None:
             raise DataError(f"{file}: not a readable CSV file (Empty CSV file)")
+        errors = "strict" if choose else "backslashreplace"
+        names = [lines.text(name, errors) for name in names]
         columns = choose(file, names) if choose else names
-        pieces.clear()
+        lines.pieces.clear()
         for row in values:
             if cursor is None or cursor.advance(1):
                 named = dict(zip(names, row, strict=False))
                 if len(row) == len(names):
-                    yield str(file), {name: named[name] for name in columns}
+                    yield str(file), {name: lines.text(named[name], errors) for name in columns}
                 elif choose:
                     yield str(file), dict.fromkeys(columns)
                 else:
-                    yield str(file), BrokenRow(text="".join(pieces).strip("\r\n"))
-            pieces.clear()
+                    text = lines.text("".join(lines.pieces).strip("\r\n"), errors)
+                    yield str(file), BrokenRow(text=text)
+                if cursor and cursor.is_done():
+                    return
+            lines.pieces.clear()
+
+
+class _CsvLines:
+    """The lines of a CSV file, and those of the row that is read, whose bytes are limited."""
+
+    def __init__(self, file: Path, stream: io.BufferedReader) -> None:
+        self._file, self._stream, self._has_other_bytes = file, stream, False
+        self.pieces: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        size = 0
+        for number, line in checked_lines(self._stream, self._file):
+            size = size + len(line) if self.pieces else len(line)
+            if size > MAX_LINE_BYTES:
+                raise DataError(
+                    f"{self._file}:{number}: the row has more than {MAX_LINE_BYTES:,} bytes. Is a "
+                    "quote missing?"
+                )
+            for part in line.removeprefix(_BOM if number == 1 else b"").splitlines(keepends=True):
+                try:
+                    piece = part.decode()
+                except UnicodeDecodeError:  # perhaps in a column that is not read
+                    self._has_other_bytes, piece = True, part.decode("utf-8", "surrogateescape")
+                self.pieces.append(piece)
+                yield piece
+
+    def text(self, value: str, errors: str) -> str:
+        """Return a value whose bytes that are not UTF-8 are errors, or escaped."""
+        if not self._has_other_bytes:
+            return value
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", errors)
 
 
 def _separator(sample: str) -> str:
@@ -236,21 +259,23 @@ def _separator(sample: str) -> str:
 def _read_json(file: Path, cursor: PlaceCursor | None, *, may_be_whole: bool) -> _Rows:
     """Yield the elements of an array, the rows of columns, or the objects on the lines of a file."""
     values: Iterator[tuple[str, Any]]
+    are_lines = False
     if may_be_whole and _is_array(file):
         values = ((f"{file}: element {i}", value) for i, value in enumerate(_json_elements(file)))
     elif may_be_whole and (columns := _json_columns(file)):
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         values = ((f"{file}: row {i}", row) for i, row in enumerate(rows))
     else:
-        values = _json_lines(file, cursor)
-        cursor = None
+        values, are_lines = _json_lines(file, cursor), True  # which skips the others itself
     for where, row in values:
-        if cursor is None or cursor.advance(1):
+        if cursor is None or are_lines or cursor.advance(1):
             if isinstance(row, list):  # such as a conversation
                 row = {"row": row}  # noqa: PLW2901
             if not isinstance(row, dict):
                 raise DataError(f"{where}: a JSON object is expected, not {type(row).__name__}.")
             yield where, row
+            if cursor and cursor.is_done():
+                return
 
 
 def _json_lines(file: Path, cursor: PlaceCursor | None) -> Iterator[tuple[str, Any]]:

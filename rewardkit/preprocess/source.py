@@ -119,7 +119,7 @@ def _files_in_folder(folder: Path, split: str, layouts: Sequence[str]) -> tuple[
             if row_suffix(file) == suffix
             and is_row_file(file)
             and file.is_file()
-            and not _is_hidden(file.relative_to(folder))
+            and not any(part.startswith(".") for part in file.relative_to(folder).parts)
         ]
         if len({file.parent for file in files}) > 1:
             names = ", ".join(str(file) for file in files[:4])
@@ -183,10 +183,6 @@ def saved_splits(folder: Path) -> list[str]:
     return sorted(state.parent.name for state in folder.glob("*/state.json"))
 
 
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
-
-
 def _in_hub_cache(copy: HubCopy) -> Source | None:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
@@ -239,8 +235,10 @@ def _snapshot_source(folder: Path, copy: HubCopy, origin: str, revision: str) ->
 
 def _download(card: Card, split: str, hub: Hub) -> Source:
     copy = card.hub_copy(split)
-    download = _download_modelscope if hub == "modelscope" else _download_huggingface
-    if not (copy.modelscope if hub == "modelscope" else copy.huggingface):
+    repository, download = copy.huggingface, _download_huggingface
+    if hub == "modelscope":
+        repository, download = copy.modelscope, _download_modelscope
+    if not repository:
         raise _not_found(card, split, hub, "the dataset is not on this hub")
     source = call_catching(download, copy)  # the hubs' clients raise errors of many families
     if isinstance(source, SourceError):

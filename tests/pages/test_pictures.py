@@ -10,7 +10,7 @@ from rewardkit.pages import pictures
 from rewardkit.pages.html import to_html
 from rewardkit.pages.model import Page, RowExample, Rows
 from rewardkit.pages.pictures import MAX_PICTURE_BYTES, media_type, page_address
-from rewardkit.preprocess import report_pages as first_rows
+from rewardkit.preprocess import report_pages
 from rewardkit.preprocess.report_pages import MAX_PICTURES, rows_section
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -78,7 +78,7 @@ def test_pictures_have_names_and_limits(monkeypatch):
     assert html.count("<img") == 2 * MAX_PICTURES
     assert f'alt="Picture 1 of {MAX_PICTURES}, row 1"' in html
     assert "Pictures left out: 2" in html
-    monkeypatch.setattr(first_rows, "MAX_PAGE_PICTURE_BYTES", 2 * len(PNG))
+    monkeypatch.setattr(report_pages, "MAX_PAGE_PICTURE_BYTES", 2 * len(PNG))
     assert page_of(*(row(PNG) for _ in range(5))).count("<img") == 2
 
 

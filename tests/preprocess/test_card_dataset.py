@@ -95,15 +95,6 @@ def test_a_card_alone_prepares_a_file(tmp_path):
     assert report.dropped == {"no gold answer": 1}
 
 
-def test_the_command_takes_a_card(tmp_path, cli):
-    card = write_card(tmp_path, {"question": "q", "gold": "a"})
-    rows = write_rows(tmp_path, {"q": "1 + 1?", "a": "2"})
-    out = tmp_path / "out.parquet"
-    done = cli("prep", card, "--source", rows, "--out", out)
-    assert done.returncode == 0, done.stderr
-    assert len(list(read_rows(out))) == 1
-
-
 def test_rows_with_other_columns_end_in_one_line_that_names_the_column(tmp_path):
     with pytest.raises(DataError, match=r"sums.jsonl:1: has no 'a'; it has answer, q\.$"):
         prepare(tmp_path, {"question": "q", "gold": "a"}, {"q": "1 + 1?", "answer": "2"})
@@ -227,17 +218,6 @@ def test_where_drops_the_other_rows_with_the_condition_as_reason(tmp_path):
     assert json.loads(lines[0])["reasons"] == ["not difficulty >= 3: difficulty is 0"]
 
 
-def test_a_card_s_own_conditions_hold_for_every_file(tmp_path):
-    _, report = prepare(
-        tmp_path,
-        {"question": "q", "gold": "a"},
-        {"q": "1 + 1?", "a": "2", "type": "open"},
-        {"q": "Prove it.", "a": "proof", "type": "proof"},
-        more='where: ["type != proof"]\n',
-    )
-    assert report.dropped == {"not type != proof": 1}
-
-
 @pytest.mark.parametrize(
     ("value", "expected"),
     [(["Paris"], "Paris"), (["Paris", "Paris, France"], '["Paris", "Paris, France"]'), ([], None)],
@@ -247,20 +227,6 @@ def test_several_golds_are_the_text_of_a_json_list(tmp_path, value, expected):
         {"q": "Where?", "a": value}
     )
     assert getattr(problem, "ground_truth", None) == expected
-
-
-@pytest.mark.parametrize(
-    ("question", "images", "expected"),
-    [
-        ("<image1> and <image2>?", [b"1", {"bytes": b"2", "path": None}], "<image> and <image>?"),
-        ("Which?", b"1", "<image>Which?"),
-        ("Which?", None, "Which?"),
-    ],
-)
-def test_a_question_has_a_mark_for_each_picture(tmp_path, question, images, expected):
-    card = write_card(tmp_path, {"question": "q", "gold": "a", "images": "i"})
-    problem = load_dataset(str(card)).to_problem({"q": question, "a": "1", "i": images})
-    assert problem.question == expected
 
 
 def test_a_card_without_the_meaning_of_its_columns_needs_code(tmp_path):

@@ -103,14 +103,6 @@ def test_missing_columns_are_one_message_with_a_command_to_paste(odd, tmp_path):
     require(odd, "problem", "final", None, out)
 
 
-def test_a_misspelt_column_is_corrected_and_the_other_one_stays(odd, tmp_path):
-    with pytest.raises(DataError) as raised:
-        require(odd, "problm", "final", None, tmp_path / "o.parquet")
-    assert "no column 'problm'. Did you mean 'problem'?" in str(raised.value)
-    assert "with --question-key. A likely" in str(raised.value)
-    assert "--question-key problem --answer-key final" in str(raised.value)
-
-
 def test_a_path_into_a_column_that_leads_nowhere_is_missing(tmp_path):
     file = tmp_path / "x.jsonl"
     file.write_text('{"a": {"b": "q?"}, "answer": "1"}\n')
@@ -196,13 +188,6 @@ def test_an_object_around_all_rows_is_not_taken_for_one_row(tmp_path, wrapper, f
         with pytest.raises(DataError, match="its rows lie in a list or an object") as raised:
             refuse()
         assert filter_of_jq in str(raised.value)
-
-
-def test_values_that_are_no_rows_are_left_to_the_reader(tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"question": "a", "answer": "1"}\n5\n')
-    (tmp_path / "a.csv").write_text("题目,答案\n1,200 个,3\n几？,2\n")
-    assert len(sample_rows(tmp_path / "a.jsonl")) == 1
-    assert sample_rows(tmp_path / "a.csv") == [{"题目": "几？", "答案": "2"}]
 
 
 def test_columns_with_the_usual_names_are_not_named_in_the_command(tmp_path):

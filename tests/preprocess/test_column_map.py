@@ -1,6 +1,5 @@
 """What the columns of a card say, and the transforms of their values."""
 
-import json
 import re
 import time
 from contextlib import suppress
@@ -120,17 +119,6 @@ def test_a_value_of_any_type_gives_a_result_a_reason_or_a_type_error(transform, 
     assert isinstance(result, (str, list)) or result is value
 
 
-@given(st.integers(-(10**17), 10**17))
-def test_an_integer_is_read_from_any_of_its_spellings(number):
-    for spelling in (number, str(number), f"{number}.0", rf" {number}^\circ "):
-        assert gold("integer", spelling) == str(number)
-
-
-@given(st.lists(st.text() | st.integers(), max_size=5))
-def test_a_list_is_read_from_its_json(items):
-    assert gold("json list", json.dumps(items)) == items
-
-
 @pytest.mark.parametrize("transform", NAMES)
 def test_a_long_hostile_value_takes_no_time(transform):
     for value in ("9" * 100_000, " " * 100_000, "\\boxed{" * 20_000, "#### " * 20_000):
@@ -188,8 +176,3 @@ def test_the_columns_of_a_layout_are_those_that_its_parts_lead_into():
     )
     assert layout.columns == ("prompt", "reward_model")
     assert layout.subject[0].value({}) == "algebra"
-
-
-def test_names_of_columns_alone_are_for_datasets_with_code():
-    assert parse_columns(["question", "answer"], "card") == ()
-    assert parse_columns([["question", "answer"]], "card") == ()

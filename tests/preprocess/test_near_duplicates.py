@@ -62,12 +62,6 @@ def test_any_text_is_accepted(texts):
         assert len(cluster) > 1
 
 
-@given(st.lists(st.lists(st.sampled_from(LONG), min_size=1, max_size=30), max_size=10))
-def test_rows_without_a_word_in_common_are_never_joined(rows):
-    marked = [" ".join(f"{word}{chr(97 + i)}q" for word in row) for i, row in enumerate(rows)]
-    assert near_duplicates(marked, 0.01) == []
-
-
 def test_equal_rows_are_joined_in_any_markup_and_empty_rows_are_not():
     assert near_duplicates(["Find $x$.", "", "$$", "find X", "Find y"]) == [[0, 3]]
 

@@ -131,12 +131,6 @@ def test_drop_overlap_does_not_drop_rows_with_other_findings(tmp_path, held_out)
         rewardkit.check(twice, drop_bad=out, drop_overlap=tmp_path / "o2.parquet")
 
 
-def test_rows_with_other_questions_are_not_reported(train, tmp_path):
-    assert rewardkit.check(train, extras=against(train)).counts["overlap"] == 4
-    other = write(tmp_path, "other", ("Name the capital of France in one word, please.", "Paris"))
-    assert rewardkit.check(train, extras=against(other)).ok
-
-
 def test_an_evaluation_set_is_a_dataset_a_split_of_it_or_a_parquet(held_out, tmp_path):
     folder = SAMPLES / "gsm8k"
     assert {item.source for item in eval_items(f"gsm8k={folder}")} == {"gsm8k"}
@@ -185,14 +179,6 @@ def test_nearly_equal_questions_are_listed_and_conflicting_golds_marked(train):
     assert report.cluster_rows == (2, 1)
 
 
-def test_two_spellings_of_a_prompt_are_duplicates_and_other_golds_conflict(tmp_path):
-    file = write(
-        tmp_path, "x", ("What is $1+1$?", "2"), ("what is 1 + 1?", "02"), ("What  is 1+1?", "3")
-    )
-    report = rewardkit.check(file)
-    assert report.counts == {"duplicate": 1, "conflicting_gold": 1}
-
-
 def test_lengths_are_counted_and_the_share_over_the_limit_is_reported(train):
     def words(messages):
         return sum(len(m["content"].split()) for m in messages)
@@ -224,13 +210,3 @@ def test_check_reports_the_aime_problems_in_a_real_training_set(shared, tmp_path
     assert len(rows["2024"]) >= 14
     assert len(rows["2025"]) >= 4
     assert (rows["2024"] | rows["2025"]) <= set(range(24, 61))
-
-
-def test_gsm8k_has_no_findings_against_aime(shared, tmp_path):
-    out = tmp_path / "gsm8k.parquet"
-    rewardkit.prep("gsm8k", out, source=shared / "data/gsm8k")
-    specs = [
-        f"aime:2024={shared / 'data/aime_2024/HuggingFaceH4'}",
-        f"aime:2025={shared / 'data/aime_2025/math-ai'}",
-    ]
-    assert rewardkit.check(out, extras=against(*specs)).ok

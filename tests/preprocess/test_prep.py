@@ -11,7 +11,6 @@ import rewardkit
 from rewardkit.errors import DataError, OutputError, SourceError, UnknownNameError, UsageError
 from rewardkit.preprocess.card_dataset import dataset_from_file
 from rewardkit.preprocess.prep import preview
-from rewardkit.preprocess.source import SAMPLES
 from rewardkit.preprocess.template import BUILT_IN, requested_forms
 from rewardkit.row import read_rows
 
@@ -146,11 +145,6 @@ def test_dropped_rows_are_not_read_and_replaced_by_the_same_run(tmp_path):
     with pytest.raises(UsageError, match="is the input file"):
         rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=dropped, split="train")
     assert dropped.read_text() == text
-
-
-def test_without_dropped_rows_there_is_no_file_of_them(tmp_path):
-    prep(tmp_path, GOOD)
-    assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["out.parquet", "raw.jsonl"]
 
 
 @pytest.mark.parametrize(
@@ -336,12 +330,6 @@ def test_modelscope_without_its_package_says_what_to_install(tmp_path, monkeypat
     monkeypatch.setitem(sys.modules, "modelscope.hub.snapshot_download", None)
     with pytest.raises(SourceError, match=r"pip install 'rewardkit\[modelscope\]'"):
         rewardkit.prep("gsm8k", tmp_path / "out.parquet", hub="modelscope")
-
-
-def test_the_packaged_sample_needs_no_network_and_no_files(tmp_path):
-    report = rewardkit.prep("gsm8k", tmp_path, split="all", sample=True)
-    lines = {f.stem: len(f.read_text().splitlines()) for f in (SAMPLES / "gsm8k").glob("*.jsonl")}
-    assert {s.split: s.written for s in report.splits} == lines
 
 
 @pytest.mark.full

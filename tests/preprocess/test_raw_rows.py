@@ -34,15 +34,6 @@ def write(path, rows, **options):
     return path
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "jsonl", "json", "csv", "arrow"])
-def test_every_format_gives_the_same_rows(tmp_path, suffix):
-    file = write(tmp_path / f"x.{suffix}", ROWS)
-    rows = RawRows([file], [("q", "a")])
-    expected = [(i, {"q": row["q"], "a": row["a"]}) for i, row in enumerate(ROWS)]
-    assert list(rows) == expected
-    assert (list(rows), rows.read) == (expected, 7)
-
-
 @pytest.mark.parametrize("suffix", ["parquet", "jsonl", "json", "arrow"])
 def test_copies_are_skipped_and_the_first_rows_keep_their_places(tmp_path, suffix):
     files = [write(tmp_path / f"{name}.{suffix}", ROWS) for name in "ab"]
@@ -89,12 +80,6 @@ def test_a_row_that_is_a_list_is_the_column_row(tmp_path):
     assert value_at_path(raw, "row.0.value") == "How many?"
     assert value_at_path(raw, "row.1.gold.value") == "3"
     assert value_at_path(raw, "row.7.value") is value_at_path(raw, "row.x") is None
-
-
-def test_a_json_file_of_lines_is_read_as_lines(tmp_path):
-    file = tmp_path / "x.json"
-    file.write_text('\n{"q": 1}\n{"q": 2}\n')
-    assert [raw["q"] for _, raw in RawRows([file], [("q",)])] == [1, 2]
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.jsonl"])
@@ -194,11 +179,6 @@ def test_nesting_is_bounded(tmp_path, depth):
     (tmp_path / "x.json").write_text("[" * depth + "]" * depth)
     with pytest.raises(DataError, match="nested more than 200 deep"):
         list(RawRows([tmp_path / "x.json"], [("q",)]))
-
-
-def test_a_byte_order_mark_before_an_array_is_skipped(tmp_path):
-    (tmp_path / "x.json").write_bytes(b'\xef\xbb\xbf[{"q": {"a": [1, []]}}]')
-    assert list(RawRows([tmp_path / "x.json"], [("q",)])) == [(0, {"q": {"a": [1, []]}})]
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.ndjson"])

@@ -119,14 +119,6 @@ def test_a_check_page_lists_the_findings_and_what_to_do(tmp_path):
     ]
 
 
-def test_a_finding_about_the_file_has_no_row(tmp_path):
-    report = CheckReport(tmp_path / "a.parquet")
-    report.add(DataFinding(None, "missing", "no column prompt[].content"))
-    page = check_page(report)
-    assert page.title == "a.parquet: 0 rows, not checked: columns that verl needs are missing"
-    assert cells(sections(page, Table)[1])[0][0] == "file"
-
-
 def test_clusters_with_conflicting_golds_come_first_and_show_the_conflict():
     same = ([(1, "a b", "5"), (2, "a b c", "5")], False)
     conflict = ([(3, "x y", "5"), (4, "x y z", "5"), (9, "x y w", "7")], True)

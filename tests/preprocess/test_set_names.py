@@ -136,11 +136,6 @@ def test_a_number_behind_a_colon_is_n_unless_a_split_has_that_name(tmp_path):
     ]
 
 
-def test_two_spellings_of_a_set_are_one_set(tmp_path):
-    with pytest.raises(UsageError, match="two sets are called aime2024"):
-        parse_suite("aime2024,aime-2024", tmp_path, 1)
-
-
 def test_prep_reads_a_split_from_the_name(tmp_path):
     by_name = rewardkit.prep("aime2024", tmp_path / "a.parquet", sample=True)
     by_option = rewardkit.prep("aime", tmp_path / "b.parquet", split="2024", sample=True)
@@ -149,11 +144,6 @@ def test_prep_reads_a_split_from_the_name(tmp_path):
     rewardkit.prep("gsm8k-test", tmp_path / "c.parquet", split="test", sample=True)
     with pytest.raises(UsageError, match="aime2024 is the split '2024': leave out --split 2025"):
         rewardkit.prep("aime2024", tmp_path / "d.parquet", split="2025", sample=True)
-
-
-def test_prep_of_a_dataset_alone_still_means_its_training_rows(tmp_path):
-    report = rewardkit.prep("gsm8k", tmp_path / "a.parquet", sample=True)
-    assert [split.split for split in report.splits] == ["train"]
 
 
 def test_prep_show_and_card_take_the_names_on_the_command_line(cli, tmp_path):

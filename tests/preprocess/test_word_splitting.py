@@ -77,11 +77,6 @@ def test_the_words_of_a_text_are_the_words_of_its_lines(one, other):
     assert split_words(f"{one}\n{other}") == split_words(one) + split_words(other)
 
 
-@given(st.text(st.sampled_from("aB1+-^ \\{}$求"), max_size=60))
-def test_splitting_the_words_again_gives_the_same_words(text):
-    assert split_words(" ".join(words := split_words(text))) == words
-
-
 def test_a_long_sequence_of_marks_is_cut_before_normalization(monkeypatch):
     """Normalization sorts them, which takes the square of their number: minutes for 1 MB."""
     seen = []

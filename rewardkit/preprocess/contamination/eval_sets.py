@@ -310,6 +310,7 @@ def _items_in_files(dataset: Dataset, split: str, files: Sequence[Path]) -> Iter
     """
     card = card_of(dataset)
     name = set_name(card, split)
+    items: Iterator[EvalItem]
     if all(_is_verl_parquet(file, card) for file in files):
         items = chain.from_iterable(_verl_items(file, name) for file in files)
     else:
