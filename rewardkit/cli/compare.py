@@ -23,7 +23,7 @@ from rewardkit.cli.shared.user_code import open_scorer_with_status
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.responses.compare.comparison import CompareReport
+    from rewardkit.responses.compare_scorers import CompareReport
 
 EXAMPLES = examples(
     "rewardkit compare responses.jsonl --scorer gsm8k --scorer my_reward.py:compute_score",
@@ -69,7 +69,7 @@ def command(
     are counted separately and do not enter agreement or means. Custom scorers run in their own
     process. McNemar's exact test says whether one scorer accepts significantly more responses.
     """
-    from rewardkit.responses.compare.comparison import compare_files
+    from rewardkit.responses.compare_scorers import compare_files
 
     if len(scorers) != 2:
         raise UsageError(f"--scorer is set {len(scorers)} times; name two scorers, A and B.")
@@ -101,7 +101,7 @@ def command(
     _warn(report)
     if html:
         from rewardkit.pages.html import write_html
-        from rewardkit.responses.compare.page import compare_page
+        from rewardkit.responses.compare_scorers import compare_page
 
         write_html(compare_page(report), html, overwrite=overwrite)
     if as_json:
@@ -127,7 +127,7 @@ def _warn(report: CompareReport) -> None:
 
 
 def _print(report: CompareReport) -> None:
-    from rewardkit.responses.compare.page import SCORER_COLUMNS, agreement, scorer_rows
+    from rewardkit.responses.compare_scorers import SCORER_COLUMNS, agreement, scorer_rows
 
     counts = {
         place: f"{n:,} ({n / max(report.judged, 1):.1%})" for place, n in report.outcomes.items()
@@ -150,7 +150,7 @@ def _print(report: CompareReport) -> None:
 
 
 def _print_causes(report: CompareReport) -> None:
-    from rewardkit.responses.compare.page import CAUSE_COLUMNS, cause_rows
+    from rewardkit.responses.compare_scorers import CAUSE_COLUMNS, cause_rows
 
     rows = list(cause_rows(report))
     shown = f", the first {MAX_CAUSES} of {len(rows):,} causes" if len(rows) > MAX_CAUSES else ""

@@ -140,8 +140,7 @@ def run(
     Compare runs with `rewardkit leaderboard`.
     """
     from rewardkit.evaluate.evaluation import evaluate
-    from rewardkit.evaluate.generate import GenerationConfig
-    from rewardkit.evaluate.sampling import Sampling
+    from rewardkit.evaluate.generate import GenerationConfig, Sampling
     from rewardkit.evaluate.suite import evaluate_suite
     from rewardkit.model_client.client import Server
 
@@ -239,7 +238,7 @@ def compare(
 
     Prints the difference B - A with its interval and p-value (paired t-test over questions).
     """
-    from rewardkit.evaluate.result_comparison import compare_results
+    from rewardkit.evaluate.leaderboard import compare_results
 
     print_comparison(compare_results(a, b), as_json=as_json)
 

@@ -13,7 +13,7 @@ from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import argument, option
 
 if TYPE_CHECKING:
-    from rewardkit.evaluate.leaderboard.leaderboard import Leaderboard
+    from rewardkit.evaluate.leaderboard import Leaderboard
 
 EXAMPLES = examples(
     "rewardkit leaderboard runs/base runs/step_100 runs/step_200",
@@ -49,8 +49,8 @@ def command(
     questions. The best run of a column is bold; a tilde marks runs whose difference from it may be
     chance (paired t-test over questions, p of 0.05 or more; not corrected for the number of runs).
     """
-    from rewardkit.evaluate.leaderboard.leaderboard import build_leaderboard, parse_runs
-    from rewardkit.evaluate.leaderboard.render import (
+    from rewardkit.evaluate.leaderboard import build_leaderboard, parse_runs
+    from rewardkit.evaluate.leaderboard_page import (
         require_new_page,
         to_markdown,
         write_leaderboard_page,
@@ -79,7 +79,7 @@ def command(
 
 
 def _print(table: Leaderboard) -> None:
-    from rewardkit.evaluate.leaderboard.render import column_names, leaderboard_title, row_cells
+    from rewardkit.evaluate.leaderboard_page import column_names, leaderboard_title, row_cells
 
     rows = [[row.run.name, *row_cells(table, row)] for row in table.rows]
     print_table(("run", *column_names(table)), rows, title=leaderboard_title(table))

@@ -21,7 +21,7 @@ from rewardkit.cli.shared.options import argument, option
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.responses.select.report import SelectReport, SftReport
+    from rewardkit.responses.select.selection import SelectReport, SftReport
 
 EXAMPLES = examples(
     "rewardkit select scored.jsonl --train train.parquet --pass-rate 0.1:0.9 --out selected.parquet",
@@ -95,8 +95,7 @@ def command(
     order. With --sft, the shortest right response of each prompt is written as a conversation;
     --pass-rate then limits the prompts. The other rows go to OUT.dropped.jsonl with their reasons.
     """
-    from rewardkit.responses.select.report import PassRateFilter
-    from rewardkit.responses.select.selection import parse_bounds, select
+    from rewardkit.responses.select.selection import PassRateFilter, parse_bounds, select
     from rewardkit.responses.select.sft import SftConfig, select_sft
     from rewardkit.responses.select.sft_file import read_tools
 
@@ -130,15 +129,15 @@ def command(
         return
     if html:
         from rewardkit.pages.html import write_html
-        from rewardkit.responses.select.page import select_page
+        from rewardkit.responses.select.selection import select_page
 
         write_html(select_page(report), html, overwrite=overwrite)
     _print(report, as_json=as_json)
 
 
 def _print(report: SelectReport, *, as_json: bool) -> None:
-    from rewardkit.responses.matching.match import PLACE_ALONE
-    from rewardkit.responses.select.page import groups_sentence, match_sentence
+    from rewardkit.responses.matching import PLACE_ALONE
+    from rewardkit.responses.select.selection import groups_sentence, match_sentence
 
     _warn_about(report)
     if alone := report.responses[PLACE_ALONE]:
@@ -167,7 +166,7 @@ def _print(report: SelectReport, *, as_json: bool) -> None:
 
 
 def _print_responses(report: SftReport, *, as_json: bool) -> None:
-    from rewardkit.responses.select.page import match_sentence
+    from rewardkit.responses.select.selection import match_sentence
 
     _warn_about(report)
     if report.null_tool_fields:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field
@@ -10,18 +11,18 @@ from typing import IO, Any
 
 from rewardkit.errors import DataError, OutputError, SourceError, UsageError
 from rewardkit.evaluate.evaluated_responses import EvaluatedResponse, join_with_rows, score_all
-from rewardkit.evaluate.finished_responses import add_finished
-from rewardkit.evaluate.generate import GenerationConfig, generate
+from rewardkit.evaluate.generate import GenerationConfig, ProgressCallbacks, generate
 from rewardkit.evaluate.match_responses import MatchReport, match_to_rows
 from rewardkit.evaluate.metrics import EvaluationMetrics, compute_metrics
-from rewardkit.evaluate.progress import ProgressCallbacks
 from rewardkit.evaluate.questions import (
     count_questions,
     read_questions,
     require_questions,
     require_scorers,
 )
+from rewardkit.evaluate.results import read_result_lines
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
+from rewardkit.model_client.completions import UNUSABLE
 from rewardkit.output import (
     atomic,
     require_absent,
@@ -29,7 +30,6 @@ from rewardkit.output import (
     resolve_output,
     temporary_folder,
 )
-from rewardkit.responses.append_only_file import part_path
 from rewardkit.responses.chunk_scores import (
     ScoringPlan,
     learn_plan,
@@ -37,8 +37,17 @@ from rewardkit.responses.chunk_scores import (
     release_scorer,
 )
 from rewardkit.responses.chunks import require_outside
-from rewardkit.responses.response_log import open_response_log, read_response_index
+from rewardkit.responses.response_log import (
+    ResponseIndex,
+    ResponseLog,
+    open_response_log,
+    read_response_index,
+)
+from rewardkit.responses.resumable_output import part_path
 from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS
+
+#: Fields of a result that its response log has too.
+_RESPONSE_FIELDS = ("response", "reasoning", "finish_reason", "tokens")
 
 
 @dataclass(frozen=True)
@@ -156,7 +165,7 @@ def evaluate(
         api, needs_scorers = generation.sampling.api, scoring.scorer == "auto"
         require_questions(parquet, api=api, scorers=needs_scorers)
         is_finished = resume and out.exists()
-        known = add_finished(out, path, log, index, generation, rows) if is_finished else index
+        known = _add_finished(out, path, log, index, generation, rows) if is_finished else index
         callbacks.start(name or generation.model, len(known.rows), rows * generation.n)
         result = generate(generation, read_questions(parquet), log, known, callbacks.advance)
         if result.lost:
@@ -210,6 +219,56 @@ def evaluate_responses(
         lines = join_with_rows(read_questions(parquet), path, read_response_index(path))
         metrics = _score_and_write(plan, lines, scoring.jobs, out, path, overwrite=overwrite)
     return EvaluationReport(parquet, rows, metrics, matches)
+
+
+def _add_finished(
+    out: Path,
+    part: Path,
+    log: ResponseLog,
+    index: ResponseIndex,
+    generation: GenerationConfig,
+    rows: int,
+) -> ResponseIndex:
+    """Append the responses of a finished output to a log, and return the log's new index.
+
+    Responses that the log has already, because an earlier run was killed, are not added again. Those
+    that the server refused or withheld are left out, so that they are requested again.
+
+    Args:
+        out: the finished jsonl file.
+        part: the file of the log.
+        log: log that gets the responses.
+        index: index of the responses that the log already has.
+        generation: the model, the sampling and the larger n.
+        rows: number of questions.
+
+    Raises:
+        DataError: the output is of another model or sampling, of other rows, or of a larger n.
+    """
+    expected = json.loads(json.dumps(generation.key()))
+    known = set(zip(index.rows, index.samples, strict=True))
+    for line, _ in read_result_lines(out):
+        for name, value in expected.items():
+            if line.get(name) != value:
+                raise DataError(
+                    f"{out} is of another {name} ({str(line.get(name))[:200]}): choose another --out."
+                )
+        row, sample, prompt = line.get("row"), line.get("sample"), line.get("prompt_sha256")
+        if type(row) is not int or type(sample) is not int or not isinstance(prompt, str):
+            raise DataError(
+                f"{out}: is not an output of 'rewardkit eval run', so it cannot be continued."
+            )
+        if row >= rows:
+            raise DataError(f"{out} answers row {row}, which the parquet does not have.")
+        if sample >= generation.n:
+            raise DataError(
+                f"{out} has more than {generation.n} responses to a question. --resume only adds "
+                "responses: name a larger -n, or another --out."
+            )
+        if (row, sample) not in known and line.get("finish_reason") not in UNUSABLE:
+            response = {name: line[name] for name in _RESPONSE_FIELDS if name in line}
+            log.append(row, prompt, sample, [response])
+    return read_response_index(part, generation.key())
 
 
 def _require_output(parquet: Path, out: Path, *, overwrite: bool) -> None:

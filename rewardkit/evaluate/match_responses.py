@@ -14,11 +14,15 @@ from rewardkit.errors import DataError, UsageError
 from rewardkit.evaluate.questions import Question, read_questions
 from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.formats import ResponseRecord, read_response_records
-from rewardkit.responses.matching.match import PLACE_ALONE, try_match_row
-from rewardkit.responses.matching.train_index import Mismatch, TrainIndex, index_rows
-from rewardkit.responses.records import SkippedRow
+from rewardkit.responses.matching import (
+    PLACE_ALONE,
+    Mismatch,
+    TrainIndex,
+    index_rows,
+    try_match_row,
+)
 from rewardkit.responses.response_log import ResponseLog, open_response_log
-from rewardkit.responses.samples import Sample
+from rewardkit.responses.samples import Sample, SkippedRow
 from rewardkit.row import question_of
 
 #: Skipped records that are kept as examples; all are counted.

@@ -42,10 +42,9 @@ class RunResults:
         counts = [result.n for _, result in self.questions.values()]
         return min(counts), max(counts)
 
-    def models(self) -> list[str]:
-        """Return the models that generated the responses, the most frequent first, if known."""
-        named = (json.loads(key)["model"] for key, _ in self.keys.most_common())
-        return list(dict.fromkeys(str(model) for model in named if model))
+    def origins(self) -> list[dict[str, Any]]:
+        """Return model, sampling and number of responses of each origin, the most frequent first."""
+        return [{**json.loads(key), "responses": n} for key, n in self.keys.most_common()]
 
 
 def result_files(path: Path) -> list[Path]:

@@ -11,9 +11,8 @@ from pathlib import Path
 from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.evaluate.evaluated_responses import EvaluatedResponse, scorer_label
 from rewardkit.evaluate.evaluation import EvaluationReport, ScorerConfig, evaluate
-from rewardkit.evaluate.generate import GenerationConfig
+from rewardkit.evaluate.generate import GenerationConfig, ProgressCallbacks
 from rewardkit.evaluate.metrics import EvaluationMetrics
-from rewardkit.evaluate.progress import ProgressCallbacks
 from rewardkit.evaluate.questions import count_questions, read_questions
 from rewardkit.evaluate.results import read_result_lines
 from rewardkit.preprocess.load import card_of, load_dataset

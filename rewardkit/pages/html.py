@@ -18,9 +18,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rewardkit.output import atomic
+from rewardkit.pages.charts import histogram_layout, line_layout
 from rewardkit.pages.formulas import show_formulas, show_value
-from rewardkit.pages.histogram import histogram_layout
-from rewardkit.pages.line_chart import line_layout
 from rewardkit.pages.model import Bars, Cell, Page
 from rewardkit.pages.provenance import provenance
 from rewardkit.pages.shared_words import mark_shared_words

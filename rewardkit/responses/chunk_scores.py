@@ -12,10 +12,16 @@ from typing import Any, TypeAlias
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.json_lines import json_bytes, parsed_json_bytes
 from rewardkit.responses.chunks import Chunk
-from rewardkit.responses.prompt_groups import prompt_group, prompt_text
-from rewardkit.responses.records import SkippedRow
-from rewardkit.responses.samples import Sample, samples_of
-from rewardkit.responses.tally import MAX_EXAMPLES, ScoreFigures, Tallies, Tally, prompt_key
+from rewardkit.responses.samples import Sample, SkippedRow, samples_of
+from rewardkit.responses.tally import (
+    MAX_EXAMPLES,
+    ScoreFigures,
+    Tallies,
+    Tally,
+    prompt_group,
+    prompt_key,
+    prompt_text,
+)
 from rewardkit.scorers import isolated
 from rewardkit.scorers.base import Score, Scorer, to_verl
 from rewardkit.scorers.call import call_scorer, failure_reason, require_verdict
@@ -165,7 +171,7 @@ def release_scorer(plan: ScoringPlan) -> None:
 
 
 def _look_up(sample: Sample | SkippedRow, train: str) -> Sample | SkippedRow:
-    from rewardkit.responses.matching.lookup import look_up_row
+    from rewardkit.responses.matching import look_up_row
 
     return sample if isinstance(sample, SkippedRow) else look_up_row(sample, train)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.model_client.completions import parse_choice, parse_token_count
 from rewardkit.responses.chunks import read_chunks
-from rewardkit.responses.records import (
+from rewardkit.responses.samples import (
     GOLD_KEYS,
     RESPONSE_KEYS,
     Record,

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewardkit.responses.records import GOLD_KEYS, RESPONSE_KEYS, first_value
+from rewardkit.responses.samples import GOLD_KEYS, RESPONSE_KEYS, first_value
 from rewardkit.row import BATCH_ROWS, batched
 
 #: Rows of one run have different fields, which columns of a parquet cannot; `row` has all of them.

@@ -20,7 +20,7 @@ from typing import Any
 from rewardkit.errors import DataError
 from rewardkit.json_lines import json_line
 from rewardkit.lines import MAX_LINE_BYTES, checked_lines
-from rewardkit.responses.append_only_file import AppendOnlyFile, lock_part, open_append_only
+from rewardkit.responses.resumable_output import AppendOnlyFile, lock_part, open_append_only
 
 #: Longest line: in ASCII a response may take three times the bytes that it took at the server.
 MAX_LOG_LINE_BYTES = 4 * MAX_LINE_BYTES

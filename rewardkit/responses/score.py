@@ -197,7 +197,7 @@ def _require_valid_arguments(
     if address is not None and engine != "ray":
         raise UsageError("--address is that of a Ray cluster: add --engine ray.")
     if train is not None:
-        from rewardkit.responses.matching.lookup import require_train_parquet
+        from rewardkit.responses.matching import require_train_parquet
 
         require_train_parquet(train)
 

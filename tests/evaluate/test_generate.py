@@ -14,13 +14,12 @@ import pytest
 
 from rewardkit.errors import DataError, OutputError, SourceError, UsageError
 from rewardkit.evaluate.evaluation import ScorerConfig, evaluate
-from rewardkit.evaluate.generate import GenerationConfig
-from rewardkit.evaluate.sampling import Sampling
+from rewardkit.evaluate.generate import GenerationConfig, Sampling
 from rewardkit.model_client import client as server_module
 from rewardkit.model_client import retries as module
 from rewardkit.model_client.adaptive_concurrency import AdaptiveConcurrency
 from rewardkit.model_client.client import ClientPool, Server, _retry_after
-from rewardkit.responses.append_only_file import lock_part, part_path
+from rewardkit.responses.resumable_output import lock_part, part_path
 
 E400 = (400, {}, {"error": {"message": "This model's maximum context length is 512 tokens"}})
 E404 = (404, {}, {"object": "error", "message": "The model `M` does not exist.", "code": 404})

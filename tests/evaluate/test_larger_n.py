@@ -6,8 +6,7 @@ import pytest
 
 from rewardkit.errors import DataError, OutputError, SourceError, UsageError
 from rewardkit.evaluate.evaluation import ScorerConfig, evaluate
-from rewardkit.evaluate.generate import GenerationConfig
-from rewardkit.evaluate.sampling import Sampling
+from rewardkit.evaluate.generate import GenerationConfig, Sampling
 from rewardkit.evaluate.suite import SuiteMember, evaluate_suite
 from rewardkit.model_client import retries
 from rewardkit.model_client.client import Server

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, SourceError, UsageError
-from rewardkit.evaluate.leaderboard.leaderboard import build_leaderboard, parse_runs
-from rewardkit.evaluate.leaderboard.render import row_cells, to_markdown, write_leaderboard_page
+from rewardkit.evaluate.leaderboard import build_leaderboard, parse_runs
+from rewardkit.evaluate.leaderboard_page import row_cells, to_markdown, write_leaderboard_page
 from rewardkit.evaluate.results import question_key, read_results
 
 
@@ -202,7 +202,7 @@ def test_a_line_with_values_of_wrong_types_is_an_error_with_its_number(results, 
 
 def test_unexpected_finish_reasons_and_numbers_of_tokens_are_accepted(results):
     path = results("a.jsonl", [1], n=1, finish_reason={}, tokens=10**30)
-    assert build_leaderboard(read(path)).rows[0].cells["set"].questions == 1
+    assert build_leaderboard(read(path)).rows[0].cells["set"].rates["questions"] == 1
 
 
 def test_runs_are_named_after_their_files_or_their_paths_if_these_collide(results, tmp_path):

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, UsageError
 from rewardkit.evaluate.evaluation import evaluate, evaluate_responses
-from rewardkit.evaluate.generate import GenerationConfig
+from rewardkit.evaluate.generate import GenerationConfig, Sampling
+from rewardkit.evaluate.leaderboard import compare_results
 from rewardkit.evaluate.match_responses import rows_by_custom_id
 from rewardkit.evaluate.questions import read_questions
-from rewardkit.evaluate.result_comparison import compare_results
-from rewardkit.evaluate.sampling import Sampling
 from rewardkit.model_client.client import Server
 from rewardkit.responses.formats import parse_record
-from rewardkit.responses.records import Record, SkippedRow
+from rewardkit.responses.samples import Record, SkippedRow
 
 ROWS = 4
 

@@ -11,13 +11,11 @@ import rewardkit
 from rewardkit.errors import DataError, SourceError
 from rewardkit.evaluate import generate as generate_module
 from rewardkit.evaluate.evaluation import evaluate, evaluate_responses
-from rewardkit.evaluate.generate import GenerationConfig
-from rewardkit.evaluate.pictures import MAX_ROW_BYTES
-from rewardkit.evaluate.questions import read_questions
-from rewardkit.evaluate.sampling import Sampling
+from rewardkit.evaluate.generate import GenerationConfig, Sampling
+from rewardkit.evaluate.questions import MAX_ROW_BYTES, read_questions
 from rewardkit.model_client.client import Server
 from rewardkit.pages.pictures import media_type
-from rewardkit.responses.append_only_file import part_path
+from rewardkit.responses.resumable_output import part_path
 from rewardkit.row import build_row, open_parquet, read_rows, write_rows
 
 PNG, JPEG = b"\x89PNG\r\n\x1a\n" + b"p" * 9, b"\xff\xd8\xff\xe0" + b"j" * 9

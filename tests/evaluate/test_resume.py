@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from rewardkit.responses.append_only_file import part_path
 from rewardkit.responses.response_log import ResponseIndex, read_response_index
+from rewardkit.responses.resumable_output import part_path
 
 
 def start(server, parquet, out, *more, prefix=()):

@@ -8,9 +8,8 @@ import pytest
 from rewardkit import registry
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.evaluate.evaluation import ScorerConfig
-from rewardkit.evaluate.generate import GenerationConfig
-from rewardkit.evaluate.result_comparison import compare_results
-from rewardkit.evaluate.sampling import Sampling
+from rewardkit.evaluate.generate import GenerationConfig, Sampling
+from rewardkit.evaluate.leaderboard import compare_results
 from rewardkit.evaluate.suite import SuiteMember, evaluate_suite, parse_suite, prepare_member
 from rewardkit.model_client.client import Server
 

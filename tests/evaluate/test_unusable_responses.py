@@ -8,17 +8,16 @@ import pytest
 from rewardkit.cli.shared.eval_output import warn_about
 from rewardkit.errors import DataError, OutputError, SourceError
 from rewardkit.evaluate.evaluation import ScorerConfig, evaluate, evaluate_responses
-from rewardkit.evaluate.generate import GenerationConfig
-from rewardkit.evaluate.leaderboard.leaderboard import build_leaderboard
+from rewardkit.evaluate.generate import GenerationConfig, Sampling
+from rewardkit.evaluate.leaderboard import build_leaderboard
 from rewardkit.evaluate.results import read_results
-from rewardkit.evaluate.sampling import Sampling
 from rewardkit.evaluate.suite import SuiteMember, evaluate_suite
 from rewardkit.lines import MAX_LINE_BYTES
 from rewardkit.model_client import retries as module
 from rewardkit.model_client.client import Server, _retry_after
 from rewardkit.model_client.completions import parse_choice
-from rewardkit.responses.append_only_file import part_path
 from rewardkit.responses.response_log import MAX_LOG_LINE_BYTES
+from rewardkit.responses.resumable_output import part_path
 
 INTERRUPTED = ["abort", "error", "insufficient_system_resource"]
 WITHHELD = ["content_filter", "no_content"]

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from rewardkit.cli.eval import app
-from rewardkit.responses.append_only_file import part_path
 from rewardkit.responses.response_log import read_response_index
+from rewardkit.responses.resumable_output import part_path
 from rewardkit.row import build_row, write_rows
 from tests.integration.transformers_server import needs_transformers_serve, wait_for
 

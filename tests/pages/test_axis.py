@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rewardkit.pages.axis import round_levels, round_ticks
+from rewardkit.pages.charts import round_levels, round_ticks
 
 
 def is_round(step):

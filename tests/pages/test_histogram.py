@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rewardkit.pages.histogram import MAX_BINS, histogram_layout, make_bins
+from rewardkit.pages.charts import MAX_BINS, histogram_layout, make_bins
 from rewardkit.pages.model import Histogram
 
 COUNTS = st.dictionaries(st.integers(), st.integers(0, 10**6), max_size=60)

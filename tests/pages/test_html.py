@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import rewardkit
 from rewardkit.errors import OutputError
-from rewardkit.pages.histogram import MAX_BINS, Bin, histogram_layout, make_bins
+from rewardkit.pages.charts import MAX_BINS, Bin, histogram_layout, make_bins
 from rewardkit.pages.html import MAX_BARS, to_html, write_html
 from rewardkit.pages.model import (
     Bars,

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rewardkit.pages.charts import MAX_DOTS, line_layout
 from rewardkit.pages.html import to_html
-from rewardkit.pages.line_chart import MAX_DOTS, line_layout
 from rewardkit.pages.model import LineChart, LinePoint, Page
 
 POINTS = st.lists(

@@ -3,7 +3,7 @@
 import pytest
 
 from rewardkit.errors import OutputError
-from rewardkit.responses.append_only_file import open_append_only
+from rewardkit.responses.resumable_output import open_append_only
 
 
 class HalfWritten:

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import OutputError, SourceError, UsageError
 from rewardkit.pages.html import to_html
-from rewardkit.responses.compare.comparison import MAX_EXAMPLES, compare_files
-from rewardkit.responses.compare.page import agreement, compare_page
-from rewardkit.responses.compare.scorer_calls import (
+from rewardkit.responses.compare_scorers import (
+    MAX_EXAMPLES,
     CallResult,
     ScorerCalls,
+    agreement,
     call_on_sample,
+    compare_files,
+    compare_page,
     describe_difference,
 )
 from rewardkit.responses.samples import Sample

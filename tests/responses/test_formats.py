@@ -3,7 +3,7 @@
 import json
 
 from rewardkit.responses.formats import ResponseRecord, read_response_records
-from rewardkit.responses.records import SkippedRow
+from rewardkit.responses.samples import SkippedRow
 from rewardkit.responses.score import score_files
 
 ROW = {

@@ -15,10 +15,17 @@ from typer.testing import CliRunner
 import rewardkit
 from rewardkit.cli.main import app
 from rewardkit.errors import DataError, RewardkitError
-from rewardkit.responses.matching import evidence, lookup, match, train_index
-from rewardkit.responses.matching.evidence import gold_agrees
-from rewardkit.responses.matching.match import PLACE, PLACE_ALONE, PROMPT, SOURCE_ID, match_row
-from rewardkit.responses.matching.train_index import index_rows
+from rewardkit.responses import matching
+from rewardkit.responses.matching import (
+    PLACE,
+    PLACE_ALONE,
+    PROMPT,
+    SOURCE_ID,
+    gold_agrees,
+    index_rows,
+    look_up_row,
+    match_row,
+)
 from rewardkit.responses.samples import Sample
 from rewardkit.row import read_rows
 
@@ -378,8 +385,8 @@ def test_matches_by_place_alone_are_reported(tmp_path, monkeypatch):
 
 
 def count_lines(call):
-    """Return the number of lines in the matching modules that a call executes."""
-    modules = {module.__file__ for module in (evidence, match, lookup, train_index)}
+    """Return the number of lines in the matching module that a call executes."""
+    modules = {matching.__file__}
     count = 0
 
     def trace(frame, event, _argument):
@@ -493,6 +500,6 @@ def test_the_work_of_a_look_up_by_score_does_not_grow_with_the_rows(tmp_path):
         samples = [
             sample("", source="", input=entry["prompt"][0]["content"]) for entry in rows[:50]
         ]
-        lookup.look_up_row(sample("", source="", input="?"), str(train))  # reads the file
-        work[n] = count_lines(lambda a=samples, t=train: [lookup.look_up_row(s, str(t)) for s in a])
+        look_up_row(sample("", source="", input="?"), str(train))  # reads the file
+        work[n] = count_lines(lambda a=samples, t=train: [look_up_row(s, str(t)) for s in a])
     assert work[400] < 1.5 * work[50]

@@ -20,10 +20,8 @@ from hypothesis import strategies as st
 from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.evaluate.evaluation import evaluate_responses
 from rewardkit.pages.text import clean
-from rewardkit.responses.prompt_groups import count_groups
-from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report import figures
-from rewardkit.responses.report.lengths import length_histogram
+from rewardkit.responses.report.figures import ReportTotals, length_histogram
 from rewardkit.responses.report.page import (
     FIELD,
     PACK_RESPONSES,
@@ -31,17 +29,19 @@ from rewardkit.responses.report.page import (
     utf16_length,
     write_report,
 )
-from rewardkit.responses.report.response_view import (
+from rewardkit.responses.report.responses import (
     MAX_TEXT_CHARACTERS,
+    ScoredResponse,
+    ShownResponses,
     answer_span,
     display_text,
+    read_scored_responses,
     reasoning_end,
     view_response,
 )
-from rewardkit.responses.report.scored_responses import ScoredResponse, read_scored_responses
-from rewardkit.responses.report.shown_responses import ShownResponses
-from rewardkit.responses.report.totals import ReportTotals
+from rewardkit.responses.samples import SkippedRow
 from rewardkit.responses.score import score_files
+from rewardkit.responses.tally import count_groups
 from rewardkit.scorers.base import Status
 from rewardkit.statistics import clustered_interval
 

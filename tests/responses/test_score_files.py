@@ -18,16 +18,15 @@ from rewardkit.errors import DataError, OutputError, SourceError, UsageError
 from rewardkit.responses import chunks as chunks_module
 from rewardkit.responses import resumable_output as output_module
 from rewardkit.responses.chunks import expand_paths
-from rewardkit.responses.prompt_groups import prompt_group
-from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report.page import write_report
 from rewardkit.responses.resumable_output import ResumableOutput, output_paths
-from rewardkit.responses.samples import Sample
+from rewardkit.responses.samples import Sample, SkippedRow
 from rewardkit.responses.score import score_files
 from rewardkit.responses.tally import (
     MAX_CLUSTERS,
     ScoreFigures,
     Tally,
+    prompt_group,
     prompt_key,
 )
 from rewardkit.row import read_rows

@@ -11,13 +11,16 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.pages.html import to_html
-from rewardkit.responses.matching.evidence import squeeze
-from rewardkit.responses.matching.match import PLACE, PROMPT, SOURCE_ID, match_row
-from rewardkit.responses.matching.train_index import index_rows
+from rewardkit.responses.matching import PLACE, PROMPT, SOURCE_ID, index_rows, match_row, squeeze
 from rewardkit.responses.samples import Sample
-from rewardkit.responses.select.page import select_page
-from rewardkit.responses.select.report import PassRate, PassRateFilter, SelectReport
-from rewardkit.responses.select.selection import parse_bounds, select
+from rewardkit.responses.select.selection import (
+    PassRate,
+    PassRateFilter,
+    SelectReport,
+    parse_bounds,
+    select,
+    select_page,
+)
 
 #: Questions in the chat templates of some models, without special tokens, as in verl's dumps.
 TEMPLATES = (

@@ -260,7 +260,7 @@ def test_equal_rows_are_one_prompt(select_best):
 
 
 def test_prompts_out_of_the_range_of_pass_rates_are_dropped(select_best):
-    from rewardkit.responses.select.report import PassRateFilter
+    from rewardkit.responses.select.selection import PassRateFilter
 
     lines = [scored(0, "1"), scored(1, "1"), scored(1, "2", 0.0)]
     config = SftConfig(prompts=PassRateFilter(0.1, 0.9))

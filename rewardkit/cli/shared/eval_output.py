@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from rewardkit.evaluate.evaluation import EvaluationReport
-    from rewardkit.evaluate.progress import ProgressCallbacks
-    from rewardkit.evaluate.result_comparison import ResultComparison
+    from rewardkit.evaluate.generate import ProgressCallbacks
+    from rewardkit.evaluate.leaderboard import RunDifference
 
 #: Columns of the table of pass@k and maj@k; the JSON has every k.
 MAX_K_COLUMNS = 8
@@ -30,7 +30,7 @@ NOTE = "95 %: interval over questions (Korn and Graubard); truncated: finish_rea
 @contextmanager
 def generation_progress() -> Iterator[ProgressCallbacks]:
     """Show responses, tokens per second and time left on stderr, if it is a terminal."""
-    from rewardkit.evaluate.progress import ProgressCallbacks
+    from rewardkit.evaluate.generate import ProgressCallbacks
 
     if not sys.stderr.isatty():
         yield ProgressCallbacks(warn)
@@ -221,7 +221,7 @@ def _at(figure: Any) -> str:
     return f"{figure['value']:.1%} ({low:.1%} to {high:.1%})"
 
 
-def print_comparison(comparison: ResultComparison, *, as_json: bool) -> None:
+def print_comparison(comparison: RunDifference, *, as_json: bool) -> None:
     """Print the difference of two runs, paired by question."""
     _warn_about_sides(comparison)
     if as_json:
@@ -250,7 +250,7 @@ def print_comparison(comparison: ResultComparison, *, as_json: bool) -> None:
     typer.echo("mean@n; interval and p-value: Student's paired t-test over questions.")
 
 
-def _warn_about_sides(comparison: ResultComparison) -> None:
+def _warn_about_sides(comparison: RunDifference) -> None:
     only_a, only_b = comparison.unshared_questions()
     if only_a or only_b:
         warn(

@@ -24,14 +24,17 @@ from rewardkit.pages.formulas import find_formulas, find_value, pack_formulas, u
 from rewardkit.pages.html import render
 from rewardkit.pages.text import brief, share
 from rewardkit.responses.chunks import expand_paths
-from rewardkit.responses.prompt_groups import GradientGroups, count_groups
-from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report import figures
-from rewardkit.responses.report.lengths import length_histogram
-from rewardkit.responses.report.response_view import ResponseView, view_response
-from rewardkit.responses.report.scored_responses import ScoredResponse, read_scored_responses
-from rewardkit.responses.report.shown_responses import ShownResponses
-from rewardkit.responses.report.totals import AccuracyEstimate, ReportTotals
+from rewardkit.responses.report.figures import AccuracyEstimate, ReportTotals, length_histogram
+from rewardkit.responses.report.responses import (
+    ResponseView,
+    ScoredResponse,
+    ShownResponses,
+    read_scored_responses,
+    view_response,
+)
+from rewardkit.responses.samples import SkippedRow
+from rewardkit.responses.tally import GradientGroups, count_groups
 from rewardkit.row import batched
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS

@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from rewardkit.responses.matching.evidence import squeeze
+from rewardkit.responses.matching import squeeze
 
 Message: TypeAlias = dict[str, Any]
 

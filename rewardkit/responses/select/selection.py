@@ -8,7 +8,8 @@ prompts would have such groups.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,27 +20,202 @@ import pyarrow.parquet as pq
 from rewardkit.errors import DataError, UsageError
 from rewardkit.json_lines import json_line
 from rewardkit.output import require_absent, require_not_input, require_suffix
+from rewardkit.pages.model import Bars, Histogram, Page, Section, Steps
+from rewardkit.pages.text import row_count, sentence, share
 from rewardkit.preprocess.dropped_rows import (
     atomic_with_dropped,
     dropped_path,
     require_dropped_path,
 )
 from rewardkit.responses.chunks import expand_paths
-from rewardkit.responses.file_verdicts import finite_number, row_result, rule_of_files
-from rewardkit.responses.matching.match import match_row
-from rewardkit.responses.matching.train_index import TrainIndex, index_rows
-from rewardkit.responses.prompt_groups import PromptStepCounts, count_groups, step_of
-from rewardkit.responses.records import SkippedRow
-from rewardkit.responses.samples import Sample, read_samples
-from rewardkit.responses.select.report import (
-    PassRate,
-    PassRateFilter,
-    SelectReport,
-    SftReport,
+from rewardkit.responses.matching import TrainIndex, index_rows, match_row
+from rewardkit.responses.samples import (
+    Sample,
+    SkippedRow,
+    finite_number,
+    read_samples,
+    row_result,
+    rule_of_files,
 )
+from rewardkit.responses.tally import GradientGroups, PromptStepCounts, count_groups, step_of
 from rewardkit.row import BATCH_ROWS, open_parquet
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.reward_result import RightRule
+
+#: Unusable rows that a report lists; all are counted.
+MAX_EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class PassRateFilter:
+    """The condition on which a row is kept.
+
+    Attributes:
+        low: the lowest pass rate, inclusive.
+        high: the highest pass rate, inclusive.
+        min_samples: minimum number of responses to a prompt.
+        unseen: whether to keep rows with fewer responses.
+    """
+
+    low: float
+    high: float
+    min_samples: int = 1
+    unseen: bool = False
+
+    def drop_reason(self, rate: PassRate) -> str:
+        """Return why a row with this pass rate is dropped; "" if it is kept."""
+        if rate.n < self.min_samples:
+            few = f"fewer than {self.min_samples} responses" if rate.n else "no responses"
+            return "" if self.unseen else few
+        if rate.share < self.low:
+            return f"pass rate below {self.low:g}"
+        return f"pass rate above {self.high:g}" if rate.share > self.high else ""
+
+
+@dataclass
+class PassRate:
+    """The responses to one prompt, over all steps.
+
+    Attributes:
+        n: number of responses.
+        correct: sum of their accuracies.
+        best: the highest accuracy.
+    """
+
+    n: int = 0
+    correct: float = 0.0
+    best: float = 0.0
+
+    def add(self, correct: float) -> None:
+        """Count a response with an accuracy from 0 to 1."""
+        self.n += 1
+        self.correct += correct
+        self.best = max(self.best, correct)
+
+    @property
+    def share(self) -> float:
+        """The pass rate; 0.0 without responses."""
+        return self.correct / self.n if self.n else 0.0
+
+    @property
+    def percent(self) -> int:
+        """The pass rate in whole per cent; only 0.0 is 0, and only 1.0 is 100."""
+        if self.share in (0.0, 1.0):
+            return int(100 * self.share)
+        return min(max(round(100 * self.share), 1), 99)
+
+
+@dataclass
+class JoinReport:
+    """What both reports share: the files, and the scored responses by their match with a row.
+
+    Attributes:
+        scored: the file of scored responses, or the number of files.
+        train: the training file.
+        out: the parquet that was written.
+        responses: scored responses that match a row, by the way they match.
+        unjoined: scored responses that match no row.
+        unread: rows without a usable score.
+        examples: the first of these two, with the reason.
+    """
+
+    scored: str
+    train: Path
+    out: Path
+    responses: Counter[str] = field(default_factory=Counter, kw_only=True)
+    unjoined: int = field(default=0, kw_only=True)
+    unread: int = field(default=0, kw_only=True)
+    examples: list[str] = field(default_factory=list, kw_only=True)
+
+    def add_example(self, row: SkippedRow) -> None:
+        """Add an example of a row that does not count."""
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.append(f"{row.where}: {row.reason}")
+
+
+@dataclass
+class SelectReport(JoinReport):
+    """The result of `select`; all numbers are counts.
+
+    Attributes:
+        wanted: the condition on which a row is kept.
+        rows: rows of the training file.
+        written: rows that were kept.
+        dropped: rows that were not, by reason.
+        unseen: rows without responses.
+        few: rows with fewer responses than `wanted.min_samples`, but with some.
+        percents: rows with enough responses, by pass rate in per cent.
+        groups: the groups of matched responses: to one prompt, at one step.
+    """
+
+    wanted: PassRateFilter
+    rows: int = 0
+    written: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    unseen: int = 0
+    few: int = 0
+    percents: Counter[int] = field(default_factory=Counter)
+    groups: GradientGroups = field(default_factory=GradientGroups)
+
+    def add_row(self, rate: PassRate, drop_reason: str) -> None:
+        """Count a row of the training file; `drop_reason` is "" if it is kept."""
+        self.rows += 1
+        self.unseen += not rate.n
+        if rate.n and rate.n < self.wanted.min_samples:
+            self.few += 1
+        elif rate.n:
+            self.percents[rate.percent] += 1
+        if drop_reason:
+            self.dropped[drop_reason] += 1
+
+    def bands(self) -> dict[str, int]:
+        """Rows by pass rate in tenths; `never` and `always` are bands of their own."""
+        counts = {"never": 0, "below 10%": 0}
+        counts |= {f"{low}% to {low + 9}%": 0 for low in range(10, 100, 10)} | {"always": 0}
+        names = list(counts)
+        for percent, rows in self.percents.items():
+            band = -1 if percent == 100 else percent // 10 + 1 if percent else 0
+            counts[names[band]] += rows
+        return counts
+
+    def summary(self) -> dict[str, Any]:
+        """Return the report as plain values, for JSON."""
+        return {**vars(self), "bands": self.bands()}
+
+
+@dataclass
+class SftReport(JoinReport):
+    """The result of `select_sft`; all numbers are counts.
+
+    Attributes:
+        per_prompt: the most responses that are kept for a prompt.
+        wrong: matched responses that are not right.
+        rejected: right responses that were left out, by reason.
+        prompts: distinct prompts of the training file.
+        covered: those of `prompts` that have a response in `out`.
+        dropped: the other prompts, by reason.
+        written: conversations that were written.
+        unknown_end: those of `written` whose record does not say why the response ended.
+        tool_arguments: how the arguments of tool calls are written: `objects` or `JSON text`; "" if
+            there are none.
+        null_tool_fields: whether verl reads null fields in the schemas of the tools.
+    """
+
+    per_prompt: int
+    wrong: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    prompts: int = 0
+    covered: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    written: int = 0
+    unknown_end: int = 0
+    tool_arguments: str = ""
+    null_tool_fields: bool = False
+
+    def summary(self) -> dict[str, Any]:
+        """Return the report as plain values, for JSON."""
+        return vars(self).copy()
+
 
 #: The columns by which responses match rows; the others are copied.
 _MATCH_COLUMNS = ("data_source", "prompt", "reward_model", "extra_info", "images")
@@ -279,3 +455,61 @@ def dropped_row(number: int, rate: PassRate, reason: str, row: dict[str, Any]) -
         "responses": rate.n,
         "row": row,
     }
+
+
+def select_page(report: SelectReport) -> Page:
+    """Return the page of a selection."""
+    condition = report.wanted
+    facts = (
+        ("training file", str(report.train)),
+        ("scored responses", str(report.scored)),
+        ("written", str(report.out)),
+        ("pass rate kept", f"{condition.low:g} to {condition.high:g}"),
+        ("responses at least", f"{condition.min_samples:,}"),
+        ("rows with fewer", "kept" if condition.unseen else "dropped"),
+    )
+    title = f"{report.out.name}: {report.written:,} of {row_count(report.rows)} kept"
+    return Page(title, facts, tuple(_sections(report)))
+
+
+def match_sentence(report: SelectReport | SftReport) -> str:
+    """Return a sentence with the number of responses by the way they match a row."""
+    ways = [f"{n:,} by {way}" for way, n in report.responses.most_common()]
+    return f"responses matched to rows: {', '.join(ways)}; matched to none: {report.unjoined:,}"
+
+
+def groups_sentence(report: SelectReport) -> str:
+    """Return a sentence with the number of groups without a gradient, as `report` counts them."""
+    groups = report.groups
+    return (
+        f"groups without a gradient: {groups.without_gradient:,} of {groups.n:,} "
+        f"({share(groups.without_gradient, groups.n)}); a group is the responses to one prompt at one "
+        "step, two or more"
+    )
+
+
+def _sections(report: SelectReport) -> Iterator[Section]:
+    note = f"{dropped_path(report.out)} has the dropped rows with their pass rates."
+    yield Steps("Rows left after each step", tuple(_steps(report)), note)
+    note = f"{sentence(groups_sentence(report))} Rows with too few responses are not counted below."
+    yield Bars("Rows by pass rate over all steps", tuple(report.bands().items()), note)
+    yield Histogram("Pass rates in percent", report.percents, "percent correct")
+    yield Bars(
+        "Responses matched to rows",
+        _responses_by_match(report),
+        sentence(match_sentence(report)),
+        "responses",
+    )
+
+
+def _steps(report: SelectReport) -> Iterator[tuple[str, int]]:
+    n_left = report.rows
+    yield "training rows", n_left
+    for reason, n in report.dropped.items():
+        n_left -= n
+        yield f"dropped: {reason}", n_left
+
+
+def _responses_by_match(report: SelectReport) -> tuple[tuple[str, int], ...]:
+    ways = tuple((f"matched by {way}", n) for way, n in report.responses.most_common())
+    return *ways, ("matched to no row", report.unjoined), ("not read", report.unread)

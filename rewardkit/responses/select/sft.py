@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError
 from rewardkit.model_client.completions import TRUNCATED, UNUSABLE
-from rewardkit.responses.matching.match import PLACE_ALONE, match_row
-from rewardkit.responses.matching.train_index import Match, TrainIndex
-from rewardkit.responses.records import SkippedRow
-from rewardkit.responses.samples import Sample, read_samples
+from rewardkit.responses.matching import PLACE_ALONE, Match, TrainIndex, match_row
+from rewardkit.responses.samples import Sample, SkippedRow, read_samples
 from rewardkit.responses.select.conversations import (
     ConversationError,
     Message,
     prompt_messages,
     response_messages,
 )
-from rewardkit.responses.select.report import PassRate, PassRateFilter, SftReport
 from rewardkit.responses.select.selection import (
+    PassRate,
+    PassRateFilter,
+    SftReport,
     count_list,
     index_train,
     is_right,

@@ -21,10 +21,9 @@ from rewardkit.errors import DataError
 from rewardkit.json_lines import json_line
 from rewardkit.preprocess.dropped_rows import atomic_with_dropped
 from rewardkit.preprocess.turns import TOOL_AGENT
-from rewardkit.responses.matching.train_index import TrainIndex
+from rewardkit.responses.matching import TrainIndex
 from rewardkit.responses.select.conversations import OPTIONAL_TEXTS, Message
-from rewardkit.responses.select.report import PassRate, SftReport
-from rewardkit.responses.select.selection import dropped_row
+from rewardkit.responses.select.selection import PassRate, SftReport, dropped_row
 from rewardkit.row import (
     AGENT_NAME,
     IMAGES,

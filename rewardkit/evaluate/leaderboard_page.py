@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import UsageError
-from rewardkit.evaluate.leaderboard.leaderboard import Leaderboard, LeaderboardRow
+from rewardkit.evaluate.leaderboard import Leaderboard, LeaderboardRow
 from rewardkit.output import require_absent
 from rewardkit.pages.html import write_html
 from rewardkit.pages.model import Page, Section, ShareBar, Table, TableRow
@@ -120,15 +119,11 @@ def _facts(leaderboard: Leaderboard) -> Iterator[tuple[str, str]]:
     yield "runs", f"{len(leaderboard.rows):,}"
     yield "data sources", f"{len(leaderboard.columns):,}"
     for source in leaderboard.columns:
-        best = [row.run.name for row in leaderboard.rows if _mark(row, source) == "best"]
-        near = sum(_mark(row, source) == "near" for row in leaderboard.rows)
-        if best:
+        marks = leaderboard.marks(source)
+        near = list(marks.values()).count("near")
+        if best := [name for name, mark in marks.items() if mark == "best"]:
             others = f" ({near} other{'s' * (near > 1)} within chance)" if near else ""
             yield f"best on {source or '(none)'}", f"{best[0]}{others}"
-
-
-def _mark(row: LeaderboardRow, source: str) -> str:
-    return row.cells[source].mark if source in row.cells else ""
 
 
 def _score_table(leaderboard: Leaderboard) -> Section:
@@ -153,9 +148,9 @@ def _score_table(leaderboard: Leaderboard) -> Section:
 def _rate_table(leaderboard: Leaderboard) -> Section:
     headers = ("run", "data source", "questions", "n", "truncated", "no answer", "mean tokens")
     rows = (
-        TableRow((row.run.name, source or "(none)", *_rate_cells(rates)))
-        for row, sources in leaderboard.rates()
-        for source, rates in sources.items()
+        TableRow((row.run.name, source or "(none)", *_rate_cells(cell.rates)))
+        for row in leaderboard.rows
+        for source, cell in row.cells.items()
     )
     return Table("Questions and responses", headers, tuple(rows))
 
@@ -172,18 +167,11 @@ def _rate_cells(rates: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _model_table(leaderboard: Leaderboard) -> Section:
-    rows = (
-        TableRow((row.run.name, *_model_and_sampling(key), f"{n:,}"))
-        for row in leaderboard.rows
-        for key, n in row.run.keys.most_common()
-    )
+    rows = []
+    for row in leaderboard.rows:
+        for origin in row.run.origins():
+            sampling = ", ".join(f"{name} {v}" for name, v in (origin["sampling"] or {}).items())
+            cells = row.run.name, str(origin["model"] or ""), sampling, f"{origin['responses']:,}"
+            rows.append(TableRow(cells))
     headers = ("run", "model", "sampling", "responses")
     return Table("Models and sampling", headers, tuple(rows))
-
-
-def _model_and_sampling(key: str) -> tuple[str, str]:
-    """Return both parts of the key of a run's responses in words: `max_tokens 1024, seed 1`."""
-    parts = json.loads(key)
-    sampling = parts.get("sampling")
-    names = sampling.items() if isinstance(sampling, dict) else ()
-    return str(parts.get("model") or ""), ", ".join(f"{name} {value}" for name, value in names)

@@ -1,17 +1,52 @@
-"""Layout of histograms: values in bins, and the place of every line and label.
+"""Layout of charts: round numbers on axes, histograms, and lines of shares by training step.
 
-Horizontal places are percentages of the chart's width, so that labels keep their size on a narrow
-screen; vertical places are pixels.
+Horizontal places are percentages of the width, so that labels keep their size on a narrow screen;
+vertical places are pixels.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
+from math import floor, log10
+from typing import TypeVar
 
-from rewardkit.pages.axis import round_steps, round_ticks
-from rewardkit.pages.model import Histogram
+from rewardkit.pages.model import Histogram, LineChart, LinePoint
+
+#: Number of labels that fit below a chart on a phone, by the characters of the longest one.
+_LABELS_BY_LENGTH = {3: 8, 5: 6, 7: 5, 9: 4, 14: 3}
+
+
+def round_steps() -> Iterator[int]:
+    """Yield 1, 2, 5, 10, 20, 50, 100, ..."""
+    for power in count():
+        yield from (step * 10**power for step in (1, 2, 5))
+
+
+def round_ticks(start: int, stop: int, *, most: int = 8) -> range:
+    """Return round whole numbers from `start` up to, but not including, `stop`.
+
+    They are at most `most`, and fewer if their labels are long: none collides with its neighbour on a
+    chart of 300 pixels.
+    """
+    longest = max(len(f"{start:,}"), len(f"{stop - 1:,}"))
+    fitting = next((n for length, n in _LABELS_BY_LENGTH.items() if longest <= length), 2)
+    most = min(most, fitting)
+    step = next(step for step in round_steps() if (stop - 1) // step + -start // step < most)
+    return range(-(-start // step) * step, stop, step)
+
+
+def round_levels(lowest: float, highest: float, *, most: int = 5) -> list[float]:
+    """Return about `most` round numbers, two at least, that enclose the lowest and the highest one."""
+    rough = max(highest - lowest, 0.001) / most
+    power = 10.0 ** floor(log10(rough))
+    unit = next(step * power for step in (1, 2, 5, 10) if step * power >= rough)
+    bottom = floor(lowest / unit + 1e-9) * unit
+    n = max(1, -floor((bottom - highest) / unit + 1e-9))
+    return [bottom + i * unit for i in range(n + 1)]
+
 
 #: Bins at most, the overflow bin included.
 MAX_BINS = 40
@@ -208,3 +243,93 @@ def _rows_over_limit(histogram: Histogram) -> int:
     if limit is None:
         return 0
     return sum(n for value, n in histogram.counts.items() if value > limit)
+
+
+T = TypeVar("T")
+
+#: Height of the plot, and of the room above it for half a label.
+HEIGHT_PIXELS = 160
+TOP_PIXELS = 8
+
+#: A line with more points gets a band instead of dots with intervals.
+MAX_DOTS = 60
+
+
+@dataclass(frozen=True)
+class LineDot:
+    """A point in the chart, and the ends of its interval."""
+
+    point: LinePoint
+    x: float
+    y: float
+    low_y: float
+    high_y: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineLayout:
+    """A line chart ready to be drawn.
+
+    Attributes:
+        dots: all points in order.
+        x_ticks: steps below the axis, with their places.
+        y_ticks: percentages left of the chart, with their places, the lowest first.
+        height: pixels of the whole chart without the labels below it.
+        has_dots: whether each point gets a dot and its interval, else the line gets a band.
+    """
+
+    dots: tuple[LineDot, ...]
+    x_ticks: tuple[tuple[int, float], ...]
+    y_ticks: tuple[tuple[str, float], ...]
+    height: int
+    has_dots: bool
+
+    @property
+    def line(self) -> str:
+        """Points of the line for SVG, with x from 0 to 100."""
+        return " ".join(f"{dot.x:.2f},{dot.y:.2f}" for dot in self.dots)
+
+    @property
+    def band(self) -> str:
+        """Outline of the intervals for SVG, with x from 0 to 100."""
+        above = [f"{dot.x:.2f},{dot.high_y:.2f}" for dot in self.dots]
+        below = [f"{dot.x:.2f},{dot.low_y:.2f}" for dot in reversed(self.dots)]
+        return " ".join(above + below)
+
+
+def line_layout(chart: LineChart) -> LineLayout | None:
+    """Lay out a line chart; None if it has no points."""
+    if not chart.points:
+        return None
+    first = chart.points[0].step
+    last = max(chart.points[-1].step, first + 1)
+    lowest = 0.0 if chart.from_zero else min(point.low for point in chart.points)
+    highest = max(point.high for point in chart.points)
+    levels = round_levels(lowest, highest)
+    bottom, top = levels[0], levels[-1]
+
+    def x(step: int) -> float:
+        return 100 * (step - first) / (last - first)
+
+    def y(value: float) -> float:
+        return TOP_PIXELS + HEIGHT_PIXELS * (top - value) / (top - bottom)
+
+    digits = 0 if levels[1] - bottom > 0.0099 else 1
+    dots = tuple(
+        LineDot(point, x(point.step), y(point.value), y(point.low), y(point.high))
+        for point in chart.points
+    )
+    return LineLayout(
+        dots=dots,
+        x_ticks=tuple((step, x(step)) for step in round_ticks(first, last + 1)),
+        y_ticks=tuple((f"{100 * level:.{digits}f}%", y(level)) for level in levels),
+        height=TOP_PIXELS + HEIGHT_PIXELS,
+        has_dots=len(chart.points) <= MAX_DOTS,
+    )
+
+
+def spread(items: Sequence[T], most: int) -> list[T]:
+    """Return at most `most` of the items, evenly spaced, with the first and the last."""
+    if len(items) <= most:
+        return list(items)
+    return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]

@@ -1,1 +1,0 @@
-"""`rewardkit compare`: two scorers on the same responses."""

@@ -1,1 +1,0 @@
-"""Find the row of a parquet file that a response answers."""
