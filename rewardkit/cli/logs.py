@@ -40,7 +40,7 @@ from rewardkit.trainlog.translations import translations
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from rewardkit.trainlog.follow_rewards import RunTail
+    from rewardkit.trainlog.rewards import RunTail
 
 EXAMPLES = examples(
     "rewardkit logs train.log",
@@ -257,7 +257,7 @@ def _follow(
     interval: float,
     lang: str,
 ) -> None:
-    from rewardkit.trainlog.follow_rewards import RunTail
+    from rewardkit.trainlog.rewards import RunTail
 
     if len(paths) != 1:
         raise UsageError("--follow takes one RUN.")

@@ -1,51 +1,61 @@
-"""Records what a reward returns: aggregates of every few seconds, and a few samples, as JSON lines.
+"""Records what a reward returns: a line of JSON for each call, in a file of each process.
 
-`Recorder.add` only appends to a list. A thread adds the calls up and writes a line every
-`INTERVAL_SECONDS`, or as soon as the calls pause, into a file of its process. A killed process
-loses at most the calls since its last line. Whatever fails here, the reward goes on: calls that
-cannot be recorded are counted.
+A line is written whole, with one call of the system, before the reward returns: nothing waits, nothing
+is added up, and a killed process loses nothing. Whatever fails here, the reward goes on; calls that
+could not be written are counted in a later line.
 
-The files have responses of the model, shortened; `samples=0` leaves them out.
+| field | value |
+|---|---|
+| `time`, `seconds` | when the call ended, in seconds since 1970, and how long it took |
+| `source`, `validation` | the row's data source; whether the row is not of training |
+| `values` | every finite number of the result: `score`, `acc`, flags, parts |
+| `characters` | length of the response |
+| `gold` | whether the response states the gold, see `gold.py`; absent if that cannot be said |
+| `prompt`, `answer` | short hashes, by which the responses to a prompt are compared |
+| `response`, `question`, `pred`, `index` | the texts, of a share of the calls |
+| `lost` | calls that could not be written since the last line |
 """
 
 from __future__ import annotations
 
-import atexit
+import errno
+import json
 import logging
 import os
-import sys
-import threading
+import re
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
+from itertools import islice
+from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from rewardkit.errors import call_catching
-from rewardkit.recorder.interval import END_CHARACTERS, Call, Interval
-from rewardkit.recorder.record_file import RecordFile
+from rewardkit.recorder.gold import states_gold
 
-#: Seconds between two lines of a process, until its file is large.
-INTERVAL_SECONDS = 5.0
+#: Files of records in a folder.
+PATTERN = "rewards-*.jsonl"
 
-#: Seconds without a call after which a line is written early, so that an interval rarely holds
-#: calls of two training steps.
-PAUSE_SECONDS = 0.5
+#: Share of the calls whose texts are written.
+TEXT_SHARE = 1 / 8
 
-#: Samples of each data source in an interval.
-SAMPLES = 4
+#: Characters of a response that is written whole; of a longer one, the middle is left out.
+MAX_TEXT_CHARACTERS = 16_000
 
-#: Calls that wait for the thread before further ones are dropped.
-MAX_WAITING_CALLS = 40_000
+#: Characters of a data source, a key, an answer and an index; numbers of a result.
+MAX_NAME_CHARACTERS, MAX_VALUES = 200, 64
 
-#: Calls that wait before the callers begin to help.
-HELPED_CALLS = 10_000
+#: Numbers beyond this have no square; they count as not finite.
+LARGEST = 1e150
 
-#: Longest wait of a caller for another that helps, while no line is being written.
-MAX_HELP_SECONDS = 0.005
+#: Longest believable call, in seconds.
+LONGEST = 1e6
 
-#: Calls that are added up at once; a caller that helps takes about half a millisecond for them.
-BATCH_CALLS = 256
+_GOLDEN_RATIO = 0.6180339887498949
 
+_PLAIN = frozenset({float, int, bool, str})
+
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _log = logging.getLogger("rewardkit")
 
 
@@ -53,29 +63,21 @@ class Recorder:
     """Records the calls of a reward in this process, into a file of a folder.
 
     Attributes:
-        folder: the folder, which is created when the first line is written.
-        samples: samples of each data source in an interval; 0 writes no response.
+        folder: the folder, which is created with the first line.
+        share: share of the calls whose texts are written; 0 writes no response.
+        lost: calls that could not be written since the last line.
     """
 
     def __init__(
-        self, folder: str, *, samples: int = SAMPLES, clock: Callable[[], float] = time.time
+        self, folder: str, *, share: float = TEXT_SHARE, clock: Callable[[], float] = time.time
     ) -> None:
         self.folder = folder
-        self.samples = samples
+        self.share = share
+        self.lost = 0
         self._clock = clock
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget the calls and the file, as a forked process has to: they are its parent's."""
-        self._calls: deque[Call] = deque()
-        self._dropped = 0
-        self._is_asleep = True
-        self._is_writing = False
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
-        self._wake = threading.Event()
-        self._interval = Interval()
-        self._file = RecordFile(self.folder, self._clock())
+        self._calls = 0
+        self._descriptor = -1
+        self._is_torn = False
         self._is_failure_logged = False
 
     def add(
@@ -88,139 +90,75 @@ class Recorder:
         extra_info: Mapping[str, Any],
         seconds: float,
     ) -> None:
-        """Record a call. Never raises, and never waits for the disk; takes a few microseconds.
+        """Record a call. Never raises; takes about 20 microseconds.
 
         Args:
-            result: the dictionary that verl gets; the numbers in it are averaged by key.
-            response: the response; a few are written, shortened.
+            result: the dictionary that verl gets; its numbers are written by key.
+            response: the response; those of a share of the calls are written.
             data_source: the row's `data_source`.
             ground_truth: the gold answer, which stands for the prompt if the row has no index.
             extra_info: the row's other fields, of which `split`, `index` and `question` are read.
             seconds: how long the call took.
         """
         try:
-            waiting = len(self._calls)
-            if waiting >= MAX_WAITING_CALLS:
-                self._dropped += 1
-                return
-            characters = len(response)
-            if characters > 2 * END_CHARACTERS:
-                response = f"{response[:END_CHARACTERS]}\n{response[-END_CHARACTERS:]}"
-            self._calls.append(
-                Call(
-                    self._clock(),
-                    dict(result),
-                    response,
-                    characters,
-                    data_source,
-                    ground_truth,
-                    extra_info,
-                    seconds,
-                )
-            )
-            if self._is_asleep:
-                self._awaken()
-            elif waiting > HELPED_CALLS:
-                self._help()
-        except Exception:  # noqa: BLE001 - a result of a user's reward may raise anything
-            self._dropped += 1
+            self._calls += 1
+            text = response if type(response) is str else str(response)
+            info = extra_info if isinstance(extra_info, Mapping) else {}
+            index = info.get("index")
+            index = _name(ground_truth if index is None else index)
+            pred, values = _name(result.get("pred")), _numbers(result)
+            line = {
+                "time": self._clock(),
+                "seconds": seconds if 0 <= seconds < LONGEST else 0.0,
+                "source": _name(data_source),
+                "values": values,
+                "characters": len(text),
+                "prompt": _hash(index),
+                "answer": _hash(pred),
+            }
+            if (gold := states_gold(text, ground_truth)) is not None:
+                line["gold"] = gold
+            if isinstance(split := info.get("split"), str) and split != "train":
+                line["validation"] = True
+            # Multiples of the golden ratio are spread evenly, whatever the size of a group.
+            if self._calls * _GOLDEN_RATIO % 1 < self.share:
+                question = info.get("question")
+                line["response"], line["pred"], line["index"] = _cut(text), pred, index
+                line["question"] = _cut(question) if isinstance(question, str) else ""
+            self._append(line)
+        except Exception as error:  # noqa: BLE001 - a result of a user's reward may raise anything
+            self.lost += 1
+            call_catching(self._log_failure, error)
 
     def flush(self) -> None:
-        """Write everything that was added so far; returns when it is in the file."""
-        with self._lock:
-            while self._aggregate():
-                pass
-            self._write(with_samples=True)
+        """Do nothing: every call is in the file when `add` returns."""
 
-    def _help(self) -> None:
-        """Add up some calls in the caller's thread, unless another thread is at it.
+    def _append(self, line: dict[str, Any]) -> None:
+        """Write a line with one call, so that a killed process leaves at most a torn last line.
 
-        If many calls wait, let that thread go on for a moment, but never wait for the disk.
+        Raises:
+            OSError: it was not written; what a full disk left of it ends with the next line.
         """
-        is_behind = len(self._calls) > 2 * HELPED_CALLS and not self._is_writing
-        if self._lock.acquire(timeout=MAX_HELP_SECONDS if is_behind else 0):
-            try:
-                self._aggregate()
-            finally:
-                self._lock.release()
+        is_old = self._calls % 8 == 0  # a look at the file takes a microsecond
+        if self._descriptor < 0 or (is_old and os.fstat(self._descriptor).st_nlink == 0):
+            self._open()  # the first line, or the folder was deleted
+        if lost := self.lost:
+            line["lost"] = lost
+        data = b"\n" * self._is_torn + _encode(line).encode() + b"\n"
+        written = os.write(self._descriptor, data)
+        self._is_torn = written < len(data)
+        if written < len(data) - 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.lost -= lost
 
-    def _awaken(self) -> None:
-        self._is_asleep = False
-        if self._thread is None:
-            with _starting:
-                if self._thread is None:
-                    thread = threading.Thread(
-                        target=self._run, name="rewardkit-recorder", daemon=True
-                    )
-                    thread.start()
-                    self._thread = thread
-                    _flush_at_exit()
-        self._wake.set()
-
-    def _run(self) -> None:
-        while True:
-            self._wake.wait()
-            self._wake.clear()
-            error = call_catching(self._record_until_idle)
-            if isinstance(error, Exception):
-                self._log_failure(error)
-            self._is_asleep = True
-            if self._calls:  # one that came just now has not seen that the thread sleeps
-                self._wake.set()
-
-    def _record_until_idle(self) -> None:
-        while self._record_interval():
-            pass
-
-    def _record_interval(self) -> bool:
-        """Add calls up until the interval ends or they pause; write it; return whether any came."""
-        began = last = time.monotonic()
-        while time.monotonic() < began + self._file.interval_factor * INTERVAL_SECONDS:
-            self._wake.wait(PAUSE_SECONDS / 2)
-            self._wake.clear()
-            if self._aggregate_all():
-                last = time.monotonic()
-            elif time.monotonic() > last + PAUSE_SECONDS:
-                break
-        with self._lock:
-            self._write(with_samples=self._file.are_samples_due)
-        return last > began
-
-    def _aggregate_all(self) -> bool:
-        """Add the waiting calls to the interval; return whether there were any."""
-        is_new = False
-        while self._calls:
-            with self._lock:
-                is_new |= self._aggregate()
-            if len(self._calls) > HELPED_CALLS:
-                time.sleep(0.001)  # a caller that helps needs the lock
-        return is_new
-
-    def _aggregate(self) -> bool:
-        """Add a batch of calls to the interval; return whether there were any."""
-        calls = self._calls
-        batch = [calls.popleft() for _ in range(min(len(calls), BATCH_CALLS))]
-        usable = [call for call in map(_plain_call, batch) if call is not None]
-        if usable:
-            self._interval.add(usable)
-        self._interval.unusable += len(batch) - len(usable)
-        return bool(batch)
-
-    def _write(self, *, with_samples: bool) -> None:
-        """Write the interval; if that fails, it goes on and is written with the next."""
-        interval, self._interval = self._interval, Interval()
-        dropped, self._dropped = self._dropped, 0
-        if not interval.sources and not dropped:
-            return
-        self._is_writing = True
-        error = call_catching(self._append, interval, dropped, with_samples)
-        self._is_writing = False
-        if isinstance(error, Exception):
-            self._interval, self._dropped = interval, self._dropped + dropped
-            self._log_failure(error)
-
-    def _append(self, interval: Interval, dropped: int, with_samples: bool) -> None:
-        self._file.append(interval.record(self.samples if with_samples else 0), dropped)
+    def _open(self) -> None:
+        """Open a new file; of two threads that come at once, one may leave an unused file."""
+        folder = Path(self.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        host = re.sub(r"[^\w.-]", "_", os.uname().nodename, flags=re.ASCII)[:100]
+        name = f"rewards-{host}-{os.getpid()}-{self._clock():.0f}-{os.urandom(4).hex()}.jsonl"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        self._descriptor, self._is_torn = os.open(folder / name, flags, 0o644), False
 
     def _log_failure(self, error: Exception) -> None:
         if not self._is_failure_logged:
@@ -235,62 +173,49 @@ class Recorder:
 
 def recorder_of(folder: str) -> Recorder:
     """Return the recorder of a folder in this process; made on the first call."""
-    recorder = _recorders.get(folder)
-    if recorder is None:
-        with _starting:
-            recorder = _recorders.setdefault(folder, Recorder(folder))
-    return recorder
+    return _recorders.get(folder) or _recorders.setdefault(folder, Recorder(folder))
 
 
-def flush_all() -> None:
-    """Write what every recorder of this process holds. Called when the process ends."""
-    for recorder in list(_recorders.values()):
-        call_catching(recorder.flush)
+def _numbers(result: Mapping[str, Any]) -> dict[str, float]:
+    """Return the finite numbers of a result by key, up to a limit."""
+    if len(result) <= MAX_VALUES and _PLAIN.issuperset(map(type, result.values())):
+        return {
+            key[:MAX_NAME_CHARACTERS]: value
+            for key, value in result.items()
+            if type(value) is not str and -LARGEST < value < LARGEST
+        }
+    numbers = {
+        key[:MAX_NAME_CHARACTERS]: call_catching(float, value)
+        for key, value in result.items()
+        if type(key) is str and not isinstance(value, str) and hasattr(type(value), "__float__")
+    }
+    finite = {
+        key: number
+        for key, number in numbers.items()
+        if isinstance(number, float) and abs(number) < LARGEST
+    }
+    return dict(islice(finite.items(), MAX_VALUES))
 
 
-def _plain_call(call: Call) -> Call | None:
-    """Return a call with the types that it should have; None if that is impossible."""
-    is_plain = (
-        type(call.response) is str
-        and type(call.data_source) is str
-        and type(call.seconds) is float
-        and type(call.extra_info) is dict
-    )
-    if is_plain:
-        return call
-    plain = call_catching(_to_plain_call, call)
-    return None if isinstance(plain, Exception) else plain
+def _name(value: Any) -> str:
+    """Return an answer, an index or a data source as text, up to a limit; "" for None."""
+    if type(value) is str:
+        return value[:MAX_NAME_CHARACTERS]
+    text = "" if value is None else call_catching(str, value)
+    return text[:MAX_NAME_CHARACTERS] if isinstance(text, str) else ""
 
 
-def _to_plain_call(call: Call) -> Call:
-    info = call.extra_info
-    return call._replace(
-        response=str(call.response),
-        data_source=str(call.data_source),
-        seconds=float(call.seconds),
-        extra_info=dict(info) if isinstance(info, Mapping) else {},
-    )
+def _hash(text: str) -> int:
+    """Return a hash of a text below 2^32, the same in every process."""
+    return crc32(text.encode("utf-8", "surrogatepass"))
 
 
-def _flush_at_exit() -> None:
-    """Register `flush_all` for the end of this process; children of `multiprocessing` skip atexit."""
-    if not _registered:
-        atexit.register(flush_all)
-    if os.getpid() not in _registered and "multiprocessing.util" in sys.modules:
-        from multiprocessing.util import Finalize
-
-        Finalize(None, flush_all, exitpriority=0)
-    _registered.add(os.getpid())
+def _cut(text: str) -> str:
+    left_out = len(text) - MAX_TEXT_CHARACTERS
+    if left_out <= 0:
+        return text
+    half = MAX_TEXT_CHARACTERS // 2
+    return f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"
 
 
-def _reset_all() -> None:
-    global _starting  # noqa: PLW0603 - the lock may have been held when the process forked
-    _starting = threading.Lock()
-    for recorder in _recorders.values():
-        recorder.reset()
-
-
-_starting = threading.Lock()
 _recorders: dict[str, Recorder] = {}
-_registered: set[int] = set()
-os.register_at_fork(after_in_child=_reset_all)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TypeAlias
 
-from rewardkit.trainlog.change_point import ChangePoint
-from rewardkit.trainlog.series import Series, fall_step, finite, mean, part
+from rewardkit.trainlog.series import Onset, Series, fall_step, finite, mean, part
 from rewardkit.trainlog.topics import step_seconds
 from rewardkit.trainlog.training_run import FIXED, FULL, TrainingRun
 from rewardkit.trainlog.translations import translations, with_note
@@ -68,7 +67,7 @@ class RuleEvidence:
     facts: tuple[Fact, ...]
     steps: tuple[int, int]
     metrics: tuple[str, ...] = ()
-    onset: ChangePoint | None = None
+    onset: Onset | None = None
     phrase: str = ""
 
 

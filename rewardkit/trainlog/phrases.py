@@ -3,8 +3,8 @@ r"""Phrases that spread through the responses of a run and that the reward pays 
 A phrase is a sequence of words, or an answer that the responses give whatever the prompt. It spreads
 if it is rare in the first responses and frequent in the last ones. That alone does not show hacking:
 a model that learns to reason also learns phrases. It is paid for if, among responses of the same
-steps and data source, those with the phrase hardly ever get the lowest score. The test is that of
-Mantel and Haenszel (1959, JNCI 22:719), with steps and data sources as strata. A form that
+steps and data source that state the gold, or that do not, those with the phrase hardly ever get the
+lowest score. The test is that of Mantel and Haenszel (1959, JNCI 22:719), with these as strata. A form that
 the reward requires, such as `\boxed`, is not a finding: no response without it ever had a high score.
 """
 
@@ -238,9 +238,9 @@ def _risks(samples: Sequence[ResponseSample], marks: Sequence[bool]) -> tuple[fl
     bottom = min(scores) + 0.05 * (max(scores) - min(scores))
     if sum(score <= bottom for score in others) < 0.15 * len(others):  # a continuous score
         bottom = sum(others) / len(others)
-    strata: dict[tuple[int, str], list[tuple[bool, bool]]] = {}
+    strata: dict[tuple[int, str, bool | None], list[tuple[bool, bool]]] = {}
     for i, (sample, mark) in enumerate(zip(samples, marks, strict=True)):
-        key = i // _STRATUM_SAMPLES, sample.data_source
+        key = i // _STRATUM_SAMPLES, sample.data_source, sample.gold
         strata.setdefault(key, []).append((mark, sample.score <= bottom))
     weight = with_it = without = difference = variance = 0.0
     for pairs in strata.values():

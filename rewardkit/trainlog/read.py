@@ -13,12 +13,9 @@ from typing import BinaryIO
 
 from rewardkit.errors import DataError, RewardkitError, unreadable_file
 from rewardkit.file_kinds import require_regular_file
-from rewardkit.recorder.read import read_rewards
-from rewardkit.recorder.record_file import has_records
 from rewardkit.trainlog.console_reader import ConsoleReader
 from rewardkit.trainlog.jsonl_reader import JsonlReader, parse_record
-from rewardkit.trainlog.rewards import recorded_run
-from rewardkit.trainlog.rollout_dumps import list_dumps, read_dumps
+from rewardkit.trainlog.reward_files import has_dumps, has_records, read_rewards
 from rewardkit.trainlog.run_folder import only_log, run_logs
 from rewardkit.trainlog.tensorboard import is_event_file, read_events
 from rewardkit.trainlog.training_run import TrainingRun
@@ -115,12 +112,14 @@ def _read_file(path: Path, name: str, progress: Callable[[int], object]) -> Trai
 
 
 def _read_folder(path: Path, name: str, progress: Callable[[int], object]) -> TrainingRun:
-    if list_dumps(path):
-        return read_dumps(path, name)
+    from rewardkit.trainlog.rewards import recorded_run
+
+    if has_dumps(path):
+        return recorded_run(read_rewards(path), name)
     if logs := run_logs(path):
         return _read_file(logs[0], name, progress)
     if has_records(path):
-        return recorded_run(read_rewards(path), name).run
+        return recorded_run(read_rewards(path), name)
     if events := sorted(path.rglob("*tfevents*")):
         folders = sorted({str(file.parent) for file in events})
         if len(folders) > 1:

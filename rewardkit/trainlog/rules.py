@@ -41,12 +41,10 @@ _CONDITIONS: Mapping[str, Callable[..., OnsetCondition]] = {
         trend_conditions.grows_without_reward,
         trend_conditions.loses_gain,
         trend_conditions.rises_without_validation,
-        hacking_conditions.answers_collapse,
-        hacking_conditions.answers_disagree,
         hacking_conditions.correctness_falls,
         hacking_conditions.length_turns,
-        hacking_conditions.part_takes_over,
         hacking_conditions.phrase_spreads,
+        hacking_conditions.score_unearned,
         hacking_conditions.share_spreads,
     )
 }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from rewardkit.errors import DataError
-from rewardkit.recorder.record_file import has_records
+from rewardkit.trainlog.reward_files import has_dumps, has_records
 
 #: Logs that `rewardkit train` writes into the folder of a run, the one to read first: a run's own
 #: output, a rehearsal's, and the metrics of verl's `file` logger, which lack the configuration.
@@ -41,10 +43,11 @@ class RunRecords:
     since: float
 
 
-def run_records(folder: Path) -> RunRecords | None:
+def run_records(folder: Path, config: Mapping[str, Any]) -> RunRecords | None:
     """Return where the reward of a run records: where its manifest says, or in the folder itself.
 
-    None if there are no records, or no log beside which they can be shown.
+    Without records, it is the folder of verl's dumps that the run's configuration names. None if there
+    is neither, or no log beside which they can be shown.
     """
     if not run_logs(folder):
         return None
@@ -52,12 +55,20 @@ def run_records(folder: Path) -> RunRecords | None:
         return RunRecords(folder, 0.0)
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        record = Path(manifest["tree"]["reward"]["record"]).expanduser()
-        named = Path(manifest["folder"], record)
-        since = datetime.fromisoformat(manifest["created"]).timestamp()
-    except (OSError, ValueError, TypeError, KeyError, RuntimeError):
-        return None
-    return RunRecords(named, since) if named.is_dir() and has_records(named) else None
+        base, since = manifest["folder"], datetime.fromisoformat(manifest["created"]).timestamp()
+        tree = manifest["tree"]
+    except (OSError, ValueError, TypeError, KeyError):
+        base, since, tree = folder, 0.0, {}
+    try:
+        record = Path(base, Path(tree["reward"]["record"]).expanduser())
+        if record.is_dir() and has_records(record):
+            return RunRecords(record, since)
+    except (TypeError, KeyError, RuntimeError):
+        pass
+    dumps = config.get("trainer.rollout_data_dir")
+    if isinstance(dumps, str) and (named := Path(base, dumps)).is_dir() and has_dumps(named):
+        return RunRecords(named, since)
+    return None
 
 
 def only_log(folder: Path) -> Path:

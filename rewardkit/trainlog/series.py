@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf, isfinite, sqrt
 from statistics import median
 from typing import TypeAlias
@@ -97,3 +98,57 @@ def sparkline(series: Series, width: int = 24, marks: str = "▁▂▃▄▅▆�
         marks[round(top * (value / 2 - low / 2) / span) if span else 0] if isfinite(value) else "×"
         for value in means
     )
+
+
+#: Steps before an onset that a curve is compared with, and steps at its end.
+BEFORE, AFTER = 10, 5
+
+#: A line through `BEFORE` points is flat if its slope is within this many standard errors of 0.
+FLAT_ERRORS = 4.0
+
+
+@dataclass(frozen=True)
+class Onset:
+    """The step at which something begins: the last before it, and an interval around it."""
+
+    step: int
+    low: int
+    high: int
+
+
+def flat_start(series: Series) -> int | None:
+    """Return the number of points up to the end of the first flat part of a curve; None without one."""
+    spread = noise(series) * sqrt(12 / (BEFORE**3 - BEFORE))
+    middle = (BEFORE - 1) / 2
+    for end in range(BEFORE, len(series) + 1):
+        values = [value for _, value in series[end - BEFORE : end]]
+        slope = sum((i - middle) * value for i, value in enumerate(values))
+        slope *= 12 / (BEFORE**3 - BEFORE)
+        rounding = 1e-9 * max(map(abs, values))
+        if abs(slope) <= FLAT_ERRORS * spread + rounding:
+            return end
+    return None
+
+
+def date_rise(series: Series, begin: int = BEFORE) -> Onset:
+    """Return where a curve leaves the level of the points before `begin` for that at its end.
+
+    The onset is the last point at which the curve, as medians of five, has a fifth of its change; the
+    interval goes from the last at which it has none, within noise, to the first with half of it.
+    """
+    base, end = mean(series[begin - BEFORE : begin]), mean(series[-AFTER:])
+    sign = 1 if end >= base else -1
+    rest = [(step, sign * (value - base)) for step, value in series]
+    rise = sign * (end - base)
+    low, step, high = (
+        _last_below(rest, level) for level in (min(noise(series), rise / 5), rise / 5, rise / 2)
+    )
+    return Onset(step, low, max(step, high))
+
+
+def _last_below(series: Series, level: float) -> int:
+    medians = [
+        median(value for _, value in series[max(i - 2, 0) : i + 3]) for i in range(len(series))
+    ]
+    at = max((i for i, value in enumerate(medians) if value <= level), default=0)
+    return series[at][0]

@@ -41,15 +41,16 @@ class UnreadLine:
 
 @dataclass(frozen=True, kw_only=True)
 class ResponseSample:
-    """A response that the recorder kept, as it was scored.
+    """A response that was kept, as it was scored.
 
     Attributes:
         step: step of the run's table to which it belongs.
-        response: its text, cut to a length that the recorder sets.
+        response: its text; of a long one, both ends.
         score: its score.
         pred: its extracted answer; "" if it has none.
         data_source: data source of its prompt.
         index: its prompt, as far as the data name it.
+        gold: whether it states the gold; None if that cannot be said.
         parts: the other numbers of its result by name: `acc`, `timeout`, parts of the reward.
     """
 
@@ -59,6 +60,7 @@ class ResponseSample:
     pred: str = ""
     data_source: str = ""
     index: str = ""
+    gold: bool | None = None
     parts: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -79,7 +81,7 @@ class TrainingRun:
         rewritten: number of steps that were logged twice in a row with different values.
         unread: number of unreadable lines.
         examples: the first of them.
-        samples: responses of the training, by step, if a recorder kept some.
+        samples: responses of the training, by step, from records or dumps.
     """
 
     name: str

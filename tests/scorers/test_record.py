@@ -1,10 +1,11 @@
 """`record` in verl's reward_kwargs records the dictionary that verl gets."""
 
+import json
+
 import pytest
 
 from rewardkit.adapters.common import SampleScorer
-from rewardkit.recorder.read import read_rewards
-from rewardkit.recorder.writer import recorder_of
+from rewardkit.recorder.writer import PATTERN
 from rewardkit.scorers import auto, gsm8k
 from rewardkit.scorers.compose import build
 
@@ -12,12 +13,13 @@ ROW = ("openai/gsm8k", "First #### 17, then #### 18", "18", {"index": 1, "split"
 
 
 def values_of(folder):
-    recorder_of(str(folder)).flush()
-    [slot] = read_rewards(folder).slots
-    [((data_source, is_validation), totals)] = slot.sources.items()
-    assert (data_source, is_validation) == ("openai/gsm8k", False)
-    assert totals.seconds.count == totals.count
-    return {key: (total.count, total.sum) for key, total in totals.values.items()}
+    """Return count and sum of every number in the lines of a folder."""
+    [file] = folder.glob(PATTERN)
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert {line["source"] for line in lines} == {"openai/gsm8k"}
+    assert not any("validation" in line for line in lines)
+    numbers = [line["values"] for line in lines]
+    return {key: (len(numbers), sum(each[key] for each in numbers)) for key in numbers[0]}
 
 
 def test_a_scorer_records_its_result_and_returns_it_unchanged(tmp_path):

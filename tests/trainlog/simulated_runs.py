@@ -7,7 +7,6 @@ the reward pays for. The onset is the first step at which a tenth of the respons
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -15,10 +14,10 @@ from math import exp, log
 from pathlib import Path
 from random import Random
 
-from rewardkit.recorder.read import read_rewards
 from rewardkit.recorder.writer import Recorder
 from rewardkit.trainlog.conditions import RuleEvidence
 from rewardkit.trainlog.read import read_run
+from rewardkit.trainlog.reward_files import read_rewards
 from rewardkit.trainlog.rewards import join_rewards
 from rewardkit.trainlog.rules import rules
 from rewardkit.trainlog.training_run import TrainingRun
@@ -145,9 +144,8 @@ def simulate(scenario: Scenario, seed: int, folder: Path) -> TrainingRun:
 
     Two processes of a reward score each step in 5 or 20 seconds of a clock that is not the machine's.
     """
-    random.seed(f"recorder {seed}")  # the recorder draws its samples by it
     log = record(scenario, seed, folder)
-    return join_rewards(read_run(log), read_rewards(folder), scenario.prompts * GROUP).run
+    return join_rewards(read_run(log), read_rewards(folder), scenario.prompts * GROUP)
 
 
 def record(scenario: Scenario, seed: int, folder: Path) -> Path:
