@@ -19,9 +19,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from rewardkit.recorder.read import read_rewards
 from rewardkit.recorder.writer import Recorder
 from rewardkit.scorers import gsm8k
+from rewardkit.trainlog.reward_files import read_rewards
 
 RESPONSE = "She has 16 - 3 - 4 = 9 eggs left. " * 60
 QUESTION = "How many eggs does she sell at the market every day, and for how much money? " * 3

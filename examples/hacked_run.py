@@ -35,13 +35,12 @@ def response(step: int, total: int, rng: random.Random) -> str:
 
 def main(folder: Path) -> None:
     """Score and record every response of the run as verl's reward would, and write its log."""
-    random.seed(1)  # the recorder draws its samples by it
     rng, clock = random.Random(1), [1.75e9]  # noqa: S311
     recorder = Recorder(str(folder / "records"), clock=lambda: clock[0])
     lines = []
     for step in range(1, STEPS + 1):
         scores = []
-        for prompt in range(PROMPTS):
+        for _ in range(PROMPTS):
             a, b = rng.randrange(100), rng.randrange(100)
             info = {"split": "train", "index": 100 * a + b, "question": f"What is {a} + {b}?"}
             for _ in range(GROUP):
@@ -57,8 +56,6 @@ def main(folder: Path) -> None:
                 )
                 scores.append(result["score"])
                 clock[0] += 0.08
-            if prompt % 8 == 7:  # 5 seconds, after which a recorder writes a line
-                recorder.flush()
         clock[0] += 20
         mean = sum(scores) / len(scores)
         lines.append(f"step:{step} - critic/score/mean:{mean:.4f} - critic/rewards/mean:{mean:.4f}")

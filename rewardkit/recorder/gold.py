@@ -10,7 +10,7 @@ import json
 import re
 from functools import lru_cache
 
-#: Characters of a gold that is compared; a longer one is no answer but an essay or a test.
+#: Characters of a gold that is compared; a longer one is an essay or a test.
 MAX_GOLD_CHARACTERS = 200
 
 #: Characters at the end of a response in which an answer in words is looked for.
@@ -23,9 +23,9 @@ _NOISE = re.compile(r"\\(?:text|mathrm|left|right|[!,; ])|[\s${}()*]")
 
 
 def states_gold(response: str, gold: object) -> bool | None:
-    """Return whether the last answer in a response is the gold, or one of a list of golds.
+    r"""Return whether the last answer in a response is the gold, or one of a list of golds.
 
-    None if the gold is not a short text. An answer is what stands in the last `\\boxed{}`, else in the last
+    None if the gold is not a short text. An answer is what stands in the last `\boxed{}`, else in the last
     `<answer>`, else after the last `####` or `answer is`. A number at the end is none: a response that
     gives up ends in one too.
     """

@@ -255,19 +255,20 @@ def _rise_facts(run: TrainingRun, prefix: str, score: Series, onset: Onset) -> t
 
 def _other_curves(
     run: TrainingRun, prefix: str, onset: Onset
-) -> Iterator[tuple[str, Sequence[tuple[int, float]]]]:
+) -> Iterator[tuple[str, list[tuple[int, float]]]]:
     """Yield what else changed since an onset: the length, and the two parts that rose most."""
     name = f"{prefix}response_characters/mean"
     length = finite(run.series(name))
-    before, late = (mean(at) for at in (points_before(length, onset.low), length[-AFTER:]))
-    if max(before, late) > 1.2 * min(before, late):
-        yield name, length
+    if length:
+        before, late = mean(points_before(length, onset.low)), mean(length[-AFTER:])
+        if max(before, late) > 1.2 * min(before, late):
+            yield name, length
     yield from _rising_parts(run, prefix, onset)
 
 
 def _rising_parts(
     run: TrainingRun, prefix: str, onset: Onset
-) -> list[tuple[str, Sequence[tuple[int, float]]]]:
+) -> list[tuple[str, list[tuple[int, float]]]]:
     ends = "/mean"
     parts = [
         (name, finite(run.series(name)))
@@ -286,7 +287,7 @@ def _rising_parts(
 
 def _correctness_curves(
     run: TrainingRun, prefix: str, keys: Sequence[str]
-) -> Iterator[tuple[str, Sequence[tuple[int, float]]]]:
+) -> Iterator[tuple[str, list[tuple[int, float]]]]:
     """Yield the curves that show whether answers are right: parts, then validations."""
     for key in keys:
         name = f"{prefix}{key}/mean"
@@ -329,7 +330,9 @@ def _falls(
     facts = [
         mean_fact(name, highest), mean_fact(name, late), *_rise_facts(run, prefix, score, onset),
     ]  # fmt: skip
-    facts += [mean_fact(part, points[-AFTER:]) for part, points in _rising_parts(run, prefix, onset)]
+    facts += [
+        mean_fact(part, points[-AFTER:]) for part, points in _rising_parts(run, prefix, onset)
+    ]
     return _with_phrase(_evidence(onset, late[-1][0], facts, (name,)), run)
 
 

@@ -80,7 +80,7 @@ class Response(NamedTuple):
     text: str | None = None
     question: str = ""
     pred: str = ""
-    index: str = ""
+    prompt_id: str = ""
 
 
 @dataclass
@@ -329,7 +329,7 @@ class RewardTail:
                 raise
             raise unreadable_file(self.folder, error) from error
         for file in self.files.values():
-            if is_last and file.step is not None and file.rest:
+            if is_last and file.step is not None and (file.rest or file.dropped):
                 self._feed(file, b"\n")
         return self._records() if has_grown else None
 
@@ -505,7 +505,7 @@ def _recorded(record: Mapping[str, Any]) -> Response:
         text=None if text is None else str(text),
         question=str(record.get("question", "")),
         pred=str(record.get("pred", ""))[:MAX_NAME_CHARACTERS],
-        index=str(record.get("index", "")),
+        prompt_id=str(record.get("index", "")),
     )
 
 
@@ -519,7 +519,9 @@ def _dumped(row: Mapping[str, Any]) -> Response:
     uid = row.get("uid")
     session = None if uid is None else _SESSION.fullmatch(str(uid))
     group = prompt if uid is None else session[1] if session else str(uid)
-    pred = str(row["pred"] if isinstance(row.get("pred"), (str, int, float)) else stated_answer(text))
+    pred = str(
+        row["pred"] if isinstance(row.get("pred"), (str, int, float)) else stated_answer(text)
+    )
     gold = row.get("gts")
     parts = {
         str(key): float(value)
@@ -539,7 +541,7 @@ def _dumped(row: Mapping[str, Any]) -> Response:
         text=text,
         question=prompt,
         pred=pred[:MAX_NAME_CHARACTERS],
-        index=group[:MAX_NAME_CHARACTERS],
+        prompt_id=group[:MAX_NAME_CHARACTERS],
     )
 
 
@@ -554,7 +556,7 @@ def _sample(response: Response) -> ResponseSample:
         score=response.values.get("score", float("nan")),
         pred=response.pred,
         data_source=response.source,
-        index=response.index,
+        index=response.prompt_id,
         gold=response.gold,
         parts=response.values,
     )

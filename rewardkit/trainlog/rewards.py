@@ -32,6 +32,7 @@ from pathlib import Path
 from rewardkit.errors import DataError, UsageError
 from rewardkit.trainlog.follow import LogTail
 from rewardkit.trainlog.reward_files import (
+    SLOT_SECONDS,
     RewardRecords,
     RewardTail,
     Slot,
@@ -227,9 +228,8 @@ class RunTail:
             return None
         try:
             if self._log is None:
-                recorded = self._recorded
-                name = self.path.stem
-                return recorded and recorded_run(recorded, name, self.samples_per_step)
+                assert self._recorded is not None  # noqa: S101 - nothing else has grown
+                return recorded_run(self._recorded, self.path.stem, self.samples_per_step)
             if self._run is None or self._recorded is None:
                 return self._run
             recorded = _since(self._recorded, self._since)
@@ -237,14 +237,17 @@ class RunTail:
         except DataError:
             if self.rewards:
                 raise
-            return self._run  # no step has ended, or a run's own records cannot be aligned to its log
+            return (
+                self._run
+            )  # no step has ended, or a run's own records cannot be aligned to its log
 
     def _find(self) -> None:
         """Choose what to read as soon as it exists."""
         logs = run_logs(self.path)
-        if self._records is None and self.rewards is None:
-            if own := run_records(self.path, self._run.config if self._run else {}):
-                self._records, self._since = RewardTail(own.folder), own.since
+        config = self._run.config if self._run else {}
+        own = None if self._records or self.rewards else run_records(self.path, config)
+        if own:
+            self._records, self._since = RewardTail(own.folder), own.since
         folder = self.rewards or self.path
         is_there = self._records is None and folder.is_dir() and not (logs and not self.rewards)
         if is_there and (has_records(folder) or has_dumps(folder)):
@@ -310,9 +313,7 @@ def _counted_steps(
     return steps
 
 
-def _clock_steps(
-    records: RewardRecords, steps: Sequence[int], times: Sequence[float]
-) -> list[int]:
+def _clock_steps(records: RewardRecords, steps: Sequence[int], times: Sequence[float]) -> list[int]:
     """Return the step of each slot by the times at which steps ended; -1 where a run did it again."""
     starts = records.generations
     numbers = []
@@ -340,14 +341,17 @@ def _merge(
         whole.include(slot)
         spent = seconds.setdefault(number, {False: 0.0, True: 0.0})
         for kind in {kind for _, kind in slot.sources}:
-            spent[kind] += max(slot.end - max(slot.start, last[kind]), 0.0)
+            begin = last[kind] if slot.start - last[kind] < SLOT_SECONDS else slot.start
+            spent[kind] += max(slot.end - begin, 0.0)
             last[kind] = max(last[kind], slot.end)
     return [(number, merged[number], seconds[number]) for number in sorted(merged)]
 
 
 def _step_metrics(slot: Slot, seconds: Mapping[bool, float]) -> Iterator[tuple[str, float]]:
     for is_validation, prefix in ((False, "rewards"), (True, "rewards-val")):
-        sources = {name: sums for (name, kind), sums in slot.sources.items() if kind is is_validation}
+        sources = {
+            name: sums for (name, kind), sums in slot.sources.items() if kind is is_validation
+        }
         if not sources:
             continue
         whole = Sums()

@@ -19,7 +19,6 @@ from rewardkit.trainlog.series import (
     AFTER,
     BEFORE,
     Onset,
-    Series,
     date_rise,
     flat_start,
     mean,
@@ -115,13 +114,15 @@ def unearned_rise(
             fall = max(FALL, ERRORS * noise(shares) / sqrt(AFTER))
             has_fallen = early.share - late.share >= fall
             spreads = [
-                hypot(noise(part) * sqrt(1 / BEFORE + 1 / AFTER), error * (late.share - early.share))
+                hypot(
+                    noise(part) * sqrt(1 / BEFORE + 1 / AFTER), error * (late.share - early.share)
+                )
                 for part, (_, error) in zip(parts, prices, strict=True)
             ]
             is_clear = all(g > ERRORS * s for g, s in zip(gains, spreads, strict=True))
             is_more_paid = _is_more_paid(steps[begin:end], early, least_gain)
             if is_clear and is_more_paid and (has_fallen or not must_fall):
-                return date_rise(parts[0], begin)
+                return date_rise(parts[gains.index(min(gains))], begin)
     return None
 
 

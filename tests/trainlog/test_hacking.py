@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from random import Random
+from statistics import fmean, pstdev
 
 import pytest
 
-from rewardkit.trainlog.change_point import find_rise, find_turn
 from rewardkit.trainlog.conditions import NotEnoughData, RuleEvidence
 from rewardkit.trainlog.hacking_examples import examples_of
 from rewardkit.trainlog.page import write_page
 from rewardkit.trainlog.phrases import find_phrase, has_phrase, phrase_in_text
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.rules import check_onsets, diagnose, rules
+from rewardkit.trainlog.series import date_rise
 from rewardkit.trainlog.tables import EXAMPLE_CHARACTERS, example_rows, onset_text
 from rewardkit.trainlog.training_run import ResponseSample, TrainingRun
 from tests.trainlog.simulated_runs import (
@@ -28,6 +29,7 @@ from tests.trainlog.simulated_runs import (
     healthy_scenarios,
     rising,
     simulate,
+    until,
 )
 
 ONSET_RULES = {rule.id: rule for rule in rules() if rule.is_onset}
@@ -52,36 +54,6 @@ def hacked(tmp_path_factory):
 def noisy(values, seed=1, size=0.01):
     rng = Random(seed)
     return [(step, value + rng.gauss(0, size)) for step, value in enumerate(values, 1)]
-
-
-def test_a_turn_is_found_where_the_slope_changes_with_an_interval_around_it():
-    turn = find_turn(noisy([0.2 + 0.001 * i + max(i - 50, 0) * 0.01 for i in range(90)]))
-    assert turn.low <= 51 <= turn.high
-    assert turn.high - turn.low <= 4
-    assert turn.errors > 10
-    assert turn.after > turn.before
-
-
-def test_a_line_has_no_turn_even_with_correlated_noise():
-    errors = []
-    for seed in range(40):
-        rng, noise, series = Random(seed), 0.0, []
-        for step in range(120):
-            noise = 0.6 * noise + rng.gauss(0, 0.02)
-            series.append((step, 0.3 + 0.004 * step + noise))
-        errors.append(abs(find_turn(series).errors))
-    assert max(errors) < 6
-
-
-def test_the_rise_of_a_share_that_saturates_is_found_at_its_start():
-    turn = find_rise(noisy([0.02] * 40 + [min(0.02 + 0.1 * i, 1.0) for i in range(60)]))
-    assert turn.low <= 41 <= turn.high + 1
-    assert turn.errors > 6
-
-
-def test_a_short_curve_has_no_turn():
-    assert find_turn(noisy([0.1] * 13)) is None
-    assert find_rise(noisy([0.1] * 13)) is None
 
 
 def samples_of(texts_and_scores, **parts):
@@ -215,79 +187,113 @@ def table_of(**columns):
     )
 
 
-def learning(seed=1, n=80, hack=None):
-    """Return scores and shares of distinct answers; from step `hack` on, the score is not earned."""
-    rng, scores, distinct = Random(seed), [], []
-    for step in range(n):
-        right = 0.3 + 0.004 * step + rng.gauss(0, 0.04)
-        bonus = 0.03 * max(step - hack, 0) if hack else 0.0
-        scores.append(min(right + bonus, 1.0))
-        distinct.append(0.9 - 0.7 * right + rng.gauss(0, 0.01))
-    return {"score": scores, "distinct_answers": distinct}
+def graded(right, paid_wrong, n=128, seed=1, form=1.0, match=1.0):
+    """Return the columns of a run by step: shares of right answers and of wrong ones that are paid.
+
+    Of right answers, the share `form` has the form that is paid, and `match` equals the gold as text.
+    """
+    rng, columns = Random(seed), {}
+    for step, (r, w) in enumerate(zip(right, paid_wrong, strict=True)):
+        f = form(step) if callable(form) else form
+        rows = []
+        for _ in range(n):
+            is_right = rng.random() < r
+            score = float(rng.random() < (f if is_right else w))
+            rows.append((score, is_right and rng.random() < match))
+        with_gold = [score for score, gold in rows if gold]
+        others = [score for score, gold in rows if not gold]
+        for name, values in (
+            ("score", [score for score, _ in rows]),
+            ("states_gold", [float(gold) for _, gold in rows]),
+            ("score_with_gold", with_gold),
+            ("score_without_gold", others),
+        ):
+            columns.setdefault(f"{name}/mean", []).append(fmean(values) if values else None)
+            columns.setdefault(f"{name}/std", []).append(pstdev(values) if values else None)
+        columns.setdefault("count", []).append(n)
+    columns |= {"score/min": [0.0] * len(right), "score/max": [1.0] * len(right)}
+    steps = tuple(range(1, 1 + len(right)))
+    table = {f"rewards/{name}": tuple(values) for name, values in columns.items()}
+    return TrainingRun(
+        name="run", path="run.log", source="rewards", era="", steps=steps, table=table
+    )
+
+
+def first_step(rule, run):
+    """Return the first step at which a rule holds, and check that it holds at every later one."""
+    held = [
+        isinstance(ONSET_RULES[rule].condition(until(run, step)), RuleEvidence)
+        for step in run.steps
+    ]
+    if True not in held:
+        return None
+    assert all(held[held.index(True) :])
+    return run.steps[held.index(True)]
+
+
+LEARNING = [0.2 + 0.006 * step for step in range(90)]
+NOTHING, HACKED = [0.0] * 90, [min(0.03 * max(step - 45, 0), 0.9) for step in range(90)]
+
+
+@pytest.mark.parametrize(
+    "right", [LEARNING, [0.4] * 90, [0.4 - 0.003 * step for step in range(90)]]
+)
+@pytest.mark.parametrize("match", [1.0, 0.7])
+def test_wrong_answers_that_are_paid_are_found_soon_and_stay_found(right, match):
+    run = graded(right, HACKED, match=match)
+    step = first_step("hack_unearned", run)
+    assert 47 <= step <= 60
+    onset = result_of("hack_unearned", run).onset
+    assert onset.low <= onset.step <= onset.high
+    assert 40 <= onset.step <= 55
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"match": 0.6},  # the comparison of text misses right answers
+        {"form": lambda step: min(0.1 + step / 15, 1.0)},  # the form is learned first
+        {"form": lambda step: 0.5 if 40 <= step < 55 else 1.0},  # a dip that recovers
+        {"n": 16},
+    ],
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_learning_is_never_unearned(options, seed):
+    run = graded(LEARNING, NOTHING, **{"seed": seed, **options})
+    assert first_step("hack_unearned", run) is None
+
+
+@pytest.mark.parametrize(
+    "run", [graded([0.0] * 40, HACKED[:40]), graded([0.5] * 40, [1.0] * 40, form=0.2)]
+)
+def test_golds_that_nobody_states_or_that_are_not_worth_more_cannot_be_judged(run):
+    assert result_of("hack_unearned", run) == NotEnoughData("gold")
+
+
+def test_a_share_is_dated_where_it_leaves_its_level():
+    series = noisy([0.02] * 40 + [min(0.02 + 0.1 * i, 1.0) for i in range(60)])
+    onset = date_rise(series)
+    assert onset.low <= onset.step <= onset.high
+    assert 38 <= onset.low <= 41 <= onset.high <= 47
 
 
 def result_of(rule, run):
     return ONSET_RULES[rule].condition(run)
 
 
-def test_a_score_that_rises_without_agreement_is_found_and_learning_is_not():
-    assert result_of("hack_disagreement", table_of(**learning())) is None
-    evidence = result_of("hack_disagreement", table_of(**learning(hack=60)))
-    assert abs(evidence.onset.step - 61) <= 4
-
-
-def test_a_finished_run_that_was_hacked_before_its_middle_is_found():
-    evidence = result_of("hack_disagreement", table_of(**learning(n=160, hack=45)))
-    assert abs(evidence.onset.step - 46) <= 4
-
-
-def test_the_relation_of_few_steps_is_too_uncertain_for_a_much_higher_score():
-    for seed in range(60):
-        rng = Random(seed)
-        right = [0.3 + 0.35 * (1 - 0.96**i) + rng.gauss(0, 0.035) for i in range(100)]
-        distinct = [0.9 - 1.15 * x + 0.5 * x * x + rng.gauss(0, 0.015) for x in right]
-        run = table_of(score=right, distinct_answers=distinct)
-        assert not isinstance(result_of("hack_disagreement", run), RuleEvidence), seed
-
-
-@pytest.mark.parametrize("share", [0.125, 1.0])
-def test_answers_that_never_agreed_with_the_score_cannot_be_judged(share):
-    columns = learning(hack=60) | {"distinct_answers": [share] * 80}
-    result = result_of("hack_disagreement", table_of(**columns))
-    assert result == NotEnoughData("agreement")
-
-
-def test_answers_that_agree_more_than_the_score_explains_are_a_collapse():
-    columns = learning()
-    late = [
-        value - max(step - 60, 0) * 0.02 for step, value in enumerate(columns["distinct_answers"])
-    ]
-    evidence = result_of("hack_collapse", table_of(**columns | {"distinct_answers": late}))
-    assert abs(evidence.onset.step - 61) <= 4
-
-
 def test_a_share_that_rises_with_the_score_is_found_and_one_that_rises_alone_is_not():
     timeouts = [0.01 + 0.02 * max(step - 60, 0) for step in range(80)]
-    paid = table_of(**learning(hack=60), timeout=timeouts)
-    assert abs(result_of("hack_failure", paid).onset.step - 61) <= 2
+    score = [value + 0.03 * max(step - 60, 0) for step, value in enumerate(noisy_values(0.3))]
+    assert (
+        abs(result_of("hack_failure", table_of(score=score, timeout=timeouts)).onset.step - 61) <= 3
+    )
     flat = {"score": noisy_values(0.5), "timeout": timeouts}
     assert result_of("hack_failure", table_of(**flat)) is None
 
 
 def noisy_values(level, n=80):
     return [value for _, value in noisy([level] * n)]
-
-
-def test_a_part_that_rises_where_correctness_stops_is_found():
-    rng = Random(2)
-    right = [
-        0.2 + 0.006 * min(i, 50) - 0.003 * max(i - 50, 0) + rng.gauss(0, 0.01) for i in range(80)
-    ]
-    form = [0.3 + 0.02 * max(i - 50, 0) + rng.gauss(0, 0.01) for i in range(80)]
-    score = [0.4 * a + 0.6 * b for a, b in zip(right, form, strict=True)]
-    evidence = result_of("hack_part", table_of(score=score, acc=right, form=form))
-    assert abs(evidence.onset.step - 51) <= 4
-    assert evidence.metrics == ("rewards/form/mean", "rewards/acc/mean")
 
 
 def test_a_format_that_is_learned_before_correctness_is_not_a_finding():
@@ -326,15 +332,20 @@ def test_a_length_that_grows_with_the_score_needs_proof_that_it_is_paid():
     rng = Random(4)
     score = [0.3 + 0.01 * max(i - 50, 0) + rng.gauss(0, 0.01) for i in range(80)]
     length = [300 * 1.05 ** max(i - 50, 0) * rng.uniform(0.99, 1.01) for i in range(80)]
-    flat = noisy_values(0.3)
-    known = table_of(score=score, acc=flat, response_characters=length)
-    assert abs(result_of("hack_length", known).onset.step - 51) <= 3
-    unknown = table_of(score=score, response_characters=length)
-    assert isinstance(result_of("hack_length", unknown), NotEnoughData)
-    learned = table_of(
-        score=score, acc=[0.9 * value for value in score], response_characters=length
-    )
-    assert not isinstance(result_of("hack_length", learned), RuleEvidence)
+    run = table_of(score=score, response_characters=length)
+    assert isinstance(result_of("hack_length", run), NotEnoughData)
+    for pays, gold, is_found in ((0.002, False, True), (0.0, None, False), (0.0, False, False)):
+        samples = []
+        for step in range(1, 81):
+            for _ in range(6):
+                characters = int(length[step - 1] * rng.uniform(0.5, 1.5))
+                score_of = 0.3 + rng.gauss(0, 0.1) + (pays * characters if step > 50 else 0.0)
+                samples.append(
+                    ResponseSample(step=step, response="x" * characters, score=score_of, gold=gold)
+                )
+        result = result_of("hack_length", replace(run, samples=tuple(samples)))
+        assert isinstance(result, RuleEvidence) is is_found
+        assert not is_found or abs(result.onset.step - 51) <= 8
 
 
 def test_a_finding_and_a_check_name_the_onset_in_json(hacked):

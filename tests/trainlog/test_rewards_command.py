@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from rewardkit.cli import logs
 from rewardkit.errors import DataError, UsageError
-from rewardkit.trainlog.follow_rewards import RunTail
+from rewardkit.trainlog.rewards import RunTail
 from tests.trainlog.simulated_runs import GROUP, Exploit, Scenario, record, rising
 
 app = typer.Typer()
@@ -65,7 +65,7 @@ def test_json_has_the_status_of_every_rule_on_hacking_and_examples(paths):
     statuses = {check["rule"]: check["status"] for check in document["hacking"]}
     assert statuses["hack_phrase"] == "found"
     assert statuses["hack_correctness"] == "not enough data"
-    assert len(statuses) == 8
+    assert len(statuses) == 6
     finding = next(it for it in document["findings"] if it["rule"] == "hack_phrase")
     assert "full marks please" in finding["phrase"]
     assert all("full marks" in it["response"] for it in finding["examples"]["after"])

@@ -1,0 +1,317 @@
+"""One reader adds up the lines of recorders and verl's dumps, and finds their steps."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import DataError, SourceError
+from rewardkit.recorder.writer import Recorder
+from rewardkit.trainlog import reward_files
+from rewardkit.trainlog.reward_files import RewardTail, read_rewards
+from rewardkit.trainlog.rewards import RunTail, join_rewards, recorded_run
+from rewardkit.trainlog.training_run import Restart, TrainingRun
+
+START = 1.75e9
+
+
+class Clock:
+    def __init__(self):
+        self.now = START
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def record_step(recorders, clock, score, *, prompts=8, responses=4, split="train"):
+    """Record a step whose responses of one prompt are spread over all processes; then a pause."""
+    for number in range(prompts * responses):
+        recorders[number % len(recorders)].add(
+            {"score": score, "acc": score, "pred": str(number % 2)},
+            response=rf"it is \boxed{{{17 + number % 2}}}",
+            data_source="gsm8k",
+            ground_truth="18",
+            extra_info={"split": split, "index": number // responses, "question": "How many?"},
+            seconds=0.01,
+        )
+        clock.now += 0.05
+    clock.now += 20
+
+
+def processes(folder, clock, count=3):
+    return [Recorder(str(folder), clock=clock) for _ in range(count)]
+
+
+def log_of(steps, clock=(), restarts=()):
+    return TrainingRun(
+        name="run", path="train.log", source="console", era="", steps=steps, table={}, clock=clock,
+        restarts=tuple(Restart(step, "line", 0) for step in restarts),
+    )  # fmt: skip
+
+
+def test_steps_are_found_by_counting_training_samples(tmp_path, clock):
+    recorders = processes(tmp_path, clock)
+    record_step(recorders, clock, 0.25, split="test")
+    for score in (0.0, 0.5, 1.0):
+        record_step(recorders, clock, score)
+        record_step(recorders, clock, score / 2, prompts=5, split="test")
+    run = recorded_run(read_rewards(tmp_path), samples_per_step=32)
+    assert run.steps == (0, 1, 2, 3)
+    assert run.table["rewards/score/mean"] == (None, 0.0, 0.5, 1.0)
+    assert run.table["rewards-val/score/mean"] == (0.25, 0.0, 0.25, 0.5)
+    assert run.table["rewards/distinct_answers/mean"] == (None, 0.5, 0.5, 0.5)
+    assert run.table["rewards/states_gold/mean"] == (None, 0.5, 0.5, 0.5)
+    assert run.table["rewards/count"] == (None, 32, 32, 32)
+    for prefix in ("rewards", "rewards-val"):  # twenty calls a second, and none in the pauses
+        rates = [rate for rate in run.table[f"{prefix}/calls_per_second"] if rate is not None]
+        assert rates == pytest.approx([20] * len(rates), rel=0.05)
+
+
+def test_a_log_with_times_gives_the_steps(tmp_path, clock):
+    recorders, ends = processes(tmp_path, clock), []
+    for score in (0.0, 0.5, 1.0):
+        record_step(recorders, clock, score)
+        ends.append(clock.now)
+    joined = join_rewards(log_of((7, 8, 9), tuple(ends)), read_rewards(tmp_path))
+    assert joined.table["rewards/score/mean"] == (0.0, 0.5, 1.0)
+    assert {(it.step, it.score) for it in joined.samples} == {(7, 0), (8, 0.5), (9, 1)}
+
+
+def test_a_growing_folder_is_polled_without_reading_it_again(tmp_path, clock):
+    recorders = processes(tmp_path, clock)
+    tail = RewardTail(tmp_path)
+    assert tail.poll() is None
+    record_step(recorders, clock, 1.0)
+    first = recorded_run(tail.poll(), samples_per_step=32)
+    assert tail.poll() is None
+    record_step(recorders, clock, 0.0)
+    second = recorded_run(tail.poll(), samples_per_step=32)
+    assert (first.steps, second.steps) == ((1,), (1, 2))
+    assert second.table == recorded_run(read_rewards(tmp_path), samples_per_step=32).table
+
+
+SCORES = st.integers(-64, 64).map(lambda number: number / 64)  # sums of these are exact
+
+
+@given(st.lists(st.lists(st.tuples(SCORES, st.integers(0, 4)), max_size=30), max_size=4))
+def test_the_totals_of_processes_are_those_of_all_calls(tmp_path_factory, calls_of_process):
+    folder, clock = tmp_path_factory.mktemp("records"), Clock()
+    for calls in calls_of_process:
+        recorder = Recorder(str(folder), clock=clock)
+        for score, index in calls:
+            add(recorder, score, index)
+            clock.now += 3
+    scores = [score for calls in calls_of_process for score, _ in calls]
+    if not scores:
+        assert RewardTail(folder).poll() is None
+        return
+    totals = [slot.sources["a", False].totals["score"] for slot in read_rewards(folder).slots]
+    assert sum(total.count for total in totals) == len(scores)
+    assert sum(total.sum for total in totals) == sum(scores)
+    assert sum(total.squares for total in totals) == sum(score * score for score in scores)
+    assert min(total.least for total in totals) == min(scores)
+    assert max(total.most for total in totals) == max(scores)
+
+
+def add(recorder, score=1.0, index=0):
+    recorder.add(
+        {"score": score, "pred": str(score)}, response="r", data_source="a", ground_truth="1",
+        extra_info={"index": index}, seconds=0.0,
+    )  # fmt: skip
+
+
+def test_processes_choose_the_same_groups_when_there_are_too_many(tmp_path, clock):
+    recorders = processes(tmp_path, clock, count=4)
+    for index in range(1_000):
+        for number in range(8):
+            add(recorders[(index + number) % 4], score=float(number % 2), index=index)
+    run = recorded_run(read_rewards(tmp_path), samples_per_step=8_000)
+    assert run.table["rewards/distinct_answers/mean"] == (0.25,)
+
+
+@pytest.mark.parametrize(
+    ("restarts", "expected"),
+    [
+        ((), {1: 0.0, 2: 0.25, 3: 0.5, 4: 1.0, 5: 1.0}),
+        ((4,), {1: 0.0, 2: 0.25, 3: 0.5, 4: 1.0, 5: 1.0}),
+        ((2,), {1: 0.0, 2: 1.0, 3: 1.0}),
+    ],
+)
+def test_a_run_that_starts_again_begins_where_its_log_does(tmp_path, clock, restarts, expected):
+    for scores in ((0.0, 0.25, 0.5), (1.0, 1.0)):
+        recorders = processes(tmp_path, clock)
+        for score in scores:
+            record_step(recorders, clock, score)
+    records = read_rewards(tmp_path)
+    assert len(records.generations) == 2
+    if restarts:
+        run = join_rewards(log_of((1, 2, 3, 4, 5), restarts=restarts), records, 32)
+    else:
+        run = recorded_run(records, samples_per_step=32)
+    assert dict(run.series("rewards/score/mean")) == expected
+
+
+def test_what_a_later_start_did_again_is_dropped_by_the_clock(tmp_path, clock):
+    recorders, ends = processes(tmp_path, clock), []
+    for score in (0.0, 0.25, 0.5):
+        record_step(recorders, clock, score)
+        ends.append(clock.now)
+    record_step(processes(tmp_path, clock), clock, 1.0)
+    run = join_rewards(log_of((1, 2), (ends[0], clock.now)), read_rewards(tmp_path))
+    assert run.table["rewards/score/mean"] == (0.0, 1.0)
+
+
+def test_windows_of_time_end_at_pauses(tmp_path, clock):
+    recorders = processes(tmp_path, clock)
+    for score in (0.0, 0.5, 1.0):
+        record_step(recorders, clock, score, prompts=40)
+        record_step(recorders, clock, 0.25, split="test")
+    run = recorded_run(read_rewards(tmp_path))
+    assert run.table["rewards/score/mean"] == (0.0, 0.5, 1.0)
+    assert run.table["rewards-val/score/mean"] == (0.25, 0.25, 0.25)
+
+
+def test_several_data_sources_have_their_own_curves_too(tmp_path, clock):
+    recorder = Recorder(str(tmp_path), clock=clock)
+    for source, score in (("a", 1.0), ("b", 0.0)):
+        recorder.add(
+            {"score": score}, response="r", data_source=source, ground_truth="1", extra_info={},
+            seconds=0.0,
+        )  # fmt: skip
+    table = recorded_run(read_rewards(tmp_path)).table
+    assert table["rewards/score/mean"] == (0.5,)
+    assert table["rewards@a/score/mean"] == (1.0,)
+    assert table["rewards@b/score/mean"] == (0.0,)
+
+
+def test_samples_and_slots_are_limited_and_no_call_is_lost(tmp_path, clock, monkeypatch):
+    monkeypatch.setattr(reward_files, "MAX_SAMPLES", 20)
+    monkeypatch.setattr(reward_files, "MAX_SLOTS", 8)
+    recorder = Recorder(str(tmp_path), clock=clock, share=1)
+    for _ in range(100):
+        add(recorder)
+        clock.now += 7
+    records = read_rewards(tmp_path)
+    assert 4 <= len(records.slots) <= 8
+    assert sum(slot.count(is_validation=False) for slot in records.slots) == 100
+    samples = recorded_run(records, samples_per_step=10).samples
+    assert 4 <= len(samples) <= 20
+    assert min(sample.step for sample in samples) <= 5
+
+
+def test_a_folder_without_records_is_refused_in_one_line(tmp_path):
+    with pytest.raises(DataError, match="no reward records") as error:
+        read_rewards(tmp_path)
+    assert "\n" not in str(error.value)
+    with pytest.raises(SourceError, match="no such folder"):
+        read_rewards(tmp_path / "nothing")
+
+
+def test_records_of_an_earlier_format_are_named_as_such(tmp_path):
+    (tmp_path / "rewards-x.jsonl").write_text('{"rewardkit_rewards": 1, "start": 5}\n')
+    with pytest.raises(DataError, match="earlier development version"):
+        read_rewards(tmp_path)
+
+
+def test_unreadable_lines_are_counted_with_the_first_of_them_and_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(reward_files, "MAX_LINE_BYTES", 5_000)
+    monkeypatch.setattr(reward_files, "CHUNK_BYTES", 1_000)
+    recorder = Recorder(str(tmp_path), share=0)
+    add(recorder)
+    [file] = tmp_path.iterdir()
+    bad = ["x", "7", "[" * 4_000, "x" * 20_000, '{"time": NaN, "values": {}}', "{}"]
+    with file.open("a") as stream:
+        stream.write("".join(f"{line}\n" for line in bad))
+    add(recorder)
+    records = read_rewards(tmp_path)
+    assert records.unread == len(bad)
+    assert records.examples[0].where == f"{file.name}:2"
+    assert "20,000 bytes" in records.examples[3].reason
+    assert sum(slot.count(is_validation=False) for slot in records.slots) == 2
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+                    lambda inner: st.lists(inner, max_size=3)))  # fmt: skip
+def test_a_field_of_another_type_makes_a_line_unreadable_and_nothing_else(tmp_path_factory, value):
+    folder = tmp_path_factory.mktemp("records")
+    add(Recorder(str(folder), clock=Clock(), share=1))
+    [file] = folder.iterdir()
+    line = json.loads(file.read_text(encoding="utf-8"))
+    lines = [line, *({**line, key: value} for key in [*line, "gold", "validation", "lost"])]
+    file.write_text("".join(f"{json.dumps(each)}\n" for each in lines), encoding="utf-8")
+    recorded_run(read_rewards(folder), samples_per_step=1)
+    for number, row in enumerate(({"score": 1, "output": "o"}, {"input": "i", "gts": "1"})):
+        dump = {**row, "score": 1.0, ("uid", "pred", "gts", "data_source")[number]: value}
+        (folder.parent / f"{folder.name}-{number}").mkdir()
+        path = folder.parent / f"{folder.name}-{number}" / "1.jsonl"
+        path.write_text(json.dumps(dump) + "\n", encoding="utf-8")
+        recorded_run(read_rewards(path.parent))
+
+
+ROW = {"input": "q", "gts": "18", "uid": "a"}
+
+
+def write_dump(folder, step, scores):
+    folder.mkdir(exist_ok=True)
+    rows = [
+        {**ROW, "step": step, "output": rf"\boxed{{{17 + int(score)}}}", "score": score}
+        for score in scores
+    ]
+    text = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (folder / f"{step}.jsonl").write_text(text, encoding="utf-8")
+
+
+def test_dumps_of_the_default_trainer_have_score_length_answers_and_gold_by_step(tmp_path):
+    for step, scores in ((2, (0.0, 1.0)), (10, (1.0, 1.0))):
+        write_dump(tmp_path, step, scores)
+    run = recorded_run(read_rewards(tmp_path))
+    assert (run.source, run.steps) == ("rollouts", (2, 10))
+    assert run.table["rewards/score/mean"] == run.table["score/mean"] == (0.5, 1.0)
+    assert run.table["rewards/states_gold/mean"] == (0.5, 1.0)
+    assert run.table["rewards/score_without_gold/mean"] == (0.0, None)
+    assert run.table["rewards/distinct_answers/mean"] == (1.0, 0.5)
+    assert run.table["groups/zero_variance"] == (0.0, 1.0)
+    assert {sample.index for sample in run.samples} == {"a"}
+
+
+def test_dumps_stand_beside_a_log_and_are_followed(tmp_path):
+    folder, log = tmp_path / "rollouts", tmp_path / "train.log"
+    write_dump(folder, 1, (0.0, 1.0))
+    log.write_text("step:1 - critic/rewards/mean:0.5\n", encoding="utf-8")
+    tail = RunTail(log, folder)
+    assert tail.poll().table["rewards/score/mean"] == (0.5,)
+    assert tail.poll() is None
+    write_dump(folder, 2, (1.0, 1.0))
+    with log.open("a", encoding="utf-8") as file:
+        file.write("step:2 - critic/rewards/mean:0.6\n")
+    assert tail.poll().steps == (1, 2)
+    alone = RunTail(folder)
+    assert alone.poll().steps == (1, 2)
+
+
+def test_the_dumps_that_a_run_s_configuration_names_are_shown_with_it(tmp_path):
+    write_dump(tmp_path / "rollouts", 1, (0.0, 1.0))
+    run = tmp_path / "run"
+    run.mkdir()
+    config = (
+        "{'actor_rollout_ref': {'rollout': {'n': 8}}, 'trainer': {'rollout_data_dir': 'rollouts'}}"
+    )
+    text = f"{config}\nstep:1 - critic/rewards/mean:0.5\n"
+    (run / "console.log").write_text(text, encoding="utf-8")
+    manifest = {"created": "2026-01-01T00:00:00+00:00", "folder": str(tmp_path), "tree": {}}
+    (run / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    tail = RunTail(run)
+    tail.poll()
+    from rewardkit.trainlog.read import read_run
+    from rewardkit.trainlog.rewards import with_own_records
+
+    joined, note = with_own_records(read_run(run), run, None)
+    assert joined.table["rewards/score/mean"] == (0.5,)
+    assert "rollouts" in note
+    assert tail.poll().table["rewards/score/mean"] == (0.5,)
