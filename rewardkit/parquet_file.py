@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewardkit.errors import DataError
-from rewardkit.lines import MAX_LINE_BYTES
+from rewardkit.jsonl import MAX_LINE_BYTES
 
 #: Bytes of a batch that are decoded at once, also if each row had the whole dictionary of a column,
 #: which has about a megabyte in real files.

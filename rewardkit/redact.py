@@ -10,7 +10,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -23,55 +24,35 @@ HIDDEN = "***"
 MIN_REPEATED_CHARS = 6
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-#: Words that mark the name of a secret wherever they stand in it, unless it ends in a word of
-#: `_METADATA_WORDS`.
-_SECRET_WORDS = _words(
-    """
-    password passwd passphrase passcode secret secrets credential credentials authorization
-    cookie cookies apikey apikeys accesskey secretkey privatekey jwt webhook
-    """
-)
-#: Names that end in these say where a secret is or how it is used.
-_METADATA_WORDS = _words(
-    """
-    path paths file files dir folder env name names mode type policy length len count size id
-    ids required enabled timeout manager backend class field fields user host port
-    """
-)
-#: Words before `token` or `tokens` in the sense of a tokenizer: `max_tokens`, `pad_token`.
-_TOKENIZER_WORDS = _words(
-    """
-    added all answer assistant audio avg batched begin bos by cached chunk class cls
-    completion context continuous count current decode draft dropped end embed eos every
-    expert extra first from generated global image img in input kv last local long loss mask
-    max mean media min model moe n new next num number of out output pad padding per prefill
-    prompt reasoning response sep seq sequence short source special speculative start stop sum
-    target text think thinking to tool total unk unused use valid video vision vocab with
-    """
-)
-#: Words before `key` or `keys` that mark a secret; in capitals all others but `_DATA_WORDS` do.
-_ACCESS_WORDS = _words(
-    """
-    access account anthropic api ark auth aws azure client comet dashscope deepseek encryption
-    gemini google groq hf huggingface langfuse master mistral mlflow modelscope openai
-    openrouter private secret service session signing ssh subscription swanlab together wandb
-    webhook zhipu
-    """
-)
-_DATA_WORDS = _words(
-    """
-    answer cache column data file foreign gold group id image index input label map messages
-    metric output parquet partition primary problem prompt public question response reward row
-    sort source target text tool video
-    """
+#: Words of names, by what they say about the value.
+_SECRET, _METADATA, _TOKENIZER, _ACCESS, _DATA = (
+    frozenset(words.split())
+    for words in (
+        # Marks of a secret wherever they stand in a name, unless it ends in a word of the next list.
+        """password passwd passphrase passcode secret secrets credential credentials authorization
+        cookie cookies apikey apikeys accesskey secretkey privatekey jwt webhook""",
+        # Names that end in these say where a secret is or how it is used.
+        """path paths file files dir folder env name names mode type policy length len count size id
+        ids required enabled timeout manager backend class field fields user host port""",
+        # Before `token` or `tokens` in the sense of a tokenizer: `max_tokens`, `pad_token`.
+        """added all answer assistant audio avg batched begin bos by cached chunk class cls
+        completion context continuous count current decode draft dropped end embed eos every
+        expert extra first from generated global image img in input kv last local long loss mask
+        max mean media min model moe n new next num number of out output pad padding per prefill
+        prompt reasoning response sep seq sequence short source special speculative start stop sum
+        target text think thinking to tool total unk unused use valid video vision vocab with""",
+        # Before `key` or `keys`: these mark a secret; in capitals all others but the next list do.
+        """access account anthropic api ark auth aws azure client comet dashscope deepseek encryption
+        gemini google groq hf huggingface langfuse master mistral mlflow modelscope openai
+        openrouter private secret service session signing ssh subscription swanlab together wandb
+        webhook zhipu""",
+        """answer cache column data file foreign gold group id image index input label map messages
+        metric output parquet partition primary problem prompt public question response reward row
+        sort source target text tool video""",
+    )
 )
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_SEPARATORS = re.compile(r"[./]")
 
 #: Values that are empty, a placeholder, or a reference to the place of a secret.
 _NOT_SECRET = re.compile(
@@ -101,16 +82,19 @@ _QUERY = re.compile(
     r"([?&](?:key|sig|signature|token|auth|code)=)([^\s&#'\"<>\\]{6,2000})", re.IGNORECASE
 )
 
+#: What a secret looks like, and its group in the match, in the order in which they are hidden.
+_SHAPED = ((_PEM, 0), (_BEARER, 2), (_QUERY, 2), (_SHAPES, 0))
+
 #: `NAME=value`, `--name value`, `"name": "value"`, `NAME: value` in capitals, `X-Api-Key: value`, `{name: value}`.
 _VALUE = r"""(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\$\{[^{}\n]*\}|\$\([^()\n]*\)|<[^<>\s]*>|[^\s"',;&{}\[\]()<>|]+)"""
 _NAMED = re.compile(
     rf"""(?x)
-      (?P<quote>["'])(?P<quoted>[\w.\-/]{{2,120}})(?P=quote)(?P<a>\s*:\s*)(?P<v1>{_VALUE})
-    | (?<![\w.\-])(?P<flag>--?[A-Za-z][\w\-]{{1,80}})(?P<b>=|[ \t]+)(?P<v2>(?!-){_VALUE})
-    | (?<![\w])(?P<name>[+~]{{0,2}}[A-Za-z_][\w.\-/@]{{1,200}})(?P<c>=)(?P<v3>{_VALUE})
+      (?P<quote>["'])(?P<quoted>[\w.\-/]{{2,120}})(?P=quote)\s*:\s*(?P<v1>{_VALUE})
+    | (?<![\w.\-])(?P<flag>--?[A-Za-z][\w\-]{{1,80}})(?:=|[ \t]+)(?P<v2>(?!-){_VALUE})
+    | (?<![\w])(?P<name>[+~]{{0,2}}[A-Za-z_][\w.\-/@]{{1,200}})=(?P<v3>{_VALUE})
     | (?<![\w.\-])(?P<header>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|(?i:authorization|[\w]+(?:-[\w]+)+))
-      (?P<d>:[ \t]*)(?P<v4>(?:(?i:bearer|basic|token)[ \t]+)?{_VALUE})
-    | (?<=[{{,])[ ]?(?P<inner>[A-Za-z_][\w.\-]*)(?P<e>:[ \t]*)(?P<v5>{_VALUE})
+      :[ \t]*(?P<v4>(?:(?i:bearer|basic|token)[ \t]+)?{_VALUE})
+    | (?<=[{{,])[ ]?(?P<inner>[A-Za-z_][\w.\-]*):[ \t]*(?P<v5>{_VALUE})
     """
 )
 
@@ -121,29 +105,27 @@ def is_secret_name(name: str) -> bool:
     Each part of a dotted key counts, so everything below `secrets.` is secret. `max_tokens`,
     `pad_token`, `prompt_key` and `AUTH_TOKEN_PATH` are not names of secrets.
     """
-    return any(_is_secret_part(part) for part in _SEPARATORS.split(name.lstrip("+~-")))
+    return any(map(_is_secret_part, re.split(r"[./]", name.lstrip("+~-"))))
 
 
 def _is_secret_part(name: str) -> bool:
     words = [word.lower() for word in _WORDS.findall(name)]
     if words[-3:] == ["access", "key", "id"] or words[-2:] == ["connection", "string"]:
         return True
-    if not words or words[-1] in _METADATA_WORDS:
+    if not words or words[-1] in _METADATA:
         return False
-    if _SECRET_WORDS.intersection(words):
+    if _SECRET.intersection(words):
         return True
     *before, last = words
-    if last == "token":
-        return not _TOKENIZER_WORDS.intersection(before)
+    if last == "token" or (last == "tokens" and before):
+        return not _TOKENIZER.intersection(before)
     if not before:  # `key`, `tokens`, `auth` and $PWD say nothing
         return False
-    if last == "tokens":
-        return not _TOKENIZER_WORDS.intersection(before)
     if last == "auth":  # BASIC_AUTH; RAY_AUTH is a switch
         return before[-1] in {"basic", "http", "https", "proxy"}
     if last in {"key", "keys"}:
-        others = name.isupper() and not _DATA_WORDS.intersection(before)
-        return others or bool(_ACCESS_WORDS.intersection(before))
+        others = name.isupper() and not _DATA.intersection(before)
+        return others or bool(_ACCESS.intersection(before))
     return last in {"pat", "pwd"} or (last in {"ak", "sk"} and name.isupper())
 
 
@@ -154,8 +136,7 @@ def is_secret_value(name: str, value: Any) -> bool:
     """
     if not isinstance(value, str) or _NOT_SECRET.fullmatch(value) or not is_secret_name(name):
         return False
-    may_be_count = re.search(r"(?i)tokens$", name) is not None
-    return not (may_be_count and _NUMBER.fullmatch(value))
+    return not (name.lower().endswith("tokens") and _NUMBER.fullmatch(value))
 
 
 class Redactor:
@@ -169,15 +150,10 @@ class Redactor:
         """Hide a value from now on, also as it is in JSON, in a URL and without its scheme."""
         scheme = re.fullmatch(r"(?i:bearer|basic|token)\s+(\S+)", value)
         plain = (scheme[1] if scheme else value).strip().strip("\"'")
-        if (
-            len(plain) < MIN_REPEATED_CHARS
-            or _NOT_SECRET.fullmatch(plain)
-            or _PATH.fullmatch(plain)
-            or _NUMBER.fullmatch(plain)  # it may be any figure
-        ):
-            return
-        self._values |= {plain, json.dumps(plain)[1:-1], unquote(plain)}
-        self._pattern = None
+        is_common = any(kind.fullmatch(plain) for kind in (_NOT_SECRET, _PATH, _NUMBER))
+        if len(plain) >= MIN_REPEATED_CHARS and not is_common:
+            self._values |= {plain, json.dumps(plain)[1:-1], unquote(plain)}
+            self._pattern = None
 
     def learn(self, value: Any, name: str = "") -> Redactor:
         """Remember every secret in a tree or a text, and return the redactor.
@@ -202,34 +178,30 @@ class Redactor:
         for match in _USERINFO.finditer(text):
             user, colon, password = match[2].partition(":")
             self.remember(password if colon else user)
-        for match in _NAMED.finditer(text):
-            name, value = _parts(match)
-            if is_secret_value(name, value):
-                self.remember(value)
-        for pattern in (_SHAPES, _PEM):
+        for own_name, own_value in map(_parts, _NAMED.finditer(text)):
+            if is_secret_value(own_name, own_value):
+                self.remember(own_value)
+        for pattern, group in _SHAPED:
             for match in pattern.finditer(text):
-                self.remember(match[0])
-        for pattern in (_BEARER, _QUERY):
-            for match in pattern.finditer(text):
-                self.remember(match[2])
+                self.remember(match[group])
 
     def text(self, text: str) -> str:
         """Return a text with its secrets hidden; it adds nothing to what is remembered."""
-        text = _PEM.sub(HIDDEN, self.data(text))
-        text = _USERINFO.sub(_hide_userinfo, text)
-        for pattern in (_BEARER, _QUERY):
-            text = pattern.sub(rf"\g<1>{HIDDEN}", text)
-        text = _SHAPES.sub(HIDDEN, text)
+        text = _USERINFO.sub(_hide_userinfo, _PEM.sub(HIDDEN, self.data(text)))
+        for pattern, group in _SHAPED:
+            text = pattern.sub(rf"\g<1>{HIDDEN}" if group else HIDDEN, text)
         return _NAMED.sub(_hide_named, text)
 
     def data(self, text: str) -> str:
         """Return the text with known secrets hidden; all else stays, whatever it looks like."""
-        return self._values_pattern().sub(HIDDEN, text) if self._values else text
+        if self._pattern is None and self._values:
+            longest = sorted(self._values, key=len, reverse=True)
+            self._pattern = re.compile("|".join(map(re.escape, longest)))
+        return self._pattern.sub(HIDDEN, text) if self._pattern else text
 
     def tree(self, value: Any, name: str = "") -> Any:
         """Return a tree of mappings, lists and texts with its secrets hidden; other values unchanged."""
-        self.learn(value, name)
-        return self._hidden(value, name)
+        return self.learn(value, name)._hidden(value, name)  # noqa: SLF001 - its own
 
     def _hidden(self, value: Any, name: str) -> Any:
         if isinstance(value, Mapping):
@@ -241,15 +213,9 @@ class Redactor:
             }
         if isinstance(value, (list, tuple)):
             return [self._hidden(item, name) for item in value]
-        if isinstance(value, str):
-            return HIDDEN if name and is_secret_value(name, value) else self.text(value)
-        return value
-
-    def _values_pattern(self) -> re.Pattern[str]:
-        if self._pattern is None:
-            longest = sorted(self._values, key=len, reverse=True)
-            self._pattern = re.compile("|".join(map(re.escape, longest)))
-        return self._pattern
+        if not isinstance(value, str):
+            return value
+        return HIDDEN if name and is_secret_value(name, value) else self.text(value)
 
 
 def redactor_of(variables: Mapping[str, str], texts: Iterable[str] = ()) -> Redactor:
@@ -259,18 +225,24 @@ def redactor_of(variables: Mapping[str, str], texts: Iterable[str] = ()) -> Reda
         if is_secret_value(name, value):
             redactor.remember(value)
         else:
-            for match in _USERINFO.finditer(value):
-                redactor.learn(match[0])
+            redactor.learn([match[0] for match in _USERINFO.finditer(value)])
     return redactor.learn(list(texts))
 
 
 @cache
 def process_redactor() -> Redactor:
     """Return what hides secrets in messages and pages: those of this process's environment and arguments."""
-    objects = (_json_object(argument) for argument in sys.argv)
-    redactor = redactor_of(os.environ, sys.argv[1:]).learn([value for value in objects if value])
-    for secret in _argument_secrets(sys.argv[1:]):
-        redactor.remember(secret)
+    redactor = redactor_of(os.environ, sys.argv[1:])
+    for before, argument in pairwise(("", *sys.argv[1:])):
+        if argument.startswith("{"):
+            with suppress(ValueError):
+                redactor.learn(json.loads(argument))
+        # As a whole: in text, a value would end at its first blank or quote.
+        name, _, value = argument.partition("=")
+        if is_secret_value(name, value):
+            redactor.remember(value)
+        if before.startswith("-") and is_secret_value(before, argument):
+            redactor.remember(argument)
     return redactor
 
 
@@ -284,23 +256,6 @@ def variable_of(name: str, value: Any) -> str:
     )
     variables = (variable for variable, other in os.environ.items() if other == value)
     return next(variables, re.sub(r"\W", "_", name).upper()) if is_secret else ""
-
-
-def _argument_secrets(arguments: Sequence[str]) -> Iterator[str]:
-    """Yield the values of secrets as a whole: in text, a value would end at its first blank or quote."""
-    for before, argument in pairwise(("", *arguments)):
-        name, _, value = argument.partition("=")
-        if is_secret_value(name, value):
-            yield value
-        if before.startswith("-") and is_secret_value(before, argument):
-            yield argument
-
-
-def _json_object(text: str) -> Any:
-    try:
-        return json.loads(text) if text.startswith("{") else None
-    except ValueError:
-        return None
 
 
 def _parts(match: re.Match[str]) -> tuple[str, str]:

@@ -50,15 +50,8 @@ DATASETS: Mapping[str, str] = {
 }
 
 SCORERS: Mapping[str, str] = {
-    "auto": "rewardkit.scorers.auto:score",
-    "geometry3k": "rewardkit.scorers.geometry3k:score",
-    "gsm8k": "rewardkit.scorers.gsm8k:score",
-    "judge": "rewardkit.scorers.judge:score",
-    "math": "rewardkit.scorers.math:score",
-    "math_dapo": "rewardkit.scorers.math_dapo:score",
-    "math_verify": "rewardkit.scorers.math_verify:score",
-    "mcq": "rewardkit.scorers.mcq:score",
-    "qa": "rewardkit.scorers.qa:score",
+    name: f"rewardkit.scorers.{name}:score"
+    for name in "auto geometry3k gsm8k judge math math_dapo math_verify mcq qa".split()
 }
 
 #: The data sources whose responses verl's default reward evaluates as Python, in every release from
@@ -72,65 +65,35 @@ VERL_EVALUATES = (
     "(utils/reward_score/prime_math/grader.py, lines 169, 299 and 301; CVE-2026-6878)"
 )
 
-#: The scorer of a row without a scorer's name, by the `data_source` that verl's scripts and `prep` write.
+#: Lines of a scorer and the `data_source` of rows without a scorer's name that it scores, as verl's
+#: scripts and `prep` write them; in the order in which `rewardkit list` prints them.
+_SOURCES = """
+gsm8k openai/gsm8k
+math DigitalLearningGmbH/MATH-lighteval HuggingFaceH4/MATH-500 aime aime_2024 aime_2025
+math aime_2026 brumo_2025 ByteDance-Seed/BeyondAIME
+mcq cflue
+math_dapo math_dapo
+geometry3k hiyouga/geometry3k
+math agentica-org/DeepScaleR-Preview-Dataset AI-MO/NuminaMath-1.5 open-r1/OpenR1-Math-220k
+math Open-Reasoner-Zero/orz_math_57k_collection POLARIS-Project/Polaris-Dataset-53K
+math PRIME-RL/Eurus-2-RL-Data Skywork/Skywork-OR1-RL-Data SynthLabsAI/Big-Math-RL-Verified
+math zwhe99/DeepMath-103K
+qa searchR1_nq searchR1_triviaqa searchR1_popqa searchR1_hotpotqa searchR1_2wikimultihopqa
+qa searchR1_musique searchR1_bamboogle
+math hmmt hmmt_feb_2023 hmmt_feb_2024 hmmt_feb_2025 hmmt_nov_2025 hmmt_feb_2026 math-ai/amc23
+math math-ai/minervamath math_perturb math_perturb_simple math_perturb_hard olympiadbench
+math olympiadbench_maths olympiadbench_physics olymmath olymmath_en_easy olymmath_en_hard
+math olymmath_zh_easy olymmath_zh_hard AI4Math/MathVista
+math MARIO-Math-Reasoning/Gaokao2023-Math-En MathLLMs/MathVision
+mcq TIGER-Lab/MMLU-Pro gpqa_diamond
+math hails/agieval-gaokao-mathcloze
+mcq hails/agieval-gaokao-mathqa
+math imo_answerbench lmms-lab/multimodal-open-r1-8k-verified weitianwen/cmath
+"""
 DATA_SOURCES: Mapping[str, str] = {
-    "openai/gsm8k": SCORERS["gsm8k"],
-    "DigitalLearningGmbH/MATH-lighteval": SCORERS["math"],
-    "HuggingFaceH4/MATH-500": SCORERS["math"],
-    "aime": SCORERS["math"],
-    "aime_2024": SCORERS["math"],
-    "aime_2025": SCORERS["math"],
-    "aime_2026": SCORERS["math"],
-    "brumo_2025": SCORERS["math"],
-    "ByteDance-Seed/BeyondAIME": SCORERS["math"],
-    "cflue": SCORERS["mcq"],
-    "math_dapo": SCORERS["math_dapo"],
-    "hiyouga/geometry3k": SCORERS["geometry3k"],
-    "agentica-org/DeepScaleR-Preview-Dataset": SCORERS["math"],
-    "AI-MO/NuminaMath-1.5": SCORERS["math"],
-    "open-r1/OpenR1-Math-220k": SCORERS["math"],
-    "Open-Reasoner-Zero/orz_math_57k_collection": SCORERS["math"],
-    "POLARIS-Project/Polaris-Dataset-53K": SCORERS["math"],
-    "PRIME-RL/Eurus-2-RL-Data": SCORERS["math"],
-    "Skywork/Skywork-OR1-RL-Data": SCORERS["math"],
-    "SynthLabsAI/Big-Math-RL-Verified": SCORERS["math"],
-    "zwhe99/DeepMath-103K": SCORERS["math"],
-    "searchR1_nq": SCORERS["qa"],
-    "searchR1_triviaqa": SCORERS["qa"],
-    "searchR1_popqa": SCORERS["qa"],
-    "searchR1_hotpotqa": SCORERS["qa"],
-    "searchR1_2wikimultihopqa": SCORERS["qa"],
-    "searchR1_musique": SCORERS["qa"],
-    "searchR1_bamboogle": SCORERS["qa"],
-    "hmmt": SCORERS["math"],
-    "hmmt_feb_2023": SCORERS["math"],
-    "hmmt_feb_2024": SCORERS["math"],
-    "hmmt_feb_2025": SCORERS["math"],
-    "hmmt_nov_2025": SCORERS["math"],
-    "hmmt_feb_2026": SCORERS["math"],
-    "math-ai/amc23": SCORERS["math"],
-    "math-ai/minervamath": SCORERS["math"],
-    "math_perturb": SCORERS["math"],
-    "math_perturb_simple": SCORERS["math"],
-    "math_perturb_hard": SCORERS["math"],
-    "olympiadbench": SCORERS["math"],
-    "olympiadbench_maths": SCORERS["math"],
-    "olympiadbench_physics": SCORERS["math"],
-    "olymmath": SCORERS["math"],
-    "olymmath_en_easy": SCORERS["math"],
-    "olymmath_en_hard": SCORERS["math"],
-    "olymmath_zh_easy": SCORERS["math"],
-    "olymmath_zh_hard": SCORERS["math"],
-    "AI4Math/MathVista": SCORERS["math"],
-    "MARIO-Math-Reasoning/Gaokao2023-Math-En": SCORERS["math"],
-    "MathLLMs/MathVision": SCORERS["math"],
-    "TIGER-Lab/MMLU-Pro": SCORERS["mcq"],
-    "gpqa_diamond": SCORERS["mcq"],
-    "hails/agieval-gaokao-mathcloze": SCORERS["math"],
-    "hails/agieval-gaokao-mathqa": SCORERS["mcq"],
-    "imo_answerbench": SCORERS["math"],
-    "lmms-lab/multimodal-open-r1-8k-verified": SCORERS["math"],
-    "weitianwen/cmath": SCORERS["math"],
+    source: SCORERS[name]
+    for name, *sources in map(str.split, _SOURCES.strip().splitlines())
+    for source in sources
 }
 
 

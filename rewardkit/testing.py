@@ -42,7 +42,6 @@ from rewardkit.preprocess.row_checks import RULES
 from rewardkit.preprocess.template import load_template
 from rewardkit.row import IMAGES, SCHEMA, Row, read_rows
 from rewardkit.scorers.base import Score, Scorer, Status, to_verl
-from rewardkit.scorers.gold import alternatives, another_answer, takes_several_golds
 from rewardkit.scorers.isolated import require_scorer_loads
 from rewardkit.scorers.load import load_scorer, location, respond_of
 from rewardkit.scorers.options import asks_server
@@ -77,7 +76,7 @@ def check_dataset(
     *,
     load_seconds: float = LOAD_TIMEOUT_SECONDS,
 ) -> None:
-    """Check a dataset: its card, its rows, their golds, and broken rows.
+    """Check a dataset: its card, its rows and their golds, which `prep` scores, and broken rows.
 
     A scorer that asks a model, such as `judge`, is not called, as in `rewardkit check`: its verdicts
     say nothing about the dataset, and would cost a request for every row.
@@ -113,7 +112,8 @@ def check_dataset(
             first, second = (report.out.read_bytes() for report in reports)
             _require(first == second, f"{split}: two runs of prep give different files.")
             check_counts(reports[0])
-            check_rows(reports[0].out, card.scorer)
+            check_schema(reports[0].out)
+            check_prompts(read_rows(reports[0].out))
             raws = RawRows(reports[0].files, card.columns, loaded.repeats)
             check_types(loaded.to_problem, (raw for _, raw in raws))
 
@@ -149,19 +149,6 @@ def check_counts(report: SplitReport) -> None:
         _require(reason not in RULES, f"{where}: {reason}: {detail}; {RULES.get(reason)}.")
 
 
-def check_rows(parquet: Path, scorer: str) -> None:
-    """Check that rows have the common schema and that golds and solutions, but no other text, score.
-
-    Args:
-        parquet: a file that `prep` wrote.
-        scorer: the name of the scorer for the dataset's own solutions.
-    """
-    check_schema(parquet)
-    rows = list(read_rows(parquet))
-    check_answers(rows, scorer)
-    check_others(rows)
-
-
 def check_schema(parquet: Path) -> None:
     """Check that a parquet has the common schema, so that verl can concatenate it with any other."""
     schema = pq.read_schema(parquet)
@@ -173,40 +160,21 @@ def check_schema(parquet: Path) -> None:
     )
 
 
-def check_answers(rows: Iterable[Row], scorer: str) -> None:
-    """Check that every gold in the requested format and the dataset's own solution score 1.0.
+def check_prompts(rows: Iterable[Row]) -> None:
+    """Check that a response that repeats the prompt is wrong.
 
-    Scorers that ask a model are not called.
-    """
-    solution_scorer = load_scorer(scorer)
-    for row in rows:
-        row_scorer, gold, info = _scorer_gold_info(row)
-        respond = respond_of(row_scorer)
-        if respond is not None and not asks_server(row_scorer):
-            for answer in _golds(row_scorer, gold):
-                _require_score(row_scorer, respond(answer), gold, info, 1.0)
-        if info["answer"] and not asks_server(solution_scorer):
-            _require_score(solution_scorer, info["answer"], gold, info, 1.0)
-
-
-def check_others(rows: Iterable[Row]) -> None:
-    """Check that another answer and the prompt itself are wrong.
-
-    The prompt of a choice question may show the answer's format by an example that is the gold.
-    Scorers that ask a model are not called.
+    `prep` has scored the golds, the dataset's own solutions and other answers. The prompt of a choice
+    question may show the answer's format by an example that is the gold. A scorer that asks a model
+    is not called.
     """
     for row in rows:
-        scorer, gold, info = _scorer_gold_info(row)
-        if asks_server(scorer):
-            continue
-        respond = respond_of(scorer) or str
+        info, gold = row["extra_info"], row["reward_model"]["ground_truth"]
+        scorer = scorer_for(row["data_source"], info)
         prompt = row["prompt"][-1]["content"]
-        responses = [respond(another_answer(*_golds(scorer, gold)))]
-        if not (info["options"] and respond(gold) in prompt):
-            responses.append(prompt)
-        for response in responses:
-            is_correct = scorer(response, gold, info).correct
-            _require(not is_correct, f"the gold is {gold!r}, but {response[-200:]!r} is correct.")
+        is_example = info["options"] and (respond_of(scorer) or str)(gold) in prompt
+        if not is_example and not asks_server(scorer):
+            is_correct = scorer(prompt, gold, info).correct
+            _require(not is_correct, f"the gold is {gold!r}, but {prompt[-200:]!r} is correct.")
 
 
 def check_types(
@@ -338,27 +306,6 @@ def _checked_score(
     expected = "correct" if correct else "wrong"
     _require(verdict.correct == correct, f"{_shorten(pair)} must be {expected}, not {verdict}.")
     return verdict.score
-
-
-def _require_score(
-    scorer: Scorer, response: str, gold: str, info: Mapping[str, Any], score: float
-) -> None:
-    verdict = scorer(response, gold, info)
-    _require(
-        verdict.score == score, f"{_shorten((response, gold))} must score {score}, not {verdict}."
-    )
-
-
-def _scorer_gold_info(row: Row) -> tuple[Scorer, str, Mapping[str, Any]]:
-    """Return the scorer of a row in training, its gold, and its extra_info."""
-    info = row["extra_info"]
-    return scorer_for(row["data_source"], info), row["reward_model"]["ground_truth"], info
-
-
-def _golds(scorer: Scorer, gold: str) -> tuple[str, ...]:
-    """Return the answers that are right: the alternatives of a gold if the scorer accepts several."""
-    several = alternatives(gold) if takes_several_golds(scorer) else ()
-    return several or (gold,)
 
 
 def _load_as_verl(path: Path) -> Any:

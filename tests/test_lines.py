@@ -8,8 +8,7 @@ import tracemalloc
 import pytest
 
 from rewardkit.errors import DataError
-from rewardkit.fingerprint import END_BYTES, fingerprint
-from rewardkit.lines import LongLine, bounded_lines, checked_lines
+from rewardkit.jsonl import END_BYTES, LongLine, bounded_lines, checked_lines, fingerprint
 
 
 @pytest.mark.parametrize(

@@ -21,44 +21,14 @@ RELEASES = sorted((Path(rewardkit.__file__).parent / "launch/verl/release_keys")
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "OPENAI_KEY",
-        "SECRET_KEY",
-        "PRIVATE_KEY",
-        "AUTHORIZATION",
-        "GOOGLE_APPLICATION_CREDENTIALS",
-        "API_TOKENS",
-        "GH_PAT",
-        "WANDB_API_KEY",
-        "HF_TOKEN",
-        "api_key",
-        "apiKey",
-        "X-Api-Key",
-        "Proxy-Authorization",
-        "--api-key",
-        "--hf-token",
-        "token",
-        "a.env_vars.WANDB_API_KEY",
-        "client_secret",
-        "DB_PWD",
-        "AWS_ACCESS_KEY_ID",
-        "AWS_SECRET_ACCESS_KEY",
-        "OBS_AK",
-        "access_token",
-        "auth_token",
-        "password",
-        "trainer.wandb.password",
-        "secrets.wandb",
-        "hub_token",
-        "MYSQL_PWD",
-        "HUGGING_FACE_HUB_TOKEN",
-        "DEEPSEEK_KEY",
-        "gh_pat",
-        "wandb_key",
-        "BASIC_AUTH",
-        "slack_webhook",
-        "Cookie",
-    ],
+    """
+    OPENAI_KEY SECRET_KEY PRIVATE_KEY AUTHORIZATION GOOGLE_APPLICATION_CREDENTIALS API_TOKENS
+    GH_PAT WANDB_API_KEY HF_TOKEN api_key apiKey X-Api-Key Proxy-Authorization --api-key
+    --hf-token token a.env_vars.WANDB_API_KEY client_secret DB_PWD AWS_ACCESS_KEY_ID
+    AWS_SECRET_ACCESS_KEY OBS_AK access_token auth_token password trainer.wandb.password
+    secrets.wandb hub_token MYSQL_PWD HUGGING_FACE_HUB_TOKEN DEEPSEEK_KEY gh_pat wandb_key
+    BASIC_AUTH slack_webhook Cookie
+    """.split(),
 )
 def test_names_of_secrets_are_recognised(name):
     assert is_secret_name(name)
@@ -66,47 +36,13 @@ def test_names_of_secrets_are_recognised(name):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "tokenizer",
-        "max_tokens",
-        "total_tokens",
-        "key",
-        "prompt_key",
-        "response_key",
-        "image_key",
-        "pad_token",
-        "eos_token_id",
-        "author",
-        "passes",
-        "ppo_max_token_len_per_gpu",
-        "monkey",
-        "PWD",
-        "OLDPWD",
-        "RAY_AUTH_TOKEN_PATH",
-        "RAY_AUTH_MODE",
-        "KEY",
-        "tokens",
-        "keys",
-        "PROMPT_KEY",
-        "reward_fn_key",
-        "num_tokens",
-        "MAX_TOKENS",
-        "path",
-        "pattern",
-        "sk",
-        "task_key",
-        "pass",
-        "bypass",
-        "TOKENIZERS_PARALLELISM",
-        "eos_token",
-        "stop_tokens",
-        "max_num_batched_tokens",
-        "tokenizer_path",
-        "use_auth",
-        "HF_HOME",
-        "data.train_files",
-        "trainer.total_epochs",
-    ],
+    """
+    tokenizer max_tokens total_tokens key prompt_key response_key image_key pad_token
+    eos_token_id author passes ppo_max_token_len_per_gpu monkey PWD OLDPWD RAY_AUTH_TOKEN_PATH
+    RAY_AUTH_MODE KEY tokens keys PROMPT_KEY reward_fn_key num_tokens MAX_TOKENS path pattern sk
+    task_key pass bypass TOKENIZERS_PARALLELISM eos_token stop_tokens max_num_batched_tokens
+    tokenizer_path use_auth HF_HOME data.train_files trainer.total_epochs
+    """.split(),
 )
 def test_other_names_are_not_secret(name):
     assert not is_secret_name(name)

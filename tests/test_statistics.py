@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from math import comb, sqrt
+from math import comb
 
 import mpmath
 import pytest
@@ -25,26 +25,6 @@ from rewardkit.statistics import (
 counts = st.integers(0, 3000)
 
 
-@given(counts, counts)
-def test_the_wilson_interval_contains_the_share_and_stays_within_0_and_1(part, more):
-    whole = part + more
-    low, high = wilson_interval(part, whole)
-    assert 0 <= low <= (part / whole if whole else 0.5) <= high <= 1
-
-
-@given(counts, counts)
-def test_the_wilson_interval_of_the_failures_is_the_mirror_image(part, more):
-    low, high = wilson_interval(part, part + more)
-    assert wilson_interval(more, part + more) == pytest.approx((1 - high, 1 - low))
-
-
-@given(st.integers(0, 1000), st.integers(1, 1000), st.integers(2, 9))
-def test_the_wilson_interval_narrows_as_the_sample_grows(part, more, times):
-    low, high = wilson_interval(part, part + more)
-    narrow_low, narrow_high = wilson_interval(times * part, times * (part + more))
-    assert narrow_high - narrow_low < high - low
-
-
 @pytest.mark.parametrize(
     ("part", "whole", "interval"),
     [  # scipy 1.17: binomtest(part, whole).proportion_ci(method="wilson")
@@ -59,21 +39,11 @@ def test_the_wilson_interval_agrees_with_scipy(part, whole, interval):
     assert wilson_interval(part, whole) == pytest.approx(interval, rel=1e-12)
 
 
-@given(counts, counts)
-def test_mcnemar_is_a_probability_and_symmetric(only_a, only_b):
-    assert 0 <= mcnemar_p_value(only_a, only_b) == mcnemar_p_value(only_b, only_a) <= 1
-
-
 @given(st.integers(0, 200), st.integers(0, 200))
 def test_mcnemar_agrees_with_the_exact_sum_of_binomials(only_a, only_b):
     n, k = only_a + only_b, min(only_a, only_b)
     exact = 2 * sum(comb(n, i) for i in range(k + 1)) / 2**n
     assert mcnemar_p_value(only_a, only_b) == pytest.approx(min(1.0, exact), rel=1e-11)
-
-
-@given(st.integers(0, 500), st.integers(0, 500))
-def test_mcnemar_falls_as_the_verdicts_get_more_one_sided(only_a, more):
-    assert mcnemar_p_value(only_a, only_a + more + 1) <= mcnemar_p_value(only_a, only_a + more)
 
 
 @pytest.mark.parametrize(
@@ -91,15 +61,6 @@ def test_mcnemar_falls_as_the_verdicts_get_more_one_sided(only_a, more):
 )
 def test_mcnemar_agrees_with_scipy(only_a, only_b, p):
     assert mcnemar_p_value(only_a, only_b) == pytest.approx(p, rel=1e-8)
-
-
-def test_student_t_agrees_with_published_tables():
-    table = {1: 12.7062, 2: 4.3027, 5: 2.5706, 10: 2.2281, 29: 2.0452, 100: 1.9840}
-    for degrees, value in table.items():
-        assert student_t_quantile(degrees) == pytest.approx(value, abs=5e-5)
-        assert student_t_p_value(value, degrees) == pytest.approx(0.05, abs=1e-5)
-    assert student_t_p_value(2.0, 10) == pytest.approx(0.07339, abs=1e-5)
-    assert student_t_p_value(0.0, 3) == 1
 
 
 @pytest.mark.parametrize(("questions", "n", "a", "b"), [(30, 16, 0.5, 0.5), (100, 4, 2, 1)])
@@ -156,16 +117,6 @@ def test_equal_differences_have_the_p_value_of_the_sign_test_and_no_interval():
     assert result.p == 2 / 2**5
     assert paired_difference([0.0] * 5).p == 1
     assert paired_difference([1.0]).interval is None
-
-
-@given(counts, st.integers(1, 3000))
-def test_the_ends_of_the_wilson_interval_are_one_quantile_away_from_the_share(part, more):
-    """The score test at either end gives exactly z, which is how Wilson defines the interval."""
-    whole = part + more
-    for end in wilson_interval(part, whole):
-        if 0 < end < 1:
-            z = (part / whole - end) / sqrt(end * (1 - end) / whole)
-            assert abs(z) == pytest.approx(1.959964, abs=1e-5)
 
 
 @given(st.floats(-50, 50), st.integers(1, 400))
@@ -229,16 +180,8 @@ def test_95_percent_of_average_intervals_hold_the_average():
     assert 0.935 <= covered / runs <= 0.97
 
 
-def test_the_average_interval_of_one_mean_is_its_own():
-    assert average_interval([0.3], [(0.1, 0.6)]) == pytest.approx((0.1, 0.6))
-
-
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=300), st.integers(1, 100))
 def test_a_percentile_is_the_smallest_value_that_enough_values_do_not_exceed(values, percent):
     enough = [v for v in values if 100 * sum(w <= v for w in values) >= percent * len(values)]
     assert percentile(sorted(values), percent) == min(enough)
     assert percentile_of_counts(Counter(values), percent) == min(enough)
-
-
-def test_a_percentile_of_no_counts_is_0():
-    assert percentile_of_counts({}, 50) == 0

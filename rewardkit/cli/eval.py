@@ -146,6 +146,9 @@ def run(
 
     if resume and overwrite:
         raise UsageError("--resume keeps the responses of --out, --overwrite discards them.")
+    opt.require_companion(ctx, "--suite", suite is not None, "suite_dir", "hub")
+    if (parquet is None) == (suite is None):
+        raise UsageError("name either a parquet with questions, or sets with --suite.")
     scoring = _scoring(scorer, settings, seconds_per_row, load_seconds, jobs, right_score)
     sampling = Sampling(
         api=api,
@@ -168,9 +171,6 @@ def run(
     )
     if temperature == 0 and (n > 1 or re.search(r":(?!1\b)\d", suite or "")):
         warn("temperature 0 is greedy: all responses to a question will be the same.")
-    opt.require_companion(ctx, "--suite", suite is not None, "suite_dir", "hub")
-    if (parquet is None) == (suite is None):
-        raise UsageError("name either a parquet with questions, or sets with --suite.")
     sets = _prepared_sets(suite, suite_dir, n, hub, scoring) if suite is not None else []
     with _resumable(out), generation_progress() as callbacks, prints_to_stderr():
         options: dict[str, Any] = {

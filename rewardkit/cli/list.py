@@ -49,9 +49,13 @@ def command(
     from rewardkit.judging.rubric import BUILT_IN as RUBRICS
     from rewardkit.judging.rubric import read_rubric
     from rewardkit.preprocess.template import BUILT_IN
+    from rewardkit.scorers.isolated import is_built_in, scorer_summary
 
     cards, broken = load_cards(load_seconds)
-    scorers = {name: _scorer_summary(name, load_seconds) for name in registry.known("scorers")}
+    scorers = {}
+    for name in registry.known("scorers"):
+        with nullcontext() if is_built_in(name) else show_import(name):
+            scorers[name] = scorer_summary(name, load_seconds)
     rubrics = {name: read_rubric(name).summary() for name in RUBRICS}
     sources = registry.known("data_sources")
     if as_json:
@@ -118,10 +122,3 @@ def _sizes(card: Card) -> str:
     if len(card.splits) == 1 and set_name(card, split) == card.name:
         return f"{card.splits[split].rows:,}"
     return ", ".join(f"{name}\xa0{split.rows:,}" for name, split in card.splits.items())
-
-
-def _scorer_summary(name: str, load_seconds: float) -> str:
-    from rewardkit.scorers.isolated import is_built_in, scorer_summary
-
-    with nullcontext() if is_built_in(name) else show_import(name):
-        return scorer_summary(name, load_seconds)

@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -16,9 +16,6 @@ from rewardkit.cli.shared.console import warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import argument, option
 from rewardkit.errors import MissingPackageError, OutputError, UsageError
-
-if TYPE_CHECKING:
-    from rewardkit.checkpoints import Checkpoint
 
 EXAMPLES = examples(
     "rewardkit merge checkpoints/DAPO/qwen3-32b/global_step_100 /models/qwen3-32b-dapo \\",
@@ -63,7 +60,7 @@ def command(
     the vLLM command that serves the merged model is printed too. On NPU the same command runs
     with vLLM-Ascend; do not start it in /home of the Ascend image.
     """
-    from rewardkit.checkpoints import find_checkpoint
+    from rewardkit.checkpoints import find_checkpoint, merge_command
 
     shards = find_checkpoint(checkpoint, part)
     merged = shards.backend == "hf"
@@ -72,9 +69,12 @@ def command(
     if merged:
         warn("the checkpoint has Hugging Face weights already: nothing to merge.")
     elif dry_run:
-        lines = [shlex.join(_merger(shards, model)), *(lines if recipe else ())]
+        lines = [
+            shlex.join(merge_command(shards, model, sys.executable)),
+            *(lines if recipe else ()),
+        ]
     else:
-        _merge(shards, model)
+        _merge(merge_command(shards, model, sys.executable))
     typer.echo("\n".join(lines))
     if not recipe:
         warn("to print the vLLM command that serves the model, add --recipe RECIPE.")
@@ -88,13 +88,7 @@ def _require_new(out: Path | None) -> Path:
     return out
 
 
-def _merger(shards: Checkpoint, out: Path) -> list[str]:
-    from rewardkit.checkpoints import merge_command
-
-    return merge_command(shards, out, sys.executable)
-
-
-def _merge(shards: Checkpoint, out: Path) -> None:
+def _merge(command: list[str]) -> None:
     from rewardkit.launch.verl.releases import installed_verl
 
     if installed_verl() is None:
@@ -102,7 +96,7 @@ def _merge(shards: Checkpoint, out: Path) -> None:
             "merging needs verl: install rewardkit in verl's environment, or use --dry-run to "
             "print the command."
         )
-    code = subprocess.run(_merger(shards, out), check=False).returncode  # noqa: S603 - verl's own
+    code = subprocess.run(command, check=False).returncode  # noqa: S603 - verl's own
     if code:
         warn(f"error: verl's merger ended with exit code {code}.")
         raise typer.Exit(1)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rewardkit.answers.parsing.typography import canonical_spelling
 from rewardkit.errors import DataError
 from rewardkit.evaluate.questions import Question
-from rewardkit.json_lines import json_line
+from rewardkit.jsonl import json_line
 from rewardkit.model_client.completions import UNUSABLE
 from rewardkit.parallel import in_order
 from rewardkit.responses.chunk_scores import ScoringPlan, plan_scorer

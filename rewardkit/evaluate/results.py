@@ -14,7 +14,7 @@ from typing import Any
 from rewardkit.errors import DataError, SourceError, UsageError, unreadable_file
 from rewardkit.evaluate.evaluated_responses import EvaluatedResponse, parse_result_line
 from rewardkit.evaluate.metrics import EvaluationMetrics, QuestionResult, question_result
-from rewardkit.lines import checked_lines
+from rewardkit.jsonl import checked_lines
 from rewardkit.row import question_of
 
 

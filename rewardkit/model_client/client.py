@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 
 from rewardkit.errors import SourceError, UsageError
-from rewardkit.json_lines import parse_json
+from rewardkit.jsonl import parse_json
 from rewardkit.model_client.completions import CompletionReply, parse_reply
 from rewardkit.redact import process_redactor
 

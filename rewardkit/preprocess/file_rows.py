@@ -19,7 +19,7 @@ import pyarrow as pa
 from rewardkit.arrow_types import python_values
 from rewardkit.errors import DataError, RewardkitError, unreadable_file
 from rewardkit.file_kinds import COMPRESSIONS, json_fault, row_suffix, table_kind, text_fault
-from rewardkit.lines import MAX_LINE_BYTES, checked_lines
+from rewardkit.jsonl import MAX_LINE_BYTES, checked_lines
 from rewardkit.parquet_file import bounded_slices
 from rewardkit.row import BATCH_ROWS, open_parquet, python_rows
 

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any, TypeAlias
 
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
-from rewardkit.json_lines import json_bytes, parsed_json_bytes
+from rewardkit.jsonl import json_bytes, parsed_json_bytes
 from rewardkit.responses.chunks import Chunk
 from rewardkit.responses.samples import Sample, SkippedRow, samples_of
 from rewardkit.responses.tally import (

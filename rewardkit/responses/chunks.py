@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rewardkit.errors import DataError, SourceError, UsageError, unreadable_file
-from rewardkit.lines import MAX_LINE_BYTES
+from rewardkit.jsonl import MAX_LINE_BYTES
 
 #: Size of a chunk: bytes of jsonl, rows of parquet.
 CHUNK_BYTES = 1 << 20

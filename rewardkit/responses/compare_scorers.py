@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from rewardkit.answers.number import read_number
 from rewardkit.answers.parsing.typography import canonical_spelling
-from rewardkit.json_lines import json_line
+from rewardkit.jsonl import json_line
 from rewardkit.output import atomic, require_not_input, require_suffix
 from rewardkit.pages.model import Bars, Page, Section, Table, TableRow
 from rewardkit.pages.text import sentence, share

@@ -18,8 +18,7 @@ from time import monotonic
 from typing import Any
 
 from rewardkit.errors import DataError
-from rewardkit.json_lines import json_line
-from rewardkit.lines import MAX_LINE_BYTES, checked_lines
+from rewardkit.jsonl import MAX_LINE_BYTES, checked_lines, json_line
 from rewardkit.responses.resumable_output import AppendOnlyFile, lock_part, open_append_only
 
 #: Longest line: in ASCII a response may take three times the bytes that it took at the server.

@@ -22,7 +22,7 @@ from typing import IO, Any
 from zlib import crc32
 
 from rewardkit.errors import DataError, OutputError
-from rewardkit.fingerprint import fingerprint
+from rewardkit.jsonl import fingerprint
 from rewardkit.output import (
     atomic,
     atomic_side_file,

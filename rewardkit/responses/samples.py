@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardkit.file_kinds import lines_fault
-from rewardkit.json_lines import parse_json
+from rewardkit.jsonl import parse_json
 from rewardkit.responses.chunks import Chunk, read_chunks
 from rewardkit.scorers.gold import unwrap_gold
 from rewardkit.scorers.reward_result import VERDICT_KEYS, RewardResult, RightRule, rule_of_results

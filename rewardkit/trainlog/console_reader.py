@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
-from rewardkit.lines import LongLine
+from rewardkit.jsonl import LongLine
 from rewardkit.trainlog.python_literal import (
     MAX_LINE_CHARACTERS,
     LiteralCollector,

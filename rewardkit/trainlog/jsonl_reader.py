@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import nan
 from typing import Any
 
-from rewardkit.lines import LongLine
+from rewardkit.jsonl import LongLine
 from rewardkit.trainlog.table_builder import TableBuilder
 from rewardkit.trainlog.training_run import TrainingRun
 

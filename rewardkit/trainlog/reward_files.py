@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from rewardkit.errors import DataError, SourceError, unreadable_file
-from rewardkit.lines import MAX_LINE_BYTES, LongLine
+from rewardkit.jsonl import MAX_LINE_BYTES, LongLine
 from rewardkit.recorder.gold import stated_answer, states_gold
 from rewardkit.recorder.writer import LARGEST, MAX_NAME_CHARACTERS, PATTERN
 from rewardkit.trainlog.text_measures import has_copied_question, has_several_answers

@@ -62,19 +62,6 @@ def test_rows_are_sampled_from_the_data(run, bad):
     assert (reading["data_source"], reading["rows"]) == ("openai/gsm8k", 7)
 
 
-def test_input_that_cannot_be_audited_is_one_line_of_error(run):
-    for arguments, code, words in (
-        (("gsm8",), 2, "Did you mean 'gsm8k'"),
-        (("nope.py:score",), 3, "no such file"),
-        (("gsm8k", "--set", "methd=x"), 2, "no option 'methd'"),
-        (("gsm8k", "--data", "none.parquet"), 3, "no such file"),
-    ):
-        completed = run("audit", *arguments)
-        assert completed.returncode == code
-        assert words in completed.stderr
-        assert completed.stderr.count("\n") == 1
-
-
 @pytest.mark.full
 def test_the_command_says_how_many_responses_it_will_judge(run):
     with serving(lambda _: {"reason": "x", "verdict": "no"}) as server:

@@ -5,6 +5,7 @@ a reward's file has it, and its exceptions say it in the query of a URL and as a
 """
 
 import json
+import re
 from itertools import product
 
 import pytest
@@ -13,7 +14,6 @@ from rewardkit.cli.main import PANELS
 
 CANARY, SHAPED = "Zq7canaryValue42", "Qx8shapedValue99"
 SECRETS = (CANARY.encode(), SHAPED.encode())
-OPTION = ("--set", f"api_key={CANARY}")
 URL = f"http://127.0.0.1:9/v1?key={CANARY}"
 
 TEXT = f"""f"401 {{os.environ.get('MY_API_TOKEN')}} {{api_key}} https://h/v1?key={SHAPED} password={SHAPED}\""""
@@ -58,91 +58,100 @@ cluster: {{target: script}}
     f"data.val_files=b +trainer.api_key={SHAPED}\n",
 }
 
+#: Words that stand for secrets in the calls.
+WORDS = {"SECRET": f"--set api_key={CANARY}", "CANARY": CANARY, "SHAPED": SHAPED, "URL": URL}
+
 #: What each command gets; `--json` is added where it is known. Prepared files are train.parquet,
 #: responses.jsonl and scored.jsonl.
 CALLS = {
     "prep": [
-        ("gsm8k", "--sample", "--out", "p.parquet"),
-        ("bad.py:to_problem", "--out", "q.parquet"),
-        ("train.parquet", "--template", URL, "--out", "q.parquet"),
+        "gsm8k --sample --out p.parquet",
+        "bad.py:to_problem --out q.parquet",
+        "train.parquet --template URL --out q.parquet",
     ],
     "check": [
-        ("train.parquet", "--scorer", "r.py:compute_score", *OPTION, "--html", "c.html"),
-        ("train.parquet", "--scorer", "bad.py:compute_score", "--drop-bad", "d.parquet"),
-        ("train.parquet", "--scorer", "some.py:compute_score", *OPTION, "--drop-bad", "e.parquet"),
-        ("recipe.yaml", "--verl-version", "0.9"),
-        ("guarded.yaml", "--verl-version", "0.9"),
+        "train.parquet --scorer r.py:compute_score SECRET --html c.html",
+        "train.parquet --scorer bad.py:compute_score --drop-bad d.parquet",
+        "train.parquet --scorer some.py:compute_score SECRET --drop-bad e.parquet",
+        "recipe.yaml --verl-version 0.9",
+        "guarded.yaml --verl-version 0.9",
     ],
-    "mix": [("train.parquet", f"{URL}:2", "--out", "m.parquet")],
-    "show": [("train.parquet", "-n", "1"), (URL,)],
+    "mix": ["train.parquet URL:2 --out m.parquet"],
+    "show": [
+        "train.parquet -n 1",
+        "URL",
+    ],
     "path": [
-        ("r.py", "--verl", *OPTION),
-        ("judge", "--verl", "--set", f"base_url={URL}"),
-        ("bad.py", "--verl"),
+        "r.py --verl SECRET",
+        "judge --verl --set base_url=URL",
+        "bad.py --verl",
     ],
-    "explain": [
-        ("--scorer", "r.py:compute_score", "--gold", "1", "--response", "text.txt", *OPTION)
-    ],
-    "compose": [("reward.yaml", "--out", "w.py")],
+    "explain": ["--scorer r.py:compute_score --gold 1 --response text.txt SECRET"],
+    "compose": ["reward.yaml --out w.py"],
     "guard": [
-        ("r.py:compute_score", *OPTION, "--keys", "score", "--wrong-score", "0", "--out", "g.py"),
-        ("some.py:compute_score", *OPTION, "--wrong-score", "0", "--out", "h.py"),
-        ("r.py:compute_score", *OPTION, "--out", "i.py"),
+        "r.py:compute_score SECRET --keys score --wrong-score 0 --out g.py",
+        "some.py:compute_score SECRET --wrong-score 0 --out h.py",
+        "r.py:compute_score SECRET --out i.py",
     ],
     "audit": [
-        ("r.py:compute_score", *OPTION, "--html", "a.html"),
-        ("some.py:compute_score", "--data", "train.parquet", "--rows", "1", *OPTION),
-        ("judge", "--set", f"base_url={URL}"),
+        "r.py:compute_score SECRET --html a.html",
+        "some.py:compute_score --data train.parquet --rows 1 SECRET",
+        "judge --set base_url=URL",
     ],
-    "reward-server": [("bad.py:compute_score",), ("r.py:compute_score", *OPTION, "--set", "x")],
-    "new": [("dataset", f"a?key={SHAPED}")],
+    "reward-server": [
+        "bad.py:compute_score",
+        "r.py:compute_score SECRET --set x",
+    ],
+    "new": ["dataset a?key=SHAPED"],
     "score": [
-        ("responses.jsonl", "--scorer", "r.py:compute_score", *OPTION, "--out", "s.jsonl"),
-        ("responses.jsonl", "--scorer", "some.py:compute_score", *OPTION, "--out", "t.jsonl"),
-        ("responses.jsonl", "--scorer", "judge", "--set", f"base_url={URL}", "--out", "u.jsonl"),
-        ("responses.jsonl", "--scorer", "bad.py:compute_score"),
-        (URL,),
+        "responses.jsonl --scorer r.py:compute_score SECRET --out s.jsonl",
+        "responses.jsonl --scorer some.py:compute_score SECRET --out t.jsonl",
+        "responses.jsonl --scorer judge --set base_url=URL --out u.jsonl",
+        "responses.jsonl --scorer bad.py:compute_score",
+        "URL",
     ],
-    "report": [("scored.jsonl", "--html", "r.html"), (URL, "--html", "r2.html")],
+    "report": [
+        "scored.jsonl --html r.html",
+        "URL --html r2.html",
+    ],
     "compare": [
-        (
-            "responses.jsonl",
-            "--scorer",
-            "r.py:compute_score",
-            "--scorer",
-            "some.py:compute_score",
-            "--set-b",
-            OPTION[1],
-        ),
-        ("responses.jsonl", "--scorer", "gsm8k", "--scorer", "bad.py:compute_score"),
+        "responses.jsonl --scorer r.py:compute_score --scorer some.py:compute_score --set-b api_key=CANARY",
+        "responses.jsonl --scorer gsm8k --scorer bad.py:compute_score",
     ],
-    "select": [("scored.jsonl", "--train", URL, "--pass-rate", "0:1", "--out", "v.parquet")],
-    "recipes": [("import", "run.sh", "--out", "n.yaml"), ("show", "recipe.yaml"), ("list",)],
+    "select": ["scored.jsonl --train URL --pass-rate 0:1 --out v.parquet"],
+    "recipes": [
+        "import run.sh --out n.yaml",
+        "show recipe.yaml",
+        "list",
+    ],
     "train": [
-        ("recipe.yaml", "--dry-run", "--verl-version", "0.9"),
-        ("recipe.yaml", "--no-check", "--out", "o", "--verl-version", "0.9"),
-        ("guarded.yaml", "--dry-run", "--verl-version", "0.9"),
-        ("guarded.yaml", "--no-check", "--out", "o2", "--verl-version", "0.9"),
+        "recipe.yaml --dry-run --verl-version 0.9",
+        "recipe.yaml --no-check --out o --verl-version 0.9",
+        "guarded.yaml --dry-run --verl-version 0.9",
+        "guarded.yaml --no-check --out o2 --verl-version 0.9",
     ],
-    "logs": [("log.txt", "--html", "l.html"), ("log.txt",), (URL,)],
-    "merge": [(URL, "out"), ("checkpoint", "out", "--recipe", "recipe.yaml")],
+    "logs": [
+        "log.txt --html l.html",
+        "log.txt",
+        "URL",
+    ],
+    "merge": [
+        "URL out",
+        "checkpoint out --recipe recipe.yaml",
+    ],
     "eval": [
-        ("run", "train.parquet", "--base-url", URL, "--model", "m", "--out", "x.jsonl"),
-        (
-            "responses",
-            "train.parquet",
-            "responses.jsonl",
-            "--scorer",
-            "r.py:compute_score",
-            *OPTION,
-        ),
-        ("compare", URL, "scored.jsonl"),
+        "run train.parquet --base-url URL --model m --out x.jsonl",
+        "responses train.parquet responses.jsonl --scorer r.py:compute_score SECRET",
+        "compare URL scored.jsonl",
     ],
-    "leaderboard": [(URL,), (f"a={URL}",)],
-    "list": [()],
-    "card": [(URL,)],
-    "glossary": [(URL,)],
-    "doctor": [()],
+    "leaderboard": [
+        "URL",
+        "a=URL",
+    ],
+    "list": [""],
+    "card": ["URL"],
+    "glossary": ["URL"],
+    "doctor": [""],
 }
 
 
@@ -201,8 +210,9 @@ QUICK = [(command, "text") for command in CALLS if command not in SLOW]
 )
 def test_no_planted_secret_leaves_a_command(run, folder, command, mode):
     more, debug = MODES[mode]
-    for arguments in CALLS[command]:
-        done = run(command, *arguments, *more, MY_API_TOKEN=CANARY, REWARDKIT_DEBUG=debug)
+    for call in CALLS[command]:
+        words = re.sub("[A-Z]{3,}", lambda name: WORDS[name[0]], call).split()
+        done = run(command, *words, *more, MY_API_TOKEN=CANARY, REWARDKIT_DEBUG=debug)
         assert done.returncode != 70, done.stderr
         assert more or "Usage: " not in done.stderr, done.stderr  # a call that proves nothing
-        assert leaks(folder, done) == [], arguments
+        assert leaks(folder, done) == [], call

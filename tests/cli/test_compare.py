@@ -1,7 +1,6 @@
 """`rewardkit compare` as a user meets it."""
 
 import json
-import re
 
 import pytest
 
@@ -103,19 +102,3 @@ def test_a_scorer_of_the_user_s_cannot_end_or_print_into_the_command(run, respon
     summary = json.loads(done.stdout)
     assert (done.returncode, summary["judged_by_both"]) == (0, 3)
     assert "B ended its process on 1 samples, first on r.jsonl:3" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("files", "title"),
-    [(("dumps/",), "2 files: "), (("dumps/1.jsonl", "r.jsonl"), "2 files: "), (("dumps/1.jsonl",), "1.jsonl: ")],
-)  # fmt: skip
-def test_the_page_is_titled_after_the_file_or_the_number_of_files(
-    run, tmp_path, responses, files, title
-):
-    (tmp_path / "dumps").mkdir()
-    for name in ("1.jsonl", "2.jsonl"):
-        (tmp_path / "dumps" / name).write_text((tmp_path / responses).read_text())
-    run("compare", *files, "--scorer", "gsm8k", "--scorer", "math", "--html", "c.html")
-    page = (tmp_path / "c.html").read_text()
-    assert f"<title>{title}" in page
-    assert re.search(r"<title>.*: A and B agree on 50\.0% of \d+ samples</title>", page)

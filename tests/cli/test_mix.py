@@ -61,14 +61,6 @@ def test_json_is_the_report(run, parts):
     assert (report["written"], report["shared"], report["conflicting"]) == (101, 0, 0)
 
 
-def test_an_existing_output_is_replaced_only_with_overwrite(run, parts):
-    arguments = ("mix", *parts, "--out", "train.parquet")
-    assert run(*arguments).returncode == 0
-    second_call = run(*arguments)
-    assert (second_call.returncode, "--overwrite" in second_call.stderr) == (5, True)
-    assert run(*arguments, "--overwrite").returncode == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "expected"),
     [
@@ -91,12 +83,6 @@ def test_a_mistake_is_one_clear_error_and_writes_no_file(
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
     assert sorted(tmp_path.iterdir()) == files
-
-
-def test_help_ends_in_examples(run):
-    text = run("mix", "--help").stdout
-    assert "Examples:" in text
-    assert text.rstrip().splitlines()[-1].strip().startswith("rewardkit mix")
 
 
 def test_the_page_shows_the_rows_of_each_file(run, tmp_path):

@@ -114,18 +114,6 @@ def test_a_wrong_option_is_one_clear_line(run, tmp_path, arguments, expected):
     assert not (tmp_path / "out.parquet").exists()
 
 
-def test_check_refuses_contradicting_options(run, rows, tmp_path):
-    file = tmp_path / "rows.parquet"
-    keys = ("--question-key", "q", "--answer-key", "a")
-    assert_success(run("prep", rows, *keys, "--out", file))
-    done = run("check", file, "--drop-overlap", tmp_path / "x.parquet")
-    assert (done.returncode, done.stderr) == (2, "error: --drop-overlap needs --against.\n")
-    done = run("check", file, "--tokenizer", tmp_path / "nowhere")
-    assert done.returncode == 3
-    assert "--tokenizer" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_an_output_that_is_an_input_or_another_output_is_refused(run, rows, tmp_path):
     out = tmp_path / "out.parquet"
     keys = ("--question-key", "q", "--answer-key", "a")
@@ -227,14 +215,6 @@ def test_rows_over_the_prompt_length_are_findings_and_can_be_dropped(run, tmp_pa
     text = assert_success(run("check", "short.parquet", *limit, "6", **tokenizer))
     assert "short.parquet: 1 row, all good." in text
     assert "prompt lengths (at most 6 tokens)" in " ".join(text.split())
-
-
-def test_a_prompt_length_without_a_tokenizer_is_refused(run):
-    """A number of characters cannot be compared with a limit in tokens."""
-    assert_success(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
-    done = run("check", "t.parquet", "--max-prompt-length", "10")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: --max-prompt-length needs --tokenizer.\n"
 
 
 def test_check_lists_which_checks_it_made_and_which_not(run, tmp_path, tokenizer):

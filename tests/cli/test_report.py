@@ -22,14 +22,6 @@ def test_a_page_is_written_and_its_size_is_printed(run, tmp_path):
     assert "Accuracy by step" in (tmp_path / "out.html").read_text()
 
 
-@pytest.mark.usefixtures("scored_file")
-def test_an_existing_page_is_not_overwritten(run):
-    run("report", "scored.jsonl", "--html", "out.html")
-    second_call = run("report", "scored.jsonl", "--html", "out.html")
-    assert (second_call.returncode, second_call.stderr.count("\n")) == (5, 1)
-    assert "--overwrite" in second_call.stderr
-
-
 def test_report_reads_the_output_of_score(run, tmp_path):
     row = {"response": "#### 1", "ground_truth": "1", "data_source": "openai/gsm8k"}
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n{broken\n")
@@ -54,20 +46,3 @@ def test_a_scorer_that_hangs_on_a_row_loses_only_that_row(run, tmp_path):
     done = run("report", "r.jsonl", "--html", "o.html", *scorer)
     assert "2 (100.0%) of 2 responses correct" in done.stdout
     assert done.stderr == "1 row skipped: no verdict within 0.5 s (first r.jsonl:2)\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "expected"),
-    [
-        (("nothing.jsonl", "--html", "o.html"), 3, "no such file"),
-        (("scored.jsonl", "--html", "o.html", "--scorer", "mth"), 2, "Did you mean 'math'"),
-        (("scored.jsonl",), 2, "--html"),
-        (("scored.jsonl", "--html", "o.html", "--max-responses", "1"), 2, "100"),
-    ],
-)
-@pytest.mark.usefixtures("scored_file")
-def test_the_error_for_a_wrong_call_is_one_clear_line(run, arguments, code, expected):
-    done = run("report", *arguments)
-    assert done.returncode == code
-    assert expected in done.stderr
-    assert "Traceback" not in done.stderr

@@ -12,7 +12,7 @@ from rewardkit.evaluate.generate import GenerationConfig, Sampling
 from rewardkit.evaluate.leaderboard import build_leaderboard
 from rewardkit.evaluate.results import read_results
 from rewardkit.evaluate.suite import SuiteMember, evaluate_suite
-from rewardkit.lines import MAX_LINE_BYTES
+from rewardkit.jsonl import MAX_LINE_BYTES
 from rewardkit.model_client import retries as module
 from rewardkit.model_client.client import Server, _retry_after
 from rewardkit.model_client.completions import parse_choice

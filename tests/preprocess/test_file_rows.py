@@ -11,7 +11,7 @@ import pytest
 
 from rewardkit import parquet_file, row
 from rewardkit.errors import DataError, SourceError
-from rewardkit.lines import MAX_LINE_BYTES
+from rewardkit.jsonl import MAX_LINE_BYTES
 from rewardkit.preprocess.file_rows import READERS, is_row_file, rows_in
 from rewardkit.preprocess.source import files_in_path, saved_splits
 

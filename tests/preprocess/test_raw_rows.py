@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError
-from rewardkit.lines import MAX_LINE_BYTES
+from rewardkit.jsonl import MAX_LINE_BYTES
 from rewardkit.preprocess.column_map import value_at_path
 from rewardkit.preprocess.raw_rows import RawRows
 

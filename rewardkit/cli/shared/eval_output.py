@@ -116,28 +116,23 @@ def print_report(report: EvaluationReport, *, as_json: bool) -> None:
         typer.Exit: no gold can be scored, so that the metrics mean nothing.
     """
     warn_about(report)
-    _print_metrics(report, as_json=as_json)
-    _require_a_gold([report])
-
-
-def _print_metrics(report: EvaluationReport, *, as_json: bool) -> None:
     summary = report.summary()
     if as_json:
         print_json(summary)
-        return
-    total = summary["total"]
-    sources = {name or "(none)": each for name, each in summary["by_data_source"].items()}
-    rows = [_row(name, each) for name, each in sources.items()]
-    if len(rows) > 1:
-        rows.append(_row("all", total))
-    for kind in ("by_subject", "by_level"):
-        for source, named in summary[kind].items():
-            if len(named) > 1:
-                rows += [_row(f"{source}: {name}", each) for name, each in named.items()]
-    print_table(COLUMNS, rows, title=f"{report.parquet}: {total['responses']:,} responses")
-    if total["n"][0] > 1:
-        _print_at_k({**sources, **({"all": total} if len(sources) > 1 else {})})
-    typer.echo(NOTE)
+    else:
+        total = summary["total"]
+        sources = {name or "(none)": each for name, each in summary["by_data_source"].items()}
+        groups = {**sources, **({"all": total} if len(sources) > 1 else {})}
+        rows = [_row(name, each) for name, each in groups.items()]
+        for kind in ("by_subject", "by_level"):
+            for source, named in summary[kind].items():
+                if len(named) > 1:
+                    rows += [_row(f"{source}: {name}", each) for name, each in named.items()]
+        print_table(COLUMNS, rows, title=f"{report.parquet}: {total['responses']:,} responses")
+        if total["n"][0] > 1:
+            _print_at_k(groups)
+        typer.echo(NOTE)
+    _require_a_gold([report])
 
 
 def print_suite(reports: Mapping[str, EvaluationReport], out: Path, *, as_json: bool) -> None:
@@ -148,7 +143,19 @@ def print_suite(reports: Mapping[str, EvaluationReport], out: Path, *, as_json: 
     """
     for report in reports.values():
         warn_about(report)
-    _print_suite_metrics(reports, out, as_json=as_json)
+    summaries = {name: report.summary() for name, report in reports.items()}
+    if as_json:
+        print_json(summaries)
+    else:
+        rows = [
+            _row(name if source in ("", name) else f"{name}: {source}", group)
+            for name, summary in summaries.items()
+            for source, group in summary["by_data_source"].items()
+        ]
+        print_table(COLUMNS, rows, title=f"{out}: {len(reports)} sets")
+        typer.echo(
+            f"{NOTE}\nFor pass@k and maj@k use --json, or rewardkit leaderboard --figure pass@8."
+        )
     _require_a_gold(reports.values())
 
 
@@ -156,24 +163,6 @@ def _require_a_gold(reports: Iterable[EvaluationReport]) -> None:
     totals = [report.metrics.total for report in reports]
     if any(total.bad_golds == len(total.characters) for total in totals):
         raise typer.Exit(1)
-
-
-def _print_suite_metrics(
-    reports: Mapping[str, EvaluationReport], out: Path, *, as_json: bool
-) -> None:
-    summaries = {name: report.summary() for name, report in reports.items()}
-    if as_json:
-        print_json(summaries)
-        return
-    rows = [
-        _row(name if source in ("", name) else f"{name}: {source}", group)
-        for name, summary in summaries.items()
-        for source, group in summary["by_data_source"].items()
-    ]
-    print_table(COLUMNS, rows, title=f"{out}: {len(reports)} sets")
-    typer.echo(
-        f"{NOTE}\nFor pass@k and maj@k use --json, or rewardkit leaderboard --figure pass@8."
-    )
 
 
 def _row(name: str, group: Mapping[str, Any]) -> tuple[object, ...]:

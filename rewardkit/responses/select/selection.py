@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewardkit.errors import DataError, UsageError
-from rewardkit.json_lines import json_line
+from rewardkit.jsonl import json_line
 from rewardkit.output import require_absent, require_not_input, require_suffix
 from rewardkit.pages.model import Bars, Histogram, Page, Section, Steps
 from rewardkit.pages.text import row_count, sentence, share

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewardkit.errors import DataError
-from rewardkit.json_lines import json_line
+from rewardkit.jsonl import json_line
 from rewardkit.preprocess.dropped_rows import atomic_with_dropped
 from rewardkit.preprocess.turns import TOOL_AGENT
 from rewardkit.responses.matching import TrainIndex
