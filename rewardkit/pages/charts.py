@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import floor, log10
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from rewardkit.pages.model import Histogram, LineChart, LinePoint
+from rewardkit.pages.model import Histogram
 
 #: Number of labels that fit below a chart on a phone, by the characters of the longest one.
 _LABELS_BY_LENGTH = {3: 8, 5: 6, 7: 5, 9: 4, 14: 3}
@@ -247,16 +247,24 @@ def _rows_over_limit(histogram: Histogram) -> int:
 
 T = TypeVar("T")
 
-#: Height of the plot, and of the room above it for half a label.
-HEIGHT_PIXELS = 160
+#: Height of the plot of a line chart, and of the room above it for half a label.
+LINE_HEIGHT_PIXELS = 160
 TOP_PIXELS = 8
 
 #: A line with more points gets a band instead of dots with intervals.
 MAX_DOTS = 60
 
 
-@dataclass(frozen=True)
-class LineDot:
+class LinePoint(NamedTuple):
+    """A share from 0 to 1 at a training step, with the ends of its interval."""
+
+    step: int
+    value: float
+    low: float
+    high: float
+
+
+class LineDot(NamedTuple):
     """A point in the chart, and the ends of its interval."""
 
     point: LinePoint
@@ -271,18 +279,23 @@ class LineLayout:
     """A line chart ready to be drawn.
 
     Attributes:
+        title: its name.
         dots: all points in order.
         x_ticks: steps below the axis, with their places.
         y_ticks: percentages left of the chart, with their places, the lowest first.
         height: pixels of the whole chart without the labels below it.
-        has_dots: whether each point gets a dot and its interval, else the line gets a band.
     """
 
+    title: str
     dots: tuple[LineDot, ...]
     x_ticks: tuple[tuple[int, float], ...]
     y_ticks: tuple[tuple[str, float], ...]
-    height: int
-    has_dots: bool
+    height: int = TOP_PIXELS + LINE_HEIGHT_PIXELS
+
+    @property
+    def has_dots(self) -> bool:
+        """Whether each point gets a dot and its interval, else the line gets a band."""
+        return len(self.dots) <= MAX_DOTS
 
     @property
     def line(self) -> str:
@@ -297,34 +310,24 @@ class LineLayout:
         return " ".join(above + below)
 
 
-def line_layout(chart: LineChart) -> LineLayout | None:
-    """Lay out a line chart; None if it has no points."""
-    if not chart.points:
-        return None
-    first = chart.points[0].step
-    last = max(chart.points[-1].step, first + 1)
-    lowest = 0.0 if chart.from_zero else min(point.low for point in chart.points)
-    highest = max(point.high for point in chart.points)
-    levels = round_levels(lowest, highest)
-    bottom, top = levels[0], levels[-1]
+def line_layout(title: str, points: Sequence[LinePoint]) -> LineLayout:
+    """Lay out a line of at least one share by training step; the points are in their order."""
+    first = points[0].step
+    last = max(points[-1].step, first + 1)
+    levels = round_levels(0.0, max(point.high for point in points))
+    digits = 0 if levels[1] > 0.0099 else 1
 
     def x(step: int) -> float:
         return 100 * (step - first) / (last - first)
 
     def y(value: float) -> float:
-        return TOP_PIXELS + HEIGHT_PIXELS * (top - value) / (top - bottom)
+        return TOP_PIXELS + LINE_HEIGHT_PIXELS * (levels[-1] - value) / levels[-1]
 
-    digits = 0 if levels[1] - bottom > 0.0099 else 1
-    dots = tuple(
-        LineDot(point, x(point.step), y(point.value), y(point.low), y(point.high))
-        for point in chart.points
-    )
     return LineLayout(
-        dots=dots,
+        title=title,
+        dots=tuple(LineDot(p, x(p.step), y(p.value), y(p.low), y(p.high)) for p in points),
         x_ticks=tuple((step, x(step)) for step in round_ticks(first, last + 1)),
         y_ticks=tuple((f"{100 * level:.{digits}f}%", y(level)) for level in levels),
-        height=TOP_PIXELS + HEIGHT_PIXELS,
-        has_dots=len(chart.points) <= MAX_DOTS,
     )
 
 

@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rewardkit.output import atomic
-from rewardkit.pages.charts import histogram_layout, line_layout
+from rewardkit.pages.charts import histogram_layout
 from rewardkit.pages.formulas import show_formulas, show_value
 from rewardkit.pages.model import Bars, Cell, Page
 from rewardkit.pages.provenance import provenance
@@ -117,7 +117,6 @@ def _environment() -> Environment:
         "clip": clip,
         "histogram_layout": histogram_layout,
         "limited_bars": _limited_bars,
-        "line_layout": line_layout,
         "number": "{:,}".format,
         "percent": "{:.1%}".format,
         "row_count": row_count,

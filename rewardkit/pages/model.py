@@ -133,33 +133,6 @@ class Table:
 
 
 @dataclass(frozen=True)
-class LinePoint:
-    """A share from 0 to 1 at a training step, with the ends of its interval."""
-
-    step: int
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class LineChart:
-    """A share by training step.
-
-    Attributes:
-        points: in the order of their steps.
-        from_zero: start the axis at 0, not near the lowest point.
-    """
-
-    kind: ClassVar[str] = "line_chart"
-
-    title: str
-    points: tuple[LinePoint, ...]
-    from_zero: bool = False
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class Pair:
     """Two texts that are nearly the same.
 
@@ -215,7 +188,7 @@ class Rows:
     note: str = ""
 
 
-Section: TypeAlias = Steps | Bars | Histogram | Table | LineChart | Pairs | Rows
+Section: TypeAlias = Steps | Bars | Histogram | Table | Pairs | Rows
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,17 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TypeAlias, TypeVar
 
-from rewardkit.pages.charts import HEIGHT_PIXELS, Bin, HistogramAxis, make_bins, round_ticks, spread
-from rewardkit.pages.model import LineChart, LinePoint
+from rewardkit.pages.charts import (
+    HEIGHT_PIXELS,
+    Bin,
+    HistogramAxis,
+    LineLayout,
+    LinePoint,
+    line_layout,
+    make_bins,
+    round_ticks,
+    spread,
+)
 from rewardkit.responses.report.responses import ScoredResponse
 from rewardkit.responses.samples import SkippedRow
 from rewardkit.responses.tally import (
@@ -285,7 +294,7 @@ def scores(counts: Mapping[float, int]) -> list[tuple[str, int]]:
     return [(f"{ends[i]:.3g} to {ends[i + 1]:.3g}", bins[i]) for i in range(MAX_SCORE_BARS)]
 
 
-def accuracy_charts(totals: ReportTotals) -> list[LineChart]:
+def accuracy_charts(totals: ReportTotals) -> list[LineLayout]:
     """Return charts of accuracy by step: of all responses, and of each of several data sources."""
     if len(totals.steps) < 2:
         return []
@@ -295,17 +304,18 @@ def accuracy_charts(totals: ReportTotals) -> list[LineChart]:
         for source in totals.sources:
             steps = {step: point for (name, step), point in both.items() if name == source}
             charts.append(_accuracy_chart(source or "(none)", steps))
-    return [chart for chart in charts if len(chart.points) > 1]
+    return [chart for chart in charts if chart and len(chart.dots) > 1]
 
 
-def _accuracy_chart(name: str, accuracies: Mapping[int | None, AccuracyEstimate]) -> LineChart:
-    points = (
+def _accuracy_chart(
+    name: str, accuracies: Mapping[int | None, AccuracyEstimate]
+) -> LineLayout | None:
+    points = sorted(
         LinePoint(step, accuracy.share, accuracy.low, accuracy.high)
         for step, accuracy in accuracies.items()
         if step is not None
     )
-    ordered = sorted(points, key=lambda point: point.step)
-    return LineChart(f"Accuracy of {name}", tuple(ordered), from_zero=True)
+    return line_layout(f"Accuracy of {name}", points) if points else None
 
 
 def changes(totals: ReportTotals) -> tuple[list[str], list[PromptChange], list[PromptChange]]:
