@@ -11,7 +11,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from rewardkit.launch.rehearsal.tiny_model import write_model
 from rewardkit.scorers.load import location
 from tests.integration.conftest import RESPONSE, VERL, make_batch
 
@@ -224,6 +223,8 @@ def test_verl_s_v1_training_reads_the_loop_of_the_page(private_ray, parquet, tmp
     # The processes of this cluster have the root of the repository in their path, not examples/.
     (tmp_path / "loops.yaml").write_text(loops.replace("turn_rewards.", "examples.turn_rewards."))
     (tmp_path / "reward.py").write_text(REWARD)
+    from rewardkit.launch.rehearsal.hooks.tiny_model import write_model  # imports torch
+
     write_model(tmp_path / "model", positions=1024)
     loop = [one for one in overrides_of("turn-rewards.md") if ".agent." in one]
     overrides = [

@@ -1,4 +1,4 @@
-"""Real verl reads our rows with pictures through the processor of the tiny vision model."""
+"""Real verl reads our rows with pictures through the processor of the rehearsal's tiny vision model."""
 
 from __future__ import annotations
 
@@ -9,40 +9,36 @@ import zlib
 import pytest
 
 import rewardkit
-from rewardkit.errors import DataError
-from rewardkit.launch.rehearsal.engines import HOOKS_FOLDER, VISION_NEEDS
-from rewardkit.launch.rehearsal.pictures import read_pictures, tokens_of
-from rewardkit.launch.rehearsal.tiny_vision_model import IMAGE, VISION_START, write_vision_model
-from rewardkit.row import build_row, read_rows, write_rows
-from tests.integration.conftest import VERL, is_installed
+from rewardkit.errors import DataError, UsageError
+from rewardkit.launch.rehearsal.rehearse import HOOKS_FOLDER
+from rewardkit.launch.rehearsal.sample import count_picture_tokens, tokens_of
+from rewardkit.launch.rehearsal.settings import table
+from rewardkit.row import read_rows
+from tests.integration.conftest import is_installed
 
-MISSING = [package for package in VISION_NEEDS if not is_installed(package)]
-pytestmark = pytest.mark.skipif(
-    bool(MISSING), reason=f"not installed: {', '.join(MISSING)}; make rehearse-{VERL}"
-)
+MISSING = [package for package in table("needs_of_pictures") if not is_installed(package)]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
 #: The most tokens of a picture.
 LIMIT = 256
 
 
-@pytest.fixture(scope="module", autouse=True)
-def torchvision():
-    """Import torchvision's build for CUDA as a rehearsal does."""
-    sys.path.insert(0, str(HOOKS_FOLDER))
-    try:
-        from cpu_patches import declare_operators
-    finally:
-        sys.path.remove(str(HOOKS_FOLDER))
-    from torch import ops
-
-    if not hasattr(ops.torchvision, "nms"):
-        declare_operators(None)
-
-
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
+    """The tiny model, with torchvision's build for CUDA imported as a rehearsal does."""
+    sys.path.insert(0, str(HOOKS_FOLDER))
+    finders = list(sys.meta_path)
+    try:
+        import sitecustomize  # the finder for torchvision, unless Python has another sitecustomize
+        import tiny_model
+        import torchvision
+    finally:
+        sys.path.remove(str(HOOKS_FOLDER))
+        sys.meta_path[:] = finders
+    assert sitecustomize
+    assert torchvision
     folder = tmp_path_factory.mktemp("model")
-    write_vision_model(folder, positions=2048, pixels=LIMIT * 28 * 28)
+    tiny_model.write_model(folder, positions=2048, pixels=LIMIT * 28 * 28)
     return str(folder)
 
 
@@ -64,16 +60,16 @@ def test_tokens_of_a_picture_are_those_of_the_real_processor(processor, size):
         [{"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
     )
     ids = processor(text=[text], images=[picture])["input_ids"][0]
-    assert list(ids).count(IMAGE) == tokens_of(*size, LIMIT)
+    assert list(ids).count(processor.image_token_id) == tokens_of(size, LIMIT)
 
 
-def test_the_tiny_model_loads_whole_and_answers_a_picture_with_text(model, processor):
+def test_the_tiny_model_answers_a_picture_with_text(model, processor):
+    """It never samples a mark of a picture, for which it would look for another picture."""
     import torch
     from PIL import Image
     from transformers import AutoModelForImageTextToText
 
-    tiny, info = AutoModelForImageTextToText.from_pretrained(model, output_loading_info=True)
-    assert not any(info.values())
+    tiny = AutoModelForImageTextToText.from_pretrained(model)
     text = "<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>x?<|im_end|>\n"
     inputs = processor(
         text=[text] * 4, images=[Image.new("RGB", (90, 60))] * 4, return_tensors="pt"
@@ -81,25 +77,12 @@ def test_the_tiny_model_loads_whole_and_answers_a_picture_with_text(model, proce
     torch.manual_seed(1)
     with torch.no_grad():
         out = tiny.generate(**inputs, max_new_tokens=64, do_sample=True)
-    assert out[:, inputs["input_ids"].shape[1] :].max() < VISION_START
+    marks = processor.tokenizer.convert_tokens_to_ids(["<|vision_start|>", "<|image_pad|>"])
+    assert not set(out[:, inputs["input_ids"].shape[1] :].flatten().tolist()) & set(marks)
 
 
-def test_verl_gives_our_pictures_to_its_model(model, processor, tmp_path, load, v9):
-    """verl 0.5 cannot read a picture's bytes: `datasets` has to decode them."""
-    rewardkit.prep("geometry3k", tmp_path / "g.parquet", sample=True, split="train")
-    rows = list(load(tmp_path / "g.parquet", processor=processor))
-    assert len(rows) == 11
-    if v9:
-        contents = [row["raw_prompt"][-1]["content"] for row in rows]
-        assert all(content[0]["image"].size == (180, 120) for content in contents)
-    else:
-        assert all((row["input_ids"] == IMAGE).sum() == 24 for row in rows)
-        assert all(row["position_ids"].shape[0] == 3 for row in rows)
-        assert all("pixel_values" in row["multi_modal_inputs"] for row in rows)
-
-
-@pytest.mark.parametrize("name", ["math-v", "mathvista", "multimodal-open-r1"])
-def test_verl_reads_one_picture_in_every_row_of_a_set(model, processor, tmp_path, load, v9, name):
+@pytest.mark.parametrize("name", ["geometry3k", "math-v", "mathvista", "multimodal-open-r1"])
+def test_verl_reads_one_picture_in_every_row_of_a_set(processor, tmp_path, load, name):
     """A row's text has verl's mark once; `<image2>`, the name of a figure, stays text."""
     rewardkit.prep(name, tmp_path, sample=True, split="all")
     for file in sorted(tmp_path.glob("*.parquet")):
@@ -108,16 +91,10 @@ def test_verl_reads_one_picture_in_every_row_of_a_set(model, processor, tmp_path
         for row, our in zip(rows, ours, strict=True):
             assert row["reward_model"]["ground_truth"] == our["reward_model"]["ground_truth"]
             before, after = our["prompt"][-1]["content"].split("<image>")
-            if v9:
-                parts = row["raw_prompt"][-1]["content"]
-                assert [part["type"] for part in parts] == ["text"] * bool(before) + [
-                    "image",
-                    "text",
-                ]
-                assert parts[-1]["text"] == after
-            else:
-                assert (row["input_ids"] == IMAGE).sum() >= 24
-                assert len(row["multi_modal_data"]["image"]) == 1
+            parts = row["raw_prompt"][-1]["content"]
+            types = ["text"] * bool(before) + ["image"] + ["text"] * bool(after)
+            assert [part["type"] for part in parts] == types
+            assert not after or parts[-1]["text"] == after
 
 
 def png(width, height):
@@ -131,31 +108,15 @@ def png(width, height):
     return b"\x89PNG\r\n\x1a\n" + parts
 
 
-def write_pictures(file, *pictures):
-    rows = [
-        build_row(
-            data_source="test",
-            prompt=[{"role": "user", "content": "<image>x?"}],
-            ability="math",
-            ground_truth="1",
-            index=i,
-            split="train",
-            source_id="",
-            question="x?",
-            answer="",
-            scorer="",
-            images=[picture],
-        )
-        for i, picture in enumerate(pictures)
-    ]
-    write_rows(rows, file, {})
-    return file
-
-
-def test_sizes_of_pictures_are_read_and_a_broken_one_is_named(tmp_path):
-    file = write_pictures(tmp_path / "a.parquet", png(300, 200), png(56, 28))
-    pictures = read_pictures(sys.executable, [file], "images", 1024)
-    assert pictures.rows == (((300, 200),), ((56, 28),))
-    broken = write_pictures(tmp_path / "b.parquet", png(9, 9), b"no picture")
-    with pytest.raises(DataError, match=r"row 1 of .*b.parquet: cannot identify image file"):
-        read_pictures(sys.executable, [broken], "images", 1024)
+def test_pictures_of_a_row_share_the_tokens_of_a_prompt():
+    picture = {"bytes": png(180, 120)}
+    pictures = count_picture_tokens([[picture], [], [{"bytes": png(1400, 1400)}]])
+    assert pictures.planned == (24, 0, 2500)
+    assert pictures.rehearsed[:2] == (24, 0)
+    assert pictures.rehearsed[2] <= pictures.limit == 1024
+    assert pictures.longest == pictures.rehearsed[2] + 2
+    assert count_picture_tokens([[picture] * 6, []]).limit == 512
+    with pytest.raises(UsageError, match="a row has 900 pictures"):
+        count_picture_tokens([[picture] * 900])
+    with pytest.raises(DataError, match="a picture of row 1 .* cannot be opened: cannot identify"):
+        count_picture_tokens([[picture], [{"bytes": b"no picture"}]])

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from rewardkit.adapters.trl import reward
-from rewardkit.launch.rehearsal.tiny_model import write_model
 from rewardkit.row import read_rows
 
 
@@ -27,6 +26,8 @@ def trl():
 @pytest.fixture(scope="module")
 def model_dir(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
+    from rewardkit.launch.rehearsal.hooks.tiny_model import write_model  # imports torch
+
     write_model(folder, positions=1024)
     return str(folder)
 

@@ -12,8 +12,6 @@ from urllib.request import urlopen
 
 import pytest
 
-from rewardkit.launch.rehearsal.tiny_model import write_model
-
 NEEDED = ("fastapi", "openai", "transformers.cli.serve", "uvicorn")
 
 
@@ -45,9 +43,11 @@ def free_port():
 def serving(folder, positions):
     """Yield the base URL, the model's name, and a function that counts the answered requests."""
     model, log, port = folder / "model", folder / "log", free_port()
+    from rewardkit.launch.rehearsal.hooks.tiny_model import write_model  # imports torch
+
     write_model(model, positions=positions)
-    ends = {"eos_token_id": 258, "pad_token_id": 256}
-    (model / "generation_config.json").write_text(json.dumps({**ends, "do_sample": True}))
+    file = model / "generation_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "do_sample": True}))
     command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(model)]
     options = ["--device", "cpu", "--host", "127.0.0.1", "--port", str(port)]
     env = os.environ | {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}

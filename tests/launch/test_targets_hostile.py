@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from rewardkit.errors import RewardkitError
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import Cluster, Recipe, deep_merge, read_recipe
-from rewardkit.launch.rehearsal.rehearse import _write_command
+from rewardkit.launch.rehearsal.rehearse import write_command
 from rewardkit.launch.targets import TARGETS, render
 
 VALUES = {
@@ -337,7 +337,7 @@ def test_values_in_commands_to_paste_are_one_word_for_a_shell(target, tmp_path):
 
 def test_a_rehearsal_runs_its_command_unchanged(bash, tmp_path):
     command = ["python3", "-m", TOGETHER, *VALUES.values()]
-    _write_command(tmp_path / "command.sh", command, {"NOTE": TOGETHER})
+    write_command(tmp_path / "command.sh", command, {"NOTE": TOGETHER})
     code, output = bash(tmp_path / "command.sh", "python3", "work")
     assert code == 0, output
     call = json.loads((tmp_path / "dump").read_text(encoding="utf-8"))

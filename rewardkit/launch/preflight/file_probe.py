@@ -18,7 +18,7 @@ from rewardkit.errors import RewardkitError
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.files import add_long_prompts, file_names, load_tokenizer
 from rewardkit.launch.preflight.report import PreflightReport
-from rewardkit.launch.rehearsal.row_sample import prompt_tokens
+from rewardkit.launch.rehearsal.sample import prompt_tokens
 from rewardkit.preprocess.prompt_lengths import TokenCounter
 from rewardkit.preprocess.row_checks import schema_findings
 from rewardkit.row import BATCH_ROWS, open_parquet

@@ -1,0 +1,88 @@
+"""The CPU as a platform plug-in of verl: VERL_USE_EXTERNAL_MODULES names this file.
+
+Every process that imports verl imports it. Ray counts one GPU, on which verl places its workers; they
+compute on the CPU.
+"""
+
+from contextlib import nullcontext
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from verl.plugin.platform.platform_base import PlatformBase
+from verl.plugin.platform.platform_manager import PlatformRegistry, set_platform
+
+rehearsal_calls = import_module("rehearsal_calls")
+
+
+def answer(value: Any) -> Any:
+    """Return a function of any arguments that returns a value."""
+    return lambda *_, **__: value
+
+
+#: Functions of `torch.cuda` that verl calls and `torch.cpu` lacks.
+MISSING = {
+    **dict.fromkeys(
+        "empty_cache ipc_collect reset_peak_memory_stats set_device".split(), answer(None)
+    ),
+    **dict.fromkeys("memory_allocated memory_reserved".split(), answer(0)),
+    **dict.fromkeys("max_memory_allocated max_memory_reserved".split(), answer(0)),
+    "mem_get_info": answer((8 << 30, 16 << 30)),
+    "get_device_name": answer("cpu"),
+    "get_rng_state": torch.get_rng_state,
+    "set_rng_state": torch.set_rng_state,
+    "manual_seed": torch.manual_seed,
+    "manual_seed_all": torch.manual_seed,
+}
+
+#: `torch.cpu` as verl's one device.
+DEVICE = {
+    "is_available": answer(True),
+    "current_device": answer(0),
+    "device_count": answer(1),
+    "synchronize": answer(None),
+}
+
+#: The other functions of verl's base class do nothing.
+PLATFORM = {
+    "device_name": "cpu",
+    "vendor_name": "cpu",
+    "device_module": SimpleNamespace(**{**MISSING, **vars(torch.cpu), **DEVICE}),
+    "is_available": answer(True),
+    "current_device": answer("cpu"),
+    "device_count": answer(1),
+    "get_device_capability": answer((None, None)),
+    "communication_backend_name": answer("gloo"),
+    "visible_devices_envvar": answer("CUDA_VISIBLE_DEVICES"),
+    "ray_resource_name": answer("GPU"),
+    "ray_noset_envvars": answer(["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"]),
+    "nvtx_range": answer(nullcontext()),
+    "manual_seed": lambda _, seed: torch.manual_seed(seed),
+    "manual_seed_all": lambda _, seed: torch.manual_seed(seed),
+}
+
+
+def use_cpu() -> None:
+    """Make the CPU this process's platform, without a second copy of the weights in pinned memory."""
+    for name, function in MISSING.items():
+        if not hasattr(torch.cpu, name):
+            setattr(torch.cpu, name, function)
+    torch.cuda.is_available = answer(False)
+    start = torch.distributed.init_process_group
+
+    def init_process_group(backend: str | None = None, *args: Any, **kwargs: Any) -> Any:
+        return start("cpu:gloo" if backend == "cpu:gloo,cpu:gloo" else backend, *args, **kwargs)
+
+    torch.distributed.init_process_group = init_process_group
+    import_module("torch.distributed.fsdp").CPUOffloadPolicy = answer(None)
+    platform = type("CpuPlatform", (PlatformBase,), PLATFORM)
+    platform.__abstractmethods__ = frozenset()
+    set_platform(PlatformRegistry.register(platform="cpu")(platform)())
+
+
+use_cpu()
+rehearsal_calls.record_scorer(import_module("verl.trainer.ppo.reward"))
+if rehearsal_calls.SETTINGS["pixels"]:
+    qwen = import_module("transformers.models.qwen2_5_vl.modeling_qwen2_5_vl")
+    rehearsal_calls.record_pictures(qwen.Qwen2_5_VisionTransformerPretrainedModel, "actor")
