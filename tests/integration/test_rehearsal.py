@@ -100,6 +100,7 @@ def test_grpo_learns_what_the_scorer_rewards(plan, tmp_path):
         steps=STEPS,
         extra=[
             "data.train_batch_size=8",
+            "data.gen_batch_size=8",
             "data.max_response_length=16",
             "actor_rollout_ref.actor.ppo_mini_batch_size=8",
             "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=64",

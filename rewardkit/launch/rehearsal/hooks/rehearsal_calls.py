@@ -44,7 +44,7 @@ def write(name: str, line: Mapping[str, Any]) -> None:
     try:
         with Path(SETTINGS["folder"], name).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, default=_plain) + "\n")
-    except (OSError, TypeError, ValueError) as error:  # which is no error of the scorer
+    except (OSError, TypeError, ValueError) as error:  # the scorer has no part in it
         sys.stderr.write(f"rehearsal: a line of {name} could not be written: {error}\n")
 
 
