@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rewardkit.errors import DataError, MissingPackageError, SourceError, UsageError
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.rehearsal import rehearse as rehearse_module
-from rewardkit.launch.rehearsal.rehearse import environment, hide_secrets, require_packages
+from rewardkit.launch.rehearsal.rehearse import hide_secrets, require_packages
 from rewardkit.launch.rehearsal.sample import (
     PictureTokens,
     RowSample,
@@ -314,14 +314,6 @@ def test_an_environment_that_cannot_rehearse_is_refused_in_one_line_with_a_comma
     with pytest.raises(kind, match=message) as caught:
         require_packages()
     assert "\n" not in str(caught.value)
-
-
-def test_vllm_for_the_cpu_is_found_under_vllm_s_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(rehearse_module, "_installed", INSTALLED.get)
-    env = environment(planned(tmp_path), tmp_path, 60.0)
-    named = tmp_path / "named/vllm-0.28.0+cpu.dist-info/METADATA"
-    assert "Name: vllm\nVersion: 0.28.0+cpu" in named.read_text()
-    assert str(tmp_path / "named") in env["PYTHONPATH"].split(":")
 
 
 def test_a_rehearsal_that_is_refused_leaves_its_folder_as_it_was(tmp_path, monkeypatch):

@@ -480,11 +480,3 @@ def test_the_first_line_says_that_a_rehearsal_is_not_as_planned(tmp_path, capsys
         "not as planned: other pictures",
         "not rehearsed: LoRA",
     ]
-
-
-def test_pictures_of_forward_passes_are_counted(hook, tmp_path):
-    vision = type("Vision", (), {"forward": lambda _self, pixels, _grid: pixels})
-    hook().record_pictures(vision, "rollout")
-    assert vision().forward("pixels", [[1, 4, 6], [1, 14, 22]]) == "pixels"
-    line = json.loads((tmp_path / "pictures.jsonl").read_text())
-    assert line == {"part": "rollout", "pictures": 2}

@@ -128,9 +128,10 @@ def _metrics(
     ]
     if broken:
         return False, f"not a number: {', '.join(broken)}"
-    shapes = [{*call.keys} for call in calls if call.returned]
-    if shapes and (differ := set.union(*shapes) - set.intersection(*shapes)):
-        names = ", ".join(sorted(differ))
+    shapes = [call.keys for call in calls if call.returned]
+    keys = dict.fromkeys(key for shape in shapes for key in shape)
+    if missing := [key for key in keys if any(key not in shape for shape in shapes)]:
+        names = ", ".join(sorted(missing))
         return False, f"return the same keys for every response; some lack {names}"
     numbers = dict.fromkeys(key for call in calls for key in call.numbers)
     expected = [key for key in numbers if key not in {"score", "reward"}]

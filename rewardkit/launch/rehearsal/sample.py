@@ -15,8 +15,7 @@ from rewardkit.row import BATCH_ROWS, open_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from rewardkit.parquet_file import BoundedParquetFile
+    import pyarrow.parquet as pq
 
 #: Data sources of a file that each get a row.
 MAX_SOURCES = 64
@@ -140,7 +139,7 @@ def _values(table: pa.Table, column: str) -> list[Any]:
 
 
 def _choose_rows(
-    file: BoundedParquetFile, name: str, rows: int, prompt: str, source: str, steps: int
+    file: pq.ParquetFile, name: str, rows: int, prompt: str, source: str, steps: int
 ) -> list[int]:
     """Return the numbers of the rows of a sample, in ascending order."""
     total = file.metadata.num_rows
@@ -164,7 +163,7 @@ def _choose_rows(
     return sorted(special.union(others[i * len(others) // count] for i in range(count)))
 
 
-def _read_rows(file: BoundedParquetFile, numbers: Sequence[int]) -> Iterator[pa.Table]:
+def _read_rows(file: pq.ParquetFile, numbers: Sequence[int]) -> Iterator[pa.Table]:
     """Yield the rows with these numbers; row groups without any are not read."""
     import pyarrow as pa
 
@@ -245,4 +244,4 @@ def tokens_of(size: Any, limit: int) -> int:
             scale = math.sqrt(MIN_TOKENS * SIDE * SIDE / (height * width))
             columns, rows = (math.ceil(side * scale / SIDE) for side in (width, height))
         width, height = columns * SIDE, rows * SIDE
-    return columns * rows
+    return int(columns * rows)

@@ -202,7 +202,7 @@ def _batches(config: Config, rows: int, steps: int) -> dict[str, Any]:
     }
 
 
-def _reward(config: Config, response: int) -> Config:
+def _reward(config: Config, response: int) -> dict[str, Any]:
     """Return the overlong penalty at the rehearsal's length, and no record among the run's rewards."""
     options, ours = "reward.reward_kwargs", dict[str, Any]()
     if config.get("reward.custom_reward_function.reward_kwargs.record"):

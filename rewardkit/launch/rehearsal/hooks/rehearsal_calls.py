@@ -118,7 +118,8 @@ async def _call_async(function: Any, path: str, *args: Any, **kwargs: Any) -> An
 @contextmanager
 def _recorded(path: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Any]:
     arguments = {**dict(zip(PARAMETERS, args, strict=False)), **kwargs}
-    info, started = arguments.get("extra_info"), time.monotonic()
+    info: Any = arguments.get("extra_info")
+    started = time.monotonic()
     is_mapping = isinstance(info, Mapping)
     end: dict[str, Any] = {"call": f"{os.getpid()}-{next(_numbers)}"}
     begin = {

@@ -75,8 +75,8 @@ def use_cpu() -> None:
         return start("cpu:gloo" if backend == "cpu:gloo,cpu:gloo" else backend, *args, **kwargs)
 
     torch.distributed.init_process_group = init_process_group
-    import_module("torch.distributed.fsdp").CPUOffloadPolicy = answer(None)
-    platform = type("CpuPlatform", (PlatformBase,), PLATFORM)
+    vars(import_module("torch.distributed.fsdp"))["CPUOffloadPolicy"] = answer(None)
+    platform: Any = type("CpuPlatform", (PlatformBase,), PLATFORM)
     platform.__abstractmethods__ = frozenset()
     set_platform(PlatformRegistry.register(platform="cpu")(platform)())
 

@@ -11,7 +11,7 @@ def register() -> None:
     def keep(layer: Any, *_: Any, **__: Any) -> None:
         layer.cpu_linear = linear
 
-    import_module("vllm.model_executor.layers.utils").dispatch_cpu_unquantized_gemm = keep
+    vars(import_module("vllm.model_executor.layers.utils"))["dispatch_cpu_unquantized_gemm"] = keep
     calls = import_module("rehearsal_calls")
     if calls.SETTINGS["pixels"]:
         qwen = import_module("vllm.model_executor.models.qwen2_5_vl")

@@ -65,7 +65,8 @@ def write_model(folder: Path, positions: int, pixels: int = 0) -> None:
     """
     tokenizer = make_tokenizer(positions, [START, *(PICTURE_MARKS.values() if pixels else ())])
     ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
-    text = {**TEXT, **ends, "vocab_size": len(tokenizer), "max_position_embeddings": positions}
+    sizes = {"vocab_size": len(tokenizer), "max_position_embeddings": positions}
+    text = {**TEXT, **ends, **sizes, "bos_token_id": None}
     torch.manual_seed(1)
     if pixels:
         model = make_vision_model(tokenizer, text)
