@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+#: The settings of the columns that are read, and their defaults.
+COLUMNS = {
+    "data.prompt_key": "prompt",
+    "data.reward_fn_key": "data_source",
+    "data.image_key": "images",
+    "data.video_key": "videos",
+}
+
 #: Data sources of a file that each get a row.
 MAX_SOURCES = 64
 
@@ -76,15 +84,7 @@ def take_sample(
     names = [names] if isinstance(names, str) else names
     if not isinstance(names, list) or not names:
         raise UsageError(f"data.{kind}_files={names}: name at least one file.")
-    prompt, source, images, videos = (
-        str(config.get(f"data.{key}") or default)
-        for key, default in (
-            ("prompt_key", "prompt"),
-            ("reward_fn_key", "data_source"),
-            ("image_key", "images"),
-            ("video_key", "videos"),
-        )
-    )
+    prompt, source, images, videos = (str(config.get(k) or v) for k, v in COLUMNS.items())
     each = -(-rows // (len(names) * steps)) * steps
     files, count, longest, pictures = [], 0, 0, list[tuple[Any, ...]]()
     for i, name in enumerate(map(str, names)):
@@ -146,17 +146,16 @@ def _choose_rows(
     if not total:
         raise DataError(f"{name}: no rows to train on.")
     columns = {prompt, source, "reward_model"} & {*file.schema_arrow.names}
-    longest, sources, number = {"prompt": (-1, 0), "gold": (-1, 0)}, dict[str, int](), 0
-    for batch in file.iter_batches(BATCH_ROWS, columns=sorted(columns)):
-        for row in batch.to_pylist():
-            reward = row.get("reward_model")
-            gold = reward.get("ground_truth") if isinstance(reward, Mapping) else None
-            sizes = {"prompt": prompt_tokens(row.get(prompt)), "gold": len(str(gold))}
-            for kind, size in sizes.items():
-                longest[kind] = max(longest[kind], (size, -number))
-            if len(sources) < MAX_SOURCES:
-                sources.setdefault(str(row.get(source)), number)
-            number += 1
+    longest, sources = {"prompt": (-1, 0), "gold": (-1, 0)}, dict[str, int]()
+    batches = file.iter_batches(BATCH_ROWS, columns=sorted(columns))
+    for number, row in enumerate(row for batch in batches for row in batch.to_pylist()):
+        reward = row.get("reward_model")
+        gold = reward.get("ground_truth") if isinstance(reward, Mapping) else None
+        sizes = {"prompt": prompt_tokens(row.get(prompt)), "gold": len(str(gold))}
+        for kind, size in sizes.items():
+            longest[kind] = max(longest[kind], (size, -number))
+        if len(sources) < MAX_SOURCES:
+            sources.setdefault(str(row.get(source)), number)
     special = {*sources.values(), *(-place for _, place in longest.values())}
     count = min(total, max(rows, -(-len(special) // steps) * steps)) - len(special)
     others = [number for number in range(total) if number not in special]

@@ -212,8 +212,7 @@ def _reward(config: Config, response: int) -> dict[str, Any]:
     if isinstance(buffer, (int, float)) and isinstance(longest, (int, float)) and longest > 0:
         share = min(1.0, buffer / longest)
         ours[f"{options}.overlong_buffer_cfg.len"] = max(1, round(share * response))
-        ours[f"{options}.max_resp_len"] = response
-    elif f"{options}.max_resp_len" in config:
+    if buffer is not None or f"{options}.max_resp_len" in config:
         ours[f"{options}.max_resp_len"] = response
     return ours
 
