@@ -55,18 +55,14 @@ def _call(record: Mapping[str, Any]) -> ScorerCall:
     values = result if isinstance(result, dict) else {"": result}
     numbers = {key: value for key, value in values.items() if isinstance(value, (int, float))}
     trace = record.get("traceback", "")
+    names = ("data_source", "ground_truth", "response", "returned", "thread", "seconds")
     return ScorerCall(
-        data_source=record["data_source"],
-        ground_truth=record["ground_truth"],
+        **{name: record[name] for name in names},
         extra_info=tuple(info) if isinstance(info, list) else info,
-        response=record["response"],
-        returned=record["returned"],
         keys=tuple(filter(None, values)),
         numbers=tuple(filter(None, numbers)),
         score=numbers.get("score", numbers.get("")),
         error=first_error(trace) or last_lines(trace, 1),
-        thread=record["thread"],
-        seconds=record["seconds"],
     )
 
 

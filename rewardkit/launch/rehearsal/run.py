@@ -34,9 +34,10 @@ def run_command(
     seconds: float,
     should_end: Callable[[], bool] = lambda: False,
 ) -> tuple[int | None, float]:
-    """Run a command in a session of its own, and write its output to `log`.
+    """Run a command in a session of its own, and return its exit code and how many seconds it took.
 
-    It returns the exit code, None if the command was ended, and the seconds that it took. No process of that session is left afterwards, not even after Ctrl-C.
+    The exit code is None if the command was ended. No process of that session is left afterwards, not
+    even after Ctrl-C.
 
     Args:
         command: the arguments; the first is the path of a program.
@@ -112,14 +113,7 @@ class RunMonitor:
     def __init__(
         self, folder: Path, *, steps: int, limit: float, progress: Callable[[str], object]
     ) -> None:
-        """Begin to follow a run.
-
-        Args:
-            folder: the folder of the rehearsal.
-            steps: the planned steps.
-            limit: the time limit of a call of the scorer, in seconds.
-            progress: called with an activity when it begins.
-        """
+        """Begin to follow a run."""
         self._folder, self._steps, self._limit, self._progress = folder, steps, limit, progress
         self._bytes_read, self._end, self._place = 0, "", 0
         self.activity, self.hanging_call = "starting Ray", ""
@@ -163,10 +157,6 @@ def hanging_call(folder: Path, limit: float) -> str:
     """Return a message about a call that has run for longer than its limit; "" if there is none.
 
     It names the scorer's file, the line and the row.
-
-    Args:
-        folder: the folder of the rehearsal.
-        limit: the time limit of a call, in seconds.
     """
     for record in read_records(folder):
         age = time.monotonic() - record.get("started", math.inf)
@@ -188,10 +178,13 @@ def hanging_call(folder: Path, limit: float) -> str:
 
 def _line_of_stack(folder: Path, pid: int, record: Mapping[str, Any]) -> int:
     """Return the innermost line of the scorer's file in the call's stack; 0 if it is not known."""
+    file = folder / f"stacks-{pid}.txt"
+    if not file.exists():  # the process does not handle the signal, which would end it
+        return 0
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGUSR1)
     time.sleep(STACK_SECONDS)
-    stacks = (folder / f"stacks-{pid}.txt").read_text(encoding="utf-8", errors="replace")
+    stacks = file.read_text(encoding="utf-8", errors="replace")
     name = record["path"].encode("ascii", "backslashreplace").decode()  # as faulthandler writes it
     is_inside = False
     for text in stacks.splitlines():

@@ -95,15 +95,6 @@ def make_plan(
 ) -> RehearsalPlan:
     """Return the plan of a rehearsal.
 
-    Args:
-        user_overrides: the overrides of the user's plan.
-        config: what verl composes from them.
-        folder: the folder of the rehearsal.
-        steps: steps of training.
-        train: the rows to train on.
-        val: the rows to validate on.
-        pictures: the pictures of both; None if they have none.
-
     Raises:
         UsageError: a size of the configuration is not a positive integer, or a prompt with pictures
             would have to be cut.

@@ -85,12 +85,7 @@ def record_scorer(reward: Any) -> None:
 
 
 def record_calls(function: Any, user_function: Any) -> Any:
-    """Return a function with every call recorded; a coroutine function stays one.
-
-    Args:
-        function: what verl calls.
-        user_function: what it calls in the end; its file is named if a call hangs.
-    """
+    """Return a function with every call recorded; a coroutine function stays one."""
     inner = unwrap(user_function)
     code = getattr(inner, "__code__", None) or type(inner).__call__.__code__
     call = _call_async if iscoroutinefunction(function) else _call
