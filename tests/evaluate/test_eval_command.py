@@ -76,10 +76,6 @@ def test_the_error_for_a_missing_option_names_it(parquet, run):
     assert "Missing option '--base-url'" in done.stderr
 
 
-def test_the_help_ends_in_examples(run):
-    assert "rewardkit eval compare runs/before.jsonl" in run("--help").stdout
-
-
 def test_loading_the_command_loads_no_http_and_no_arrow():
     code = "import rewardkit.cli.eval, sys; print({'httpx', 'pyarrow'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

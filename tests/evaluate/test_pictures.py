@@ -108,12 +108,6 @@ def test_the_bytes_of_real_sets_arrive_unchanged(serve, tmp_path, name):
             assert "".join(texts) == row["prompt"][-1]["content"].replace("<image>", "")
 
 
-@pytest.mark.parametrize("kind", STARTS)
-def test_the_type_is_told_by_the_first_bytes(kind):
-    assert media_type(STARTS[kind]) == kind
-    assert media_type(STARTS[kind][1:]) == ""
-
-
 @pytest.mark.parametrize(
     ("text", "images", "message"),
     [

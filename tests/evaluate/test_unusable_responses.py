@@ -188,13 +188,6 @@ def test_an_absurd_retry_after_date_is_accepted(date):
     assert _retry_after(date) >= 0.0
 
 
-@pytest.mark.parametrize("date", ABSURD[:3])
-def test_a_busy_server_with_an_absurd_retry_after_date_is_tried_again(serve, generate, date):
-    with serve(faults={0: (429, {"Retry-After": date}, {})}) as server:
-        _, lines = generate(server, rows=1, n=1)
-    assert len(lines) == 1
-
-
 def test_a_symbolic_link_in_place_of_the_part_is_an_error_and_its_target_stays(
     serve, generate, tmp_path
 ):

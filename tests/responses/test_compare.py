@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.errors import OutputError, SourceError, UsageError
+from rewardkit.errors import OutputError, UsageError
 from rewardkit.pages.html import to_html
 from rewardkit.responses.compare_scorers import (
     MAX_EXAMPLES,
@@ -230,8 +230,3 @@ def test_folders_and_patterns_are_compared_as_score_reads_them(tmp_path):
         compare_files(both, *scorers, export=tmp_path / "10.jsonl")
     with pytest.raises(UsageError, match="the next run would count its rows"):
         compare_files([str(tmp_path)], *scorers, export=tmp_path / "new.jsonl")
-
-
-def test_a_missing_file_is_one_clear_error(tmp_path):
-    with pytest.raises(SourceError, match="[Nn]o such file"):
-        compare_file(tmp_path / "no.jsonl", ("a", scorer_of()), ("b", scorer_of()))

@@ -192,14 +192,6 @@ def test_a_scorer_that_fails_on_some_rows_loses_only_those(tmp_path, small_chunk
     assert order == [row["response"] for i, row in enumerate(rows, 1) if str(i) not in reasons]
 
 
-def test_an_incomplete_last_line_is_reported(tmp_path):
-    file = tmp_path / "x.jsonl"
-    file.write_bytes(lines(ROWS[:2]) + b'{"output": "#### 1", "gt')
-    report = score_files([str(file)], "gsm8k")
-    assert report.total.n == 2
-    assert "is it still being written?" in report.examples[0].reason
-
-
 def test_dumps_without_a_data_source_are_looked_up_in_the_training_parquet(tmp_path):
     train = tmp_path / "train.parquet"
     rewardkit.prep("gsm8k", train, sample=True)
@@ -229,15 +221,6 @@ def test_rows_with_an_index_are_looked_up_by_it(tmp_path):
     ]
     report = score_files([write(tmp_path / "1.jsonl", dump)], train=train)
     assert (set(report.tallies["data_source"]), report.unscored) == ({"openai/gsm8k"}, 0)
-
-
-def test_standard_input_is_read(tmp_path, monkeypatch):
-    import io
-    import sys
-
-    stdin = io.TextIOWrapper(io.BytesIO(lines(ROWS)))
-    monkeypatch.setattr(sys, "stdin", stdin)
-    assert score_files(["-"], "gsm8k").total.n == 400
 
 
 def test_a_parquet_output_holds_any_dump_and_can_be_scored_again(tmp_path):

@@ -263,17 +263,6 @@ def test_system_prompts_distinguish_rows():
     assert match_row(index, sample(input="system\nBe long.\nuser\nWhy?\n")) == (PROMPT, 1)
 
 
-def test_placeholders_of_pictures_are_ignored_in_an_input():
-    index = index_rows([row(0, "<image>Find x of the first."), row(1, "<image>Find y.")])
-    text = "user\n<|vision_start|><|image_pad|><|vision_end|>Find y.\nassistant"
-    assert match_row(index, sample(input=text)) == (PROMPT, 1)
-
-
-def test_a_chat_matches_as_an_input_does():
-    index = index_rows([row(0), row(1)])
-    assert match_row(index, sample(prompt=row(1)["prompt"])) == (PROMPT, 1)
-
-
 def test_a_response_matches_by_place_prompt_or_source_id():
     index = index_rows([row(0), row(1), row(2)])
     place, source = {"index": 1.0, "split": "train"}, {"source_id": "id-1"}
@@ -288,13 +277,6 @@ def test_a_response_matches_by_place_prompt_or_source_id():
         match_row(index, sample(data_source="d", extra_info={"index": 9, "split": "train"})) is None
     )
     assert match_row(index, sample(data_source="other", extra_info=place)) is None
-
-
-def test_equal_rows_share_their_responses(tmp_path):
-    """A mix that oversamples repeats rows; they are not ambiguous."""
-    rows = [row(0), row(1), row(0)]
-    report = select_rows(tmp_path, rows, [response_by_index(0, 1), response_by_index(0, 0)])[0]
-    assert (report.written, report.groups.n, report.unseen) == (2, 1, 1)
 
 
 def test_the_gold_distinguishes_rows_that_are_otherwise_equal():
