@@ -96,8 +96,7 @@ def command(
     --pass-rate then limits the prompts. The other rows go to OUT.dropped.jsonl with their reasons.
     """
     from rewardkit.responses.select.selection import PassRateFilter, parse_bounds, select
-    from rewardkit.responses.select.sft import SftConfig, select_sft
-    from rewardkit.responses.select.sft_file import read_tools
+    from rewardkit.responses.select.sft import SftConfig, read_tools, select_sft
 
     if (out is None) == (sft is None):
         raise UsageError("name one output: --out with --pass-rate, or --sft.")

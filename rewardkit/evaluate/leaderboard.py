@@ -10,8 +10,7 @@ from statistics import fmean
 from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.errors import DataError, UsageError
-from rewardkit.evaluate.estimators import pass_at_k
-from rewardkit.evaluate.metrics import MetricGroup, QuestionResult
+from rewardkit.evaluate.metrics import MetricGroup, QuestionResult, pass_at_k
 from rewardkit.evaluate.results import RunResults, read_results, result_files
 from rewardkit.pages.text import join_names
 from rewardkit.statistics import (

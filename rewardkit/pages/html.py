@@ -1,14 +1,19 @@
 """Render pages with the only Jinja environment of the package, and write them.
 
 Every page extends `base.html.j2`. Its policy forbids every request and every script but the one
-that is passed here. Every text is escaped.
+that is passed here. Every text is escaped, and the footer names version, date and command.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import sys
+import time
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -21,10 +26,56 @@ from rewardkit.output import atomic
 from rewardkit.pages.charts import histogram_layout
 from rewardkit.pages.formulas import show_formulas, show_value
 from rewardkit.pages.model import Bars, Cell, Page
-from rewardkit.pages.provenance import provenance
 from rewardkit.pages.shared_words import mark_shared_words
 from rewardkit.pages.text import MAX_CHARACTERS, brief, clean, clip, row_count, share
 from rewardkit.redact import process_redactor
+from rewardkit.versions import VERSION
+
+#: Characters of a command that a page shows.
+MAX_COMMAND_CHARACTERS = 400
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The origin of a page.
+
+    Attributes:
+        version: version of rewardkit.
+        date: date and time in UTC: `2026-03-01 12:00 UTC`.
+        command: the command line, without secrets; "" for a page that a library call wrote.
+    """
+
+    version: str
+    date: str
+    command: str
+
+
+def provenance() -> Provenance:
+    """Return the origin of a page that this process writes now.
+
+    The time is that of `SOURCE_DATE_EPOCH` if it is set (reproducible-builds.org), so that the same
+    command writes the same bytes.
+    """
+    date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(_epoch_seconds()))
+    return Provenance(VERSION, date, _command())
+
+
+def _epoch_seconds() -> float:
+    text = os.environ.get("SOURCE_DATE_EPOCH", "")
+    is_valid = text.isascii() and text.isdecimal() and len(text) <= 11  # up to the year 5138
+    return float(text) if is_valid else time.time()
+
+
+def _command() -> str:
+    """Return the command line if it is ours, with secrets hidden."""
+    program = Path(sys.argv[0] if sys.argv else "")
+    is_ours = program.stem == "rewardkit" or program.parts[-2:] == ("rewardkit", "__main__.py")
+    if not is_ours:
+        return ""
+    redactor = process_redactor()
+    line = shlex.join(["rewardkit", *(redactor.text(argument) for argument in sys.argv[1:])])
+    return brief(redactor.text(line), MAX_COMMAND_CHARACTERS)
+
 
 #: Maximum number of bars in a section; the last one is the sum of the rest.
 MAX_BARS = 20

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.evaluate.estimators import (
+from rewardkit.evaluate.metrics import (
     MAX_RESPONSES_FOR_EVERY_K,
+    MetricGroup,
+    QuestionResult,
     majority_at_k,
     pass_at_k,
     verl_best_at_n,
 )
-from rewardkit.evaluate.metrics import MetricGroup, QuestionResult
 
 
 @pytest.mark.parametrize("n", range(1, 9))

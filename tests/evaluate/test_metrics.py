@@ -1,8 +1,7 @@
 """Metrics of known responses have the expected values."""
 
-from rewardkit.evaluate.estimators import pass_at_k
 from rewardkit.evaluate.evaluated_responses import EvaluatedResponse, parse_result_line
-from rewardkit.evaluate.metrics import compute_metrics
+from rewardkit.evaluate.metrics import compute_metrics, pass_at_k
 
 
 def scored_response(question, correct, vote=None, *, source="s", subject="", level="", **fields):

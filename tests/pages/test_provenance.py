@@ -5,9 +5,8 @@ import time
 import pytest
 
 from rewardkit import redact
-from rewardkit.pages.html import to_html
+from rewardkit.pages.html import MAX_COMMAND_CHARACTERS, provenance, to_html
 from rewardkit.pages.model import Page
-from rewardkit.pages.provenance import MAX_COMMAND_CHARACTERS, provenance
 from rewardkit.versions import VERSION
 
 

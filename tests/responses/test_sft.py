@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError
-from rewardkit.responses.select.conversations import (
+from rewardkit.responses.select.sft import (
     ConversationError,
+    SftConfig,
     prompt_messages,
+    read_tools,
     response_messages,
+    select_sft,
 )
-from rewardkit.responses.select.sft import SftConfig, select_sft
-from rewardkit.responses.select.sft_file import read_tools
 from tests.responses.test_select import row
 
 
