@@ -17,9 +17,10 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from tests.trainlog.simulated_runs import (
     ONSET_SHARE,
@@ -41,25 +42,15 @@ ON_TIME_STEPS, LAST_STEPS = 20, 40
 QUIET_STEPS = 6
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one run.
-
-    Attributes:
-        name: the scenario.
-        half: the half of its seed.
-        delay: steps from the onset to the alarm; None without an alarm or an onset.
-        error: steps from the onset to the step that the alarm names.
-        is_false: whether the alarm was false.
-        rules: ids of the rules that found it.
-    """
+class Outcome(NamedTuple):
+    """What became of a run: steps from the onset to the alarm, and to the step that it names; its rules."""
 
     name: str
     half: str
-    delay: int | None
-    error: int | None
-    is_false: bool
-    rules: tuple[str, ...]
+    delay: int | None = None
+    error: int | None = None
+    is_false: bool = False
+    rules: tuple[str, ...] = ()
 
 
 def judge(task: tuple[str, str, int]) -> Outcome:
@@ -75,11 +66,11 @@ def judge(task: tuple[str, str, int]) -> Outcome:
         run = simulate(replace(scenario, steps=last), seed, Path(folder) / "records")
     alarm = first_alarm(run, (*range(14, start, QUIET_STEPS), *range(start, last + 1, 2)))
     if alarm is None:
-        return Outcome(name, half, None, None, False, ())
+        return Outcome(name, half)
     rules = tuple(alarm.findings)
     is_false = exploit is None or alarm.step < exploit.step_at(START_SHARE)
     if is_false:
-        return Outcome(name, half, None, None, True, rules)
+        return Outcome(name, half, is_false=True, rules=rules)
     onsets = [it.onset.step for it in alarm.findings.values() if it.onset]
     return Outcome(name, half, alarm.step - onset, min(onsets) - onset, False, rules)
 

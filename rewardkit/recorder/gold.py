@@ -10,11 +10,9 @@ import json
 import re
 from functools import lru_cache
 
-#: Characters of a gold that is compared; a longer one is an essay or a test.
-MAX_GOLD_CHARACTERS = 200
-
-#: Characters at the end of a response in which an answer in words is looked for.
-MAX_END_CHARACTERS = 400
+#: Characters of a gold that is compared (a longer one is an essay or a test), and at the end of a response
+#: in which an answer in words is looked for.
+MAX_GOLD_CHARACTERS, MAX_END_CHARACTERS = 200, 400
 
 _HASHES = "####"
 _WORDS = re.compile(r"answer\s{0,4}(?:is|:)[\s*:]{0,6}(.{1,100})", re.IGNORECASE)
@@ -68,7 +66,6 @@ def _golds(gold: str) -> frozenset[str]:
 
 
 def _plain(answer: str) -> str:
-    """Return an answer without marks that do not matter, and a number in one form."""
     text = _NOISE.sub("", answer).rstrip(".").replace("dfrac", "frac").lower()
     number = text.replace(",", "")
     if len(number) <= 30 and _NUMBER.fullmatch(number):

@@ -1,8 +1,7 @@
 """Records what a reward returns: a line of JSON for each call, in a file of each process.
 
-A line is written whole, with one call of the system, before the reward returns: nothing waits, nothing
-is added up, and a killed process loses nothing. Whatever fails here, the reward goes on; calls that
-could not be written are counted in a later line.
+A line is written whole, with one call of the system, before the reward returns: nothing is added up, and a
+killed process loses nothing. Whatever fails, the reward goes on; calls that were lost are counted.
 
 | field | value |
 |---|---|
@@ -45,16 +44,11 @@ MAX_TEXT_CHARACTERS = 16_000
 #: Characters of a data source, a key, an answer and an index; numbers of a result.
 MAX_NAME_CHARACTERS, MAX_VALUES = 200, 64
 
-#: Numbers beyond this have no square; they count as not finite.
-LARGEST = 1e150
-
-#: Longest believable call, in seconds.
-LONGEST = 1e6
+#: Numbers beyond this have no square; they count as not finite. Longest believable call, in seconds.
+LARGEST, LONGEST = 1e150, 1e6
 
 _GOLDEN_RATIO = 0.6180339887498949
-
 _PLAIN = frozenset({float, int, bool, str})
-
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _log = logging.getLogger("rewardkit")
 
@@ -93,8 +87,8 @@ class Recorder:
         """Record a call. Never raises; takes about 20 microseconds.
 
         Args:
-            result: the dictionary that verl gets; its numbers are written by key.
-            response: the response; those of a share of the calls are written.
+            result: the dictionary that verl gets.
+            response: the response.
             data_source: the row's `data_source`.
             ground_truth: the gold answer, which stands for the prompt if the row has no index.
             extra_info: the row's other fields, of which `split`, `index` and `question` are read.
@@ -118,7 +112,8 @@ class Recorder:
             }
             if (gold := states_gold(text, ground_truth)) is not None:
                 line["gold"] = gold
-            if isinstance(split := info.get("split"), str) and split != "train":
+            split = info.get("split")
+            if isinstance(split, str) and split != "train":
                 line["validation"] = True
             # Multiples of the golden ratio are spread evenly, whatever the size of a group.
             if self._calls * _GOLDEN_RATIO % 1 < self.share:
@@ -134,11 +129,7 @@ class Recorder:
         """Do nothing: every call is in the file when `add` returns."""
 
     def _append(self, line: dict[str, Any]) -> None:
-        """Write a line with one call, so that a killed process leaves at most a torn last line.
-
-        Raises:
-            OSError: it was not written; what a full disk left of it ends with the next line.
-        """
+        """Write a line with one call; what a full disk leaves of it ends with the next line."""
         is_old = self._calls % 8 == 0  # a look at the file takes a microsecond
         if self._descriptor < 0 or (is_old and os.fstat(self._descriptor).st_nlink == 0):
             self._open()  # the first line, or the folder was deleted
@@ -152,7 +143,6 @@ class Recorder:
         self.lost -= lost
 
     def _open(self) -> None:
-        """Open a new file; of two threads that come at once, one may leave an unused file."""
         folder = Path(self.folder)
         folder.mkdir(parents=True, exist_ok=True)
         host = re.sub(r"[^\w.-]", "_", os.uname().nodename, flags=re.ASCII)[:100]
@@ -177,28 +167,23 @@ def recorder_of(folder: str) -> Recorder:
 
 
 def _numbers(result: Mapping[str, Any]) -> dict[str, float]:
-    """Return the finite numbers of a result by key, up to a limit."""
     if len(result) <= MAX_VALUES and _PLAIN.issuperset(map(type, result.values())):
         return {
             key[:MAX_NAME_CHARACTERS]: value
             for key, value in result.items()
             if type(value) is not str and -LARGEST < value < LARGEST
         }
-    numbers = {
-        key[:MAX_NAME_CHARACTERS]: call_catching(float, value)
+    finite = (
+        (key[:MAX_NAME_CHARACTERS], number)
         for key, value in result.items()
         if type(key) is str and not isinstance(value, str) and hasattr(type(value), "__float__")
-    }
-    finite = {
-        key: number
-        for key, number in numbers.items()
+        for number in [call_catching(float, value)]
         if isinstance(number, float) and abs(number) < LARGEST
-    }
-    return dict(islice(finite.items(), MAX_VALUES))
+    )
+    return dict(islice(finite, MAX_VALUES))
 
 
 def _name(value: Any) -> str:
-    """Return an answer, an index or a data source as text, up to a limit; "" for None."""
     if type(value) is str:
         return value[:MAX_NAME_CHARACTERS]
     text = "" if value is None else call_catching(str, value)
@@ -206,7 +191,6 @@ def _name(value: Any) -> str:
 
 
 def _hash(text: str) -> int:
-    """Return a hash of a text below 2^32, the same in every process."""
     return crc32(text.encode("utf-8", "surrogatepass"))
 
 

@@ -141,7 +141,6 @@ def _curves(series: Iterable[Series]) -> tuple[ChartCurve, ...]:
 
 
 def _reduce(points: Series) -> Iterator[tuple[int, float]]:
-    """Yield at most `MAX_CURVE_POINTS` points: for longer curves, means of neighbours."""
     size = -(-len(points) // MAX_CURVE_POINTS)
     for at in range(0, len(points), size):
         near = points[at : at + size]

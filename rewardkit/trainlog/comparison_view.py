@@ -87,7 +87,6 @@ def verdict_badges(comparisons: Sequence[RunComparison], lang: str) -> list[Badg
 
 
 def _interval_text(interval: MeanInterval) -> str:
-    """Return `+0.05 [+0.03, +0.07]`, or the mean alone."""
     if interval.low is None or interval.high is None:
         return format_signed(interval.mean)
     ends = f"{format_signed(interval.low)}, {format_signed(interval.high)}"

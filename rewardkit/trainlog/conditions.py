@@ -317,7 +317,6 @@ def _configured(run: TrainingRun, keys: Iterable[str]) -> float | None:
 
 
 def _reaches_limit(longest: Series, allowed: float | None, *, is_relative_to_limit: bool) -> bool:
-    """Whether the longest ones of most of the last steps reach the limit."""
     values = [value for _, value in longest]
     if not values:
         return is_relative_to_limit
@@ -327,7 +326,6 @@ def _reaches_limit(longest: Series, allowed: float | None, *, is_relative_to_lim
 
 
 def _frequent_maximum(longest: Series) -> float | None:
-    """The highest value, if it occurs often."""
     values = [value for _, value in longest]
     top = max(values, default=0.0)
     return top if values.count(top) >= max(3, len(values) / 4) else None
@@ -345,6 +343,5 @@ def _highest(name: str, series: Series) -> Fact | None:
 
 
 def _steps_above(series: Series, limit: float) -> tuple[int, int]:
-    """First and last step above the limit."""
     above = [step for step, value in series if value > limit]
     return above[0], above[-1]

@@ -179,7 +179,6 @@ class ConsoleReader:
             self.builder.skip(where, "text, not metrics: no name has a '/'")
 
     def _add_bare(self) -> None:
-        """Handle lines without a metric of verl's kind: a run with other names, or a model's text."""
         for step, metrics, where in self._bare:
             if self._slashed:
                 self.builder.skip(where, f"text, not metrics: {next(iter(metrics))!r}")
@@ -205,7 +204,6 @@ class ConsoleReader:
                 self.builder.config = dict(settings)
 
     def _open(self, data: bytes, start: int, end: int, token: bytes) -> None:
-        """Start to collect a literal at this line."""
         for process, text in split_processes(decode_line(data[start:end])):
             if self._block:
                 self._feed(process, text)
@@ -218,7 +216,6 @@ class ConsoleReader:
                 self._feed(process, text[match.start() if match[1] else match.end() :])
 
     def _collect(self, data: bytes, start: int, stop: int) -> None:
-        """Feed lines to the literal until it is complete."""
         while self._block and start < stop:
             end = _end(data, start)
             for process, text in split_processes(decode_line(data[start:end])):

@@ -256,7 +256,6 @@ def _rise_facts(run: TrainingRun, prefix: str, score: Series, onset: Onset) -> t
 def _other_curves(
     run: TrainingRun, prefix: str, onset: Onset
 ) -> Iterator[tuple[str, list[tuple[int, float]]]]:
-    """Yield what else changed since an onset: the length, and the two parts that rose most."""
     name = f"{prefix}response_characters/mean"
     length = finite(run.series(name))
     if length:
@@ -288,7 +287,6 @@ def _rising_parts(
 def _correctness_curves(
     run: TrainingRun, prefix: str, keys: Sequence[str]
 ) -> Iterator[tuple[str, list[tuple[int, float]]]]:
-    """Yield the curves that show whether answers are right: parts, then validations."""
     for key in keys:
         name = f"{prefix}{key}/mean"
         if name in run.table and not _is_score(run, prefix, name):
@@ -302,7 +300,6 @@ def _correctness_curves(
 
 
 def _is_score(run: TrainingRun, prefix: str, name: str) -> bool:
-    """Whether a metric is the score under another name, as `acc` of most scorers."""
     pairs = zip(run.column(name), run.column(f"{prefix}score/mean"), strict=False)
     both = [(a, b) for a, b in pairs if a is not None and b is not None]
     if len(both) < 3:
@@ -316,7 +313,6 @@ def _is_score(run: TrainingRun, prefix: str, name: str) -> bool:
 def _falls(
     run: TrainingRun, prefix: str, score: Series, name: str, series: Series, least: float
 ) -> RuleEvidence | None:
-    """Return the evidence that a curve falls from its peak while the score rises."""
     few = min(AFTER, max(2, len(series) // 5))
     levels = [mean(series[i - few : i]) for i in range(few, len(series) - few + 1)]
     at = max(range(len(levels)), key=levels.__getitem__) + few
@@ -351,7 +347,6 @@ def _fall_point(series: Series, peak: float, within: float, beyond: float) -> On
 
 
 def _with_phrase(evidence: RuleEvidence, run: TrainingRun) -> RuleEvidence:
-    """Return the evidence with the phrase that spread since the onset, if there is one."""
     onset = evidence.onset
     since = phrase_since(run.samples, onset.step) if onset else None
     if onset is None or since is None:
@@ -378,7 +373,6 @@ def _shares_by_step(
 def _paid_length(
     samples: Sequence[ResponseSample], onset: Onset, sign: int
 ) -> Fact | NotEnoughData | None:
-    """Return the correlation of length and score since an onset, if it is new and strong."""
     before = [sample for sample in samples if sample.step < onset.low][-4 * CORRELATION_SAMPLES :]
     after = [sample for sample in samples if sample.step >= onset.low]
     n = min(len(before), len(after))

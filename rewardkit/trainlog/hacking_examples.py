@@ -73,7 +73,6 @@ def example_values(run: TrainingRun, evidence: RuleEvidence) -> dict[str, list[d
 
 
 def _keys(evidence: RuleEvidence) -> Iterator[str]:
-    """Yield the flags of a result that the evidence names."""
     for metric in evidence.metrics:
         key = metric.removesuffix("/mean").rpartition("/")[2]
         if key in ("timeout", "error", "no_answer"):
@@ -83,7 +82,6 @@ def _keys(evidence: RuleEvidence) -> Iterator[str]:
 def _different_prompts(
     samples: Iterator[ResponseSample] | Sequence[ResponseSample],
 ) -> list[ResponseSample]:
-    """Return one sample of each prompt, the first, of the first 64."""
     by_prompt: dict[tuple[str, str], ResponseSample] = {}
     for sample in samples:
         by_prompt.setdefault((sample.data_source, sample.index), sample)

@@ -102,7 +102,6 @@ def write_page(
 def _chart_data(
     runs: Sequence[TrainingRun], charts: Sequence[MetricChart], words: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the charts and the runs as values for the script."""
     others = _within_point_limit(metric_charts(runs))
     return {
         "charts": [_chart_values(chart, words) for chart in charts],
@@ -124,7 +123,6 @@ def _chart_data(
 def _hacking_values(
     runs: Sequence[TrainingRun], findings: Sequence[Sequence[LogFinding]], lang: str
 ) -> dict[str, Any]:
-    """Return the values of the section on the onset of reward hacking."""
     return {
         "hacking_words": translations("hacking", lang),
         "checks": [
@@ -143,7 +141,6 @@ def _hacking_values(
 
 
 def _example_text(text: str) -> str:
-    """Return the text of an example, at most `MAX_EXAMPLE_CHARACTERS` of it."""
     cut = len(text) - MAX_EXAMPLE_CHARACTERS
     return clean(text) if cut <= 0 else f"{clean(text[:MAX_EXAMPLE_CHARACTERS])} …"
 
@@ -159,7 +156,6 @@ def _heading(runs: Sequence[TrainingRun], *, compare: bool, lang: str) -> str:
 def _finding_badges(
     findings: Sequence[Sequence[LogFinding]], words: Mapping[str, str]
 ) -> list[Badge]:
-    """Return the number of errors and of warnings, or that there are none."""
     severities = [finding.rule.severity for items in findings for finding in items]
     badges = [
         Badge(words[f"{severity}s"].format(n=severities.count(severity)), severity)
@@ -187,7 +183,6 @@ def _chart_values(chart: MetricChart, words: Mapping[str, str]) -> dict[str, Any
 
 
 def _best_values(points: Series, better: Better, words: Mapping[str, str]) -> dict[str, Any]:
-    """Return the step of a curve's best point, and the words for it, if one is marked."""
     best = best_point(points, better)
     if not best or len(points) < 2:
         return {}

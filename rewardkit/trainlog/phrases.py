@@ -137,7 +137,6 @@ def phrase_in_text(response: str, phrase: str) -> str:
 
 @lru_cache(maxsize=2 * MAX_SAMPLES)
 def _words(response: str) -> str:
-    """Return the words of both ends of a response, separated by single spaces."""
     response = _NOTE.sub(" ", response)
     if len(response) > 2 * MAX_END_CHARACTERS:
         response = f"{response[:MAX_END_CHARACTERS]} {response[-MAX_END_CHARACTERS:]}"
@@ -155,7 +154,6 @@ def _sequences(response: str) -> frozenset[str]:
 def _spreading(
     early: Sequence[ResponseSample], late: Sequence[ResponseSample]
 ) -> Iterator[tuple[str, bool]]:
-    """Yield phrases, and whether each is an answer, that are rare early and frequent late."""
     answers = Counter(sample.pred for sample in late if sample.pred)
     for pred, n in answers.items():
         share = sum(sample.pred == pred for sample in early) / len(early)
@@ -211,7 +209,6 @@ def _measure(key: tuple[str, bool], samples: Sequence[ResponseSample]) -> Spread
 
 
 def _is_required(samples: Sequence[ResponseSample], marks: Sequence[bool]) -> bool:
-    """Whether one of the numbers, or the score, was only ever high together with the phrase."""
     return any(
         _needs(values, marks) for values in _numbers(samples).values() if max(values) > min(values)
     )
@@ -230,7 +227,6 @@ def _needs(values: Sequence[float], marks: Iterable[bool]) -> bool:
 
 
 def _risks(samples: Sequence[ResponseSample], marks: Sequence[bool]) -> tuple[float, float, float]:
-    """Return the shares of lowest scores with and without a phrase, and their distance in errors."""
     scores = [sample.score for sample in samples]
     others = [score for score, mark in zip(scores, marks, strict=True) if not mark]
     if not others:
@@ -259,7 +255,6 @@ def _risks(samples: Sequence[ResponseSample], marks: Sequence[bool]) -> tuple[fl
 
 
 def _extend(phrase: str, samples: Sequence[ResponseSample]) -> str:
-    """Add the words that nearly all responses have before and after the phrase."""
     texts = [text for sample in samples if f" {phrase} " in (text := _words(sample.response))]
     for _ in range(_MAX_WORDS):
         after = Counter(text.partition(f" {phrase} ")[2].partition(" ")[0] for text in texts)

@@ -153,7 +153,6 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def _open(path: Path) -> BinaryIO | gzip.GzipFile:
-    """Return the file, decompressed if it is gzip."""
     require_regular_file(path)
     file = path.open("rb")
     if file.read(2) != b"\x1f\x8b":

@@ -344,7 +344,6 @@ class RewardTail:
         return False
 
     def _paths(self) -> list[tuple[Path, int | None]]:
-        """Return the files of records, or else the dumps with their steps."""
         if not self.folder.is_dir():
             problem = "not a folder" if self.folder.exists() else "no such folder"
             raise SourceError(f"{self.folder}: {problem}; name the folder of the records.")
@@ -437,7 +436,6 @@ class RewardTail:
                 self._thin_samples()
 
     def _thin_samples(self) -> None:
-        """Leave out half of the samples, and half of those to come."""
         self.sample_share /= 2
         self.sample_count = 0
         for slot in self.slots.values():
@@ -474,7 +472,6 @@ class RewardTail:
 
 
 def _generations(processes: list[tuple[float, float]]) -> Iterator[float]:
-    """Yield the start of each group of processes that overlap in time."""
     end = float("-inf")
     for start, last in processes:
         if start > end:

@@ -242,7 +242,6 @@ class RunTail:
             )  # no step has ended, or a run's own records cannot be aligned to its log
 
     def _find(self) -> None:
-        """Choose what to read as soon as it exists."""
         logs = run_logs(self.path)
         config = self._run.config if self._run else {}
         own = None if self._records or self.rewards else run_records(self.path, config)
@@ -258,7 +257,6 @@ class RunTail:
 
 
 def _since(records: RewardRecords, since: float) -> RewardRecords:
-    """Return the records of processes and calls that began after a time."""
     if records.is_dumped:
         return records
     return replace(
@@ -330,7 +328,6 @@ def _clock_steps(records: RewardRecords, steps: Sequence[int], times: Sequence[f
 def _merge(
     slots: Sequence[Slot], numbers: Sequence[int]
 ) -> list[tuple[int, Slot, Mapping[bool, float]]]:
-    """Return each step with its slots in one, and the seconds with calls of training and validation."""
     merged: dict[int, Slot] = {}
     seconds: dict[int, dict[bool, float]] = {}
     last = {False: float("-inf"), True: float("-inf")}
@@ -382,7 +379,6 @@ def _metrics(prefix: str, sums: Sums, seconds: float) -> Iterator[tuple[str, flo
 
 
 def _dump_metrics(slot: Slot) -> dict[str, float]:
-    """Return the metrics that a dump has under verl's own kind of names."""
     whole = Sums()
     for sums in slot.sources.values():
         whole.include(sums)
@@ -405,7 +401,6 @@ def _dump_metrics(slot: Slot) -> dict[str, float]:
 def _samples(
     steps: Sequence[tuple[int, Slot, Mapping[bool, float]]],
 ) -> tuple[ResponseSample, ...]:
-    """Return the kept responses of the training that have a score, by step."""
     return tuple(
         replace(sample, step=step)
         for step, slot, _ in steps

@@ -168,7 +168,6 @@ def _judge(rule: LogRule, run: TrainingRun) -> RuleEvidence | NotEnoughData | No
 
 
 def _earlier_parts(run: TrainingRun) -> Iterator[TrainingRun]:
-    """Yield the run as it was at 4 to 8 earlier steps, which stay the same while it grows."""
     n = len(run.steps)
     distance = max(MIN_PART_STEPS, 1 << max(n // 8, 1).bit_length())
     for end in range(distance, n, distance):

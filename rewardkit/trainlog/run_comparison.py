@@ -233,7 +233,6 @@ def _difference(
 def _common_curves(
     base: TrainingRun, other: TrainingRun, lang: str
 ) -> Iterator[tuple[str, Better, Series, Series]]:
-    """Topics and validations, each with its points in both runs."""
     titles = translations("topics", lang)
     for topic in TOPICS:
         names = topic.names
@@ -245,7 +244,6 @@ def _common_curves(
 
 
 def _at_same_steps(first: Series, second: Series) -> list[tuple[float, float]]:
-    """Return both values at every common step."""
     values = dict(finite(second))
     return [(value, values[step]) for step, value in finite(first) if step in values]
 
@@ -253,7 +251,6 @@ def _at_same_steps(first: Series, second: Series) -> list[tuple[float, float]]:
 def _at_same_times(
     first: Series, second: Series, times: Mapping[int, float], other_times: Mapping[int, float]
 ) -> list[tuple[float, float]]:
-    """Return both values at the same times: the last value logged before each time."""
     ones = [(times[step], value) for step, value in finite(first)]
     twos = [(other_times[step], value) for step, value in finite(second)]
     if not ones or not twos:

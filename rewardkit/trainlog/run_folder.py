@@ -92,7 +92,6 @@ def only_log(folder: Path) -> Path:
 
 
 def _hint(folder: Path) -> str:
-    """Return what to do with a folder that has no log."""
     if (folder / "manifest.json").is_file():
         return " The run has not started, or writes its log elsewhere: pass the log of its job."
     runs = {file.parent for name in RUN_LOGS for file in folder.glob(f"*/{name}")}

@@ -129,8 +129,6 @@ def _parse_pairs(pieces: list[str], metrics: dict[str, float]) -> tuple[str, boo
 
 @dataclass(frozen=True)
 class _Shape:
-    """The keys of a line, the same with their colons, and the lengths of these."""
-
     keys: tuple[str, ...]
     heads: list[str]
     ends: list[int]

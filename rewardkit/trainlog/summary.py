@@ -152,7 +152,6 @@ def summarize_curve(name: str, title: str, points: Series) -> CurveSummary:
 
 
 def _algorithm_of_metrics(run: TrainingRun) -> str:
-    """Return the algorithm that the names of the metrics suggest."""
     if "critic/vf_loss" in run.table:
         return "PPO (has a critic)"
     return "SFT" if "train/loss" in run.table else ""
@@ -164,7 +163,6 @@ def _logged_hours(run: TrainingRun) -> float | None:
 
 
 def _phase_shares(run: TrainingRun, times: Iterable[tuple[int, float]]) -> dict[str, float]:
-    """Return shares of the steps' time, the largest first, and the rest as `other`."""
     total = sum(seconds for _, seconds in times if isfinite(seconds))
     if total <= 0:
         return {}

@@ -119,7 +119,6 @@ class TableBuilder:
         )
 
     def _within_limit(self, metrics: Mapping[str, float], where: str) -> Mapping[str, float]:
-        """Return the metrics that have a column, or for which there is room for one."""
         new = [key for key in metrics if key not in self._names]
         room = MAX_METRICS - len(self._names)
         self._names.update(new[:room])
@@ -158,6 +157,5 @@ class TableBuilder:
 
 
 def _differ(row: Mapping[str, float], metrics: Mapping[str, float]) -> bool:
-    """Whether a metric of the row is logged again with another value."""
     both = ((row[key], value) for key, value in metrics.items() if key in row)
     return any(a != b and not (isnan(a) and isnan(b)) for a, b in both)

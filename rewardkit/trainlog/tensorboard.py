@@ -70,7 +70,6 @@ def _records(stream: BinaryIO, builder: TableBuilder, name: str) -> Iterator[tup
 
 
 def _add_event(record: bytes, builder: TableBuilder, where: str) -> None:
-    """Add an event's scalars to the table."""
     clock, step = 0.0, 0
     scalars: dict[str, float] = {}
     for number, value in _fields(record):
@@ -115,7 +114,6 @@ def _tensor(tensor: bytes) -> float | None:
 
 
 def _fields(message: bytes) -> Iterator[_Field]:
-    """Fields of a protobuf message: integers for varints, else bytes."""
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
@@ -148,7 +146,6 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
 
 
 def _masked_checksum(data: bytes) -> int:
-    """Return the checksum of a length: CRC-32C, rotated and offset as in TFRecord."""
     crc, table = 0xFFFFFFFF, _crc_table()
     for byte in data:
         crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)

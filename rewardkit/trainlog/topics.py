@@ -139,13 +139,11 @@ def better_validation(name: str) -> Better:
 def _score_variables(
     source: str, variables: Collection[str], core: Collection[tuple[str, str]]
 ) -> list[str]:
-    """Return the variables of a source's validation that are its score."""
     first = next((name for name in ("acc", "reward") if name in variables), next(iter(variables)))
     return [name for name in variables if (source, name) in core] or [first]
 
 
 def _smallest(run: TrainingRun, by_n: Mapping[int, Sequence[str]]) -> dict[int, float]:
-    """Return the values of the configured N, else of the smallest that a step has."""
     configured = str(run.setting("actor_rollout_ref.rollout.val_kwargs.n"))
     values: dict[int, float] = {}
     for n in sorted(by_n, key=lambda n: (str(n) != configured, n), reverse=True):

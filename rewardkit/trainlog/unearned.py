@@ -127,7 +127,6 @@ def unearned_rise(
 
 
 def _is_more_paid(steps: Sequence[GoldStep], early: _Level, least: float) -> bool:
-    """Whether responses without the gold get more in the last steps, as many of these as it takes."""
     ends = (_level(steps[-n:]) for n in range(AFTER, len(steps) + 1))
     late = next((level for level in ends if level.counts[1] >= MIN_RESPONSES), None)
     if late is None:
@@ -153,7 +152,6 @@ def _level(steps: Sequence[GoldStep]) -> _Level:
 
 
 def _moments(parts: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
-    """Return the sum of counts, the mean and the variance of several samples."""
     n = sum(count for count, _, _ in parts)
     if n <= 0:
         return 0.0, 0.0, 0.0
