@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from rewardkit.pages.model import Badge, Level
 from rewardkit.trainlog.run_comparison import CurveDifference, MeanInterval, RunComparison, Verdict
@@ -17,40 +17,8 @@ _LEVELS: dict[Verdict, Level] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class DifferenceRow:
-    """A difference of two curves.
-
-    Attributes:
-        cells: its texts: curve, points, both means, difference, difference in the last fifth.
-        badge: what it says.
-        mean: place of the mean difference, in percent; 50 is a difference of 0.
-        low: place of the lower end of the interval; that of the mean without an interval.
-        high: place of the upper end.
-    """
-
-    cells: tuple[str, ...]
-    badge: Badge
-    mean: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparisonView:
-    """The section of a comparison: differences of curves, and settings that differ."""
-
-    heading: str
-    note: str
-    columns: tuple[str, ...]
-    rows: tuple[DifferenceRow, ...]
-    settings_heading: str
-    settings: tuple[tuple[str, str, str], ...]
-    settings_note: str
-
-
-def view_comparison(comparison: RunComparison, lang: str) -> ComparisonView:
-    """Return the section of a comparison in `en` or `zh`."""
+def view_comparison(comparison: RunComparison, lang: str) -> dict[str, Any]:
+    """Return the section of a comparison in `en` or `zh`: differences of curves, and of settings."""
     words = translations("comparison", lang)
     names = {"base": comparison.base, "other": comparison.other}
     settings = comparison.settings[:MAX_SETTINGS]
@@ -61,16 +29,17 @@ def view_comparison(comparison: RunComparison, lang: str) -> ComparisonView:
     if any(comparison.unshared_keys):
         base, other = comparison.unshared_keys
         notes.append(words["unshared"].format(base=base, other=other))
-    return ComparisonView(
-        heading=words["heading"].format(**names),
-        note=f"{words[comparison.align]} {words['note']}",
-        columns=(words["curve"], words["points"], comparison.base, comparison.other,
-                 words["difference"], words["end"], words["verdict"]),
-        rows=tuple(_row(item, lang) for item in comparison.differences),
-        settings_heading=words["settings"],
-        settings=tuple((item.key, str(item.base), str(item.other)) for item in settings),
-        settings_note=" ".join(notes),
-    )  # fmt: skip
+    columns = ("curve", "points", "difference", "end", "verdict")
+    curve, points, *rest = (words[name] for name in columns)
+    return {
+        "heading": words["heading"].format(**names),
+        "note": f"{words[comparison.align]} {words['note']}",
+        "columns": (curve, points, comparison.base, comparison.other, *rest),
+        "rows": [_row(item, lang) for item in comparison.differences],
+        "settings_heading": words["settings"],
+        "settings": [(item.key, str(item.base), str(item.other)) for item in settings],
+        "settings_note": " ".join(notes),
+    }
 
 
 def verdict_badges(comparisons: Sequence[RunComparison], lang: str) -> list[Badge]:
@@ -93,23 +62,18 @@ def _interval_text(interval: MeanInterval) -> str:
     return f"{format_signed(interval.mean)} [{ends}]"
 
 
-def _row(item: CurveDifference, lang: str) -> DifferenceRow:
+def _row(item: CurveDifference, lang: str) -> dict[str, Any]:
+    """Return the cells of a difference, its badge, and places in percent; 50 is a difference of 0."""
     whole = item.whole
     ends = (whole.mean, whole.mean if whole.low is None else whole.low,
             whole.mean if whole.high is None else whole.high)  # fmt: skip
     reach = max(map(abs, ends)) or 1.0
     mean, low, high = (50 + 46 * end / reach for end in ends)
-    return DifferenceRow(
-        cells=(
-            item.title,
-            f"{item.n:,}",
-            format_number(item.base),
-            format_number(item.other),
-            _interval_text(whole),
-            _interval_text(item.end),
-        ),
-        badge=Badge(translations("comparison", lang)[item.verdict], _LEVELS[item.verdict]),
-        mean=mean,
-        low=low,
-        high=high,
-    )
+    cells = (item.title, f"{item.n:,}", format_number(item.base), format_number(item.other))
+    return {
+        "cells": (*cells, _interval_text(whole), _interval_text(item.end)),
+        "badge": Badge(translations("comparison", lang)[item.verdict], _LEVELS[item.verdict]),
+        "mean": mean,
+        "low": low,
+        "high": high,
+    }
