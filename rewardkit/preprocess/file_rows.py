@@ -196,17 +196,19 @@ def _read_csv(file: Path, choose: ChooseColumns | None, cursor: PlaceCursor | No
         errors = "strict" if choose else "backslashreplace"
         names = [lines.text(name, errors) for name in names]
         columns = choose(file, names) if choose else names
+        places = {name: place for place, name in enumerate(names) if name in columns}
+        chosen = [(name, places[name]) for name in columns]
+        where = str(file)
         lines.pieces.clear()
         for row in values:
             if cursor is None or cursor.advance(1):
-                named = dict(zip(names, row, strict=False))
-                if len(row) == len(names):
-                    yield str(file), {name: lines.text(named[name], errors) for name in columns}
-                elif choose:
-                    yield str(file), dict.fromkeys(columns)
+                if len(row) != len(names):
+                    text = lines.text("".join(lines.pieces).strip("\r\n"), "backslashreplace")
+                    yield where, dict.fromkeys(columns) if choose else BrokenRow(text=text)
+                elif lines.has_other_bytes:
+                    yield where, {name: lines.text(row[place], errors) for name, place in chosen}
                 else:
-                    text = lines.text("".join(lines.pieces).strip("\r\n"), errors)
-                    yield str(file), BrokenRow(text=text)
+                    yield where, {name: row[place] for name, place in chosen}
                 if cursor and cursor.is_done():
                     return
             lines.pieces.clear()
@@ -216,7 +218,7 @@ class _CsvLines:
     """The lines of a CSV file, and those of the row that is read, whose bytes are limited."""
 
     def __init__(self, file: Path, stream: io.BufferedReader) -> None:
-        self._file, self._stream, self._has_other_bytes = file, stream, False
+        self._file, self._stream, self.has_other_bytes = file, stream, False
         self.pieces: list[str] = []
 
     def __iter__(self) -> Iterator[str]:
@@ -232,14 +234,12 @@ class _CsvLines:
                 try:
                     piece = part.decode()
                 except UnicodeDecodeError:  # perhaps in a column that is not read
-                    self._has_other_bytes, piece = True, part.decode("utf-8", "surrogateescape")
+                    self.has_other_bytes, piece = True, part.decode("utf-8", "surrogateescape")
                 self.pieces.append(piece)
                 yield piece
 
     def text(self, value: str, errors: str) -> str:
         """Return a value whose bytes that are not UTF-8 are errors, or escaped."""
-        if not self._has_other_bytes:
-            return value
         return value.encode("utf-8", "surrogateescape").decode("utf-8", errors)
 
 
@@ -377,7 +377,10 @@ def _json_elements(file: Path) -> Iterator[Any]:
         depth, builder = 0, ijson.ObjectBuilder()
         try:
             for event, value in ijson.basic_parse(pieces, use_float=True):
-                opens, closes = event.startswith("start_"), event.startswith("end_")
+                opens, closes = (
+                    event in ("start_array", "start_map"),
+                    event in ("end_array", "end_map"),
+                )
                 is_own = (opens and depth == 0) or (closes and depth == 1)  # the array's brackets
                 depth += opens - closes
                 if depth > MAX_DEPTH:
