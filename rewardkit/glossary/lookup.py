@@ -172,7 +172,7 @@ def chinese_rules() -> Mapping[str, str]:
 
 
 def key_defaults(name: str, lang: str = "en") -> list[tuple[str, str]]:
-    """Return a key's default by range of releases: (`0.4.1 to 0.8.0`, default)."""
+    """Return a key's default by range of releases: (`0.7.1 to 0.8.0`, default)."""
     from rewardkit.launch.verl.releases import known_releases, release_of
 
     absent, words = object(), labels(lang)

@@ -21,7 +21,6 @@ from typing import Any
 from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override
 from rewardkit.launch.verl.releases import release_of
-from rewardkit.launch.verl.reward_managers import GDPO_SINCE
 from rewardkit.launch.verl.translate import translate
 
 ESTIMATOR = "algorithm.adv_estimator"
@@ -42,25 +41,20 @@ def gdpo_settings(weights: Mapping[str, float], verl: str) -> dict[str, Any]:
         verl: the release.
 
     Raises:
-        UsageError: the release has no GDPO.
+        UsageError: plans do not start at the release.
     """
-    release = release_of(verl)
-    if release.number < GDPO_SINCE:
-        raise UsageError(
-            f"verl {verl} has no GDPO; use verl {'.'.join(map(str, GDPO_SINCE))} or newer."
-        )
     sizes = {name: abs(weight) for name, weight in weights.items() if weight}
     settings: dict[str, Any] = {ESTIMATOR: "gdpo", "reward.reward_manager.name": "gdpo"}
     if sizes:
         settings |= {REWARD_KEYS: list(sizes), REWARD_WEIGHTS: list(sizes.values())}
-    return settings | ({USE_V1: False} if release.number >= V1_SINCE else {})
+    return settings | ({USE_V1: False} if release_of(verl).number >= V1_SINCE else {})
 
 
 def gdpo_overrides(weights: Mapping[str, float], verl: str) -> list[str]:
     """Return Hydra's overrides that make a release train a composed reward with GDPO.
 
     Raises:
-        UsageError: the release has no GDPO, or the reward has no part with a weight.
+        UsageError: the release is too old, or the reward has no part with a weight.
     """
     settings = gdpo_settings(weights, verl)
     if REWARD_KEYS not in settings:

@@ -14,7 +14,7 @@ from typing import Any, get_args
 from rewardkit.errors import UsageError
 from rewardkit.launch.gdpo import REWARD_KEYS, gdpo_settings
 from rewardkit.launch.overrides import Override, parse_verl_section
-from rewardkit.launch.presets import NO_BUFFER, environment, preset
+from rewardkit.launch.presets import environment, preset
 from rewardkit.launch.recipe import Recipe, merge_fields
 from rewardkit.launch.scorer_location import (
     local_path,
@@ -44,9 +44,6 @@ FILTER_SINCE = (0, 9, 0)
 #: First release in which Megatron is a model engine; before, it has a configuration file.
 ENGINE_SINCE = (0, 8, 0)
 
-#: Before this release, verl's dapo reward manager fails on the first sample if it has no buffer.
-BUFFER_OPTIONAL_SINCE = (0, 7, 1)
-
 #: Targets that merge the settings into a file with defaults of its own.
 PRESET_TARGETS = frozenset({"modelarts"})
 
@@ -59,11 +56,11 @@ _SECTIONS = (
 
 #: Settings of verl that are fields of a recipe; an override of one also changes the field.
 _FIELDS = {
-    "trainer.nnodes": ("nodes",),
-    "trainer.n_gpus_per_node": ("devices_per_node",),
-    "actor_rollout_ref.model.path": ("model",),
-    "data.train_files": ("data", "train"),
-    "data.val_files": ("data", "val"),
+    "trainer.nnodes": "nodes",
+    "trainer.n_gpus_per_node": "devices_per_node",
+    "actor_rollout_ref.model.path": "model",
+    "data.train_files": "data.train",
+    "data.val_files": "data.val",
 }
 
 #: Settings of verl that must change together with others: the recipe's field `strategy` does that.
@@ -109,10 +106,10 @@ class Plan:
 
     def local_arguments(self) -> list[str]:
         """Return the arguments for this machine: with the scorer's file here, not on the nodes."""
-        path, copied = f"{NEW_KEY}.path", node_path(self.recipe, self.verl)
+        path, copied = f"{NEW_KEY}.path", node_path(self.recipe)
         if copied is None or self.get(path) != copied:
             return list(self.arguments)
-        key, here = self.release.name_of(path), local_path(self.recipe, self.verl)
+        key, here = self.release.name_of(path), local_path(self.recipe)
         local = {f"{key}={format_value(copied)}": f"{key}={format_value(here)}"}
         return [local.get(argument, argument) for argument in self.arguments]
 
@@ -155,20 +152,23 @@ def make_plan(
             recipe may.
     """
     overrides = list(overrides)
-    scorer_notes = _scorer_notes(recipe, overrides)
-    written = [*_verl_section(recipe, overrides, verl), *overrides]
+    written = [*_verl_section(recipe, overrides), *overrides]
+    notes = _scorer_notes(recipe, overrides)
     recipe = _merge_overrides(recipe, written)
     settings = _settings(recipe, written, verl)
     values = {setting.key: setting.value for setting in settings if setting.sign != "~"}
     missing = [setting for setting in settings if setting.value == MISSING]
+    nearest = release_of(verl)
     is_dynamic = values.get("algorithm.filter_groups.enable") is True
     release = release_of(
         verl,
         megatron=recipe.strategy == "megatron",
-        dapo_recipe=is_dynamic and release_of(verl).number < FILTER_SINCE,
+        dapo_recipe=is_dynamic and nearest.number < FILTER_SINCE,
     )
-    translated, notes = translate([s for s in settings if s.value != MISSING], release)
-    passed = translated if _is_explicit(recipe, verl) else without_ballast(translated, release)
+    passed, changes = translate([s for s in settings if s.value != MISSING], release)
+    # Other defaults may apply where the run is: in an unknown release, and in a target's own file.
+    if parse_release(verl) <= nearest.number and recipe.cluster.target not in PRESET_TARGETS:
+        passed = without_ballast(passed, release)
     config = effective_config(release, passed)
     config |= {setting.key: MISSING for setting in missing}
     return Plan(
@@ -178,11 +178,11 @@ def make_plan(
         arguments=(*_engine_arguments(release), *map(str, sorted(passed, key=_section_index))),
         settings=values,
         config=config,
-        env={k: expand_home(v) for k, v in environment(recipe, config, release.number).items()},
+        env={name: expand_home(value) for name, value in environment(recipe, config).items()},
         notes=(
             *(_missing_note(setting, release) for setting in missing),
+            *changes,
             *notes,
-            *scorer_notes,
             *_release_notes(release, verl),
         ),
         missing=tuple(setting.key for setting in missing),
@@ -190,7 +190,7 @@ def make_plan(
     )
 
 
-def _verl_section(recipe: Recipe, overrides: Iterable[Override], verl: str) -> list[Override]:
+def _verl_section(recipe: Recipe, overrides: Iterable[Override]) -> list[Override]:
     """Return the settings under a recipe's `verl:`.
 
     Raises:
@@ -199,7 +199,7 @@ def _verl_section(recipe: Recipe, overrides: Iterable[Override], verl: str) -> l
     section = parse_verl_section(recipe.verl, "the recipe's `verl:`")
     replaced = {to_latest_key(override.key) for override in overrides}
     effective = (o for o in section if o.value != MISSING and to_latest_key(o.key) not in replaced)
-    require_one_scorer(recipe, effective, verl)
+    require_one_scorer(recipe, effective)
     return section
 
 
@@ -211,23 +211,21 @@ def _merge_overrides(recipe: Recipe, overrides: Iterable[Override]) -> Recipe:
         UsageError: an override sets what only the recipe may, or the reward function is not a file.
     """
     fields: dict[str, Any] = {}
-    function, written = "compute_score", f"{NEW_KEY}.path"
+    function, file, written = "compute_score", "", ""
     for override in overrides:
         _require_allowed(override, recipe)
-        key = to_latest_key(override.key)
+        key, value = to_latest_key(override.key), override.value
         if key == f"{NEW_KEY}.name":
-            function = override.value
-        elif key == f"{NEW_KEY}.path" and override.value and override.value != MISSING:
-            written = override.key
-            fields["reward"] = {"scorer": str(override.value)}
+            function = value
+        elif key == f"{NEW_KEY}.path" and value and value != MISSING:
+            file, written = str(value), override.key
         elif key in _FIELDS and override.sign != "~":
-            *section, name = _FIELDS[key]
-            place = fields.setdefault(section[0], {}) if section else fields
-            place[name] = override.value
-    if path := fields.get("reward", {}).get("scorer"):
-        if not path.endswith(".py"):
-            raise UsageError(f"{written}={path}: set a scorer by name: --set reward.scorer=NAME.")
-        fields["reward"]["scorer"] = f"{path}:{function}"
+            section, _, name = _FIELDS[key].rpartition(".")
+            (fields.setdefault(section, {}) if section else fields)[name] = value
+    if file:
+        if not file.endswith(".py"):
+            raise UsageError(f"{written}={file}: set a scorer by name: --set reward.scorer=NAME.")
+        fields["reward"] = {"scorer": f"{file}:{function}"}
     if not fields:
         return recipe
     merged = merge_fields(recipe, fields, "the command line")
@@ -239,29 +237,26 @@ def _merge_overrides(recipe: Recipe, overrides: Iterable[Override]) -> Recipe:
 
 def _require_allowed(override: Override, recipe: Recipe) -> None:
     """Refuse an override that must be set as a field of the recipe, because more depends on it."""
-    name = override.key.partition(".")[0]
-    if override.key == name and name in type(recipe).model_fields:
+    key, value = override.key, override.value
+    if key in type(recipe).model_fields:
+        raise UsageError(f"{override.origin}: {key} is a field of the recipe: --set {key}={value}.")
+    strategy = "fsdp" if value == "dp" else str(value)
+    if key not in _STRATEGY_KEYS or strategy == recipe.strategy:
+        return
+    if strategy in _STRATEGIES:
         raise UsageError(
-            f"{override.origin}: {name} is a field of the recipe: --set {name}={override.value}."
+            f"{override.origin}: {key}={value} alone changes no other setting: set "
+            f"strategy: {strategy} in the recipe, or --set strategy={strategy}."
         )
-    value = "fsdp" if override.value == "dp" else str(override.value)
-    if override.key in _STRATEGY_KEYS and value not in _STRATEGIES:
-        raise UsageError(
-            f"{override.origin}: {override.key}={value}: rewardkit plans for FSDP and Megatron only. "
-            "Delete the setting, or start verl without rewardkit."
-        )
-    if override.key in _STRATEGY_KEYS and value != recipe.strategy:
-        raise UsageError(
-            f"{override.origin}: {override.key}={override.value} alone changes no other setting: set "
-            f"strategy: {value} in the recipe, or --set strategy={value}."
-        )
+    raise UsageError(
+        f"{override.origin}: {key}={value}: rewardkit plans for FSDP and Megatron only. "
+        "Delete the setting, or start verl without rewardkit."
+    )
 
 
 def _settings(recipe: Recipe, overrides: Iterable[Override], verl: str) -> list[Override]:
     """Return all settings by verl 0.9.1's names, each once: the last one wins."""
-    base = {**preset(recipe), **_field_settings(recipe), **reward_settings(recipe, verl)}
-    if recipe.algorithm == "dapo" and release_of(verl).number < BUFFER_OPTIONAL_SINCE:
-        base = {**NO_BUFFER, **base}
+    base = {**preset(recipe), **_field_settings(recipe), **reward_settings(recipe)}
     if recipe.algorithm == "gdpo":
         has_keys = any(to_latest_key(override.key) == REWARD_KEYS for override in overrides)
         file = recipe.reward.scorer.partition(":")[0]
@@ -280,28 +275,22 @@ def _settings(recipe: Recipe, overrides: Iterable[Override], verl: str) -> list[
 
 def _field_settings(recipe: Recipe) -> dict[str, Any]:
     """Return the settings that follow from a recipe's own fields."""
+    model = expand_home(recipe.model)
+    train, val = (
+        files[0] if len(files) == 1 else files
+        for files in map(expand_home, (recipe.data.train, recipe.data.val or recipe.data.train))
+    )
     settings: dict[str, Any] = {
-        "data.train_files": _file_names(recipe.data.train),
-        "actor_rollout_ref.model.path": expand_home(recipe.model),
+        "data.train_files": train,
+        "actor_rollout_ref.model.path": model,
         "trainer.nnodes": recipe.nodes,
         "trainer.n_gpus_per_node": recipe.devices_per_node,
         "trainer.experiment_name": recipe.name,
+        "data.val_files": val,  # verl reads a validation file even where it does not validate
     }
-    if recipe.data.val:
-        settings["data.val_files"] = _file_names(recipe.data.val)
-    else:  # verl reads a validation file even where it does not validate
-        settings["data.val_files"] = _file_names(recipe.data.train)
-        settings["trainer.test_freq"] = -1
-        settings["trainer.val_before_train"] = False
-    if recipe.algorithm == "ppo":
-        settings["critic.model.path"] = expand_home(recipe.model)
-    return settings
-
-
-def _file_names(names: list[str]) -> Any:
-    """Return one file as text and several as a list."""
-    expanded = [expand_home(name) for name in names]
-    return expanded[0] if len(expanded) == 1 else expanded
+    if not recipe.data.val:
+        settings |= {"trainer.test_freq": -1, "trainer.val_before_train": False}
+    return settings | ({"critic.model.path": model} if recipe.algorithm == "ppo" else {})
 
 
 def expand_home(value: Any) -> Any:
@@ -330,9 +319,14 @@ def _scorer_notes(recipe: Recipe, overrides: Iterable[Override]) -> list[Note]:
     if not states_scorer(recipe):
         return []
     scorer, options = recipe.reward.scorer, " and its options" if recipe.reward.options else ""
-    paths = (o for o in overrides if o.value and to_latest_key(o.key) == f"{NEW_KEY}.path")
     text = f"replaces the recipe's reward.scorer, {scorer}{options}."
-    return [Note("hint", o.key, text) for o in paths if str(o.value) != scorer.partition(":")[0]]
+    return [
+        Note("hint", override.key, text)
+        for override in overrides
+        if to_latest_key(override.key) == f"{NEW_KEY}.path"
+        and override.value
+        and str(override.value) != scorer.partition(":")[0]
+    ]
 
 
 def _release_notes(release: Release, verl: str) -> Iterable[Note]:
@@ -346,12 +340,6 @@ def _release_notes(release: Release, verl: str) -> Iterable[Note]:
             "wheel: start it in a checkout of verl that has recipe/dapo (from 0.7.1 on, git "
             "submodule update --init recipe), or use verl 0.9.",
         )
-
-
-def _is_explicit(recipe: Recipe, verl: str) -> bool:
-    """Whether a plan repeats verl's defaults, because others may apply where it runs."""
-    is_unknown_release = parse_release(verl) > release_of(verl).number
-    return is_unknown_release or recipe.cluster.target in PRESET_TARGETS
 
 
 def _section_index(override: Override) -> int:

@@ -17,15 +17,6 @@ ACTOR = "actor_rollout_ref.actor"
 REF = "actor_rollout_ref.ref"
 OVERLONG = "reward.reward_kwargs.overlong_buffer_cfg"
 
-#: The dapo reward manager without a length penalty, for releases that fail without these settings.
-NO_BUFFER: Mapping[str, Any] = {
-    f"{OVERLONG}.enable": False,
-    f"{OVERLONG}.len": 0,
-    f"{OVERLONG}.penalty_factor": 0.0,
-    f"{OVERLONG}.log": False,
-    "reward.reward_kwargs.max_resp_len": "${data.max_response_length}",
-}
-
 ALGORITHMS: Mapping[str, Mapping[str, Any]] = {
     "ppo": {
         "algorithm.adv_estimator": "gae",
@@ -59,19 +50,6 @@ ALGORITHMS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 
-#: First release of verl that sets HCCL's ranges of ports itself.
-HCCL_PORTS_SET_SINCE = (0, 7, 1)
-
-DEVICES: Mapping[str, Mapping[str, Any]] = {
-    "gpu": {},
-    "npu": {
-        "trainer.device": "npu",
-        f"{ACTOR}.fsdp_config.use_torch_compile": False,
-        f"{REF}.fsdp_config.use_torch_compile": False,
-    },
-    "cpu": {"trainer.device": "cpu"},
-}
-
 
 def preset(recipe: Recipe) -> dict[str, Any]:
     """Return the settings that follow from a recipe's algorithm, strategy and devices."""
@@ -81,11 +59,12 @@ def preset(recipe: Recipe) -> dict[str, Any]:
     if recipe.strategy == "fsdp2":
         settings |= {f"{ACTOR}.strategy": "fsdp2", f"{REF}.strategy": "fsdp2"}
         settings |= {"critic.strategy": "fsdp2"} if recipe.algorithm == "ppo" else {}
-    settings.update(DEVICES[recipe.devices])
-    if recipe.strategy == "megatron" and recipe.devices == "npu":
-        for part in (ACTOR, REF):  # from 0.8 on, the switch above is FSDP's
-            settings.pop(f"{part}.fsdp_config.use_torch_compile")
-            settings[f"{part}.use_torch_compile"] = False
+    if recipe.devices != "gpu":
+        settings["trainer.device"] = recipe.devices
+    if recipe.devices == "npu":
+        switch = "use_torch_compile"  # from 0.8 on, that of FSDP is in its own section
+        switch = switch if recipe.strategy == "megatron" else f"fsdp_config.{switch}"
+        settings |= {f"{ACTOR}.{switch}": False, f"{REF}.{switch}": False}
     return settings
 
 
@@ -116,9 +95,7 @@ def dapo_settings(dapo: Dapo) -> dict[str, Any]:
     return settings
 
 
-def environment(
-    recipe: Recipe, config: Mapping[str, Any], release: tuple[int, ...]
-) -> dict[str, str]:
+def environment(recipe: Recipe, config: Mapping[str, Any]) -> dict[str, str]:
     """Return the variables that every process of the run needs, the same on all nodes.
 
     verl itself sets others (TOKENIZERS_PARALLELISM, NCCL_DEBUG), and the script that starts Ray on a
@@ -132,9 +109,4 @@ def environment(
             "HCCL_CONNECT_TIMEOUT": "3600",
             "HCCL_EXEC_TIMEOUT": "3600",
         }
-        if release < HCCL_PORTS_SET_SINCE:
-            variables |= {
-                "HCCL_HOST_SOCKET_PORT_RANGE": "auto",
-                "HCCL_NPU_SOCKET_PORT_RANGE": "auto",
-            }
     return variables | dict(recipe.env)

@@ -10,10 +10,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
     field_validator,
 )
@@ -21,17 +25,70 @@ from pydantic_core import PydanticCustomError
 
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.launch.overrides import flatten
-from rewardkit.launch.recipe_errors import format_error
-from rewardkit.launch.recipe_types import Count, KubernetesName, Port, Section, Text, Variable, Word
-from rewardkit.launch.reward_settings import RewardSettings
+from rewardkit.launch.verl.releases import LATEST, release_of
 from rewardkit.registry import did_you_mean
 from rewardkit.strict_yaml import read_yaml_file
 
 FOLDER = Path(__file__).parent / "recipes"
 
+#: Words of other tools, and the recipe's words for them.
+_ALIASES = {"cuda": "gpu", "ascend": "npu", "dapo_trainer": "dapo", "gae": "ppo"}
+
+#: An example of each section, for a recipe that has a single value in its place.
+_SECTIONS = {
+    "data": "data: {train: FILE.parquet}",
+    "reward": "reward: {scorer: NAME}",
+    "cluster": "cluster: {target: NAME}",
+    "dapo": "dapo: {clip_ratio_high: 0.28}",
+    "dapo.overlong_buffer": "overlong_buffer: {len: 4096}",
+    "dapo.dynamic_sampling": "dynamic_sampling: {metric: acc}",
+}
+
 Target = Literal[
     "local", "ray-job", "script", "slurm", "kuberay", "skypilot", "ascend", "modelarts"
 ]
+
+
+def _pattern_validator(pattern: str, rule: str) -> AfterValidator:
+    """Return a validator for text that matches a pattern as a whole; `rule` is its message."""
+
+    def validate(text: str) -> str:
+        if not re.fullmatch(pattern, text, re.ASCII):
+            raise PydanticCustomError("word", rule)
+        return text
+
+    return AfterValidator(validate)
+
+
+#: Text that is not empty.
+Text = Annotated[str, Field(min_length=1)]
+#: Text for a Slurm option in a comment, or the name of a device.
+Word = Annotated[
+    str,
+    _pattern_validator(
+        r"[\w.:,+=/@%\[\]-]+", "may have letters, digits and . _ : , + = / @ % [ ] -"
+    ),
+]
+#: The name of an object of Kubernetes.
+KubernetesName = Annotated[
+    str,
+    _pattern_validator(
+        r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+        "may have lower-case letters, digits and -, up to 63, and no - at either end",
+    ),
+]
+#: The name of an environment variable.
+Variable = Annotated[str, _pattern_validator(r"[A-Za-z_]\w*", "is not the name of a variable")]
+#: A number of things, at least one.
+Count = Annotated[int, Field(gt=0, strict=True)]
+#: A port that needs no privileges.
+Port = Annotated[int, Field(ge=1024, le=65535, strict=True)]
+
+
+class Section(BaseModel):
+    """A mapping of a recipe; an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
 
 class Data(Section):
@@ -86,6 +143,63 @@ class Dapo(Section):
     dynamic_sampling: DynamicSampling | None = None
 
 
+class RewardGuard(Section):
+    """How a custom reward is guarded; `rewardkit guard --help` says what each setting does.
+
+    Attributes:
+        seconds: timeout per call, in seconds.
+        cpu_seconds: limit of CPU time per call, in seconds; 0 for none.
+        memory_mb: memory for calls per process, in MiB; 0 for no limit.
+        workers: maximum number of processes for each process of verl that scores.
+        wrong_score: score of a failed call; by default the lowest of a wrong response.
+        right_score: lowest score of a right answer; by default what the first golds get.
+        keys: further numeric keys of its results, which a trial on the first rows did not show.
+        on_failure: what to do when the reward fails too often.
+        stop_share: share of failed calls above which it fails too often.
+    """
+
+    seconds: float = Field(default=5.0, gt=0, le=86_400)
+    cpu_seconds: float = Field(default=0.0, ge=0, le=86_400)
+    memory_mb: int = Field(default=8192, ge=0)
+    workers: Count = 4
+    wrong_score: float | None = Field(default=None, allow_inf_nan=False)
+    right_score: float | None = Field(default=None, allow_inf_nan=False)
+    keys: list[Text] = Field(default_factory=list)
+    on_failure: Literal["stop", "score"] = "stop"
+    stop_share: float = Field(default=0.5, ge=0, le=1)
+
+
+class RewardSettings(Section):
+    """The reward function.
+
+    Attributes:
+        scorer: the name of a scorer, `my_reward.py:compute_score`, or `verl` for verl's own scorer
+            of each data_source.
+        options: the scorer's options.
+        record: folder in which the run records its rewards, on storage that every node sees; a
+            relative path starts in the folder of the launch.
+        guard: runs a custom scorer in child processes with deadlines; an empty mapping for the
+            defaults.
+    """
+
+    scorer: str = "auto"
+    options: dict[str, Any] = Field(default_factory=dict)
+    record: Text | None = None
+    guard: RewardGuard | None = None
+    _guard_file: str = PrivateAttr("")
+
+    @property
+    def guard_file(self) -> str:
+        """The file that guards the scorer, once `reward_guard.guard_reward` has written it."""
+        return self._guard_file
+
+    def with_guard_file(self, path: str) -> RewardSettings:
+        """Return a copy that names the file that guards the scorer."""
+        copy = self.model_copy()
+        copy._guard_file = path  # noqa: SLF001 - of this class
+        return copy
+
+
 class Cluster(Section):
     """The machines of the run.
 
@@ -133,15 +247,6 @@ class Cluster(Section):
     detach: bool = False
     accelerator: str | None = None
     device_resource: Word | None = None
-
-    @field_validator("target", mode="before")
-    @classmethod
-    def _refuse_removed_target(cls, value: Any) -> Any:
-        if value == "symmetric-run":
-            raise PydanticCustomError(
-                "removed_target", "this target was removed; use slurm or ray-job instead"
-            )
-        return value
 
 
 class Recipe(Section):
@@ -292,12 +397,52 @@ def _validate(tree: Mapping[str, Any], where: str, fields: Sequence[str] = ()) -
         ours = [
             one for one in errors if f"{_place(one)}.".startswith(tuple(f"{f}." for f in fields))
         ]
-        lines = (format_error(one, "--set" if one in ours else where, Recipe) for one in errors)
+        lines = (_format_error(one, "--set" if one in ours else where) for one in errors)
         raise (UsageError if len(ours) == len(errors) else DataError)("\n".join(lines)) from None
 
 
 def _place(error: Any) -> str:
     return ".".join(map(str, error["loc"]))
+
+
+def _format_error(error: Any, where: str) -> str:
+    """Return the line for one error of pydantic."""
+    parts = error["loc"][:-2] if error["loc"][-1:] == ("[key]",) else error["loc"]
+    place = ".".join(str(part) if str(part).isprintable() else repr(part) for part in parts)
+    if error["type"] == "extra_forbidden":
+        return f"{where}: unknown key {place!r}.{_key_suggestion(error['loc'])}"
+    if error["type"] == "missing":
+        return f"{where}: {place!r} is missing."
+    value = error.get("input")
+    quoted = f" (it is {value!r})" if not isinstance(value, (dict, list)) else ""
+    if error["type"] in {"model_type", "model_attributes_type", "dict_type"}:
+        example = f", as in `{_SECTIONS[place]}`" if place in _SECTIONS else ""
+        return f"{where}: {place}: should be a mapping{example}{quoted}."
+    near = _word_suggestion(error, value) if error["type"] == "literal_error" else ""
+    return f"{where}: {place}: {error['msg'][0].lower()}{error['msg'][1:]}{quoted}.{near}"
+
+
+def _word_suggestion(error: Any, value: Any) -> str:
+    known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
+    word = _ALIASES.get(str(value).lower(), str(value).lower())
+    return f" Did you mean {word!r}?" if word in known else did_you_mean(word, known)
+
+
+def _key_suggestion(loc: tuple[Any, ...]) -> str:
+    """Suggest a name for an unknown key, or the section that a key of verl belongs to."""
+    model: Any = Recipe
+    for part in loc[:-1]:
+        field = model.model_fields.get(part) if hasattr(model, "model_fields") else None
+        model = field.annotation if field else None
+    name = str(loc[-1])
+    keys = release_of(LATEST).keys
+    if len(loc) == 1 and any(key.startswith(f"{name.partition('.')[0]}.") for key in keys):
+        return " Settings of verl stand under `verl:`."
+    near = did_you_mean(name, list(getattr(model, "model_fields", {})))
+    ending = [key for key in keys if key.endswith(f".{name}")]
+    if near or not ending:
+        return near
+    return f" verl has {ending[0]}: write it under `verl:`."
 
 
 def _require_writable(value: Any, place: str) -> None:

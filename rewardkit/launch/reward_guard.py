@@ -17,8 +17,7 @@ from rewardkit.guard.guard_file import (
     trial_rows,
     try_reward,
 )
-from rewardkit.launch.recipe import Recipe
-from rewardkit.launch.reward_settings import RewardGuard, RewardSettings
+from rewardkit.launch.recipe import Recipe, RewardGuard, RewardSettings
 from rewardkit.launch.secret_values import MARK, reveal_secrets
 from rewardkit.output import atomic
 from rewardkit.registry import is_path, with_function

@@ -190,21 +190,12 @@ def private_ray(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def reward_worker(private_ray, v9):
-    """The actor that scores in this release, for all tests: it needs seconds to import verl.
+def reward_worker(private_ray):
+    """verl's reward worker as an actor, for all tests: it needs seconds to import verl.
 
-    `score(config, data, tokenizer, address=None)` are the rewards and the extra keys of every sample.
-    0.9: its reward worker; 0.5: the task runner, which calls the manager itself.
+    `score(config, data, address=None)` are the rewards and the extra keys of every sample.
     """
-    worker = _reward_worker_class() if v9 else TaskRunner
-    return private_ray.remote(worker).options(num_cpus=0).remote()
-
-
-class TaskRunner:
-    """The actor of 0.5's trainer, as far as rewards go."""
-
-    def score(self, config, data, tokenizer):
-        return score_in_process(config, tokenizer, data)
+    return private_ray.remote(_reward_worker_class()).options(num_cpus=0).remote()
 
 
 def _reward_worker_class():
@@ -214,11 +205,16 @@ def _reward_worker_class():
         def __init__(self):
             """Wait for the configuration of the first call."""
 
-        async def score(self, config, data, _, address=None):
+        async def score(self, config, data, address=None):
             RewardLoopWorker.__init__(self, config, address)
             return read_outputs(await self.compute_score_batch(data))
 
     return RewardWorker
+
+
+def read_outputs(outputs):
+    """Return the rewards and the extra keys of samples that the reward loop scored."""
+    return [float(o["reward_score"]) for o in outputs], [o["reward_extra_info"] for o in outputs]
 
 
 @pytest.fixture(scope="session")
@@ -231,33 +227,33 @@ def transformers_server(tmp_path_factory):
 
 
 @pytest.fixture
-def score_batch(compose, tokenizer, v9):
+def score_batch(compose, tokenizer):
     """Score responses with verl's own reward manager: (rewards, extra keys of every sample)."""
+    import asyncio
 
     def score(manager, location, files, respond, *overrides):
-        config = compose(*reward_settings(v9, manager, location), *overrides)
+        from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
+
+        config = compose(*reward_settings(manager, location), *overrides)
         data = make_batch(config, tokenizer, files, respond)
-        return _score_9(config, data) if v9 else score_in_process(config, tokenizer, data)
+
+        async def run():
+            return await RewardLoopWorker(config).compute_score_batch(data)
+
+        return read_outputs(asyncio.run(run()))
 
     return score
 
 
-def reward_settings(v9, manager, location):
+def reward_settings(manager, location):
     """Return the overrides that set a reward and its manager, with an overlong penalty for dapo."""
-    if v9:
-        yield f"reward.reward_manager.name={manager}"
-        yield f"reward.custom_reward_function.path={location}"
-        overlong = "+reward.reward_kwargs"
-    else:
-        yield f"reward_model.reward_manager={manager}"
-        yield f"custom_reward_function.path={location}"
-        overlong = "+reward_model.reward_kwargs"
+    yield f"reward.reward_manager.name={manager}"
+    yield f"reward.custom_reward_function.path={location}"
     if manager == "dapo":
-        yield f"{overlong}.max_resp_len={RESPONSE}"
-        yield f"{overlong}.overlong_buffer_cfg.enable=True"
-        yield f"{overlong}.overlong_buffer_cfg.len=8"
-        yield f"{overlong}.overlong_buffer_cfg.penalty_factor=1.0"
-        yield f"{overlong}.overlong_buffer_cfg.log=True"
+        kwargs = {"max_resp_len": RESPONSE}
+        buffer = {"enable": True, "len": 8, "penalty_factor": 1.0, "log": True}
+        kwargs |= {f"overlong_buffer_cfg.{name}": value for name, value in buffer.items()}
+        yield from (f"+reward.reward_kwargs.{name}={value}" for name, value in kwargs.items())
 
 
 def make_batch(config, tokenizer, files, respond):
@@ -282,32 +278,3 @@ def make_batch(config, tokenizer, files, respond):
     return DataProto.from_dict(
         tensors={k: torch.tensor(v) for k, v in tensors.items()}, non_tensors=non_tensors
     )
-
-
-def _score_9(config, data):
-    import asyncio
-
-    from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
-
-    async def run():
-        return await RewardLoopWorker(config).compute_score_batch(data)
-
-    return read_outputs(asyncio.run(run()))
-
-
-def read_outputs(outputs):
-    """Return the rewards and the extra keys of samples that 0.9's reward loop scored."""
-    return [float(o["reward_score"]) for o in outputs], [o["reward_extra_info"] for o in outputs]
-
-
-def score_in_process(config, tokenizer, data):
-    """Score a batch with the manager of 0.5, as its task runner does."""
-    from verl.trainer.ppo.reward import load_reward_manager
-
-    manager = load_reward_manager(
-        config, tokenizer, num_examine=0, **config.reward_model.get("reward_kwargs", {})
-    )
-    result = manager(data, return_dict=True)
-    extras = result["reward_extra_info"]
-    samples = [{key: values[i] for key, values in extras.items()} for i in range(len(data))]
-    return result["reward_tensor"].sum(dim=1).tolist(), samples

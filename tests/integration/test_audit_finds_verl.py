@@ -24,10 +24,8 @@ def row(question, gold, form):
 
 
 @pytest.fixture(scope="module")
-def failures(v9):
+def failures():
     """Audit a scorer; failed attacks by name, with their (response, gold) pairs."""
-    if not v9:
-        pytest.skip("the known faults are those of 0.9.1")
     reports = {}
 
     def audit_failures(name, rows):
@@ -147,9 +145,7 @@ def test_verl_s_default_reward_runs_the_answers_of_the_sources_that_we_name_and_
             assert not marker.exists()
 
 
-def test_an_audit_of_verl_says_which_answers_verl_runs_and_finds_it(v9):
-    if not v9:
-        pytest.skip("one release is enough")
+def test_an_audit_of_verl_says_which_answers_verl_runs_and_finds_it():
     row = {
         "data_source": "numina_olympiads",
         "prompt": [{"role": "user", "content": r"What is it? Use \boxed{}."}],

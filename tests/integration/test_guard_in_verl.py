@@ -17,7 +17,7 @@ from rewardkit.recorder.writer import PATTERN
 from rewardkit.row import build_row, write_rows
 from tests.integration.conftest import VERL, is_installed, make_batch, reward_settings
 
-V9 = not VERL.startswith("0.5")
+V9 = VERL.startswith("0.9")
 
 #: Timeout of a guarded call, and seconds after which a test gives up; the rewards hang for longer.
 SECONDS, PATIENCE = 2.0, 300.0
@@ -189,12 +189,12 @@ def score(private_ray, reward_worker, compose, tokenizer, tmp_path):
     """Score rows with a reward and a manager in the actor: (rewards, extra keys of every sample)."""
 
     def run(manager, location, count, answer):
-        config = compose(*reward_settings(V9, manager, location), *EXTRA.get(manager, ()))
+        config = compose(*reward_settings(manager, location), *EXTRA.get(manager, ()))
         parquet = tmp_path / f"{count}.parquet"
         if not parquet.exists():
             write_parquet(parquet, count)
         data = make_batch(config, tokenizer, [parquet], answer)
-        result = reward_worker.score.remote(config, data, tokenizer)
+        result = reward_worker.score.remote(config, data)
         return private_ray.get(result, timeout=PATIENCE)
 
     return run
@@ -215,9 +215,7 @@ def _added_keys(extras):
     return {"overlong", "overlong_reward"} & extras[0].keys()
 
 
-@pytest.mark.parametrize(
-    "manager", ["naive", "dapo", "rate_limited", "remote"] if V9 else ["naive", "dapo"]
-)
+@pytest.mark.parametrize("manager", ["naive", "dapo", "rate_limited", "remote"])
 def test_one_batch_bears_every_failure(score, guarded, manager):
     """Each sample of a batch of sixteen kinds is scored or flagged, whatever its neighbours do."""
     location = guarded(SYNC, "--memory-mb", "256")
@@ -226,27 +224,10 @@ def test_one_batch_bears_every_failure(score, guarded, manager):
 
 
 def test_one_batch_of_a_coroutine_bears_every_failure(score, guarded):
-    """A slow call is cancelled, a blocking or crashing one costs itself; 0.5 gets a plain function."""
+    """A slow call is cancelled, a blocking or crashing one costs itself."""
     location = guarded(ASYNC)
     rewards, extras = score("naive", location, len(ASYNC_KINDS), respond(ASYNC_KINDS))
     check_mixture(ASYNC_KINDS, rewards, extras)
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(V9, reason="0.9 has no task for rewards")
-def test_a_reward_task_bears_every_failure(private_ray, compose, tokenizer, guarded, tmp_path):
-    """0.5 can score in a Ray task, which loads the reward itself."""
-    from verl.trainer.ppo.reward import compute_reward_async
-
-    location = guarded(SYNC, "--memory-mb", "256")
-    config = compose(*reward_settings(V9, "naive", location))
-    parquet = write_parquet(tmp_path / "rows.parquet", len(SYNC_KINDS))
-    data = make_batch(config, tokenizer, [parquet], respond(SYNC_KINDS))
-    task = compute_reward_async.remote(data, config=config, tokenizer=tokenizer)
-    rewards, extras = private_ray.get(task, timeout=PATIENCE)
-    assert rewards.sum(dim=1).tolist() == [expected(kind)[0] for kind in SYNC_KINDS]
-    assert extras["timeout"] == [expected(kind)[2] for kind in SYNC_KINDS]
-    assert extras["error"] == [expected(kind)[3] for kind in SYNC_KINDS]
 
 
 class Scorer:
@@ -377,7 +358,7 @@ def address_of(cluster):
 STOPPED = "rewardkit guard: {reward}:compute_score: it failed on all of its first 32 calls"
 
 
-@pytest.mark.skipif(not V9, reason="0.5 has no V1 trainer")
+@pytest.mark.skipif(not V9, reason="the V1 trainer is that of 0.9")
 @pytest.mark.parametrize(
     "manager", [pytest.param("naive", marks=pytest.mark.nightly), "rate_limited"]
 )
@@ -390,7 +371,7 @@ def test_a_broken_reward_stops_verl_s_training(private_ray, guarded, tmp_path, m
     write_model(tmp_path / "model", positions=1024)
     parquet = write_parquet(tmp_path / "rows.parquet", 32)
     overrides = [
-        *reward_settings(V9, manager, location),
+        *reward_settings(manager, location),
         f"data.train_files=['{parquet}']",
         f"data.val_files=['{parquet}']",
         "data.train_batch_size=8",

@@ -30,10 +30,8 @@ def equal_texts(body):
 
 
 @pytest.fixture
-def route(v9):
+def route():
     """Return a function that starts verl's router in front of a server and returns its address."""
-    if not v9:
-        pytest.skip("0.5 has no router")
     import uvicorn
     from verl.experimental.reward_loop.router.naive_router import NaiveRouter
 
@@ -77,8 +75,8 @@ def judged(compose, tokenizer, boxed_parquet):
     return run
 
 
-def test_the_function_is_async_where_verl_awaits_it(load_reward, v9):
-    assert iscoroutinefunction(load_reward(location("judge"))) is v9
+def test_the_function_is_async_where_verl_awaits_it(load_reward):
+    assert iscoroutinefunction(load_reward(location("judge")))
 
 
 def test_the_manager_naive_scores_with_a_judge(score_batch, boxed_parquet):
@@ -115,7 +113,6 @@ def test_a_server_that_fails_behind_the_router_is_an_error_of_every_sample(route
     assert time.monotonic() - start < 120
 
 
-@pytest.mark.skipif(VERL.startswith("0.5"), reason="0.5 has no reward loop")
 def test_a_reward_worker_of_ray_and_another_process_share_the_cache(
     private_ray, reward_worker, compose, tokenizer, judged, boxed_parquet, tmp_path
 ):
@@ -125,7 +122,7 @@ def test_a_reward_worker_of_ray_and_another_process_share_the_cache(
     data = make_batch(config, tokenizer, [boxed_parquet], right_or_wrong)
     with serving_judge(equal_texts) as server:
         address = server.url.removeprefix("http://").removesuffix("/v1")
-        result = reward_worker.score.remote(config, data, tokenizer, address)
+        result = reward_worker.score.remote(config, data, address)
         batches = [private_ray.get(result, timeout=300), judged(address, cache=cache)]
     for (rewards, extras), is_cached in zip(batches, (0.0, 1.0), strict=True):
         assert rewards == [expected(row) for row in rows_of(boxed_parquet)]

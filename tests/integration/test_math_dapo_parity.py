@@ -1,4 +1,4 @@
-"""math_dapo compared with verl's own math_dapo: that of 0.9.1, and of 0.5.0 without the fallback."""
+"""math_dapo compared with verl's own math_dapo: in all its options."""
 
 import json
 import random
@@ -60,7 +60,7 @@ def verl_score():
 
 
 @pytest.fixture
-def differences(v9, verl_score):
+def differences(verl_score):
     """Return the pairs on which we and verl differ, and those that differ by a fixed false positive."""
 
     def compare(pairs, **options):
@@ -68,7 +68,7 @@ def differences(v9, verl_score):
         differing, fixed = [], []
         for response, gold in pairs:
             expected = verl_score(response, gold, strict_box_verify=strict)
-            ours = math_dapo.score(response, gold, boxed_fallback=v9, **options)
+            ours = math_dapo.score(response, gold, **options)
             verdict = (expected["score"], bool(expected["acc"]), expected["pred"] or "")
             if verdict == (ours.score, ours.correct, ours.pred):
                 continue

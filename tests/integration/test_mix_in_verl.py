@@ -38,7 +38,7 @@ def write(path, dicts):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_files_that_verl_cannot_list_together_load_after_a_mix(kind, parquet, tmp_path, load, v9):
+def test_files_that_verl_cannot_list_together_load_after_a_mix(kind, parquet, tmp_path, load):
     other = write(tmp_path / "other.parquet", rows(16, **KINDS[kind]))
     with pytest.raises((ValueError, TypeError), match="align"):
         load(parquet, other)
@@ -47,8 +47,7 @@ def test_files_that_verl_cannot_list_together_load_after_a_mix(kind, parquet, tm
     assert len(loaded) == 32
     assert all(type(row["extra_info"]["index"]) is int for row in loaded)
     assert all(type(row["reward_model"]["ground_truth"]) is str for row in loaded)
-    if v9:  # 0.5 keeps only token ids
-        assert all(row["raw_prompt"][-1]["content"] for row in loaded)
+    assert all(row["raw_prompt"][-1]["content"] for row in loaded)
 
 
 def test_a_mix_loads_beside_a_file_of_ours(parquet, tmp_path, load):
@@ -57,10 +56,8 @@ def test_a_mix_loads_beside_a_file_of_ours(parquet, tmp_path, load):
     assert len(load(parquet, tmp_path / "mix.parquet")) == 64 + 16
 
 
-def test_a_mix_of_pictures_and_text_loads(parquet, tmp_path, load, v9):
+def test_a_mix_of_pictures_and_text_loads(parquet, tmp_path, load):
     """Rows without a picture have a null, which verl reads as no picture."""
-    if not v9:
-        pytest.skip("0.5 runs the processor in the dataset, and the test has no model")
     pictures = tmp_path / "pictures.parquet"
     rewardkit.prep("geometry3k", pictures, sample=True, split="train")
     mix([MixPart(parquet, 64), MixPart(pictures, 1)], tmp_path / "mix.parquet", rows=65)

@@ -10,11 +10,7 @@ import tempfile
 
 import pytest
 
-from tests.integration.conftest import VERL
-
 #: These tests are about Ray, so that the newer one is enough.
-pytestmark = pytest.mark.skipif(VERL.startswith("0.5"), reason="tested with the Ray of verl 0.9")
-
 PROGRAM = """
 import json, sys, time
 import ray

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rewardkit.trainlog.reward_files import read_rewards
-from tests.integration.conftest import VERL
 
 #: These tests are about Ray, so that the newer one is enough.
-pytestmark = pytest.mark.skipif(VERL.startswith("0.5"), reason="tested with the Ray of verl 0.9")
-
 THREADS, CALLS = 16, 500
 
 

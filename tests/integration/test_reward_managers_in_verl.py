@@ -8,8 +8,8 @@ import pytest
 
 from rewardkit.launch.gdpo import gdpo_overrides
 from rewardkit.launch.rules.reward import ASYNC_SCORERS
-from rewardkit.launch.verl.reward_managers import reward_managers
-from rewardkit.scorers.compose import part_weights, write_reward_file
+from rewardkit.launch.verl.reward_managers import REWARD_MANAGERS
+from rewardkit.scorers.compose import write_reward_file
 from rewardkit.scorers.load import location
 from tests.integration.conftest import VERL, make_batch
 from tests.integration.test_verl import expected, right_or_wrong, rows_of
@@ -54,25 +54,14 @@ def composed(tmp_path):
     return write_reward_file(recipe, out)
 
 
-def test_the_table_has_the_managers_of_this_release(v9):
-    if v9:
-        from verl.experimental.reward_loop.reward_manager.registry import REWARD_MANAGER
-    else:
-        from verl.workers.reward_manager import registry
+def test_the_table_has_the_managers_of_this_release():
+    from verl.experimental.reward_loop.reward_manager.registry import REWARD_MANAGER
 
-        REWARD_MANAGER = registry.REWARD_MANAGER_REGISTRY  # noqa: N806
-        import verl.workers.reward_manager  # noqa: F401 - registers them
-    from rewardkit.launch.verl.releases import parse_release
-
-    assert sorted(REWARD_MANAGER) == sorted(reward_managers(parse_release(VERL)))
+    assert sorted(REWARD_MANAGER) == sorted(REWARD_MANAGERS)
 
 
 @pytest.mark.parametrize("manager", ["gdpo", "rate_limited"])
-def test_a_manager_returns_every_part_of_a_composed_reward(
-    score_batch, parquet, composed, manager, v9
-):
-    if not v9:
-        pytest.skip("0.5 has no such manager")
+def test_a_manager_returns_every_part_of_a_composed_reward(score_batch, parquet, composed, manager):
     extra = ("+reward.max_concurrent=4",) if manager == "rate_limited" else ()
     rewards, extras = score_batch(manager, composed, [parquet], right_or_wrong, *extra)
     assert [e["correct"] for e in extras] == [expected(row) for row in rows_of(parquet)]
@@ -91,15 +80,13 @@ def score_remotely(private_ray, reward_worker, compose, tokenizer, parquet):
             f"reward.custom_reward_function.path={file}",
         )
         data = make_batch(config, tokenizer, [parquet], right_or_wrong)
-        return private_ray.get(reward_worker.score.remote(config, data, tokenizer), timeout=300)
+        return private_ray.get(reward_worker.score.remote(config, data), timeout=300)
 
     return score
 
 
-def test_every_scorer_of_ours_can_be_sent_to_another_process(load_reward, v9):
+def test_every_scorer_of_ours_can_be_sent_to_another_process(load_reward):
     """verl loads a file without an entry in sys.modules, so that Ray pickles what is in it by value."""
-    if not v9:
-        pytest.skip("0.5 has no manager that does so")
     from ray import cloudpickle
 
     from rewardkit import registry
@@ -116,7 +103,6 @@ def test_every_scorer_of_ours_can_be_sent_to_another_process(load_reward, v9):
 NIGHTLY = [pytest.param(name, marks=pytest.mark.nightly) for name in ("gsm8k", "auto", "plain")]
 
 
-@pytest.mark.skipif(VERL.startswith("0.5"), reason="0.5 has no such manager")
 @pytest.mark.parametrize("name", ["composed", "lock", *NIGHTLY])
 def test_the_manager_remote_sends_our_files_to_its_processes(
     score_remotely, parquet, composed, tmp_path, name
@@ -168,10 +154,8 @@ def gdpo_advantages(compose, scale, weights, drop=()):
     ]
 
 
-def test_gdpo_reads_our_keys_and_only_its_own_weights_decide_how_much_a_part_counts(compose, v9):
+def test_gdpo_reads_our_keys_and_only_its_own_weights_decide_how_much_a_part_counts(compose):
     """The size of a part has no effect, and the printed weights have one."""
-    if not v9:
-        pytest.skip("0.5 has no GDPO")
     import torch
 
     one = gdpo_advantages(compose, 1.0, {"correct": 1.0, "format": 0.1})
@@ -183,10 +167,9 @@ def test_gdpo_reads_our_keys_and_only_its_own_weights_decide_how_much_a_part_cou
     assert (one[0] > one[1]).all()  # less than the answer
 
 
-def test_the_default_trainer_of_0_9_1_cannot_train_with_gdpo(compose, v9):
+@pytest.mark.skipif(not VERL.startswith("0.9"), reason="a trainer of 0.9")
+def test_the_default_trainer_of_0_9_1_cannot_train_with_gdpo(compose):
     """It passes uid and tensors of the responses; without prompts and parts verl's estimator fails."""
-    if not v9:
-        pytest.skip("0.5 has no GDPO")
     from pathlib import Path
 
     import verl
@@ -201,13 +184,7 @@ def test_the_default_trainer_of_0_9_1_cannot_train_with_gdpo(compose, v9):
             gdpo_advantages(compose, 1.0, {"correct": 1.0}, drop)
 
 
-def test_part_weights_are_those_of_the_yaml(composed):
-    assert part_weights(composed) == {"correct": 1.0, "format": 0.25, "repetition": -0.5}
-
-
-def test_verl_composes_and_accepts_a_recipe_with_gdpo(composed, v9):
-    if not v9:
-        pytest.skip("0.5 has no GDPO")
+def test_verl_composes_and_accepts_a_recipe_with_gdpo(composed):
     from rewardkit.launch.plan import make_plan
     from rewardkit.launch.recipe import deep_merge, read_recipe
     from tests.integration.test_recipes_in_verl import compose_here
@@ -222,22 +199,19 @@ def test_verl_composes_and_accepts_a_recipe_with_gdpo(composed, v9):
     assert config["algorithm.gdpo_reward_weights"] == [1.0, 0.25, 0.5]
 
 
-def test_verl_refuses_a_manager_that_our_rule_calls_unknown(compose, v9):
-    if not v9:
-        pytest.skip("0.5 looks managers up by another key")
+def test_verl_refuses_a_manager_that_our_rule_calls_unknown(compose):
     from verl.trainer.ppo.reward import resolve_reward_manager_cls
 
-    for name in reward_managers((0, 9, 1)):
+    for name in REWARD_MANAGERS:
         assert resolve_reward_manager_cls(compose(f"reward.reward_manager.name={name}"))
     for name in ("batch", "prime", "rate_limitd"):
         with pytest.raises(ValueError, match="Unknown reward manager"):
             resolve_reward_manager_cls(compose(f"reward.reward_manager.name={name}"))
 
 
-def test_verl_refuses_the_pool_of_a_reward_model_that_our_rule_refuses(v9):
+@pytest.mark.skipif(not VERL.startswith("0.9"), reason="a trainer of 0.9")
+def test_verl_refuses_the_pool_of_a_reward_model_that_our_rule_refuses():
     """The trainer's own checks, read in its source: its imports need TransferQueue."""
-    if not v9:
-        pytest.skip("0.5 has no pool for a reward model")
     from pathlib import Path
 
     import verl

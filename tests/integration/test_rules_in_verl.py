@@ -5,15 +5,14 @@ import traceback
 from pathlib import Path
 
 import pytest
-import yaml
 
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import deep_merge, read_recipe
-from rewardkit.launch.rules import check_rules
+from rewardkit.launch.rules import check_rules, rule
 from rewardkit.launch.rules.facts import RunFacts
-from rewardkit.launch.rules.refusals import ACCEPTED
 from rewardkit.launch.verl import compose_child, refusals
 from rewardkit.launch.verl.compose import config_name
+from rewardkit.launch.verl.key_renames import load_table
 from rewardkit.launch.verl.releases import parse_release
 from tests.integration.conftest import VERL, is_installed
 
@@ -177,17 +176,16 @@ CASES = {
     ),
 }
 
-#: Releases before 0.6 refuse an unknown schedule in the workers, not in the configuration.
-IN_THE_WORKERS = {"warmup that verl does not know"} if parse_release(VERL) < (0, 6, 0) else set()
-
 
 def refused_at(arguments, *, critic):
     """Return the lines of verl, as `file:line`, in the trace of its refusal; [] without one."""
+    from verl.utils.config import validate_config
+
     overrides = [argument for argument in arguments if not argument.startswith("--")]
     config = compose_child.compose(config_name(arguments), overrides)
     reference = config.algorithm.use_kl_in_reward or config.actor_rollout_ref.actor.use_kl_loss
     try:
-        compose_child._validator()(config=config, use_reference_policy=reference, use_critic=critic)
+        validate_config(config=config, use_reference_policy=reference, use_critic=critic)
         compose_child._read_dataclasses(config)
     except Exception as error:  # noqa: BLE001 - verl raises many kinds
         return list(trace_of(error))
@@ -232,23 +230,20 @@ def model(tmp_path_factory, tokenizer_dir):
 def test_our_rules_give_an_error_exactly_if_verl_does_and_name_its_line(name, model):
     if "adapters" in name and not is_installed("vllm"):
         pytest.skip("verl imports vLLM to check the rank of adapters")
-    verl, parts, rule = CASES[name]
+    verl, parts, wanted = CASES[name]
     recipe = deep_merge(SMALLEST, {"model": model, "verl": verl or SMALLEST["verl"], **parts})
     plan = make_plan(read_recipe(recipe, "x"), VERL)
     errors = {f.rule: f for f in check_rules(plan, RunFacts()) if f.severity == "error"}
     lines = refused_at(plan.arguments, critic=parts == PPO)
-    if name in IN_THE_WORKERS:
-        assert rule in errors
-        return
     assert bool(errors) == bool(lines), (errors, lines)
     if lines:
-        assert rule in errors, errors
-        place = errors[rule].source.rpartition(f"verl {VERL}: ")[2]
+        assert wanted in errors, errors
+        place = errors[wanted].source.rpartition(f"verl {VERL}: ")[2]
         assert place in lines, (place, lines)
 
 
 def test_the_table_names_a_raise_or_an_assert_of_this_verl():
-    table = yaml.safe_load(Path(refusals.__file__).with_suffix(".yaml").read_text("utf-8"))
+    table = load_table(refusals.__file__, "refusals.yaml")
     for check, place in table[VERL].items():
         file, _, line = place.partition(":")
         text = (SOURCE / file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
@@ -263,9 +258,16 @@ def test_the_lists_of_estimators_and_losses_are_those_that_verl_has_registered()
         "estimator": {*map(str, core_algos.ADV_ESTIMATOR_REGISTRY)},
         "loss-mode": {*core_algos.POLICY_LOSS_REGISTRY, "vanilla"},
     }
-    for entry in ACCEPTED:
-        if entry.check in registered:
-            known = {n for n, since in entry.since.items() if parse_release(VERL) >= since}
-            # The rule gdpo says which releases have gdpo; 0.7 renamed rollout_correction.
-            assert known - registered[entry.check] <= {"gdpo", "rollout_correction"}
-            assert registered[entry.check] <= known
+    table = load_table(rule.__file__, "expected_values.yaml")
+    (accepted,) = (entry for entry in table if entry["id"] == "accepted-value")
+    for row in accepted["rows"]:
+        if row["refusal"] in registered:
+            later = row.get("later", {}).items()
+            newer = {n for since, names in later if at_least(since) for n in names}
+            known, has = {*row["is"], *newer}, registered[row["refusal"]]
+            assert has <= known
+            assert known - has <= {"rollout_correction"}  # 0.7 renamed it
+
+
+def at_least(version):
+    return parse_release(VERL) >= parse_release(version)

@@ -11,11 +11,8 @@ import time
 import pytest
 
 from rewardkit.responses.score import score_files
-from tests.integration.conftest import VERL
 
 #: These tests are about Ray, so that the newer one is enough.
-pytestmark = pytest.mark.skipif(VERL.startswith("0.5"), reason="tested with the Ray of verl 0.9")
-
 SLOW = """
 import os, time
 from pathlib import Path

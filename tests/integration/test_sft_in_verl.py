@@ -97,7 +97,7 @@ def write_sft(tmp_path):
 
 
 @pytest.fixture
-def load_sft(tokenizer, v9):
+def load_sft(tokenizer):
     """Return a function that loads a file with verl's dataset, with a chat template."""
     from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
 
@@ -178,15 +178,10 @@ OTHER_FIELDS = [
 ]
 
 
-def test_a_list_in_the_arguments_of_a_call_is_trained_as_a_list(write_sft, load_sft, tokenizer, v9):
-    """verl up to 0.6 raises (issue 4112): its reader has a NumPy array in place of the list."""
+def test_a_list_in_the_arguments_of_a_call_is_trained_as_a_list(write_sft, load_sft, tokenizer):
     path, report = write_sft(([USER], LISTS), ([USER], LISTS))
     assert report.tool_arguments == "objects"
     dataset = load_sft(path)
-    if not v9:
-        with pytest.raises(TypeError, match="ndarray is not JSON serializable"):
-            dataset[1]
-        return
     trained, _ = trained_text(dataset, tokenizer, 1)
     assert '{"name": "search", "arguments": {"queries": ["7", "1"]}}' in trained
     assert "eight" not in trained
@@ -203,12 +198,9 @@ def test_calls_with_different_fields_are_read_without_nulls(write_sft, load_sft,
     assert not any("null" in text or "None" in text for text in texts)
 
 
-def test_verl_refuses_thinking_that_the_template_leaves_out(write_sft, load_sft, tokenizer, v9):
-    """verl 0.9 renders each message alone, and compares the result with the whole conversation."""
+def test_verl_refuses_thinking_that_the_template_leaves_out(write_sft, load_sft):
+    """verl renders each message alone, and compares the result with the whole conversation."""
     prompt, response = SINGLE_TURNS["with thinking"]
     dataset = load_sft(write_sft((prompt, response))[0], FORGETS_THINKING)
-    if v9:
-        with pytest.raises(AssertionError, match="Thinking"):
-            dataset[0]
-    else:
-        assert trained_text(dataset, tokenizer, 0)[0] == f"{response}<|im_end|>\n"
+    with pytest.raises(AssertionError, match="Thinking"):
+        dataset[0]

@@ -110,10 +110,8 @@ def call_tool(name, tools_kwargs):
     return response.text, created
 
 
-def test_an_agent_loop_can_call_every_tool_in_every_row_of_a_mix(mixed, load, v9):
+def test_an_agent_loop_can_call_every_tool_in_every_row_of_a_mix(mixed, load):
     """A null entry, which Arrow would write for the rows of other files, is an error of the tool."""
-    if not v9:
-        pytest.skip("the agent loop of 0.5 passes nothing of the row to a tool")
     rows = load(mixed)
     for row in rows:
         for name, entry in row["tools_kwargs"].items():
@@ -145,7 +143,7 @@ COLUMNS = {
 }
 
 
-def test_the_faults_of_concatenation_are_those_of_real_datasets(tmp_path, v9):
+def test_the_faults_of_concatenation_are_those_of_real_datasets(tmp_path):
     import datasets
 
     loaded, paths = {}, {name: tmp_path / f"{name}.parquet" for name in COLUMNS}
@@ -158,7 +156,7 @@ def test_the_faults_of_concatenation_are_those_of_real_datasets(tmp_path, v9):
     wrong = []
     for one, other in permutations(COLUMNS, 2):
         fault = concatenation_fault([paths[one], paths[other]])
-        expected = fault is None or (v9 and fault.only_in_old)
+        expected = fault is None or fault.only_in_old
         try:
             loads = len(list(datasets.concatenate_datasets([loaded[one], loaded[other]]))) == 4
         except (ValueError, TypeError, AttributeError):

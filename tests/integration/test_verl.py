@@ -48,22 +48,9 @@ def test_verl_loads_a_scorer_by_path(load_reward, name):
     assert result["score"] == 1.0
 
 
-def test_verl_loads_a_scorer_as_a_package(load_reward, v9):
-    """`pkg://` works from 0.7.0 on; 0.5.0 accepts only files, and our plan says so."""
-    from rewardkit.errors import UsageError
-    from rewardkit.launch.verl.reward_keys import reward_overrides
-
-    package_location = location("gsm8k", pkg=True)
-    if v9:
-        result = load_reward(package_location)(
-            data_source="", solution_str="#### 1", ground_truth="1"
-        )
-        assert result["score"] == 1.0
-    else:
-        with pytest.raises(UsageError, match="files only"):
-            reward_overrides(package_location, {}, VERL)
-        with pytest.raises(FileNotFoundError):
-            load_reward(package_location)
+def test_verl_loads_a_scorer_as_a_package(load_reward):
+    reward = load_reward(location("gsm8k", pkg=True))
+    assert reward(data_source="", solution_str="#### 1", ground_truth="1")["score"] == 1.0
 
 
 def test_reward_kwargs_reach_the_scorer(load_reward):
@@ -111,18 +98,15 @@ def test_verl_concatenates_our_files(score_batch, parquet, boxed_parquet):
     assert {frozenset(e.keys() & KEYS) for e in extras} == {frozenset(KEYS)}
 
 
-def test_verl_loads_all_datasets_in_one_list(load, tmp_path, v9):
+def test_verl_loads_all_datasets_in_one_list(load, tmp_path):
     """It loads all our datasets, also those with pictures, as one `data.train_files`."""
     from rewardkit import registry
-    from rewardkit.preprocess.card import read_card
 
     names = sorted(registry.DATASETS)
-    if not v9:  # 0.5 runs the model's processor in the dataset, and the test has no model
-        names = [name for name in names if read_card(name).area != "pictures"]
     for name in names:
         rewardkit.prep(name, tmp_path / name, split="all", sample=True)
     files = sorted(tmp_path.glob("*/*.parquet"))
-    loaded = load(*files, processor=object() if v9 else None)
+    loaded = load(*files, processor=object())
     rows = rows_of(*files)
     assert len(files) > len(names)
     assert [r["extra_info"]["index"] for r in loaded] == [r["extra_info"]["index"] for r in rows]
@@ -131,7 +115,7 @@ def test_verl_loads_all_datasets_in_one_list(load, tmp_path, v9):
     # Every shape of a row is among them; test_turns_in_verl.py has tools, interactions and search.
     assert {4, 10} <= {len(row["extra_info"]["options"] or ()) for row in loaded}
     assert any(len(alternatives(gold)) > 1 for gold in golds)
-    assert any(row.get("images") is not None for row in rows) == v9
+    assert any(row.get("images") is not None for row in rows)
 
 
 def test_verl_scores_rows_with_several_golds_and_with_ten_options(score_batch, tmp_path):
@@ -194,24 +178,13 @@ def test_the_loaded_function_works_off_the_main_thread(load_reward):
     assert scores == [1.0 if i % 2 == 0 else 0.0 for i in range(2000)]
 
 
-def test_the_loaded_function_can_be_sent_to_another_process(load_reward, v9):
-    """The `remote` manager of 0.9 sends the function to actors with Ray's pickle."""
-    if not v9:
-        pytest.skip("0.5 registers the module under a name that is unknown in workers")
-    from ray import cloudpickle
-
-    reward = cloudpickle.loads(cloudpickle.dumps(load_reward(location("gsm8k"))))
-    assert reward(data_source="", solution_str="#### 1", ground_truth="1")["score"] == 1.0
-
-
-@pytest.mark.skipif(VERL.startswith("0.5"), reason="0.5 scores in the driver process")
 def test_a_ray_actor_scores_with_our_function(
     private_ray, reward_worker, compose, tokenizer, parquet
 ):
     """verl runs the reward worker as an actor of a Ray cluster, here a private one."""
     config = compose(f"reward.custom_reward_function.path={location('gsm8k')}")
     data = make_batch(config, tokenizer, [parquet], right_or_wrong)
-    result = reward_worker.score.remote(config, data, tokenizer)
+    result = reward_worker.score.remote(config, data)
     rewards, _ = private_ray.get(result, timeout=200)
     assert rewards == [expected(row) for row in rows_of(parquet)]
 

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rewardkit.launch.preflight import files
-from rewardkit.launch.preflight.file_probe import probe_files
+from rewardkit.launch.preflight.files import probe_files
 from rewardkit.launch.preflight.report import PreflightReport
 from tests.tables import every
 
@@ -39,9 +39,6 @@ def probe(plan, tmp_path):
 @every(
     ("release", "settings", "severity", "outcome"),
     [
-        ("0.5.0", ["data.truncation=error"], "error", "verl 0.5.0 stops at the first"),
-        ("0.6.1", [], "error", "verl 0.6.1 stops at the first"),
-        ("0.5.0", ["data.truncation=left"], "warning", "verl 0.5.0 cuts them"),
         ("0.7.1", ["data.truncation=left"], "error", "verl 0.7.1 stops at the first"),
         ("0.9.1", [], "error", "cuts them from the left, despite data.truncation=error"),
         ("0.9.1", ["data.truncation=left"], "warning", "verl 0.9.1 cuts them"),

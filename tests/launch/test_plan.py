@@ -33,11 +33,11 @@ from rewardkit.launch.verl.releases import (
     release_of,
     snapshots,
 )
-from rewardkit.launch.verl.reward_keys import NEW_KEY, OLD_KEY
+from rewardkit.launch.verl.reward_keys import NEW_KEY
 from tests.tables import every
 
 GOLDEN = Path(__file__).parent / "golden"
-RELEASES = ("0.5", "0.6", "0.7", "0.8", "main")
+RELEASES = ("0.7", "0.8", "main")
 
 
 def arguments(name, verl):
@@ -148,8 +148,6 @@ def test_a_plan_passes_no_setting_of_ours_that_the_release_has_by_default(plan):
     assert "actor_rollout_ref.ref.fsdp_config.use_torch_compile=False" in arguments
     dapo = plan("0.9", devices="npu", algorithm="dapo").arguments
     assert not any(argument.startswith("actor_rollout_ref.ref.fsdp") for argument in dapo)
-    old = plan("0.5", devices="npu").arguments  # there it follows the actor's
-    assert not any("ref.use_torch_compile" in argument for argument in old)
 
 
 @pytest.mark.parametrize("setting", ["data.shuffle=True", "algorithm.use_kl_in_reward=False"])
@@ -176,16 +174,8 @@ def test_a_plan_repeats_defaults_where_others_may_apply(plan):
 
 def test_a_plan_exports_only_what_verl_does_not_set_itself(plan):
     assert plan("0.9").env == {"HYDRA_FULL_ERROR": "1", "PYTHONUNBUFFERED": "1"}
-    old, new = plan("0.7.0", devices="npu").env, plan("0.7.1", devices="npu").env
-    ports = {"HCCL_HOST_SOCKET_PORT_RANGE", "HCCL_NPU_SOCKET_PORT_RANGE"}
-    assert set(old) - set(new) == ports
-    assert not any("VLLM" in name for name in new)
-
-
-def test_the_key_of_the_reward_depends_on_the_release(plan):
-    assert "custom_reward_function.name=compute_score" in plan("0.7.0").arguments
-    for verl in ("0.7.1", "0.8", "0.9"):
-        assert "reward.custom_reward_function.name=compute_score" in plan(verl).arguments
+    npu = plan("0.7.1", devices="npu").env
+    assert not any("VLLM" in name or "PORT_RANGE" in name for name in npu)
 
 
 def test_an_old_reward_key_on_the_command_line_gets_its_new_name(plan):
@@ -206,21 +196,13 @@ def test_the_overlong_buffer_is_set_where_each_trainer_reads_it(plan):
     assert "+reward.reward_kwargs.overlong_buffer_cfg.len=512" in new
     assert "+reward.reward_kwargs.overlong_buffer_cfg.log=False" in new
     assert "+reward.reward_kwargs.max_resp_len=${data.max_response_length}" in new
-    old = plan("0.5", **OVERLONG).arguments
-    assert "+reward_model.reward_kwargs.overlong_buffer_cfg.len=512" in old
-    recipe = plan("0.5", algorithm="dapo", dapo={**OVERLONG["dapo"], **SAMPLING["dapo"]})
+    recipe = plan("0.8", algorithm="dapo", dapo={**OVERLONG["dapo"], **SAMPLING["dapo"]})
     assert "reward_model.overlong_buffer.len=512" in recipe.arguments
-
-
-def test_the_overlong_buffer_is_disabled_explicitly_where_the_dapo_manager_needs_the_key(plan):
-    for verl, expected in (("0.5", True), ("0.7.0", True), ("0.7.1", False), ("0.9", False)):
-        arguments = plan(verl, algorithm="dapo").arguments
-        assert any(a.endswith("overlong_buffer_cfg.enable=False") for a in arguments) is expected
 
 
 def test_dynamic_sampling_uses_verl_s_trainer_from_0_9_on_and_the_dapo_recipe_before(plan):
     assert plan("0.9", **SAMPLING).module == TRAINER
-    for verl in ("0.5", "0.6", "0.7.0", "0.8"):
+    for verl in ("0.7", "0.8"):
         result = plan(verl, **SAMPLING)
         assert result.module == DAPO_RECIPE
         assert "algorithm.filter_groups.max_num_gen_batches=5" in result.arguments
@@ -236,23 +218,23 @@ def test_keys_that_0_9_ignores_are_dropped_with_a_note(plan):
 
 def test_a_note_names_a_key_as_it_is_written(plan):
     written = "reward.reward_kwargs.max_resp_len"
-    notes = plan("0.5", f"{written}=9", **SAMPLING).notes
+    notes = plan("0.8", f"{written}=9", **SAMPLING).notes
     assert written in {note.key for note in notes if note.kind == "dropped"}
 
 
 def test_an_error_names_the_key_as_it_is_written(plan):
-    with pytest.raises(UsageError, match=r"has no key 'custom_reward_function\.pth'.*\.path'"):
-        plan("0.5", "custom_reward_function.pth=/r/mine.py")
+    with pytest.raises(UsageError, match=r"has no key 'reward_manager\.nam'"):
+        plan("0.9", "reward_manager.nam=naive")
     with pytest.raises(UsageError, match=r"line: actor_rollout_ref\.actor\.grad_clip='wide'"):
         plan("0.9", "actor_rollout_ref.actor.grad_clip=wide")
 
 
 def test_nobody_is_told_that_the_dapo_recipe_sets_what_nobody_wrote(plan):
     dapo = {**OVERLONG["dapo"], **SAMPLING["dapo"]}
-    assert [n.kind for n in plan("0.5", algorithm="dapo", dapo=dapo).notes] == ["hint"]
+    assert [n.kind for n in plan("0.8", algorithm="dapo", dapo=dapo).notes] == ["hint"]
 
 
-@pytest.mark.parametrize("verl", ["0.5", "0.7.1", "0.9"])
+@pytest.mark.parametrize("verl", ["0.7.1", "0.9"])
 @pytest.mark.parametrize("key", ["custom_reward_function", "reward.custom_reward_function"])
 def test_two_reward_functions_in_a_recipe_are_refused(plan, verl, key):
     reward = {"scorer": "gsm8k", "options": {"method": "robust"}}
@@ -265,11 +247,10 @@ def test_two_reward_functions_in_a_recipe_are_refused(plan, verl, key):
         plan(verl, reward={"options": {"method": "robust"}}, verl={f"{key}.path": "/r/mine.py"})
 
 
-@pytest.mark.parametrize(("verl", "key"), [("0.5", OLD_KEY), ("0.9", NEW_KEY)])
-def test_the_folder_of_records_is_absolute_in_the_command(plan, verl, key, monkeypatch, tmp_path):
+def test_the_folder_of_records_is_absolute_in_the_command(plan, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    result = plan(verl, reward={"scorer": "gsm8k", "record": "rewards"})
-    assert f"+{key}.reward_kwargs.record={tmp_path}/rewards" in result.arguments
+    result = plan("0.9", reward={"scorer": "gsm8k", "record": "rewards"})
+    assert f"+{NEW_KEY}.reward_kwargs.record={tmp_path}/rewards" in result.arguments
 
 
 def test_a_folder_of_records_that_nothing_writes_or_no_node_finds_is_refused(plan):
@@ -280,23 +261,23 @@ def test_a_folder_of_records_that_nothing_writes_or_no_node_finds_is_refused(pla
 
 
 def test_a_recipe_may_name_one_reward_function_twice_or_by_verl_s_key_alone(plan):
-    keys = {"custom_reward_function": {"path": "/r/mine.py", "name": "judge"}}
+    keys = {"reward.custom_reward_function": {"path": "/r/mine.py", "name": "judge"}}
     for reward in ({"scorer": "/r/mine.py:judge"}, {"scorer": "verl"}, {}):
-        result = plan("0.5", verl=keys, **({"reward": reward} if reward else {}))
+        result = plan("0.9", verl=keys, **({"reward": reward} if reward else {}))
         assert result.recipe.reward.scorer == "/r/mine.py:judge"
-        assert "custom_reward_function.path=/r/mine.py" in result.arguments
+        assert "reward.custom_reward_function.path=/r/mine.py" in result.arguments
         assert result.notes == ()
 
 
 def test_a_reward_function_on_the_command_line_replaces_the_recipe_s_with_a_note(plan):
-    override = "custom_reward_function.path=/r/mine.py"
+    override = "reward.custom_reward_function.path=/r/mine.py"
     reward = {"scorer": "gsm8k", "options": {"method": "robust"}}
-    result = plan("0.5", override, reward=reward)
+    result = plan("0.9", override, reward=reward)
     (note,) = result.notes
     assert str(note) == (
-        "custom_reward_function.path: replaces the recipe's reward.scorer, gsm8k and its options."
+        "reward.custom_reward_function.path: replaces the recipe's reward.scorer, gsm8k and its options."
     )
-    both = plan("0.5", override, reward=reward, verl={"custom_reward_function.path": "/r/old.py"})
+    both = plan("0.9", override, reward=reward, verl={f"{NEW_KEY}.path": "/r/old.py"})
     assert both.recipe.reward.scorer == "/r/mine.py:compute_score"
 
 
@@ -314,9 +295,9 @@ def test_changing_the_algorithm_to_grpo_removes_all_keys_of_dapo(plan):
 def test_megatron_is_selected_by_the_option_of_each_release(plan):
     for verl in ("0.8.0", "0.9", "0.10.0.dev0"):
         assert plan(verl, strategy="megatron").arguments[0] == "model_engine=megatron"
-    for verl in ("0.4.1", "0.7.0", "0.7.1"):  # 0.7.1 has model_engine=dp, torchtitan and veomni
-        option = "--config-name=ppo_megatron_trainer.yaml"
-        assert option in plan(verl, strategy="megatron").arguments
+    # 0.7.1 has model_engine=dp, torchtitan and veomni.
+    option = "--config-name=ppo_megatron_trainer.yaml"
+    assert option in plan("0.7.1", strategy="megatron").arguments
 
 
 def test_devices_npu_sets_every_setting_that_npu_needs(plan):
@@ -353,9 +334,9 @@ def test_a_setting_of_an_engine_that_no_plan_uses_is_refused_with_the_engine_s_n
 
 
 def test_a_key_of_another_release_is_dropped_with_a_note(plan):
-    result = plan("0.5", "data.val_max_samples=10")
+    result = plan("0.7", "trainer.v1.sampler.max_off_policy_threshold=10")
     assert [n.text for n in result.notes] == [
-        f"verl 0.5.0 has no such setting (verl {LATEST} has)."
+        f"verl 0.7.1 has no such setting (verl {LATEST} has)."
     ]
 
 
@@ -425,10 +406,6 @@ def test_a_renamed_key_is_translated_and_a_note_names_the_old_key(plan, override
 
 
 def test_a_synchronous_rollout_is_dropped_where_verl_refuses_it(plan):
-    assert (
-        "actor_rollout_ref.rollout.mode=sync"
-        in plan("0.5", "actor_rollout_ref.rollout.mode=sync").arguments
-    )
     result = plan("0.9", "actor_rollout_ref.rollout.mode=sync")
     assert "asynchronous" in result.notes[0].text
 
@@ -484,7 +461,6 @@ def test_a_hydra_group_or_deletion_is_passed_unchanged(plan):
     [
         ("0.9", "0.9.1"),
         ("0.7", "0.7.1"),
-        ("0.7.0", "0.7.0"),
         ("0.9.2.dev1", "0.9.1"),
         ("1.2", LATEST),
         ("main", "0.10.0.dev0"),
@@ -498,6 +474,15 @@ def test_a_hydra_group_or_deletion_is_passed_unchanged(plan):
 )
 def test_a_release_is_planned_as_the_nearest_known_one(verl, nearest_release):
     assert nearest(verl) == nearest_release
+
+
+@pytest.mark.parametrize("verl", ["0.5", "0.6.1", "0.7.0"])
+def test_an_older_release_ends_in_one_line_that_says_what_planned_it(plan, verl):
+    line = (
+        rf"^verl {verl}: plans start at verl 0\.7\.1\. For older releases use rewardkit 0\.1\.0\.$"
+    )
+    with pytest.raises(UsageError, match=line):
+        plan(verl)
 
 
 def test_a_plan_for_a_snapshot_of_main_names_its_date_and_commit_once(plan):
@@ -552,11 +537,6 @@ def test_a_key_that_a_release_removed_is_planned_for_a_snapshot_that_still_has_i
     assert "removed: param_offload releases the gradients too" in str(result.notes)
 
 
-def test_a_release_before_all_known_ones_is_refused():
-    with pytest.raises(UsageError, match=r"plans start at verl 0\.4\.1"):
-        nearest("0.2")
-
-
 def test_a_renamed_key_survives_the_round_trip_through_every_release():
     for move in renames():
         for name in (move.new, move.old) if move.old else (move.new,):
@@ -607,7 +587,8 @@ def release_folder(tmp_path, monkeypatch):
     """A copy of the keys of all releases, which a test may change."""
     folder = shutil.copytree(releases.FOLDER, tmp_path / "release_keys")
     monkeypatch.setattr(releases, "FOLDER", folder)
-    caches = (releases.release_of, to_latest_key)
+    names = (key_renames._release_names, key_renames._latest_names)
+    caches = (releases.release_of, to_latest_key, *names)
     for cache in caches:
         cache.cache_clear()
     yield folder
@@ -654,17 +635,16 @@ def test_a_new_release_needs_a_file_of_keys_and_an_entry_for_each_renamed_key(pl
     assert "(verl 0.10.0 has)" in str(plan(LATEST, override).notes)
 
 
-def test_what_runs_on_this_machine_gets_the_scorer_s_file_on_this_machine(plan):
-    """A target that copies the file names it by its place on the nodes, where verl has no pkg://."""
-    smallest_plan = plan("0.5", reward={"scorer": "gsm8k"}, cluster={"target": "ray-job"})
-    assert "custom_reward_function.path=reward.py" in smallest_plan.arguments
-    (path,) = (
-        a for a in smallest_plan.local_arguments() if a.startswith("custom_reward_function.path=")
-    )
-    assert path.endswith("/rewardkit/scorers/gsm8k.py")
-    assert len(smallest_plan.local_arguments()) == len(smallest_plan.arguments)
-    newest = plan("0.9", reward={"scorer": "gsm8k"}, cluster={"target": "ray-job"})
-    assert newest.local_arguments() == list(newest.arguments)
+def test_what_runs_on_this_machine_gets_the_scorer_s_file_on_this_machine(plan, tmp_path):
+    """A target that copies a file names it by its place on the nodes."""
+    (tmp_path / "mine.py").write_text("def compute_score(*args): return 1.0\n")
+    job = {"cluster": {"target": "ray-job"}}
+    own = plan("0.9", reward={"scorer": f"{tmp_path}/mine.py:compute_score"}, **job)
+    key = "reward.custom_reward_function.path"
+    assert f"{key}=reward.py" in own.arguments
+    assert f"{key}={tmp_path}/mine.py" in own.local_arguments()
+    ours = plan("0.9", reward={"scorer": "gsm8k"}, **job)
+    assert ours.local_arguments() == list(ours.arguments)
 
 
 COMPOSED = "scorer: gsm8k\nparts: {correct: 1.0, format: {weight: 0.1}, repetition: 0}\n"
@@ -697,11 +677,6 @@ def test_keys_of_gdpo_under_verl_replace_those_of_the_composed_reward(recipe, co
     assert plan.get("algorithm.gdpo_reward_weights") is None
 
 
-def test_a_release_without_gdpo_is_refused_in_one_line(recipe):
-    with pytest.raises(UsageError, match=r"verl 0\.7\.0 has no GDPO; use verl 0\.7\.1 or newer\.$"):
-        make_plan(recipe(algorithm="gdpo"), "0.7.0")
-
-
 def test_no_legacy_key_of_the_reward_is_passed_to_a_release_that_ignores_it(recipe):
     """verl 0.9 composes with reward_model.*, custom_reward_function.* and sandbox_fusion.*."""
     sections = ("reward_model.", "custom_reward_function.", "sandbox_fusion.")
@@ -720,13 +695,11 @@ def test_no_legacy_key_of_the_reward_is_passed_to_a_release_that_ignores_it(reci
 
 def test_the_limits_of_rate_limited_are_set_by_the_name_that_a_release_reads(recipe):
     verl = {"reward.reward_manager.name": "rate_limited", "reward.max_concurrent": 8}
-    names = {"0.7.0": "+reward_model.max_concurrent=8", "0.9.1": "+reward.max_concurrent=8"}
-    for version, argument in names.items():
-        assert argument in make_plan(recipe(verl=verl), version).arguments
+    assert "+reward.max_concurrent=8" in make_plan(recipe(verl=verl), "0.9.1").arguments
 
 
 def test_the_processes_of_the_manager_remote_count_as_cores_of_a_node(recipe):
-    from rewardkit.launch.cpu_cores import reserved_cores
+    from rewardkit.launch.preflight.environment import reserved_cores
 
     verl = {"reward.reward_manager.name": "remote"}
     assert 64 in reserved_cores(make_plan(recipe(verl=verl), "0.9.1")).values()

@@ -70,16 +70,6 @@ def test_a_call_that_hangs_is_reported_with_its_line_and_its_gold(tmp_path, plan
     assert "(gold '" in message
 
 
-def test_a_function_for_the_batch_manager_is_not_called_with_one_response(tmp_path, plan):
-    file = tmp_path / "mine.py"
-    file.write_text("def compute_score(data_sources, solution_strs, **_):\n    return [1.0]\n")
-    settings = {"reward.reward_manager.name": "batch"}
-    report = PreflightReport()
-    check_reward(plan(reward={"scorer": f"{file}:compute_score"}, verl=settings), report)
-    assert report.findings == []
-    assert "batch manager passes it lists" in report.unchecked[0]
-
-
 def test_a_function_that_verl_cannot_call_has_one_finding(tmp_path, plan):
     """The golds and the behaviour would fail for the same reason."""
     file, rows = tmp_path / "mine.py", tmp_path / "train.parquet"
@@ -127,7 +117,7 @@ def check_rows(tmp_path, plan):
 
 @pytest.mark.parametrize(
     ("verl", "key"),
-    [("0.5", "custom_reward_function.path"), ("0.9", "reward.custom_reward_function.path")],
+    [("0.9", "reward.custom_reward_function.path")],
 )
 def test_a_scorer_that_only_raises_is_reported_without_a_score_under_the_release_s_key(
     check_rows, verl, key
@@ -140,7 +130,7 @@ def test_a_scorer_that_only_raises_is_reported_without_a_score_under_the_release
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("verl", "total"),
-    [("0.5", "seq_reward"), ("0.9.0", "score"), ("0.9.1", "reward"), ("main", "score")],
+    [("0.8", "seq_reward"), ("0.9.0", "score"), ("0.9.1", "reward"), ("main", "score")],
 )
 def test_the_metric_that_replaces_a_missing_one_is_one_that_the_release_has(
     check_rows, verl, total
@@ -219,13 +209,12 @@ def numina(tmp_path):
 
 def test_a_plan_without_a_reward_for_rows_whose_answers_verl_evaluates_is_an_error(numina, plan):
     data = {"train": str(numina), "val": str(numina)}
-    for scorer, errors in (("verl", ["runs-answers"] * 2), ("math", [])):
-        for verl, key in (("0.9.1", "reward."), ("0.5.0", "")):
-            report = check_before_rehearsal(plan(verl, reward={"scorer": scorer}, data=data))
-            found = [f for f in report.findings if f.rule == "runs-answers"]
-            assert [f.rule for f in found] == errors
-            line = f"{key}custom_reward_function.path=$(rewardkit path math)"
-            assert all(line in f.fix and "CVE-2026-6878" in f.text for f in found)
+    for scorer, errors in (("verl", ["runs-answers"]), ("math", [])):
+        report = check_before_rehearsal(plan(reward={"scorer": scorer}, data=data))
+        found = [f for f in report.findings if f.rule == "runs-answers"]
+        assert [f.rule for f in found] == errors
+        line = "reward.custom_reward_function.path=$(rewardkit path math)"
+        assert all(line in f.fix and "CVE-2026-6878" in f.text for f in found)
 
 
 def test_another_numina_source_has_no_scorer_in_verl(numina, plan):
@@ -236,17 +225,3 @@ def test_another_numina_source_has_no_scorer_in_verl(numina, plan):
     data = {"train": str(numina), "val": str(numina)}
     findings = check_before_rehearsal(plan(reward={"scorer": "verl"}, data=data)).findings
     assert {finding.rule for finding in findings} == {"L-52"}
-
-
-def test_a_reward_of_one_s_own_that_returns_a_dictionary_is_an_error_with_prime(tmp_path, plan):
-    file, rows = tmp_path / "mine.py", tmp_path / "train.parquet"
-    prep("gsm8k", rows, sample=True)
-    for result, errors in (("{'score': 1.0}", 1), ("1.0", 0)):
-        file.write_text(
-            "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
-            f"    return {result}\n"
-        )
-        parts = {"reward": {"scorer": str(file)}, "data": {"train": str(rows), "val": str(rows)}}
-        manager = "reward.reward_manager.name=prime"
-        findings = check_before_rehearsal(plan("0.5.0", manager, **parts)).findings
-        assert sum(f.rule == "dictionary-reward" for f in findings) == errors

@@ -60,12 +60,6 @@ def test_all_mistakes_are_reported_at_once(recipe):
     assert len(str(error.value).splitlines()) == 3
 
 
-def test_a_removed_target_is_refused_with_its_replacements():
-    tree = {**load_tree("qwen3-32b-dapo"), "cluster": {"target": "symmetric-run"}}
-    with pytest.raises(DataError, match="cluster.target: this target was removed; use slurm or"):
-        read_recipe(tree, "my.yaml")
-
-
 def test_a_missing_field_is_named():
     with pytest.raises(DataError, match="'model' is missing"):
         read_recipe({"name": "x", "algorithm": "grpo", "data": {"train": "x"}}, "my.yaml")

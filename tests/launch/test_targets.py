@@ -193,17 +193,9 @@ def test_ray_job_ships_the_scorer_and_rewardkit(plan_of, tmp_path, write):
     assert str(scorer) not in "".join(files.values())
 
 
-@pytest.mark.parametrize(("verl", "shipped"), [("0.5.0", True), ("0.9.1", False)])
-def test_a_built_in_scorer_is_shipped_as_a_file_only_for_releases_without_pkg(
-    plan_of, tmp_path, verl, shipped
-):
-    plan = plan_of("ray-job", version=verl, reward={"scorer": "mcq"})
-    files = {file.name: file.text for file in render(plan, tmp_path).files}
-    assert ("working_dir/reward.py" in files) == shipped
-    if shipped:
-        namespace: dict[str, object] = {}
-        exec(files["working_dir/reward.py"], namespace)
-        assert callable(namespace["compute_score"])
+def test_a_built_in_scorer_is_not_shipped_as_a_file(plan_of, tmp_path):
+    launch = render(plan_of("ray-job", reward={"scorer": "mcq"}), tmp_path)
+    assert "working_dir/reward.py" not in {file.name for file in launch.files}
 
 
 def test_a_missing_scorer_file_is_named(plan_of, tmp_path):

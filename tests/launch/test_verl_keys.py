@@ -76,8 +76,6 @@ def test_any_text_is_a_version_or_refused(text):
 @pytest.mark.parametrize(
     ("verl", "engines"),
     [
-        ("0.5.0", []),
-        ("0.7.0", ["veomni"]),
         ("0.7.1", ["torchtitan", "veomni"]),
         ("0.8.0", ["automodel", "mindspeed", "torchtitan", "veomni"]),
         ("0.9.1", ["automodel", "torchtitan", "veomni"]),
@@ -96,7 +94,6 @@ def test_a_release_names_the_engines_that_plans_cannot_use(verl, engines):
         ("0.9.1", "actor_rollout_ref.actor.optim.lr_decay_ratio", ("veomni",)),
         ("0.9.0", "actor_rollout_ref.ref.optim.lr", ("mindspeed", "torchtitan")),
         ("0.9.1", "actor_rollout_ref.ref.mindspeed.dtype", ()),
-        ("0.5.0", "actor_rollout_ref.actor.veomni.param_offload", ()),
         ("0.9.1", "actor_rollout_ref.actor.fsdp_config.param_offload", ()),
         ("0.9.1", "actor_rollout_ref.actor.optim.lr", ()),
         ("0.9.1", "data.train_batchsize", ()),

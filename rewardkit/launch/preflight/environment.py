@@ -8,11 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rewardkit.devices import (
-    RAY_RESOURCES,
-    count_devices,
-)
-from rewardkit.launch.cpu_cores import STORAGE_UNITS, reserved_cores
+from rewardkit.devices import RAY_RESOURCES, count_devices
 from rewardkit.launch.findings import Severity
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
 from rewardkit.launch.preflight.report import PreflightReport
@@ -23,6 +19,9 @@ from rewardkit.versions import package_version
 #: verl's FSDP engines patch trl's models if trl is installed; trl 1.13 has no such models.
 FSDP = ("fsdp", "fsdp2")
 TRL_WITHOUT_PPO = (1, 13)
+
+#: The setting of how many storage units, of one core each, TransferQueue has in the whole cluster.
+STORAGE_UNITS = "transfer_queue.backend.SimpleStorage.num_data_storage_units"
 
 #: Timeout of a request to a Ray dashboard, in seconds.
 DASHBOARD_TIMEOUT_SECONDS = 5.0
@@ -116,6 +115,30 @@ def _check_cores(plan: Plan, report: PreflightReport) -> None:
         fix = f"Set {STORAGE_UNITS}={units - (needed - cores)}, or {fix[0].lower()}{fix[1:]}"
     severity: Severity = "error" if is_given else "machine"
     report.add(severity, "cpus", setting, text, fix, "verl pull request 6663")
+
+
+def reserved_cores(plan: Plan) -> dict[str, int]:
+    """Return the CPU cores that verl reserves in Ray on the first node, by what they are for.
+
+    With fewer, a run waits for them forever. Read in the code of the releases, and measured on 0.9.1
+    with TransferQueue 0.1.11 and Ray 2.60: a run on one GPU gets its placement group with 12 cores, and
+    not with 11. Ray's other actors (agent loops, reward workers, servers) start without a free core.
+    """
+    recipe = plan.recipe
+    devices, nodes = recipe.devices_per_node, recipe.nodes
+    cores = {f"3 x {devices} {recipe.devices.upper()}": 3 * devices}
+    workers = plan.get("reward.num_workers")
+    if plan.get("reward.reward_manager.name") == "remote" and type(workers) is int:
+        remote = -(-workers // nodes) * workers  # each reward worker starts as many processes
+        cores[f"{remote} for the reward manager remote"] = remote
+    if plan.release.number < (0, 9, 0):
+        return cores | {"1 for verl's driver": 1}
+    if plan.get("trainer.use_v1", True) is True:  # it keeps its samples in TransferQueue
+        is_simple = plan.get("transfer_queue.backend.storage_backend") == "SimpleStorage"
+        units = plan.get(STORAGE_UNITS) if is_simple else 0
+        here = 1 + (-(-units // nodes) if isinstance(units, int) else 0)
+        cores[f"{here} for TransferQueue"] = here
+    return cores
 
 
 def _check_ray_cluster(plan: Plan, report: PreflightReport) -> None:

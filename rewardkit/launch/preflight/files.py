@@ -1,20 +1,33 @@
-"""Checks the parquet files of a run: they exist, fit the reward, and have short enough prompts."""
+"""Checks the parquet files of a run: they exist, fit the reward, and have short enough prompts.
+
+A rehearsal has a tokenizer of its own, one token for each byte, and a limit that fits its rows; before
+it only the columns that verl reads and the longest prompts are checked (`probe_files`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
 
 from rewardkit.errors import RewardkitError
-from rewardkit.launch.findings import Severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.report import FileFacts, PreflightReport
+from rewardkit.launch.rehearsal.row_sample import prompt_tokens
 from rewardkit.launch.rules.values import PlanValues
 from rewardkit.preprocess.check import CheckReport, OptionalChecks, check
 from rewardkit.preprocess.concatenation import concatenation_fault
 from rewardkit.preprocess.prompt_lengths import TokenCounter, token_counter
+from rewardkit.preprocess.schema_check import schema_findings
 from rewardkit.registry import is_path
+from rewardkit.row import BATCH_ROWS, open_parquet
 from rewardkit.scorers.load import load_scorer
+
+MAX_PROMPT = "data.max_prompt_length"
 
 #: Findings that do not matter in a validation set, because the model does not learn from it.
 _TRAIN_ONLY = frozenset({"duplicate", "conflicting_gold"})
@@ -44,18 +57,7 @@ def check_files(
             _check_path(plan, role, name, report)
             if Path(name).expanduser().is_file():
                 _check_file(plan, role, name, report, count_tokens, progress)
-            else:
-                _add_missing_file(plan, role, name, report)
         _check_together(role, file_names(plan, role), report)
-
-
-def files_on_this_machine(plan: Plan) -> Iterator[FileFacts]:
-    """Yield the files of a plan that can be read here, without a check of their rows."""
-    for role in ("train", "val"):
-        for name in file_names(plan, role):
-            facts = _read_facts(name, role)
-            if facts is not None:
-                yield facts
 
 
 def file_names(plan: Plan, role: str) -> list[str]:
@@ -63,25 +65,6 @@ def file_names(plan: Plan, role: str) -> list[str]:
     names = plan.get(f"data.{role}_files")
     listed = names if isinstance(names, (list, tuple)) else [names]
     return [str(name) for name in listed if name is not None]
-
-
-def _read_facts(name: str, role: str) -> FileFacts | None:
-    """Return the rows and data sources of a parquet file; None if it cannot be read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path = Path(name).expanduser()
-    if not path.is_file():
-        return None
-    try:
-        with pq.ParquetFile(path) as file:
-            rows = file.metadata.num_rows
-            has_sources = "data_source" in file.schema_arrow.names
-            sources = file.read(["data_source"]).column(0).unique() if has_sources else []
-    except (pa.ArrowException, OSError):
-        return None
-    names = tuple(sorted(str(source) for source in sources))
-    return FileFacts(path=name, role=role, rows=rows, data_sources=names, longest_tokens=None)
 
 
 def load_tokenizer(plan: Plan, report: PreflightReport) -> TokenCounter | None:
@@ -102,24 +85,21 @@ def load_tokenizer(plan: Plan, report: PreflightReport) -> TokenCounter | None:
 
 def _check_path(plan: Plan, role: str, name: str, report: PreflightReport) -> None:
     """Check for a path that verl or the nodes will not find."""
-    key = f"data.{role}_files"
+    key, target = f"data.{role}_files", plan.recipe.cluster.target
     if name.startswith("~"):
         fix = "Write the absolute path."
         report.add("error", "files", key, f"{name}: verl does not expand ~.", fix)
-    is_remote = plan.recipe.nodes > 1 or plan.recipe.cluster.target not in {"local", "script"}
+    is_remote = plan.recipe.nodes > 1 or target not in {"local", "script"}
     if is_remote and not Path(name).is_absolute() and "://" not in name:
         text = f"{name} is relative, and each node starts in its own folder."
         fix = "Write an absolute path that all nodes share."
         report.add("warning", "L-56", key, text, fix)
-
-
-def _add_missing_file(plan: Plan, role: str, name: str, report: PreflightReport) -> None:
-    """Add a finding if the run is on this machine; elsewhere the file may be on the nodes."""
+    if Path(name).expanduser().is_file():
+        return
     commands = [command for command in plan.recipe.data.prepare if f" {name}" in command]
-    how = commands[0] if commands else "use rewardkit prep, or fix data: in the recipe."
-    if plan.recipe.cluster.target == "local":
-        text = f"{name}: no such file."
-        report.add("machine", "L-56", f"data.{role}_files", text, f"Create it: {how}")
+    how = (*commands, "use rewardkit prep, or fix data: in the recipe.")[0]
+    if target == "local":
+        report.add("machine", "L-56", key, f"{name}: no such file.", f"Create it: {how}")
     else:
         report.unchecked.append(
             f"{name}: not on this machine; every node must have it. Create it: {how}"
@@ -135,7 +115,7 @@ def _check_file(
     progress: Callable[[int], object],
 ) -> None:
     """Check the rows of one file."""
-    limit, reward = plan.get("data.max_prompt_length"), plan.recipe.reward
+    limit, reward = plan.get(MAX_PROMPT), plan.recipe.reward
     is_built_in = reward.scorer not in {"auto", "verl"} and not is_path(reward.scorer)
     try:
         result = check(
@@ -151,21 +131,18 @@ def _check_file(
     except RewardkitError as error:
         report.add("error", "files", f"data.{role}_files", str(error))
         return
-    longest = (
-        int(result.lengths.summary()["max"]) if count_tokens and result.lengths.counts else None
-    )
+    counts = result.lengths.counts if count_tokens else {}
     report.files.append(
         FileFacts(
             path=name,
             role=role,
             rows=result.rows,
             data_sources=tuple(sorted(result.stats.groups.get("data_source", ()))),
-            longest_tokens=longest,
+            longest_tokens=max(counts, default=None),
         )
     )
     _add_row_findings(plan, role, name, result, report)
-    if count_tokens:
-        add_long_prompts(plan, name, result.rows, result.lengths.counts, report)
+    _add_long_prompts(plan, name, result.rows, counts, report)
 
 
 def _check_together(role: str, names: list[str], report: PreflightReport) -> None:
@@ -180,11 +157,16 @@ def _check_together(role: str, names: list[str], report: PreflightReport) -> Non
     fix = f"Write one file: rewardkit mix {' '.join(map(str, paths))} --out FILE"
     if fault.first is not None:
         fix = f"Name {fault.first} first. Or: {fix}"
-    severity: Severity = "warning" if fault.only_in_old else "error"
     note = "verl cannot load the files together"
     if fault.only_in_old:
         note += " with older pyarrow (such as 20)"
-    report.add(severity, "files", f"data.{role}_files", f"{note}: {fault.message}.", fix)
+    report.add(
+        "warning" if fault.only_in_old else "error",
+        "files",
+        f"data.{role}_files",
+        f"{note}: {fault.message}.",
+        fix,
+    )
 
 
 def _add_row_findings(
@@ -192,8 +174,8 @@ def _add_row_findings(
 ) -> None:
     """Add one finding for each rule that rows of a file break."""
     scorer = plan.recipe.reward.scorer
-    ignored = {"long_prompt"}  # add_long_prompts names the setting to change
-    ignored |= {"runs_answers"}  # check_reward reports it for the reward that the run has
+    # These have findings of their own, which name the setting, or say it for the reward of the run.
+    ignored = {"long_prompt", "runs_answers"}
     ignored |= _OWN_SCORER if scorer == "verl" or is_path(scorer) else frozenset()
     ignored |= _TRAIN_ONLY if role == "val" else frozenset()
     examples = {finding.rule: finding for finding in reversed(result.examples)}
@@ -214,7 +196,7 @@ def _add_row_findings(
         )
 
 
-def add_long_prompts(
+def _add_long_prompts(
     plan: Plan,
     name: str,
     rows: int,
@@ -225,6 +207,10 @@ def add_long_prompts(
 ) -> None:
     """Add a finding about prompts over the limit, which says what verl does with them.
 
+    0.7 neither cuts a prompt nor raises, and ends where it joins prompts of different lengths
+    (`agent_loop.py`). From 0.8 on its agent loop cuts prompts of text from the left, and raises for
+    those with pictures.
+
     Args:
         plan: the run.
         name: the file.
@@ -233,36 +219,107 @@ def add_long_prompts(
         report: gets the finding.
         is_exact: whether the lengths are exact; they are lower bounds otherwise.
     """
-    key = "data.max_prompt_length"
-    limit = plan.get(key)
+    limit, values = plan.get(MAX_PROMPT), PlanValues(plan)
     over = sum(n for length, n in counts.items() if isinstance(limit, int) and length > limit)
     if not over:
         return
-    longest = f"{max(counts)}" if is_exact else f"at least {max(counts)}"
-    severity, outcome = _outcome_of_long_prompts(plan, are_all=over == rows)
-    text = f"{name}: {over:,} of {rows:,} prompts are over {limit} tokens (longest {longest}): "
-    fix = f"Set {key}={max(counts)}, or data.filter_overlong_prompts=True."
+    is_filtered = plan.get("data.filter_overlong_prompts") is True
+    ends = values.reads_images or not values.is_since(0, 8, 0)
+    is_error = plan.get("data.truncation") == "error"
+    outcome = f"verl {plan.verl} cuts them"
+    if is_filtered:
+        outcome = "verl filters them out"
+    elif ends:
+        outcome = f"verl {plan.verl} stops at the first of them"
+    elif is_error:
+        outcome += " from the left, despite data.truncation=error"
+    longest, fix = f"{max(counts)}", f"Set {MAX_PROMPT}={max(counts)}, or "
     if not is_exact:
-        fix = f"Raise {key}, or set data.filter_overlong_prompts=True."
-    report.add(severity, "L-24", key, f"{text}{outcome}.", fix, "verl best practices")
+        longest, fix = f"at least {longest}", f"Raise {MAX_PROMPT}, or set "
+    is_fatal = over == rows if is_filtered else ends or is_error
+    report.add(
+        "error" if is_fatal else "warning",
+        "L-24",
+        MAX_PROMPT,
+        f"{name}: {over:,} of {rows:,} prompts are over {limit} tokens (longest {longest}): {outcome}.",
+        f"{fix}data.filter_overlong_prompts=True.",
+        "verl best practices",
+    )
 
 
-def _outcome_of_long_prompts(plan: Plan, *, are_all: bool) -> tuple[Severity, str]:
-    """Return what a release of verl does with prompts over the limit, and how bad that is.
+def probe_files(plan: Plan, report: PreflightReport) -> None:
+    """Add findings about the columns and the longest prompts of the files on this machine."""
+    about_tokenizer = PreflightReport()
+    count_tokens = load_tokenizer(plan, about_tokenizer)
+    is_sure = True
+    train = file_names(plan, "train")
+    others = [name for name in file_names(plan, "val") if name not in train]
+    for name in dict.fromkeys([*train, *others]):
+        role, path = "train" if name in train else "val", Path(name).expanduser()
+        if not path.is_file() or path.suffix != ".parquet":
+            continue  # the rehearsal names it
+        try:
+            with open_parquet(path) as file:
+                if _has_columns(plan, role, name, file, report):
+                    is_sure &= _check_lengths(plan, name, file, report, count_tokens)
+        except RewardkitError as error:
+            report.add("error", "files", f"data.{role}_files", str(error))
+    if not is_sure:
+        report.unchecked.extend(about_tokenizer.unchecked)
 
-    Up to 0.6 the dataset cuts them or raises (`data.truncation`). 0.7 does neither, and ends where
-    it joins prompts of different lengths (`agent_loop.py`). From 0.8 on its agent loop cuts
-    prompts of text from the left, and raises for those with pictures.
+
+def _has_columns(
+    plan: Plan, role: str, name: str, file: pq.ParquetFile, report: PreflightReport
+) -> bool:
+    """Add the facts of a file, and a finding for each column that verl misses."""
+    import pyarrow as pa
+
+    schema, prompt = file.schema_arrow, _prompt_column(plan)
+    has_sources = "data_source" in schema.names
+    sources = file.read(["data_source"]).column(0).unique() if has_sources else ()
+    names = tuple(sorted(map(str, sources)))
+    report.files.append(
+        FileFacts(path=name, role=role, rows=file.metadata.num_rows, data_sources=names)
+    )
+    fields = [field for field in schema if field.name not in {prompt, "prompt"}]
+    fields += [field.with_name("prompt") for field in schema if field.name == prompt]
+    missing = [each for each in schema_findings(pa.schema(fields)) if each.rule == "missing"]
+    for finding in missing:
+        message = re.sub(r"\bprompt(?=\[| is )", prompt, finding.message)
+        fix = f"List all: rewardkit check {name}"
+        report.add("error", "files", f"data.{role}_files", f"{name}: missing: {message}.", fix)
+    return not missing
+
+
+def _prompt_column(plan: Plan) -> str:
+    return str(plan.get("data.prompt_key") or "prompt")
+
+
+def _check_lengths(
+    plan: Plan,
+    name: str,
+    file: pq.ParquetFile,
+    report: PreflightReport,
+    count_tokens: TokenCounter | None,
+) -> bool:
+    """Add a finding if prompts are over the limit; return whether all others surely are not.
+
+    Only a prompt with more bytes than the limit has tokens is counted. A token never joins two words,
+    so that without a tokenizer the words are a lower bound.
     """
-    values, truncation = PlanValues(plan), plan.get("data.truncation")
-    if plan.get("data.filter_overlong_prompts") is True:
-        return "error" if are_all else "warning", "verl filters them out"
-    if values.is_since(0, 8, 0):
-        ends = values.reads_images
-    else:
-        ends = values.is_since(0, 7, 0) or truncation == "error"
-    if ends:
-        return "error", f"verl {plan.verl} stops at the first of them"
-    if truncation == "error":
-        return "error", f"verl {plan.verl} cuts them from the left, despite data.truncation=error"
-    return "warning", f"verl {plan.verl} cuts them"
+    limit = plan.get(MAX_PROMPT)
+    if not isinstance(limit, int):
+        return True
+    count, lengths = count_tokens or _count_words, Counter[int]()
+    for batch in file.iter_batches(BATCH_ROWS, columns=[_prompt_column(plan)]):
+        prompts = filter(None, batch.column(0).to_pylist())
+        lengths.update(count(prompt) for prompt in prompts if prompt_tokens(prompt) > limit)
+    over = Counter({length: n for length, n in lengths.items() if length > limit})
+    is_exact = count_tokens is not None
+    _add_long_prompts(plan, name, file.metadata.num_rows, over, report, is_exact=is_exact)
+    return is_exact or lengths == over
+
+
+def _count_words(messages: Any) -> int:
+    contents = [message["content"] for message in messages if message]
+    return sum(len(text.split()) for text in contents if isinstance(text, str))

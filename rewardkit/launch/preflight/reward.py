@@ -1,4 +1,4 @@
-"""Checks the reward of a run: verl can call it, it rewards golds, and it behaves well."""
+"""Checks the reward of a run: verl can call it, it rewards golds, it behaves well, and verl loads it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.audit.model import AttackResult
-from rewardkit.errors import RewardkitError
+from rewardkit.errors import DataError, RewardkitError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.findings import Severity
 from rewardkit.launch.gdpo import ESTIMATOR, REWARD_KEYS
-from rewardkit.launch.plan import FILTER_SINCE, Plan
+from rewardkit.launch.plan import DAPO_RECIPE, FILTER_SINCE, Plan
 from rewardkit.launch.preflight.report import FileFacts, PreflightReport
-from rewardkit.launch.preflight.verl import reward_path_key
 from rewardkit.launch.rules.algorithm import computed_metrics
+from rewardkit.launch.rules.values import MANAGER
 from rewardkit.launch.secret_values import reveal_secrets
+from rewardkit.launch.verl.compose import compose_config
+from rewardkit.launch.verl.releases import installed_verl, nearest
+from rewardkit.launch.verl.reward_keys import NEW_KEY
 from rewardkit.registry import (
     EVALUATED_BY_VERL,
     VERL_EVALUATES,
@@ -35,6 +38,15 @@ VERL_SOURCES = (
 ).split() + sorted(EVALUATED_BY_VERL)
 
 
+#: What verl itself checks of a plan.
+CHECKS = "verl's composition and validate_config"
+
+
+def reward_path_key(plan: Plan) -> str:
+    """Return the key that names the reward function's file in the plan's release."""
+    return plan.release.name_of(f"{NEW_KEY}.path")
+
+
 def check_reward(
     plan: Plan, report: PreflightReport, load_seconds: float = LOAD_TIMEOUT_SECONDS
 ) -> bool:
@@ -47,11 +59,6 @@ def check_reward(
     if scorer == "verl":
         _check_verl_sources(plan, report)
         return True
-    if is_path(scorer) and plan.get("reward.reward_manager.name") == "batch":
-        report.unchecked.append(
-            "the scorer: verl's batch manager passes it lists; this check passes one response."
-        )
-        return True
     if is_path(scorer):
         scorer = with_function(scorer)
         try:
@@ -60,7 +67,7 @@ def check_reward(
             fix = "Fix the file or reward.scorer."
             report.add("error", "L-51", reward_path_key(plan), str(error), fix)
             return False
-        if plan.get("reward.reward_manager.name") == "remote":
+        if plan.get(MANAGER) == "remote":
             report.unchecked.append(
                 "the reward in other processes: verl's manager remote pickles what the file has, and "
                 "a lock, an open file or a cached function (functools.cache) does not pickle. Put "
@@ -86,11 +93,11 @@ def _check_signature(scorer: str, plan: Plan, report: PreflightReport, load_seco
     with ScorerProcess(scorer, options, seconds=1, load_seconds=load_seconds) as process:
         signature_error = process.signature_error
         is_async = process.is_async
-    if is_async and plan.get("reward.reward_manager.name") == "remote":
+    if is_async and plan.get(MANAGER) == "remote":
         text = f"{scorer} is async, which the reward manager remote refuses."
         fix = "Set reward.reward_manager.name=naive, or make the function synchronous."
         source = "verl experimental/reward_loop/reward_manager/remote.py"
-        report.add("error", "remote-reward", "reward.reward_manager.name", text, fix, source)
+        report.add("error", "remote-reward", MANAGER, text, fix, source)
     if signature_error:
         keywords = ", ".join(f"{name}=" for name in (*ARGUMENTS, *options))
         text = f"{signature_error}; verl calls it with {keywords}."
@@ -138,7 +145,6 @@ def _check_behaviour(
         report.add("error", "L-51", reward_path_key(plan), str(error), fix)
         return
     _check_metric(plan, scorer, keys, report)
-    _check_prime(plan, keys, report)
     _check_gdpo_keys(plan, scorer, numeric_keys, report)
     silence = next((each for each in results if each.attack == "no_verdict" and each.failed), None)
     if silence is not None and plan.get("reward.reward_model.enable") is True:
@@ -195,15 +201,6 @@ def _check_metric(plan: Plan, scorer: str, keys: tuple[str, ...], report: Prefli
         report.add("error", "L-50", key, text, fix, f"verl {place}")
 
 
-def _check_prime(plan: Plan, keys: tuple[str, ...], report: PreflightReport) -> None:
-    """Check that the manager prime does not get a dictionary from a user's reward."""
-    key = "reward.reward_manager.name"
-    if plan.get(key) == "prime" and keys and is_path(plan.recipe.reward.scorer):
-        text = "prime scores the whole batch 0, because the reward returns a dictionary."
-        source = "verl workers/reward_manager/prime.py"
-        report.add("error", "dictionary-reward", key, text, f"Set {key}=naive.", source)
-
-
 def _check_gdpo_keys(
     plan: Plan, scorer: str, numeric_keys: tuple[str, ...], report: PreflightReport
 ) -> None:
@@ -221,3 +218,51 @@ def _check_gdpo_keys(
         near = did_you_mean(missing[0], list(numeric_keys))
         fix = f"Return {', '.join(missing)}, or set {REWARD_KEYS} to keys that it returns.{near}"
         report.add("error", "gdpo", REWARD_KEYS, text, fix, "verl trainer/ppo/core_algos.py")
+
+
+def check_with_verl(plan: Plan, report: PreflightReport, load_seconds: float | None) -> None:
+    """Run verl's own composition, validation and reward loader on a plan.
+
+    Args:
+        plan: the run.
+        report: gets the findings.
+        load_seconds: timeout for the reward's file; None if it does not load anyway.
+    """
+    installed = installed_verl()
+    if installed is None:
+        report.unchecked.append(f"{CHECKS}: verl is not installed.")
+        return
+    if nearest(installed) != plan.verl:
+        report.unchecked.append(
+            f"{CHECKS}: the plan is for verl {plan.verl}, and verl {installed} is installed."
+        )
+        return
+    if plan.module == DAPO_RECIPE:
+        report.unchecked.append("the DAPO recipe's own trainer: main_ppo's keys were checked.")
+    try:
+        composed = compose_config(
+            plan.local_arguments(),
+            dapo_recipe=plan.release.dapo_recipe,
+            load_seconds=load_seconds,
+        )
+    except DataError as error:
+        report.add("error", "verl", "verl", str(error), "Check verl's installation.")
+        return
+    if composed.error:
+        text = f"verl {installed} cannot compose the configuration: {composed.error}"
+        report.add("error", "compose", "verl", text)
+        return
+    if composed.invalid:
+        text = f"validate_config of verl {installed} rejects the configuration: {composed.invalid}"
+        report.add("error", "validate", "verl", text, source="verl utils/config.py")
+    if load_seconds is None:
+        return
+    if composed.reward_error:
+        text = f"verl cannot load the reward function: {composed.reward_error}"
+        report.add("error", "L-51", reward_path_key(plan), text)
+    elif plan.recipe.reward.scorer != "verl" and composed.reward is None:
+        text = (
+            f"verl {installed} does not load a reward function from this configuration: it would "
+        )
+        text += "train with its own scorer of each data_source, without a warning."
+        report.add("error", "reward", reward_path_key(plan), text)

@@ -9,10 +9,6 @@ from rewardkit.launch.plan import Plan
 from rewardkit.launch.rules import (
     algorithm,
     batches,
-    expected_values,
-    lengths,
-    megatron,
-    memory,
     parallel,
     refusals,
     reward,
@@ -20,38 +16,22 @@ from rewardkit.launch.rules import (
     trainer,
 )
 from rewardkit.launch.rules.facts import RunFacts
-from rewardkit.launch.rules.rule import PlanRule
+from rewardkit.launch.rules.rule import PlanRule, expected_values
 from rewardkit.launch.rules.values import PlanValues
 
 __all__ = ["CHECKED_ELSEWHERE", "RULES", "check_rules"]
 
-_MODULES = (
-    algorithm,
-    batches,
-    lengths,
-    megatron,
-    memory,
-    parallel,
-    refusals,
-    reward,
-    rollout,
-    trainer,
-)
+_MODULES = (algorithm, batches, parallel, refusals, reward, rollout, trainer)
 
-
-def _inventory_order(rule: PlanRule) -> tuple[bool, str]:
-    """Return the key that sorts by number in the inventory; rules without a number come last."""
-    return not rule.id.startswith("L-"), rule.id
-
-
-#: The table of expected values, and every function with the decorator `rule`.
+#: The table of expected values, and every function with the decorator `rule`; the numbers of the
+#: inventory come first.
 RULES: tuple[PlanRule, ...] = tuple(
     sorted(
         (
-            *expected_values.RULES,
+            *expected_values(),
             *(v for module in _MODULES for v in vars(module).values() if isinstance(v, PlanRule)),
         ),
-        key=_inventory_order,
+        key=lambda rule: (not rule.id.startswith("L-"), rule.id),
     )
 )
 

@@ -1,19 +1,15 @@
-"""Rules of the parallel sizes: which devices hold a model together, and which share a sequence."""
+"""Rules of the parallel sizes and of memory: which devices hold a model together, and whether it fits."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from rewardkit.launch.presets import ACTOR, REF
-from rewardkit.launch.rules.rule import (
-    ASCEND,
-    BLOG,
-    CODE,
-    GUIDE,
-    MODELARTS,
-    Violation,
-    rule,
-    set_to,
-)
+from rewardkit.launch.rules.facts import GIB
+from rewardkit.launch.rules.rule import Violation, Violations, rule, set_to
 from rewardkit.launch.rules.values import (
+    MEMORY_SHARE,
     REMOVE_PADDING,
     ROLLOUT,
     TENSOR_PARALLEL,
@@ -21,67 +17,93 @@ from rewardkit.launch.rules.values import (
     PlanValues,
 )
 
-ACTOR_TENSOR = f"{ACTOR}.megatron.tensor_model_parallel_size"
-EXPERT_PARALLEL = f"{ACTOR}.megatron.expert_model_parallel_size"
+MEGATRON = f"{ACTOR}.megatron"
+ACTOR_TENSOR = f"{MEGATRON}.tensor_model_parallel_size"
+EXPERT_PARALLEL = f"{MEGATRON}.expert_model_parallel_size"
+PIPELINE = f"{MEGATRON}.pipeline_model_parallel_size"
+TRANSFORMER = f"{MEGATRON}.override_transformer_config"
+LAST_STAGE = f"{TRANSFORMER}.num_layers_in_last_pipeline_stage"
+RECOMPUTE = f"{TRANSFORMER}.recompute_granularity"
+OPTIMIZER = f"{ACTOR}.optim.override_optimizer_config"
+OFFLOAD = f"{OPTIMIZER}.optimizer_cpu_offload"
 ULYSSES = f"{ACTOR}.{ULYSSES_SIZE}"
 
-#: From this many tokens of a response on a sequence is worth cutting, into parts of this length.
+#: From this many tokens of a response on a sequence is worth cutting, into parts of this length, and
+#: recomputation is worth its time.
 LONG_TOKENS, PART_TOKENS = 8192, 2048
 
+#: Bytes per parameter in the rollout (bfloat16).
+ROLLOUT_BYTES = 2
 
-@rule("L-37", "error", TENSOR_PARALLEL, GUIDE, BLOG, CODE)
-def parallel_sizes(values: PlanValues) -> Violation | None:
+#: Bytes per parameter of weights, gradients and Adam's state: FSDP keeps float32. Megatron keeps bfloat16
+#: weights, float32 gradients, and float32 weights in Adam's state, which the copies share.
+FSDP_BYTES = 16
+MEGATRON_BYTES, MEGATRON_ADAM_BYTES = 6, 12
+
+#: Weights with a larger share of the rollout's memory leave too little for its KV cache.
+CROWDED_SHARE = 0.8
+
+#: Over more devices than this a layer of the rollout waits for the network.
+MAX_TENSOR_PARALLEL = 8
+
+#: The billions of parameters in a model's name.
+_NAMED_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)[Bb](?![A-Za-z])")
+
+#: The four settings that together keep Adam's moments on the host.
+HYBRID_OPTIMIZER = {
+    "optimizer_offload_fraction": 1,
+    "overlap_cpu_optimizer_d2h_h2d": True,
+    "use_precision_aware_optimizer": True,
+    "optimizer_cpu_offload": True,
+}
+
+#: The settings that the guide has for a mixture of experts.
+MIXTURE = {
+    "moe_router_dtype": "fp32",
+    "moe_shared_expert_overlap": False,
+    "moe_permute_fusion": True,
+    "moe_enable_deepep": True,
+    "moe_token_dispatcher_type": "flex",
+}
+
+
+@rule("L-37", "error", TENSOR_PARALLEL, "GUIDE; BLOG; CODE")
+def parallel_sizes(values: PlanValues) -> Violations:
     """Parallel sizes divide the devices and the attention heads; TP stays within a node."""
-    return _rollout(values) or (_megatron(values) if values.is_megatron else None)
-
-
-def _rollout(values: PlanValues) -> Violation | None:
-    """Check that the rollout's replicas fill the devices."""
-    devices, size, heads = values.devices, values.count(TENSOR_PARALLEL), values.facts.heads
-    if not devices or not size:
-        return None
-    per_replica = size * (values.count(f"{ROLLOUT}.data_parallel_size") or 1)
-    if devices % per_replica:
-        message = f"{per_replica} does not divide {devices} devices."
-        best = _largest_divisor(size, devices)
-        return set_to(TENSOR_PARALLEL, best, message, refusal="rollout-world")
-    if heads and heads % size:
-        best = _largest_divisor(size, heads, devices)
-        return set_to(TENSOR_PARALLEL, best, _heads_message(size, heads))
-    return None
-
-
-def _megatron(values: PlanValues) -> Violation | None:
-    """Check that TP x PP x CP and the experts' sizes fill the devices."""
-    devices, per_copy, heads = values.devices, values.model_parallel, values.facts.heads
-    size = values.count(ACTOR_TENSOR)
-    pipeline = values.count(f"{ACTOR}.megatron.pipeline_model_parallel_size")
-    if not devices or not per_copy or not size or not pipeline:
-        return None
+    devices, heads, per_copy = values.devices, values.facts.heads, values.model_parallel
+    if devices and (size := values.tensor_parallel):
+        per_replica = size * (values.count(f"{ROLLOUT}.data_parallel_size") or 1)
+        if devices % per_replica:
+            message = f"{per_replica} does not divide {devices} devices."
+            best = _largest_divisor(size, devices)
+            yield set_to(TENSOR_PARALLEL, best, message, refusal="rollout-world")
+        if heads and heads % size:
+            best = _largest_divisor(size, heads, devices)
+            yield set_to(TENSOR_PARALLEL, best, _heads_message(size, heads))
+    size, pipeline = values.count(ACTOR_TENSOR), values.count(PIPELINE)
+    if not values.is_megatron or not devices or not per_copy or not size or not pipeline:
+        return
     if devices % per_copy:
         message = f"TP x PP x CP = {per_copy} does not divide {devices} devices."
         fix = f"Set TP, PP and CP so that their product divides {devices}."
-        return Violation(message, fix, ACTOR_TENSOR, refusal="megatron-world")
+        yield Violation(message, fix, ACTOR_TENSOR, refusal="megatron-world")
     experts = values.count(EXPERT_PARALLEL) or 1
-    inner = values.count(f"{ACTOR}.megatron.expert_tensor_parallel_size") or size
-    if experts > 1 and devices % (experts * inner * pipeline):
-        product = experts * inner * pipeline
+    product = experts * pipeline
+    product *= values.count(f"{MEGATRON}.expert_tensor_parallel_size") or size
+    if experts > 1 and devices % product:
         message = f"EP x ETP x PP = {product} does not divide {devices} devices."
-        return set_to(EXPERT_PARALLEL, _largest_divisor(experts, devices // pipeline), message)
+        yield set_to(EXPERT_PARALLEL, _largest_divisor(experts, devices // pipeline), message)
     if heads and heads % size:
-        best = _largest_divisor(size, heads)
-        return set_to(ACTOR_TENSOR, best, _heads_message(size, heads))
-    return _across_nodes(values, size)
-
-
-def _across_nodes(values: PlanValues, size: int) -> Violation | None:
-    per_node = values.count("trainer.n_gpus_per_node")
-    if not per_node or size <= per_node:
-        return None
-    message = f"{size} is more than the {per_node} devices of a node: every layer waits for the "
-    message += "network."
-    extra = ", and raise pipeline_model_parallel_size"
-    return set_to(ACTOR_TENSOR, per_node, message, extra=extra, severity="warning")
+        yield set_to(ACTOR_TENSOR, _largest_divisor(size, heads), _heads_message(size, heads))
+    per_node = values.devices_per_node
+    if per_node and size > per_node:
+        yield set_to(
+            ACTOR_TENSOR,
+            per_node,
+            f"{size} is more than the {per_node} devices of a node: every layer waits for the network.",
+            extra=", and raise pipeline_model_parallel_size",
+            severity="warning",
+        )
 
 
 def _heads_message(size: int, heads: int) -> str:
@@ -96,52 +118,207 @@ def _largest_divisor(limit: int, *totals: int) -> int:
     return best
 
 
-@rule("L-57", "info", ULYSSES, MODELARTS, CODE)
-def sequence_parts(values: PlanValues) -> Violation | None:
+@rule("L-57", "info", ULYSSES, "MODELARTS; CODE")
+def sequence_parts(values: PlanValues) -> Violations:
     """The Ulysses size is about response / 2048 above 8K; it divides devices and heads."""
-    if values.is_megatron:
-        return None
     size, devices, length = values.sequence_parallel(), values.devices, values.response_tokens or 0
     heads, kv_heads = values.facts.heads, values.facts.kv_heads
-    if not size or not devices:
-        return None
+    if values.is_megatron or not size or not devices:
+        return
+    key = values.ulysses_key()
     best = _largest_divisor(max(size, length // PART_TOKENS), devices, heads or devices)
-    message = ""
+    fix = f"Set {ULYSSES}={best}."
+    if values.has_own_ulysses_size:  # verl deprecates the actor's
+        models = (ACTOR, REF) if values.uses_reference else (ACTOR,)
+        sets = " and ".join(f"{model}.fsdp_config.{ULYSSES_SIZE}={best}" for model in models)
+        fix = f"Set {sets}{f', and leave {ULYSSES} out' if key == ULYSSES else ''}."
     if devices % size:
-        message = f"{size} does not divide {devices} devices."
-    elif heads and heads % size:
-        message = _heads_message(size, heads)
-    elif kv_heads and kv_heads % size and size % kv_heads:
+        yield Violation(f"{size} does not divide {devices} devices.", fix, key, "error")
+    if heads and heads % size:
+        yield Violation(_heads_message(size, heads), fix, key, "error")
+    if kv_heads and kv_heads % size and size % kv_heads:
         message = f"neither of {size} and the model's {kv_heads} key-value heads divides the other."
-    if message:
-        return Violation(
-            message, _ulysses_fix(values, best), values.ulysses_key(), severity="error"
-        )
-    if size > 1 or length <= LONG_TOKENS or best == 1:
-        return None
-    message = f"with 1, each device holds responses of {length} tokens whole."
-    extra = f" It needs {REMOVE_PADDING}=True." if values.flag(REMOVE_PADDING) is False else ""
-    return Violation(message, f"{_ulysses_fix(values, best)}{extra}", values.ulysses_key())
+        yield Violation(message, fix, key, "error")
+    if size == 1 and length > LONG_TOKENS and best > 1:
+        extra = f" It needs {REMOVE_PADDING}=True." if values.flag(REMOVE_PADDING) is False else ""
+        message = f"with 1, each device holds responses of {length} tokens whole."
+        yield Violation(message, f"{fix}{extra}", key)
 
 
-def _ulysses_fix(values: PlanValues, size: int) -> str:
-    """Return how to set the Ulysses size, by the key that the release does not deprecate."""
-    if not values.has_own_ulysses_size:
-        return f"Set {ULYSSES}={size}."
-    models = (ACTOR, REF) if values.uses_reference else (ACTOR,)
-    sets = " and ".join(f"{model}.fsdp_config.{ULYSSES_SIZE}={size}" for model in models)
-    is_deprecated = values.ulysses_key() == ULYSSES
-    return f"Set {sets}{f', and leave {ULYSSES} out' if is_deprecated else ''}."
-
-
-@rule("L-58", "error", REMOVE_PADDING, ASCEND, CODE)
-def parts_need_packing(values: PlanValues) -> Violation | None:
+@rule("L-58", "error", REMOVE_PADDING, "ASCEND; CODE")
+def parts_need_packing(values: PlanValues) -> Violations:
     """A Ulysses size above 1 needs use_remove_padding."""
     if values.is_megatron or values.flag(REMOVE_PADDING) is not False:
-        return None
+        return
     for model in (ACTOR, REF) if values.uses_reference else (ACTOR,):
-        size = values.sequence_parallel(model)
-        if size and size > 1:
+        size = values.sequence_parallel(model) or 1
+        if size > 1:
             message = f"False makes verl stop, because {values.ulysses_key(model)} is {size}."
-            return set_to(REMOVE_PADDING, True, message, refusal="actor-padding")
-    return None
+            yield set_to(REMOVE_PADDING, True, message, refusal="actor-padding")
+
+
+def _rollout_bytes(values: PlanValues) -> float:
+    """Return the bytes that the rollout has on a device; 0 if unknown."""
+    return max(0, (values.memory_share or 0) * (values.facts.device_bytes or 0))
+
+
+@rule("L-14", "warning", TENSOR_PARALLEL, "GUIDE")
+def weights_fit(values: PlanValues) -> Violations:
+    """Memory x gpu_memory_utilization x TP > parameters x 2 bytes, with the smallest such TP."""
+    size, room = values.tensor_parallel, _rollout_bytes(values)
+    if not size:
+        return
+    copies = 1  # expert parallelism, besides TP, spreads the experts of a mixture
+    if (values.count(f"{ROLLOUT}.expert_parallel_size") or 1) > 1:
+        copies = values.count(f"{ROLLOUT}.data_parallel_size") or 1
+    weights: float = (values.facts.parameters or 0) * ROLLOUT_BYTES
+    if room and weights and room * size * copies <= weights:
+        smallest = 1
+        while smallest <= weights / room / copies:
+            smallest *= 2
+        yield set_to(
+            TENSOR_PARALLEL,
+            smallest,
+            f"{weights / GIB:,.0f} GiB of weights do not fit {size} x {room / GIB:,.0f} GiB.",
+            extra=f", or raise {MEMORY_SHARE}",
+            severity="error",
+        )
+    widest = min(MAX_TENSOR_PARALLEL, values.devices_per_node or MAX_TENSOR_PARALLEL)
+    if not weights:  # a name like Qwen3-235B-A22B says it
+        sizes = map(float, _NAMED_SIZE.findall(Path(values.recipe.model).name))
+        weights = max(sizes, default=0) * 1e9 * ROLLOUT_BYTES
+    if size > widest and not (room and weights > CROWDED_SHARE * room * widest):
+        message = f"{size} is more than {widest}: the devices wait for each other."
+        yield set_to(TENSOR_PARALLEL, widest, message, extra=", if the weights fit")
+
+
+@rule("L-61", "info", TENSOR_PARALLEL, "ASCEND")
+def smaller_tensor_parallel(values: PlanValues) -> Violations:
+    """TP is halved where half the devices can hold the weights twice, for more replicas."""
+    half, weights = (values.tensor_parallel or 1) // 2, values.facts.parameters or 0
+    weights *= ROLLOUT_BYTES
+    if half and weights and _rollout_bytes(values) * half > 2 * weights:
+        yield set_to(
+            TENSOR_PARALLEL,
+            half,
+            f"{values.tensor_parallel} is more than needed: {weights / GIB:,.0f} GiB of weights leave "
+            f"room on {half}.",
+            extra=" for twice the replicas",
+        )
+
+
+@rule("L-38", "info", OFFLOAD, "GUIDE")
+def training_fits(values: PlanValues) -> Violations:
+    """Weights, gradients and Adam's state fit on the devices that share them."""
+    parameters, memory, devices = values.facts.parameters, values.facts.device_bytes, values.devices
+    per_copy, copies = values.model_parallel, values.data_parallel
+    if not parameters or not memory or not devices or not per_copy or not copies:
+        return
+    if values.adapter_rank or values.only_validates:
+        return
+    if values.is_megatron:
+        adam = 0 if values.flag(OFFLOAD) else MEGATRON_ADAM_BYTES / copies
+        needed = parameters * (MEGATRON_BYTES + adam) / per_copy
+    else:
+        shards = values.count(f"{ACTOR}.fsdp_config.fsdp_size") or devices
+        needed = parameters * FSDP_BYTES / min(shards, devices)
+    is_spread = values.is_megatron and values.facts.experts  # over expert parallel devices
+    if needed > memory and not is_spread:
+        message = f"weights, gradients and Adam take about {needed / GIB:,.0f} GiB of a device's "
+        message += f"{memory / GIB:,.0f} GiB during an update."
+        if values.is_megatron:
+            yield Violation(message, f"Raise TP or PP, or set {OFFLOAD}=True.")
+        fix = "Set trainer.nnodes higher, or train adapters."
+        yield Violation(message, fix, "trainer.nnodes")
+
+
+@rule("L-36", "warning", REF, "GUIDE")
+def reference_like_actor(values: PlanValues) -> Violations:
+    """The reference's parallel sizes and offload are the actor's: they share the devices."""
+    if not values.uses_reference:
+        return
+    names = ("tensor_model", "pipeline_model", "context", "expert_model")
+    for name in names if values.is_megatron else ():
+        key = f"megatron.{name}_parallel_size"
+        actor, ref = values.count(f"{ACTOR}.{key}"), values.count(f"{REF}.{key}", f"{ACTOR}.{key}")
+        if actor and ref and actor != ref:
+            message = f"{ref}, but the actor has {actor} on the same devices."
+            yield set_to(f"{REF}.{key}", actor, message)
+    key = f"{'megatron' if values.is_megatron else 'fsdp_config'}.param_offload"
+    if values.flag(f"{ACTOR}.{key}") and values.flag(f"{REF}.{key}", f"{ACTOR}.{key}") is False:
+        message = "False keeps the reference on the device, although the actor is offloaded."
+        yield set_to(f"{REF}.{key}", True, message)
+
+
+@rule("L-40", "warning", OPTIMIZER, "GUIDE")
+def hybrid_optimizer(values: PlanValues) -> Violations:
+    """The four settings of the hybrid optimizer are set together."""
+    present = [name for name in HYBRID_OPTIMIZER if values.plan.get(f"{OPTIMIZER}.{name}")]
+    missing = [name for name in HYBRID_OPTIMIZER if name not in present]
+    offloads = {"optimizer_offload_fraction", "optimizer_cpu_offload"} & set(present)
+    if values.is_megatron and missing and offloads:
+        message = f"the plan sets {', '.join(present)} without {', '.join(missing)}."
+        fix = " and ".join(f"{OPTIMIZER}.{name}={HYBRID_OPTIMIZER[name]}" for name in missing)
+        yield Violation(message, f"Set {fix}.", f"{OPTIMIZER}.{missing[0]}")
+
+
+@rule("L-41", "info", MEGATRON, "GUIDE")
+def offload(values: PlanValues) -> Violations:
+    """Parameters and optimizer are offloaded together, and gradients where verl has a key for it."""
+    names = ["param_offload", "optimizer_offload"]
+    if values.plan.release.lists(f"{MEGATRON}.grad_offload"):
+        names.append("grad_offload")
+    on = [name for name in names if values.flag(f"{MEGATRON}.{name}")]
+    off = [name for name in names if values.flag(f"{MEGATRON}.{name}") is False]
+    if values.is_megatron and on and off:
+        message = f"False takes memory from the rollout, although {on[0]} is True."
+        yield set_to(f"{MEGATRON}.{off[0]}", True, message)
+
+
+@rule("L-42", "info", RECOMPUTE, "GUIDE")
+def recompute(values: PlanValues) -> Violations:
+    """Long responses: recompute_granularity is full, uniform, 1 layer."""
+    length = values.response_tokens or 0
+    if values.is_megatron and values.plan.get(RECOMPUTE) is None and length >= LONG_TOKENS:
+        message = f"it is not set, and Megatron keeps the activations of {length} tokens "
+        message += "(it does not read model.enable_gradient_checkpointing)."
+        extra = " with recompute_method=uniform and recompute_num_layers=1"
+        yield set_to(RECOMPUTE, "full", message, extra=extra)
+
+
+@rule("L-43", "info", f"{TRANSFORMER}.moe_router_dtype", "GUIDE")
+def experts(values: PlanValues) -> Violations:
+    """A mixture of experts chooses them in fp32."""
+    is_mixture = values.facts.experts or (values.count(EXPERT_PARALLEL) or 1) > 1
+    settings = {name: values.plan.get(f"{TRANSFORMER}.{name}", "not set") for name in MIXTURE}
+    other = [name for name, value in settings.items() if value != MIXTURE[name]]
+    value = settings["moe_router_dtype"]
+    is_other = "moe_router_dtype" in other and isinstance(value, str)
+    if values.is_megatron and is_mixture and is_other:
+        message = f"{value}, so training chooses experts in bfloat16, and others than the rollout."
+        fix = ", ".join(f"{name}={MIXTURE[name]}" for name in other)
+        yield Violation(message, f"Set {TRANSFORMER}.*: {fix}.")
+
+
+@rule("L-45", "error", PIPELINE, "GUIDE")
+def pipeline_stages(values: PlanValues) -> Violations:
+    """Layers divide over the pipeline, or the first and last stages are set."""
+    size, layers = values.count(PIPELINE) or 1, values.facts.layers
+    virtual = values.count(f"{MEGATRON}.virtual_pipeline_model_parallel_size") or 1
+    has_layout = values.plan.get(f"{TRANSFORMER}.pipeline_model_parallel_layout") is not None
+    if not values.is_megatron or size == 1 or not layers or virtual > 1 or has_layout:
+        return
+    keys = (f"{TRANSFORMER}.num_layers_in_first_pipeline_stage", LAST_STAGE)
+    edges = [edge for key in keys if (edge := values.integer(key)) is not None]
+    parts = ("embedding", "loss")  # they may count as a layer of the pipeline
+    counted = (f"{TRANSFORMER}.account_for_{part}_in_pipeline_split" for part in parts)
+    left = layers + sum(values.flag(key) is True for key in counted) - sum(edges)
+    middle = size - len(edges)
+    if left >= 0 and (left % middle == 0 if middle > 0 else left == 0):
+        return
+    message = f"{left} layers do not divide over {middle} stages (the model has {layers}, PP is "
+    message += f"{size})."
+    last = layers - -(-layers // size) * (size - 1)
+    if last > 0:
+        yield set_to(LAST_STAGE, last, message, extra=", and leave the first stage out")
+    yield Violation(message, f"Set {PIPELINE} to a divisor of {layers}.")

@@ -1,26 +1,32 @@
 """What a rule is, where the rules come from, and the two ways to write one.
 
-A rule on the values that single settings may have is a row of `expected_values.RULES`; any other
+A rule on the values that single settings may have is an entry of `expected_values.yaml`; any other
 rule is a function with the decorator `rule`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from rewardkit.launch.findings import LaunchFinding, Severity
 from rewardkit.launch.rules.values import PlanValues
-from rewardkit.launch.verl.refusals import refusal
+from rewardkit.launch.verl.key_renames import load_table
+from rewardkit.launch.verl.releases import parse_release
 from rewardkit.launch.verl.translate import with_release_keys
 
-BLOG = "blog: verl, DAPO-Math-17k and Qwen2.5-7B (2025-10-23)"
-ASCEND = "Ascend guide: verl, DAPO and Qwen3-32B (hiascend.com, 2025-11-07)"
-GUIDE = "verl docs/perf/best_practices.rst"
-MODELARTS = "ModelArts AscendFactory: verl's parameters (support.huaweicloud.com)"
-TUTORIAL = "tutorial: Qwen2.5-0.5B and GSM8K with verl"
 CODE = "verl's code"
+
+SOURCES = {
+    "BLOG": "blog: verl, DAPO-Math-17k and Qwen2.5-7B (2025-10-23)",
+    "ASCEND": "Ascend guide: verl, DAPO and Qwen3-32B (hiascend.com, 2025-11-07)",
+    "GUIDE": "verl docs/perf/best_practices.rst",
+    "MODELARTS": "ModelArts AscendFactory: verl's parameters (support.huaweicloud.com)",
+    "TUTORIAL": "tutorial: Qwen2.5-0.5B and GSM8K with verl",
+    "CODE": CODE,
+}
 
 
 @dataclass(frozen=True)
@@ -32,13 +38,13 @@ class Violation:
         fix: what to do; it names the key and the value.
         key: the setting to change; empty for the key of the rule.
         severity: severity of the finding; None for that of the rule.
-        refusal: the check of `refusals.yaml` with which verl stops; "" without one.
+        refusal: the check of `refusals.yaml` with which verl stops; in a release without it, nothing is
+            wrong. "" for what does not depend on such a check.
     """
 
     message: str
     fix: str
     key: str = ""
-    _: KW_ONLY
     severity: Severity | None = None
     refusal: str = ""
 
@@ -53,14 +59,14 @@ def set_to(
     refusal: str = "",
 ) -> Violation:
     """Return a violation that another value of its key fixes; `extra` follows the value."""
-    fix = f"Set {key}={value}{extra}."
-    return Violation(message, fix, key, severity=severity, refusal=refusal)
+    return Violation(message, f"Set {key}={value}{extra}.", key, severity, refusal)
 
 
-Check = Callable[[PlanValues], Violation | None]
+Violations = Iterator[Violation]
+Check = Callable[[PlanValues], Violations]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PlanRule:
     """One rule of the inventory.
 
@@ -68,107 +74,123 @@ class PlanRule:
         id: the number in the inventory, as in L-17; a short name for later rules.
         severity: severity of its findings, unless a violation has its own.
         key: the setting that the rule is mostly about, by verl 0.9.1's name.
-        about: the rule in one line.
         source: the guide, post or code that the rule comes from.
-        check: returns the first violation in a plan, or None. A value that is missing or has the
-            wrong type never breaks a rule: verl's own composition reports it.
+        about: the rule in one line.
+        check: yields what is wrong with a plan; the first violation counts. A value that is missing or
+            has the wrong type never breaks a rule: verl's own composition reports it.
     """
 
     id: str
     severity: Severity
     key: str
-    about: str
     source: str
+    about: str
     check: Check
 
     def finding(self, values: PlanValues) -> LaunchFinding | None:
         """Return the finding if a plan breaks the rule, else None; keys are named as in the release."""
-        violation = self.check(values)
-        if violation is None:
-            return None
         release = values.plan.release
-        place = refusal(violation.refusal, release.verl) if violation.refusal else ""
-        return LaunchFinding(
-            severity=violation.severity or self.severity,
-            rule=self.id,
-            key=with_release_keys(violation.key or self.key, release),
-            text=with_release_keys(violation.message, release),
-            fix=with_release_keys(violation.fix, release),
-            source=self.source.replace(CODE, place) if place else self.source,
-        )
+        for violation in self.check(values):
+            place = values.refusal(violation.refusal)
+            if place or not violation.refusal:
+                return LaunchFinding(
+                    severity=violation.severity or self.severity,
+                    rule=self.id,
+                    key=with_release_keys(violation.key or self.key, release),
+                    text=with_release_keys(violation.message, release),
+                    fix=with_release_keys(violation.fix, release),
+                    source=self.source.replace(CODE, place or CODE),
+                )
+        return None
 
 
-def rule(rule_id: str, severity: Severity, key: str, *sources: str) -> Callable[[Check], PlanRule]:
-    """Make a rule of a function that returns the violation in a plan.
+def rule(rule_id: str, severity: Severity, key: str, source: str) -> Callable[[Check], PlanRule]:
+    """Make a rule of a function that yields the violations in a plan.
 
-    The first line of the function's docstring says what the rule is.
+    The first line of the function's docstring says what the rule is. `source` may have names of
+    `SOURCES`.
     """
 
     def decorate(check: Check) -> PlanRule:
         about = (check.__doc__ or "").partition("\n")[0].rstrip(".")
-        return PlanRule(
-            id=rule_id,
-            severity=severity,
-            key=key,
-            about=about,
-            source="; ".join(sources),
-            check=check,
-        )
+        return PlanRule(rule_id, severity, key, _sources(source), about, check)
 
     return decorate
 
 
-@dataclass(frozen=True)
-class Expectation:
-    """A setting, and the values that it may have.
+def _sources(names: str) -> str:
+    return re.sub(r"\b[A-Z]{4,}\b", lambda match: SOURCES.get(match[0], match[0]), names)
 
-    Attributes:
-        key: the setting.
-        good: the value it should have, a tuple of values (the first is the best), or a condition.
-        message: a template for `{value}`, `{good}` and the plan's `{values}`.
-        when: the condition on which the rule applies to a plan; by default it always applies.
-        read: the reader of the value; it follows from the type of `good`, unless `good` is a
-            condition.
-        fix: what to do; the default is "Set KEY=GOOD."
-        severity: severity of the finding; None for that of the rule.
-        explicit: whether only a value that the recipe or the command line sets counts.
-        refusal: the check of `refusals.yaml` with which verl stops; the setting is free in releases
-            without it.
-    """
+
+@dataclass(frozen=True)
+class Row:
+    """A row of `expected_values.yaml`, which says what the fields mean."""
 
     key: str
-    good: Any
     message: str
-    _: KW_ONLY
-    when: Callable[[PlanValues], object] = lambda _: True
-    read: Callable[..., Any] | None = None
-    fix: str = ""
+    test: str
+    good: Any
+    best: Any = None
+    fix: str = "Set {key}={best}."
+    when: Mapping[str, Any] = field(default_factory=dict)
+    later: Mapping[str, list[str]] = field(default_factory=dict)
+    since: str = "0.0.0"
+    before: str = "99.0.0"
     severity: Severity | None = None
     explicit: bool = False
+    user_set: bool = False
     refusal: str = ""
 
     def violation(self, values: PlanValues) -> Violation | None:
         """Return the violation if the plan has another value, of the right type."""
-        choices = self.good if isinstance(self.good, tuple) else (self.good,)
-        best = choices[0]
+        listed = self.good if isinstance(self.good, list) else [self.good]
+        value = self._value(values, type(listed[0]))
+        known = listed + [
+            name for v, names in self.later.items() if self._is(values, v) for name in names
+        ]
+        if value is None or _TESTS[self.test](value, known) or not self._applies(values):
+            return None
+        best = known[0] if self.best is None else self.best
+        words = {"value": value, "good": known[0], "known": ", ".join(map(str, known))}
+        words |= {"verl": values.plan.verl, "values": values, "key": self.key, "best": best}
+        return Violation(
+            self.message.format(**words),
+            self.fix.format(**words),
+            self.key,
+            self.severity,
+            self.refusal,
+        )
+
+    def _value(self, values: PlanValues, kind: type) -> Any:
         if self.explicit:
             value = values.explicit(self.key)
-            value = value if type(value) is type(best) else None
-        else:
-            value = (self.read or _READERS[type(best)])(values, self.key)
-        if value is None or not self.when(values):
-            return None
-        if best(value) if callable(best) else value in choices:
-            return None
-        if self.refusal and not refusal(self.refusal, values.plan.verl):
-            return None
-        message = self.message.format(value=value, good=best, values=values)
-        fix = self.fix or f"Set {self.key}={best}."
-        return Violation(message, fix, self.key, severity=self.severity, refusal=self.refusal)
+            return value if type(value) is kind else None
+        return _READERS[kind](values, self.key)
 
+    def _applies(self, values: PlanValues) -> bool:
+        is_release = self._is(values, self.since) and not self._is(values, self.before)
+        is_users = not self.user_set or values.is_user_set(self.key)
+        return (
+            is_release
+            and is_users
+            and all(values.matches(name, wanted) for name, wanted in self.when.items())
+        )
+
+    def _is(self, values: PlanValues, since: str) -> bool:
+        return values.is_since(*parse_release(since))
+
+
+_TESTS: Mapping[str, Callable[[Any, list[Any]], bool]] = {
+    "is": lambda value, good: value in good,
+    "not": lambda value, good: value not in good,
+    "above": lambda value, good: value > good[0],
+    "at_least": lambda value, good: value >= good[0],
+    "below": lambda value, good: value < good[0],
+    "between": lambda value, good: good[0] <= value <= good[1],
+}
 
 #: How a setting is read, by the type of the value it should have.
-_READERS: dict[type, Callable[..., Any]] = {
+_READERS: Mapping[type, Callable[..., Any]] = {
     bool: PlanValues.flag,
     int: PlanValues.integer,
     float: PlanValues.number,
@@ -176,14 +198,20 @@ _READERS: dict[type, Callable[..., Any]] = {
 }
 
 
-def expected(
-    rule_id: str, severity: Severity, source: str, about: str, *expectations: Expectation
-) -> PlanRule:
-    """Make a rule of expectations; the first one that a plan does not meet breaks it."""
+def _row(fields: Mapping[str, Any], each: Mapping[str, Any]) -> Row:
+    when = {**each.get("when", {}), **fields.get("when", {})}
+    merged = {**each, **fields, "when": when}
+    test = next(name for name in _TESTS if name in merged)
+    return Row(test=test, good=merged.pop(test), **merged)
 
-    def check(values: PlanValues) -> Violation | None:
-        violations = (expectation.violation(values) for expectation in expectations)
-        return next((violation for violation in violations if violation), None)
 
-    key = expectations[0].key
-    return PlanRule(id=rule_id, severity=severity, key=key, about=about, source=source, check=check)
+def expected_values() -> Iterator[PlanRule]:
+    """Yield the rules of `expected_values.yaml`."""
+    for entry in load_table(__file__, "expected_values.yaml"):
+        rows = [_row(fields, entry.get("each", {})) for fields in entry["rows"]]
+
+        def check(values: PlanValues, rows: list[Row] = rows) -> Violations:
+            return (found for row in rows if (found := row.violation(values)))
+
+        source = _sources(entry["source"])
+        yield PlanRule(entry["id"], entry["severity"], rows[0].key, source, entry["about"], check)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.presets import ACTOR, preset
 from rewardkit.launch.recipe import Recipe
 from rewardkit.launch.rules.facts import RunFacts
 from rewardkit.launch.verl.key_renames import to_latest_key
-from rewardkit.launch.verl.releases import parse_release
+from rewardkit.launch.verl.refusals import refusal
+from rewardkit.registry import is_path
 
 MODEL = "actor_rollout_ref.model"
 ROLLOUT = "actor_rollout_ref.rollout"
@@ -21,10 +22,12 @@ BATCH = "data.train_batch_size"
 DYNAMIC_BATCH = f"{ACTOR}.use_dynamic_bsz"
 EAGER = f"{ROLLOUT}.enforce_eager"
 KL_IN_REWARD = "algorithm.use_kl_in_reward"
-KL_LOSS = f"{ACTOR}.use_kl_loss"
+LOG_PROB_MICRO_BATCH = f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu"
 LOGGER = "trainer.logger"
+MANAGER = "reward.reward_manager.name"
 MEMORY_SHARE = f"{ROLLOUT}.gpu_memory_utilization"
 MICRO_BATCH = f"{ACTOR}.ppo_micro_batch_size_per_gpu"
+MINI_BATCH = f"{ACTOR}.ppo_mini_batch_size"
 REMOVE_PADDING = f"{MODEL}.use_remove_padding"
 SAMPLES = f"{ROLLOUT}.n"
 TENSOR_PARALLEL = f"{ROLLOUT}.tensor_model_parallel_size"
@@ -37,6 +40,21 @@ SHARED_LOGGERS = frozenset(
 
 #: A model whose name says that it reads images.
 _VISION_NAME = re.compile(r"(?:^|[-_/.\d])vl(?:[-_/.]|$)", re.IGNORECASE)
+
+
+#: From this many tokens of a sequence on packing and checkpointing matter, from the second on fused kernels.
+LONG_TOKENS, VERY_LONG_TOKENS = 4096, 16384
+
+
+@dataclass(frozen=True)
+class Count:
+    """A property of `PlanValues`: a setting that is a positive integer."""
+
+    key: str
+
+    def __get__(self, values: PlanValues, _: type[PlanValues]) -> int | None:
+        """Return the setting's value."""
+        return values.count(self.key)
 
 
 @dataclass(frozen=True)
@@ -53,6 +71,16 @@ class PlanValues:
 
     plan: Plan
     facts: RunFacts = field(default_factory=RunFacts)
+
+    batch: ClassVar = Count(BATCH)
+    mini_batch: ClassVar = Count(MINI_BATCH)
+    micro_batch: ClassVar = Count(MICRO_BATCH)
+    log_prob_micro_batch: ClassVar = Count(LOG_PROB_MICRO_BATCH)
+    samples: ClassVar = Count(SAMPLES)
+    tensor_parallel: ClassVar = Count(TENSOR_PARALLEL)
+    devices_per_node: ClassVar = Count("trainer.n_gpus_per_node")
+    nodes: ClassVar = Count("trainer.nnodes")
+    prompt_tokens: ClassVar = Count("data.max_prompt_length")
 
     @property
     def recipe(self) -> Recipe:
@@ -113,7 +141,21 @@ class PlanValues:
 
     def is_since(self, *release: int) -> bool:
         """Whether the plan is for this release of verl or a newer one."""
-        return parse_release(self.plan.verl) >= release
+        return self.plan.release.number >= release
+
+    def refusal(self, check: str) -> str:
+        """Return the place where the release makes a check of `refusals.yaml`; "" if it does not."""
+        return refusal(check, self.plan.verl) if check else ""
+
+    def matches(self, name: str, wanted: Any) -> bool:
+        """Whether a property, or a setting with a dot in its name, has a value, or one of a list."""
+        value = self.plan.get(name) if "." in name else getattr(self, name)
+        return value in wanted if isinstance(wanted, list) else bool(value == wanted)
+
+    @property
+    def algorithm(self) -> str:
+        """The recipe's algorithm."""
+        return self.recipe.algorithm
 
     @property
     def is_megatron(self) -> bool:
@@ -124,6 +166,27 @@ class PlanValues:
     def is_npu(self) -> bool:
         """Whether the run is on NPUs."""
         return self.recipe.devices == "npu"
+
+    @property
+    def is_v1(self) -> bool:
+        """Whether the trainer is that of verl 0.9; the older one is `trainer.use_v1=False`."""
+        return self.is_since(0, 9, 0) and self.flag("trainer.use_v1") is not False
+
+    @property
+    def is_separate(self) -> bool:
+        """Whether the rollout has devices of its own, in the trainer of 0.9."""
+        return self.is_v1 and self.text("trainer.v1.trainer_mode") == "separate_async"
+
+    @property
+    def is_disaggregated(self) -> bool:
+        """Whether prefill and decoding have replicas of their own."""
+        return self.flag(f"{ROLLOUT}.disaggregation.enabled") is True
+
+    @property
+    def has_own_code(self) -> bool:
+        """Whether the run imports code of a user, which may register estimators and losses."""
+        keys = (f"{MODEL}.external_lib", "data.custom_cls.path")
+        return is_path(self.recipe.reward.scorer) or any(map(self.is_set, keys))
 
     @property
     def is_dynamic(self) -> bool:
@@ -141,9 +204,19 @@ class PlanValues:
         return self.number(MEMORY_SHARE)
 
     @property
-    def shared_loggers(self) -> frozenset[str]:
-        """The run's loggers that other people look at."""
-        return SHARED_LOGGERS & set(self.texts(LOGGER))
+    def fills_memory(self) -> bool:
+        """Whether the rollout leaves a tenth of the memory at most."""
+        return 0.9 <= (self.memory_share or 0) <= 1
+
+    @property
+    def is_wide_rollout(self) -> bool:
+        """Whether a replica of the rollout is spread over 32 devices or more."""
+        return (self.tensor_parallel or 1) >= 32
+
+    @property
+    def has_shared_logger(self) -> bool:
+        """Whether the run has a logger that other people look at."""
+        return not SHARED_LOGGERS.isdisjoint(self.texts(LOGGER))
 
     @property
     def reads_images(self) -> bool:
@@ -153,8 +226,7 @@ class PlanValues:
     @property
     def devices(self) -> int | None:
         """The devices of all nodes."""
-        nodes = self.count("trainer.nnodes")
-        per_node = self.count("trainer.n_gpus_per_node")
+        nodes, per_node = self.nodes, self.devices_per_node
         return nodes * per_node if nodes and per_node else None
 
     @property
@@ -165,7 +237,7 @@ class PlanValues:
     @property
     def sequence_tokens(self) -> int | None:
         """The tokens of the longest sequence: prompt and response."""
-        prompt, response = self.count("data.max_prompt_length"), self.response_tokens
+        prompt, response = self.prompt_tokens, self.response_tokens
         return prompt + response if prompt and response else None
 
     @property
@@ -173,6 +245,28 @@ class PlanValues:
         """The tokens of the longest sequence that the rollout allows."""
         longest, limit = self.sequence_tokens, self.count(f"{ROLLOUT}.max_model_len") or 0
         return max(longest, limit) if longest else None
+
+    @property
+    def fits_longest(self) -> bool:
+        """Whether the rollout can process its longest sequence at once."""
+        tokens = self.count(f"{ROLLOUT}.max_num_batched_tokens") or 0
+        return self.rollout_tokens is not None and tokens >= self.rollout_tokens
+
+    @property
+    def is_long(self) -> bool:
+        """Whether FSDP trains on long sequences."""
+        return not self.is_megatron and (self.sequence_tokens or 0) >= LONG_TOKENS
+
+    @property
+    def has_long_responses(self) -> bool:
+        """Whether responses alone may be long."""
+        return (self.response_tokens or 0) >= LONG_TOKENS
+
+    @property
+    def may_fuse(self) -> bool:
+        """Whether fused kernels can help: long texts on a GPU."""
+        is_very_long = (self.sequence_tokens or 0) >= VERY_LONG_TOKENS
+        return is_very_long and self.recipe.devices == "gpu" and not self.reads_images
 
     def sequence_parallel(self, model: str = ACTOR) -> int | None:
         """Return how many devices share a sequence: Ulysses (FSDP), context parallel (Megatron)."""
@@ -193,12 +287,9 @@ class PlanValues:
     def ulysses_key(self, model: str = ACTOR) -> str:
         """Return the setting that decides a model's Ulysses size."""
         key = f"{model}.{ULYSSES_SIZE}"
-        is_default = self.count(key) in {1, None}
-        return (
-            f"{model}.fsdp_config.{ULYSSES_SIZE}"
-            if self.has_own_ulysses_size and is_default
-            else key
-        )
+        if self.has_own_ulysses_size and self.count(key) in {1, None}:
+            return f"{model}.fsdp_config.{ULYSSES_SIZE}"
+        return key
 
     @property
     def model_parallel(self) -> int | None:
@@ -226,7 +317,7 @@ class PlanValues:
     @property
     def uses_reference(self) -> bool:
         """Whether verl loads a reference model."""
-        return True in (self.flag(KL_IN_REWARD), self.flag(KL_LOSS))
+        return True in (self.flag(KL_IN_REWARD), self.flag(f"{ACTOR}.use_kl_loss"))
 
     @property
     def uses_critic(self) -> bool:

@@ -1,6 +1,6 @@
 """The targets of a plan: a run on this machine, or files and commands for a cluster.
 
-Each target is a module with one function, `launch(plan, folder)`.
+Each target is a function of its name, `(plan, folder)`, in `scripts` or in a module of its name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rewardkit.launch.targets.base import File, Launch, require_no_secrets
 
 __all__ = ["TARGETS", "File", "Launch", "render"]
 
-#: The values of `cluster.target` in a recipe; the module of `ray-job` is `ray_job`.
+#: The values of `cluster.target` in a recipe; the function of `ray-job` is `ray_job`.
 TARGETS: tuple[str, ...] = get_args(Target)
 
 
@@ -34,8 +34,10 @@ def render(plan: Plan, folder: Path) -> Launch:
     """
     require_no_secrets(plan)
     name = plan.recipe.cluster.target
-    module = import_module(f"{__name__}.{name.replace('-', '_')}")
-    launch: Launch = module.launch(plan, folder.absolute())
+    function = name.replace("-", "_")
+    module = "scripts" if name in {"local", "script", "ascend", "slurm"} else function
+    target = getattr(import_module(f"{__name__}.{module}"), function)
+    launch: Launch = target(plan, folder.absolute())
     secrets = secret_variables(plan.arguments)
     if not secrets or name == "local":
         return launch

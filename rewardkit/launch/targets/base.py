@@ -14,7 +14,6 @@ from rewardkit.launch.plan import expand_home
 from rewardkit.launch.scorer_location import node_path
 from rewardkit.launch.secret_values import MARK, secret_variables, shell_word
 from rewardkit.redact import Redactor, is_secret_name
-from rewardkit.registry import is_path
 
 if TYPE_CHECKING:
     from rewardkit.launch.plan import Plan
@@ -203,11 +202,9 @@ def scorer_files(plan: Plan) -> dict[str, str]:
         UsageError: a file cannot be read.
     """
     reward = plan.recipe.reward
-    where = node_path(plan.recipe, plan.verl)
+    where = node_path(plan.recipe)
     if where is None or plan.get("reward.custom_reward_function.path") != where:
         return {}
-    if not is_path(reward.scorer):
-        return {Path(where).name: _import_text(reward.scorer)}
     file = Path(reward.scorer.partition(":")[0]).expanduser()
     if not reward.guard_file:
         return {Path(where).name: _read_scorer(file)}
@@ -221,14 +218,6 @@ def _read_scorer(file: Path) -> str:
         raise SourceError(f"reward.scorer: {unreadable_file(file, error)}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"reward.scorer: {file}: not UTF-8 text; save it as UTF-8.") from error
-
-
-def _import_text(scorer: str) -> str:
-    """Return a file that imports a scorer, for releases that load a reward from a file only."""
-    from rewardkit.scorers.load import location
-
-    module = location(scorer, pkg=True).removeprefix("pkg://")
-    return f'"""rewardkit\'s scorer {scorer}."""\n\nfrom {module} import compute_score as compute_score\n'
 
 
 def as_yaml(tree: Any) -> str:

@@ -44,7 +44,7 @@ Before you run it again: kubectl delete -f kuberay.yaml
 """
 
 
-def launch(plan: Plan, folder: Path) -> Launch:
+def kuberay(plan: Plan, folder: Path) -> Launch:
     """Return the YAML.
 
     Raises:

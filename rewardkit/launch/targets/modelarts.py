@@ -42,7 +42,7 @@ modelarts.sh merges them into AscendFactory's configuration of the model:
 """
 
 
-def launch(plan: Plan, folder: Path) -> Launch:
+def modelarts(plan: Plan, folder: Path) -> Launch:
     """Return the YAML, and a script with the three steps.
 
     Raises:

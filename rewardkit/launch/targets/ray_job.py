@@ -31,7 +31,7 @@ from rewardkit.launch.targets.base import (
 )
 
 
-def launch(plan: Plan, folder: Path) -> Launch:
+def ray_job(plan: Plan, folder: Path) -> Launch:
     """Return the job's folder, its runtime_env and the command that submits it.
 
     Raises:

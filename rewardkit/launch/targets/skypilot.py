@@ -17,7 +17,6 @@ from rewardkit.errors import UsageError
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.scorer_location import NODE_FOLDERS
 from rewardkit.launch.secret_values import secret_variables, shell_word
-from rewardkit.launch.targets.ascend import node_script
 from rewardkit.launch.targets.base import (
     File,
     Launch,
@@ -28,6 +27,7 @@ from rewardkit.launch.targets.base import (
     scorer_files,
     slug,
 )
+from rewardkit.launch.targets.scripts import node_script
 
 _SKYPILOT_PORTS = {6380: "SkyPilot's own Ray", 8266: "SkyPilot's own dashboard"}
 
@@ -52,7 +52,7 @@ export MASTER_ADDR CURRENT_IP
 """
 
 
-def launch(plan: Plan, folder: Path) -> Launch:
+def skypilot(plan: Plan, folder: Path) -> Launch:
     """Return the task's YAML, and the scorer's file next to it.
 
     Raises:

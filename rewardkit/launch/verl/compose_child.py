@@ -13,9 +13,8 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 #: What a line of a reply begins with.
@@ -118,34 +117,18 @@ def validation_error(config: Any) -> str:
 def _validate(config: Any, *, critic: bool) -> str:
     from hydra.errors import InstantiationException
     from omegaconf.errors import OmegaConfBaseException
+    from verl.utils.config import validate_config
 
     reference = config.algorithm.use_kl_in_reward or config.actor_rollout_ref.actor.use_kl_loss
     kinds = (AssertionError, ValueError, TypeError, KeyError, AttributeError, ImportError)
     try:
-        _validator()(config=config, use_reference_policy=reference, use_critic=critic)
+        validate_config(config=config, use_reference_policy=reference, use_critic=critic)
         _read_dataclasses(config)
     except AssertionError as error:
         return " ".join(str(error).split()) or "an assertion without a message failed"
     except (*kinds, InstantiationException, OmegaConfBaseException) as error:
         return " ".join(f"{type(error).__name__}: {error}".split())
     return ""
-
-
-def _validator() -> Any:
-    """Return verl's validate_config; up to 0.5 it is a method of the trainer."""
-    with suppress(ImportError):
-        from verl.utils.config import validate_config
-
-        return validate_config
-    from verl.trainer.ppo.ray_trainer import RayPPOTrainer
-
-    def validate(config: Any, use_reference_policy: bool, use_critic: bool) -> None:
-        trainer = SimpleNamespace(
-            config=config, use_reference_policy=use_reference_policy, use_critic=use_critic
-        )
-        RayPPOTrainer._validate_config(trainer)  # noqa: SLF001 - there is no other way in 0.5
-
-    return validate
 
 
 def _read_dataclasses(config: Any) -> None:

@@ -1,22 +1,23 @@
 """Keys that verl renamed, moved or stopped reading: the tables of `key_renames.yaml`.
 
-A plan names every key as verl 0.9.1 does, and its overrides are translated to the release at hand.
+A plan names every key as verl 0.9.1 does, and one dict for each release has the release's own names. A
+name that ends in a dot stands for every key below it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-#: A release number above every real one.
-NEVER = (99, 0, 0)
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyRename:
-    """A key, or every key below it if it ends in a dot, that had another name before a release.
+    """A key that had another name before a release.
 
     Attributes:
         new: the name in 0.9.1.
@@ -36,7 +37,7 @@ class IgnoredKey:
     """A key that verl accepts, perhaps only with a `+`, and ignores from a release on.
 
     Attributes:
-        key: the name; a dot at the end means every key below it.
+        key: the name.
         since: the first release that ignores it.
         why: what happens, and what to use instead.
         fatal: whether verl stops instead of ignoring it.
@@ -52,88 +53,104 @@ class IgnoredKey:
     only: str = ""
 
 
+def load_table(module: str, name: str) -> Any:
+    """Read a YAML file that lies beside a module's file."""
+    import yaml
+
+    text = Path(module).with_name(name).read_text(encoding="utf-8")
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+
+
+@cache
+def _tables() -> dict[str, list[dict[str, Any]]]:
+    tables: dict[str, list[dict[str, Any]]] = load_table(__file__, "key_renames.yaml")
+    for entry in (*tables["renames"], *tables["ignored"]):
+        entry["since"] = tuple(map(int, entry["since"].split(".")))
+    return tables
+
+
 @cache
 def renames() -> tuple[KeyRename, ...]:
-    """Return the renames of all releases; the first one that matches a key applies."""
-    return tuple(KeyRename(**entry) for entry in _table("renames"))
-
-
-@cache
-def dapo_recipe_renames() -> tuple[KeyRename, ...]:
-    """Return the renames for verl's DAPO recipe, which has the old names of the reward's keys."""
-    overlong = KeyRename(
-        new="reward.reward_kwargs.overlong_buffer_cfg.",
-        old="reward_model.overlong_buffer.",
-        since=NEVER,
-    )
-    reward = (entry for entry in renames() if entry.new.startswith("reward."))
-    return (overlong, *(KeyRename(new=r.new, old=r.old, since=NEVER) for r in reward))
+    """Return the renames of all releases."""
+    return tuple(KeyRename(**entry) for entry in _tables()["renames"])
 
 
 @cache
 def ignored_keys() -> tuple[IgnoredKey, ...]:
     """Return the keys that some release ignores."""
-    return tuple(IgnoredKey(**entry) for entry in _table("ignored"))
+    return tuple(IgnoredKey(**entry) for entry in _tables()["ignored"])
+
+
+def _dapo_recipe_names() -> dict[str, str]:
+    """Return the names in verl's DAPO recipe, which has the old ones of the reward's keys."""
+    return {
+        "reward.reward_kwargs.overlong_buffer_cfg.": "reward_model.overlong_buffer.",
+        **{entry.new: entry.old for entry in renames() if entry.new.startswith("reward.")},
+    }
+
+
+@cache
+def _release_names(number: tuple[int, ...], megatron: bool, dapo_recipe: bool) -> Mapping[str, str]:
+    """Return the keys of 0.9.1 that have another name in a release, with that name."""
+    names = {
+        entry.new: entry.old
+        for entry in renames()
+        if number < entry.since and not (megatron and entry.fsdp_only)
+    }
+    return names | (_dapo_recipe_names() if dapo_recipe else {})
+
+
+@cache
+def _latest_names(megatron: bool) -> Mapping[str, str]:
+    """Return the names of older releases with those of 0.9.1."""
+    names = {e.old: e.new for e in renames() if not (megatron and e.fsdp_only)}
+    return names | {old: new for new, old in _dapo_recipe_names().items()}
+
+
+@cache
+def _ignored(
+    number: tuple[int, ...], megatron: bool, dapo_recipe: bool
+) -> Mapping[str, IgnoredKey]:
+    trainer = "megatron" if megatron else "fsdp"
+    table: dict[str, IgnoredKey] = {}
+    for entry in ignored_keys():
+        is_read_by_recipe = dapo_recipe and "reward" in entry.key
+        if number >= entry.since and entry.only in {"", trainer} and not is_read_by_recipe:
+            table.setdefault(entry.key, entry)
+    return table
+
+
+def _find(key: str, table: Mapping[str, Entry]) -> tuple[str, Entry] | None:
+    """Return the entry of a key, or of the innermost section that it is in, with its name."""
+    name = key
+    while name not in table:
+        name = f"{name[:-1].rpartition('.')[0]}."
+        if name == ".":
+            return None
+    return name, table[name]
+
+
+def _rename(key: str, names: Mapping[str, str]) -> str:
+    found = _find(key, names)
+    return found[1] + key[len(found[0]) :] if found else key
 
 
 @lru_cache(maxsize=1 << 14)
 def to_latest_key(key: str, *, megatron: bool = False) -> str:
     """Return a key's name in the newest release we know, given its name in any release."""
-    for rename in (*dapo_recipe_renames(), *renames()):
-        if _matches(key, rename.old) and not (megatron and rename.fsdp_only):
-            return rename.new + key[len(rename.old) :]
-    return key
+    return _rename(key, _latest_names(megatron))
 
 
 def to_release_key(
     key: str, number: tuple[int, ...], *, megatron: bool = False, dapo_recipe: bool = False
 ) -> str:
     """Return the name that a key of verl 0.9.1 has in a release."""
-    for rename in (*(dapo_recipe_renames() if dapo_recipe else ()), *renames()):
-        if (
-            number < rename.since
-            and _matches(key, rename.new)
-            and not (megatron and rename.fsdp_only)
-        ):
-            return rename.old + key[len(rename.new) :]
-    return key
+    return _rename(key, _release_names(number, megatron, dapo_recipe))
 
 
 def ignored_key(
     key: str, number: tuple[int, ...], *, megatron: bool = False, dapo_recipe: bool = False
 ) -> IgnoredKey | None:
     """Return the entry for a key that a release ignores; None if no entry matches."""
-    for entry in ignored_keys():
-        for_trainer = entry.only in {"", "megatron" if megatron else "fsdp"}
-        is_read_by_recipe = dapo_recipe and "reward" in entry.key
-        if (
-            number >= entry.since
-            and for_trainer
-            and _matches(key, entry.key)
-            and not is_read_by_recipe
-        ):
-            return entry
-    return None
-
-
-def _matches(key: str, name: str) -> bool:
-    return key.startswith(name) if name.endswith(".") else key == name
-
-
-def _table(name: str) -> list[dict[str, Any]]:
-    """Return a table of the YAML, with releases as numbers."""
-    entries: list[dict[str, Any]] = _tables()[name]
-    return [{**entry, "since": _numbers(entry["since"])} for entry in entries]
-
-
-@cache
-def _tables() -> dict[str, Any]:
-    import yaml
-
-    text = Path(__file__).with_name("key_renames.yaml").read_text(encoding="utf-8")
-    tables: dict[str, Any] = yaml.safe_load(text)
-    return tables
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
+    found = _find(key, _ignored(number, megatron, dapo_recipe))
+    return found and found[1]

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
-from rewardkit.launch.verl.releases import parse_release
+from rewardkit.launch.verl.key_renames import load_table
+from rewardkit.launch.verl.releases import LATEST
 
 
 def refusal(check: str, verl: str) -> str:
     """Return the place in verl that makes a check, `verl 0.9.1: utils/config.py:124`.
 
-    A version that is newer than the table has the checks of its newest release; "" if the release
-    does not make the check.
+    A snapshot of main has the checks of the newest release; "" if the release does not make the check.
     """
-    table = _table()
-    older = [release for release in table if parse_release(release) <= parse_release(verl)]
-    if not older:
-        return ""
-    release = max(older, key=parse_release)
-    line = table[release].get(check)
+    release = verl if verl in _table() else LATEST
+    line = _table()[release].get(check)
     return f"verl {release}: {line}" if line else ""
 
 
 @cache
 def _table() -> Mapping[str, Mapping[str, str]]:
-    import yaml
-
-    text = Path(__file__).with_name("refusals.yaml").read_text(encoding="utf-8")
-    table: dict[str, dict[str, str]] = yaml.safe_load(text)
+    table: dict[str, dict[str, str]] = load_table(__file__, "refusals.yaml")
     return table

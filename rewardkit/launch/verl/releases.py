@@ -22,12 +22,15 @@ from typing import Any
 from rewardkit.errors import UsageError
 from rewardkit.launch.verl.hydra_values import Raw
 from rewardkit.launch.verl.key_renames import IgnoredKey, ignored_key, to_latest_key, to_release_key
-from rewardkit.launch.verl.reward_managers import GDPO_SINCE, LIMITS, REWARD_LOOP_SINCE
+from rewardkit.launch.verl.reward_managers import LIMITS
 
 FOLDER = Path(__file__).parent / "release_keys"
 
 #: Plans use the names of this release. Without an installed verl, plans are also for this release.
 LATEST = "0.9.1"
+
+#: The first release that plans are for.
+FIRST = (0, 7, 1)
 
 #: The name of the newest snapshot, as a version.
 MAIN = "main"
@@ -53,13 +56,11 @@ DAPO_RECIPE_KEYS: Mapping[str, Any] = {
     "algorithm.filter_groups.max_num_gen_batches": 0,
 }
 
-
 #: Keys that verl reads and its YAML does not list, and the first release that reads them.
 UNLISTED: Mapping[str, tuple[int, ...]] = {
-    "algorithm.gdpo_reward_keys": GDPO_SINCE,
-    "algorithm.gdpo_reward_weights": GDPO_SINCE,
-    **dict.fromkeys(LIMITS, (0, 7, 1)),
-    **{key.replace("reward.", "reward_model."): REWARD_LOOP_SINCE for key in LIMITS},
+    "algorithm.gdpo_reward_keys": FIRST,
+    "algorithm.gdpo_reward_weights": FIRST,
+    **dict.fromkeys((*LIMITS, *(key.replace("reward.", "reward_model.") for key in LIMITS)), FIRST),
     "critic.ppo_infer_max_token_len_per_gpu": (0, 8, 0),
     "critic.ppo_infer_micro_batch_size_per_gpu": (0, 8, 0),
 }
@@ -112,7 +113,7 @@ class Release:
     date: str = ""
     commit: str = ""
 
-    @property
+    @cached_property
     def number(self) -> tuple[int, ...]:
         """The version as numbers."""
         return parse_release(self.verl)
@@ -145,7 +146,12 @@ class Release:
 
     def lists(self, key: str) -> bool:
         """Whether the release has a key, or keys below it: they can be set without a `+`."""
-        return key in self.keys or f"{key}." in _prefixes(tuple(self.keys))
+        return key in self.keys or key in self._sections
+
+    @cached_property
+    def _sections(self) -> frozenset[str]:
+        """All sections, at every depth."""
+        return frozenset(k[:i] for k in self.keys for i, char in enumerate(k) if char == ".")
 
     def engines_of(self, key: str) -> tuple[str, ...]:
         """Return the engines that a setting belongs to, if the release has it only for those.
@@ -170,11 +176,10 @@ class Release:
         if key in UNLISTED and self.number >= UNLISTED[key]:
             return True
         parts = key.split(".")
-        if not any(name.startswith(f"{parts[0]}.") for name in self.keys):
-            return False
-        above = (".".join(parts[:i]) for i in range(1, len(parts)))
-        return any(part in OPEN_SECTIONS for part in parts[:-1]) or any(
-            self.keys.get(a) == {} for a in above
+        sections = [".".join(parts[:i]) for i in range(1, len(parts))]
+        return not self._sections.isdisjoint(sections[:1]) and any(
+            part in OPEN_SECTIONS or self.keys.get(section) == {}
+            for part, section in zip(parts, sections, strict=False)
         )
 
 
@@ -207,7 +212,9 @@ def nearest(verl: str) -> str:
         return minor[-1]
     older = [release for release in known if parse_release(release) <= wanted]
     if not older:
-        raise UsageError(f"verl {verl}: plans start at verl {known[0]}.")
+        raise UsageError(
+            f"verl {verl}: plans start at verl {known[0]}. For older releases use rewardkit 0.1.0."
+        )
     same = [snapshot for snapshot in snapshots() if parse_release(snapshot) == wanted]
     is_released = parse_release(older[-1]) == wanted
     return same[-1] if same and not is_released else older[-1]
@@ -254,8 +261,3 @@ def release_of(verl: str, *, megatron: bool = False, dapo_recipe: bool = False) 
     engines = {engine: frozenset(names) for engine, names in stored["engines"].items()}
     date, commit = stored["date"], stored["commit"]
     return Release(known, keys, megatron, dapo_recipe, engines, date, commit)
-
-
-@cache
-def _prefixes(keys: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(key[: i + 1] for key in keys for i, char in enumerate(key) if char == ".")

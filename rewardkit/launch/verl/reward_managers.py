@@ -1,7 +1,4 @@
-"""The reward managers of each release of verl.
-
-Read in the code of the releases 0.4.1 to 0.9.1: `verl/workers/reward_manager` before 0.7.0, and
-`verl/experimental/reward_loop/reward_manager` since, which the agent loops ask.
+"""The reward managers of verl, from 0.7.1 on (`verl/experimental/reward_loop/reward_manager`).
 
 | manager | reads | ignores |
 |---|---|---|
@@ -14,11 +11,7 @@ Read in the code of the releases 0.4.1 to 0.9.1: `verl/workers/reward_manager` b
 
 from __future__ import annotations
 
-#: First release with the estimator and the reward manager `gdpo`.
-GDPO_SINCE = (0, 7, 1)
-
-#: First release with `rate_limited` and `remote`; it has `batch` and `prime` no more.
-REWARD_LOOP_SINCE = (0, 7, 0)
+REWARD_MANAGERS = ("dapo", "gdpo", "naive", "rate_limited", "remote")
 
 #: First release in which a reward file cannot register a manager of its own: verl looks the manager
 #: up in the trainer's process, which does not load the file.
@@ -29,11 +22,3 @@ LIMITS = tuple(
     f"reward.{name}"
     for name in ("max_concurrent", "max_rpm", "max_tpm", "estimated_tokens_per_request", "timeout")
 )
-
-
-def reward_managers(release: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the names of a release's reward managers, in alphabetical order."""
-    if release < REWARD_LOOP_SINCE:
-        return ("batch", "dapo", "naive", "prime")
-    gdpo = ("gdpo",) if release >= GDPO_SINCE else ()
-    return ("dapo", *gdpo, "naive", "rate_limited", "remote")
