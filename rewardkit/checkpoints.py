@@ -120,7 +120,7 @@ def _spans(numbers: list[int]) -> str:
 
 
 def merge_command(checkpoint: Checkpoint, out: Path, python: str) -> list[str]:
-    """Return the command of verl's own merger, which writes Hugging Face weights (verl 0.4.1 on)."""
+    """Return the command of verl's own merger, which writes Hugging Face weights."""
     return [
         python,
         "-m",

@@ -244,7 +244,7 @@ def test_doctor_reports_the_key_that_the_installed_verl_reads(run):
     [
         ("0.10.0.dev0", "verl 0.10.0.dev0 is planned as verl's main of 2026-08-22"),
         ("7.0.1", "verl 7.0.1 is newer than the releases we know: planned as 0.9.1."),
-        ("0.2.0", "plans start at verl 0.4.1"),
+        ("0.2.0", "plans start at verl 0.7.1"),
         ("0.9.1", None),
     ],
 )

@@ -128,13 +128,10 @@ def test_the_error_for_an_unknown_name_suggests_the_nearest(find, name, message)
 
 
 def test_defaults_are_those_of_the_releases():
-    assert key_defaults("data.max_response_length") == [(f"0.4.1 to {LATEST}", "512")]
-    assert key_defaults("reward.custom_reward_function.path")[0] == (
-        "0.4.1 to 0.7.0",
-        "no such key",
-    )
+    assert key_defaults("data.max_response_length") == [(f"0.7.1 to {LATEST}", "512")]
+    assert key_defaults("trainer.use_v1")[0] == ("0.7.1 to 0.8.0", "no such key")
     defaults = key_defaults("actor_rollout_ref.rollout.calculate_log_probs")
-    assert defaults == [("0.4.1 to 0.8.0", "false"), (f"0.9.0 to {LATEST}", "true")]
+    assert defaults == [("0.7.1 to 0.8.0", "false"), (f"0.9.0 to {LATEST}", "true")]
 
 
 def test_a_renamed_key_names_its_other_name():
@@ -172,7 +169,7 @@ def test_the_command_explains_metrics_and_keys():
     assert "回复" in run("response_length/mean", "--lang", "zh").stdout
     (entry,) = json.loads(run("kl_loss_coef", "--json").stdout)
     assert entry["metrics"] == ["actor/kl_loss", "actor/kl_coef"]
-    assert f"0.001 (0.4.1 to {LATEST})" in entry["defaults"]
+    assert f"0.001 (0.7.1 to {LATEST})" in entry["defaults"]
 
 
 def test_the_command_explains_the_rules_of_plans_and_of_logs_by_their_codes():
@@ -265,9 +262,7 @@ def test_chinese_entries_have_chinese_labels_and_spans():
     output = run("use_kl_loss", "--lang", "zh").stdout
     assert all(label in output for label in ("配置项", "含义", "如何选择", "默认值"))
     assert not any(label in output for label in ("meaning", "defaults", "how to choose"))
-    assert ("0.4.1 至 0.7.0", "无此配置项") in key_defaults(
-        "reward.custom_reward_function.path", "zh"
-    )
+    assert ("0.7.1 至 0.8.0", "无此配置项") in key_defaults("trainer.use_v1", "zh")
 
 
 def test_each_rule_of_plans_and_of_rows_has_a_chinese_text():
