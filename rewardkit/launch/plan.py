@@ -30,7 +30,6 @@ from rewardkit.launch.verl.key_renames import to_latest_key
 from rewardkit.launch.verl.releases import Release, parse_release, release_notice, release_of
 from rewardkit.launch.verl.reward_keys import NEW_KEY
 from rewardkit.launch.verl.translate import Note, translate
-from rewardkit.scorers.compose import part_weights
 
 TRAINER = "verl.trainer.main_ppo"
 DAPO_RECIPE = "recipe.dapo.main_dapo"
@@ -258,6 +257,8 @@ def _settings(recipe: Recipe, overrides: Iterable[Override], verl: str) -> list[
     """Return all settings by verl 0.9.1's names, each once: the last one wins."""
     base = {**preset(recipe), **_field_settings(recipe), **reward_settings(recipe)}
     if recipe.algorithm == "gdpo":
+        from rewardkit.scorers.compose import part_weights
+
         has_keys = any(to_latest_key(override.key) == REWARD_KEYS for override in overrides)
         file = recipe.reward.scorer.partition(":")[0]
         base |= gdpo_settings({} if has_keys else part_weights(file), verl)

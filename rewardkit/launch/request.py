@@ -11,12 +11,10 @@ from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import Plan, make_plan
 from rewardkit.launch.recipe import deep_merge, flatten_verl_section, load_tree, read_recipe
-from rewardkit.launch.reward_guard import guard_reward
 from rewardkit.launch.secret_values import conceal_secrets
 from rewardkit.launch.verl.hydra_values import parse_value
 from rewardkit.launch.verl.releases import LATEST, installed_verl
 from rewardkit.registry import SCORERS, known
-from rewardkit.scorers.isolated import require_scorer_loads
 from rewardkit.strict_yaml import read_yaml
 
 
@@ -128,7 +126,12 @@ def plan_from_request(request: LaunchRequest, load_seconds: float = LOAD_TIMEOUT
     """
     recipe = read_recipe(request.tree, request.where, request.variant, request.fields)
     if recipe.reward.scorer in known("scorers").keys() - SCORERS.keys():
+        from rewardkit.scorers.isolated import require_scorer_loads
+
         require_scorer_loads(recipe.reward.scorer, recipe.reward.options, load_seconds)
     overrides = parse_overrides(request.overrides, "the command line")
-    recipe = guard_reward(recipe, load_seconds, request.secrets)
+    if recipe.reward.guard is not None:
+        from rewardkit.launch.reward_guard import guard_reward
+
+        recipe = guard_reward(recipe, recipe.reward.guard, load_seconds, request.secrets)
     return make_plan(recipe, request.verl, overrides, secrets=request.secrets)

@@ -26,13 +26,16 @@ from rewardkit.registry import is_path, with_function
 FOLDER = "runs/guards"
 
 
-def guard_reward(recipe: Recipe, load_seconds: float, secrets: Mapping[str, str]) -> Recipe:
+def guard_reward(
+    recipe: Recipe, section: RewardGuard, load_seconds: float, secrets: Mapping[str, str]
+) -> Recipe:
     """Write the file that guards a recipe's reward, and return the recipe that names it.
 
     The name of the file depends on what is in it, so that a run never gets another run's file.
 
     Args:
         recipe: the recipe.
+        section: how its reward is guarded.
         load_seconds: timeout for importing the reward.
         secrets: the values of the secrets that the reward's options have marks for. The file reads
             them from the environment.
@@ -42,9 +45,6 @@ def guard_reward(recipe: Recipe, load_seconds: float, secrets: Mapping[str, str]
             not load, or the trial does not show its keys and its wrong score.
         OutputError: the file cannot be written.
     """
-    section = recipe.reward.guard
-    if section is None:
-        return recipe
     scorer = recipe.reward.scorer
     if not is_path(scorer):
         raise UsageError(f"reward.guard: the scorer {scorer} needs no guard; remove the key.")

@@ -56,9 +56,6 @@ def reward_settings(recipe: Recipe) -> dict[str, Any]:
         UsageError: the scorer does not exist, a built-in one has no such option, verl's own
             scorers are given options or are to record, or the nodes cannot find the folder.
     """
-    from rewardkit.scorers.compose import part_weights
-    from rewardkit.scorers.load import load_scorer
-
     reward, target = recipe.reward, recipe.cluster.target
     scorer, options, record = reward.scorer, reward.options, reward.record
     if scorer == "verl":
@@ -80,11 +77,16 @@ def reward_settings(recipe: Recipe) -> dict[str, Any]:
     settings = {f"{NEW_KEY}.path": node_path(recipe) or local_path(recipe)}
     if reward.guard_file:  # it has the options and the folder of records
         return settings | {f"{NEW_KEY}.name": "compute_score"}
-    if record and is_path(scorer) and not part_weights(file):
-        raise UsageError(
-            "reward.record: a file's function records through its guard; add `guard: {}` to reward."
-        )
+    if record and is_path(scorer):
+        from rewardkit.scorers.compose import part_weights
+
+        if not part_weights(file):
+            raise UsageError(
+                "reward.record: a file's function records through its guard; add `guard: {}` to reward."
+            )
     if options and scorer in SCORERS:
+        from rewardkit.scorers.load import load_scorer
+
         load_scorer(scorer, **options)
     options = (
         {**options, "record": absolute(record)} if record else options

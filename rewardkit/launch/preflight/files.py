@@ -22,7 +22,7 @@ from rewardkit.launch.rules.values import PlanValues
 from rewardkit.preprocess.check import CheckReport, OptionalChecks, check
 from rewardkit.preprocess.concatenation import concatenation_fault
 from rewardkit.preprocess.prompt_lengths import TokenCounter, token_counter
-from rewardkit.preprocess.schema_check import schema_findings
+from rewardkit.preprocess.row_checks import schema_findings
 from rewardkit.registry import is_path
 from rewardkit.row import BATCH_ROWS, open_parquet
 from rewardkit.scorers.load import load_scorer
