@@ -391,7 +391,7 @@ def test_compose_prints_the_overrides_for_gdpo(run, tmp_path):
         "scorer: gsm8k\nparts: {correct: 1, format: {weight: 0.1}, repetition: -0.5, base: 0}\n"
     )
     arguments = ("compose", "reward.yaml", "--out", "reward.py", "--gdpo", "--verl-version")
-    assert_failure(run(*arguments, "0.7.0"), 2, "verl 0.7.0 has no GDPO; use verl 0.7.1 or newer")
+    assert_failure(run(*arguments, "0.7.0"), 2, "verl 0.7.0: plans start at verl 0.7.1")
     assert not (tmp_path / "reward.py").exists()
     first, *overrides = assert_success(run(*arguments, "0.9")).splitlines()
     assert first == f"reward.py: reward.custom_reward_function.path={tmp_path / 'reward.py'}"

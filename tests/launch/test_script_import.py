@@ -183,7 +183,7 @@ PUBLISHED = {
 EVALUATION = """ trainer.val_before_train=True trainer.val_only=True
     trainer.resume_mode=resume_path trainer.resume_from_path=/c/global_step_10"""
 PUBLISHED["0.5b-ppo-eval"] = (MAIN, PUBLISHED["0.5b-ppo"][1] + EVALUATION)
-VERSIONS = ("0.5", "0.6", "0.7", "0.8", "0.9")
+VERSIONS = ("0.7", "0.8", "0.9")
 
 
 def script_of(name):
@@ -277,7 +277,7 @@ def test_settings_of_dapo_and_the_reward_have_sections_of_their_own():
 
 def test_options_of_the_reward_function_are_options_of_the_scorer():
     at = "custom_reward_function"
-    tree = simple(f"{at}.path=/r.py {at}.name=f +{at}.reward_kwargs.k=3", "0.5").recipe
+    tree = simple(f"{at}.path=/r.py {at}.name=f +{at}.reward_kwargs.k=3", "0.8").recipe
     assert tree["reward"] == {"scorer": "/r.py:f", "options": {"k": 3}}
 
 
@@ -288,7 +288,7 @@ def test_an_ignored_reward_function_is_the_first_finding():
         assert "verl 0.9.1 trains WITHOUT the reward function of this script" in first.text
         assert "/r/reward_score.py" in first.text
         assert "custom_reward_function.path" in first.key
-        for verl in ("0.5", "0.7", "0.8"):
+        for verl in ("0.7", "0.8"):
             assert "reward-ignored" not in {f.rule for f in imported(name, verl).findings}
 
 
@@ -320,7 +320,7 @@ def test_findings_name_how_a_release_treats_a_key(name, verl, rule, key):
 
 
 def test_findings_about_new_releases_do_not_appear_for_old_ones():
-    for name, verl in (("8b-dapo-mcq-npu", "0.5"), ("0.5b-ppo", "0.5"), ("0.5b-ppo", "0.9")):
+    for name, verl in (("8b-dapo-mcq-npu", "0.7"), ("0.5b-ppo", "0.7"), ("0.5b-ppo", "0.9")):
         findings = imported(name, verl).findings
         rules = {f.rule for f in findings if "own fields have its effect" not in f.text}
         assert not rules & {"ignored", "does-not-start", "renamed", "no-such-setting", "plus"}
@@ -329,9 +329,8 @@ def test_findings_about_new_releases_do_not_appear_for_old_ones():
 @every(
     ("text", "verl", "rule", "words"),
     [
-        ("reward.reward_manager.name=dapo", "0.5", "renamed", "reward_model.reward_manager"),
-        (f"{A}.optim.clip_grad=1", "0.5", "renamed", f"{A}.grad_clip"),
-        ("trainer.use_v1=True", "0.5", "no-such-setting", f"verl {LATEST} has"),
+        (f"{A}.optim.clip_grad=1", "0.7", "renamed", f"{A}.grad_clip"),
+        ("trainer.use_v1=True", "0.7", "no-such-setting", f"verl {LATEST} has"),
         ("critic.megatron.param_offload=True", "0.9", "engine", "a setting of Megatron"),
         (f"+{A}.optim.lr=1", "0.9", "plus", "refuses a +"),
         (f"{R}.engine_kwargs.vllm.swap_space=1", "0.9", "plus", "only with a +"),

@@ -10,7 +10,7 @@ from typing import Any
 from rewardkit.launch.findings import LaunchFinding
 from rewardkit.launch.plan import ENGINE_SINCE
 from rewardkit.launch.presets import ACTOR
-from rewardkit.launch.verl.key_renames import IgnoredKey, to_latest_key
+from rewardkit.launch.verl.key_renames import IgnoredKey, gone_keys, to_latest_key
 from rewardkit.launch.verl.releases import Release, known_releases, release_of, snapshots
 from rewardkit.registry import did_you_mean
 
@@ -51,7 +51,9 @@ def is_known(override: ImportedSetting) -> bool:
     if override.is_group or override.sign in {"+", "++"}:
         return True
     names = {override.key, override.latest_key}
-    return any(_takes(known, name) for known in _all_releases() for name in names)
+    return not names.isdisjoint(gone_keys()) or any(
+        _takes(known, name) for known in _all_releases() for name in names
+    )
 
 
 def _takes(known: Release, key: str) -> bool:
@@ -180,6 +182,7 @@ def _unread(override: ImportedSetting, release: Release) -> LaunchFinding:
     where = [
         r.verl for r in _all_releases() if r.lists(override.key) or r.lists(override.latest_key)
     ]
+    where += [v for k in (override.key, override.latest_key) if (v := gone_keys().get(k))]
     if where:
         text = f"verl {release.verl} has no such setting (verl {where[0]} has)."
         return LaunchFinding("warning", "no-such-setting", override.key, text)
@@ -204,7 +207,8 @@ def _engines_of(key: str) -> tuple[str, ...]:
 
 @cache
 def _all_keys() -> dict[str, None]:
-    return {key: None for known in _all_releases() for key in known.keys if "_target_" not in key}
+    listed = (key for known in _all_releases() for key in known.keys)
+    return {key: None for key in (*listed, *gone_keys()) if "_target_" not in key}
 
 
 @cache

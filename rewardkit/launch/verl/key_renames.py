@@ -62,8 +62,8 @@ def load_table(module: str, name: str) -> Any:
 
 
 @cache
-def _tables() -> dict[str, list[dict[str, Any]]]:
-    tables: dict[str, list[dict[str, Any]]] = load_table(__file__, "key_renames.yaml")
+def _tables() -> dict[str, Any]:
+    tables: dict[str, Any] = load_table(__file__, "key_renames.yaml")
     for entry in (*tables["renames"], *tables["ignored"]):
         entry["since"] = tuple(map(int, entry["since"].split(".")))
     return tables
@@ -79,6 +79,12 @@ def renames() -> tuple[KeyRename, ...]:
 def ignored_keys() -> tuple[IgnoredKey, ...]:
     """Return the keys that some release ignores."""
     return tuple(IgnoredKey(**entry) for entry in _tables()["ignored"])
+
+
+@cache
+def gone_keys() -> Mapping[str, str]:
+    """Return the keys that only releases before 0.7.1 list, with the newest of them."""
+    return {key: verl for verl, keys in _tables()["gone"].items() for key in keys}
 
 
 def _dapo_recipe_names() -> dict[str, str]:

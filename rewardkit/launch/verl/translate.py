@@ -10,6 +10,7 @@ from typing import Literal
 from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override
 from rewardkit.launch.verl.hydra_values import Raw
+from rewardkit.launch.verl.key_renames import gone_keys
 from rewardkit.launch.verl.releases import (
     UNLISTED,
     Release,
@@ -135,5 +136,5 @@ def _newest_listing(key: str, *, megatron: bool) -> str | None:
     releases = ((v, release_of(v, megatron=megatron)) for v in versions)
     return next(
         (v for v, r in releases if r.lists(key) or (key in UNLISTED and r.accepts_unlisted(key))),
-        None,
+        gone_keys().get(key),
     )
