@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from rewardkit.errors import RewardkitError
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.report import FileFacts, PreflightReport
-from rewardkit.launch.rehearsal.row_sample import prompt_tokens
+from rewardkit.launch.rehearsal.sample import prompt_tokens
 from rewardkit.launch.rules.values import PlanValues
 from rewardkit.preprocess.check import CheckReport, OptionalChecks, check
 from rewardkit.preprocess.concatenation import concatenation_fault
