@@ -45,9 +45,8 @@ class JudgeSettings:
     @property
     def budget(self) -> BudgetLimits:
         """What this process may spend."""
-        return BudgetLimits(
-            self.budget_calls, self.budget_tokens, self.budget_seconds, self.budget_window
-        )
+        limits = (self.budget_calls, self.budget_tokens, self.budget_seconds, self.budget_window)
+        return BudgetLimits(*limits)
 
 
 @memoize

@@ -169,10 +169,15 @@ def _try_gold(
     results: list[Score] = []
 
     def call(responses: Sequence[str]) -> list[float | None]:
-        scores = score_all([(response, gold, info) for response in responses])
-        known = [_verdict_or_none(score) for score in scores]
-        results.extend(score for score in known if score is not None)
-        return [None if score is None else score.score for score in known]
+        """Return the scores that the reward meant; None where it failed."""
+        scores: list[float | None] = []
+        for result in score_all([(response, gold, info) for response in responses]):
+            if isinstance(result, Exception) or result.status in (Status.FAILED, Status.TIMEOUT):
+                scores.append(None)
+            else:
+                scores.append(result.score)
+                results.append(result)
+        return scores
 
     short = [
         _response(form, _SHORT if form[0] else "", answer)
@@ -209,10 +214,3 @@ def _response(form: AnswerForm, reasoning: str, answer: str) -> str:
     before, mark, after = form
     lines = reasoning if before or not reasoning else f"{reasoning}.\n"
     return f"{before}{lines}{mark}{answer}{after}"
-
-
-def _verdict_or_none(result: Score | Exception) -> Score | None:
-    """Return a score that the reward meant; None where it failed."""
-    if isinstance(result, Exception) or result.status in (Status.FAILED, Status.TIMEOUT):
-        return None
-    return result

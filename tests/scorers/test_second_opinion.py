@@ -266,11 +266,6 @@ def test_a_mistake_about_the_second_scorer_is_one_line_with_its_place(tmp_path, 
     assert "\n" not in str(error.value)
 
 
-def test_a_part_cannot_have_the_name_of_a_share():
-    with pytest.raises(UsageError, match="name is in use"):
-        Reward(by_status, (Part("second_asked", 1.0, lambda *_: 0.0),))
-
-
 @pytest.mark.parametrize("is_async", [False, True])
 def test_the_record_has_the_shares_and_the_parts_of_every_sample(tmp_path, is_async):
     """One record for each sample, of the dictionary that verl gets."""
