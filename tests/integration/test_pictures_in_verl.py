@@ -87,7 +87,7 @@ def test_verl_reads_one_picture_in_every_row_of_a_set(processor, tmp_path, load,
     rewardkit.prep(name, tmp_path, sample=True, split="all")
     for file in sorted(tmp_path.glob("*.parquet")):
         ours, rows = list(read_rows(file)), list(load(file, processor=processor))
-        assert len(rows) == len(ours) > 4
+        assert len(rows) == len(ours) > 0
         for row, our in zip(rows, ours, strict=True):
             assert row["reward_model"]["ground_truth"] == our["reward_model"]["ground_truth"]
             before, after = our["prompt"][-1]["content"].split("<image>")
