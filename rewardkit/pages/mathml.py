@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-#: Most characters of a formula, and groups inside each other. The library takes at most 0.1 s for them.
+#: Most characters of a formula, and groups inside each other. The library takes at most 0.2 s for one.
 MAX_FORMULA_CHARACTERS: Final = 2000
 MAX_GROUPS: Final = 20
 
