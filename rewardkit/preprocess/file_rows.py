@@ -193,8 +193,8 @@ def _read_csv(file: Path, choose: ChooseColumns | None, cursor: PlaceCursor | No
         names = next(values, None)
         if names is None:
             raise DataError(f"{file}: not a readable CSV file (Empty CSV file)")
+        names = [lines.text(name, "strict") for name in names]
         errors = "strict" if choose else "backslashreplace"
-        names = [lines.text(name, errors) for name in names]
         columns = choose(file, names) if choose else names
         places = {name: place for place, name in enumerate(names) if name in columns}
         chosen = [(name, places[name]) for name in columns]
