@@ -180,10 +180,19 @@ def imports():
         yield from ((layer, other) for other in names if other in layers() - {layer})
 
 
+ROWS = re.findall(r"^\| `(\w+)` \| ([\d,]+) \|(.*?)\| .* \|$", ARCHITECTURE, re.MULTILINE)
+
+
 def allowed():
     """Read the table of docs/architecture.md: layer -> the layers that it may import."""
-    rows = re.findall(r"^\| `(\w+)` \|(.*?)\| .* \|$", ARCHITECTURE, re.MULTILINE)
-    return {layer: set(re.findall(r"`(\w+)`", others)) for layer, others in rows}
+    return {layer: set(re.findall(r"`(\w+)`", others)) for layer, _, others in ROWS}
+
+
+@pytest.mark.parametrize(("part", "budget"), [row[:2] for row in ROWS])
+def test_no_part_is_longer_than_its_budget(part, budget):
+    files = [PACKAGE / f"{part}.py", *(PACKAGE / part).rglob("*.py")]
+    lines = sum(file.read_text("utf-8").count("\n") for file in files if file.exists())
+    assert 0 < lines <= int(budget.replace(",", "")), f"{part} has {lines:,} lines"
 
 
 def test_every_part_of_the_package_has_a_row():
