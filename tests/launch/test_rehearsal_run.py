@@ -231,6 +231,18 @@ def test_numpy_and_unusual_results_are_recorded(record, tmp_path):
     assert repr(scores[-1]) == "nan"
 
 
+class Scorer:
+    def __call__(self, **_):
+        return 1.0
+
+
+@pytest.mark.parametrize("function", [partial(Scorer()), Scorer(), partial(dict, score=1.0)])
+def test_partials_objects_and_functions_in_c_are_recorded(record, tmp_path, function):
+    """verl's own scorer is a partial for most managers."""
+    record(function)()
+    assert read_calls(tmp_path)[0].score == 1.0
+
+
 def test_calls_that_differ_are_shown_first(record, tmp_path):
     for i in range(20):
         record(lambda i=i, **_: {"score": i})(data_source="a" if i < 19 else "b")

@@ -87,9 +87,11 @@ def record_scorer(reward: Any) -> None:
 def record_calls(function: Any, user_function: Any) -> Any:
     """Return a function with every call recorded; a coroutine function stays one."""
     inner = unwrap(user_function)
-    code = getattr(inner, "__code__", None) or type(inner).__call__.__code__
+    while isinstance(inner, partial):  # as verl's own scorer is
+        inner = inner.func
+    code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
     call = _call_async if iscoroutinefunction(function) else _call
-    return partial(call, function, code.co_filename)
+    return partial(call, function, code.co_filename if code else "")
 
 
 def _call(function: Any, path: str, *args: Any, **kwargs: Any) -> Any:
