@@ -200,6 +200,8 @@ def test_verl_composes_and_accepts_a_recipe_with_gdpo(composed):
 
 
 def test_verl_refuses_a_manager_that_our_rule_calls_unknown(compose):
+    if not VERL.startswith("0.9"):
+        pytest.skip("0.7 has another function that looks a manager up")
     from verl.trainer.ppo.reward import resolve_reward_manager_cls
 
     for name in REWARD_MANAGERS:

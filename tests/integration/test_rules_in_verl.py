@@ -230,6 +230,8 @@ def model(tmp_path_factory, tokenizer_dir):
 def test_our_rules_give_an_error_exactly_if_verl_does_and_name_its_line(name, model):
     if "adapters" in name and not is_installed("vllm"):
         pytest.skip("verl imports vLLM to check the rank of adapters")
+    if name == "disaggregated on hf" and not refusals.refusal("disaggregation-engine", VERL):
+        pytest.skip("this verl disaggregates nothing, and refuses hf in its workers")
     verl, parts, wanted = CASES[name]
     recipe = deep_merge(SMALLEST, {"model": model, "verl": verl or SMALLEST["verl"], **parts})
     plan = make_plan(read_recipe(recipe, "x"), VERL)

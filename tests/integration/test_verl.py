@@ -71,14 +71,6 @@ def test_the_printed_overrides_set_the_reward(compose):
     assert reward(data_source="", solution_str="#### $18", ground_truth="18")["score"] == 1.0
 
 
-def test_verl_0_9_ignores_the_old_key(compose, v9):
-    """The old key composes there and sets nothing; doctor and README warn of it."""
-    from verl.trainer.ppo.reward import get_custom_reward_fn
-
-    reward = get_custom_reward_fn(compose(f"custom_reward_function.path={location('gsm8k')}"))
-    assert (reward is None) == v9
-
-
 @pytest.mark.parametrize("manager", ["naive", "dapo"])
 def test_verl_scores_a_batch_of_our_rows(score_batch, parquet, manager):
     """verl's managers call our function with their own arguments and return every extra key."""

@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -155,8 +156,9 @@ def load_reward(config: Any, seconds: float | None = None) -> dict[str, Any]:
             function = get_custom_reward_fn(migrate(config))
     except (ImportError, OSError, RuntimeError, AttributeError, ValueError, TypeError) as error:
         return {"reward_error": " ".join(f"{type(error).__name__}: {error}".split())}
-    inner = getattr(function, "args", ())  # verl wraps it in a partial that adds reward_kwargs
-    named = inner[0] if inner else function
+    named = function
+    while isinstance(named, partial):  # verl's adds reward_kwargs, and a scorer of ours is one too
+        named = named.args[0] if named.args else named.func
     return {"reward": None if named is None else str(getattr(named, "__qualname__", named))}
 
 
