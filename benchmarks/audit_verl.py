@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "docs/audit.md",)
 THEIRS = "benchmarks/verl_scorers.py"
 ROWS = 16
-HEAD = "| scorer | grade | holes | misses | conduct | of low severity |\n|---|---|---|---|---|---|"
+HEAD = "| scorer | grade | holes | misses | conduct |\n|---|---|---|---|---|"
 MATH = ("math", "math-500")
 
 #: Name of the scorer in the table, its spec, its options, and the datasets of its rows.
@@ -89,8 +89,7 @@ def _line(scorer: tuple[str, str, dict[str, Any], tuple[str, ...]], count: int) 
     rows = [row for name in datasets for row in _sample(name)]
     report = audit(spec, data=rows, rows=count, options=options)
     kinds = (_names(report, kind) for kind in ("hole", "miss", "conduct"))
-    low = ", ".join(f.attack for f in report.failed if f.severity == "low")
-    return f"| {title} | {report.grade} | {' | '.join(kinds)} | {low} |"
+    return f"| {title} | {report.grade} | {' | '.join(kinds)} |"
 
 
 def _sample(name: str) -> list[dict[str, Any]]:

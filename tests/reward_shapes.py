@@ -1,6 +1,6 @@
 """Twenty common shapes of rewards: what each returns, and which of its scores is right.
 
-`docs/how-to/own-reward.md` has the same table, which a test compares.
+`docs/how-to/own-reward.md` has a table of some of them, which a test compares.
 """
 
 from __future__ import annotations

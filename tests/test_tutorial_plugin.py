@@ -62,7 +62,7 @@ def files(blocks):
 @pytest.mark.full
 def test_a_reader_who_follows_the_page_gets_its_output(tmp_path):
     reader, blocks = Reader(tmp_path), BLOCK.findall(PAGE.read_text(encoding="utf-8"))
-    assert len(files(blocks)) == 7
+    assert len(files(blocks)) == 5
     for block in blocks:
         if block[1] == "bash":
             reader.run(block[2])
