@@ -1,4 +1,4 @@
-"""Audit verl's scorers and ours on the same rows, for the table of docs/audit.md and its twin.
+"""Audit verl's scorers and ours on the same rows, for the table of benchmarks/README.md.
 
     .venv-verl-0.9.1/bin/python benchmarks/audit_verl.py --write   # after make verl
 
@@ -20,7 +20,7 @@ from rewardkit.preprocess.card import read_card
 from rewardkit.preprocess.prep import preview
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "docs/audit.md",)
+PAGES = (ROOT / "benchmarks/README.md",)
 THEIRS = "benchmarks/verl_scorers.py"
 ROWS = 16
 HEAD = "| scorer | grade | holes | misses | conduct |\n|---|---|---|---|---|"
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def write_rows(text: str) -> None:
-    """Put the rows into the pages of both languages, below the headings of their tables."""
+    """Put the rows into the page, below the heading of their table."""
     marks = re.compile(r"(<!-- audit_verl -->\n.*?\n\|---.*?\n).*?(\n<!-- end -->)", re.DOTALL)
     for page in PAGES:
         old = page.read_text(encoding="utf-8")
