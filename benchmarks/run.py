@@ -97,7 +97,7 @@ BENCHMARKS = {
     "audit": Benchmark("Audit of verl's scorers", 10, "verl math-verify mathruler",
         "{verl} audit_verl.py",
         "--rows 2 --only gsm8k"),
-    "import-scripts": Benchmark("Importing launch scripts", 1, "tree-sitter-bash",
+    "import-scripts": Benchmark("Importing launch scripts", 1, "",
         "{own} import_scripts.py --scripts {shared}/scripts",
         ""),
     "logs": Benchmark("Reading logs", 4, "",

@@ -25,7 +25,6 @@ ARGV = [
 
 @pytest.fixture
 def benchmark(monkeypatch):
-    pytest.importorskip("tree_sitter_bash")
     monkeypatch.syspath_prepend(str(FOLDER))
     import import_scripts
 

@@ -1,20 +1,14 @@
 """Launch scripts are read as bash reads them, and never run."""
 
-import contextlib
 import string
 import subprocess
-import sys
-import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewardkit.errors import DataError, RewardkitError, SourceError, UsageError
+from rewardkit.errors import DataError, RewardkitError, SourceError
 from rewardkit.launch.script_import.launch_script import MAX_SCRIPT, parse_script, read_script
-from rewardkit.launch.script_import.shell import tree
-from rewardkit.launch.script_import.shell.expansions import compute
-from rewardkit.launch.script_import.shell.scope import ShellScope
 from tests.tables import every
 
 MAIN = "python3 -m verl.trainer.main_ppo"
@@ -277,102 +271,6 @@ eval "touch {pwned}"
     assert not pwned.exists()
 
 
-def hostile(m):
-    """Scripts of about m characters, each of which asks for much work."""
-    return {
-        "dollars": f"{MAIN} a.b=" + "$" * m,
-        "braces": f"{MAIN} a.b=" + "${" * (m // 2),
-        "nested defaults": f"{MAIN} a.b=" + "${a:-" * (m // 6) + "}" * (m // 6),
-        "nested defaults in quotes": f"{MAIN} a.b=" + '"${a:-' * (m // 8) + '}"' * (m // 8),
-        "substitutions": f"{MAIN} a.b=" + "$(" * (m // 2),
-        "backslashes": f"{MAIN} a.b=" + "\\" * m,
-        "broken lines": f"{MAIN} a.b=1" + " \\ #\n" * (m // 5),
-        "double quotes": f"{MAIN} a.b=" + '"' * m,
-        "hashes": f"{MAIN} a.b=" + "#" * m,
-        "keywords": "if " * (m // 3),
-        "commands": "a;" * (m // 2),
-        "doubling": "a=xxxxxxxx\n" + "a=$a$a\n" * 60 + f"{MAIN} a.b=$a",
-        "appending": "a+=xx\n" * (m // 6) + f"{MAIN} a.b=$a",
-        "growing array": "A+=(xx)\n" * (m // 8) + f"{MAIN} a.b=$A",
-        "using": "a=" + "y" * 9000 + f"\n{MAIN} a.b=" + "$a" * (m // 3),
-        "documents": "cat <<EOF\n" * (m // 10),
-        "dots": "a" + "./@" * (m // 3) + "!",
-        "settings": f"{MAIN}" + " a.b=1" * (m // 6),
-        "loops in loops": "for i in {1..999}; do\n" * 9 + ":\n" + "done\n" * 9,
-        "an endless loop": "x=1; while true; do x=$((x + 1)); done",
-        "doubling functions": "f0() { :; }\n"
-        + "".join(f"f{i}() {{ f{i - 1}; f{i - 1}; }}\n" for i in range(1, 35))
-        + "f34",
-        "a function that calls itself": "f() { if [ -f x ]; then f; else f; fi; }; f",
-        "alternatives": "if [ -f x ]; then a=1; else a=2; fi\n" * (m // 40),
-        "many variables in alternatives": "".join(f"a{i}=1\n" for i in range(m // 40))
-        + "[ -f x ] && b=1\n" * (m // 40),
-        "alternatives in alternatives": "if [ -f x ]; then\n" * 30
-        + "a=1\n"
-        + "else a=2; fi\n" * 30,
-        "patterns": "x="
-        + "a" * 400
-        + "\nfor i in {1..999}; do y=${x//a*a*a*b/c} z=${x%%*a*a*b}; done",
-        "texts that are run": "x='" + "y=1;" * 9000 + '\'\nfor i in {1..999}; do eval "$x"; done',
-        "braces in words": "for i in {1..999}; do echo {1..9}{1..9}{1..9}{1..9}; done",
-        "nested braces": "echo " + "{a," * (m // 6) + "}" * (m // 6),
-        "a regular expression of dots": "[[ x =~ " + "." * 290 + "% ]] && y=1",
-        "a regular expression of letters": "[[ x =~ " + "a" * 290 + "% ]] && y=1",
-        "backslashes in a document": "x=$(cat <<EOF\n" + "\\" * m + "\nEOF\n)",
-        "lines of a document": "x=$(cat <<EOF\n" + "$HOME `a`\n" * (m // 10) + "EOF\n)",
-        "defaults in loops": "for i in {1..999}; do x=${y:-" + "${z:-a}" * 500 + "}; done",
-    }
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", hostile(0))
-@pytest.mark.parametrize("size", [60_000, MAX_SCRIPT - 100], ids=["60 KB", "1 MB"])
-def test_a_hostile_script_takes_seconds_of_cpu_time(name, size):
-    script = hostile(size)[name][:MAX_SCRIPT]
-    begun = time.process_time()
-    try:
-        result = parse_script(script, "run.sh")
-    except RewardkitError as error:
-        assert len(str(error)) < 300
-    else:
-        assert sum(len(setting.text) for setting in result.overrides) <= 8_000_000
-    assert time.process_time() - begun < 30
-
-
-@every(
-    "bomb",
-    ["9**9**9", "9**9**9**9**9**9", "2**63", "(" * 9999 + "1" + ")" * 9999, "-" * 9999 + "1",
-     "9" * 9999, "1/0", "1%0", "1<<99", "1 ? 2", "x++", "()", "1 2", "+", "", "08",
-     "unknown + 1", "a[0]", "$(id)", "0 ? 1/0", "1?" * 9999 + "1"],
-)  # fmt: skip
-def test_arithmetic_that_is_not_supported_has_no_value(bomb):
-    assert compute(bomb, ShellScope()) is None
-
-
-OPERATORS = "+ - * / % << >> < <= == != && || & | ^".split()
-
-
-@given(
-    st.recursive(
-        st.integers(0, 10**6).map(str),
-        lambda inner: st.one_of(
-            st.tuples(inner, st.sampled_from(OPERATORS), inner).map(" ".join),
-            st.tuples(inner, inner, inner).map("({0[0]} ? {0[1]} : {0[2]})".format),
-            inner.map("({})".format),
-            inner.map("- {}".format),
-        ),
-        max_leaves=12,
-    )
-)
-def test_arithmetic_agrees_with_bash(expression):
-    done = subprocess.run(["bash", "-c", f"echo $(({expression}))"], capture_output=True, text=True)
-    value = compute(expression, ShellScope())
-    if value is not None:
-        assert done.stdout.strip() == str(value)
-    elif done.stdout and len(expression) <= 300:  # bash wraps at 64 bits, we give up
-        assert any(len(part) > 5 or part in {"<<", ">>"} for part in expression.split())
-
-
 ALPHABET = (
     string.ascii_letters[:6] + string.digits[:3] + " \n\t\\'\"`$(){}[]<>|&;#=.,:-+*/~@!%中“\r"
 )
@@ -381,6 +279,7 @@ PIECES = st.sampled_from(
 )
 
 
+@settings(max_examples=15)
 @given(st.lists(st.one_of(PIECES, st.text(ALPHABET, max_size=8)), max_size=60).map("".join))
 def test_any_text_raises_only_our_own_error(text):
     try:
@@ -396,6 +295,7 @@ def test_any_text_raises_only_our_own_error(text):
 WORDS = st.text(string.ascii_letters + string.digits + " '\"$`\\[]{},:=#~*?中", max_size=20)
 
 
+@settings(max_examples=15)
 @given(st.lists(WORDS, min_size=1, max_size=6))
 def test_arguments_quoted_for_a_shell_are_read_back_equal(values):
     import shlex
@@ -404,22 +304,6 @@ def test_arguments_quoted_for_a_shell_are_read_back_equal(values):
     script = f"{MAIN} " + " \\\n  ".join(map(shlex.quote, settings))
     plain = [text for text in settings if "[" not in text and "{" not in text]
     assert [t for t in texts(script) if "[" not in t and "{" not in t] == [t.strip() for t in plain]
-
-
-@pytest.mark.parametrize("unit", ["a)", "((in", "$<<<a=b esac", "esac=~ |", "${", "(", "# )'\\\nq"])
-def test_garbage_that_the_parser_is_slow_on_is_refused_in_seconds(unit):
-    """The parser of bash takes minutes for some of these."""
-    begun = time.process_time()
-    with contextlib.suppress(DataError):
-        parse_script("=" + unit * (MAX_SCRIPT // len(unit) - 1), "run.sh")
-    assert time.process_time() - begun < 30
-
-
-def test_without_tree_sitter_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tree_sitter_bash", None)
-    tree._tree_sitter.cache_clear()
-    with pytest.raises(UsageError, match=r"pip install 'rewardkit\[script-import\]'"):
-        parse_script(f"{MAIN} a.b=1", "run.sh")
 
 
 def test_words_that_the_grammar_takes_apart_are_read_as_bash_reads_them():

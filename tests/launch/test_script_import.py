@@ -342,7 +342,6 @@ def test_findings_about_new_releases_do_not_appear_for_old_ones():
         ("trainer.experiment_name=$N", "0.9", "unresolved", "a name of its own"),
         (f"{M}.path=", "0.9", "incomplete", "sets it to nothing"),
         ("trainer=x", "0.9", "L-76", "chooses one of Hydra's groups"),
-        ("trainer.save_freq=choice(1,2)'", "0.9", "L-76", "that is never closed"),
         ("'trainer.save_freq=choice(1,2)'", "0.9", "L-76", "Hydra's own grammar"),
         ("trainer.save_freq=1 trainer.save_freq=2", "0.9", "L-76", "the last one counts: 2"),
     ],

@@ -16,6 +16,7 @@ from rewardkit.launch.presets import ACTOR
 from rewardkit.launch.script_import.launch_script import (
     LaunchScript,
     OpenSetting,
+    ScriptProblem,
     ScriptSetting,
     parse_script,
 )
@@ -29,7 +30,6 @@ from rewardkit.launch.script_import.override_findings import (
 )
 from rewardkit.launch.script_import.recipe_draft import RecipeDraft, draft_recipe
 from rewardkit.launch.script_import.recipe_writer import write_yaml
-from rewardkit.launch.script_import.shell.tree import ScriptProblem
 from rewardkit.launch.script_import.unresolved import (
     missing_settings,
     require_decided,
@@ -169,7 +169,7 @@ def _without_secrets(finding: LaunchFinding, redactor: Redactor) -> LaunchFindin
 
 
 def _open_without_secrets(setting: OpenSetting, redactor: Redactor) -> OpenSetting:
-    unknowns = tuple(replace(u, text=redactor.text(u.text)) for u in setting.unknowns)
+    unknowns = tuple(u._replace(text=redactor.text(u.text)) for u in setting.unknowns)
     return setting._replace(text=redactor.text(setting.text), unknowns=unknowns)
 
 

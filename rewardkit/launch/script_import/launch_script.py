@@ -1,40 +1,21 @@
 """Launch scripts: the command in them that starts verl, and its settings. No script is run.
 
-`interpreter` evaluates the script with what is known: its defaults, and the variables and
-arguments that the user gives. This module reads the command that comes out.
+`script_runs` lets bash read the script. This module reads the command that comes out.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from rewardkit.errors import DataError, unreadable_file
-from rewardkit.launch.script_import.shell.interpreter import run_script
-from rewardkit.launch.script_import.shell.scope import (
-    HOME_SIGN,
-    MARK,
-    SCRIPT_SIGN,
-    START_SIGN,
-    ScriptRecord,
-    ShellScope,
-    TrainerCommand,
-    Unknown,
-    first_scope,
-    is_unknown,
-    plain,
-    unsigned,
-)
-from rewardkit.launch.script_import.shell.tree import (
-    ProblemLog,
-    ScriptProblem,
-    parse_shell,
-    used_names,
-)
+from rewardkit.launch.script_import.script_runs import ScriptRun, ScriptRuns, Trainer, Unknown
 from rewardkit.launch.script_import.trainer_command import OVERRIDE, other_kind
+
+Problems = dict[tuple[str, bool], list[int]]
 
 #: Characters of a script and of one setting, and settings of a command.
 MAX_SCRIPT = 1_000_000
@@ -49,8 +30,24 @@ SETTING = re.compile(
 
 #: Blanks and quotes of web pages, which are no blanks and quotes for bash.
 _PASTED = str.maketrans({"\u00a0": " ", "\u3000": " ", "“": '"', "”": '"', "‘": "'", "’": "'"})
-_SIGNED_PATH = re.compile(f"[{START_SIGN}{SCRIPT_SIGN}]([^,'\"\\]}}\\s]*)")
-_AT_HOME = re.compile(f"(?<=[=\\[,'\"]){HOME_SIGN}[^,'\"\\]}}\\s]*")
+
+#: What copying does to a line that continues, and what it should be.
+_BROKEN_LINES = [
+    (r"\\[ \t]+#[^\n]*$", r"\\", "a comment after the backslash: bash ends the command there."),
+    (r"\\[ \t]+$", r"\\", "blanks after the backslash: bash ends the command there."),
+    (r"(?<=[^\s\\])\\\n(?=[+~]*\w+(?:\.\w+)+=)", " \\\\\n", "no blank before the backslash: bash joins the lines."),
+    (r"(?<=\s)\\ (?=[+~]*\w+(?:\.\w+)+=)", "  ", "a backslash inside a line: bash joins it with the setting."),
+]  # fmt: skip
+_BRACES = re.compile(
+    r"(?<![$\w'\"{.])[+~]*\w+\.[^\s'\"$]{0,200}\{[^\s{}'\"]{0,200}(?:,|\.\.)[^\s{}'\"]{0,200}\}"
+)
+_BRACES_SPLIT = (
+    "braces without quotes: bash makes several words of them, and verl does not get the value."
+)
+
+#: Variables of the shell itself.
+_SHELL = frozenset("HOME LC_ALL OLDPWD PATH PWD SHELL SHLVL".split())
+_BELOW = "settings below the end of the command: bash does not pass them."
 
 
 class ScriptSetting(NamedTuple):
@@ -74,6 +71,20 @@ class OpenSetting(NamedTuple):
     text: str
     line: int
     unknowns: tuple[Unknown, ...]
+
+
+class ScriptProblem(NamedTuple):
+    """What the reader of a script should know.
+
+    Attributes:
+        lines: line numbers in the script, from 1.
+        text: the problem.
+        breaks: whether bash or verl does something else than the script means.
+    """
+
+    lines: tuple[int, ...]
+    text: str
+    breaks: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +148,7 @@ def parse_script(
         DataError: the script is too long or too complex, is binary, expands beyond the limits, does
             not start a run of verl, starts several, or the run depends on a test that cannot be
             evaluated.
-        MissingPackageError: tree-sitter is not installed.
+        UsageError: bash is missing.
     """
     if len(text) > MAX_SCRIPT:
         raise DataError(
@@ -145,135 +156,139 @@ def parse_script(
         )
     if re.search("[\0-\x04]", text):
         raise DataError(f"{where}: not text: it has NUL bytes or other control characters.")
-    record = ScriptRecord()
-    scope = first_scope(where if Path(where).is_file() else "", env or {}, arguments, record)
+    problems: Problems = {}
     try:
-        root = parse_shell(_clean(text, record.problems), record.problems)
-        run_script(root, scope)
-        command = _command(scope)
-        module, reader = command.module, _ArgumentReader(scope)
-        reader.read(command.arguments)
-        variables = scope.variables.items()
-        return LaunchScript(
-            module=module,
-            config_name=reader.config_name.removesuffix(".yaml"),
-            overrides=tuple(reader.overrides),
-            unresolved=tuple(reader.unresolved),
-            env=dict(_env(command.env, used_names(root), record)),
-            problems=record.problems.in_order(),
-            variables={name: plain(" ".join(items), scope) for name, items in variables},
-            launcher=tuple(_shown(word, scope) for word in command.launcher),
-        )
+        clean = _clean(text, problems)
+        with ScriptRuns(clean, where, dict(env or {}), list(arguments)) as runs:
+            run, partial = runs.explore()
+        return _ScriptReader(clean, runs, run, problems).read(partial)
     except DataError as error:
         raise DataError(f"{where}: {error}") from None
 
 
-def _command(scope: ShellScope) -> TrainerCommand:
-    """Return the command of a script that starts a run of reinforcement learning."""
-    runs = [command for command in scope.commands if not other_kind(command)]
-    others = [command for command in scope.commands if other_kind(command)]
-    if not runs:
-        raise DataError(_no_run(scope, others))
-    for other in others:
-        text = (
-            f"starts {other.module} ({other_kind(other)}) as well, which is not part of the recipe."
-        )
-        scope.record.problems.add(other.line, text, breaks=False)
-    if len({(run.module, tuple(text for text, _ in run.arguments)) for run in runs}) > 1:
-        lines = ", ".join(dict.fromkeys(str(run.line) for run in runs))
-        raise DataError(
-            f"starts {len(runs)} runs with different settings (line {lines}): a recipe describes one. "
-            "Import each as a file of its own."
-        )
-    (run, *_) = runs
-    engine = scope.variables.get("model_engine")
-    if engine and not run.module:  # in a list of settings, this one has the form of a variable
-        return replace(run, arguments=((f"model_engine={engine[0]}", run.line), *run.arguments))
-    return run
+def _add(problems: Problems, line: int, text: str, *, breaks: bool = True) -> None:
+    if len(problems) < 100 or (text, breaks) in problems:
+        lines = problems.setdefault((text, breaks), [])
+        if line not in lines and len(lines) < 100:
+            lines.append(line)
 
 
-def _no_run(scope: ShellScope, others: list[TrainerCommand]) -> str:
-    record = scope.record
-    if others:
-        first = others[0]
-        return (
-            f"starts {first.module} (line {first.line}), {other_kind(first)}: a recipe describes a run "
-            "of verl.trainer.main_ppo."
-        )
-    if record.exits:
-        return (
-            f"ends at line {record.exits[-1]} before it starts verl. Give what it asks for: "
-            "--env NAME=VALUE for its variables, --arg VALUE for its arguments."
-        )
-    if record.other_scripts:
-        script, line = record.other_scripts[0]
-        return (
-            f"does not start verl itself: line {line} runs {unsigned(script)}. Import that script."
-        )
-    guesses = [problem for problem in record.problems.in_order() if "is set:" in problem.text]
-    hint = f" Line {guesses[0].lines[0]} {guesses[0].text}" if guesses else ""
-    return f"does not start verl (python3 -m verl.trainer.main_ppo ...) and has no key=value.{hint}"
-
-
-def _clean(text: str, problems: ProblemLog) -> str:
-    """Return the text with Unix line ends, ASCII quotes and ASCII blanks."""
+def _clean(text: str, problems: Problems) -> str:
+    """Return the text with Unix line ends, ASCII quotes, and lines that continue as they mean to."""
     if "\r" in text:
-        problems.add(1, "Windows line ends: bash does not run it (sed -i 's/\\r$//').")
+        _add(problems, 1, "Windows line ends: bash does not run it (sed -i 's/\\r$//').")
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     clean = text.translate(_PASTED)
     if clean != text:
         place = next(
-            i for i, pair in enumerate(zip(text, clean, strict=True)) if len(set(pair)) > 1
+            i for i, pair in enumerate(zip(text, clean, strict=True)) if pair[0] != pair[1]
         )
         line = text.count("\n", 0, place) + 1
-        problems.add(line, "quotes or blanks of a web page, which bash reads as letters.")
+        _add(problems, line, "quotes or blanks of a web page, which bash reads as letters.")
+    for pattern, meant, problem in _BROKEN_LINES:
+        counted = [0, 1]
+
+        def repair(match: re.Match[str], meant: str = meant, problem: str = problem) -> str:
+            counted[1] += clean.count("\n", counted[0], match.start())  # noqa: B023
+            counted[0] = match.start()  # noqa: B023
+            _add(problems, counted[1], problem)  # noqa: B023
+            return match.expand(meant)
+
+        clean = re.sub(pattern, repair, clean, flags=re.MULTILINE)
     return clean
 
 
-def _env(
-    env: Mapping[str, str], used: frozenset[str], record: ScriptRecord
-) -> Iterator[tuple[str, str]]:
-    """Yield the exports that are settings of the run, not only of the script."""
-    for name, value in sorted(env.items()):
-        if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
-            continue
-        if not SETTING.fullmatch(name) and name in used:
-            continue
-        if is_unknown(value):
-            unknown = record.unknowns[int(MARK.findall(value)[0])]
-            text = f"exports {name}, which only a run can tell ({unknown.text}): set it under env:."
-            record.problems.add(unknown.line, text, breaks=False)
-        else:
-            yield name, _at_home(f"={value}")[1:]
+class _ScriptReader:
+    """Reads what bash passes to the trainer of a script."""
 
-
-def _at_home(text: str) -> str:
-    """Return a setting in which a path of the home folder begins with `~`."""
-    home = str(Path.home())
-
-    def short(match: re.Match[str]) -> str:
-        path = match[0][1:]
-        return f"~{path.removeprefix(home)}" if f"{path}/".startswith(f"{home}/") else path
-
-    return unsigned(_AT_HOME.sub(short, text))
-
-
-def _shown(word: str, scope: ShellScope) -> str:
-    """Return a word for a person: the folder that the script starts in is not the importer's."""
-    return plain(word.replace(f"{START_SIGN}{Path.cwd()}", "$PWD"), scope)
-
-
-class _ArgumentReader:
-    """Reads the arguments of verl's module."""
-
-    def __init__(self, scope: ShellScope) -> None:
-        self.scope = scope
-        self.problems = scope.record.problems
+    def __init__(self, text: str, runs: ScriptRuns, run: ScriptRun, problems: Problems) -> None:
+        self.text, self.runs, self.run, self.problems = text, runs, run, problems
         self.config_name = ""
         self.overrides: list[ScriptSetting] = []
         self.unresolved: list[OpenSetting] = []
+        self.lines: dict[str, list[int]] = {}
+        for number, line in enumerate(text.split("\n"), 1):
+            if not line.lstrip().startswith("#"):
+                for key in re.findall(r"[\w./@-]+(?==)", line):
+                    self.lines.setdefault(key, []).append(number)
 
-    def read(self, fields: Iterable[tuple[str, int]]) -> None:
+    def add(self, line: int, text: str, *, breaks: bool = True) -> None:
+        _add(self.problems, line, text, breaks=breaks)
+
+    def read(self, partial: tuple[str, int] | None) -> LaunchScript:
+        """Return the script; `partial` is a test that may also start nothing."""
+        trainer = self._trainer()
+        if partial and trainer.module:
+            text = f"starts the run only where the test ({partial[0]}) says so."
+            self.add(partial[1], text, breaks=False)
+        for line, note in self.run.notes:
+            self.add(line, note, breaks=False)
+        for line in self.run.unclosed:
+            self.add(line, "a quote that is never closed.")
+        for line in self.run.below:
+            self.add(line, _BELOW)
+        for match in _BRACES.finditer(self.text):
+            self.add(self.text.count("\n", 0, match.start()) + 1, _BRACES_SPLIT)
+        self._read_arguments(trainer)
+        variables = self.runs.variables(trainer.state)
+        return LaunchScript(
+            module=trainer.module,
+            config_name=self.config_name.removesuffix(".yaml"),
+            overrides=tuple(self.overrides),
+            unresolved=tuple(self.unresolved),
+            env=dict(self._env(trainer, variables)),
+            problems=tuple(sorted(ScriptProblem(tuple(n), *k) for k, n in self.problems.items())),
+            variables={
+                name: self.runs.plain(value, self.run) for name, (_, value) in variables.items()
+            },
+            launcher=tuple(self.runs.plain(word, self.run) for word in trainer.launcher),
+        )
+
+    def _trainer(self) -> Trainer:
+        """Return the command that starts a run of reinforcement learning."""
+        kinds = {t: other_kind(t.module, t.arguments) for t in self.run.trainers}
+        ours = [trainer for trainer, kind in kinds.items() if not kind]
+        others = [(trainer, kind) for trainer, kind in kinds.items() if kind]
+        if any(trainer.module for trainer in ours):
+            ours = [trainer for trainer in ours if trainer.module]
+        if not ours:
+            raise DataError(self._no_run(others))
+        for other, kind in others:
+            text = f"starts {other.module} ({kind}) as well, which is not part of the recipe."
+            self.add(other.line, text, breaks=False)
+        if len({(t.module, t.arguments) for t in ours}) > 1:
+            lines = ", ".join(dict.fromkeys(str(trainer.line) for trainer in ours))
+            raise DataError(
+                f"starts {len(ours)} runs with different settings (line {lines}): a recipe describes "
+                "one. Import each as a file of its own."
+            )
+        return ours[0]
+
+    def _no_run(self, others: list[tuple[Trainer, str]]) -> str:
+        if others:
+            first, kind = others[0]
+            return (
+                f"starts {first.module} (line {first.line}), {kind}: a recipe describes a run of "
+                "verl.trainer.main_ppo."
+            )
+        if self.run.exits:
+            return (
+                f"ends at line {self.run.exits[-1]} before it starts verl. Give what it asks for: "
+                "--env NAME=VALUE for its variables, --arg VALUE for its arguments."
+            )
+        if self.run.scripts:
+            script, line = self.run.scripts[0]
+            name = self.runs.plain(script, self.run)
+            return f"does not start verl itself: line {line} runs {name}. Import that script."
+        return "does not start verl (python3 -m verl.trainer.main_ppo ...) and has no key=value."
+
+    def _line(self, text: str, trainer: Trainer) -> int:
+        """Return the line of a setting: the next one that writes its key, else that of the command."""
+        lines = self.lines.get(text.partition("=")[0].lstrip("+~"), [])
+        return lines.pop(0) if len(lines) > 1 else lines[0] if lines else trainer.line
+
+    def _read_arguments(self, trainer: Trainer) -> None:
+        fields = ((text, self._line(text, trainer)) for text in trainer.arguments)
         arguments = _join_lists(fields, self.problems)
         for text, line in arguments:
             option, equals, value = text.partition("=")
@@ -282,12 +297,11 @@ class _ArgumentReader:
             elif option in {"--config-path", "-cp"}:
                 _ = equals or next(arguments, None)
             elif text.startswith("-"):
-                message = f"the option {option[:80]!r} is not taken over."
-                self.problems.add(line, plain(message, self.scope), breaks=False)
+                shown = self.runs.plain(option, self.run)[:80]
+                self.add(line, f"the option {shown!r} is not taken over.", breaks=False)
             elif len(text) > MAX_SETTING:
-                message = f"a setting of more than {MAX_SETTING:,} characters: left out."
-                self.problems.add(line, message)
-            elif (equals and not is_unknown(option)) or text.startswith("~"):
+                self.add(line, f"a setting of more than {MAX_SETTING:,} characters: left out.")
+            elif (equals and self.runs.token not in option) or text.startswith("~"):
                 self._take(text.strip(), line)
             else:
                 self._refuse(text, line)
@@ -295,62 +309,60 @@ class _ArgumentReader:
             raise DataError(f"more than {MAX_SETTINGS:,} settings.")
 
     def _take(self, text: str, line: int) -> None:
-        """Take a setting; one that depends on a branch that is not known is refused."""
-        unknowns = self.scope.unknowns_in(text)
+        """Take a setting; a folder of the script, or of its start, is known if it exists here."""
         key, _, value = text.partition("=")
-        if branches := [unknown for unknown in unknowns if unknown.is_branch]:
-            raise DataError(_branch_message(key.lstrip("+~"), line, branches))
-        unknowns += _missing_places(text, line)
+        unknowns = self.runs.unknowns(text, self.run)
+        unknowns += [
+            Unknown(path, line, names)
+            for path, names in self.runs.folders(text)
+            if not Path(path).exists()
+        ]
         if unknowns:
-            shown = plain(value, self.scope)
+            shown = self.runs.plain(value, self.run)
             self.unresolved.append(OpenSetting(key, shown, line, tuple(unknowns)))
         else:
-            self.overrides.append(ScriptSetting(_at_home(text), line))
+            self.overrides.append(ScriptSetting(self.runs.at_home(text), line))
 
     def _refuse(self, text: str, line: int) -> None:
         """Say that an argument is not a setting, if bash passes it at all."""
-        unknowns = self.scope.unknowns_in(text)
         if not text.strip():
             return
-        if branches := [unknown for unknown in unknowns if unknown.is_branch]:
-            raise DataError(_branch_message("what the command passes to verl", line, branches))
-        shown = plain(text, self.scope)[:80]
-        if unknowns and all(unknown.is_unset for unknown in unknowns) and not MARK.sub("", text):
-            names = " ".join(f"--env {n}=VALUE" for unknown in unknowns for n in unknown.names[:1])
+        unknowns = self.runs.unknowns(text, self.run)
+        shown = self.runs.plain(text, self.run)[:80]
+        if unknowns and all(re.fullmatch(r"\$\w+", unknown.text) for unknown in unknowns):
+            names = " ".join(
+                f"--env {name}=VALUE" for unknown in unknowns for name in unknown.names
+            )
             message = f"passes {shown} on, which the script does not set ({names or '--arg'})."
-            self.problems.add(line, message, breaks=False)
+            self.add(line, message, breaks=False)
         elif unknowns:
             message = f"passes {shown} on, which only a run can tell: settings may be missing."
-            self.problems.add(line, message)
+            self.add(line, message)
         else:
-            message = f"{shown!r} is not key=value: verl does not start with it."
-            self.problems.add(line, message)
+            self.add(line, f"{shown!r} is not key=value: verl does not start with it.")
+
+    def _env(
+        self, trainer: Trainer, variables: Mapping[str, tuple[bool, str]]
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the exports that are settings of the run, not only of the script."""
+        exports = {name: value for name, (is_exported, value) in variables.items() if is_exported}
+        if any(word.rpartition("/")[2] == "env" for word in trainer.launcher):
+            exports |= {word.partition("=")[0]: word.partition("=")[2] for word in trainer.launcher}
+        for name, value in sorted(exports.items()):
+            if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name) or name in _SHELL:
+                continue
+            if not re.search(rf"(?<![\w$.]){name}=|export[^\n;&|]*\b{name}\b", self.text):
+                continue  # it is only given to the script
+            if not SETTING.fullmatch(name) and re.search(rf"\$\{{?{name}\b", self.text):
+                continue
+            if unknowns := self.runs.unknowns(value, self.run):
+                text = f"exports {name}, which only a run can tell ({unknowns[0].text}): set it under env:."
+                self.add(unknowns[0].line, text, breaks=False)
+            else:
+                yield name, self.runs.at_home(f"={value}")[1:]
 
 
-def _branch_message(what: str, line: int, unknowns: list[Unknown]) -> str:
-    """Return why a setting that a test decides cannot be imported, and what would decide it."""
-    first = unknowns[0]
-    names = list(dict.fromkeys(name for unknown in unknowns for name in unknown.names[:1]))
-    hint = " ".join(f"--env {name}=VALUE" for name in names)
-    return (
-        f"{what} (line {line}) depends on the test of line {first.line} ({first.text[:80]}), which "
-        f"only a run can tell. Pass {hint}."
-    )
-
-
-def _missing_places(text: str, line: int) -> list[Unknown]:
-    """Return the folders of the script and of its start in a setting that lead to nothing here."""
-    missing = []
-    for match in _SIGNED_PATH.finditer(text):
-        if not Path(match[1]).exists():
-            names = ("PWD",) if match[0][0] == START_SIGN else ()
-            missing.append(Unknown(match[1], line, names))
-    return missing
-
-
-def _join_lists(
-    fields: Iterable[tuple[str, int]], problems: ProblemLog
-) -> Iterator[tuple[str, int]]:
+def _join_lists(fields: Iterable[tuple[str, int]], problems: Problems) -> Iterator[tuple[str, int]]:
     """Yield the arguments; a list that the shell splits at its blanks is one argument."""
     parts: list[str] = []
     begun = depth = 0
@@ -360,7 +372,7 @@ def _join_lists(
             parts, depth = [], 0
         if parts:
             message = "a list with blanks and without quotes: bash splits it, and verl fails."
-            problems.add(begun, message)
+            _add(problems, begun, message)
         begun = begun if parts else line
         depth += sum((c in "[{") - (c in "]}") for c in text) if parts or "=" in text else 0
         parts.append(text)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-
-from rewardkit.launch.script_import.shell.scope import TrainerCommand, is_unknown
+from collections.abc import Sequence
 
 OVERRIDE = re.compile(r"[+~]*(?:model_engine|\w+[./@][\w./@\-]*)=|~\w+\.")
 _SECTION = re.compile(
@@ -48,7 +46,7 @@ def launcher_words(before: Sequence[str]) -> tuple[str, ...]:
     pythons = [i for i, text in enumerate(words) if _INTERPRETER.fullmatch(text)]
     if pythons:
         return tuple(words[: pythons[-1]])
-    return tuple(words[:-1] if words and is_unknown(words[-1]) else words)
+    return tuple(words)
 
 
 def module_name(text: str) -> str:
@@ -61,26 +59,16 @@ def _other_kind(module: str) -> str:
     return "verl's supervised fine-tuning" if _SUPERVISED.search(module) else _OTHER.get(name, "")
 
 
-def other_kind(command: TrainerCommand) -> str:
+def other_kind(module: str, arguments: Sequence[str]) -> str:
     """Return what a command starts instead of reinforcement learning; "" for a run of it."""
-    if kind := _other_kind(command.module):
+    if kind := _other_kind(module):
         return kind
-    keys = [text.lstrip("+~") for text, _ in command.arguments]
-    if not command.module or _RL_MODULE.fullmatch(command.module):
+    keys = [text.lstrip("+~") for text in arguments]
+    if not module or _RL_MODULE.fullmatch(module):
         return ""
     if any(key.startswith(("actor_rollout_ref", "algorithm.")) for key in keys):
         return ""
     return "a program that takes no actor_rollout_ref.* settings"
-
-
-def shell_texts(fields: Sequence[str]) -> Iterator[str]:
-    """Yield the texts that a command runs as shell, as `bash -c TEXT` does at any place of it."""
-    for i, text in enumerate(fields):
-        option = fields[i + 1] if i + 2 < len(fields) else ""
-        if re.fullmatch(r"(?:.*/)?(?:ba|z|da)?sh", text) and re.fullmatch("-[a-z]*c", option):
-            yield fields[i + 2]
-        elif text.startswith("--wrap="):
-            yield text.removeprefix("--wrap=")
 
 
 def other_script(fields: Sequence[str]) -> str:
@@ -88,11 +76,4 @@ def other_script(fields: Sequence[str]) -> str:
     words = [field for field in fields if field not in {"nohup", "env", "exec", "time"}]
     if len(words) > 1 and re.fullmatch(r"(?:.*/)?(?:ba|z|da)?sh", words[0]):
         words = [word for word in words[1:] if not word.startswith("-")]
-    return words[0] if words and words[0].endswith(".sh") and not is_unknown(words[0]) else ""
-
-
-def assigned_by_env(fields: Sequence[str]) -> dict[str, str]:
-    """Return the variables that wrappers such as `env NAME=VALUE` set for a command."""
-    pairs = [re.fullmatch(r"([A-Za-z_]\w*)=(.*)", text, re.DOTALL | re.ASCII) for text in fields]
-    has_env = any(re.fullmatch(r"(?:.*/)?env", text) for text in fields)
-    return {pair[1]: pair[2] for pair in pairs if pair} if has_env else {}
+    return words[0] if words and words[0].endswith(".sh") else ""

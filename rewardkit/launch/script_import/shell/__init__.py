@@ -1,1 +1,0 @@
-"""Bash as far as launch scripts need it: read by tree-sitter, evaluated with what is known, never run."""
