@@ -130,7 +130,11 @@ class _Reader:
                         word += self._array()
                     out.append(self._assigned(name, word))
                 else:
-                    is_path = is_start and re.match(r"[$\"'`~]|[^=]*/", raw) and raw not in "'\""
+                    is_path = (
+                        is_start
+                        and ("/" in raw or raw.startswith(("$", '"', "'", "`", "~")))
+                        and raw not in "'\""
+                    )
                     if is_start and raw == "eval":
                         word = "__eval"
                     out.append(f"__x {word}" if is_path and not self.looking_at("()") else word)

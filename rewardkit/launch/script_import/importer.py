@@ -92,7 +92,6 @@ def import_script(
         DataError: it is binary, too long or too complex, does not start a run of verl, or what it
             runs depends on a test or a value that only a run can tell.
         UsageError: the release is unknown.
-        MissingPackageError: tree-sitter is not installed.
     """
     try:
         script = parse_script(text, where, env, arguments)
