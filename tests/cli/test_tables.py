@@ -20,7 +20,7 @@ ROWS = st.lists(st.tuples(WORDS, WORDS, PROSE, PROSE), min_size=1, max_size=5)
 COMMANDS = [
     (["list"], ["dapo-math-17k", "openai/gsm8k", "multimodal-open-r1", "olympiadbench"]),
     (["recipes", "list"], ["qwen2.5-vl-32b-grpo-geometry3k"]),
-    (["recipes", "rules"], ["dictionary-reward", "reward.reward_manager.name"]),
+    (["recipes", "rules"], ["global-micro-batch", "reward.reward_manager.name"]),
     (["logs", "{examples}/train.log"], ["openai/gsm8k", "data.max_response_length"]),
     (["logs", "{examples}/train.log", "--lang", "zh"], ["openai/gsm8k"]),
     (["score", "{examples}/gsm8k_responses.jsonl", "--scorer", "gsm8k"], ["openai/gsm8k"]),
