@@ -27,13 +27,13 @@ test-verl: verl  ## tests with real verl releases
 	.venv-verl-0.9.1/bin/python -m pytest -m 'not nightly' --durations 12 tests/integration
 	.venv-verl-0.7.1/bin/python -m pytest -m 'not nightly' --durations 12 $(OLDEST)
 
-# These are not in .ci/run, which takes about 25 of its 30 minutes without them: run them nightly, and
+# These are not in .ci/run, which takes most of its 45 minutes without them: run them nightly, and
 # before a release.
 test-verl-nightly: verl  ## more combinations with real verl releases
 	.venv-verl-0.9.1/bin/python -m pytest -m nightly --durations 12 tests/integration
 	.venv-verl-0.7.1/bin/python -m pytest -m nightly --durations 12 $(OLDEST)
 
-rehearse: .venv-verl-0.9.1/.ready  ## all rehearsals with verl 0.9.1 and vLLM on the CPU; three are in test-verl
+rehearse: .venv-verl-0.9.1/.ready  ## all rehearsals with verl 0.9.1 and vLLM on the CPU; one is in test-verl
 	.venv-verl-0.9.1/bin/python -m pytest --durations 12 tests/integration/test_rehearsal.py
 
 lint: $(VENV)/.lint  ## style and types

@@ -158,6 +158,7 @@ def can_merge(folder, out):
     return done.returncode == 0 and (out / "model.safetensors").is_file()
 
 
+@pytest.mark.nightly
 def test_the_vision_recipe_shows_its_pictures_to_the_model(tmp_path):
     rows = tmp_path / "rows.parquet"
     rewardkit.prep("geometry3k", rows, sample=True, split="train")
@@ -173,6 +174,7 @@ def test_the_vision_recipe_shows_its_pictures_to_the_model(tmp_path):
     assert living_processes(result.folder) == []
 
 
+@pytest.mark.nightly
 def test_a_call_that_hangs_ends_the_rehearsal_and_is_named(plan, tmp_path):
     (tmp_path / "judge.py").write_text(
         "import asyncio\n\nasync def compute_score(**_):\n    await asyncio.sleep(600)\n"
