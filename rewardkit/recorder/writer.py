@@ -69,6 +69,7 @@ class Recorder:
         self.share = share
         self.lost = 0
         self._clock = clock
+        self._name = f"{clock():.0f}-{os.urandom(4).hex()}"
         self._calls = 0
         self._descriptor = -1
         self._is_torn = False
@@ -146,8 +147,8 @@ class Recorder:
         folder = Path(self.folder)
         folder.mkdir(parents=True, exist_ok=True)
         host = re.sub(r"[^\w.-]", "_", os.uname().nodename, flags=re.ASCII)[:100]
-        name = f"rewards-{host}-{os.getpid()}-{self._clock():.0f}-{os.urandom(4).hex()}.jsonl"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        name = f"rewards-{host}-{os.getpid()}-{self._name}.jsonl"  # threads that open it at once share it
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_APPEND | os.O_CLOEXEC
         self._descriptor, self._is_torn = os.open(folder / name, flags, 0o644), False
 
     def _log_failure(self, error: Exception) -> None:
