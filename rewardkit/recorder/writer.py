@@ -126,9 +126,6 @@ class Recorder:
             self.lost += 1
             call_catching(self._log_failure, error)
 
-    def flush(self) -> None:
-        """Do nothing: every call is in the file when `add` returns."""
-
     def _append(self, line: dict[str, Any]) -> None:
         """Write a line with one call; what a full disk leaves of it ends with the next line."""
         is_old = self._calls % 8 == 0  # a look at the file takes a microsecond

@@ -144,7 +144,7 @@ def make_plan(
         "tools": config.get(f"{A}rollout.multi_turn.enable"),
         "lora": (config.get(f"{A}model.lora_rank") or 0) > 0,
     }
-    kept = [str(o) for o in user_overrides if o.key not in ours and _is_kept(o, is_megatron)]
+    others = [str(o) for o in user_overrides if o.key not in ours and _is_kept(o, is_megatron)]
     return RehearsalPlan(
         folder=folder,
         steps=steps,
@@ -155,7 +155,7 @@ def make_plan(
         reward_manager=str(config.get("reward.reward_manager.name") or ""),
         varied_metric=str(config["algorithm.filter_groups.metric"]) if is_filtered else "",
         tokens=prompt + response,
-        overrides=(*kept, *(f"++{key}={format_value(value)}" for key, value in ours.items())),
+        overrides=(*others, *(f"++{key}={format_value(value)}" for key, value in ours.items())),
         notes=tuple(table("notes")[name] for name, holds in notes.items() if holds),
         not_rehearsed=tuple(
             table("not_rehearsed")[name] for name, holds in left_out.items() if holds

@@ -97,7 +97,7 @@ def _run(
         if not child:
             try:
                 null = os.open(os.devnull, os.O_RDWR)
-                kept = [
+                descriptors = [
                     stdin.fileno(),
                     null,
                     null,
@@ -106,7 +106,7 @@ def _run(
                     token,
                     token_back,
                 ]
-                _take(dict(enumerate(kept)) | {7: script.fileno(), 8: null})
+                _take(dict(enumerate(descriptors)) | {7: script.fileno(), 8: null})
                 _limit()
                 _start(words, environment)
             finally:
@@ -163,7 +163,7 @@ class _Questions:
 
     def __init__(self, oracle: Answers, replies: int) -> None:
         self.oracle, self.replies = oracle, replies
-        self.size = self.asked = 0
+        self.size = self.count = 0
         self.rest = b""
         self.partial: dict[bytes, list[bytes]] = {}
 
@@ -178,8 +178,8 @@ class _Questions:
             if text:
                 self.partial.setdefault(process, []).append(text)
                 continue
-            self.asked += 1
-            if self.asked > QUESTIONS:
+            self.count += 1
+            if self.count > QUESTIONS:
                 raise DataError(f"calls more than {QUESTIONS:,} commands.")
             whole = b"".join(self.partial.pop(process, [])).decode("utf-8", "replace")
             answer = self.oracle.answer(whole.split("\x1f"))

@@ -218,7 +218,7 @@ class ScriptRuns:
 
     def _run(self, flips: Sequence[Test]) -> Any:
         """Return what the script calls; None if the other answer of a test lets it wait for ever."""
-        kept = {
+        variables = {
             name: value
             for name, value in self.env.items()
             if not re.match("BASH|LD_|(?:ENV|IFS|PATH|PS4|PWD|SHELLOPTS)$", name)
@@ -227,7 +227,7 @@ class ScriptRuns:
         request = {
             "bash": self.bash,
             "text": self.text,
-            "environment": {"HOME": self.home, "LC_ALL": "C.UTF-8", **kept},
+            "environment": {"HOME": self.home, "LC_ALL": "C.UTF-8", **variables},
             "arguments": [
                 f"{self.source}{Path(self.where).absolute()}",
                 self.token,
@@ -278,13 +278,13 @@ class ScriptRuns:
 
     def variables(self, state: str) -> dict[str, tuple[bool, str]]:
         """Return the variables of the shell, and whether they are exported."""
-        found: dict[str, tuple[bool, str]] = {}
+        variables: dict[str, tuple[bool, str]] = {}
         for match in re.finditer(
             r'^declare -(\S+) (\w+)="((?:[^"\\]|\\.)*)"$', state, re.MULTILINE
         ):
             if not _OWN.fullmatch(match[2]):
-                found[match[2]] = "x" in match[1], re.sub(r'\\(["$`\\])', r"\1", match[3])
-        return found
+                variables[match[2]] = "x" in match[1], re.sub(r'\\(["$`\\])', r"\1", match[3])
+        return variables
 
     def unknowns(self, text: str, run: ScriptRun) -> list[Unknown]:
         """Return what is not known of a text."""

@@ -137,8 +137,8 @@ def _find(key: str, table: Mapping[str, Entry]) -> tuple[str, Entry] | None:
 
 
 def _rename(key: str, names: Mapping[str, str]) -> str:
-    found = _find(key, names)
-    return found[1] + key[len(found[0]) :] if found else key
+    match = _find(key, names)
+    return match[1] + key[len(match[0]) :] if match else key
 
 
 @lru_cache(maxsize=1 << 14)
@@ -158,5 +158,5 @@ def ignored_key(
     key: str, number: tuple[int, ...], *, megatron: bool = False, dapo_recipe: bool = False
 ) -> IgnoredKey | None:
     """Return the entry for a key that a release ignores; None if no entry matches."""
-    found = _find(key, _ignored(number, megatron, dapo_recipe))
-    return found and found[1]
+    match = _find(key, _ignored(number, megatron, dapo_recipe))
+    return match and match[1]
