@@ -102,7 +102,7 @@ def import_(
     renamed or does not know are reported on stderr.
     """
     from rewardkit.launch.script_import.importer import import_script, recipe_text
-    from rewardkit.launch.script_import.launch_script import read_script
+    from rewardkit.launch.script_import.importer import read_script
     from rewardkit.launch.verl.releases import LATEST, installed_verl, release_notice
     from rewardkit.output import atomic
 

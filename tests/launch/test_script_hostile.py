@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from rewardkit.errors import RewardkitError
-from rewardkit.launch.script_import import script_runs
-from rewardkit.launch.script_import.launch_script import MAX_SCRIPT, parse_script
+from rewardkit.launch.script_import.importer import MAX_SCRIPT, import_script
 
 MAIN = "python3 -m verl.trainer.main_ppo"
 
@@ -44,7 +43,8 @@ ATTACKS = {
     "builtins that act": "ulimit -f unlimited; umask 0; builtin kill -9 -1; kill -9 $PPID; kill -9 0; suspend -f; logout; times; disown -a; compgen -C '/bin/touch {0}/out'; complete -C touch x; mapfile -C '/bin/touch {0}/out' -c 1 A <<< a",
     "connections": 'exec 5<>/dev/tcp/127.0.0.1/{1}; echo a > /dev/tcp/127.0.0.1/{1}; cat < /dev/udp/127.0.0.1/{1}; read x < /dev/tcp/127.0.0.1/{1}; h=/dev/tcp/127.0.0.1/{1}; echo a >$h; eval "exec 3<>$h"; builtin eval "echo a >$h; : <$h"',
     "past the reader": "builtin eval 'echo a > {0}/out; : <> /dev/tcp/127.0.0.1/{1}; /bin/touch {0}/out'; \\eval 'echo a > {0}/out'; 'eval' 'echo a > {0}/out'",
-    "jobs": "coproc X {{ /bin/touch {0}/out; }}; set -m; (while :; do :; done) & disown; sleep 100 &",
+    "jobs": "coproc X {{ /bin/touch {0}/out; }}; set -m; (/bin/touch {0}/out) & disown; sleep 100 &",
+    "files": 'x=$(<{0}/x); read y < {0}/x; mapfile -t z < {0}/x; exec 7<{0}/x; read -u 7 w; cat {0}/x; cat < {0}/x; echo $x $y $z $w',
     "terminal": "exec 5<>/dev/tty; read x < /dev/tty; echo a > /dev/tty; echo a > /dev/stderr; echo a > /proc/self/fd/1; cd /; echo a > out",
 }  # fmt: skip
 
@@ -55,6 +55,7 @@ WORK = {
     "patterns": "x=" + "a" * 60_000 + '; p="*a*a*a*a*b"; echo ${x##$p} ${x//$p/c}',
     "a regular expression": "[[ " + "a" * 5_000 + " =~ ^(a+)+(a+)+(a+)+b$ ]]",
     "globs": "shopt -s globstar nullglob; set +f; echo /**/* /*/*/*/*/*/*/*",
+    "an endless loop in the background": "(while :; do :; done) & sleep 100",
     "an endless loop": "while :; do :; done",
     "endless output": "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done",
     "endless output in a value": "x=$(while :; do echo aaaaaaaaaaaaaaaaaaaaaaa; done)",
@@ -82,8 +83,11 @@ WORK = {
 }  # fmt: skip
 
 
-#: The sign of this process in the home folder of its scripts: other tests import at the same time.
-TOKEN = f"{os.getpid():06x}"
+#: A variable of the scripts that this process imports: other tests import at the same time.
+SIGN = f"THE_SCRIPTS_OF={os.getpid()}"
+
+#: A secret that lies where scripts may look for it.
+SECRET = "what no script may read"
 
 
 @pytest.fixture
@@ -93,7 +97,6 @@ def folder(monkeypatch):
         path = Path(name)
         path.chmod(0o777)
         monkeypatch.chdir(path)
-        monkeypatch.setattr(script_runs.secrets, "token_hex", lambda _: TOKEN)
         yield path
 
 
@@ -109,15 +112,15 @@ def port():
 
 
 def leftovers():
-    """The processes that a script left behind: their environment has our sign for its home."""
-    found = []
+    """The processes that a script left behind."""
+    processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if f"HOME=/__home{TOKEN}".encode() in (folder / "environ").read_bytes():
-                found.append((folder / "cmdline").read_bytes()[:80])
+            if SIGN.encode() in (folder / "environ").read_bytes():
+                processes.append((folder / "cmdline").read_bytes()[:80])
         except OSError:
             continue
-    return found
+    return processes
 
 
 def assert_nothing_left():
@@ -130,19 +133,21 @@ def assert_nothing_left():
 
 def read(script):
     try:
-        return parse_script(script, "run.sh")
+        imported = import_script(script, "run.sh", "0.9", env=dict([SIGN.split("=")]))
     except RewardkitError as error:
         assert len(str(error)) < 600
-        return None
+        assert SECRET not in str(error)
+    else:
+        assert SECRET not in str(imported)
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_hostile_script_changes_nothing(name, folder, port):
-    (folder / "x").write_text("touch out")
+def test_a_hostile_script_changes_and_reads_nothing(name, folder, port):
+    (folder / "x").write_text(f"touch out # {SECRET}")
     before = sorted(folder.rglob("*"))
     script = ATTACKS[name].format(folder, port)
-    read(f"{script}\n{MAIN} a.b=1 >{folder}/out 2>&1")
-    read(f"{MAIN} a.b=$({script}\n)")
+    read(f"{script}\n{MAIN} trainer.project_name=b >{folder}/out 2>&1")
+    read(f"{MAIN} trainer.project_name=$({script}\n)")
     assert sorted(folder.rglob("*")) == before
     assert_nothing_left()
 
@@ -151,7 +156,7 @@ def test_a_hostile_script_changes_nothing(name, folder, port):
 @pytest.mark.parametrize("name", WORK)
 def test_a_script_that_asks_for_much_work_ends(name, folder):
     begun = time.monotonic()
-    read(f"{WORK[name][: MAX_SCRIPT - 100]}\n{MAIN} a.b=$x")
+    read(f"{WORK[name][: MAX_SCRIPT - 100]}\n{MAIN} trainer.project_name=$x")
     assert time.monotonic() - begun < 60
     assert_nothing_left()
     assert not list(folder.iterdir())
