@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rewardkit.errors import DataError, RewardkitError, SourceError, UsageError
 from rewardkit.launch.script_import import script_runs
 from rewardkit.launch.script_import.importer import MAX_SCRIPT, import_script, read_script
-from rewardkit.launch.script_import.script_runs import MARK, ScriptRuns, shown
+from rewardkit.launch.script_import.script_runs import MARK, ScriptRuns, display
 from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("shared_bash")
@@ -31,7 +31,7 @@ def explore(script, env=None, arguments=()):
 
 def words(script, env=None, arguments=()):
     """The arguments of all trainers, as a person reads them."""
-    return list(map(shown, explore(script, env, arguments).arguments()))
+    return list(map(display, explore(script, env, arguments).arguments()))
 
 
 def one(script, env=None, arguments=()):
@@ -78,7 +78,7 @@ SHELL = [
     ("f() { local x=1; echo $((x + $1)); }; x=7", "$(f 2)$x"),
     ('A=(1 2); x=$(IFS=,; echo "[${A[*]}]")', "$x"),
     ("", "a\" \"b$'\\t'c"),
-    ("a=1 b=2\nx=\"t$b\"", "$x"),
+    ('a=1 b=2\nx="t$b"', "$x"),
     ('x=; for a in "$@" "${B[@]}"; do x=b; done', "$x."),
     ('x=$(echo "$(echo "{a,b}")")', "$x"),
     ("IFS=$'\\n'; y='a b'; A=($y)", "${#A[@]}"),
@@ -135,7 +135,7 @@ def test_a_script_of_known_values_has_the_values_of_bash_or_is_refused(statement
         run = explore(script)
     except DataError:
         return
-    known = [shown(word) for word in run.arguments() if not MARK.search(word)]
+    known = [display(word) for word in run.arguments() if not MARK.search(word)]
     assert set(known) <= set(by_bash(script))
 
 
@@ -174,7 +174,7 @@ STARTS = [
 def test_the_command_may_stand_anywhere_in_a_script():
     run = explore("\n".join(f"(\n{start}\n)" for start in STARTS))
     assert {start.module for start in run.starts} == {"verl.trainer.main_ppo"}
-    assert list(map(shown, run.arguments())) == ["a.b=1"] * len(STARTS)
+    assert list(map(display, run.arguments())) == ["a.b=1"] * len(STARTS)
 
 
 @every(
@@ -330,11 +330,12 @@ def test_a_path_beside_the_script_or_the_start_is_known_if_it_exists(tmp_path, m
     )
     imported = import_script(text, str(folder / "run.sh"), "0.9")
     assert imported.recipe["data"] == {"train": f"{tmp_path}/reward.py", "val": f"{tmp_path}/here"}
-    assert set(imported.recipe["verl"]["trainer"].values()) == {"???"}
+    folders = ("trainer.default_local_dir", "trainer.rollout_data_dir")
+    assert [imported.recipe["verl"][key] for key in folders] == ["???"] * 2
     fixes = [finding.fix for finding in imported.findings if finding.rule == "unresolved"]
     assert fixes == ["Put the value there or import with --env PWD=VALUE.", "Put the value there."]
     moved = import_script(text, str(folder / "run.sh"), "0.9", env={"PWD": "/run"})
-    assert moved.recipe["verl"]["trainer"]["default_local_dir"] == "/run/none"
+    assert moved.recipe["verl"]["trainer.default_local_dir"] == "/run/none"
 
 
 @every(

@@ -44,7 +44,7 @@ ATTACKS = {
     "connections": 'exec 5<>/dev/tcp/127.0.0.1/{1}; echo a > /dev/tcp/127.0.0.1/{1}; cat < /dev/udp/127.0.0.1/{1}; read x < /dev/tcp/127.0.0.1/{1}; h=/dev/tcp/127.0.0.1/{1}; echo a >$h; eval "exec 3<>$h"; builtin eval "echo a >$h; : <$h"',
     "past the reader": "builtin eval 'echo a > {0}/out; : <> /dev/tcp/127.0.0.1/{1}; /bin/touch {0}/out'; \\eval 'echo a > {0}/out'; 'eval' 'echo a > {0}/out'",
     "jobs": "coproc X {{ /bin/touch {0}/out; }}; set -m; (/bin/touch {0}/out) & disown; sleep 100 &",
-    "files": 'x=$(<{0}/x); read y < {0}/x; mapfile -t z < {0}/x; exec 7<{0}/x; read -u 7 w; cat {0}/x; cat < {0}/x; echo $x $y $z $w',
+    "files": "x=$(<{0}/x); read y < {0}/x; mapfile -t z < {0}/x; exec 7<{0}/x; read -u 7 w; cat {0}/x; cat < {0}/x; echo $x $y $z $w",
     "terminal": "exec 5<>/dev/tty; read x < /dev/tty; echo a > /dev/tty; echo a > /dev/stderr; echo a > /proc/self/fd/1; cd /; echo a > out",
 }  # fmt: skip
 

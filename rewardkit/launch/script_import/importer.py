@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import dropwhile, takewhile
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -17,13 +18,15 @@ from rewardkit.launch.presets import ACTOR
 from rewardkit.launch.script_import.recipe_draft import NAME, Setting, draft_recipe
 from rewardkit.launch.script_import.script_runs import (
     MARK,
+    OTHER_NAME,
     SOURCE,
     START,
+    TRAINER_NAME,
     ScriptRun,
     ScriptRuns,
     Start,
-    given,
-    shown,
+    display,
+    env_options,
 )
 from rewardkit.launch.targets.base import as_yaml
 from rewardkit.launch.verl.hydra_values import Raw, parse_value
@@ -46,15 +49,14 @@ _MEGATRON = re.compile(
     rf"(?:^|\0)(?:\+*{ACTOR}\.megatron\.|(?:--config-name[=\0]|{'=|'.join(_ENGINE)}=)['\"]?\w*megatron)"
 )
 
-#: Trainers of verl: of reinforcement learning, and others.
-_OURS = re.compile(r"|(?:.*\.)?\w*main_(?:ppo|dapo)\w*")
-_OTHER = re.compile(r"(?:.*[._])?(?:sft|main_eval|main_generation|model_merger)(?:[._].*)?")
-
 #: Blanks and quotes of web pages, which are none for bash.
 _PASTED = str.maketrans("\u00a0\u3000“”‘’", "  \"\"''")
 
-#: Words before a trainer that change nothing; and what a recipe has in place of the others.
-_PLAIN_LAUNCHER = re.compile(r"\w+=.*|command|env|exec|nohup|time|(?:.*/)?python[\d.]*|-[umX]|dev")
+#: The interpreter, words before it that change nothing, and what a recipe has in place of others.
+_PYTHON, _PLAIN = (
+    re.compile(r"(?:.*/)?python[\d.]*|-m"),
+    re.compile(r"\w+=.*|command|env|nohup|time"),
+)
 _LAUNCHERS = {
     "uv": "Create its environment with `uv sync` and the same extras, and run rewardkit train in it.",
     "ray": "Set cluster.target: ray-job and cluster.address, put the env_vars of its runtime environment "
@@ -231,10 +233,10 @@ class _Import:
         words = iter(start.arguments)
         for word in words:
             option, equals, value = word.partition("=")
-            text, key = shown(word).strip(), shown(option).lstrip("+~").strip()
-            written = rf"^(?![ \t]*#).*?(?<![\w.]){re.escape(key)}="
-            place = re.search(written, self.text, re.MULTILINE)
-            line = self.text.count("\n", 0, place.end()) + 1 if place else start.line
+            text, key = display(word).strip(), display(option).lstrip("+~").strip()
+            pattern = rf"^(?![ \t]*#).*?(?<![\w.]){re.escape(key)}="
+            match = re.search(pattern, self.text, re.MULTILINE)
+            line = self.text.count("\n", 0, match.end()) + 1 if match else start.line
             paths = re.findall(rf"({START}|{SOURCE})([^,'\"\]}}\s]*)", word)
             folders = [folder for folder, path in paths if not Path(path).exists()]
             names = [*runs.names(word), *(["PWD"] if START in folders else [])]
@@ -245,10 +247,12 @@ class _Import:
                 _ = equals or next(words, "")
             elif option.startswith("-") or MARK.search(option) or (is_open and not equals):
                 way = (
-                    f": only a run can tell it ({given(names) or '--arg VALUE'})" if is_open else ""
+                    f": only a run can tell it ({env_options(names) or '--arg VALUE'})"
+                    if is_open
+                    else ""
                 )
                 self.note(line, f"{text[:80]!r} is not taken over{way}.")
-            elif is_secret_value(key, shown(value).strip()) or self.redactor.text(text) != text:
+            elif is_secret_value(key, display(value).strip()) or self.redactor.text(text) != text:
                 self.add_secret(key, f"(line {line})")
             else:
                 try:
@@ -272,7 +276,7 @@ class _Import:
             DataError: a recipe without it would train something else.
         """
         key, _, value = text.partition("=")
-        is_open, way = names is not None, given((names or [])[:1])
+        is_open, way = names is not None, env_options((names or [])[:1])
         if not re.search(r"[.@/]", key) and key.lstrip("+") != "model_engine":
             raise UsageError(f"{text[:80]!r} is not a setting of one key with its value")
         (override,) = parse_overrides([f"{key}={MISSING}" if is_open else text], "")
@@ -312,8 +316,8 @@ class _Import:
         """Find where the release does not do what the script says; a lost reward is an error."""
         verl, ignored = f"verl {self.release.verl}", dict[IgnoredKey, list[Setting]]()
         for setting in settings:
-            key = setting.written.key
-            if not setting.written.is_group and (entry := self.release.ignored(key)):
+            key = setting.original.key
+            if not setting.original.is_group and (entry := self.release.ignored(key)):
                 ignored.setdefault(entry, []).append(setting)
                 continue
             severity: Severity = "info" if self.release.lists(key) else "warning"
@@ -321,13 +325,15 @@ class _Import:
                 fix = "The recipe has it so." if note.kind == "renamed" else ""
                 self.add(severity, note.kind, key, note.text, fix)
         for entry, each in ignored.items():
-            names = ", ".join(setting.written.key for setting in each)
-            new = sorted({o.key for s in each for o in s.passed if not self.release.ignored(o.key)})
+            names = ", ".join(setting.original.key for setting in each)
+            new = sorted(
+                {o.key for s in each for o in s.overrides if not self.release.ignored(o.key)}
+            )
             fix = (
                 f"The recipe has {', '.join(new[:6])}." if new else "It is left out of the command."
             )
             paths = [
-                s.written.value for s in each if s.written.key == "custom_reward_function.path"
+                s.original.value for s in each if s.original.key == "custom_reward_function.path"
             ]
             if paths:
                 text = (
@@ -344,9 +350,9 @@ class _Import:
         for setting in settings:
             by_key.setdefault(setting.latest.key, []).append(setting)
         for times in by_key.values():
-            names = ", ".join(dict.fromkeys(setting.written.key for setting in times))
-            last = times[-1].written.value
-            if any(setting.written.value != last for setting in times):
+            names = ", ".join(dict.fromkeys(setting.original.key for setting in times))
+            last = times[-1].original.value
+            if any(setting.original.value != last for setting in times):
                 text = f"given more than once with different values; the last one counts: {last!r}."
                 self.add("warning", "L-76", names, text, "Delete the others.")
 
@@ -363,10 +369,11 @@ class _Import:
             text = "this configuration is not verl's: the script does not have its settings."
             fix = "Add its settings under verl:."
             self.add("warning", "config-name", f"--config-name={name}", text, fix)
-        words = [word for word in start.launcher if not _PLAIN_LAUNCHER.fullmatch(word)]
+        words = list(takewhile(lambda word: not _PYTHON.fullmatch(word), start.launcher))
+        words = list(dropwhile(_PLAIN.fullmatch, words))
         if words:
             program = PurePath(words[0]).name
-            text = f"`{shown(' '.join(words))[:400]}` starts verl in the script, and not in the recipe."
+            text = f"`{display(' '.join(words))[:400]}` starts verl in the script, and not in the recipe."
             fix = _LAUNCHERS.get(
                 program, "Start the recipe through it as well if the run needs it."
             )
@@ -378,7 +385,7 @@ class _Import:
         if any(PurePath(word).name == "env" for word in start.launcher):
             exports |= dict(word.split("=", 1) for word in start.launcher if "=" in word)
         for name, raw in sorted(exports.items()):
-            value = shown(raw)
+            value = display(raw)
             is_set = re.search(rf"(?<![\w$.]){name}=|export[^\n;&|]*\b{name}\b", self.text)
             is_read = not _SETTING.fullmatch(name) and re.search(rf"\$\{{?{name}\b", self.text)
             if not is_set or is_read or (name == "RAY_ADDRESS" and "submit" in start.launcher):
@@ -397,17 +404,18 @@ class _Import:
 
 def _is_ours(start: Start) -> bool:
     """Whether a command starts a run of reinforcement learning."""
-    if _OURS.fullmatch(start.module) or _OTHER.fullmatch(start.module):
-        return not _OTHER.fullmatch(start.module)
     sections = ("actor_rollout_ref", "algorithm.")
-    return any(word.lstrip("+~").startswith(sections) for word in start.arguments)
+    is_ours = any(word.lstrip("+~").startswith(sections) for word in start.arguments)
+    return not OTHER_NAME.fullmatch(start.module) and (
+        is_ours or TRAINER_NAME.fullmatch(start.module) is not None
+    )
 
 
 def _no_run(run: ScriptRun) -> str:
     for line, words in run.others.items():
         for word in words[:3]:
             if word.endswith(".sh"):
-                return f"does not start verl: line {line} runs {shown(word)}. Import that script."
+                return f"does not start verl: line {line} runs {display(word)}. Import that script."
     if any(run.ends):
         return (
             f"ends at line {max(run.ends)} before it starts verl. Give what it asks for: --env "

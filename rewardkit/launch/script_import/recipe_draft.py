@@ -34,20 +34,14 @@ _OWN_DEFAULTS = {
     "use_torch_compile": "on NPU the recipe turns it off",
 }
 
-#: Sections of verl's configuration under `verl:`, in their order.
-_SECTIONS = (
-    *(f"actor_rollout_ref.{name}" for name in ("model", "actor", "rollout", "ref")),
-    *("data", "critic", "reward", "algorithm", "trainer"),
-)
-
 
 class Setting(NamedTuple):
     """A setting as the script has it, by verl 0.9.1's name, and in the command of the release."""
 
     line: int
-    written: Override
+    original: Override
     latest: Override
-    passed: Sequence[Override]
+    overrides: Sequence[Override]
     notes: Sequence[Note]
 
 
@@ -61,13 +55,7 @@ def draft_recipe(
 ) -> dict[str, Any]:
     """Return a recipe with the effect of a script, as `read_recipe` takes it.
 
-    Args:
-        settings: the script's settings.
-        start: the command that has them.
-        env: variables of the run.
-        release: the release, as the trainer that the script starts composes it.
-        where: the script's file.
-        add: adds a finding, of which it gets the fields.
+    `env` has the variables of the run; `add` gets the fields of each finding.
 
     Raises:
         DataError: a recipe cannot have the value of a field.
@@ -77,8 +65,8 @@ def draft_recipe(
     values = {key: setting.latest.value for key, setting in latest.items()}
     own = DAPO_RECIPE_KEYS if start.module == DAPO_RECIPE else {}
     known = {to_latest_key(key): value for key, value in own.items()} | values
-    passed = [override for setting in latest.values() for override in setting.passed]
-    config = effective_config(release, passed)
+    overrides = [override for setting in latest.values() for override in setting.overrides]
+    config = effective_config(release, overrides)
     config |= {key: value for key, value in known.items() if not str(value).startswith("${")}
     tree = _choices(values, config, start, release, where, add)
     fields = [latest[key].latest for key in values if key in _FIELDS and values[key]]
@@ -148,41 +136,27 @@ def _verl_section(
     latest: Mapping[str, Setting], config: Mapping[str, Any], base: Plan, add: Callable[..., None]
 ) -> dict[str, Any]:
     """Return what the fields do not set: other settings, and verl's defaults that they change."""
-    release = base.release
+    release, section = base.release, dict[str, Any]()
     fields = {*_FIELDS, "model_engine"}
     fields -= set(_REWARD) if base.recipe.reward.scorer == "verl" else set()
-    flat: dict[str, Any] = {}
-    signed: dict[str, Any] = {}
     for key, setting in latest.items():
         name, sign, value = release.name_of(key), setting.latest.sign, setting.latest.value
         is_read = release.lists(name) or release.accepts_unlisted(name)
-        is_planned = base.settings.get(key) == value and {*map(str, setting.passed)} <= {
-            *base.arguments
-        }
-        if sign == "~" or (sign and not is_read) or "@" in key or "/" in key:
-            signed[f"{'' if is_read and sign != '~' else sign}{key}"] = value
-        elif key not in fields and not is_planned:
-            flat[key] = value
+        sign = sign if sign == "~" or not is_read else ""
+        is_passed = {*map(str, setting.overrides)} <= {*base.arguments}
+        is_planned = key in fields or (is_passed and base.settings.get(key) == value)
+        if sign or not is_planned:
+            section[f"{sign}{key}"] = value
     if config.get(f"{OVERLONG}.enable") is True:
-        flat.setdefault("reward.reward_kwargs.max_resp_len", "${data.max_response_length}")
+        section.setdefault("reward.reward_kwargs.max_resp_len", "${data.max_response_length}")
     for key, value in base.settings.items():
         default = config.get(key)
         reasons = [reason for end, reason in _OWN_DEFAULTS.items() if key.endswith(end)]
         if key in latest or default is None or value in (default, MISSING):
             continue
         if reasons:
-            text = (
-                f"the script does not set it (verl's default: {default}); {reasons[0]} ({value})."
-            )
+            text = f"not in the script (verl's default: {default}): {reasons[0]} ({value})."
             add("info", "differs", key, text)
         else:
-            flat[key] = default
-    sections: dict[str, dict[str, Any]] = {name: {} for name in _SECTIONS}
-    for key, value in flat.items():
-        heads = [name for name in _SECTIONS if key.startswith(f"{name}.")]
-        head = (heads or [key.partition(".")[0]])[0]
-        sections.setdefault(head, {})[key[len(head) + 1 :]] = value
-    tree: dict[str, Any] = {}
-    for head, below in sections.items():
-        tree |= {head: below} if len(below) > 1 else {f"{head}.{k}": v for k, v in below.items()}
-    return tree | signed
+            section[key] = default
+    return section

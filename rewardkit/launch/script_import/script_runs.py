@@ -44,27 +44,23 @@ _OUTPUT = r"(\d*|\{\w+\}|&)<?>[>|&]?[ \t]*"
 #: What bash does not refuse by itself: connections, and without the kernel's fence files that are read.
 _CONNECTION = r"/dev/(?:tcp|udp)/"
 _FILE = r"^(?!\s*#)(?!.*(?:\(\(|\[\[)).*[^<&(\w\"']<\s*[\w./~\"'$]|\$\(\s*<"
+_REFUSED = (_CONNECTION, f"{_CONNECTION}|{_FILE}")
 
 _SETTING = re.compile(r"[+~]*(?:model_engine|\w+[./@][\w./@\-]*)=|~\w+\.")
 _SECTION = re.compile(
     r"[+~]*(?:actor_rollout_ref|algorithm|critic|custom_reward_function|data|model|optim|reward"
     r"|reward_model|rollout|trainer)[.@][\w.]*="
 )
-_TRAINER = re.compile(
-    r"(?:.*\.)?\w*main_(?:ppo|dapo|eval|generation)\w*|(?:.*[._])?(?:sft|model_merger)(?:[._].*)?"
-)
+TRAINER_NAME = re.compile(r"|(?:.*\.)?\w*main_(?:ppo|dapo)\w*")
+OTHER_NAME = re.compile(r"(?:.*[._])?(?:sft|main_eval|main_generation|model_merger)(?:[._].*)?")
 _PYTHON = re.compile(r"(?:.*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed)")
 
 
 class Start(NamedTuple):
-    """A command that starts a trainer, or a list of settings.
+    """A command that starts a trainer, or a list of settings, which has no module.
 
-    Attributes:
-        line: its line.
-        launcher: the words before the module or file of the trainer.
-        module: the trainer's module, as Python imports it; "" for a list of settings.
-        arguments: the settings, with marks.
-        variables: exported variables, and `DEVICE`.
+    The launcher are the words before the module or file; arguments have marks; the variables are
+    those that are exported, and `DEVICE`.
     """
 
     line: int
@@ -75,14 +71,9 @@ class Start(NamedTuple):
 
 
 class ScriptRun(NamedTuple):
-    """What a script calls, with one answer for each test that only a run can tell.
+    """What a script calls, with one answer for each test that only a run can tell, by the lines.
 
-    Attributes:
-        starts: the commands that start a trainer, and settings that stand alone.
-        others: the words of all other commands, by the line.
-        tests: what only a run can tell, by the line.
-        notes: what the reader should know, with the line.
-        ends: the line where the script ends, and 0 if that is its end.
+    `ends` has the line where the script ends, and 0 if that is its end.
     """
 
     starts: list[Start]
@@ -100,12 +91,12 @@ class _UndecidedError(DataError):
     """What the trainer gets depends on something that only a run can tell."""
 
 
-def given(names: Iterable[str]) -> str:
+def env_options(names: Iterable[str]) -> str:
     """Return the options that give variables."""
     return " ".join(f"--env {name}=VALUE" for name in names)
 
 
-def shown(text: str) -> str:
+def display(text: str) -> str:
     """Return a text for a person: a mark is what the script writes."""
     text = MARK.sub(lambda mark: "".join(chr(ord(char) - 0xF0000) for char in mark[0]), text)
     text = re.sub(rf"(?<![^=\[,'\"]){HOME}(?=[/,'\"\]}}\s]|$)", "~", text).replace("\n", " ")
@@ -118,23 +109,12 @@ def mark(text: str) -> str:
 
 
 class ScriptRuns:
-    """The runs of one script.
-
-    Args:
-        text: the script.
-        where: its file.
-        env: variables that the script is started with.
-        arguments: the arguments that the script is started with.
-    """
+    """The runs of a script, which is started with the variables `env` and with the arguments."""
 
     def __init__(self, text: str, where: str, env: Mapping[str, str], arguments: list[str]) -> None:
-        if refused := re.search(
-            _CONNECTION if IS_FENCED else f"{_CONNECTION}|{_FILE}", text, re.MULTILINE
-        ):
-            line = text.count("\n", 0, refused.end()) + 1
-            raise DataError(
-                f"line {line} opens a connection or a file ({refused[0][-40:]}). Remove it."
-            )
+        if refused := re.search(_REFUSED[not IS_FENCED :][0], text, re.MULTILINE):
+            line, what = text.count("\n", 0, refused.end()) + 1, refused[0][-40:]
+            raise DataError(f"line {line} opens a connection or a file ({what}). Remove it.")
         bash = shutil.which("bash")
         if bash is None:
             raise UsageError("Reading launch scripts needs bash 4.4 or newer on the PATH.")
@@ -143,12 +123,10 @@ class ScriptRuns:
         self.process: ChildProcess | None = None
         self.original, self.end = text, monotonic() + ALL_SECONDS
         own = re.compile("BASH|LD_|(?:ENV|IFS|PATH|PS4|PWD|SHELLOPTS)$")
-        given_env = {name: value for name, value in env.items() if not own.match(name)}
-        self.env = {"HOME": HOME, "LC_ALL": "C.UTF-8", **given_env}
+        self.env = {"HOME": HOME, "LC_ALL": "C.UTF-8"}
+        self.env |= {name: value for name, value in env.items() if not own.match(name)}
         self.count, self.complaints = 0, Counter[str]()
-        self.modules = {
-            name for name in re.findall(r"\bimport ((?!__)\w+)", text) if find_spec(name)
-        }
+        self.modules = set(filter(find_spec, re.findall(r"\bimport ((?!__)\w+)", text)))
         start = shlex.quote(env.get("PWD", f"{START}{Path.cwd()}"))
         self.before = f"__MODULES='{' '.join(self.modules)}' PATH=/{mark('$PATH')} PWD={start}; "
         text = text.replace("BASH_SOURCE", "__SOURCE").replace("2>&1", "").replace("|&", "|")
@@ -194,27 +172,23 @@ class ScriptRuns:
                 raise self._undecided(line, run.tests[line], key)
         second = set(self._read(flips, ",").arguments())
         for word in run.arguments():
-            if word not in second and not MARK.search(
-                word
-            ):  # the length of a mark, or a part of it
-                key = word.partition("=")[0]
-                raise DataError(
-                    f"{key} depends on the form of what only a run can tell. Write its value."
-                )
+            if word not in second and not MARK.search(word):  # a mark's length, or a part of it
+                what = "depends on the form of what only a run can tell. Write its value."
+                raise DataError(f"{word.partition('=')[0]} {what}")
         return run
 
     def _undecided(self, line: int, test: str, what: str = "") -> _UndecidedError:
-        text = shown((MARK.findall(test) or [test])[0])[:80]
+        text = display((MARK.findall(test) or [test])[0])[:80]
         names = self.names(test)[:3]
         return _UndecidedError(
             f"{what or 'what it starts'} depends on the test of line {line} ({text}), which only a run "
-            f"can tell. {f'Pass {given(names)}.' if names else 'Write its result into the script.'}"
+            f"can tell. {f'Pass {env_options(names)}.' if names else 'Write its result into the script.'}"
         )
 
     def names(self, text: str) -> list[str]:
         """Return the variables to give for the marks of a text."""
         names = []
-        for each in map(shown, MARK.findall(text)):
+        for each in map(display, MARK.findall(text)):
             names += re.findall(r"\$\{?([A-Za-z_]\w*)", each)
             if program := re.match(r"\$\((?:\S*/)?([\w.-]+)", each):
                 value = rf"\b([A-Za-z_]\w*)=[\"']?(?:\$\(|`)[^\n]*?\b{program[1]}\b"
@@ -225,15 +199,15 @@ class ScriptRuns:
         """Let bash read the script until it complains of nothing new; return what it calls."""
         while True:
             status, records, messages = self._run(flips, sign)
-            found = re.findall(r": line (\d+): (.*)", messages)
-            lines = {text: int(line) - _STAND_INS.count("\n") + 1 for line, text in reversed(found)}
-            learned = [self._learn(max(1, line), text) for text, line in lines.items()]
-            if any(learned):
+            pairs = re.findall(r": line (\d+): (.*)", messages)
+            lines = {text: int(line) - _STAND_INS.count("\n") + 1 for line, text in reversed(pairs)}
+            changes = [self._learn(max(1, line), text) for text, line in lines.items()]
+            if any(changes):
                 continue
             run = self._sort(records.split("\0"))
             for text, line in lines.items():
                 if not run.starts and re.match("syntax error|unexpected (?:EOF|token)", text):
-                    raise DataError(f"line {max(1, line)}: bash says: {shown(text)[:200]}.")
+                    raise DataError(f"line {max(1, line)}: bash says: {display(text)[:200]}.")
             if status == 97:
                 raise DataError("bash is older than 4.4, and reads launch scripts from 4.4 on.")
             if status < 0 and not run.starts:
@@ -261,36 +235,43 @@ class ScriptRuns:
     def _sort(self, fields: list[str]) -> ScriptRun:
         """Return the records of a run by what they are."""
         run, start = ScriptRun([], {}, {}, [], []), 0
-        while start + 3 <= len(fields):
-            kind, line, count = fields[start : start + 3]
-            if not re.fullmatch(r"[0-9]{1,9} [0-9]{1,9}", f"{line} {count}"):
-                raise DataError("writes to the descriptors of the import.")
-            words = fields[start + 3 : start + 3 + int(count)]
-            start += 3 + int(count)
-            self._add(run, kind, int(line), words)
+        try:
+            while start + 3 <= len(fields):
+                kind, line, end = (
+                    fields[start],
+                    int(fields[start + 1]),
+                    start + 3 + int(fields[start + 2]),
+                )
+                self._add(run, kind, line, fields[start + 3 : end])
+                start = max(end, start + 3)
+        except DataError:
+            raise
+        except (ValueError, IndexError):
+            raise DataError("writes to the descriptors of the import.") from None
         return run
 
     def _add(self, run: ScriptRun, kind: str, line: int, words: list[str]) -> None:
+        test = " ".join(words)
         if kind == "case":
-            raise self._undecided(line, words[0])
+            raise self._undecided(line, test)
         if kind == "probe":
-            can = "it can" if words[0] in self.modules else "it cannot"
-            text = f"asks whether {words[0]} can be imported, and on this machine {can}"
+            can = "it can" if test in self.modules else "it cannot"
+            text = f"asks whether {test} can be imported, and on this machine {can}"
             run.notes.append((line, f"{text}: give the variable that it sets with --env."))
         elif kind == "empty":
-            text = f"tests {shown(' '.join(words))[:80]}: what nothing sets is empty"
-            run.notes.append((line, f"{text} ({given(self.names(' '.join(words)))} sets it)."))
+            text = f"tests {display(test)[:80]}: what nothing sets is empty"
+            run.notes.append((line, f"{text} ({env_options(self.names(test))} sets it)."))
         elif kind == "end":
             run.ends.append(line)
         elif kind == "test":
-            run.tests.setdefault(line, " ".join(words))
+            run.tests.setdefault(line, test)
         elif kind == "command":
             count = int(words[0]) + 1
             command, variables = words[1:count], dict(v.split("=", 1) for v in words[count:])
-            place, module = find_module(command)
+            index, module = find_module(command)
             if module or _SETTING.match(command[0]):
-                arguments = command[place + 1 if module else 0 :]
-                start = Start(line, command[:place], module, arguments, variables)
+                arguments = command[index + 1 if module else 0 :]
+                start = Start(line, command[:index], module, arguments, variables)
                 run.starts.extend([start] if start not in run.starts else [])
                 return
             run.others.setdefault(line, command)
@@ -301,34 +282,31 @@ class ScriptRuns:
     def _edit(self, pattern: str, new: str | Callable[[re.Match[str]], str], line: int = 0) -> bool:
         """Replace what matches in the text, from a line on only the first; return whether it did."""
         start = sum(len(each) + 1 for each in self.text.split("\n")[: max(0, line - 1)])
-        text = re.sub(
-            pattern, new, self.text[start:], count=int(line > 0), flags=re.MULTILINE | re.DOTALL
-        )
+        below = re.compile(pattern, re.MULTILINE | re.DOTALL)
+        text = below.sub(new, self.text[start:], count=int(line > 0))
         before, self.text = self.text, self.text[:start] + text
         return before != self.text
 
     def _learn(self, line: int, message: str) -> bool:
         """Change the script so that bash does not complain of it again; return whether it did."""
-        for pattern, lesson in (
-            (r"\$?([\w!]+)(?:\[.*\])?: unbound variable", self._learn_variable),
-            (r"(.+): restricted: cannot specify .*", self._learn_command),
-            (r"(.*): restricted: cannot redirect output", self._learn_output),
-            (
-                r"(?!cannot redirect standard input)(.*): Function not implemented",
-                self._refuse_file,
-            ),
-            (
-                rf"(?!\(\(: |\[\[: ).*?({MARK.pattern}).*(?:syntax error|number).*",
-                self._learn_number,
-            ),
-        ):
-            if match := re.fullmatch(pattern, message):
-                if lesson(line, match[1]):
-                    return True
-                raise DataError(f"line {line}: bash says: {shown(message)[:200]}.")
-        return False
+        lessons = {
+            "unbound variable": self._learn_variable,
+            "cannot specify `/' in command names": self._learn_command,
+            "cannot redirect output": self._learn_output,
+        }
+        subject, _, complaint = message.replace(": restricted", "").rpartition(": ")
+        lesson, unknown = lessons.get(complaint), MARK.search(message)
+        if unknown and re.match(r"(?!\(\(: |\[\[: ).*(?:syntax error|invalid number)", message):
+            lesson, subject = self._learn_number, unknown[0]
+        if complaint == "Function not implemented" and not subject.startswith("cannot redirect"):
+            what = f"reads {display(subject)[:100]}: write its content into the script."
+            raise DataError(f"line {line} {what}")
+        if lesson and not lesson(line, subject):
+            raise DataError(f"line {line}: bash says: {display(message)[:200]}.")
+        return lesson is not None
 
     def _learn_variable(self, _: int, name: str) -> bool:
+        name = name.lstrip("$").partition("[")[0]
         self.complaints[name] += 1
         is_name, word, default = name.isidentifier(), re.escape(name), mark(f"${name}")
         if name.isdecimal():  # a function knows which arguments it has
@@ -342,9 +320,8 @@ class ScriptRuns:
 
     def _learn_command(self, line: int, name: str) -> bool:
         if _SETTING.match(name):
-            return self._edit(
-                r"(?<!\\\n)^(?=[ \t]*[+~]*\w[\w./@]*=)", "__settings ", max(1, line - 1)
-            )
+            setting = r"(?<!\\\n)^(?=[ \t]*[+~]*\w[\w./@]*=)"
+            return self._edit(setting, "__settings ", max(1, line - 1))
         stand_in = f"__stand_in {name}; "
         is_new = bool(re.fullmatch(r"[\w./+@:-]+", name)) and stand_in not in self.before
         self.before += stand_in if is_new else ""
@@ -359,11 +336,6 @@ class ScriptRuns:
             literal = rf"{_OUTPUT}>{_NESTED}"
         with_expansion = rf"{_OUTPUT}(?=[^\s;|&()]*[$`]){_WORD}+"
         return self._edit(literal, nowhere) or self._edit(with_expansion, nowhere, line)
-
-    def _refuse_file(self, line: int, file: str) -> bool:
-        raise DataError(
-            f"line {line} reads {shown(file)[:100]}: write its content into the script."
-        )
 
     def _learn_number(self, line: int, unknown: str) -> bool:
         spans = re.findall(rf"\$\((?=\(){_NESTED[2:]}", self.text.split("\n", line - 1)[-1])
@@ -380,6 +352,6 @@ def find_module(words: Sequence[str]) -> tuple[int, str]:
         is_file = re.fullmatch(r"[^\0]{0,200}\.py", word) and any(map(_PYTHON.fullmatch, words[:i]))
         if (is_module or is_file) and not word.startswith("torch."):
             name = word.removesuffix(".py").lstrip("./").replace("/", ".")
-            is_trainer = _TRAINER.fullmatch(name) or any(map(_SECTION.match, words[i + 1 :]))
-            return (i, name) if is_trainer else (0, "")
+            is_known = TRAINER_NAME.fullmatch(name) or OTHER_NAME.fullmatch(name)
+            return (i, name) if is_known or any(map(_SECTION.match, words[i + 1 :])) else (0, "")
     return 0, ""
