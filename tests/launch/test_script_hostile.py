@@ -4,11 +4,14 @@ import os
 import socket
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from rewardkit.errors import RewardkitError
+from rewardkit.isolate.child_process import ChildProcess
+from rewardkit.launch.script_import import script_runs
 from rewardkit.launch.script_import.importer import MAX_SCRIPT, import_script
 
 MAIN = "python3 -m verl.trainer.main_ppo"
@@ -31,7 +34,7 @@ ATTACKS = {
     "enable": "enable -f /usr/lib/bash/mkdir mkdir; builtin enable kill; builtin enable -f {0}/x.so x; enable exec; mkdir {0}/out",
     "exec": "exec touch {0}/out; builtin exec /bin/touch {0}/out; exec -a x /bin/touch {0}/out; command exec touch {0}/out",
     "startup files": "BASH_ENV={0}/x; ENV={0}/x; export BASH_ENV ENV; bash -c :; bash; source {0}/x; . {0}/x; . /etc/profile",
-    "PATH": "PATH=/bin:/usr/bin; touch {0}/out; export PATH=/bin; touch {0}/out; PATH=/bin touch {0}/out; declare -g PATH=/bin; unset PATH; touch {0}/out; env PATH=/bin touch {0}/out",
+    "PATH": "PATH=/bin:/usr/bin; touch {0}/out; export PATH=/bin; touch {0}/out; PATH=/bin touch {0}/out; declare -g PATH=/bin; unset PATH; touch {0}/out; env PATH=/bin touch {0}/out; declare -g \"PA\"TH=/bin:/usr/bin; touch {0}/out; printf -v PA''TH %s /bin; touch {0}/out; read PAT\\H <<< /bin; touch {0}/out; declare -n p=PATH; p=/bin; touch {0}/out; eval 'PA''TH=/bin'; touch {0}/out",
     "set +r": "set +r; set +o restricted; shopt -u restricted_shell; /bin/touch {0}/out; set -o posix; exec /bin/touch {0}/out",
     "traps": "trap '/bin/touch {0}/out' EXIT DEBUG ERR RETURN INT; builtin trap 'echo a > {0}/out' EXIT; false",
     "prompts": "PROMPT_COMMAND='echo a > {0}/out' PS0='$(/bin/touch {0}/out)' PS4='$(/bin/touch {0}/out)'; set -x; :; set -v; bind -x '\"a\":touch {0}/out'",
@@ -141,8 +144,7 @@ def read(script):
         assert SECRET not in str(imported)
 
 
-@pytest.mark.parametrize("name", ATTACKS)
-def test_a_hostile_script_changes_and_reads_nothing(name, folder, port):
+def attack(name, folder, port):
     (folder / "x").write_text(f"touch out # {SECRET}")
     before = sorted(folder.rglob("*"))
     script = ATTACKS[name].format(folder, port)
@@ -150,6 +152,20 @@ def test_a_hostile_script_changes_and_reads_nothing(name, folder, port):
     read(f"{MAIN} trainer.project_name=$({script}\n)")
     assert sorted(folder.rglob("*")) == before
     assert_nothing_left()
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_hostile_script_changes_and_reads_nothing(name, folder, port):
+    attack(name, folder, port)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ATTACKS)
+def test_bash_alone_lets_a_hostile_script_change_and_read_nothing(name, folder, port, monkeypatch):
+    child = partial(ChildProcess, "tests.launch.unfenced_child")
+    monkeypatch.setattr(script_runs, "ChildProcess", lambda _: child())
+    monkeypatch.setattr(script_runs, "IS_FENCED", False)
+    attack(name, folder, port)
 
 
 @pytest.mark.full

@@ -69,10 +69,12 @@ def draft_recipe(
     config = effective_config(release, overrides)
     config |= {key: value for key, value in known.items() if not str(value).startswith("${")}
     tree = _choices(values, config, start, release, where, add)
-    fields = [latest[key].latest for key in values if key in _FIELDS and values[key]]
+    has_file = values.get(_REWARD[0]) not in (None, "", MISSING)
+    fields = _FIELDS - (set() if has_file else set(_REWARD))
+    own_fields = [latest[key].latest for key in values if key in fields and values[key]]
     stub = tree | {"model": MISSING, "data": {"train": MISSING, "val": MISSING}}
     base = make_plan(
-        read_recipe(stub | {"reward": {"scorer": "verl"}}, where), release.verl, fields
+        read_recipe(stub | {"reward": {"scorer": "verl"}}, where), release.verl, own_fields
     )
     files = {"train": base.recipe.data.train, "val": base.recipe.data.val}
     tree |= {
@@ -88,7 +90,7 @@ def draft_recipe(
             add("warning", "incomplete", key, text, "Put the value there.")
     own_env = {name: value for name, value in env.items() if base.env.get(name) != value}
     tree |= {"env": own_env} if own_env else {}
-    tree["verl"] = _verl_section(latest, config, base, add)
+    tree["verl"] = _verl_section(latest, config, fields, base, add)
     try:
         make_plan(read_recipe(tree, where), release.verl)
     except RewardkitError as error:
@@ -106,11 +108,6 @@ def _choices(
 ) -> dict[str, Any]:
     """Return the fields that no single setting has."""
     stem, estimator = Path(where).stem, config.get("algorithm.adv_estimator")
-    if estimator not in {"gae", "grpo"}:
-        text = (
-            f"{estimator!r} has no preset: the recipe starts from grpo's and keeps the estimator."
-        )
-        add("info", "algorithm", "algorithm.adv_estimator", text)
     is_dapo = (
         start.module == DAPO_RECIPE,
         config.get("algorithm.filter_groups.enable") is True,
@@ -128,23 +125,29 @@ def _choices(
         "about": f"imported from {Path(where).name}",
         "algorithm": "ppo" if estimator == "gae" else "dapo" if any(is_dapo) else "grpo",
         "strategy": "megatron" if release.megatron else strategy,
-        "devices": device if device in {"npu", "cpu"} else "gpu",
+        "devices": device if device in ("npu", "cpu") else "gpu",
     }
 
 
 def _verl_section(
-    latest: Mapping[str, Setting], config: Mapping[str, Any], base: Plan, add: Callable[..., None]
+    latest: Mapping[str, Setting],
+    config: Mapping[str, Any],
+    fields: frozenset[str],
+    base: Plan,
+    add: Callable[..., None],
 ) -> dict[str, Any]:
     """Return what the fields do not set: other settings, and verl's defaults that they change."""
     release, section = base.release, dict[str, Any]()
-    fields = {*_FIELDS, "model_engine"}
-    fields -= set(_REWARD) if base.recipe.reward.scorer == "verl" else set()
     for key, setting in latest.items():
         name, sign, value = release.name_of(key), setting.latest.sign, setting.latest.value
         is_read = release.lists(name) or release.accepts_unlisted(name)
         sign = sign if sign == "~" or not is_read else ""
         is_passed = {*map(str, setting.overrides)} <= {*base.arguments}
-        is_planned = key in fields or (is_passed and base.settings.get(key) == value)
+        is_planned = (
+            key in fields
+            or key == "model_engine"
+            or (is_passed and base.settings.get(key) == value)
+        )
         if sign or not is_planned:
             section[f"{sign}{key}"] = value
     if config.get(f"{OVERLONG}.enable") is True:

@@ -123,12 +123,12 @@ class ScriptRuns:
         self.process: ChildProcess | None = None
         self.original, self.end = text, monotonic() + ALL_SECONDS
         own = re.compile("BASH|LD_|(?:ENV|IFS|PATH|PS4|PWD|SHELLOPTS)$")
-        self.env = {"HOME": HOME, "LC_ALL": "C.UTF-8"}
+        self.env = {"HOME": HOME, "LC_ALL": "C.UTF-8", "PATH": f"/{mark('$PATH')}"}
         self.env |= {name: value for name, value in env.items() if not own.match(name)}
         self.count, self.complaints = 0, Counter[str]()
         self.modules = set(filter(find_spec, re.findall(r"\bimport ((?!__)\w+)", text)))
         start = shlex.quote(env.get("PWD", f"{START}{Path.cwd()}"))
-        self.before = f"__MODULES='{' '.join(self.modules)}' PATH=/{mark('$PATH')} PWD={start}; "
+        self.before = f"__MODULES='{' '.join(self.modules)}' PWD={start}; "
         text = text.replace("BASH_SOURCE", "__SOURCE").replace("2>&1", "").replace("|&", "|")
         text = re.sub(r"(?<![\w.$-])(PATH|SHELL|ENV|BASH_ENV|HISTFILE|PS4)=", r"__\1=", text)
         own = re.compile(r"(?<![\\$])\$(?:\$|\{?(?:BASHPID|EUID|PPID|UID)\b\}?)")

@@ -4,7 +4,7 @@
 # record at a time; 8 is /dev/null. What only a run can tell is a mark: a text in characters of a private plane,
 # each followed by __SIGN.
 set +h -f
-unset BASH_ENV ENV SHELL HOSTNAME HOSTTYPE MACHTYPE OSTYPE RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME
+unset BASH_ENV ENV SHELL HISTFILE HOSTNAME HOSTTYPE MACHTYPE OSTYPE RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME
 unset COLUMNS LINES DIRSTACK OLDPWD SHLVL
 __M=$'[\U000f0000-\U000ffffd]' __FILE=' -[bcdefghkprsuwxGLNOS] ' __FLIPS= __SIGN= __LINE=1 __B=99999 __HIT=
 __SOURCE=("$0") __SLEEPS=0
@@ -127,7 +127,8 @@ exec() {
 sleep() { ((++__SLEEPS < 100)) || builtin exit; } # it waits for something that does not come
 source() { :; }
 .() { :; }
-HISTFILE= BASH_XTRACEFD=8
+BASH_XTRACEFD=8
+readonly PATH SHELL ENV BASH_ENV HISTFILE # bash that becomes restricted later does not see to it
 trap '__record end' EXIT
 trap 'case $BASH_COMMAND in "[[ "* | "(("* | "case "* | "for "*) __debug "$LINENO" "$@" ;;'\
 ' *) ((LINENO < __B)) || __LINE=$((LINENO - __B + 1)) ;; esac' DEBUG
