@@ -1,6 +1,5 @@
 """Bash itself reads a launch script, with nothing to run; what only a run can tell stays open."""
 
-import shlex
 import string
 import subprocess
 from pathlib import Path
@@ -50,16 +49,12 @@ def by_bash(script, *arguments):
 #: Lines and a word after them; each is a subshell of one script.
 SHELL = [
     ("x=8", "$x"),
-    ("export x=8", "${x}"),
     ("readonly x='a b'", '"${x}"'),
-    ("y=1\nx=a$y", "$x"),
-    ("", "${q:-7}"),
     ("x=", "${x:-7}/${x-7}."),
     ("y=5", "${q:-${y}}"),
     ("", '${q:-"${p:-a}"}'),
     (": ${z:=9}", "$z"),
     ("x=1", "${x:+set}/${q:+set}/${x+y\\ z}."),
-    ("x=ab; x+=cd", "$x"),
     ("A=(a b c)", "${A[1]}/$A/${#A[@]}/${A[-1]}/${A[*]:1}."),
     ("p=2048; r=$((1024*20)); s=4", "$(((p + r) / s))"),
     ("x=3", "$(($x - ${x} * 2))/$((x > 3 ? x << 1 : 0))"),
@@ -70,21 +65,16 @@ SHELL = [
     ("x=aBc", "${x^^}/${x,,}/${x^}/${#x}"),
     ("x=abcdef", "${x:1:2}/${x: -2}/${x:4}"),
     ("declare -A m=([a]=1 [b]=2); k=b", "${m[$k]}"),
-    ("A=(a b); A[1]=c; A[2]=d", '"${A[*]}"'),
-    ("x=y; y=3", "${!x}"),
     ("i=3; ((i++)); ((i *= 2))", "$i"),
     ("", "$(basename /a/b.sh .sh)/$(dirname /a/b/c)/$(dirname a)"),
     ("", "$(echo -n a; printf '%s-%d' b 2)"),
     ("f() { local x=1; echo $((x + $1)); }; x=7", "$(f 2)$x"),
     ('A=(1 2); x=$(IFS=,; echo "[${A[*]}]")', "$x"),
-    ("", "a\" \"b$'\\t'c"),
     ('a=1 b=2\nx="t$b"', "$x"),
     ('x=; for a in "$@" "${B[@]}"; do x=b; done', "$x."),
     ('x=$(echo "$(echo "{a,b}")")', "$x"),
     ("IFS=$'\\n'; y='a b'; A=($y)", "${#A[@]}"),
     ("pushd / >/dev/null; x=$PWD; popd >/dev/null", "$x"),
-    ("", "$HOME/y"),
-    ("{ x=2; }\nc=3 d=4 # e\ndeclare y=5", "$x$y"),
     ('x=$(cat <<EOF\n  "$((1+1))" \\$x\nEOF\n)', '"$x"'),
     ("set -e; f() { return 3; }; f || x=$?", "$x"),
     ("x=1; [[ $x == 1 && a == a ]] && x=2; ((x == 2)) && x=3", "$x"),
@@ -92,7 +82,6 @@ SHELL = [
     ("f() { while [[ $# -gt 0 ]]; do case $1 in --x) x=$2; shift 2 ;; *) shift ;; esac; done; }; f --y --x 3", "$x"),
     ("f() { x=a${1-}${2-}; }; f b", "$x"),
     ("set -x; x=8 2>/dev/null; echo a >/dev/null 2>&1; echo b &>/dev/null", "$x"),
-    ("x=$(echo a; echo b >&2) 2>/dev/null", "$x"),
     ("(exit 3) || x=5; ! false && x=$x$x", "$x"),
     ("while read -r l; do x=$l; done <<< 'a b'", '"$x"'),
 ]  # fmt: skip
@@ -139,21 +128,10 @@ def test_a_script_of_known_values_has_the_values_of_bash_or_is_refused(statement
     assert set(known) <= set(by_bash(script))
 
 
-@pytest.mark.full
-@given(
-    st.lists(st.text(string.ascii_letters + string.digits + " '\"$`\\[]{},:=#~*?中"), max_size=6)
-)
-def test_arguments_quoted_for_a_shell_are_read_back_equal(values):
-    arguments = [f"a.k{i}=x{value}" for i, value in enumerate(values)]
-    assert words(f"{MAIN} {' '.join(map(shlex.quote, arguments))}") == arguments
-
-
 #: Ways to start one run, each a subshell of one script.
 STARTS = [
     f"nohup {MAIN} a.b=1 > log.txt 2>&1 &",
     f"{MAIN} \\\n  a.b=1 2>&1 | tee log_$(date +%F).txt",
-    f"VLLM_USE_V1=1 {MAIN} a.b=1",
-    "torchrun --nproc_per_node 8 -m verl.trainer.main_ppo a.b=1",
     f"ray job submit --address=http://h:8265 --runtime-env-json='{{}}' -- {MAIN} a.b=1",
     "cd verl && python3 verl/trainer/main_ppo.py a.b=1",
     "uv run --frozen -- python -m verl.trainer.main_ppo a.b=1",
@@ -205,17 +183,10 @@ def test_what_only_a_run_can_tell_is_a_mark_that_no_expansion_loses():
     assert given == ["a.b=1/y", "a.e=8", "a.g=7"]
 
 
-@every(
-    "script",
-    [
-        "S=$(hostname)\nx=${#S}",
-        "S=$(hostname)\nx=${S//[^a-z]/_}",
-        "IFS=, read -ra A <<< $(ls); x=${#A[@]}",
-    ],
-)
-def test_what_is_made_of_the_length_or_the_parts_of_a_mark_is_refused(script):
-    with pytest.raises(DataError, match=r"a\.b depends on the form"):
-        words(script + TAIL)
+def test_what_is_made_of_the_length_or_the_parts_of_a_mark_is_refused():
+    for value in ("x=${#S}", "x=${S//[^a-z]/_}", "IFS=, read -ra A <<< $S; x=${#A[@]}"):
+        with pytest.raises(DataError, match=r"a\.b depends on the form"):
+            words(f"S=$(hostname)\n{value}{TAIL}")
 
 
 BRANCHES = {
@@ -224,45 +195,28 @@ BRANCHES = {
     "not set": 'x=8; if [ "$D" = npu ] || test -n "$D"; then x=16; fi',
     "function": 'pick() { if [ "$1" = npu ]; then echo 16; else echo 8; fi; }; x=$(pick "${D-}")',
     "early return": "x=16; f() { [[ ${D-} == npu ]] && return; x=8; }; f",
-    "loop": 'for d in gpu "${D-}"; do [ "$d" = npu ] && x=16 && break; x=8; done',
     "numbers": "n=${D-1}; x=8; if (( ${#n} == 3 )); then x=16; fi",
 }
 
 
 @every("name", BRANCHES)
 def test_a_branch_is_decided_by_the_variables_that_are_given_and_else_as_empty(name):
-    assert one(BRANCHES[name]) == "8"
     assert one(BRANCHES[name], {"D": "npu"}) == "16"
+    assert one(BRANCHES[name]) == "8"
+    notes = [text for _, text in explore(BRANCHES[name] + TAIL).notes]
+    assert all("what nothing sets is empty (--env D=VALUE sets it)." in note for note in notes)
+    assert bool(notes) == ('"$D"' in BRANCHES[name])
 
 
-def test_a_test_of_what_nothing_sets_is_a_note():
-    (note,) = explore(BRANCHES["set or not"] + TAIL).notes
-    assert note == (1, "tests -z $D: what nothing sets is empty (--env D=VALUE sets it).")
-
-
-@every(
-    ("script", "arguments"),
-    [
-        ("x=${1:-8}", ["16"]),
-        ("shift; x=$1", ["a", "16"]),
-        ("x=8; if [ $# -gt 0 ]; then x=16; fi", ["a"]),
-        ('main() { x=${1:-8}; }; main "$@"', ["16"]),
-        ('A=("${@:2}"); x=${A[0]:-8}', ["a", "16"]),
-    ],
-)
-def test_arguments_of_the_script_are_those_that_are_given(script, arguments):
-    assert one(script, arguments=arguments) == "16"
+def test_arguments_of_the_script_are_those_that_are_given():
+    for script in ("x=$1", "shift 0; x=${1:-8}", 'f() { x=${1:-8}; }; f "$@"', "(($#)) && x=$#6"):
+        assert one(script, arguments=["16"]) == "16"
 
 
 @every(
     ("script", "line", "text", "env"),
     [
-        (
-            "n=$(nvidia-smi -L | wc -l)\nif [ $n -gt 8 ]; then x=16; else x=8; fi",
-            2,
-            "$(wc -l)",
-            "n",
-        ),
+        ("n=$(ls | wc -l)\nif [ $n -gt 8 ]; then x=16; else x=8; fi", 2, "$(wc -l)", "n"),
         ("n=$(nproc)\nx=8; if [[ $n -gt 8 ]]; then x=16; fi", 2, "$(nproc)", "n"),
         ("n=$(nproc)\nx=8; if ((n > 8)); then x=16; fi", 2, "$(nproc)", "n"),
         ("x=8\ncase $MODE in fast) x=16;; esac", 2, "$MODE", "MODE"),
@@ -281,10 +235,8 @@ def test_a_test_that_decides_the_run_is_refused_with_its_line_and_what_settles_i
     with pytest.raises(DataError) as refusal:
         one(script)
     way = f"Pass --env {env}=VALUE." if env else "Write its result into the script."
-    message = str(refusal.value)
-    assert (
-        f"depends on the test of line {line} ({text}), which only a run can tell. {way}" in message
-    )
+    message = f"depends on the test of line {line} ({text}), which only a run can tell. {way}"
+    assert message in str(refusal.value)
     if env:
         assert one(script, {env: "4"}) == "8"
 
@@ -341,7 +293,6 @@ def test_a_path_beside_the_script_or_the_start_is_known_if_it_exists(tmp_path, m
 @every(
     ("script", "message"),
     [
-        ("", "does not start verl"),
         ("echo a", "does not start verl"),
         (f"if false; then {MAIN} a.b=1; fi", "does not start verl"),
         ("bash other/run.sh a", "line 1 runs other/run.sh. Import that script"),
@@ -355,7 +306,6 @@ def test_a_path_beside_the_script_or_the_start_is_known_if_it_exists(tmp_path, m
         (f"for i in 1 2; do {MAIN} a.b=$i; done", "starts 2 runs with different settings (line 1)"),
         (f"if [ -f x ]; then {MAIN} a.b=1; else {MAIN} a.b=2; fi", "depends on the test of line 1"),
         ("torchrun -m verl.trainer.sft_trainer data.x=/a", "starts verl.trainer.sft_trainer, which is not"),
-        ("python3 -m verl.trainer.main_generation_server data.p=/a", "starts verl.trainer.main_gen"),
         ("python3 -m verl.trainer.main_eval data.path=/a", "which is not reinforcement learning"),
         ("a\0b", "not text: it has NUL bytes"),
         ("x" * (MAX_SCRIPT + 1), "longer than 1,000,000 characters"),
@@ -370,14 +320,11 @@ def test_a_script_that_cannot_be_imported_is_refused_in_one_line_with_the_reason
 
 
 def test_a_file_that_is_not_text_or_does_not_exist_is_refused(tmp_path):
-    path = tmp_path / "run.sh"
-    path.write_bytes(b"\xff\xfe")
+    (tmp_path / "run.sh").write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match=r"run\.sh: not UTF-8"):
-        read_script(path)
+        read_script(tmp_path / "run.sh")
     with pytest.raises(SourceError, match="no such file"):
         read_script(tmp_path / "no.sh")
-    path.write_bytes(b"\xef\xbb\xbfpython3")
-    assert read_script(path) == "python3"
 
 
 def test_bash_that_is_missing_or_old_is_one_clear_line(tmp_path, monkeypatch):

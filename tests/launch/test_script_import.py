@@ -1,6 +1,5 @@
 """A launch script becomes a recipe with its effect; findings name what a release ignores."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -26,122 +25,40 @@ A = "actor_rollout_ref.actor"
 R = "actor_rollout_ref.rollout"
 F = "actor_rollout_ref.ref"
 M = "actor_rollout_ref.model"
-T = f"{A}.megatron.override_transformer_config"
-O = f"{A}.optim.override_optimizer_config"  # noqa: E741 - one letter as the others
 
 #: Start of the command and settings of published runs.
 PUBLISHED = {
-    "32b-dapo-fsdp2-npu": (
-        DAPO,
-        f"""
-        data.train_files=/d/dapo.parquet data.val_files=/d/dapo.parquet data.prompt_key=prompt
-        data.truncation=left data.max_prompt_length=2048 data.max_response_length=20480
-        data.gen_batch_size=64 data.train_batch_size=64 {R}.n=16 algorithm.adv_estimator=grpo
-        algorithm.use_kl_in_reward=False algorithm.kl_ctrl.kl_coef=0.0 {A}.use_kl_loss=False
-        {A}.kl_loss_coef=0.0 {A}.clip_ratio_low=0.2 {A}.clip_ratio_high=0.28 {A}.clip_ratio_c=10.0
-        algorithm.filter_groups.enable=False algorithm.filter_groups.max_num_gen_batches=10
-        algorithm.filter_groups.metric=acc {M}.use_remove_padding=True {A}.use_dynamic_bsz=True
-        {F}.log_prob_use_dynamic_bsz=True {R}.log_prob_use_dynamic_bsz=True
-        {A}.ppo_max_token_len_per_gpu=5632 {F}.log_prob_max_token_len_per_gpu=5632
-        {R}.log_prob_max_token_len_per_gpu=5632 {M}.path=/m/Qwen3-32B
-        {M}.enable_gradient_checkpointing=True {A}.optim.lr=1e-6 {A}.optim.lr_warmup_steps=10
-        {A}.optim.weight_decay=0.1 {A}.ppo_mini_batch_size=32 {A}.fsdp_config.param_offload=True
-        {A}.fsdp_config.optimizer_offload=True {A}.entropy_coeff=0 {A}.grad_clip=1.0 {R}.name=vllm
-        {A}.loss_agg_mode=token-mean {A}.ulysses_sequence_parallel_size=4
-        {R}.gpu_memory_utilization=0.70 {R}.tensor_model_parallel_size=4
-        {R}.enable_chunked_prefill=True {R}.max_num_batched_tokens=22528 {R}.temperature=1.0
-        {R}.top_p=1.0 {R}.top_k=-1 {R}.val_kwargs.temperature=1.0 {R}.val_kwargs.top_p=0.7
-        {R}.val_kwargs.top_k=-1 {R}.val_kwargs.do_sample=True {R}.val_kwargs.n=1
-        {F}.fsdp_config.param_offload=True {F}.ulysses_sequence_parallel_size=4
-        {A}.fsdp_config.fsdp_size=-1 {F}.strategy=fsdp2 {A}.strategy=fsdp2
-        reward_model.reward_manager=dapo reward_model.overlong_buffer.enable=True
-        reward_model.overlong_buffer.len=4096 reward_model.overlong_buffer.penalty_factor=1.0
-        trainer.logger=[console] trainer.project_name=DAPO trainer.experiment_name=DAPO-Qwen3-32B
-        trainer.n_gpus_per_node=16 trainer.nnodes=4 trainer.val_before_train=False
-        trainer.save_freq=100 trainer.test_freq=-1 trainer.val_before_train=False
-        trainer.total_epochs=10 trainer.default_local_dir=/c trainer.resume_mode=auto
-        trainer.balance_batch=True {R}.enforce_eager=False {A}.use_torch_compile=False
-        {F}.use_torch_compile=False trainer.device=npu""",
-    ),
     "8b-dapo-mcq-npu": (
         DAPO,
         f"""
-        algorithm.adv_estimator=grpo data.train_files=/d/train.parquet
-        data.val_files=/d/train.parquet data.train_batch_size=128 data.max_prompt_length=1024
-        data.max_response_length=10000 data.filter_overlong_prompts=True data.truncation=error
-        data.shuffle=True {A}.use_torch_compile=False {M}.path=/m/Qwen3-8B
-        {M}.enable_gradient_checkpointing=True {M}.use_remove_padding=True {A}.optim.lr=1e-6
-        {A}.ppo_mini_batch_size=32 {A}.ppo_micro_batch_size_per_gpu=2 {A}.use_kl_loss=True
-        {A}.kl_loss_coef=0.001 {A}.kl_loss_type=low_var_kl {A}.entropy_coeff=0
-        {A}.fsdp_config.param_offload=True {A}.fsdp_config.optimizer_offload=True
-        {R}.log_prob_micro_batch_size_per_gpu=2 {R}.tensor_model_parallel_size=2 {R}.name=vllm
-        {R}.max_num_batched_tokens=11024 {R}.gpu_memory_utilization=0.8 {R}.temperature=0.6
-        {R}.top_p=0.95 {R}.n=8 {R}.enforce_eager=False {F}.log_prob_micro_batch_size_per_gpu=2
-        {F}.fsdp_config.param_offload=True algorithm.kl_ctrl.kl_coef=0.001
+        algorithm.adv_estimator=grpo data.train_files=/d/train.parquet data.truncation=error
+        data.val_files=/d/train.parquet data.train_batch_size=128 data.max_response_length=10000
+        {A}.use_torch_compile=False {M}.path=/m/Qwen3-8B {A}.optim.lr=1e-6 {A}.use_kl_loss=True
+        {A}.kl_loss_coef=0.001 {A}.entropy_coeff=0 {A}.fsdp_config.param_offload=True {R}.name=vllm
+        {R}.n=8 {F}.log_prob_micro_batch_size_per_gpu=2 algorithm.kl_ctrl.kl_coef=0.001
         custom_reward_function.path=/r/reward_score.py custom_reward_function.name=compute_score
-        trainer.critic_warmup=0 trainer.logger=['console'] trainer.n_gpus_per_node=16
-        trainer.nnodes=1 trainer.save_freq=5 trainer.test_freq=-100 trainer.default_local_dir=/c
-        trainer.val_before_train=False trainer.device=npu trainer.max_actor_ckpt_to_keep=2
-        trainer.max_critic_ckpt_to_keep=2 trainer.total_epochs=5 data.gen_batch_size=256
-        {A}.clip_ratio_low=0.2 {A}.clip_ratio_high=0.28 {A}.clip_ratio_c=10.0
+        trainer.logger=['console'] trainer.n_gpus_per_node=16 trainer.nnodes=1 trainer.test_freq=-100
+        trainer.default_local_dir=/c trainer.val_before_train=False trainer.device=npu
+        data.gen_batch_size=256 {A}.clip_ratio_low=0.2 {A}.clip_ratio_high=0.28 {A}.clip_ratio_c=10.0
         algorithm.filter_groups.enable=True algorithm.filter_groups.max_num_gen_batches=5
-        algorithm.filter_groups.metric=acc {A}.optim.lr_warmup_steps=10 {A}.optim.weight_decay=0.01
-        reward_model.overlong_buffer.enable=True reward_model.overlong_buffer.len=2048
-        reward_model.overlong_buffer.penalty_factor=1.0 reward_model.reward_manager=dapo""",
+        algorithm.filter_groups.metric=acc reward_model.overlong_buffer.enable=True
+        reward_model.overlong_buffer.len=2048 reward_model.overlong_buffer.penalty_factor=1.0
+        reward_model.reward_manager=dapo""",
     ),
     "235b-dapo-megatron": (
         "",
         f"""
         data.train_files=/d/a.parquet data.val_files=/d/b.parquet data.prompt_key=prompt
-        data.max_prompt_length=2048 data.max_response_length=8192 data.truncation=left
-        data.train_batch_size=512 {R}.n=16 {M}.path=/m/Qwen3-235B-A22B {M}.use_fused_kernels=True
-        {A}.megatron.use_mbridge=True {R}.name=vllm {R}.response_length=8192
-        {R}.gpu_memory_utilization=0.8 {R}.tensor_model_parallel_size=16 {R}.temperature=1.0
-        {R}.top_p=1.0 {R}.top_k=-1 {R}.val_kwargs.temperature=1.0 {R}.val_kwargs.top_p=0.7
-        {R}.val_kwargs.top_k=-1 {R}.val_kwargs.do_sample=True {R}.val_kwargs.n=1
-        +{R}.engine_kwargs.vllm.enable_expert_parallel=True {A}.ppo_mini_batch_size=32
-        {A}.ppo_micro_batch_size_per_gpu=2 {A}.use_dynamic_bsz=True
-        {R}.log_prob_max_token_len_per_gpu=10240 {A}.megatron.pipeline_model_parallel_size=8
-        {A}.megatron.tensor_model_parallel_size=4 {A}.megatron.expert_model_parallel_size=4
-        {A}.megatron.expert_tensor_parallel_size=1 {A}.megatron.context_parallel_size=1
-        algorithm.adv_estimator=grpo reward_model.reward_manager=dapo
-        algorithm.use_kl_in_reward=False {A}.use_kl_loss=False {A}.kl_loss_coef=0.001
-        algorithm.kl_ctrl.kl_coef=0.0 {R}.log_prob_use_dynamic_bsz=True
-        {F}.log_prob_use_dynamic_bsz=True {F}.megatron.pipeline_model_parallel_size=8
-        {F}.megatron.tensor_model_parallel_size=4 {F}.megatron.expert_model_parallel_size=4
-        {F}.megatron.expert_tensor_parallel_size=1 {F}.megatron.context_parallel_size=1
-        {F}.megatron.param_offload=True {A}.loss_agg_mode=token-mean
-        {R}.log_prob_micro_batch_size_per_gpu=2 {F}.log_prob_micro_batch_size_per_gpu=2
-        {A}.clip_ratio_low=0.2 {A}.clip_ratio_high=0.28 {R}.enable_chunked_prefill=True
-        {R}.max_num_batched_tokens=10240 {R}.enforce_eager=False
-        {R}.cudagraph_capture_sizes=[1,2,4,8,16,32] {A}.optim.lr=1e-6 {A}.optim.lr_warmup_steps=10
-        {A}.optim.weight_decay=0.1 {A}.optim.clip_grad=1 +{O}.optimizer_offload_fraction=1
-        +{O}.overlap_cpu_optimizer_d2h_h2d=True +{O}.use_precision_aware_optimizer=True
-        +{O}.optimizer_cpu_offload=True {A}.megatron.param_offload=True
-        {A}.megatron.optimizer_offload=True {A}.megatron.grad_offload=True
-        +{T}.recompute_method=uniform +{T}.recompute_granularity=full +{T}.recompute_num_layers=1
-        +{T}.moe_router_dtype=fp32 +{T}.moe_shared_expert_overlap=False
-        +{T}.moe_permute_fusion=True +{T}.moe_enable_deepep=True
-        +{T}.moe_token_dispatcher_type=flex +{T}.gradient_accumulation_fusion=True
-        +{T}.account_for_embedding_in_pipeline_split=False
-        +{T}.account_for_loss_in_pipeline_split=False +{T}.num_layers_in_last_pipeline_stage=6
-        trainer.logger=[console,wandb] trainer.project_name=p trainer.experiment_name=e
-        trainer.n_gpus_per_node=8 trainer.nnodes=8 trainer.test_freq=10 trainer.save_freq=-1
-        trainer.total_epochs=10 trainer.log_val_generations=10 trainer.val_before_train=False""",
-    ),
-    "0.5b-ppo": (
-        MAIN,
-        f"""
-        data.train_files=/d/gsm8k/train.parquet data.val_files=/d/gsm8k/test.parquet
-        data.train_batch_size=256 data.max_prompt_length=512 data.max_response_length=512
-        {M}.path=Qwen/Qwen2.5-0.5B-Instruct {A}.optim.lr=1e-6 {A}.ppo_mini_batch_size=64
-        {A}.ppo_micro_batch_size_per_gpu=4 {R}.name=vllm {R}.log_prob_micro_batch_size_per_gpu=8
-        {R}.tensor_model_parallel_size=1 {R}.gpu_memory_utilization=0.4
-        {F}.log_prob_micro_batch_size_per_gpu=4 critic.optim.lr=1e-5
-        critic.model.path=Qwen/Qwen2.5-0.5B-Instruct critic.ppo_micro_batch_size_per_gpu=4
-        algorithm.kl_ctrl.kl_coef=0.001 trainer.logger=console trainer.val_before_train=False
-        trainer.n_gpus_per_node=1 trainer.nnodes=1 trainer.save_freq=10 trainer.test_freq=10
-        trainer.total_epochs=15""",
+        data.max_response_length=8192 data.truncation=left data.train_batch_size=512 {R}.n=16
+        {M}.path=/m/Qwen3-235B-A22B {M}.use_fused_kernels=True {R}.name=vllm {R}.top_k=-1
+        +{R}.engine_kwargs.vllm.enable_expert_parallel=True {A}.use_dynamic_bsz=True
+        {A}.megatron.pipeline_model_parallel_size=8 {A}.megatron.grad_offload=True
+        algorithm.adv_estimator=grpo reward_model.reward_manager=dapo {A}.use_kl_loss=False
+        {F}.megatron.param_offload=True {A}.loss_agg_mode=token-mean {A}.clip_ratio_high=0.28
+        {R}.cudagraph_capture_sizes=[1,2,4,8,16,32] {A}.optim.lr=1e-6 {A}.optim.clip_grad=1
+        +{A}.optim.override_optimizer_config.optimizer_offload_fraction=1
+        +{A}.megatron.override_transformer_config.recompute_method=uniform
+        trainer.logger=[console,wandb] trainer.n_gpus_per_node=8 trainer.nnodes=8""",
     ),
 }
 VERSIONS = ("0.7", "0.8", "0.9")
@@ -167,19 +84,14 @@ def plan_of(result, verl="0.9"):
 
 @every("verl", VERSIONS)
 @every("name", PUBLISHED)
-def test_a_recipe_sets_everything_that_the_script_sets_and_leaves_the_rest_at_verl_s_defaults(
-    name, verl
-):
+def test_a_recipe_sets_what_the_script_sets_and_leaves_the_rest_at_verl_s_defaults(name, verl):
     result = imported(name, verl)
     assert "plan" not in {finding.rule for finding in result.findings}
     plan = plan_of(result, verl)
-    settings = {
-        to_latest_key(o.key): o.value for o in parse_overrides(PUBLISHED[name][1].split(), "")
-    }
-    assert len(settings) > 24
+    overrides = parse_overrides(PUBLISHED[name][1].split(), "")
+    settings = {to_latest_key(override.key): override.value for override in overrides}
     for key, value in settings.items():
-        planned = plan.settings.get(key, plan.get(key))
-        assert planned == value or (key, value) == (f"{A}.strategy", "dp"), key
+        assert plan.settings.get(key, plan.get(key)) == value, key
     differs = {finding.key for finding in result.findings if finding.rule == "differs"}
     ours = {"reward.reward_kwargs.max_resp_len", f"{F}.fsdp_config.use_torch_compile"}
     defaults = release_of(verl, megatron="megatron" in name).keys
@@ -190,27 +102,19 @@ def test_a_recipe_sets_everything_that_the_script_sets_and_leaves_the_rest_at_ve
         assert plan.settings[key] == default or is_reference or DAPO in PUBLISHED[name][0], key
 
 
-@every(
-    ("name", "fields"),
-    [
-        ("32b-dapo-fsdp2-npu", ("dapo", "fsdp2", "npu", 4, 16, "/m/Qwen3-32B")),
-        ("8b-dapo-mcq-npu", ("dapo", "fsdp", "npu", 1, 16, "/m/Qwen3-8B")),
-        ("235b-dapo-megatron", ("dapo", "megatron", "gpu", 8, 8, "/m/Qwen3-235B-A22B")),
-        ("0.5b-ppo", ("ppo", "fsdp", "gpu", 1, 1, "Qwen/Qwen2.5-0.5B-Instruct")),
-    ],
-)
-def test_settings_become_fields_of_the_recipe_and_are_not_repeated(name, fields):
-    recipe = imported(name).recipe
+def test_settings_become_fields_of_the_recipe_and_are_not_repeated():
     names = ("algorithm", "strategy", "devices", "nodes", "devices_per_node", "model")
-    assert tuple(recipe[field] for field in names) == fields
     repeated = ("nnodes", "n_gpus_per_node", "trainer.device", "adv_estimator", "train_files")
-    assert not [key for key in recipe["verl"] if key.endswith(repeated)]
+    for result, fields in (
+        (imported("8b-dapo-mcq-npu"), ("dapo", "fsdp", "npu", 1, 16, "/m/Qwen3-8B")),
+        (imported("235b-dapo-megatron"), ("dapo", "megatron", "gpu", 8, 8, "/m/Qwen3-235B-A22B")),
+        (simple(f"{A}.strategy=fsdp2"), ("ppo", "fsdp2", "gpu", 1, 8, "/m")),
+    ):
+        assert tuple(result.recipe[field] for field in names) == fields
+        assert not [key for key in result.recipe["verl"] if key.endswith(repeated)]
 
 
 def test_the_reward_function_is_the_scorer_under_its_old_and_its_new_name():
-    assert (
-        imported("8b-dapo-mcq-npu").recipe["reward"]["scorer"] == "/r/reward_score.py:compute_score"
-    )
     result = simple("reward.custom_reward_function.path=mine/r.py")
     assert result.recipe["reward"]["scorer"] == "mine/r.py:compute_score"
     assert not any("custom_reward" in finding.key for finding in result.findings)
@@ -246,8 +150,6 @@ def test_an_ignored_reward_function_is_the_first_finding_where_verl_ignores_it()
         ("8b-dapo-mcq-npu", "0.9", "ignored", "algorithm.filter_groups.max_num_gen_batches"),
         ("8b-dapo-mcq-npu", "0.9", "ignored", "data.gen_batch_size"),
         ("8b-dapo-mcq-npu", "0.9", "module", "recipe.dapo.main_dapo"),
-        ("32b-dapo-fsdp2-npu", "0.9", "ignored", f"{A}.grad_clip"),
-        ("32b-dapo-fsdp2-npu", "0.9", "ignored", "trainer.balance_batch"),
         ("235b-dapo-megatron", "0.9", "does-not-start", f"{A}.megatron.grad_offload"),
     ],
 )
@@ -257,8 +159,8 @@ def test_findings_name_how_a_release_treats_a_key(name, verl, rule, key):
 
 
 def test_findings_about_new_releases_do_not_appear_for_old_ones():
-    for name, verl in (("8b-dapo-mcq-npu", "0.7"), ("0.5b-ppo", "0.7"), ("0.5b-ppo", "0.9")):
-        rules = {finding.rule for finding in imported(name, verl).findings}
+    for result in (imported("8b-dapo-mcq-npu", "0.7"), simple("", "0.7"), simple("")):
+        rules = {finding.rule for finding in result.findings}
         assert not rules & {"ignored", "does-not-start", "renamed", "dropped"}
 
 
@@ -266,6 +168,8 @@ def test_findings_about_new_releases_do_not_appear_for_old_ones():
     ("text", "verl", "rule", "words"),
     [
         (f"{A}.optim.clip_grad=1", "0.7", "renamed", f"{A}.grad_clip"),
+        (f"{A}.grad_clip=1", "0.9", "ignored", f"{A}.optim.clip_grad"),
+        ("trainer.balance_batch=True", "0.9", "ignored", "the trainer always balances"),
         ("trainer.use_v1=True", "0.7", "dropped", "has no such setting (verl 0.9.1 has)"),
         ("critic.megatron.param_offload=True", "0.9", "dropped", "a setting of Megatron"),
         ("+data.my_own=1", "0.9", "hint", "does not list this key"),
@@ -312,13 +216,11 @@ def test_a_trainer_of_its_own_is_an_error_and_an_engine_without_plans_is_refused
     first = import_script(run, "run.sh", "0.9").findings[0]
     assert (first.severity, first.key) == ("error", "recipe.entropy.main_entropy")
     for setting in ("model_engine=veomni", f"{A}.strategy=torchtitan"):
-        with pytest.raises(
-            DataError, match=r"trains with \w+ \(line 2\), an engine of verl 0\.9\.1"
-        ):
+        with pytest.raises(DataError, match=r"trains with \w+ \(line 2\), an engine of verl 0"):
             simple(setting)
 
 
-def test_a_setting_that_only_a_run_can_tell_is_missing_and_one_that_decides_is_refused():
+def test_what_only_a_run_can_tell_is_missing_and_what_decides_is_refused():
     script = (
         f"python3 -m {MAIN} data.train_files=$D/a {M}.path=/m trainer.save_freq=$(nproc) "
         "trainer.experiment_name=run-$(date +%F)"
@@ -336,14 +238,15 @@ def test_a_setting_that_only_a_run_can_tell_is_missing_and_one_that_decides_is_r
     assert given.recipe["data"]["train"] == "/d/a"
     with pytest.raises(DataError, match=r"trainer\.nnodes: .* Pass --env N=VALUE"):
         simple("trainer.nnodes=$N")
+    with pytest.raises(UsageError, match="is not a version of verl"):
+        simple("", "latest")
 
 
 def test_a_list_of_settings_needs_no_command():
     text = f"model_engine=megatron data.seed=1\n{M}.path=/m +data.x='a b'\ntrainer.logger=[a,b]\n# data.y=3\n"
     plan = plan_of(import_script(text, "run.sh", "0.9"))
-    assert {"model_engine=megatron", "data.seed=1", "+data.x='a b'", "trainer.logger=[a,b]"} <= {
-        *plan.arguments
-    }
+    settings = {"model_engine=megatron", "data.seed=1", "+data.x='a b'", "trainer.logger=[a,b]"}
+    assert settings <= set(plan.arguments)
     assert plan.recipe.model == "/m"
 
 
@@ -364,8 +267,8 @@ def test_devices_come_from_the_setting_else_from_device_else_from_the_name():
 def test_exports_of_the_run_are_in_the_recipe_and_those_of_the_script_are_not():
     exports = (
         "export MODEL=/m\nexport VLLM_USE_V1=1 MINE=2\nexport PATH=/x:$PATH\nHCCL_X=1\n"
-        "export WANDB_API_KEY=s3cret HCCL_SOCKET_IFNAME=eth0 HF_HOME=$HOME/hf NAME=$(hostname)\nNCCL_DEBUG=INFO "
-        "\\"
+        "export WANDB_API_KEY=s3cret HCCL_SOCKET_IFNAME=eth0 HF_HOME=$HOME/hf NAME=$(hostname)\n"
+        "NCCL_DEBUG=INFO \\"
     )
     result = simple("trainer.project_name=$MODEL", before=exports)
     env = {"VLLM_USE_V1": "1", "MINE": "2", "NCCL_DEBUG": "INFO", "HF_HOME": "~/hf"}
@@ -385,34 +288,23 @@ def test_secrets_of_commands_and_of_given_variables_are_hidden():
     assert "canary" not in str(refusal.value)
 
 
+RAY = "ray job submit --runtime-env=/w/e.yaml --working-dir /w --address http://h:8265 -- python3"
+SECRET = 'ray job submit --runtime-env-json \'{"env_vars": {"X_API_KEY": "0canary"}}\' -- python3'
+
+
 @every(
     ("launcher", "key", "words"),
     [
-        (
-            "uv run --frozen --extra vllm python3",
-            "uv",
-            ["`uv run --frozen --extra vllm`", "uv sync"],
-        ),
+        ("uv run --frozen --extra vllm python3", "uv", ["`uv run --frozen --extra vllm`", "uv sync"]),
         ("/opt/uv -v run --env-file .env python", "uv", ["--env-file .env"]),
-        (
-            "ray job submit --runtime-env=/w/e.yaml --working-dir /w --address http://h:8265 -- python3",
-            "ray",
-            ["/w/e.yaml", "http://h:8265", "cluster.target: ray-job", "env_vars", "absolute paths"],
-        ),
-        ("numactl --interleave=all python3", "numactl", ["numactl --interleave=all"]),
+        (RAY, "ray", ["/w/e.yaml", "http://h:8265", "cluster.target: ray-job", "env_vars"]),
+        (SECRET, "ray", ["--runtime-env-json"]),
         ("torchrun --nproc_per_node 8", "torchrun", ["torchrun --nproc_per_node 8"]),
         ("conda run -n verl python3 -u", "conda", ["`conda run -n verl` starts"]),
-        (
-            """ray job submit --runtime-env-json '{"env_vars": {"X_API_KEY": "0123canary"}}' -- python3""",
-            "ray",
-            ["--runtime-env-json"],
-        ),
-        ("python3", "", []),
         ("/opt/bin/python3.11 -u", "", []),
-        ("A=1 nohup python", "", []),
-        ("env A=1 python3 -X dev", "", []),
+        ("env A=1 nohup python3 -X dev", "", []),
     ],
-)
+)  # fmt: skip
 def test_what_starts_python_in_a_script_is_named_with_what_to_carry_over(launcher, key, words):
     result = import_script(f"{launcher} -m {MAIN} data.train_files=/a", "run.sh", "0.9")
     findings = [finding for finding in result.findings if finding.rule == "launcher"]
@@ -474,16 +366,3 @@ def test_any_settings_give_a_recipe_that_plans_or_one_of_our_errors(pairs, modul
         assert failures
     else:
         assert not failures
-
-
-@pytest.mark.full
-def test_many_unknown_keys_take_seconds():
-    begun = time.process_time()
-    result = simple(" ".join(f"trainer.{'z' * 90}{i}=1" for i in range(490)))
-    assert sum(finding.severity == "error" for finding in result.findings) == 490
-    assert time.process_time() - begun < 20
-
-
-def test_an_unknown_release_is_refused():
-    with pytest.raises(UsageError, match="is not a version of verl"):
-        simple("", "latest")
