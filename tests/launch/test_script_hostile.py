@@ -76,7 +76,10 @@ WORK = {
     "deep text": "$(" * 100_000,
     "arithmetic that never ends": "echo $((" + "(" * 400_000,
     "many tests": "if ls; then x=1; fi\n" * 500,
-    "regions": "`" * 300_001,
+    "conditions without an end": "[[ " * 66_000,
+    "results without an end": "a=$(b " * 33_000 + "export " * 5,
+    "exports": "export " * 28_000,
+    "words without an end": "> $" + "a" * 199_000,
 }  # fmt: skip
 
 

@@ -36,7 +36,7 @@ from rewardkit.launch.verl.translate import translate
 from rewardkit.redact import Redactor, is_secret_name, is_secret_value
 
 #: Characters of a script, and settings of its command.
-MAX_SCRIPT, MAX_SETTINGS = 1_000_000, 500
+MAX_SCRIPT, MAX_SETTINGS = 200_000, 500
 
 #: Settings that decide fields of the recipe: one that only a run can tell leaves no recipe.
 _ENGINE = ("model_engine", f"{ACTOR}.strategy")
@@ -117,7 +117,7 @@ def import_script(
     """Return a launch script, or a list of `key=value`, as a recipe. Nothing is run.
 
     Args:
-        text: the script, up to a million characters.
+        text: the script, up to 200,000 characters.
         where: its file, for messages and the recipe's name; its folder is known if it exists.
         verl: the release that the recipe and the findings are for.
         env: variables that the script is started with.
@@ -386,7 +386,7 @@ class _Import:
             exports |= dict(word.split("=", 1) for word in start.launcher if "=" in word)
         for name, raw in sorted(exports.items()):
             value = display(raw)
-            is_set = re.search(rf"(?<![\w$.]){name}=|export[^\n;&|]*\b{name}\b", self.text)
+            is_set = re.search(rf"(?<![\w$.]){name}=|export[^\n;&|]{{0,500}}\b{name}\b", self.text)
             is_read = not _SETTING.fullmatch(name) and re.search(rf"\$\{{?{name}\b", self.text)
             if not is_set or is_read or (name == "RAY_ADDRESS" and "submit" in start.launcher):
                 continue

@@ -35,11 +35,17 @@ _STAND_INS = Path(__file__).with_name("stand_ins.bash").read_text(encoding="utf-
 #: Text in brackets three levels deep, a word of bash, `[[ ]]` and `(( ))`, and an output.
 _NESTED = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
 _WORD = rf"(?:\"(?:\\.|[^\"\\])*\"|'[^']*'|\${_NESTED}|`[^`]*`|[^\s;&|()<>])"
-_LINES = r"(?:[^\n]|(?<=[&|\\])\n)*?"
+_LINES = r"(?:[^\n]|(?<=[&|\\])\n){0,1000}?"
 _CONDITION = re.compile(
     rf"(?<![^\s;&|!{{(])(?:\[\[\s{_LINES}\s\]\]|(?<!\()(?<!for )\(\({_LINES}\)\))(?![^\s;&|)}}])"
 )
 _OUTPUT = r"(\d*|\{\w+\}|&)<?>[>|&]?[ \t]*"
+
+#: Why `stand_ins.bash` ends, by its exit status.
+_REFUSALS = {
+    96: "bash finds no UTF-8 locale, such as C.UTF-8. Install one.",
+    97: "bash is older than 4.4, and reads launch scripts from 4.4 on.",
+}
 
 #: What bash does not refuse by itself: connections, and without the kernel's fence files that are read.
 _CONNECTION = r"/dev/(?:tcp|udp)/"
@@ -122,15 +128,18 @@ class ScriptRuns:
         self.words = [*words, f"{SOURCE}{Path(where).absolute()}", *arguments]
         self.process: ChildProcess | None = None
         self.original, self.end = text, monotonic() + ALL_SECONDS
-        own = re.compile("BASH|LD_|(?:ENV|IFS|PATH|PS4|PWD|SHELLOPTS)$")
-        self.env = {"HOME": HOME, "LC_ALL": "C.UTF-8", "PATH": f"/{mark('$PATH')}"}
+        own = re.compile("BASH|LC_|LD_|(?:ENV|IFS|LANG|PATH|PS4|PWD|SHELLOPTS)$")
+        self.env = {"HOME": HOME, "PATH": f"/{mark('$PATH')}"}
         self.env |= {name: value for name, value in env.items() if not own.match(name)}
         self.count, self.complaints = 0, Counter[str]()
         self.modules = set(filter(find_spec, re.findall(r"\bimport ((?!__)\w+)", text)))
+        self.results = re.findall(r"\b([A-Za-z_]\w*)=[\"']?(?:\$\(|`)(.{0,200})", text)[:500]
         start = shlex.quote(env.get("PWD", f"{START}{Path.cwd()}"))
         self.before = f"__MODULES='{' '.join(self.modules)}' PWD={start}; "
         text = text.replace("BASH_SOURCE", "__SOURCE").replace("2>&1", "").replace("|&", "|")
-        text = re.sub(r"(?<![\w.$-])(PATH|SHELL|ENV|BASH_ENV|HISTFILE|PS4)=", r"__\1=", text)
+        text = re.sub(
+            r"(?<![\w.$-])(PATH|SHELL|ENV|BASH_ENV|HISTFILE|PS4|LANG|LC_\w+)=", r"__\1=", text
+        )
         own = re.compile(r"(?<![\\$])\$(?:\$|\{?(?:BASHPID|EUID|PPID|UID)\b\}?)")
         text = own.sub(lambda match: mark(match[0]), text)
         for name, value in env.items():  # it also stands for the result of a command
@@ -190,9 +199,9 @@ class ScriptRuns:
         names = []
         for each in map(display, MARK.findall(text)):
             names += re.findall(r"\$\{?([A-Za-z_]\w*)", each)
-            if program := re.match(r"\$\((?:\S*/)?([\w.-]+)", each):
-                value = rf"\b([A-Za-z_]\w*)=[\"']?(?:\$\(|`)[^\n]*?\b{program[1]}\b"
-                names += re.findall(value, self.original)[:1]
+            if match := re.match(r"\$\((?:\S*/)?([\w.-]+)", each):
+                program = re.compile(rf"\b{match[1]}\b")
+                names += [name for name, value in self.results if program.search(value)][:1]
         return list(dict.fromkeys(names))
 
     def _read(self, flips: Sequence[int], sign: str = "") -> ScriptRun:
@@ -208,8 +217,8 @@ class ScriptRuns:
             for text, line in lines.items():
                 if not run.starts and re.match("syntax error|unexpected (?:EOF|token)", text):
                     raise DataError(f"line {max(1, line)}: bash says: {display(text)[:200]}.")
-            if status == 97:
-                raise DataError("bash is older than 4.4, and reads launch scripts from 4.4 on.")
+            if status in _REFUSALS:
+                raise DataError(_REFUSALS[status])
             if status < 0 and not run.starts:
                 raise DataError("takes more memory, CPU time or output than an import may.")
             return run

@@ -4,6 +4,11 @@
 # record at a time; 8 is /dev/null. What only a run can tell is a mark: a text in characters of a private plane,
 # each followed by __SIGN.
 set +h -f
+for LC_CTYPE in C.UTF-8 C.utf8 en_US.UTF-8 zh_CN.UTF-8; do # marks are characters, not bytes
+    printf -v __M '\Uf0000'
+    [[ $__M == ? ]] && break
+done 2>&8
+[[ $__M == ? ]] || exit 96
 unset BASH_ENV ENV SHELL HISTFILE HOSTNAME HOSTTYPE MACHTYPE OSTYPE RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME
 unset COLUMNS LINES DIRSTACK OLDPWD SHLVL
 __M=$'[\U000f0000-\U000ffffd]' __FILE=' -[bcdefghkprsuwxGLNOS] ' __FLIPS= __SIGN= __LINE=1 __B=99999 __HIT=
