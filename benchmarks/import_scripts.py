@@ -143,7 +143,6 @@ def differences(
     """Yield a verdict and a text for every key that differs."""
     by_bash, by_plan = settings_of(argv), settings_of(plan.local_arguments())
     reports = [*map(str, imported.findings), *map(str, plan.notes)]
-    reports += [setting.text for setting in imported.left_out]
     if (module := module_of(argv)) not in {"", plan.module}:
         is_reported = is_named([module], reports)
         kind = "equal, less what is reported" if is_reported else "wrong value"

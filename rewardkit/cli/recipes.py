@@ -101,8 +101,7 @@ def import_(
     Branches are decided by the script's defaults, --env and --arg. Keys that your verl ignores, has
     renamed or does not know are reported on stderr.
     """
-    from rewardkit.launch.script_import.importer import import_script, recipe_text
-    from rewardkit.launch.script_import.launch_script import read_script
+    from rewardkit.launch.script_import.importer import import_script, read_script, recipe_text
     from rewardkit.launch.verl.releases import LATEST, installed_verl, release_notice
     from rewardkit.output import atomic
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import deep_merge, read_recipe
+from rewardkit.launch.script_import import script_runs
 
 SMALLEST = {
     "name": "tiny",
@@ -96,3 +98,30 @@ def write():
         return folder
 
     return write_files
+
+
+@pytest.fixture(scope="module")
+def shared_bash():
+    """Let all scripts of a module be read in one child process, which takes long to start."""
+    processes = []
+
+    class Shared:
+        def __init__(self, module):
+            self.module = module
+
+        def exchange(self, request, seconds):
+            processes[:] = processes or [ChildProcess(self.module)]
+            try:
+                return processes[0].exchange(request, seconds)
+            except (ChildCrashError, ChildTimeoutError):
+                processes.clear()
+                raise
+
+        def close(self):
+            """The process goes on with the next script."""
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(script_runs, "ChildProcess", Shared)
+        yield
+    for process in processes:
+        process.close()

@@ -4,13 +4,15 @@ import os
 import socket
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from rewardkit.errors import RewardkitError
+from rewardkit.isolate.child_process import ChildProcess
 from rewardkit.launch.script_import import script_runs
-from rewardkit.launch.script_import.launch_script import MAX_SCRIPT, parse_script
+from rewardkit.launch.script_import.importer import MAX_SCRIPT, import_script
 
 MAIN = "python3 -m verl.trainer.main_ppo"
 
@@ -32,7 +34,7 @@ ATTACKS = {
     "enable": "enable -f /usr/lib/bash/mkdir mkdir; builtin enable kill; builtin enable -f {0}/x.so x; enable exec; mkdir {0}/out",
     "exec": "exec touch {0}/out; builtin exec /bin/touch {0}/out; exec -a x /bin/touch {0}/out; command exec touch {0}/out",
     "startup files": "BASH_ENV={0}/x; ENV={0}/x; export BASH_ENV ENV; bash -c :; bash; source {0}/x; . {0}/x; . /etc/profile",
-    "PATH": "PATH=/bin:/usr/bin; touch {0}/out; export PATH=/bin; touch {0}/out; PATH=/bin touch {0}/out; declare -g PATH=/bin; unset PATH; touch {0}/out; env PATH=/bin touch {0}/out",
+    "PATH": "PATH=/bin:/usr/bin; touch {0}/out; export PATH=/bin; touch {0}/out; PATH=/bin touch {0}/out; declare -g PATH=/bin; unset PATH; touch {0}/out; env PATH=/bin touch {0}/out; declare -g \"PA\"TH=/bin:/usr/bin; touch {0}/out; printf -v PA''TH %s /bin; touch {0}/out; read PAT\\H <<< /bin; touch {0}/out; declare -n p=PATH; p=/bin; touch {0}/out; eval 'PA''TH=/bin'; touch {0}/out",
     "set +r": "set +r; set +o restricted; shopt -u restricted_shell; /bin/touch {0}/out; set -o posix; exec /bin/touch {0}/out",
     "traps": "trap '/bin/touch {0}/out' EXIT DEBUG ERR RETURN INT; builtin trap 'echo a > {0}/out' EXIT; false",
     "prompts": "PROMPT_COMMAND='echo a > {0}/out' PS0='$(/bin/touch {0}/out)' PS4='$(/bin/touch {0}/out)'; set -x; :; set -v; bind -x '\"a\":touch {0}/out'",
@@ -44,7 +46,8 @@ ATTACKS = {
     "builtins that act": "ulimit -f unlimited; umask 0; builtin kill -9 -1; kill -9 $PPID; kill -9 0; suspend -f; logout; times; disown -a; compgen -C '/bin/touch {0}/out'; complete -C touch x; mapfile -C '/bin/touch {0}/out' -c 1 A <<< a",
     "connections": 'exec 5<>/dev/tcp/127.0.0.1/{1}; echo a > /dev/tcp/127.0.0.1/{1}; cat < /dev/udp/127.0.0.1/{1}; read x < /dev/tcp/127.0.0.1/{1}; h=/dev/tcp/127.0.0.1/{1}; echo a >$h; eval "exec 3<>$h"; builtin eval "echo a >$h; : <$h"',
     "past the reader": "builtin eval 'echo a > {0}/out; : <> /dev/tcp/127.0.0.1/{1}; /bin/touch {0}/out'; \\eval 'echo a > {0}/out'; 'eval' 'echo a > {0}/out'",
-    "jobs": "coproc X {{ /bin/touch {0}/out; }}; set -m; (while :; do :; done) & disown; sleep 100 &",
+    "jobs": "coproc X {{ /bin/touch {0}/out; }}; set -m; (/bin/touch {0}/out) & disown; sleep 100 &",
+    "files": "x=$(<{0}/x); read y < {0}/x; mapfile -t z < {0}/x; exec 7<{0}/x; read -u 7 w; cat {0}/x; cat < {0}/x; echo $x $y $z $w",
     "terminal": "exec 5<>/dev/tty; read x < /dev/tty; echo a > /dev/tty; echo a > /dev/stderr; echo a > /proc/self/fd/1; cd /; echo a > out",
 }  # fmt: skip
 
@@ -55,35 +58,36 @@ WORK = {
     "patterns": "x=" + "a" * 60_000 + '; p="*a*a*a*a*b"; echo ${x##$p} ${x//$p/c}',
     "a regular expression": "[[ " + "a" * 5_000 + " =~ ^(a+)+(a+)+(a+)+b$ ]]",
     "globs": "shopt -s globstar nullglob; set +f; echo /**/* /*/*/*/*/*/*/*",
+    "an endless loop in the background": "(while :; do :; done) & sleep 100",
     "an endless loop": "while :; do :; done",
     "endless output": "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done",
     "endless output in a value": "x=$(while :; do echo aaaaaaaaaaaaaaaaaaaaaaa; done)",
-    "endless calls": "while :; do foo $((i++)); done",
     "endless records": f"while :; do {MAIN} a.b=$((i++)); done",
     "a fork bomb": "f() { f | f & }; f",
     "a fork bomb in a group of its own": "set -m; f() { f | f & }; f",
-    "a fork bomb that waits": "f() { f | f; }; f",
     "nested substitutions": "f() { x=$(f); }; f",
-    "recursion": "f() { f; }; f",
     "doubling": "x=aaaaaaaa; while :; do x=$x$x; done",
-    "an array": 'A=(1); while :; do A+=("${A[@]}"); done',
     "a large index": "A[999999999]=1; printf -v x '%*s' 999999999 a; printf '%0999999999d' 1",
     "our descriptors": "while :; do echo junk; done >&3; printf 'command\\x1f1\\0' >&3; read -u 4 x; exec 3>&- 4<&-; ls",
     "junk on our descriptor": "printf '1\\x1fcommand\\0001\\x1f\\000' >&3; printf '%s' '\\x1f\\x1f' >&3; BASH_XTRACEFD=3; set -x; ls",
     "input": "while read x; do :; done; read -t 999999 y; read -N 99999999 z; mapfile B; select i in a b; do :; done",
-    "a coprocess": "coproc while :; do :; done; while :; do coproc :; done",
     "sleep": "read -t 1000000 <> <(:); wait; sleep 100000",
     "a trap that goes on": "trap 'while :; do :; done' EXIT",
     "deep text": "$(" * 100_000,
-    "deep defaults": "echo " + "${a:-" * 100_000,
     "arithmetic that never ends": "echo $((" + "(" * 400_000,
     "many tests": "if ls; then x=1; fi\n" * 500,
-    "regions": "`" * 300_001,
+    "conditions without an end": "[[ " * 66_000,
+    "results without an end": "a=$(b " * 33_000 + "export " * 5,
+    "exports": "export " * 28_000,
+    "words without an end": "> $" + "a" * 199_000,
 }  # fmt: skip
 
 
-#: The sign of this process in the home folder of its scripts: other tests import at the same time.
-TOKEN = f"{os.getpid():06x}"
+#: A variable of the scripts that this process imports: other tests import at the same time.
+SIGN = f"THE_SCRIPTS_OF={os.getpid()}"
+
+#: A secret that lies where scripts may look for it.
+SECRET = "what no script may read"
 
 
 @pytest.fixture
@@ -93,7 +97,6 @@ def folder(monkeypatch):
         path = Path(name)
         path.chmod(0o777)
         monkeypatch.chdir(path)
-        monkeypatch.setattr(script_runs.secrets, "token_hex", lambda _: TOKEN)
         yield path
 
 
@@ -109,15 +112,15 @@ def port():
 
 
 def leftovers():
-    """The processes that a script left behind: their environment has our sign for its home."""
-    found = []
+    """The processes that a script left behind."""
+    processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if f"HOME=/__home{TOKEN}".encode() in (folder / "environ").read_bytes():
-                found.append((folder / "cmdline").read_bytes()[:80])
+            if SIGN.encode() in (folder / "environ").read_bytes():
+                processes.append((folder / "cmdline").read_bytes()[:80])
         except OSError:
             continue
-    return found
+    return processes
 
 
 def assert_nothing_left():
@@ -130,28 +133,43 @@ def assert_nothing_left():
 
 def read(script):
     try:
-        return parse_script(script, "run.sh")
+        imported = import_script(script, "run.sh", "0.9", env=dict([SIGN.split("=")]))
     except RewardkitError as error:
         assert len(str(error)) < 600
-        return None
+        assert SECRET not in str(error)
+    else:
+        assert SECRET not in str(imported)
+
+
+def attack(name, folder, port):
+    (folder / "x").write_text(f"touch out # {SECRET}")
+    before = sorted(folder.rglob("*"))
+    script = ATTACKS[name].format(folder, port)
+    read(f"{script}\n{MAIN} trainer.project_name=b >{folder}/out 2>&1")
+    read(f"{MAIN} trainer.project_name=$({script}\n)")
+    assert sorted(folder.rglob("*")) == before
+    assert_nothing_left()
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_hostile_script_changes_nothing(name, folder, port):
-    (folder / "x").write_text("touch out")
-    before = sorted(folder.rglob("*"))
-    script = ATTACKS[name].format(folder, port)
-    read(f"{script}\n{MAIN} a.b=1 >{folder}/out 2>&1")
-    read(f"{MAIN} a.b=$({script}\n)")
-    assert sorted(folder.rglob("*")) == before
-    assert_nothing_left()
+def test_a_hostile_script_changes_and_reads_nothing(name, folder, port):
+    attack(name, folder, port)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ATTACKS)
+def test_bash_alone_lets_a_hostile_script_change_and_read_nothing(name, folder, port, monkeypatch):
+    child = partial(ChildProcess, "tests.launch.unfenced_child")
+    monkeypatch.setattr(script_runs, "ChildProcess", lambda _: child())
+    monkeypatch.setattr(script_runs, "IS_FENCED", False)
+    attack(name, folder, port)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", WORK)
 def test_a_script_that_asks_for_much_work_ends(name, folder):
     begun = time.monotonic()
-    read(f"{WORK[name][: MAX_SCRIPT - 100]}\n{MAIN} a.b=$x")
+    read(f"{WORK[name][: MAX_SCRIPT - 100]}\n{MAIN} trainer.project_name=$x")
     assert time.monotonic() - begun < 60
     assert_nothing_left()
     assert not list(folder.iterdir())

@@ -3,50 +3,73 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import dropwhile, takewhile
+from pathlib import Path, PurePath
 from typing import Any
 
-from rewardkit.errors import DataError, UsageError
-from rewardkit.launch.findings import LaunchFinding, sort_by_severity
-from rewardkit.launch.overrides import KEY, parse_overrides
-from rewardkit.launch.plan import DAPO_RECIPE, ENGINE_SINCE, FILTER_SINCE, TRAINER, Plan
+from rewardkit.errors import DataError, UsageError, unreadable_file
+from rewardkit.launch.findings import LaunchFinding, Severity, sort_by_severity
+from rewardkit.launch.overrides import parse_overrides
+from rewardkit.launch.plan import DAPO_RECIPE, FILTER_SINCE, MISSING, TRAINER
 from rewardkit.launch.presets import ACTOR
-from rewardkit.launch.script_import.launch_script import (
-    LaunchScript,
-    OpenSetting,
-    ScriptProblem,
-    ScriptSetting,
-    parse_script,
+from rewardkit.launch.script_import.recipe_draft import NAME, Setting, draft_recipe
+from rewardkit.launch.script_import.script_runs import (
+    MARK,
+    OTHER_NAME,
+    SOURCE,
+    START,
+    TRAINER_NAME,
+    ScriptRun,
+    ScriptRuns,
+    Start,
+    display,
+    env_options,
 )
-from rewardkit.launch.script_import.launcher import JOB, launcher_findings
-from rewardkit.launch.script_import.override_findings import (
-    ImportedSetting,
-    is_known,
-    release_findings,
-    repeated_findings,
-    unknown_findings,
-)
-from rewardkit.launch.script_import.recipe_draft import RecipeDraft, draft_recipe
-from rewardkit.launch.script_import.recipe_writer import write_yaml
-from rewardkit.launch.script_import.unresolved import (
-    missing_settings,
-    require_decided,
-    unresolved_finding,
-)
+from rewardkit.launch.targets.base import as_yaml
 from rewardkit.launch.verl.hydra_values import Raw, parse_value
-from rewardkit.launch.verl.key_renames import to_latest_key
-from rewardkit.launch.verl.releases import Release, release_of
+from rewardkit.launch.verl.key_renames import IgnoredKey, to_latest_key
+from rewardkit.launch.verl.releases import release_of
+from rewardkit.launch.verl.translate import translate
 from rewardkit.redact import Redactor, is_secret_name, is_secret_value
 
-#: Levels of brackets in a value.
-MAX_NESTING = 10
+#: Characters of a script, and settings of its command.
+MAX_SCRIPT, MAX_SETTINGS = 200_000, 500
 
-#: Digits of a number: Python refuses to read very long ones.
-MAX_DIGITS = 300
+#: Settings that decide fields of the recipe: one that only a run can tell leaves no recipe.
+_ENGINE = ("model_engine", f"{ACTOR}.strategy")
+_DECIDING = re.compile(
+    r"algorithm\.(?:adv_estimator|filter_groups\.enable)|reward\.reward_manager\.name"
+    rf"|trainer\.(?:device|nnodes|n_gpus_per_node)|{'|'.join(_ENGINE)}"
+)
+_STRATEGIES = ("fsdp", "fsdp2", "megatron")
+_MEGATRON = re.compile(
+    rf"(?:^|\0)(?:\+*{ACTOR}\.megatron\.|(?:--config-name[=\0]|{'=|'.join(_ENGINE)}=)['\"]?\w*megatron)"
+)
 
+#: Blanks and quotes of web pages, which are none for bash.
+_PASTED = str.maketrans("\u00a0\u3000“”‘’", "  \"\"''")
 
+#: The interpreter, words before it that change nothing, and what a recipe has in place of others.
+_PYTHON, _PLAIN = (
+    re.compile(r"(?:.*/)?python[\d.]*|-m"),
+    re.compile(r"\w+=.*|command|env|nohup|time"),
+)
+_LAUNCHERS = {
+    "uv": "Create its environment with `uv sync` and the same extras, and run rewardkit train in it.",
+    "ray": "Set cluster.target: ray-job and cluster.address, put the env_vars of its runtime environment "
+    "under env:, install its packages on the nodes, and name files by absolute paths: the job gets no "
+    "copy of --working-dir.",
+}
+
+#: Exports that are settings of the run even if the script uses them; of the shell; of one node.
+_SETTING = re.compile(
+    r"(?:ASCEND|CUDA|GLOO|HCCL|HF|HYDRA|MODELSCOPE|NCCL|OMP|PYTORCH|RAY|SWANLAB|TORCH|VLLM|WANDB)_"
+    r"\w+|TASK_QUEUE_ENABLE|TOKENIZERS_PARALLELISM|PYTHONUNBUFFERED"
+)
+_SHELL = re.compile(r"HOME|LC_ALL|OLDPWD|PATH|PWD|SHELL|SHLVL|.*[^A-Z0-9_].*")
 _INTERFACE = re.compile(r"(?:HCCL|NCCL|GLOO|TP)_SOCKET_IFNAME|HCCL_IF_IP")
 
 
@@ -57,18 +80,30 @@ class ImportedScript:
     Attributes:
         recipe: the mapping that `recipe.read_recipe` takes.
         findings: about the script and the release it was read for, the worst first.
-        unresolved: settings that only a run of the script can tell; they are `???` in the recipe.
-        left_out: settings that no release knows or that a recipe cannot have.
         where: the script's file.
         verl: the release.
     """
 
     recipe: Mapping[str, Any]
     findings: list[LaunchFinding]
-    unresolved: list[OpenSetting]
-    left_out: list[ScriptSetting]
     where: str
     verl: str
+
+
+def read_script(path: str | Path) -> str:
+    """Return the text of a script's file.
+
+    Raises:
+        SourceError: it cannot be opened.
+        DataError: it is not UTF-8 text.
+    """
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            return file.read(4 * MAX_SCRIPT).decode("utf-8-sig")
+    except OSError as error:
+        raise unreadable_file(path, error) from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: not UTF-8 text.") from None
 
 
 def import_script(
@@ -82,8 +117,8 @@ def import_script(
     """Return a launch script, or a list of `key=value`, as a recipe. Nothing is run.
 
     Args:
-        text: the script, up to 1 MB.
-        where: its file, for messages and the recipe's name.
+        text: the script, up to 200,000 characters.
+        where: its file, for messages and the recipe's name; its folder is known if it exists.
         verl: the release that the recipe and the findings are for.
         env: variables that the script is started with.
         arguments: the arguments that the script is started with.
@@ -91,279 +126,312 @@ def import_script(
     Raises:
         DataError: it is binary, too long or too complex, does not start a run of verl, or what it
             runs depends on a test or a value that only a run can tell.
-        UsageError: the release is unknown.
+        UsageError: the release is unknown, or bash is missing.
     """
+    redactor = Redactor().learn([text, dict(env or {}), *(env or {}).values()])
     try:
-        script = parse_script(text, where, env, arguments)
+        return _Import(text, where, verl, redactor).read(env or {}, list(arguments))
     except DataError as error:
-        raise DataError(Redactor().learn([text, *(env or {}).values()]).text(str(error))) from None
-    redactor = _redactor(script, text)
-    findings = [*launcher_findings(script.launcher, script.env)]
-    overrides, release = _read_overrides(script, verl, findings, redactor)
-    known = [override for override in overrides if override and is_known(override)]
-    require_decided(script, release, known, where)
-    mistyped = [o for o in known if release.refuses(release.name_of(o.latest_key), o.value)]
-    unknown = [override for override in overrides if override and not is_known(override)]
-    known = [override for override in known if override not in mistyped]
-    env = dict(_env(script.env, findings, redactor))
-    draft = _draft([*known, *missing_settings(script, known, release)], script, release, where)
-    tree, differences, plan = draft_recipe(draft, env)
-    findings = [
-        *release_findings(known, release),
-        *unknown_findings(unknown),
-        *(_mistyped(override, release) for override in mistyped),
-        *map(_problem, script.problems),
-        *findings,
-        *_module_findings(script, release, plan),
-        *repeated_findings(known),
-        *map(unresolved_finding, script.unresolved),
-        *differences,
-    ]
-    if plan:
-        findings += _placed_elsewhere(known, plan, findings)
-    is_left_out = [override is None or override in (*unknown, *mistyped) for override in overrides]
-    return ImportedScript(
-        recipe=redactor.tree(tree),
-        findings=[_without_secrets(finding, redactor) for finding in sort_by_severity(findings)],
-        unresolved=[_open_without_secrets(setting, redactor) for setting in script.unresolved],
-        left_out=[
-            ScriptSetting(redactor.text(setting), line)
-            for setting, line in compress(script.overrides, is_left_out)
-        ],
-        where=where,
-        verl=release.verl,
-    )
-
-
-def _read_overrides(
-    script: LaunchScript, verl: str, findings: list[LaunchFinding], redactor: Redactor
-) -> tuple[list[ImportedSetting | None], Release]:
-    """Return the settings of a script, None for one that a recipe cannot have, and the release."""
-    overrides = [_override(setting, findings, redactor) for setting in script.overrides]
-    release = _release(script, [o for o in overrides if o and is_known(o)], verl)
-    return [o and replace(o, megatron=release.megatron) for o in overrides], release
+        raise DataError(redactor.text(f"{where}: {error}")) from None
 
 
 def recipe_text(imported: ImportedScript) -> str:
-    """Return the recipe as YAML; comments on top have the findings and the settings left out."""
-    header = [f"Imported from {imported.where}, for verl {imported.verl}; the script was not run."]
-    if imported.findings:
-        header += ["", "Findings:"]
-        header += [f"  {finding.severity}: {finding}" for finding in imported.findings]
-    if imported.left_out:
-        header += ["", "Left out:"]
-        header += [f"  line {line}: {text[:200]}" for text, line in imported.left_out]
-    return write_yaml(imported.recipe, header)
+    """Return the recipe as YAML; comments on top have the findings."""
+    lines = [f"Imported from {imported.where}, for verl {imported.verl}; the script was not run."]
+    lines += [f"{finding.severity}: {finding}" for finding in imported.findings]
+    comments = []
+    for line in ("".join(char if char.isprintable() else " " for char in line) for line in lines):
+        comments += textwrap.wrap(
+            f"# {line}", 100, subsequent_indent="#   ", break_on_hyphens=False
+        )
+    return "\n".join([*comments, "", as_yaml(imported.recipe)])
 
 
-def _redactor(script: LaunchScript, text: str) -> Redactor:
-    """Return a redactor that knows the secrets of a script and of its variables."""
-    settings = [setting.text for setting in script.overrides]
-    return Redactor().learn([script.variables, text, *settings])
+class _Import:
+    """One import: the findings come together while the script becomes a recipe."""
 
+    def __init__(self, text: str, where: str, verl: str, redactor: Redactor) -> None:
+        if len(text) > MAX_SCRIPT:
+            raise DataError(f"longer than {MAX_SCRIPT:,} characters, the limit for launch scripts.")
+        if re.search("[\0-\x04\U000f0000-\U0010ffff]", text):
+            raise DataError("not text: it has NUL bytes or other control characters.")
+        self.text = text.translate(_PASTED).replace("\r\n", "\n").replace("\r", "\n")
+        self.where, self.redactor, self.release = where, redactor, release_of(verl)
+        self.config_name, self.findings = "", list[LaunchFinding]()
+        if text != self.text:
+            problem = "has Windows line ends, or quotes or blanks of a web page: bash fails on it."
+            self.add("error", "L-76", where, problem)
 
-def _without_secrets(finding: LaunchFinding, redactor: Redactor) -> LaunchFinding:
-    text, key = redactor.text(finding.text), redactor.text(finding.key)
-    return replace(finding, key=key, text=text, fix=redactor.text(finding.fix))
+    def add(self, severity: Severity, rule: str, key: str, text: str, fix: str = "") -> None:
+        key, text, fix = (self.redactor.text(each) for each in (key[:300], text[:2000], fix))
+        finding = LaunchFinding(severity, rule, key, text, fix)
+        self.findings += [finding] if finding not in self.findings else []
 
+    def note(self, line: int, text: str, severity: Severity = "info") -> None:
+        self.add(severity, "L-76", f"line {line}", text)
 
-def _open_without_secrets(setting: OpenSetting, redactor: Redactor) -> OpenSetting:
-    unknowns = tuple(u._replace(text=redactor.text(u.text)) for u in setting.unknowns)
-    return setting._replace(text=redactor.text(setting.text), unknowns=unknowns)
-
-
-def _release(script: LaunchScript, known: list[ImportedSetting], verl: str) -> Release:
-    """Return a release as the trainer that a script starts composes it."""
-    needs_recipe = script.module == DAPO_RECIPE and release_of(verl).number < FILTER_SINCE
-    return release_of(verl, megatron=_is_megatron(script, known), dapo_recipe=needs_recipe)
-
-
-def _override(
-    setting: ScriptSetting, findings: list[LaunchFinding], redactor: Redactor
-) -> ImportedSetting | None:
-    """Return an override with its value; None, with a finding, where a recipe cannot have it."""
-    key, _, value = setting.text.partition("=")
-    bare = key.lstrip("+~").strip()
-    if is_secret_value(bare, value.strip()) or redactor.text(setting.text) != setting.text:
-        findings.append(_secret(bare[:200], f"(line {setting.line})"))
-        return None
-    reason = _refusal(bare, value)
-    if reason is None:
+    def read(self, env: Mapping[str, str], arguments: list[str]) -> ImportedScript:
+        runs = ScriptRuns(self.text, self.where, env, arguments)
         try:
-            (override,) = parse_overrides([setting.text], f"line {setting.line}")
-        except UsageError as error:
-            reason = str(error)
-        else:
-            plain = _plain(override.value)
-            if plain is not _NOT_PLAIN:
-                return ImportedSetting(
-                    override.key, plain, override.sign, setting.line, override.is_group
+            run = runs.explore()
+        finally:
+            runs.close()
+        for line, text in run.notes:
+            self.note(line, text)
+        start = self.trainer(run)
+        self.redactor.learn(start.variables)
+        self.release = release_of(
+            self.release.verl,
+            megatron=bool(_MEGATRON.search("\0".join(start.arguments))),
+            dapo_recipe=start.module == DAPO_RECIPE and self.release.number < FILTER_SINCE,
+        )
+        settings = list(self.settings(start, runs))
+        self.find_ignored(settings)
+        self.find_repeated(settings)
+        self.find_trainer(start)
+        variables = dict(self.variables(start))
+        tree = draft_recipe(settings, start, variables, self.release, self.where, self.add)
+        findings = sort_by_severity(self.findings)
+        return ImportedScript(self.redactor.tree(tree), findings, self.where, self.release.verl)
+
+    def trainer(self, run: ScriptRun) -> Start:
+        """Return the command that starts a run of reinforcement learning, with settings below it."""
+        ours = [start for start in run.starts if _is_ours(start)]
+        for other in run.starts:
+            text = f"starts {other.module}, which is not reinforcement learning"
+            if not ours:
+                place = f"(line {other.line}): a recipe describes a run of {TRAINER}."
+                raise DataError(f"{text} {place}")
+            if other not in ours:
+                self.note(other.line, f"{text}: it is not part of the recipe.")
+        if not ours:
+            raise DataError(_no_run(run))
+        modules = [start for start in ours if start.module]
+        if any(start[2:4] != modules[0][2:4] for start in modules):
+            lines = ", ".join(dict.fromkeys(str(start.line) for start in modules))
+            raise DataError(
+                f"starts {len(modules)} runs with different settings (line {lines}): a recipe "
+                "describes one. Import each as a file of its own."
+            )
+        first = (modules or ours)[0]
+        rest = [start for start in ours if not start.module and start is not first]
+        for start in rest if modules else []:
+            text = "settings below the end of the command: bash does not pass them."
+            self.note(start.line, text, "error")
+        words = [word for start in (first, *rest) for word in start.arguments]
+        engine = "" if modules else first.variables.get("model_engine")  # as bash reads a list
+        return first._replace(arguments=[f"model_engine={engine}", *words] if engine else words)
+
+    def settings(self, start: Start, runs: ScriptRuns) -> Iterator[Setting]:
+        """Yield the settings that a recipe can have.
+
+        Raises:
+            DataError: there are too many, or a recipe of them would train something else.
+        """
+        if len(start.arguments) > MAX_SETTINGS:
+            raise DataError(f"more than {MAX_SETTINGS:,} settings.")
+        words = iter(start.arguments)
+        for word in words:
+            option, equals, value = word.partition("=")
+            text, key = display(word).strip(), display(option).lstrip("+~").strip()
+            pattern = rf"^(?![ \t]*#).*?(?<![\w.]){re.escape(key)}="
+            match = re.search(pattern, self.text, re.MULTILINE)
+            line = self.text.count("\n", 0, match.end()) + 1 if match else start.line
+            paths = re.findall(rf"({START}|{SOURCE})([^,'\"\]}}\s]*)", word)
+            folders = [folder for folder, path in paths if not Path(path).exists()]
+            names = [*runs.names(word), *(["PWD"] if START in folders else [])]
+            is_open = bool(folders or MARK.search(word))
+            if option in {"--config-name", "-cn"}:
+                self.config_name = (value if equals else next(words, "")).removesuffix(".yaml")
+            elif option in {"--config-path", "-cp"}:
+                _ = equals or next(words, "")
+            elif option.startswith("-") or MARK.search(option) or (is_open and not equals):
+                way = (
+                    f": only a run can tell it ({env_options(names) or '--arg VALUE'})"
+                    if is_open
+                    else ""
                 )
-            reason = "a value of Hydra's own grammar, which a recipe cannot have."
-    text = f"{reason.rstrip('.')} (line {setting.line})."
-    findings.append(
-        LaunchFinding("error", "L-76", bare[:200] or setting.text[:80], text, "It is left out.")
+                self.note(line, f"{text[:80]!r} is not taken over{way}.")
+            elif is_secret_value(key, display(value).strip()) or self.redactor.text(text) != text:
+                self.add_secret(key, f"(line {line})")
+            else:
+                try:
+                    setting = self.setting(text, line, names if is_open else None)
+                except UsageError as error:
+                    ends = [known for known in self.release.keys if known.endswith(f".{key}")]
+                    near = f" verl has {ends[0]!r}." if ends else ""
+                    reason = (
+                        f"{str(error).removeprefix(': ')[:400].rstrip('.')} (line {line}).{near}"
+                    )
+                    self.add("error", "L-76", key, reason, "It is not in the recipe.")
+                else:
+                    if not is_open or setting.latest.key != NAME:
+                        yield setting
+
+    def setting(self, text: str, line: int, names: Sequence[str] | None) -> Setting:
+        """Return a setting by its names; `names` are variables to give if only a run can tell it.
+
+        Raises:
+            UsageError: a recipe cannot have it.
+            DataError: a recipe without it would train something else.
+        """
+        key, _, value = text.partition("=")
+        is_open, way = names is not None, env_options((names or [])[:1])
+        if not re.search(r"[.@/]", key) and key.lstrip("+") != "model_engine":
+            raise UsageError(f"{text[:80]!r} is not a setting of one key with its value")
+        (override,) = parse_overrides([f"{key}={MISSING}" if is_open else text], "")
+        override = replace(override, value=_plain(override.value))
+        key, release = override.key, self.release
+        latest = key if override.is_group else to_latest_key(key, megatron=release.megatron)
+        open_text = f"{value[:80]} (line {line}) is known only when the script runs"
+        if is_open and _DECIDING.fullmatch(latest):
+            fix = f"Pass {way}." if way else "Write its value into the script."
+            raise DataError(f"{key}: {open_text}, and the recipe depends on it. {fix}")
+        if latest in _ENGINE and str(override.value) not in {*_STRATEGIES, "dp"}:
+            is_known = value in release.engines
+            raise DataError(
+                f"trains with {value} (line {line}), an engine {f'of verl {release.verl} ' * is_known}"
+                f"that rewardkit does not plan for yet: recipes train with {', '.join(_STRATEGIES)}. "
+                "Start this script as it is."
+            )
+        by_latest = replace(override, key=latest, written=key)
+        checked = replace(by_latest, value=None) if is_open else by_latest
+        passed, notes = translate([checked], release)
+        way = f" or import with {way}" if way else ""
+        if is_open and latest == NAME:
+            text = f"{open_text}: the recipe has a name of its own."
+            self.add("info", "unresolved", key, text, f"Set its name{way}.")
+        elif is_open:
+            text = f"{open_text}: it is ??? in the recipe."
+            self.add("warning", "unresolved", key, text, f"Put the value there{way}.")
+        return Setting(line, override, by_latest, passed, notes)
+
+    def add_secret(self, name: str, place: str) -> None:
+        # The bracket keeps "NAME: looks" from being taken for a variable and its value, and hidden.
+        text = f"{place} looks like a secret; it is not in the recipe, which others read."
+        fix = "Export it where the run starts, or pass it to rewardkit train after `--`."
+        self.add("info", "secret", name, text, fix)
+
+    def find_ignored(self, settings: Iterable[Setting]) -> None:
+        """Find where the release does not do what the script says; a lost reward is an error."""
+        verl, ignored = f"verl {self.release.verl}", dict[IgnoredKey, list[Setting]]()
+        for setting in settings:
+            key = setting.original.key
+            if not setting.original.is_group and (entry := self.release.ignored(key)):
+                ignored.setdefault(entry, []).append(setting)
+                continue
+            severity: Severity = "info" if self.release.lists(key) else "warning"
+            for note in setting.notes:
+                fix = "The recipe has it so." if note.kind == "renamed" else ""
+                self.add(severity, note.kind, key, note.text, fix)
+        for entry, each in ignored.items():
+            names = ", ".join(setting.original.key for setting in each)
+            new = sorted(
+                {o.key for s in each for o in s.overrides if not self.release.ignored(o.key)}
+            )
+            fix = (
+                f"The recipe has {', '.join(new[:6])}." if new else "It is left out of the command."
+            )
+            paths = [
+                s.original.value for s in each if s.original.key == "custom_reward_function.path"
+            ]
+            if paths:
+                text = (
+                    f"{verl} trains WITHOUT the reward function of this script ({paths[0]}): it takes "
+                    "these keys and ignores them silently, and its own scorer of each data_source decides."
+                )
+                self.add("error", "reward-ignored", names, text, fix)
+            else:
+                rule = "does-not-start" if entry.fatal else "ignored"
+                self.add("warning", rule, names, f"{verl}: {entry.why}.", fix)
+
+    def find_repeated(self, settings: Iterable[Setting]) -> None:
+        by_key: dict[str, list[Setting]] = {}
+        for setting in settings:
+            by_key.setdefault(setting.latest.key, []).append(setting)
+        for times in by_key.values():
+            names = ", ".join(dict.fromkeys(setting.original.key for setting in times))
+            last = times[-1].original.value
+            if any(setting.original.value != last for setting in times):
+                text = f"given more than once with different values; the last one counts: {last!r}."
+                self.add("warning", "L-76", names, text, "Delete the others.")
+
+    def find_trainer(self, start: Start) -> None:
+        """Find what the recipe's command does not have of what starts the trainer."""
+        module, name = start.module, self.config_name
+        if module == DAPO_RECIPE and not self.release.dapo_recipe:
+            text = f"not part of verl {self.release.verl}, whose own trainer samples dynamically."
+            self.add("warning", "module", module, text, f"The recipe starts {TRAINER}.")
+        elif module not in {"", TRAINER, DAPO_RECIPE}:
+            text = f"a trainer of its own: the recipe starts {TRAINER}, without what it adds."
+            self.add("error", "module", module, text, "Start the script as it is to train with it.")
+        if name not in {"", "ppo_trainer", "ppo_megatron_trainer", "dapo_trainer"}:
+            text = "this configuration is not verl's: the script does not have its settings."
+            fix = "Add its settings under verl:."
+            self.add("warning", "config-name", f"--config-name={name}", text, fix)
+        words = list(takewhile(lambda word: not _PYTHON.fullmatch(word), start.launcher))
+        words = list(dropwhile(_PLAIN.fullmatch, words))
+        if words:
+            program = PurePath(words[0]).name
+            text = f"`{display(' '.join(words))[:400]}` starts verl in the script, and not in the recipe."
+            fix = _LAUNCHERS.get(
+                program, "Start the recipe through it as well if the run needs it."
+            )
+            self.add("warning", "launcher", program, text, fix)
+
+    def variables(self, start: Start) -> Iterator[tuple[str, str]]:
+        """Yield the exports that are settings of the run, not only of the script, and no secrets."""
+        exports = {k: value for k, value in start.variables.items() if not _SHELL.fullmatch(k)}
+        if any(PurePath(word).name == "env" for word in start.launcher):
+            exports |= dict(word.split("=", 1) for word in start.launcher if "=" in word)
+        for name, raw in sorted(exports.items()):
+            value = display(raw)
+            is_set = re.search(rf"(?<![\w$.]){name}=|export[^\n;&|]{{0,500}}\b{name}\b", self.text)
+            is_read = not _SETTING.fullmatch(name) and re.search(rf"\$\{{?{name}\b", self.text)
+            if not is_set or is_read or (name == "RAY_ADDRESS" and "submit" in start.launcher):
+                continue
+            if MARK.search(raw):
+                text = f"only a run can tell it ({value[:80]})."
+                self.add("info", "unresolved", name, text, "Set it under env:.")
+            elif is_secret_name(name) or self.redactor.text(value) != value:
+                self.add_secret(name, "(a variable)")
+            elif _INTERFACE.fullmatch(name):
+                text = f"differs between nodes, so each detects its own; the script has {value!r}."
+                self.add("info", "interface", name, text, "Set cluster.interface if all have it.")
+            else:
+                yield name, value
+
+
+def _is_ours(start: Start) -> bool:
+    """Whether a command starts a run of reinforcement learning."""
+    sections = ("actor_rollout_ref", "algorithm.")
+    is_ours = any(word.lstrip("+~").startswith(sections) for word in start.arguments)
+    return not OTHER_NAME.fullmatch(start.module) and (
+        is_ours or TRAINER_NAME.fullmatch(start.module) is not None
     )
-    return None
 
 
-def _refusal(key: str, value: str) -> str | None:
-    """Return why a text is not parsed as an override; None if it is."""
-    if len(key) > 300 or not KEY.fullmatch(key):
-        return "not a key of a configuration"
-    if "." not in key and "@" not in key and "/" not in key and key != "model_engine":
-        return "chooses one of Hydra's groups, or sets a whole section"
-    depth = deepest = 0
-    for char in value:
-        depth += (char in "[{(") - (char in "]})")
-        deepest = max(deepest, depth)
-    if deepest > MAX_NESTING:
-        return f"brackets more than {MAX_NESTING} deep"
-    return "a number too long to read" if re.search(rf"\d{{{MAX_DIGITS}}}", value) else None
-
-
-#: Stands for a value of Hydra's own grammar.
-_NOT_PLAIN = object()
+def _no_run(run: ScriptRun) -> str:
+    for line, words in run.others.items():
+        for word in words[:3]:
+            if word.endswith(".sh"):
+                return f"does not start verl: line {line} runs {display(word)}. Import that script."
+    if any(run.ends):
+        return (
+            f"ends at line {max(run.ends)} before it starts verl. Give what it asks for: --env "
+            "NAME=VALUE for its variables, --arg VALUE for its arguments."
+        )
+    return f"does not start verl (python3 -m {TRAINER} ...) and has no key=value."
 
 
 def _plain(value: Any) -> Any:
-    """Return a value without `Raw` parts: `{a:1}` is a mapping, `choice(1,2)` is not plain."""
-    if isinstance(value, Raw):
-        return _mapping(str(value))
+    """Return a value without Hydra's own grammar: `{a:1}` is a mapping, `choice(1,2)` is refused."""
     if isinstance(value, list):
-        items = [_plain(item) for item in value]
-        return _NOT_PLAIN if any(item is _NOT_PLAIN for item in items) else items
-    return value
-
-
-def _mapping(text: str) -> Any:
-    inner = re.fullmatch(r"\{([^{}\[\]'\"()]*)\}", text)
-    if inner is None:
-        return _NOT_PLAIN
-    pairs = [pair.partition(":") for pair in inner[1].split(",") if pair.strip()]
-    if not all(colon and name.strip() for name, colon, _ in pairs):
-        return _NOT_PLAIN
-    return {name.strip(): parse_value(value.strip()) for name, _, value in pairs}
-
-
-def _is_megatron(script: LaunchScript, known: list[ImportedSetting]) -> bool:
-    """Whether a script trains with Megatron: it names it, or sets what only Megatron has."""
-    values = {override.latest_key: override.value for override in known}
-    names = (script.config_name, values.get("model_engine"), values.get(f"{ACTOR}.strategy"))
-    return any("megatron" in str(name) for name in names) or any(
-        key.startswith(f"{ACTOR}.megatron.") for key in values
-    )
-
-
-def _draft(
-    known: list[ImportedSetting], script: LaunchScript, release: Release, where: str
-) -> RecipeDraft:
-    """Return the settings by verl 0.9.1's names, each once: the last one counts."""
-    settings: dict[str, Any] = {}
-    signs: dict[str, str] = {}
-    for override in known:
-        key = override.latest_key
-        name = release.name_of(key)
-        is_read = bool(name) and (release.lists(name) or release.accepts_unlisted(name))
-        signs[key] = override.sign if override.sign == "~" or not is_read else ""
-        settings[key] = override.value
-    return RecipeDraft(settings=settings, signs=signs, script=script, release=release, where=where)
-
-
-def _secret(name: str, place: str = "") -> LaunchFinding:
-    # The bracket keeps "NAME: looks" from being taken for a variable and its value, and hidden.
-    text = f"{place or '(a variable)'} looks like a secret; it is not in the recipe, which others read."
-    fix = "Export it where the run starts, or pass it to rewardkit train after `--`."
-    return LaunchFinding("info", "secret", name, text, fix)
-
-
-def _env(
-    env: Mapping[str, str], findings: list[LaunchFinding], redactor: Redactor
-) -> Iterator[tuple[str, str]]:
-    """Yield the variables that belong in a recipe."""
-    is_job = any(finding.key == JOB for finding in findings)
-    for name, value in env.items():
-        if is_secret_name(name) or redactor.text(value) != value:
-            findings.append(_secret(name))
-        elif name == "RAY_ADDRESS" and is_job:
-            continue  # of the job's submission, not of the job
-        elif _INTERFACE.fullmatch(name):
-            text = f"differs between nodes, so each node detects its own; the script has {value!r}."
-            fix = "Set cluster.interface if all nodes have the same."
-            findings.append(LaunchFinding("info", "interface", name, text, fix))
-        else:
-            yield name, value
-
-
-def _problem(problem: ScriptProblem) -> LaunchFinding:
-    numbers = ", ".join(map(str, problem.lines[:8]))
-    more = f" and {len(problem.lines) - 8} more" if len(problem.lines) > 8 else ""
-    place = f"line{'s' if len(problem.lines) > 1 else ''} {numbers}{more}"
-    return LaunchFinding("error" if problem.breaks else "info", "L-76", place, problem.text)
-
-
-def _module_findings(
-    script: LaunchScript, release: Release, plan: Plan | None
-) -> Iterator[LaunchFinding]:
-    """Yield findings about verl's module and about Hydra's options."""
-    if script.module == DAPO_RECIPE and not (plan and plan.module == DAPO_RECIPE):
-        text = f"not part of verl {release.verl}, whose own trainer samples dynamically."
-        if release.number < FILTER_SINCE:
-            text = "a run without dynamic sampling needs nothing that it adds."
-        yield LaunchFinding(
-            "warning", "module", script.module, text, f"The recipe starts {TRAINER}."
-        )
-    elif script.module not in {"", TRAINER, DAPO_RECIPE}:
-        text = (
-            f"a trainer of its own: the recipe starts {TRAINER}, which does not have what it adds."
-        )
-        fix = "Start the script as it is to train with it."
-        yield LaunchFinding("error", "module", script.module, text, fix)
-    name = script.config_name
-    if name == "ppo_megatron_trainer" and release.number >= ENGINE_SINCE:
-        text = f"verl {release.verl} has model_engine=megatron for it."
-        yield LaunchFinding(
-            "info", "renamed", f"--config-name={name}", text, "The recipe's command uses it."
-        )
-    elif name not in {"", "ppo_trainer", "ppo_megatron_trainer", "dapo_trainer"}:
-        text = "this configuration is not verl's: the script does not have its settings."
-        fix = "Add its settings under verl:."
-        yield LaunchFinding("warning", "config-name", f"--config-name={name}", text, fix)
-
-
-def _placed_elsewhere(
-    known: list[ImportedSetting], plan: Plan, findings: list[LaunchFinding]
-) -> Iterator[LaunchFinding]:
-    """Yield a finding for each setting that the command does not have under its name."""
-    names = {argument.lstrip("+~").partition("=")[0] for argument in plan.arguments}
-    in_findings = {key for finding in findings for key in finding.key.split(", ")}
-    notes = {to_latest_key(note.key): note.text for note in plan.notes}
-    verl = f"verl {plan.verl}"
-    for override in known:
-        key = override.key
-        if (
-            key in names | in_findings
-            or override.latest_key in plan.missing
-            or override.sign == "~"
-        ):
-            continue
-        new = plan.release.name_of(override.latest_key)
-        rule = "renamed" if key == "model_engine" or new in names else "default"
-        if key == "model_engine":
-            text = f"{verl} has --config-name=ppo_megatron_trainer.yaml for it."
-        elif new in names:
-            text = f"{verl} reads {new}. The recipe has it so."
-        elif new and plan.release.keys.get(new) == override.value:
-            text = f"{verl} has this value by itself; the command leaves it out."
-        else:
-            text = notes.get(override.latest_key, "the recipe's own fields have its effect.")
-        yield LaunchFinding("info", rule, key, text)
-
-
-def _mistyped(override: ImportedSetting, release: Release) -> LaunchFinding:
-    text = (
-        f"{override.value!r} is text where verl {release.verl} has a number (line {override.line})."
-    )
-    return LaunchFinding(
-        "error", "L-76", override.key, text, "It is left out: put the value in the recipe."
-    )
+        return [_plain(item) for item in value]
+    if not isinstance(value, Raw):
+        return value
+    inner = re.fullmatch(r"\{([^{}\[\]'\"()]*)\}", value)
+    pairs = [item.split(":", 1) for item in inner[1].split(",") if item.strip()] if inner else [[]]
+    if not all(len(pair) == 2 and pair[0].strip() for pair in pairs):
+        raise UsageError("a value of Hydra's own grammar, which a recipe cannot have")
+    return {name.strip(): parse_value(item.strip()) for name, item in pairs}

@@ -1,115 +1,144 @@
 ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 404)) || exit 97
-# What a script finds in place of commands. Bash reads this before it is restricted; after that a
-# builtin that is disabled stays so. 3: questions and calls to the importer, 4: its answers, 5 and 6: a token,
-# 7: the script, 8: /dev/null. An answer is a piece of bash.
-set +h
-PATH=/nonexistent
-unset BASH_ENV ENV HOSTNAME HOSTTYPE MACHTYPE OSTYPE RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME
+# What a script finds in place of commands. Bash is restricted before it reads the script, on the last line.
+# Descriptors: 0 is the script, and then lines for what it reads; 3 takes records; 5 and 6 hold a token for one
+# record at a time; 8 is /dev/null. What only a run can tell is a mark: a text in characters of a private plane,
+# each followed by __SIGN.
+set +h -f
+for LC_CTYPE in C.UTF-8 C.utf8 en_US.UTF-8 zh_CN.UTF-8; do # marks are characters, not bytes
+    printf -v __M '\Uf0000'
+    [[ $__M == ? ]] && break
+done 2>&8
+[[ $__M == ? ]] || exit 96
+unset BASH_ENV ENV SHELL HISTFILE HOSTNAME HOSTTYPE MACHTYPE OSTYPE RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME
 unset COLUMNS LINES DIRSTACK OLDPWD SHLVL
-__T=$1 __S= __A= __D=() PWD=$2
-IFS= builtin read -r -d '' -u 7 __TEXT
-shift 2
-__send() {
-    local LC_ALL=C IFS=$'\x1f' all
-    all="$*"
-    while builtin [ -n "$all" ]; do
-        builtin printf '%s\x1f%s\0' "$BASHPID" "${all:0:1500}" >&3
-        all=${all:1500}
-    done
-    builtin printf '%s\x1f\0' "$BASHPID" >&3
-}
-__ask() {
+__M=$'[\U000f0000-\U000ffffd]' __FILE=' -[bcdefghkprsuwxGLNOS] ' __FLIPS= __SIGN= __LINE=1 __B=99999 __HIT=
+__SOURCE=("$0") __SLEEPS=0
+IFS= read -r -d '' __TEXT
+exec 3>&1 >&8
+__record() { # KIND WORD...
     local __token
-    IFS= builtin read -r -N 1 -u 5 __token # one question at a time, of all processes
-    __send "$@"
-    IFS= builtin read -r -d '' -u 4 __A
+    IFS= builtin read -r -N 1 -u 5 __token
+    builtin printf '%s\0' "$1" "$__LINE" $(($# - 1)) "${@:2}" >&3
     builtin printf x >&6
 }
-__x() {
-    if builtin [ $# = 0 ]; then return 0; fi
-    case $(builtin type -t -- "$1") in
-        function | builtin) "$@" ;;
-        *) __command "$((BASH_LINENO[0] - __B))" "$@" ;;
-    esac
+__decide() { # STATUS: returns it, or the other one where the importer tries that
+    case " $__FLIPS " in *" $__LINE "*) return $((1 - $1)) ;; esac
+    return "$1"
 }
-command_not_found_handle() { __command "$((BASH_LINENO[0] - __B))" "$@"; }
-__command() {
-    local __input= __state= IFS=' '
-    case ${2##*/} in
-        cat | tr | xargs | bash | sh | zsh | dash) IFS= builtin read -r -d '' __input || : ;;
-    esac
-    case " $* " in *.py\ * | *" -m "* | *=*) __state=$(builtin declare -p) ;; esac
-    __ask command "$1" "$__S" "$PWD" "$__input" "$__state" "${@:2}"
-    eval "$__A"
-}
-__t() {
-    case $1 in *"$__T"*) __send hit "$1" ;; esac
-    builtin printf %s "$1"
-}
-__case() {
-    case "${*:2}" in *"$__T"*) __ask case "$1" "${*:2}" ;; esac
-    builtin printf %s "${*:2}"
-}
-__decide() { __ask decide "$2" "$3" "$1"; eval "$__A"; }
-__for() { __ask for "$@"; eval "$__A"; }
-__names() {
-    local __name
-    for __name in "${@:2}"; do
-        if builtin [ -z "${!__name+x}" ]; then __send unset "$1" "$__name"; else __t "${!__name}" >&8; fi
-    done
-}
-__marks() {
-    if builtin [ -z "${!2+x}" ]; then
-        case $1 in "$__T"*) builtin printf %s "$1" ;; esac
-    else
-        case ${!2} in *"$__T"*) builtin printf %s "${!2}" ;; esac
+command_not_found_handle() {
+    local __name __chars __exports=() __text="\$($*)" IFS=$'\n'
+    if [[ $1 == python* && ${2-} == -c && ${3-} =~ ^\ *import\ +([A-Za-z_0-9]+)[A-Za-z_0-9.,\ ]*\;?\ *$ ]]; then
+        __record probe "${BASH_REMATCH[1]}"
+        [[ " $__MODULES " == *" ${BASH_REMATCH[1]} "* ]]
+        return
     fi
+    for __name in $(builtin compgen -e); do __exports+=("$__name=${!__name-}"); done
+    __record command $# "$@" "DEVICE=${DEVICE-}" "${__exports[@]}"
+    __text=${__text:0:80} __text=${__text//[!$'\1'-$'\uffff']/?}
+    [[ $__text =~ ${__text//?/(.)} ]]
+    __chars=("${BASH_REMATCH[@]:1}")
+    builtin printf -v __text "\\\\Uf%04x$__SIGN" "${__chars[@]/#/\'}"
+    builtin printf "$__text"
+    __decide 0
 }
-__argument() { if builtin [ ${#FUNCNAME[@]} = 1 ]; then builtin printf %s "$1"; fi; }
-__math() {
+__stand_in() { eval "function $1 { (command_not_found_handle $1 \"\$@\"); }"; }
+__settings() { (command_not_found_handle "$@"); }
+test() { # what nothing sets is empty, and what is not known is false
     local IFS=' '
-    case $2 in *"$__T"*) builtin printf %s "$2"; return ;; esac
-    local __rest=$2 __name
-    while [[ $__rest =~ [A-Za-z_][A-Za-z_0-9]* ]]; do
-        __name=${BASH_REMATCH[0]} __rest=${__rest#*"${BASH_REMATCH[0]}"}
-        case " ${*:3} " in *" $__name "*) continue ;; esac
-        if builtin [ -z "${!__name+x}" ]; then __ask unset_number "$1" "$__name" "$2"; eval "$__A"; return; fi
-        case ${!__name} in *"$__T"*) builtin printf %s "${!__name}"; return ;; esac
+    case " $*" in
+        *$'\U000f0028'* | *$__FILE*) __record test "$@"; __decide 1 ;;
+        *$__M*) __record empty "$@"; builtin [ "${@//$__M$__SIGN/}" ] ;;
+        *) builtin [ "$@" ] ;;
+    esac
+}
+[() { test "${@:1:$#-1}"; }
+__debug() { # LINE WORD...: looks whether a condition depends on marks; the words are those of the shell
+    (($1 >= __B)) || return 0
+    __LINE=$(($1 - __B + 1))
+    shift
+    local __name __values=$BASH_COMMAND IFS=' '
+    case $BASH_COMMAND in
+        'for '*) eval "__values=(${BASH_COMMAND#for * in })" ;;
+        'case '*) __values=${BASH_COMMAND#case }; eval "__values=(${__values% in })" ;;
+    esac
+    __values="${__values[*]}" __HIT=
+    for __name in ${BASH_COMMAND//[!A-Za-z0-9_]/ }; do
+        [[ $__name == [0-9]* || ${!__name-} != *$__M* ]] || __values+=${!__name}
     done
-    builtin printf %s "$(($2))"
-}
-[() { __ask test "$((BASH_LINENO[0] - __B))" "${@:1:$#-1}"; eval "$__A"; }
-test() { __ask test "$((BASH_LINENO[0] - __B))" "$@"; eval "$__A"; }
-__eval() { __ask eval "$((BASH_LINENO[0] - __B))" "$*"; eval "$__A"; }
-printf() {
-    case "$*" in *"$__T"*)
-        if builtin [ "$1" = -v ]; then builtin printf -v "$2" %s "${*:3}"; else builtin echo "$*"; fi ;;
-        *) builtin printf "$@" ;;
+    case $BASH_COMMAND$__values in
+        'for '*$__M*) __record test "$__values"; __decide 0 ;; # no round, where the importer tries that
+        'case '*$__M*) __record case "$__values" ;;
+        'for '* | 'case '*) ;;
+        *$__M* | *'$('* | *'`'* | '[['*$__FILE*) __HIT=$__values ;;
     esac
 }
-command() {
-    case $1 in
-        -v | -V) __command "$((BASH_LINENO[0] - __B))" command "$@" ;;
-        -p | --) shift; "$@" ;;
-        *) "$@" ;;
-    esac
+__decided() { # stands after every [[ and ((
+    local __status=$?
+    [[ $__HIT ]] || return $__status
+    __record test "$__HIT"
+    __decide 1
 }
-exec() { while builtin [ "${1:0:1}" = - ]; do shift; done; if builtin [ $# != 0 ]; then __x "$@"; builtin exit; fi; }
-cd() { OLDPWD=$PWD; __ask cd "$PWD" "$@"; eval "$__A"; }
-pushd() { __D+=("$PWD"); cd "$@"; }
-popd() { cd "${__D[@]: -1}"; builtin unset '__D[-1]'; }
+__path() { # PATH: sets __P to it from the root, without . and ..
+    local __part __rest=$1 IFS=/
+    [[ $1 == /* ]] || __rest=$PWD/$1
+    __P=
+    for __part in $__rest; do
+        case $__part in '' | .) ;; ..) __P=${__P%/*} ;; *) __P+=/$__part ;; esac
+    done
+    __P=${__P:-/}
+}
+cd() {
+    while [[ ${1-} == -? ]]; do shift; done
+    if [[ ${1-} == - ]]; then __P=${OLDPWD-$PWD}; else __path "${1-$HOME}"; fi
+    OLDPWD=$PWD PWD=$__P
+}
+pushd() { cd "$@"; }
+popd() { cd -; }
 pwd() { builtin echo "$PWD"; }
-source() { __send source "$((BASH_LINENO[0] - __B))" "$1"; }
-.() { source "$@"; }
-exit() { __send exit "$((BASH_LINENO[0] - __B))"; builtin exit "$@"; }
-builtin readonly -f __eval __send __ask __x __command __t __case __decide __for __names __marks __math __argument
-HISTFILE= ENV= BASH_ENV=
-builtin readonly __T PATH ENV BASH_ENV HISTFILE
-__SOURCE=("$0")
-builtin trap '__send failed "$((LINENO - __B))"' ERR
-enable -n bg bind caller compgen complete compopt dirs disown fc fg hash help history jobs kill logout
-enable -n suspend times trap ulimit umask wait enable
-set -r
-__B=$LINENO
-eval "$__TEXT"
-__send end
+realpath() { __path "${*: -1}"; builtin echo "$__P"; }
+readlink() { realpath "$@"; }
+dirname() {
+    local __p=${*: -1}
+    __p=${__p%/}
+    case $__p in ?*/*) builtin echo "${__p%/*}" ;; /*) builtin echo / ;; *) builtin echo . ;; esac
+}
+basename() {
+    local __p=${1%/}
+    __p=${__p##*/}
+    builtin echo "${__p%"${2-}"}"
+}
+cat() {
+    local __input
+    if [[ ${1--} != - ]]; then (command_not_found_handle cat "$@"); return; fi
+    IFS= builtin read -r -d '' __input || :
+    builtin printf %s "$__input"
+}
+bash() {
+    while [[ ${1-} == -* ]]; do
+        if [[ $1 == -*c* ]]; then (eval "$2"); return; fi
+        shift
+    done
+    if (($#)); then (command_not_found_handle bash "$@"); else (eval "$(cat)"); fi
+}
+sh() { bash "$@"; }
+xargs() { "$@" $(cat); }
+command() {
+    case ${1-} in -v | -V) (command_not_found_handle command "$@") ;; -p | --) shift; "$@" ;; *) "$@" ;; esac
+}
+exec() {
+    while [[ ${1-} == -* ]]; do shift; done
+    if (($#)); then "$@"; builtin exit; fi
+}
+sleep() { ((++__SLEEPS < 100)) || builtin exit; } # it waits for something that does not come
+source() { :; }
+.() { :; }
+BASH_XTRACEFD=8
+readonly PATH SHELL ENV BASH_ENV HISTFILE # bash that becomes restricted later does not see to it
+trap '__record end' EXIT
+trap 'case $BASH_COMMAND in "[[ "* | "(("* | "case "* | "for "*) __debug "$LINENO" "$@" ;;'\
+' *) ((LINENO < __B)) || __LINE=$((LINENO - __B + 1)) ;; esac' DEBUG
+enable -n bg bind caller complete compopt dirs disown fc fg hash help history jobs kill logout suspend times trap
+enable -n ulimit umask enable
+shopt -s extdebug
+set -Tur
+__B=$LINENO; eval "$__TEXT"; wait; __B=99999 __LINE=0
