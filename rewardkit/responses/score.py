@@ -2,59 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain, islice
+from io import BytesIO
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import IO, Any, Literal, TypeAlias
 
 from rewardkit.errors import UsageError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
-from rewardkit.output import atomic, require_absent, require_not_input, resolve_output
-from rewardkit.parallel import INLINE_BATCHES, in_order
-from rewardkit.registry import is_path
-from rewardkit.responses.chunk_scores import (
-    ScoredChunk,
-    ScoringPlan,
-    gold_rows,
-    learn_plan,
-    plan_scorer,
-    release_scorer,
-    score_chunks,
+from rewardkit.jsonl import fingerprint
+from rewardkit.output import (
+    atomic,
+    atomic_side_file,
+    require_not_input,
+    require_side_file,
+    resolve_output,
 )
-from rewardkit.responses.chunks import (
+from rewardkit.parallel import INLINE_BATCHES
+from rewardkit.registry import is_path
+from rewardkit.responses.figures import ScoreFigures, Tally
+from rewardkit.responses.files import (
     CHUNK_BYTES,
-    Chunk,
     expand_paths,
     read_chunks,
     require_outside,
 )
-from rewardkit.responses.resumable_output import (
-    ResumableOutput,
-    ScoringState,
-    fingerprints,
-    open_resumable_output,
+from rewardkit.responses.samples import FieldNames, Sample
+from rewardkit.responses.scoring import (
+    ScoredChunk,
+    ScoringPlan,
+    loaded_chunks,
+    release_scorer,
+    score_in_order,
 )
-from rewardkit.responses.tally import ScoreFigures
-from rewardkit.scorers.base import Scorer
-from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS, is_built_in
+from rewardkit.responses.store import Store, open_store
+from rewardkit.scorers.base import Score, Scorer
+from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS
 from rewardkit.scorers.reward_result import RightRule
 
 Engine: TypeAlias = Literal["local", "ray"]
-
-#: The size of chunks is divided by this for a custom scorer, which may be slow.
-CUSTOM_SCORER_DIVISOR = 16
-
-#: Chunks that together take less than this are sent to a process together.
-GROUP_SECONDS = 0.25
 
 #: Size of the input from which other processes are started at once.
 LARGE_INPUT_BYTES = 3 * INLINE_BATCHES * CHUNK_BYTES
 
 #: Suffixes of `out`.
 OUT_SUFFIXES = (".jsonl", ".parquet")
+
+#: How a file of rows that could not be scored begins.
+_UNSCORED_START = re.compile(rb'\{"where": "(?:[^"\\]|\\.)*", "reason": "')
+
+#: The columns of a parquet of scores. Rows of one run have different fields; `row` has all as JSON.
+SCORED_COLUMNS = {
+    "data_source": "string",
+    "step": "int64",
+    "response": "string",
+    "ground_truth": "string",
+    "score": "double",
+    "acc": "double",
+    "pred": "string",
+    "status": "string",
+    "no_answer": "double",
+    "timeout": "double",
+    "error": "double",
+    "row": "string",
+}
 
 
 @dataclass
@@ -66,22 +81,23 @@ class ScoreReport(ScoreFigures):
 
     def summary(self) -> dict[str, Any]:
         """Return the report as plain values, for people and for JSON."""
-        summaries = {
-            group: {name: tally.summary() for name, tally in self.tallies.get(group, {}).items()}
-            for group in ("data_source", "step")
-        }
+
+        def summaries(tallies: Mapping[str, Tally]) -> dict[str, Any]:
+            return {name: tally.summary() for name, tally in tallies.items()}
+
         return {
             "files": list(self.files),
             "right_score": self.rule.least,
             "unscored": self.unscored,
             "unscored_examples": [f"{row.where}: {row.reason}" for row in self.examples],
             "total": self.total.summary(),
-            **{f"by_{group}": summary for group, summary in summaries.items()},
+            "by_data_source": summaries(self.sources),
+            "by_step": summaries(self.steps),
         }
 
 
 def score_files(
-    names: Sequence[str],
+    names: Iterable[str | Path],
     scorer: str | Scorer = "auto",
     *,
     options: Mapping[str, Any] | None = None,
@@ -97,6 +113,8 @@ def score_files(
     seconds: float = CALL_TIMEOUT_SECONDS,
     load_seconds: float = LOAD_TIMEOUT_SECONDS,
     right_score: float | None = None,
+    keep_scores: bool = False,
+    on_score: Callable[[Sample, Score], object] | None = None,
     progress: Callable[[int], object] = lambda _: None,
 ) -> ScoreReport:
     """Score every response of files, folders and patterns.
@@ -107,7 +125,7 @@ def score_files(
         scorer: a scorer's name or `file.py:function`; `auto` scores each row with its own scorer.
             A function is called in this process only.
         options: options of the scorer.
-        response_key: the field with the response or a list of responses; see `read_samples`.
+        response_key: the field with the response or a list of responses.
         gold_key: the field with the ground truth.
         train: a training parquet, in which rows without a `data_source` are looked up.
         out: a jsonl or parquet to write: every row with `score`, `acc`, `pred`, `status` and the
@@ -123,6 +141,8 @@ def score_files(
         load_seconds: timeout for importing a custom scorer.
         right_score: the lowest right score of a custom scorer; None to learn it from the first golds
             (`scorers.reward_result`).
+        keep_scores: whether rows that state a score keep it; the others are scored.
+        on_score: called with each sample and its score, in order; not with those of an interrupted run.
         progress: called with the number of rows since the last call.
 
     Raises:
@@ -131,60 +151,59 @@ def score_files(
         DataError: a file cannot be read, or a custom scorer fails on all of its first responses.
         OutputError: `out` cannot be written, or an interrupted run can be resumed.
     """
+    names = list(names)
     plan = ScoringPlan(
         scorer,
         tuple((options or {}).items()),
-        response_key=response_key,
-        gold_key=gold_key,
-        train=str(train) if train else None,
-        seconds=seconds,
-        load_seconds=load_seconds,
+        FieldNames(response_key, gold_key),
+        str(train) if train else None,
+        seconds,
+        load_seconds,
+        right_score,
+        keeps_scores=keep_scores,
         lines=out is not None,
-        right_score=right_score,
+        samples=on_score is not None,
     )
     _require_valid_arguments(out, train, engine, address)
     require_outside(out, names)
     out = resolve_output(out) if out else None
     files = expand_paths(names)
-    for file in [*files, *([str(train)] if train else [])]:
-        require_not_input(out, Path(file))
+    require_not_input(out, *map(Path, files), *([train] if train else []))
     if resume and (out is None or "-" in files):
         raise UsageError("--resume needs --out, and files that can be read again.")
-    several = jobs > 1 or engine == "ray"
+    chunks = read_chunks(files, plan.divisor)
     with (
-        _loaded_scorer(plan, files, other_processes=several) as (plan, chunks),
-        open_resumable_output(out, _run_key(plan, files), resume=resume, overwrite=overwrite)
-        if out
-        else nullcontext() as output,
+        loaded_chunks(plan, chunks) as (plan, chunks),
+        _open_output(out, plan, files, resume=resume, overwrite=overwrite) as store,
     ):
-        state = output.state if output else ScoringState({})
-        rule = plan.rule or RightRule()
-        report = ScoreReport(**vars(state.figures), files=tuple(files), rule=rule)
-        for chunk in _scored_chunks(plan, files, chunks, state.units, jobs, engine, address):
-            if output:  # first: until `advance`, what is written does not count
-                output.write(chunk.lines, chunk.unscored)
+        report = ScoreReport(files=tuple(files), rule=plan.rule or RightRule())
+        start = store.count if store else 0
+        for record in store.records() if store else ():
+            report.add(ScoreFigures.from_values(record.head["figures"]))
+        if jobs > 1 or engine == "ray":  # other processes load their own
+            release_scorer(plan)
+        if engine == "ray":
+            scored = _score_on_ray(plan, files, address, is_plain=not (start or on_score))
+        else:
+            rest = islice(chunks, start, None)
+            scored = score_in_order(plan, rest, jobs, is_large=_size(files) > LARGE_INPUT_BYTES)
+        for chunk in scored:
+            if store:
+                head = {"rows": len(chunk.lines), "figures": chunk.figures.as_values()}
+                store.append(head, chunk.lines + chunk.unscored)
             report.add(chunk.figures)
-            if output:
-                output.advance(report)
+            if on_score:
+                for sample, score in chunk.samples:
+                    on_score(sample, score)
             progress(chunk.figures.total.n + chunk.figures.unscored)
-        if out and output:
-            _finish(output, plan, out, overwrite=overwrite)
+        if out and store:
+            _write_output(store, plan.names, out, report.unscored, overwrite=overwrite)
     return report
 
 
 def score_file(path: Path | str, scorer: str | Scorer = "auto", **options: Any) -> ScoreReport:
     """Score every response of one file; see `score_files`."""
-    return score_files([str(path)], scorer, **options)
-
-
-def _run_key(plan: ScoringPlan, files: list[str]) -> dict[str, Any]:
-    """Return what is scored and how: only a run with the same key can be resumed."""
-    scorer = str(plan.scorer)
-    code = [scorer.partition(":")[0]] if isinstance(plan.scorer, str) and is_path(scorer) else []
-    inputs = [*files, *code, *([plan.train] if plan.train else [])]
-    timeouts = {"seconds", "load_seconds"}
-    values = [str(value) for name, value in vars(plan).items() if name not in timeouts]
-    return {"files": fingerprints(inputs), "plan": values}
+    return score_files([path], scorer, **options)
 
 
 def _require_valid_arguments(
@@ -192,8 +211,7 @@ def _require_valid_arguments(
 ) -> None:
     """Raise `UsageError` for invalid arguments before a file is read."""
     if out is not None and out.suffix not in OUT_SUFFIXES:
-        suffixes = " or ".join(OUT_SUFFIXES)
-        raise UsageError(f"--out {out}: name a file that ends in {suffixes}.")
+        raise UsageError(f"--out {out}: name a file that ends in {' or '.join(OUT_SUFFIXES)}.")
     if address is not None and engine != "ray":
         raise UsageError("--address is that of a Ray cluster: add --engine ray.")
     if train is not None:
@@ -202,95 +220,105 @@ def _require_valid_arguments(
         require_train_parquet(train)
 
 
-@contextmanager
-def _loaded_scorer(
-    plan: ScoringPlan, files: list[str], *, other_processes: bool
-) -> Iterator[tuple[ScoringPlan, Iterator[Chunk]]]:
-    """Load the scorer, so that its errors come first, and release it at the end.
-
-    Yields the plan with the rule that a custom scorer learned from the first chunk, and all chunks.
-    """
-    try:
-        plan_scorer(plan)
-        # A custom scorer may be slow, as one that calls a model is: then even a small file is enough
-        # work for all processes.
-        chunks = read_chunks(files, CUSTOM_SCORER_DIVISOR if _is_custom(plan) else 1)
-        if _is_custom(plan) or plan.right_score is not None or not isinstance(plan.scorer, str):
-            first = list(islice(chunks, 1))
-            rows = chain.from_iterable(gold_rows(plan, chunk) for chunk in first)
-            plan = learn_plan(plan, rows)
-            chunks = chain(first, chunks)
-        if other_processes:  # they load their own
-            release_scorer(plan)
-        yield plan, chunks
-    finally:
-        release_scorer(plan)
-
-
-def _is_custom(plan: ScoringPlan) -> bool:
-    return isinstance(plan.scorer, str) and not is_built_in(plan.scorer)
-
-
-def _scored_chunks(
-    plan: ScoringPlan,
-    files: list[str],
-    chunks: Iterator[Chunk],
-    start: int,
-    jobs: int,
-    engine: Engine,
-    address: str | None,
-) -> Iterator[ScoredChunk]:
-    """Return the scored chunks from number `start` on, in order."""
-    if engine == "ray":
-        from rewardkit.responses.ray_engine import score_on_ray
-
-        if not isinstance(plan.scorer, str) or start:
-            raise UsageError("--engine ray takes a scorer by name, and no --resume.")
-        return score_on_ray(plan, files, address)
-    if not isinstance(plan.scorer, str):
-        jobs = 1
-    inline = 0 if _is_custom(plan) or _size(files) > LARGE_INPUT_BYTES else INLINE_BATCHES
-    divisor = CUSTOM_SCORER_DIVISOR if _is_custom(plan) else 1
-    return _score_in_groups(plan, islice(chunks, start, None), jobs, inline, divisor)
-
-
-def _score_in_groups(
-    plan: ScoringPlan, chunks: Iterator[Chunk], jobs: int, inline: int, max_size: int
-) -> Iterator[ScoredChunk]:
-    """Yield the scored chunks in order.
-
-    A process gets one chunk at a time, or up to `max_size` if they take little time: the scores of
-    a slow scorer arrive chunk by chunk, and those of a fast one in few messages.
-    """
-    size = 1
-
-    def groups() -> Iterator[list[Chunk]]:
-        while group := list(islice(chunks, size)):
-            yield group
-
-    for _, (seconds, scored) in in_order(partial(score_chunks, plan), groups(), jobs, inline):
-        yield from scored
-        size = min(2 * size, max_size) if seconds < GROUP_SECONDS else max(size // 2, 1)
-
-
-def _size(files: Sequence[str]) -> int:
+def _size(files: list[str]) -> int:
     """Size in bytes; standard input counts as empty."""
     return sum(Path(file).stat().st_size for file in files if file != "-")
 
 
-def _finish(output: ResumableOutput, plan: ScoringPlan, out: Path, *, overwrite: bool) -> None:
-    """Turn the part into the output, and write the file of rows that could not be scored.
+def _score_on_ray(
+    plan: ScoringPlan, files: list[str], address: str | None, *, is_plain: bool
+) -> Iterator[ScoredChunk]:
+    from rewardkit.responses.ray_engine import score_on_ray
 
-    The output comes last: until then the files of the run are complete and it can be resumed.
+    if not is_plain or not isinstance(plan.scorer, str):
+        raise UsageError("--engine ray takes a scorer by name, and no --resume or --html.")
+    return score_on_ray(plan, files, address)
+
+
+@contextmanager
+def _open_output(
+    out: Path | None, plan: ScoringPlan, files: list[str], *, resume: bool, overwrite: bool
+) -> Iterator[Store | None]:
+    if out is None:
+        yield None
+        return
+    require_side_file(unscored_path(out), _UNSCORED_START, overwrite=overwrite)
+    code = [str(plan.scorer).partition(":")[0]] if is_path(str(plan.scorer)) else []
+    inputs = [*files, *code, *([plan.train] if plan.train else [])]
+    timeouts = {"seconds", "load_seconds"}
+    run = {
+        "files": [[file, *fingerprint(file)] for file in inputs if file != "-"],
+        "plan": [str(value) for name, value in vars(plan).items() if name not in timeouts],
+    }
+    with open_store(out, run, resume=resume, overwrite=overwrite) as store:
+        yield store
+
+
+def unscored_path(out: Path) -> Path:
+    """Return the path of the rows of an output that could not be scored."""
+    return out.with_name(f"{out.name}.unscored.jsonl")
+
+
+def _write_output(
+    store: Store, names: FieldNames, out: Path, unscored: int, *, overwrite: bool
+) -> None:
+    """Write the records to the output and to the file of rows that could not be scored.
+
+    The output comes last: until then the run can be resumed.
     """
-    output.save()
-    output.finish(out, overwrite=overwrite)
-    if out.suffix == ".parquet":
-        from rewardkit.responses.parquet_output import write_scored_parquet
+    path = unscored_path(out)
 
-        with atomic(out, overwrite=overwrite) as temporary:
-            write_scored_parquet(output.part, temporary, plan.response_key, plan.gold_key)
-    else:
-        require_absent(out, overwrite=overwrite)
-        output.part.replace(out)
-    output.remove()
+    def bodies(rest: IO[bytes]) -> Iterator[bytes]:
+        for record, body in store.bodies():
+            yield body[: record.head["rows"]]
+            rest.write(body[record.head["rows"] :])
+
+    with (
+        atomic(out, overwrite=overwrite) as temporary,
+        atomic_side_file(path, _UNSCORED_START, overwrite=overwrite) as rest,
+        rest.open("wb") as rest_file,
+    ):
+        if out.suffix == ".jsonl":
+            with temporary.open("wb") as file:
+                file.writelines(bodies(rest_file))
+        else:
+            _write_parquet(bodies(rest_file), temporary, names)
+    if not unscored:
+        path.unlink()
+    store.remove()
+
+
+def _write_parquet(bodies: Iterator[bytes], out: Path, names: FieldNames) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from rewardkit.row import BATCH_ROWS, batched
+
+    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in SCORED_COLUMNS.items()])
+    lines = (line for body in bodies for line in BytesIO(body))
+    with pq.ParquetWriter(out, schema, compression="zstd") as writer:
+        for rows in batched((_columns(line, names) for line in lines), BATCH_ROWS):
+            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+
+
+def _columns(line: bytes, names: FieldNames) -> dict[str, Any]:
+    row = json.loads(line)
+    step = row.get("step")
+    return {
+        **{name: row.get(name) for name in ("score", "acc", "no_answer", "timeout", "error")},
+        "pred": _as_text(row.get("pred")),
+        "status": row.get("status"),
+        "response": _as_text(names.response_of(row)[1]),
+        "ground_truth": _as_text(names.gold_of(row)),
+        "data_source": _as_text(row.get("data_source") or ""),
+        "step": step if type(step) is int and abs(step) < 1 << 63 else None,
+        "row": line.decode().rstrip("\n"),
+    }
+
+
+def _as_text(value: Any) -> str | None:
+    """Return a value as text that parquet accepts: lone surrogates are escaped."""
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode("utf-8", "backslashreplace").decode()

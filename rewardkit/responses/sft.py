@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 from bisect import insort
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,19 +33,16 @@ from rewardkit.jsonl import json_line
 from rewardkit.model_client.completions import TRUNCATED, UNUSABLE
 from rewardkit.preprocess.dropped_rows import atomic_with_dropped
 from rewardkit.preprocess.turns import TOOL_AGENT
-from rewardkit.responses.matching import PLACE_ALONE, Match, TrainIndex, match_row, squeeze
-from rewardkit.responses.samples import Sample, SkippedRow, read_samples
-from rewardkit.responses.select.selection import (
-    PassRate,
+from rewardkit.responses.figures import Cell
+from rewardkit.responses.matching import PLACE_ALONE, TrainIndex, index_parquet, squeeze
+from rewardkit.responses.samples import USUAL_NAMES, FieldNames, Sample, read_scores
+from rewardkit.responses.select import (
+    NO_VERDICT,
+    JoinReport,
     PassRateFilter,
-    SftReport,
     count_list,
     dropped_row,
-    index_train,
-    is_right,
-    no_match_message,
-    require_files,
-    required_rule,
+    scored_files,
 )
 from rewardkit.row import (
     AGENT_NAME,
@@ -56,15 +54,20 @@ from rewardkit.row import (
     python_rows,
     row_group_batches,
 )
-from rewardkit.scorers.reward_result import RightRule
 from rewardkit.scorers.score import Status
 from rewardkit.strict_yaml import read_yaml_file
 from rewardkit.versions import VERSION
 
 Message: TypeAlias = dict[str, Any]
+Conversation: TypeAlias = list[Message]
 
 #: Texts of a message besides its role and content that chat templates know.
 OPTIONAL_TEXTS = ("name", "tool_call_id", "reasoning_content")
+
+#: Training rows that are read together: they may have images.
+IMAGE_BATCH_ROWS = 256
+
+TOOLS = "tools"
 
 #: Marks of the end of a response in dumps that keep special tokens; the chat template adds its own.
 _END_MARKS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "</s>")
@@ -76,6 +79,32 @@ _TURN_MARKS = ("<|im_start|>", "<|start_header_id|>", "[INST]")
 _OTHER_ROLES = ("user\n", "tool\n", "ipython\n")
 
 _TOOL_OPEN, _TOOL_CLOSE = "<tool_response>\n", "\n</tool_response>"
+
+
+@dataclass
+class SftReport(JoinReport):
+    """The result of `select_sft`; all numbers are counts.
+
+    Attributes:
+        per_prompt: the most responses that are kept for a prompt.
+        wrong: matched responses that are not right.
+        rejected: right responses that were left out, by reason.
+        prompts: distinct prompts of the training file.
+        covered: those of `prompts` that have a response in `out`; `dropped` has the others.
+        unknown_end: written conversations whose record does not say why the response ended.
+        tool_arguments: how the arguments of tool calls are written: `objects` or `JSON text`; "" if
+            there are none.
+        null_tool_fields: whether verl reads null fields in the schemas of the tools.
+    """
+
+    per_prompt: int = 1
+    wrong: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    prompts: int = 0
+    covered: int = 0
+    unknown_end: int = 0
+    tool_arguments: str = ""
+    null_tool_fields: bool = False
 
 
 class ConversationError(ValueError):
@@ -222,14 +251,6 @@ def without_nulls(value: Any) -> Any:
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-Conversation: TypeAlias = list[Message]
-
-#: Training rows that are read together: they may have pictures.
-_BATCH_ROWS = 256
-
-_TOOLS = "tools"
-
-
 @dataclass(frozen=True)
 class Tools:
     """The column `tools` of the output.
@@ -260,7 +281,7 @@ class Tools:
                 ) from error
         with open_parquet(train) as file:
             schema = file.schema_arrow
-        place = schema.get_field_index(_TOOLS)
+        place = schema.get_field_index(TOOLS)
         kind = schema.field(place).type if place >= 0 else pa.null()
         if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
             return cls((), kind)
@@ -281,7 +302,7 @@ class Tools:
     def of_row(self, row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Return the tools of a row; none if it names an agent loop that calls no tools."""
         if not self.schemas:
-            return row.get(_TOOLS) or []
+            return row.get(TOOLS) or []
         return list(self.schemas) if row.get(AGENT_NAME.name) in (None, "", TOOL_AGENT) else []
 
 
@@ -293,7 +314,7 @@ def read_tools(path: Path) -> tuple[Mapping[str, Any], ...]:
         DataError: it is not YAML, or a tool has no schema.
     """
     value = read_yaml_file(path)
-    entries = value.get(_TOOLS) if isinstance(value, dict) else value
+    entries = value.get(TOOLS) if isinstance(value, dict) else value
     schemas = [
         entry.get("tool_schema", entry) if isinstance(entry, dict) else None
         for entry in (entries if isinstance(entries, list) else [])
@@ -304,120 +325,6 @@ def read_tools(path: Path) -> tuple[Mapping[str, Any], ...]:
             "tool_schema that has a function."
         )
     return tuple(dict(schema) for schema in schemas if isinstance(schema, dict))
-
-
-def write_conversations(
-    index: TrainIndex,
-    kept: Mapping[int, Sequence[Conversation]],
-    rates: Sequence[PassRate],
-    reasons: Sequence[str],
-    tools: Tools,
-    report: SftReport,
-    *,
-    overwrite: bool,
-) -> None:
-    """Write the conversations in the order of the training rows, and the other prompts as jsonl.
-
-    Args:
-        index: the training rows.
-        kept: conversations by the place of their prompt in `index.prompts`.
-        rates: pass rate of each prompt.
-        reasons: why a prompt has no conversation, by its place; "" if it has one.
-        tools: the column `tools`.
-        report: gets the number of conversations and how they are written.
-        overwrite: replace what exists.
-
-    Raises:
-        OutputError: the output cannot be written.
-    """
-    messages = [message for group in kept.values() for rows in group for message in rows]
-    arguments = [call["function"] for message in messages for call in message.get("tool_calls", ())]
-    kind = _arguments_type(arguments)
-    if arguments:
-        report.tool_arguments = "JSON text" if pa.types.is_string(kind) else "objects"
-    for function in arguments if pa.types.is_string(kind) else ():
-        if not isinstance(function["arguments"], str):
-            function["arguments"] = json.dumps(function["arguments"], ensure_ascii=False)
-    report.null_tool_fields = tools.has_null_fields()
-    with (
-        open_parquet(report.train) as file,
-        atomic_with_dropped(report.out, overwrite=overwrite) as (out_path, lines_path),
-        lines_path.open("w") as lines,
-        pq.ParquetWriter(
-            out_path, _schema(messages, kind, tools, file.schema_arrow, report), compression="zstd"
-        ) as writer,
-    ):
-        for batch in _first_rows(file, index):
-            for number, place, row in batch:
-                if reasons[place]:
-                    line = dropped_row(number, rates[place], reasons[place], row)
-                    lines.write(json_line(line))
-            rows = [
-                _output_row(number, row, conversation, tools)
-                for number, place, row in batch
-                for conversation in kept.get(place, ())
-            ]
-            writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=writer.schema))
-            report.written += len(rows)
-
-
-def _first_rows(
-    file: pq.ParquetFile, index: TrainIndex
-) -> Iterator[list[tuple[int, int, dict[str, Any]]]]:
-    """Yield batches of number, place and values of the rows that are the first of their prompt."""
-    start = 0
-    for batch in row_group_batches(file, _BATCH_ROWS):
-        numbers = [
-            number
-            for number in range(start, start + batch.num_rows)
-            if index.prompts[index.rows[number]].row == number
-        ]
-        rows = python_rows(batch.take([number - start for number in numbers]))
-        yield [(n, index.rows[n], dict(row)) for n, row in zip(numbers, rows, strict=True)]
-        start += batch.num_rows
-
-
-def _output_row(
-    number: int, row: Mapping[str, Any], conversation: Conversation, tools: Tools
-) -> dict[str, Any]:
-    return {
-        "messages": conversation,
-        _TOOLS: tools.of_row(row),
-        IMAGES.name: row.get(IMAGES.name) or [],
-        "data_source": row.get("data_source"),
-        "train_row": number,
-    }
-
-
-def _schema(
-    messages: Sequence[Message],
-    arguments: pa.DataType,
-    tools: Tools,
-    train: pa.Schema,
-    report: SftReport,
-) -> pa.Schema:
-    keys = {key for message in messages for key in message}
-    fields = [(name, pa.string()) for name in ("role", "content")]
-    fields += [(name, pa.string()) for name in OPTIONAL_TEXTS if name in keys]
-    if "tool_calls" in keys:
-        function = pa.struct([("name", pa.string()), ("arguments", arguments)])
-        calls = [call for message in messages for call in message.get("tool_calls", ())]
-        call_id = [("id", pa.string())] if any("id" in call for call in calls) else []
-        call = pa.struct([*call_id, ("type", pa.string()), ("function", function)])
-        fields.append(("tool_calls", pa.list_(call)))
-    columns = [pa.field("messages", pa.list_(pa.struct(fields)))]
-    metadata = {METADATA_KEY.decode(): json.dumps({"rewardkit": VERSION, **_origin(report)})}
-    if tools.kind is not None:
-        columns.append(pa.field(_TOOLS, tools.kind))
-    if IMAGES.name in train.names:
-        columns.append(pa.field(IMAGES.name, train.field(IMAGES.name).type))
-        metadata |= IMAGES_METADATA
-    columns += [pa.field("data_source", pa.string()), pa.field("train_row", pa.int64())]
-    return pa.schema(columns, metadata)
-
-
-def _origin(report: SftReport) -> dict[str, Any]:
-    return {"command": "select --sft", "scored": report.scored, "train": str(report.train)}
 
 
 def _arguments_type(functions: Sequence[Mapping[str, Any]]) -> pa.DataType:
@@ -432,16 +339,6 @@ def _arguments_type(functions: Sequence[Mapping[str, Any]]) -> pa.DataType:
             return pa.string()
         kinds.add(array.type)
     return kinds.pop() if len(kinds) == 1 else pa.string()
-
-
-#: Responses that are held per prompt for each one that is kept, in case some resemble each other.
-POOL_FACTOR = 4
-
-#: Words of the pieces by which two responses are compared.
-PIECE_WORDS = 5
-
-#: Share of common pieces from which on two responses are near-duplicates.
-NEAR_DUPLICATE_SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -462,31 +359,43 @@ class SftConfig:
     prompts: PassRateFilter = field(default_factory=lambda: PassRateFilter(0.0, 1.0))
     tools: tuple[Mapping[str, Any], ...] = ()
 
+    def reject_reason(self, sample: Sample, way: str) -> str:
+        """Return why a right response that matches a row in a way is left out; "" if it is kept."""
+        finish, characters = sample.fields.get("finish_reason"), len(sample.response)
+        if way == PLACE_ALONE:
+            return f"matched by {way}, which nothing confirms"
+        if finish == TRUNCATED or (isinstance(finish, str) and finish in UNUSABLE):
+            return f"cut off (finish_reason {finish})"
+        if characters < self.min_characters:
+            return f"shorter than {self.min_characters:,} characters"
+        if self.max_characters is not None and characters > self.max_characters:
+            return f"longer than {self.max_characters:,} characters"
+        return ""
+
 
 class _Candidate(NamedTuple):
     """A right response; candidates sort by length, then text, whatever order they are read in."""
 
     characters: int
     folded: str
-    messages: list[Message]
-    has_end: bool
+    has_no_end: bool
+    messages: Conversation
 
 
 def select_sft(
-    scored: Sequence[str] | Path,
+    scored: Sequence[str | Path],
     train: Path,
     out: Path,
     config: SftConfig,
     *,
-    response_key: str | None = None,
-    gold_key: str | None = None,
+    names: FieldNames = USUAL_NAMES,
     right_score: float | None = None,
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda _: None,
 ) -> SftReport:
     """Write the best right responses of a run as conversations for supervised fine-tuning.
 
-    The kept responses and the prompts are in memory, the pictures are not.
+    The kept responses and the prompts are in memory, the images are not.
 
     Args:
         scored: files, folders and patterns of responses with `acc`, or `score`; see `select`.
@@ -494,8 +403,7 @@ def select_sft(
         out: the parquet to write: `messages`, and `tools` and `images` if the rows have them. The
             prompts without a response go to `<out>.dropped.jsonl`.
         config: which responses are kept.
-        response_key: the field with the response; see `read_samples`.
-        gold_key: the field with the ground truth.
+        names: the fields with response and ground truth.
         right_score: the lowest right score; see `select`.
         overwrite: replace what exists.
         progress: called with 1 for every scored row.
@@ -506,19 +414,32 @@ def select_sft(
             rows call tools whose schemas are missing, or no response would be kept.
         OutputError: `out` cannot be written.
     """
-    files, name = require_files(scored, train, out, "--sft", overwrite=overwrite)
-    report = SftReport(name, train, out, config.per_prompt)
-    rule = required_rule(files, response_key, gold_key, right_score)
+    files, name = scored_files(scored, train, out, "--sft", overwrite=overwrite)
+    report = SftReport(name, train, out, per_prompt=config.per_prompt)
     tools = Tools.of_file(train, config.tools)
-    index = index_train(train)
-    report.prompts = len(index.prompts)
-    selection = _Selection(config, index, _prompts(train, index), report, rule)
-    for sample in read_samples(files, response_key, gold_key):
-        selection.add(sample)
-        progress(1)
-    if not report.responses:
-        raise DataError(no_match_message(report))
-    reasons = selection.drop_reasons()
+    index = index_parquet(train)
+    prompts = _prompts(train, index)
+    report.prompts = len(prompts)
+    rates = [Cell() for _ in prompts]
+    candidates: dict[int, list[_Candidate]] = {}
+    scores = read_scores(files, names, right_score)
+    for sample, score, match in report.join(scores, index, progress):
+        if score.status in NO_VERDICT:
+            continue
+        rates[match.prompt].add(score)
+        if not score.correct or sample.fields.get("status") not in (None, Status.CORRECT.value):
+            report.wrong += 1
+            continue
+        own, prompt = candidates.setdefault(match.prompt, []), prompts[match.prompt]
+        reason = prompt if isinstance(prompt, str) else config.reject_reason(sample, match.way)
+        if not reason and not isinstance(prompt, str):
+            reason = _add_candidate(own, sample, prompt, config.per_prompt)
+        report.rejected.update([reason] if reason else ())
+    reasons = []
+    for i, (prompt, rate) in enumerate(zip(prompts, rates, strict=True)):
+        reason = prompt if isinstance(prompt, str) else config.prompts.drop_reason(rate)
+        none = "no right response that is kept" if rate.correct else "no right response"
+        reasons.append(reason or ("" if candidates.get(i) else none))
     report.dropped.update(filter(None, reasons))
     report.covered = report.prompts - report.dropped.total()
     if not report.covered:
@@ -526,11 +447,10 @@ def select_sft(
             f"{report.scored}: no response would be kept (prompts: {count_list(report.dropped)}; "
             f"right responses: {count_list(report.rejected) or 'none'})."
         )
-    pools, rates = selection.pools, selection.rates
-    conversations = {
-        place: _pick(pools[place], config, report) for place in pools if not reasons[place]
-    }
-    write_conversations(index, conversations, rates, reasons, tools, report, overwrite=overwrite)
+    picks = {i: own for i, own in candidates.items() if not reasons[i]}
+    report.unknown_end = sum(each.has_no_end for own in picks.values() for each in own)
+    conversations = {i: [each.messages for each in own] for i, own in picks.items()}
+    _write(index, conversations, rates, reasons, tools, report, overwrite=overwrite)
     return report
 
 
@@ -540,8 +460,8 @@ def _prompts(train: Path, index: TrainIndex) -> list[list[Message] | str]:
     with open_parquet(train) as file:
         batches = file.iter_batches(BATCH_ROWS, columns=["prompt"])
         values = (value for batch in batches for value in batch.column(0).to_pylist())
-        for place, value in zip(index.rows, values, strict=True):
-            if place == len(prompts):  # the first row of its prompt
+        for i, value in zip(index.rows, values, strict=True):
+            if i == len(prompts):  # the first row of its prompt
                 try:
                     prompts.append(prompt_messages(value))
                 except ConversationError as error:
@@ -549,117 +469,109 @@ def _prompts(train: Path, index: TrainIndex) -> list[list[Message] | str]:
     return prompts
 
 
-class _Selection:
-    """The responses so far: those of each prompt, by its place in the index."""
-
-    def __init__(
-        self,
-        config: SftConfig,
-        index: TrainIndex,
-        prompts: Sequence[list[Message] | str],
-        report: SftReport,
-        rule: RightRule,
-    ) -> None:
-        self.rule = rule
-        self.config, self.index, self.prompts, self.report = config, index, prompts, report
-        self.rates = [PassRate() for _ in prompts]
-        self.pools: dict[int, list[_Candidate]] = {}
-
-    def add(self, sample: Sample | SkippedRow) -> None:
-        """Count a scored response, and hold it if it is among the best of its prompt."""
-        report = self.report
-        correct = sample if isinstance(sample, SkippedRow) else is_right(sample, self.rule)
-        if isinstance(correct, SkippedRow):
-            report.unread += 1
-            report.add_example(correct)
-        elif isinstance(sample, Sample):
-            match = match_row(self.index, sample)
-            if match is None:
-                report.unjoined += 1
-                report.add_example(SkippedRow(sample.where, f"answers no row of {report.train}"))
-                return
-            report.responses[match.way] += 1
-            self.rates[match.place].add(correct)
-            if not correct or sample.fields.get("status") not in (None, Status.CORRECT.value):
-                report.wrong += 1
-            elif reason := self._add_right(sample, match):
-                report.rejected[reason] += 1
-
-    def _add_right(self, sample: Sample, match: Match) -> str:
-        """Hold a right response; return why it is left out, or ""."""
-        prompt = self.prompts[match.place]
-        if isinstance(prompt, str):
-            return prompt
-        if reason := _reject_reason(sample, match.way, self.config):
-            return reason
-        try:
-            messages = response_messages(sample.response, sample.fields, prompt)
-        except ConversationError as error:
-            return str(error)
-        has_end = isinstance(sample.fields.get("finish_reason"), str)
-        folded = " ".join(sample.response.split())
-        candidate = _Candidate(len(sample.response), folded, prompt + messages, has_end)
-        pool = self.pools.setdefault(match.place, [])
-        is_new = _add_to_pool(pool, candidate, self.config.per_prompt)
-        return "" if is_new else "a duplicate of another response to its prompt"
-
-    def drop_reasons(self) -> list[str]:
-        """Return why each prompt has no response in the output; "" if it has one."""
-        reasons = []
-        for place, (prompt, rate) in enumerate(zip(self.prompts, self.rates, strict=True)):
-            reason = prompt if isinstance(prompt, str) else self.config.prompts.drop_reason(rate)
-            if not reason and place not in self.pools:
-                is_solved = rate.best == 1
-                reason = "no right response that is kept" if is_solved else "no right response"
-            reasons.append(reason)
-        return reasons
-
-
-def _reject_reason(sample: Sample, way: str, config: SftConfig) -> str:
-    finish, characters = sample.fields.get("finish_reason"), len(sample.response)
-    if way == PLACE_ALONE:
-        return f"matched by {way}, which nothing confirms"
-    if finish == TRUNCATED or finish in UNUSABLE:
-        return f"cut off (finish_reason {finish})"
-    if characters < config.min_characters:
-        return f"shorter than {config.min_characters:,} characters"
-    if config.max_characters is not None and characters > config.max_characters:
-        return f"longer than {config.max_characters:,} characters"
-    return ""
-
-
-def _add_to_pool(pool: list[_Candidate], candidate: _Candidate, per_prompt: int) -> bool:
-    """Add a response to the shortest of its prompt; False if one with the same words is there."""
-    same = next((i for i, other in enumerate(pool) if other.folded == candidate.folded), None)
+def _add_candidate(
+    own: list[_Candidate], sample: Sample, prompt: list[Message], per_prompt: int
+) -> str:
+    """Add a right response to the shortest of its prompt; return why it is left out, or ""."""
+    try:
+        messages = response_messages(sample.response, sample.fields, prompt)
+    except ConversationError as error:
+        return str(error)
+    has_no_end = not isinstance(sample.fields.get("finish_reason"), str)
+    folded = " ".join(sample.response.split())
+    candidate = _Candidate(len(sample.response), folded, has_no_end, prompt + messages)
+    same = next((i for i, other in enumerate(own) if other.folded == folded), None)
     if same is not None:
-        candidate = min(candidate, pool.pop(same), key=_order)
-    insort(pool, candidate, key=_order)
-    del pool[per_prompt * (POOL_FACTOR if per_prompt > 1 else 1) :]
-    return same is None
+        candidate = min(candidate, own.pop(same), key=_order)
+    insort(own, candidate, key=_order)
+    del own[per_prompt:]
+    return "" if same is None else "a duplicate of another response to its prompt"
 
 
 def _order(candidate: _Candidate) -> tuple[int, str, bool]:
-    return candidate.characters, candidate.folded, not candidate.has_end
+    return candidate[:3]
 
 
-def _pick(pool: Sequence[_Candidate], config: SftConfig, report: SftReport) -> list[Conversation]:
-    """Return the conversations of a prompt, without near-duplicates."""
-    picks: list[tuple[_Candidate, frozenset[tuple[str, ...]]]] = []
-    for candidate in pool:
-        pieces = _pieces(candidate.folded) if config.per_prompt > 1 else frozenset()
-        if any(_are_similar(pieces, other) for _, other in picks):
-            report.rejected["a near-duplicate of another response to its prompt"] += 1
-        elif len(picks) < config.per_prompt:
-            picks.append((candidate, pieces))
-    report.unknown_end += sum(not candidate.has_end for candidate, _ in picks)
-    return [candidate.messages for candidate, _ in picks]
+def _write(
+    index: TrainIndex,
+    conversations: Mapping[int, Sequence[Conversation]],
+    rates: Sequence[Cell],
+    reasons: Sequence[str],
+    tools: Tools,
+    report: SftReport,
+    *,
+    overwrite: bool,
+) -> None:
+    """Write the conversations in the order of the training rows, and the other prompts as jsonl."""
+    messages = [message for own in conversations.values() for each in own for message in each]
+    functions = [call["function"] for message in messages for call in message.get("tool_calls", ())]
+    kind = _arguments_type(functions)
+    if functions:
+        report.tool_arguments = "JSON text" if pa.types.is_string(kind) else "objects"
+    for function in functions if pa.types.is_string(kind) else ():
+        if not isinstance(function["arguments"], str):
+            function["arguments"] = json.dumps(function["arguments"], ensure_ascii=False)
+    report.null_tool_fields = tools.has_null_fields()
+    with (
+        open_parquet(report.train) as file,
+        atomic_with_dropped(report.out, overwrite=overwrite) as (out_path, lines_path),
+        lines_path.open("w") as lines,
+        pq.ParquetWriter(
+            out_path, _schema(messages, kind, tools, file.schema_arrow, report), compression="zstd"
+        ) as writer,
+    ):
+        for batch in _first_rows(file, index):
+            rows: list[dict[str, Any]] = []
+            for number, i, row in batch:
+                if reasons[i]:
+                    lines.write(json_line(dropped_row(number, rates[i], reasons[i], row)))
+                common = {
+                    TOOLS: tools.of_row(row),
+                    IMAGES.name: row.get(IMAGES.name) or [],
+                    "data_source": row.get("data_source"),
+                    "train_row": number,
+                }
+                rows += ({"messages": own, **common} for own in conversations.get(i, ()))
+            writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=writer.schema))
+            report.written += len(rows)
 
 
-def _pieces(folded: str) -> frozenset[tuple[str, ...]]:
-    words = folded.split()
-    starts = range(max(1, len(words) - PIECE_WORDS + 1))
-    return frozenset(tuple(words[start : start + PIECE_WORDS]) for start in starts)
+def _first_rows(
+    file: pq.ParquetFile, index: TrainIndex
+) -> Iterator[list[tuple[int, int, dict[str, Any]]]]:
+    """Yield batches of number, prompt and values of the rows that are the first of their prompt."""
+    start = 0
+    for batch in row_group_batches(file, IMAGE_BATCH_ROWS):
+        stop = start + batch.num_rows
+        numbers = [n for n in range(start, stop) if index.prompts[index.rows[n]].row == n]
+        rows = python_rows(batch.take([number - start for number in numbers]))
+        yield [(n, index.rows[n], dict(row)) for n, row in zip(numbers, rows, strict=True)]
+        start = stop
 
 
-def _are_similar(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -> bool:
-    return len(one & other) >= NEAR_DUPLICATE_SHARE * len(one | other)
+def _schema(
+    messages: Sequence[Message],
+    arguments: pa.DataType,
+    tools: Tools,
+    train: pa.Schema,
+    report: SftReport,
+) -> pa.Schema:
+    keys = {key for message in messages for key in message}
+    fields = [(name, pa.string()) for name in ("role", "content")]
+    fields += [(name, pa.string()) for name in OPTIONAL_TEXTS if name in keys]
+    if "tool_calls" in keys:
+        function = pa.struct([("name", pa.string()), ("arguments", arguments)])
+        calls = [call for message in messages for call in message.get("tool_calls", ())]
+        call_id = [("id", pa.string())] if any("id" in call for call in calls) else []
+        call = pa.struct([*call_id, ("type", pa.string()), ("function", function)])
+        fields.append(("tool_calls", pa.list_(call)))
+    columns = [pa.field("messages", pa.list_(pa.struct(fields)))]
+    origin = {"command": "select --sft", "scored": report.scored, "train": str(report.train)}
+    metadata = {METADATA_KEY.decode(): json.dumps({"rewardkit": VERSION, **origin})}
+    if tools.kind is not None:
+        columns.append(pa.field(TOOLS, tools.kind))
+    if IMAGES.name in train.names:
+        columns.append(pa.field(IMAGES.name, train.field(IMAGES.name).type))
+        metadata |= IMAGES_METADATA
+    columns += [pa.field("data_source", pa.string()), pa.field("train_row", pa.int64())]
+    return pa.schema(columns, metadata)
