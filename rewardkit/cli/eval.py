@@ -175,12 +175,11 @@ def run(
     with _resumable(out), generation_progress() as callbacks, prints_to_stderr():
         options: dict[str, Any] = {
             "overwrite": overwrite,
-            "resume": resume,
             "callbacks": callbacks,
             "jobs": scoring.processes,
         }
         if parquet:
-            report = evaluate(parquet, generation, out, scoring.plan(), **options)
+            report = evaluate(parquet, generation, out, scoring.plan(), resume=resume, **options)
         else:
             reports = evaluate_suite(sets, generation, out, scoring.plan(), **options)
     if parquet:
@@ -198,7 +197,7 @@ def responses(
         list[str],
         argument(
             "Response files: verl's dumps, results of `eval run`, output of a batch API, or "
-            "logs of AISBench, lm-eval or lighteval."
+            "predictions of AISBench."
         ),
     ],
     out: Annotated[Path | None, option("jsonl file for the scored responses.")] = None,
@@ -252,7 +251,6 @@ def compare(
     Of two runs it also prints the difference, question by question.
     """
     from rewardkit.evaluate.runs import compare_runs, parse_runs, read_run
-    from rewardkit.evaluate.runs_page import comparison_page, to_markdown
 
     files_by_run = parse_runs(runs)
     if html:
@@ -269,7 +267,7 @@ def compare(
     if as_json:
         print_json(comparison.summary())
     elif output == "markdown":
-        typer.echo(to_markdown(comparison))
+        typer.echo(comparison.markdown())
     else:
         print_comparison(comparison)
     for note in comparison.notes:
@@ -277,7 +275,7 @@ def compare(
     if html:
         from rewardkit.pages.html import write_html
 
-        write_html(comparison_page(comparison), html, overwrite=overwrite)
+        write_html(comparison.page(), html, overwrite=overwrite)
 
 
 def _prepared_sets(

@@ -187,8 +187,6 @@ def _print_responses(report: SftReport, *, as_json: bool) -> None:
             f"{report.unknown_end:,} of them do not say why they ended (finish_reason); "
             "--max-characters leaves out those at the run's length limit"
         )
-    if report.tool_arguments:
-        lines.append(f"the arguments of tool calls are {report.tool_arguments}")
     for line in lines:
         print_wrapped(line)
 

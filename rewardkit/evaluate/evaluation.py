@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,14 +19,25 @@ from rewardkit.evaluate.generate import (
     add_responses,
     generate,
 )
-from rewardkit.evaluate.matched import MatchReport, match_to_rows
 from rewardkit.evaluate.metrics import EvaluationMetrics
-from rewardkit.evaluate.questions import count_questions, read_questions, require_questions
+from rewardkit.evaluate.questions import (
+    Question,
+    read_questions,
+    require_questions,
+)
 from rewardkit.evaluate.runs import read_results, read_run
 from rewardkit.model_client.completions import UNUSABLE
 from rewardkit.output import atomic, require_absent, require_not_input, resolve_output
-from rewardkit.responses.files import Chunk, require_outside
-from rewardkit.responses.samples import FieldNames
+from rewardkit.responses.figures import MAX_EXAMPLES
+from rewardkit.responses.files import (
+    Chunk,
+    SkippedRow,
+    expand_paths,
+    read_chunks,
+    require_outside,
+)
+from rewardkit.responses.matching import PLACE_ALONE, Match, TrainIndex
+from rewardkit.responses.samples import FieldNames, Sample, samples_of
 from rewardkit.responses.scoring import ScoringPlan, loaded_plan, score_in_order
 from rewardkit.responses.store import Store, open_store
 from rewardkit.row import batched
@@ -48,29 +60,37 @@ class EvaluationReport:
         parquet: the questions.
         rows: number of questions.
         metrics: metrics of the questions that have a response.
-        matches: how responses from files were matched to rows; None if they were generated.
+        unconfirmed: responses from files that match their row by split and index alone.
+        unread: records of files without a usable response, or whose response answers no row.
+        examples: the first of these.
     """
 
     parquet: Path
-    rows: int
-    metrics: EvaluationMetrics
-    matches: MatchReport | None = None
+    rows: int = 0
+    metrics: EvaluationMetrics = field(default_factory=EvaluationMetrics)
+    unconfirmed: int = 0
+    unread: int = 0
+    examples: list[SkippedRow] = field(default_factory=list)
 
     @property
     def unanswered(self) -> int:
         """Number of questions without a response; metrics leave them out."""
         return self.rows - len(self.metrics.total.questions)
 
+    def skip(self, row: SkippedRow) -> None:
+        """Count a record that cannot be used."""
+        self.unread += 1
+        self.examples += [row][: MAX_EXAMPLES - len(self.examples)]
+
     def summary(self) -> dict[str, Any]:
         """Return the report as plain values."""
-        matches = self.matches or MatchReport()
         return {
             "parquet": str(self.parquet),
             "rows": self.rows,
             "unanswered": self.unanswered,
-            "unconfirmed": matches.unconfirmed,
-            "unread": matches.unread,
-            "unread_examples": [f"{row.where}: {row.reason}" for row in matches.examples],
+            "unconfirmed": self.unconfirmed,
+            "unread": self.unread,
+            "unread_examples": [f"{row.where}: {row.reason}" for row in self.examples],
             **self.metrics.summary(),
         }
 
@@ -116,17 +136,22 @@ def evaluate(
         )
     _require_output(parquet, out, overwrite=True)
     # The store stays locked until it is scored; another run of the same command would remove it.
-    with (
-        _loaded(plan, parquet) as loaded,
-        open_store(
-            out, generation.key(), resume=True, overwrite=overwrite, replace=resume
-        ) as store,
-    ):
-        rows = count_questions(parquet)
+    with _loaded(plan, parquet) as loaded, ExitStack() as stack:
         api, needs_scorers = generation.sampling.api, loaded.scorer == "auto"
-        require_questions(parquet, api=api, scorers=needs_scorers)
+        digests = require_questions(parquet, api=api, scorers=needs_scorers)
+        rows = len(digests)
+        run = {**generation.key(), "questions": sha256("".join(digests).encode()).hexdigest()}
+        store = stack.enter_context(
+            open_store(out, run, resume=True, overwrite=overwrite, replace=resume)
+        )
         if resume and out.exists():
-            _add_finished(out, rows, store, generation)
+            before = store.count
+            try:
+                _add_finished(out, digests, store, generation)
+            except DataError:
+                if not before:
+                    store.remove()
+                raise
         index = ResponseIndex(store)
         callbacks.start(name or generation.model, index.n, rows * generation.n)
         result = generate(generation, read_questions(parquet), store, index, callbacks.advance)
@@ -152,7 +177,11 @@ def evaluate_responses(
     jobs: int = 1,
     overwrite: bool = False,
 ) -> EvaluationReport:
-    """Score responses that exist already; see `match_to_rows` and `evaluate`.
+    """Score responses that exist already, each with the scorer of the row that it answers.
+
+    A response answers the row that `TrainIndex` finds by question: by place, by the question in its
+    prompt, or by the source's id, which the `custom_id` of a batch may be, perhaps with a number at
+    its end: `ID-3`. Records of no response or of no row are counted.
 
     Raises:
         DataError: no response matches a row, a response contradicts its row, a file cannot be read,
@@ -163,17 +192,66 @@ def evaluate_responses(
         _require_output(parquet, out, overwrite=overwrite)
         require_outside(out, names)
         require_not_input(out, *map(Path, names))
+    files = expand_paths(names)
+    report = EvaluationReport(parquet)
     with (
         _loaded(plan, parquet) as loaded,
         TemporaryDirectory(prefix="rewardkit-") as folder,
-        open_store(Path(folder) / "responses", {}, resume=False, overwrite=False) as store,
     ):
-        rows = count_questions(parquet)
-        require_questions(parquet, scorers=loaded.scorer == "auto")
-        matches = match_to_rows(names, parquet, store)
+        report.rows = len(require_questions(parquet, scorers=loaded.scorer == "auto"))
+        lines = _matched_lines(parquet, files, report)
         target = out or Path(folder) / "scored.jsonl"
-        metrics = _score(loaded, _joined_lines(parquet, store), target, jobs, overwrite=overwrite)
-    return EvaluationReport(parquet, rows, metrics, matches)
+        report.metrics = _score(loaded, lines, target, jobs, overwrite=overwrite)
+    return report
+
+
+def _matched_lines(
+    parquet: Path, files: Sequence[str], report: EvaluationReport
+) -> Iterator[dict[str, Any]]:
+    """Yield the responses of files, each with the row that it answers."""
+    questions: list[Question] = []
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for question in read_questions(parquet):
+            questions.append(question._replace(images=()))
+            gold = {"ground_truth": question.ground_truth}
+            yield {**question.fields(), "reward_model": gold, "images": question.images}
+
+    index = TrainIndex(rows(), str(parquet), by_question=True)
+    is_empty = True
+    for sample in (s for chunk in read_chunks(files) for s in samples_of(chunk, needs_gold=False)):
+        match = sample if isinstance(sample, SkippedRow) else _find_row(index, sample)
+        if isinstance(match, SkippedRow):
+            report.skip(match)
+        if isinstance(match, SkippedRow) or isinstance(sample, SkippedRow):
+            continue
+        question = questions[index.prompts[match.prompt].row]
+        if sample.fields.get("prompt_sha256", question.digest) != question.digest:
+            raise DataError(
+                f"{sample.where} answers another prompt than row {question.row} of {parquet} has, or "
+                "other images. Name the parquet that the responses were generated from."
+            )
+        is_empty = False
+        report.unconfirmed += match.way == PLACE_ALONE
+        finish, tokens = sample.fields.get("finish_reason"), sample.fields.get("tokens")
+        response = {"response": sample.response, "finish_reason": finish or "", "tokens": tokens}
+        yield {**response, **question.fields()}
+    if is_empty:
+        why = f" {': '.join(report.examples[0])}." if report.examples else ""
+        raise DataError(f"{', '.join(files)[:200]}: no response answers a row of {parquet}.{why}")
+
+
+def _find_row(index: TrainIndex, sample: Sample) -> Match | SkippedRow:
+    match = index.try_match(sample)
+    if match is None and "custom_id" in sample.fields:
+        source_id = sample.fields["custom_id"].rpartition("-")[0]
+        match = index.try_match(sample._replace(fields={"source_id": source_id}))
+    if isinstance(match, Match):
+        return match
+    if match and match.contradicts:
+        raise DataError(f"{sample.where} {match.reason}")
+    reason = f"it {match.reason}" if match else "no row of the parquet has its question"
+    return SkippedRow(sample.where, reason)
 
 
 def _require_output(parquet: Path, out: Path, *, overwrite: bool) -> None:
@@ -199,7 +277,9 @@ def _loaded(plan: ScoringPlan, parquet: Path) -> Iterator[ScoringPlan]:
         yield learned
 
 
-def _add_finished(out: Path, rows: int, store: Store, generation: GenerationConfig) -> None:
+def _add_finished(
+    out: Path, digests: Sequence[str], store: Store, generation: GenerationConfig
+) -> None:
     """Append the responses of a finished output to a store.
 
     Those that the store has already, because an earlier run was killed, are not added again. Those
@@ -215,13 +295,16 @@ def _add_finished(out: Path, rows: int, store: Store, generation: GenerationConf
             if line.get(name) != value:
                 other = str(line.get(name))[:200]
                 raise DataError(f"{out} is of another {name} ({other}): choose another --out.")
-        row, sample, digest = (line.get(name) for name in ("row", "sample", "prompt_sha256"))
-        if type(row) is not int or type(sample) is not int or not isinstance(digest, str):
+        row, sample = line.get("row"), line.get("sample")
+        if type(row) is not int or type(sample) is not int:
             raise DataError(
                 f"{out}: is not an output of 'rewardkit eval run', so it cannot be continued."
             )
-        if row >= rows:
-            raise DataError(f"{out} answers row {row}, which the parquet does not have.")
+        if digests[row : row + 1] != [line.get("prompt_sha256")]:
+            raise DataError(
+                f"{out} answers another prompt than that of row {row}, or its image has changed: "
+                "choose another --out, or discard its responses with --overwrite."
+            )
         if sample >= generation.n:
             raise DataError(
                 f"{out} has more than {generation.n} responses to a question. --resume only adds "
@@ -229,37 +312,22 @@ def _add_finished(out: Path, rows: int, store: Store, generation: GenerationConf
             )
         if sample not in index.samples(row) and line.get("finish_reason") not in UNUSABLE:
             response = {name: line[name] for name in _RESPONSE_FIELDS if name in line}
-            add_responses(store, (row, digest), sample, [response], key)
+            question = Question(row, line["prompt"], digests[row], "", "", {})
+            add_responses(store, question, sample, [response], key)
 
 
-def _joined_lines(parquet: Path, store: Store, n: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the first n responses to each row, or all, in the order of row and sample, with the row.
-
-    Raises:
-        DataError: a response answers another prompt than its row's.
-    """
+def _joined_lines(parquet: Path, store: Store, n: int) -> Iterator[dict[str, Any]]:
+    """Yield the first n responses to each row, in the order of row and sample, with the row."""
     index = ResponseIndex(store)
     with store.path.open("rb") as file:
         for question in read_questions(parquet):
-            if not index.answers(question):
-                raise DataError(
-                    f"{store.path}: its responses to row {question.row} answer another prompt than "
-                    "the row has. Name the parquet that the responses were generated from."
-                )
             lines: dict[int, dict[str, Any]] = {}
             for first, size, start in index.of_row(question.row):
                 file.seek(start)
                 for sample in range(first, first + size):
                     lines.setdefault(sample, json.loads(file.readline()))
-            for sample in sorted(lines):
-                if n is None or sample < n:
-                    yield {
-                        **lines[sample],
-                        "data_source": question.data_source,
-                        "prompt": question.prompt,
-                        "ground_truth": question.ground_truth,
-                        "extra_info": question.extra_info,
-                    }
+            for sample in sorted(lines)[:n]:
+                yield {**lines[sample], **question.fields()}
 
 
 def _score(

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.errors import SourceError, UsageError
 from rewardkit.evaluate.questions import Question
 from rewardkit.jsonl import json_line
 from rewardkit.model_client.client import (
@@ -34,9 +34,6 @@ MAX_IMAGE_BYTES = 64 << 20
 
 #: Fields that `extra` must not set: they have an option, or change the shape of the reply.
 RESERVED_FIELDS = frozenset({"model", "messages", "prompt", "n", "stream"})
-
-#: Characters of a prompt's digest by which its responses are told from those to another.
-DIGEST_CHARACTERS = 16
 
 
 @dataclass(frozen=True)
@@ -154,17 +151,14 @@ class ResponseIndex:
         n: number of responses.
         requests: first sample, number of samples, and first byte of their lines, of each request, by
             row.
-        digests: the beginning of the digest of each row's prompt.
     """
 
     def __init__(self, store: Store) -> None:
         """Read the heads of the records that `add_responses` appended."""
         self.n = 0
         self.requests: dict[int, array[int]] = {}
-        self.digests: dict[int, str] = {}
         for record in store.records():
-            row, first, n, digest = record.head["request"]
-            self.digests[row] = digest
+            row, first, n = record.head["request"]
             self.n += n
             self.requests.setdefault(row, array("q")).extend((first, n, record.start))
 
@@ -177,37 +171,31 @@ class ResponseIndex:
         """Return the samples of a row."""
         return {first + i for first, n, _ in self.of_row(row) for i in range(n)}
 
-    def answers(self, question: Question) -> bool:
-        """Whether the responses to a row, if it has any, answer its prompt."""
-        digest = question.digest[:DIGEST_CHARACTERS]
-        return self.digests.get(question.row, digest) == digest
-
 
 def add_responses(
     store: Store,
-    prompt: tuple[int, str],
+    question: Question,
     first: int,
     responses: Sequence[Mapping[str, Any]],
     key: Mapping[str, Any],
 ) -> None:
     """Append the responses of a request, as the samples from `first` on, to a store.
 
-    Each line has row, sample and digest of the prompt: `eval responses` reads it, too.
+    Each line has its prompt, so that `eval responses` can read the file of an unfinished run.
 
     Args:
         store: the store.
-        prompt: row and digest of the prompt.
+        question: the question.
         first: the first sample.
         responses: the fields of each response.
         key: the fields that all responses of the run have.
     """
-    row, digest = prompt
+    own = {**key, "prompt_sha256": question.digest, "prompt": question.prompt}
     lines = [
-        json_line({"row": row, "sample": sample, **key, "prompt_sha256": digest, **response})
+        json_line({"row": question.row, "sample": sample, **own, **response})
         for sample, response in enumerate(responses, first)
     ]
-    request = [row, first, len(responses), digest[:DIGEST_CHARACTERS]]
-    store.append({"request": request}, "".join(lines).encode())
+    store.append({"request": [question.row, first, len(responses)]}, "".join(lines).encode())
 
 
 class ResponseRequest(NamedTuple):
@@ -216,11 +204,6 @@ class ResponseRequest(NamedTuple):
     question: Question
     first: int
     n: int
-
-    @property
-    def prompt(self) -> tuple[int, str]:
-        """Row and digest of its prompt."""
-        return self.question.row, self.question.digest
 
     @property
     def image_bytes(self) -> int:
@@ -233,14 +216,14 @@ class GenerationResult:
     """The responses that a run did not get, and why.
 
     Attributes:
-        missing: responses that the server refused or withheld, by prompt and first sample:
+        missing: responses that the server refused or withheld, by question and first sample:
             `finish_reason`, and `refusal` for a prompt that was refused.
         lost: number of responses whose requests failed in all tries.
         reason: message of the last failure.
         failures: failed requests since the last answer.
     """
 
-    missing: list[tuple[tuple[int, str], int, list[dict[str, Any]]]] = field(default_factory=list)
+    missing: list[tuple[Question, int, list[dict[str, Any]]]] = field(default_factory=list)
     lost: int = 0
     reason: str = ""
     failures: int = 0
@@ -266,7 +249,6 @@ def generate(
 
     Raises:
         SourceError: the model, URL or key is wrong, or the server never answers, or stops answering.
-        DataError: a stored response answers another prompt than its row's.
     """
     requests = _missing_requests(questions, index, generation)
     result = asyncio.run(_RequestLoop(generation, store, advance).run(requests))
@@ -277,8 +259,8 @@ def generate(
         elif all(fields[0]["finish_reason"] == REFUSED for _, _, fields in result.missing):
             failure = "it refuses every prompt"
         raise SourceError(f"{generation.server.url}: {failure}: {result.reason}")
-    for prompt, first, responses in result.missing if not result.lost else ():
-        add_responses(store, prompt, first, responses, generation.key())
+    for question, first, responses in result.missing if not result.lost else ():
+        add_responses(store, question, first, responses, generation.key())
     return result
 
 
@@ -287,11 +269,6 @@ def _missing_requests(
 ) -> Iterator[ResponseRequest]:
     size = generation.choices_per_request
     for question in questions:
-        if not index.answers(question):
-            raise DataError(
-                f"row {question.row}: its prompt has changed since the earlier run, or a picture in "
-                "it; choose another --out, or discard its responses with --overwrite."
-            )
         finished = index.samples(question.row)
         missing = [sample for sample in range(generation.n) if sample not in finished]
         # Requests end at multiples of `size`, as those of an uninterrupted run do.
@@ -384,7 +361,8 @@ class _RequestLoop:
 
     def _record_missing(self, request: ResponseRequest, error: Exception, **fields: str) -> None:
         response = {"response": "", "tokens": 0, **fields}
-        self.result.missing.append((request.prompt, request.first, [response] * request.n))
+        question = request.question._replace(images=())
+        self.result.missing.append((question, request.first, [response] * request.n))
         self.result.reason = self.redactor.text(str(error))
         # While the server answers others, a refused or withheld response is not a sign of a fault.
         concerns_prompt = fields["finish_reason"] in WITHHELD | {REFUSED}
@@ -402,6 +380,6 @@ class _RequestLoop:
             }
             for choice in choices
         ]
-        add_responses(self.store, request.prompt, request.first, responses, self.key)
+        add_responses(self.store, request.question, request.first, responses, self.key)
         self.advance(len(choices), reply.tokens or 0)
         return len(choices)

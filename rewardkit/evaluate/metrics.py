@@ -3,8 +3,6 @@
 - `mean@n`: the mean over questions of the fraction of correct responses.
 - `pass@k`: `pass_at_k` (Chen et al. 2021), for every k up to n.
 - `maj@k`: `majority_at_k`: ties are shared, responses without an answer do not vote.
-- `verl_best@N`: verl's `best@N/mean`, drawn with replacement; biased low, for comparison with its
-  logs.
 
 Intervals (`statistics.clustered_interval`) treat questions as the random draw, because responses to
 one question are alike.
@@ -22,7 +20,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from rewardkit.answers.parsing.typography import canonical_spelling
-from rewardkit.model_client.completions import REFUSED, TRUNCATED, UNUSABLE, parse_token_count
+from rewardkit.model_client.completions import TRUNCATED, UNUSABLE, parse_token_count
 from rewardkit.responses.figures import count_no_answer
 from rewardkit.responses.samples import Sample
 from rewardkit.scorers.base import Score, Status
@@ -47,16 +45,6 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
     for i in range(wrong + 1, n + 1):
         none *= 1 - k / i
     return 1 - none
-
-
-def verl_best_at_n(n: int, correct: int, size: int) -> float:
-    """Return the expectation of verl's `best@N/mean` for scores of 0 or 1.
-
-    verl takes the best of N responses drawn with replacement, 1,000 times (`bootstrap_metric`,
-    verl/trainer/ppo/metric_utils.py, 0.9.1). It is biased low against pass@N, because one response
-    may be drawn twice.
-    """
-    return 1 - (1 - correct / n) ** size
 
 
 def majority_at_k(votes: Sequence[tuple[int, float]], blank: int = 0) -> list[float]:
@@ -244,12 +232,6 @@ class MetricGroup:
         return count_no_answer(self.statuses)
 
     @property
-    def truncated(self) -> float | None:
-        """Fraction of responses that were truncated; None if no response has a finish_reason."""
-        is_unknown = self.finishes[""] == self.responses
-        return None if is_unknown else self.finishes[TRUNCATED] / self.responses
-
-    @property
     def bad_golds(self) -> int:
         """Number of responses whose gold cannot be scored."""
         return self.statuses[Status.BAD_GROUND_TRUTH.value]
@@ -280,45 +262,34 @@ class MetricGroup:
         """Return the metrics as plain values; one with an interval is `value` and `interval`."""
         if not self.questions:
             return {"questions": 0, "responses": 0}
-        n, responses = self.n[0], self.responses
-        every_k = range(1, n + 1)
-        counts = [(result.n, result.correct) for result in self.questions]
-        majorities = [result.majority for result in self.questions]
-        maj: dict[str, Any] = {}
-        if all(len(each) >= n for each in majorities):
-            maj = {str(k): self._mean([each[k - 1] for each in majorities], k) for k in every_k}
-        elif all(majorities):  # of more responses only the majority of all is known
-            maj = {str(n): self._mean([each[-1] for each in majorities], n)}
-        sizes = [*(1 << i for i in range(1, n.bit_length()) if 1 << i < n), *([n] if n > 1 else [])]
+        every_k = range(1, self.n[0] + 1)
         return {
             "questions": len(self.questions),
-            "responses": responses,
+            "responses": self.responses,
             "n": list(self.n),
-            "mean": self._mean([correct / own for own, correct in counts], 1),
-            "mean_score": self.score / responses,
-            "pass@k": {
-                str(k): self._mean([pass_at_k(*pair, k) for pair in counts], k) for k in every_k
-            },
-            "maj@k": maj,
-            "verl_best@N": {
-                str(size): fmean(verl_best_at_n(*pair, size) for pair in counts) for size in sizes
-            },
+            "mean": self._metric("mean", 1),
+            "mean_score": self.score / self.responses,
+            "pass@k": {str(k): self._metric("pass", k) for k in every_k},
+            "maj@k": {str(k): each for k in every_k if (each := self._metric("maj", k))},
             "truncated": {
                 **self._part(self.finishes[TRUNCATED]),
                 "right": self.truncated_correct,
             },
             "finish_reason_unknown": self.finishes[""],
             "no_answer": self._part(self.no_answer),
-            "refused": self.finishes[REFUSED],
             "unusable": self.unusable,
-            "failed": self.statuses[Status.FAILED.value],
             "statuses": dict(self.statuses.most_common()),
             "characters": length_summary(self.characters),
             "tokens": length_summary(self.tokens),
         }
 
-    def _mean(self, values: Sequence[float], k: int) -> dict[str, Any]:
-        return {"value": fmean(values), "interval": self.interval(values, k)}
+    def _metric(self, kind: str, k: int) -> dict[str, Any]:
+        """Return a metric and its interval; nothing if it is not known of every question."""
+        values = [result.metric(kind, k) for result in self.questions]
+        known = [value for value in values if not isinstance(value, str)]
+        if len(known) < len(values):
+            return {}
+        return {"value": fmean(known), "interval": self.interval(known, k)}
 
     def _part(self, n: int) -> dict[str, Any]:
         return {"n": n, "share": n / self.responses}
@@ -326,44 +297,40 @@ class MetricGroup:
 
 @dataclass
 class EvaluationMetrics:
-    """Metrics of an evaluation, by data source, subject and level.
+    """Metrics of an evaluation.
 
     Attributes:
         total: all questions.
         sources: questions by data source.
-        subjects: questions by data source, then subject; only rows that have one.
-        levels: questions by data source, then level; only rows that have one.
+        details: those of rows that have one, `by_subject` and `by_level`, by data source and name.
     """
 
     total: MetricGroup = field(default_factory=MetricGroup)
     sources: dict[str, MetricGroup] = field(default_factory=dict)
-    subjects: dict[str, dict[str, MetricGroup]] = field(default_factory=dict)
-    levels: dict[str, dict[str, MetricGroup]] = field(default_factory=dict)
+    details: dict[str, dict[str, dict[str, MetricGroup]]] = field(
+        default_factory=lambda: {"by_subject": {}, "by_level": {}}
+    )
 
     def summary(self) -> dict[str, Any]:
         """Return all metrics as plain values."""
-
-        def nested(groups: Mapping[str, Mapping[str, MetricGroup]]) -> dict[str, Any]:
-            return {
+        details = {
+            kind: {
                 source: {name: group.summary() for name, group in sorted(named.items())}
                 for source, named in groups.items()
             }
-
-        return {
-            "total": self.total.summary(),
-            "by_data_source": {name: group.summary() for name, group in self.sources.items()},
-            "by_subject": nested(self.subjects),
-            "by_level": nested(self.levels),
+            for kind, groups in self.details.items()
         }
+        sources = {name: group.summary() for name, group in self.sources.items()}
+        return {"total": self.total.summary(), "by_data_source": sources, **details}
 
     def add(self, responses: Sequence[EvaluatedResponse]) -> QuestionResult:
         """Add a question by all its responses, and return its result."""
         result = QuestionResult.of(responses)
-        source, subject, level = responses[0].group
+        source, *names = responses[0].group
         groups = [self.total, self.sources.setdefault(source, MetricGroup())]
-        for by_source, name in ((self.subjects, subject), (self.levels, level)):
+        for detail, name in zip(self.details.values(), names, strict=True):
             if name:
-                groups.append(by_source.setdefault(source, {}).setdefault(name, MetricGroup()))
+                groups.append(detail.setdefault(source, {}).setdefault(name, MetricGroup()))
         for group in groups:
             group.add(result, responses)
         return result

@@ -50,6 +50,11 @@ class Question(NamedTuple):
     extra_info: dict[str, Any]
     images: tuple[bytes, ...] = ()
 
+    def fields(self) -> dict[str, Any]:
+        """Return the fields that a result has of its row."""
+        names = ("data_source", "prompt", "ground_truth", "extra_info")
+        return {name: getattr(self, name) for name in names}
+
     def require_images(self, where: str) -> None:
         """Check that the images of the row can be sent, each at its mark in the prompt.
 
@@ -125,21 +130,8 @@ def read_questions(parquet: Path) -> Iterator[Question]:
         yield Question(number, prompt, digest, source, unwrap_gold(gold), info, images)
 
 
-def count_questions(parquet: Path) -> int:
-    """Return the number of rows of a parquet.
-
-    Raises:
-        DataError: the file is not a parquet, or it has no rows.
-    """
-    with open_parquet(parquet) as file:
-        rows = int(file.metadata.num_rows)
-    if not rows:
-        raise DataError(f"{parquet}: the file has no rows.")
-    return rows
-
-
-def require_questions(parquet: Path, *, api: str = "", scorers: bool) -> None:
-    """Check every row, before hours of generation and not after them.
+def require_questions(parquet: Path, *, api: str = "", scorers: bool) -> list[str]:
+    """Check every row, before hours of generation and not after them, and return their digests.
 
     Args:
         parquet: verl rows.
@@ -147,11 +139,13 @@ def require_questions(parquet: Path, *, api: str = "", scorers: bool) -> None:
         scorers: whether each row needs a scorer of its own.
 
     Raises:
-        DataError: a row cannot be used (`read_questions`), its images cannot be sent, or no scorer is
-            registered for its `extra_info.scorer` and `data_source`.
+        DataError: there is no row, a row cannot be used (`read_questions`), its images cannot be sent,
+            or no scorer is registered for its `extra_info.scorer` and `data_source`.
     """
     checked: set[tuple[str, str]] = set()
+    digests = []
     for question in read_questions(parquet):
+        digests.append(question.digest)
         where = f"{parquet} row {question.row}"
         if api:
             question.require_images(where)
@@ -163,6 +157,9 @@ def require_questions(parquet: Path, *, api: str = "", scorers: bool) -> None:
             scorer = call_catching(scorer_for, question.data_source, question.extra_info)
             if isinstance(scorer, RewardkitError):
                 raise DataError(f"{where}: {scorer} Or choose one with --scorer.")
+    if not digests:
+        raise DataError(f"{parquet}: the file has no rows.")
+    return digests
 
 
 def _messages(prompt: Any) -> list[dict[str, str]]:

@@ -17,8 +17,9 @@ from rewardkit.evaluate.metrics import (
     EvaluatedResponse,
     EvaluationMetrics,
     QuestionResult,
-    length_summary,
 )
+from rewardkit.pages.model import Page, ShareBar, Table, TableRow
+from rewardkit.pages.text import clean
 from rewardkit.responses.files import SkippedRow
 from rewardkit.responses.samples import USUAL_NAMES, Sample, read_scores
 from rewardkit.row import question_of
@@ -27,6 +28,10 @@ from rewardkit.statistics import Interval, PairedDifference, average_interval, p
 
 #: From this p-value on, a difference may be chance.
 CHANCE_P_VALUE = 0.05
+
+#: Marks of a cell; see `RunCell`.
+BEST, NEAR = "*", "~"
+LEGEND = "*: best of its column; ~: the difference from it may be chance."
 
 #: The metric of every question, from 0 to 1, by its key.
 Values: TypeAlias = dict[bytes, float]
@@ -139,102 +144,107 @@ def question_key(sample: Sample) -> bytes:
 
 
 class RunCell(NamedTuple):
-    """The metric of a run on a data source.
+    """The metric of a run on a data source, or the average of all, from 0 to 1.
 
-    Attributes:
-        value: from 0 to 1.
-        interval: 95 % interval of the value.
-        mark: `best` of its column; `near` if the difference to the best may be chance (paired t
-            over questions, p of 0.05 or more); otherwise "", as where runs have other questions.
-        rates: counts of questions and responses, fractions without an answer, and the mean length.
+    `mark` is "*" for the best of its column; "~" if the difference from it may be chance (paired t
+    over questions, p of 0.05 or more); otherwise "", as where runs have other questions.
     """
 
     value: float
     interval: Interval
-    mark: str
-    rates: dict[str, Any]
+    mark: str = ""
 
     @property
     def text(self) -> str:
         """The value with its mark and its interval, in percent: `61.2* [58.0, 64.3]`."""
         low, high = self.interval
-        mark = {"best": "*", "near": "~"}.get(self.mark, "")
-        return f"{100 * self.value:.1f}{mark} [{100 * low:.1f}, {100 * high:.1f}]"
-
-
-class RunRow(NamedTuple):
-    """A run: its cells by data source, and their average if no cell is missing."""
-
-    run: RunResults
-    cells: Mapping[str, RunCell]
-    average: RunCell | None
+        return f"{100 * self.value:.1f}{self.mark} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 class Comparison(NamedTuple):
-    """Runs, the best average first; the average weights every data source equally.
+    """Runs side by side, the best of the first column first.
 
     Attributes:
         metric: metric of the cells: `mean@n`, `pass@K` or `maj@K`.
-        sources: data sources in the order in which runs name them.
-        rows: the runs.
+        columns: data sources in the order in which runs name them; before several of them None, for
+            their average, in which each has the same weight.
+        rows: each run with its cells; one may be missing, and then the average is, too.
         notes: differences that make the runs less comparable.
         differences: the second run minus the first on the questions that both have, by data source,
-            and "" for all, if there are two.
+            and `all`, if there are two.
     """
 
     metric: str
-    sources: tuple[str, ...]
-    rows: tuple[RunRow, ...]
+    columns: tuple[str | None, ...]
+    rows: tuple[tuple[RunResults, Mapping[str | None, RunCell]], ...]
     notes: tuple[str, ...]
     differences: Mapping[str, PairedDifference]
 
     @property
-    def columns(self) -> list[str]:
-        """The names of the columns after the run's: with several data sources, the average first."""
-        average = ["average"] if len(self.sources) > 1 else []
-        return [*average, *(source or "(none)" for source in self.sources)]
+    def header(self) -> list[str]:
+        """The names of the columns of a table."""
+        return ["run", *("average" if name is None else name or "(none)" for name in self.columns)]
 
-    def cells(self, row: RunRow) -> list[RunCell | None]:
-        """Return the cells of a run in the order of `columns`; None for one that is missing."""
-        average = [row.average] if len(self.sources) > 1 else []
-        return [*average, *map(row.cells.get, self.sources)]
-
-    def headline(self) -> str:
-        """Return the first run with its metric in a sentence, and the runs near it."""
-        first = self.rows[0]
-        cell = self.cells(first)[0]
-        if cell is None:  # no run has all data sources
-            return f"{len(self.rows)} runs by {self.metric}"
-        leads = " leads" if len(self.rows) > 1 else ""
-        low, high = cell.interval
-        return (
-            f"{first.run.name}{leads}: {self.metric} of {cell.value:.1%} on {self.columns[0]} "
-            f"({100 * low:.1f} to {high:.1%})"
-        )
+    def table(self) -> list[list[str]]:
+        """Return the rows of a table."""
+        return [
+            [run.name, *(cells[c].text if c in cells else "" for c in self.columns)]
+            for run, cells in self.rows
+        ]
 
     def summary(self) -> dict[str, Any]:
         """Return the comparison as plain values."""
-
-        def values(cell: RunCell) -> dict[str, Any]:
-            interval = list(cell.interval)
-            return {"value": cell.value, "interval": interval, "mark": cell.mark, **cell.rates}
-
         return {
             "metric": self.metric,
-            "data_sources": list(self.sources),
-            "notes": list(self.notes),
+            "data_sources": [source for source in self.columns if source is not None],
+            "notes": self.notes,
             "runs": [
                 {
                     "name": run.name,
                     "files": [str(path) for path in run.files],
                     "of": run.origin_list(),
-                    "average": values(average) if average else None,
-                    "by_data_source": {source: values(cell) for source, cell in cells.items()},
+                    "average": cells[None]._asdict() if None in cells else None,
+                    "by_data_source": {
+                        c: cell._asdict() for c, cell in cells.items() if c is not None
+                    },
                 }
-                for run, cells, average in self.rows
+                for run, cells in self.rows
             ],
-            "differences": {name or "all": d._asdict() for name, d in self.differences.items()},
+            "differences": {name: each._asdict() for name, each in self.differences.items()},
         }
+
+    def markdown(self) -> str:
+        """Return the comparison as a Markdown table followed by its notes."""
+        lines = [self.header, ["---"] * len(self.header), *self.table()]
+        legend = f"{self.metric} [95 %] over questions; {LEGEND}"
+        return "\n".join(
+            [
+                *("| " + " | ".join(map(_escape, line)) + " |" for line in lines),
+                "",
+                _escape(legend),
+                *(f"- {_escape(note)}" for note in self.notes),
+            ]
+        )
+
+    def page(self) -> Page:
+        """Return the page of the comparison."""
+        rows = []
+        for run, cells in self.rows:
+            own = [cells.get(column) for column in self.columns]
+            bars = (ShareBar(c.text, c.value, *c.interval) if c else "" for c in own)
+            bold = tuple(i for i, cell in enumerate(own, 1) if cell and cell.mark == BEST)
+            rows.append(TableRow((run.name, *bars), bold=bold))
+        note = (
+            f"Percent, with the 95% interval over questions in brackets and as a line; {LEGEND} Chance: "
+            "a paired t-test over questions, not corrected for the number of runs."
+        )
+        table = Table("Scores", tuple(self.header), tuple(rows), note=note)
+        return Page(f"{self.metric} of {len(rows)} runs", (), (table,), self.notes)
+
+
+def _escape(text: str) -> str:
+    line = " ".join(clean(text).split())
+    return line if line == "---" else re.sub(r"([\\`*_\[\]<>|~])", r"\\\1", line)
 
 
 def compare_runs(runs: Sequence[RunResults], metric: str = "mean@n") -> Comparison:
@@ -269,38 +279,24 @@ def compare_runs(runs: Sequence[RunResults], metric: str = "mean@n") -> Comparis
     marks = {source: _marks([own.get(source, {}) for own in values]) for source in sources}
     rows = []
     for i, (run, by_source) in enumerate(zip(runs, values, strict=True)):
-        cells = {
-            source: _cell(run, source, list(by_source[source].values()), k, marks[source][i])
-            for source in sources
-            if source in by_source
-        }
-        average = None
-        if len(cells) == len(sources):
-            means = [cell.value for cell in cells.values()]
-            interval = average_interval(means, [cell.interval for cell in cells.values()])
-            average = RunCell(fmean(means), interval, "", {})
-        rows.append(RunRow(run, cells, average))
-    rows.sort(key=lambda row: -row.average.value if row.average else 1.0)
+        cells: dict[str | None, RunCell] = {}
+        for source, own in by_source.items():
+            numbers = list(own.values())
+            interval = run.metrics.sources[source].interval(numbers, k)
+            cells[source] = RunCell(fmean(numbers), interval, marks[source][i])
+        if len(cells) == len(sources) > 1:
+            means, intervals, _ = zip(*cells.values(), strict=True)
+            cells[None] = RunCell(fmean(means), average_interval(means, intervals))
+        rows.append((run, cells))
+    columns = (*((None,) if len(sources) > 1 else ()), *sources)
+    rows.sort(key=lambda row: -row[1][columns[0]].value if columns[0] in row[1] else 1.0)
     notes += _comparability_notes(runs, values, sources)
     differences = _differences(*values) if len(runs) == 2 else {}
-    return Comparison(metric, sources, tuple(rows), tuple(notes), differences)
-
-
-def _cell(run: RunResults, source: str, values: list[float], k: int, mark: str) -> RunCell:
-    group = run.metrics.sources[source]
-    no_answer, truncated = group.no_answer / group.responses, group.truncated
-    rates = {
-        "questions": len(values),
-        "n": list(group.n),
-        "truncated": truncated,
-        "no_answer": no_answer,
-        "mean_tokens": length_summary(group.tokens).get("mean"),
-    }
-    return RunCell(fmean(values), group.interval(values, k), mark, rates)
+    return Comparison(metric, columns, tuple(rows), tuple(notes), differences)
 
 
 def _marks(values: Sequence[Values]) -> list[str]:
-    """Return `best`, `near` or "" for every run; all "" if the runs have different questions."""
+    """Return the mark of every run: "" if the runs have different questions."""
     runs = [own for own in values if own]
     if len(runs) < 2 or any(own.keys() != runs[0].keys() for own in runs):
         return [""] * len(values)
@@ -308,8 +304,8 @@ def _marks(values: Sequence[Values]) -> list[str]:
     marks = []
     for own in values:
         is_near = own and paired_difference([best[key] - own[key] for key in best]).p
-        mark = "near" if is_near and is_near >= CHANCE_P_VALUE else ""
-        marks.append("best" if own == best else mark)
+        mark = NEAR if is_near and is_near >= CHANCE_P_VALUE else ""
+        marks.append(BEST if own == best else mark)
     return marks
 
 
@@ -321,7 +317,7 @@ def _differences(a: dict[str, Values], b: dict[str, Values]) -> dict[str, Paired
         if pairs := [other[key] - own[key] for key in own if key in other]:
             differences[source or "(none)"] = paired_difference(pairs)
             every += pairs
-    return {"": paired_difference(every), **differences} if every else {}
+    return {"all": paired_difference(every), **differences} if every else {}
 
 
 def _comparability_notes(

@@ -6,13 +6,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.errors import SourceError, UsageError
 from rewardkit.evaluate.evaluation import OWN_SCORERS, EvaluationReport, evaluate
 from rewardkit.evaluate.generate import GenerationConfig, ProgressCallbacks
-from rewardkit.evaluate.questions import read_questions
-from rewardkit.evaluate.runs import read_results, read_run
 from rewardkit.preprocess.load import card_of, load_dataset
 from rewardkit.preprocess.prep import prep
 from rewardkit.preprocess.set_names import (
@@ -129,10 +126,9 @@ def evaluate_suite(
     *,
     jobs: int = 1,
     overwrite: bool = False,
-    resume: bool = False,
     callbacks: ProgressCallbacks | None = None,
 ) -> dict[str, EvaluationReport]:
-    """Evaluate every set with `evaluate`. The file of a finished set is read instead.
+    """Evaluate every set with `evaluate`. Of a finished set only what is missing is generated.
 
     Args:
         suite: prepared sets.
@@ -141,65 +137,25 @@ def evaluate_suite(
         plan: how responses are scored.
         jobs: number of processes that score.
         overwrite: generate finished sets again.
-        resume: add responses to finished sets up to a larger n.
         callbacks: progress callbacks.
 
     Raises:
         UsageError: `out` is named like a file.
-        DataError: a finished file is of another model, sampling, n or scorer, or of other rows.
+        DataError: a finished file is of another model, sampling or larger n, or of other rows.
     """
     if out.is_file() or out.suffix == ".jsonl":
         raise UsageError(f"--out {out}: --suite writes several files; name a folder.")
-    reports = {}
-    for member in suite:
-        config, path = replace(generation, n=member.n), out / f"{member.name}.jsonl"
-        if path.exists() and not (overwrite or resume):
-            reports[member.name] = read_finished(member.parquet, config, path, plan)
-        else:
-            reports[member.name] = evaluate(
-                member.parquet,
-                config,
-                path,
-                plan,
-                jobs=jobs,
-                overwrite=overwrite,
-                resume=resume,
-                name=member.name,
-                callbacks=callbacks,
-            )
-    return reports
-
-
-def read_finished(
-    parquet: Path, generation: GenerationConfig, path: Path, plan: ScoringPlan
-) -> EvaluationReport:
-    """Return the report of a file that an earlier run finished.
-
-    Raises:
-        DataError: the file is of another model, sampling, n or scorer, or of other rows than the
-            parquet's.
-    """
-    run = read_run("", [path])
-    expected = {**generation.key(), "scorer": plan.label}
-    rows: dict[int, tuple[Any, ...]] = {}
-    for sample, _ in read_results(path):
-        for name, value in expected.items():
-            if sample.fields.get(name) != value:
-                raise _mismatch(path, f"{name} ({str(sample.fields.get(name))[:200]})")
-        digest = sample.fields.get("prompt_sha256")
-        rows[sample.fields["row"]] = digest, sample.ground_truth, sample.source
-    for n in run.metrics.total.n:
-        if n != generation.n:
-            hint = "; --resume adds responses" if n < generation.n else ""
-            raise _mismatch(path, f"n ({n}{hint})")
-    questions = {q.row: (q.digest, q.ground_truth, q.data_source) for q in read_questions(parquet)}
-    if rows != questions:
-        raise DataError(f"{path} answers other rows than those of {parquet}: choose another --out.")
-    return EvaluationReport(parquet, len(questions), run.metrics)
-
-
-def _mismatch(path: Path, difference: str) -> DataError:
-    return DataError(
-        f"{path} is of another {difference}: choose another --out. To score its responses with "
-        f"another scorer: rewardkit eval responses PARQUET {path} --scorer NAME --out NEW.jsonl"
-    )
+    return {
+        member.name: evaluate(
+            member.parquet,
+            replace(generation, n=member.n),
+            out / f"{member.name}.jsonl",
+            plan,
+            jobs=jobs,
+            overwrite=overwrite,
+            resume=not overwrite,
+            name=member.name,
+            callbacks=callbacks,
+        )
+        for member in suite
+    }

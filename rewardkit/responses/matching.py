@@ -203,9 +203,7 @@ class TrainIndex:
         self._pieces: dict[str, dict[int, None]] = {}
         # Offsets in pieces, and lengths of these, by the window and its length.
         self._windows: dict[int, dict[str, set[tuple[int, int]]]] = {}
-        # A prompt has many responses.
-        self._outcomes: dict[bytes, Match | Mismatch | None] = {}
-        self._hits: dict[bytes, tuple[dict[int, None], list[str]]] = {}
+        self._outcomes: dict[bytes, Match | Mismatch | None] = {}  # a prompt has many responses
         indices: dict[bytes, int] = {}
         for number, row in enumerate(rows):
             messages = messages_of(row.get("prompt"))
@@ -247,10 +245,7 @@ class TrainIndex:
         return self._outcomes[key]
 
     def _find(self, evidence: _Evidence) -> Match | Mismatch | None:
-        key = _digest(evidence.input)
-        if key not in self._hits:
-            self._hits[key] = self._find_contained(evidence.input)
-        hits, mains = self._hits[key]
+        hits, mains = self._find_contained(evidence.input)
         ways: dict[str, Mapping[int, None]] = {
             PLACE: self._places.get(evidence.place, {}),
             PROMPT: hits,
@@ -442,7 +437,7 @@ def messages_of(prompt: Any) -> list[tuple[str, str]]:
         return [("user", prompt)]
     messages = prompt if isinstance(prompt, list) else []
     return [
-        (as_text(m.get("role")), _content(m.get("content")))
+        (as_text(m.get("role")), _content(m.get("content", m.get("prompt"))))  # prompt: AISBench's
         for m in messages
         if isinstance(m, Mapping)
     ]
@@ -468,7 +463,8 @@ def _place_of(row: Mapping[str, Any], data_source: str) -> tuple[str, ...]:
 
 def _source_id_of(row: Mapping[str, Any], data_source: str) -> tuple[str, ...]:
     """Return the data_source and the source's id of a row or response; empty without an id."""
-    source_id = (row.get("extra_info") or {}).get("source_id") or row.get("source_id")
+    own_id = (row.get("extra_info") or {}).get("source_id")
+    source_id = own_id or row.get("source_id") or row.get("custom_id")
     return () if is_blank(source_id) else (data_source, str(source_id))
 
 
@@ -500,7 +496,8 @@ def _evidence_of(sample: Sample) -> _Evidence:
     source = _text(info.get("data_source"))
     questions = (info.get("question"), fields.get("question"), fields.get("problem"))
     question = next(filter(None, map(_text, questions)), "")
-    messages = messages_of(fields.get("input") or fields.get("prompt"))
+    prompts = (fields.get("input"), fields.get("prompt"), fields.get("origin_prompt"))
+    messages = messages_of(next(filter(None, prompts), None))
     return _Evidence(
         _place_of(row, source),
         _source_id_of(row, source),

@@ -8,9 +8,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError, call_catching
-from rewardkit.model_client.completions import UNUSABLE
+from rewardkit.model_client.completions import UNUSABLE, parse_choice
 from rewardkit.responses.files import Chunk, SkippedRow, read_chunks, read_records
-from rewardkit.responses.formats import as_row
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.gold import unwrap_gold
 from rewardkit.scorers.reward_result import (
@@ -21,10 +20,10 @@ from rewardkit.scorers.reward_result import (
 )
 
 #: The keys under which responses, golds and prompts are looked up, in this order. `output`, `gts`
-#: and `input` are those of verl's rollout and validation dumps.
-RESPONSE_KEYS = ("response", "output", "solution_str", "completion", "responses")
+#: and `input` are those of verl's dumps, `prediction` and `origin_prompt` those of AISBench.
+RESPONSE_KEYS = ("response", "output", "solution_str", "completion", "responses", "prediction")
 GOLD_KEYS = ("ground_truth", "gts", "gold", "reward_model.ground_truth")
-PROMPT_KEYS = ("input", "prompt", "question", "problem")
+PROMPT_KEYS = ("input", "prompt", "origin_prompt", "question", "problem")
 
 #: A row with a list of responses may have a list of these too, with one value for each response.
 KEYS_PER_RESPONSE = (
@@ -128,11 +127,7 @@ def samples_of(
         if isinstance(record, SkippedRow):
             yield record
             continue
-        where, fields = record
-        try:
-            row = as_row(fields)
-        except RecursionError:
-            row = "nested too deeply"
+        where, row = record[0], _reply_row(record[1])
         if isinstance(row, str):
             yield SkippedRow(where, row)
             continue
@@ -148,6 +143,28 @@ def samples_of(
                 yield _sample(f"{where} response {number}", own, response[number], gold)
         else:
             yield _sample(where, row, response, gold)
+
+
+def _reply_row(fields: dict[str, Any]) -> dict[str, Any] | str:
+    """Return a reply of a batch as a row, or why it has no response; any other row as it is.
+
+    The format is the one that OpenAI documents and vLLM's `run-batch` writes.
+    """
+    answer = fields.get("response")
+    if "custom_id" not in fields or isinstance(answer, (str, list)):
+        return fields
+    body = answer.get("body") if isinstance(answer, dict) else None
+    choices = body.get("choices") if isinstance(body, dict) else None
+    choices = choices if isinstance(choices, list) else []
+    parsed = [c for choice in choices if isinstance(choice, dict) and (c := parse_choice(choice))]
+    if not parsed:
+        reason = " ".join(str(fields.get("error") or answer).split())[:200]
+        return f"the request failed: {reason}"
+    return {
+        "custom_id": str(fields["custom_id"]),
+        "response": [choice.text for choice in parsed],
+        "finish_reason": [choice.finish_reason for choice in parsed],
+    }
 
 
 def _absent(option: str, key: str | None, keys: Sequence[str]) -> str:

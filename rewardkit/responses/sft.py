@@ -8,11 +8,6 @@ are told apart only where the text has the form that ChatML with Hermes' tool ca
 the results of tools are in a message of the user, between `<tool_response>` and `</tool_response>`.
 Everything else that looks like several turns is refused, because verl would train on what the
 policy did not write.
-
-A parquet file gives every object of a column the fields of all of them, with null where an object has
-none, and verl passes these nulls to the chat template. So messages have optional keys only if one of
-them is set in the file, and the arguments of tool calls are objects only if all have the same fields;
-otherwise they are JSON text, as in OpenAI's API.
 """
 
 from __future__ import annotations
@@ -20,7 +15,7 @@ from __future__ import annotations
 import json
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -34,7 +29,7 @@ from rewardkit.model_client.completions import TRUNCATED, UNUSABLE
 from rewardkit.preprocess.dropped_rows import atomic_with_dropped
 from rewardkit.preprocess.turns import TOOL_AGENT
 from rewardkit.responses.figures import Cell
-from rewardkit.responses.matching import PLACE_ALONE, TrainIndex, index_parquet, squeeze
+from rewardkit.responses.matching import PLACE_ALONE, TrainIndex, index_parquet
 from rewardkit.responses.samples import USUAL_NAMES, FieldNames, Sample, read_scores
 from rewardkit.responses.select import (
     NO_VERDICT,
@@ -58,16 +53,11 @@ from rewardkit.scorers.score import Status
 from rewardkit.strict_yaml import read_yaml_file
 from rewardkit.versions import VERSION
 
-Message: TypeAlias = dict[str, Any]
-Conversation: TypeAlias = list[Message]
-
-#: Texts of a message besides its role and content that chat templates know.
-OPTIONAL_TEXTS = ("name", "tool_call_id", "reasoning_content")
+Message: TypeAlias = dict[str, str]
+Schemas: TypeAlias = tuple[Mapping[str, Any], ...]
 
 #: Training rows that are read together: they may have images.
 IMAGE_BATCH_ROWS = 256
-
-TOOLS = "tools"
 
 #: Marks of the end of a response in dumps that keep special tokens; the chat template adds its own.
 _END_MARKS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "</s>")
@@ -86,24 +76,19 @@ class SftReport(JoinReport):
     """The result of `select_sft`; all numbers are counts.
 
     Attributes:
-        per_prompt: the most responses that are kept for a prompt.
         wrong: matched responses that are not right.
         rejected: right responses that were left out, by reason.
         prompts: distinct prompts of the training file.
         covered: those of `prompts` that have a response in `out`; `dropped` has the others.
         unknown_end: written conversations whose record does not say why the response ended.
-        tool_arguments: how the arguments of tool calls are written: `objects` or `JSON text`; "" if
-            there are none.
-        null_tool_fields: whether verl reads null fields in the schemas of the tools.
+        null_tool_fields: whether verl reads null fields in the schemas of `--tools`.
     """
 
-    per_prompt: int = 1
     wrong: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     prompts: int = 0
     covered: int = 0
     unknown_end: int = 0
-    tool_arguments: str = ""
     null_tool_fields: bool = False
 
 
@@ -112,73 +97,50 @@ class ConversationError(ValueError):
 
 
 def prompt_messages(prompt: Any) -> list[Message]:
-    """Return the messages of a row's prompt with the keys that chat templates know, without nulls.
+    """Return the messages of a row's prompt.
 
     Raises:
-        ConversationError: the prompt is empty, or a message has no role or a content that is not
-            text.
+        ConversationError: the prompt is empty, or a message has more than a role and a text.
     """
     messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     if not isinstance(messages, list) or not messages:
         raise ConversationError("the row has no prompt")
-    return [_message(message) for message in messages]
+    for message in messages:
+        own = {name: value for name, value in message.items() if value is not None}
+        if own.keys() != {"role", "content"} or not isinstance(own["content"], str):
+            raise ConversationError("a message has more than a role and a text, or not these")
+    return [{"role": m["role"], "content": m["content"]} for m in messages]
 
 
-def response_messages(
-    response: str, fields: Mapping[str, Any], prompt: Sequence[Message]
-) -> list[Message]:
+def response_messages(response: str, fields: Mapping[str, Any]) -> list[Message]:
     """Return the messages that follow the prompt; the last one is the assistant's.
 
     Args:
         response: the scored text.
-        fields: the fields of its record: `messages`, if it has them, is the whole conversation;
-            `reasoning` is what a server's reasoning parser removed from the text.
-        prompt: the messages of its row.
+        fields: the fields of its record: `reasoning` is what a server's reasoning parser removed
+            from the text.
 
     Raises:
         ConversationError: the response is empty or has no end, or its turns cannot be told apart.
     """
-    own = fields.get("messages")
-    if isinstance(own, list) and own:
-        return _own_messages(own, response, prompt)
-    text = _without_end_marks(response)
+    if fields.get("messages"):
+        raise ConversationError("its turns are in a field messages, and not in its text")
+    for _ in range(2):  # the end of a turn, and the end of the text
+        if mark := next((mark for mark in _END_MARKS if response.rstrip().endswith(mark)), ""):
+            response = response.rstrip().removesuffix(mark)
     reasoning = fields.get("reasoning")
     if isinstance(reasoning, str) and reasoning.strip():
-        text = f"<think>\n{reasoning.strip()}\n</think>\n\n{text}"
-    _require_end(text)
-    return _split_turns(text)
-
-
-def _own_messages(own: list[Any], response: str, prompt: Sequence[Message]) -> list[Message]:
-    messages = [_message(message) for message in own]
-    rest = messages[len(prompt) :]
-    if list(map(_head, messages[: len(prompt)])) != list(map(_head, prompt)):
-        raise ConversationError("its messages do not begin with the prompt of the row")
-    if not rest or rest[0]["role"] != "assistant" or rest[-1]["role"] != "assistant":
-        raise ConversationError("its messages do not end with an answer of the assistant")
-    if squeeze(rest[-1]["content"]) not in squeeze(response):
-        raise ConversationError("its messages do not end with the scored response")
-    _require_end(rest[-1]["content"])
-    return rest
-
-
-def _head(message: Message) -> tuple[str, str]:
-    return message["role"], squeeze(message["content"])
-
-
-def _split_turns(text: str) -> list[Message]:
-    """Return the turns of a text: the assistant's, and between them the results of its tools."""
-    answer, *parts = text.split(f"user\n{_TOOL_OPEN}")
+        response = f"<think>\n{reasoning.strip()}\n</think>\n\n{response}"
+    _require_end(response)
+    answer, *parts = response.split(f"user\n{_TOOL_OPEN}")
     messages = [{"role": "assistant", "content": answer.removesuffix("\n") if parts else answer}]
     for part in parts:
         results, mark, answer = part.partition(f"{_TOOL_CLOSE}\nassistant\n")
         n_results = results.count(f"{_TOOL_CLOSE}\n{_TOOL_OPEN}") + 1
         if not mark or messages[-1]["content"].count("<tool_call>") < n_results:
             raise ConversationError("the turns of its tools cannot be told apart")
-        content = f"{_TOOL_OPEN}{results}{_TOOL_CLOSE}"
-        messages.append({"role": "user", "content": content})
-        is_last = part is parts[-1]
-        answer = answer if is_last else answer.removesuffix("\n")
+        messages.append({"role": "user", "content": f"{_TOOL_OPEN}{results}{_TOOL_CLOSE}"})
+        answer = answer if part is parts[-1] else answer.removesuffix("\n")
         messages.append({"role": "assistant", "content": answer})
     for message in messages[::2]:
         _require_one_turn(message["content"])
@@ -201,112 +163,12 @@ def _require_end(text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise ConversationError("it has characters that are not Unicode text") from None
-    if text.rfind("<think>") > text.rfind("</think>"):
-        raise ConversationError("cut off: its thinking has no end")
-    if text.rfind("<tool_call>") > text.rfind("</tool_call>"):
-        raise ConversationError("cut off: its tool call has no end")
+    for name, what in (("think", "thinking"), ("tool_call", "tool call")):
+        if text.rfind(f"<{name}>") > text.rfind(f"</{name}>"):
+            raise ConversationError(f"cut off: its {what} has no end")
 
 
-def _without_end_marks(text: str) -> str:
-    for _ in range(2):  # the end of a turn, and the end of the text
-        if mark := next((mark for mark in _END_MARKS if text.rstrip().endswith(mark)), ""):
-            text = text.rstrip().removesuffix(mark)
-    return text
-
-
-def _message(message: Any) -> Message:
-    fields = message if isinstance(message, Mapping) else {}
-    role, content = fields.get("role"), fields.get("content")
-    calls = fields.get("tool_calls") or []
-    content = "" if content is None and calls else content
-    if not isinstance(role, str) or not isinstance(content, str) or not isinstance(calls, list):
-        raise ConversationError("a message has no role, or a content that is not text")
-    texts = {name: fields[name] for name in OPTIONAL_TEXTS if isinstance(fields.get(name), str)}
-    called = {"tool_calls": [_tool_call(call) for call in calls]} if calls else {}
-    return {"role": role, "content": content, **texts, **called}
-
-
-def _tool_call(call: Any) -> dict[str, Any]:
-    """Return a tool call as OpenAI's API has it, with its arguments as an object."""
-    fields = call if isinstance(call, Mapping) else {}
-    function = fields.get("function") or fields
-    name, arguments = function.get("name"), function.get("arguments")
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except (ValueError, RecursionError):
-            arguments = None
-    else:
-        arguments = without_nulls(arguments)
-    if not isinstance(name, str) or not isinstance(arguments, dict):
-        raise ConversationError("a tool call has no name, or arguments that are not an object")
-    call_id = {"id": fields["id"]} if isinstance(fields.get("id"), str) else {}
-    return {**call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def without_nulls(value: Any) -> Any:
-    """Return a value without the null fields that parquet gives to each object of a column."""
-    if isinstance(value, Mapping):
-        return {key: without_nulls(item) for key, item in value.items() if item is not None}
-    return [without_nulls(item) for item in value] if isinstance(value, list) else value
-
-
-@dataclass(frozen=True)
-class Tools:
-    """The column `tools` of the output.
-
-    Attributes:
-        schemas: the tools of every row that calls tools; () if each row has its own.
-        kind: Arrow type of the column; None for a file without tools.
-    """
-
-    schemas: tuple[Mapping[str, Any], ...] = ()
-    kind: pa.DataType | None = None
-
-    @classmethod
-    def of_file(cls, train: Path, schemas: tuple[Mapping[str, Any], ...]) -> Tools:
-        """Return the tools of a training file: those given, or else its column `tools`.
-
-        Raises:
-            DataError: its rows call tools and their schemas are missing, or parquet has no type
-                for the schemas.
-        """
-        if schemas:
-            try:
-                return cls(schemas, pa.array([list(schemas)]).type)
-            except (ValueError, TypeError, OverflowError) as error:  # those of Arrow, too
-                raise DataError(
-                    f"the tools of --tools cannot be one column of a parquet ({error}). Give a field "
-                    "values of the same type in every tool."
-                ) from error
-        with open_parquet(train) as file:
-            schema = file.schema_arrow
-        place = schema.get_field_index(TOOLS)
-        kind = schema.field(place).type if place >= 0 else pa.null()
-        if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
-            return cls((), kind)
-        place = schema.get_field_index("extra_info")
-        info = schema.field(place).type if place >= 0 else pa.null()
-        if pa.types.is_struct(info) and info.get_field_index("tools_kwargs") >= 0:
-            raise DataError(
-                f"{train}: its rows call tools, whose schemas the conversations need. Name the file "
-                "of the run's actor_rollout_ref.rollout.multi_turn.tool_config_path with --tools."
-            )
-        return cls()
-
-    def has_null_fields(self) -> bool:
-        """Whether a reader gets fields in a schema that the tool does not have."""
-        written = pa.array([list(self.schemas)], self.kind).to_pylist()[0] if self.schemas else []
-        return written != list(self.schemas)
-
-    def of_row(self, row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Return the tools of a row; none if it names an agent loop that calls no tools."""
-        if not self.schemas:
-            return row.get(TOOLS) or []
-        return list(self.schemas) if row.get(AGENT_NAME.name) in (None, "", TOOL_AGENT) else []
-
-
-def read_tools(path: Path) -> tuple[Mapping[str, Any], ...]:
+def read_tools(path: Path) -> Schemas:
     """Read the schemas of tools from verl's tool configuration, or from a list of schemas.
 
     Raises:
@@ -314,7 +176,7 @@ def read_tools(path: Path) -> tuple[Mapping[str, Any], ...]:
         DataError: it is not YAML, or a tool has no schema.
     """
     value = read_yaml_file(path)
-    entries = value.get(TOOLS) if isinstance(value, dict) else value
+    entries = value.get("tools") if isinstance(value, dict) else value
     schemas = [
         entry.get("tool_schema", entry) if isinstance(entry, dict) else None
         for entry in (entries if isinstance(entries, list) else [])
@@ -327,18 +189,31 @@ def read_tools(path: Path) -> tuple[Mapping[str, Any], ...]:
     return tuple(dict(schema) for schema in schemas if isinstance(schema, dict))
 
 
-def _arguments_type(functions: Sequence[Mapping[str, Any]]) -> pa.DataType:
-    """Return the one type of all arguments if objects of it are read as written, else text."""
-    kinds: set[pa.DataType] = set()
-    for function in functions:
+def _tools_type(train: Path, schemas: Schemas) -> pa.DataType | None:
+    """Return the type of the column `tools`: of schemas, or else that of a training file, if any.
+
+    Raises:
+        DataError: the rows call tools whose schemas are missing, or parquet has no type for them.
+    """
+    if schemas:
         try:
-            array = pa.array([function["arguments"]])
-        except (pa.ArrowException, ValueError, TypeError, OverflowError):
-            return pa.string()
-        if not array.type.num_fields or array.to_pylist() != [function["arguments"]]:
-            return pa.string()
-        kinds.add(array.type)
-    return kinds.pop() if len(kinds) == 1 else pa.string()
+            return pa.array([list(schemas)]).type
+        except (ValueError, TypeError, OverflowError) as error:  # those of Arrow, too
+            raise DataError(
+                f"the tools of --tools cannot be one column of a parquet ({error}). Give a field "
+                "values of the same type in every tool."
+            ) from error
+    with open_parquet(train) as file:
+        kinds = {column.name: column.type for column in file.schema_arrow}
+    kind, info = kinds.get("tools", pa.null()), kinds.get("extra_info", pa.null())
+    if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
+        return kind
+    if pa.types.is_struct(info) and info.get_field_index("tools_kwargs") >= 0:
+        raise DataError(
+            f"{train}: its rows call tools, whose schemas the conversations need. Name the file "
+            "of the run's actor_rollout_ref.rollout.multi_turn.tool_config_path with --tools."
+        )
+    return None
 
 
 @dataclass(frozen=True)
@@ -357,7 +232,7 @@ class SftConfig:
     min_characters: int = 1
     max_characters: int | None = None
     prompts: PassRateFilter = field(default_factory=lambda: PassRateFilter(0.0, 1.0))
-    tools: tuple[Mapping[str, Any], ...] = ()
+    tools: Schemas = ()
 
     def reject_reason(self, sample: Sample, way: str) -> str:
         """Return why a right response that matches a row in a way is left out; "" if it is kept."""
@@ -379,7 +254,7 @@ class _Candidate(NamedTuple):
     characters: int
     folded: str
     has_no_end: bool
-    messages: Conversation
+    messages: list[Message]
 
 
 def select_sft(
@@ -415,13 +290,13 @@ def select_sft(
         OutputError: `out` cannot be written.
     """
     files, name = scored_files(scored, train, out, "--sft", overwrite=overwrite)
-    report = SftReport(name, train, out, per_prompt=config.per_prompt)
-    tools = Tools.of_file(train, config.tools)
+    report = SftReport(name, train, out)
+    tools = _tools_type(train, config.tools)
     index = index_parquet(train)
     prompts = _prompts(train, index)
     report.prompts = len(prompts)
     rates = [Cell() for _ in prompts]
-    candidates: dict[int, list[_Candidate]] = {}
+    candidates: list[list[_Candidate]] = [[] for _ in prompts]
     scores = read_scores(files, names, right_score)
     for sample, score, match in report.join(scores, index, progress):
         if score.status in NO_VERDICT:
@@ -430,16 +305,16 @@ def select_sft(
         if not score.correct or sample.fields.get("status") not in (None, Status.CORRECT.value):
             report.wrong += 1
             continue
-        own, prompt = candidates.setdefault(match.prompt, []), prompts[match.prompt]
+        prompt = prompts[match.prompt]
         reason = prompt if isinstance(prompt, str) else config.reject_reason(sample, match.way)
-        if not reason and not isinstance(prompt, str):
-            reason = _add_candidate(own, sample, prompt, config.per_prompt)
-        report.rejected.update([reason] if reason else ())
+        reason = reason or _add_candidate(candidates[match.prompt], sample, config.per_prompt)
+        if reason:
+            report.rejected[reason] += 1
     reasons = []
-    for i, (prompt, rate) in enumerate(zip(prompts, rates, strict=True)):
+    for prompt, rate, own in zip(prompts, rates, candidates, strict=True):
         reason = prompt if isinstance(prompt, str) else config.prompts.drop_reason(rate)
         none = "no right response that is kept" if rate.correct else "no right response"
-        reasons.append(reason or ("" if candidates.get(i) else none))
+        reasons.append(reason or ("" if own else none))
     report.dropped.update(filter(None, reasons))
     report.covered = report.prompts - report.dropped.total()
     if not report.covered:
@@ -447,10 +322,18 @@ def select_sft(
             f"{report.scored}: no response would be kept (prompts: {count_list(report.dropped)}; "
             f"right responses: {count_list(report.rejected) or 'none'})."
         )
-    picks = {i: own for i, own in candidates.items() if not reasons[i]}
-    report.unknown_end = sum(each.has_no_end for own in picks.values() for each in own)
-    conversations = {i: [each.messages for each in own] for i, own in picks.items()}
-    _write(index, conversations, rates, reasons, tools, report, overwrite=overwrite)
+    conversations = [[] if reason else own for own, reason in zip(candidates, reasons, strict=True)]
+    _write(
+        report,
+        index,
+        prompts,
+        conversations,
+        rates,
+        reasons,
+        tools,
+        config.tools,
+        overwrite=overwrite,
+    )
     return report
 
 
@@ -469,17 +352,15 @@ def _prompts(train: Path, index: TrainIndex) -> list[list[Message] | str]:
     return prompts
 
 
-def _add_candidate(
-    own: list[_Candidate], sample: Sample, prompt: list[Message], per_prompt: int
-) -> str:
+def _add_candidate(own: list[_Candidate], sample: Sample, per_prompt: int) -> str:
     """Add a right response to the shortest of its prompt; return why it is left out, or ""."""
     try:
-        messages = response_messages(sample.response, sample.fields, prompt)
+        messages = response_messages(sample.response, sample.fields)
     except ConversationError as error:
         return str(error)
     has_no_end = not isinstance(sample.fields.get("finish_reason"), str)
     folded = " ".join(sample.response.split())
-    candidate = _Candidate(len(sample.response), folded, has_no_end, prompt + messages)
+    candidate = _Candidate(len(sample.response), folded, has_no_end, messages)
     same = next((i for i, other in enumerate(own) if other.folded == folded), None)
     if same is not None:
         candidate = min(candidate, own.pop(same), key=_order)
@@ -493,83 +374,70 @@ def _order(candidate: _Candidate) -> tuple[int, str, bool]:
 
 
 def _write(
-    index: TrainIndex,
-    conversations: Mapping[int, Sequence[Conversation]],
-    rates: Sequence[Cell],
-    reasons: Sequence[str],
-    tools: Tools,
     report: SftReport,
+    index: TrainIndex,
+    prompts: list[list[Message] | str],
+    conversations: list[list[_Candidate]],
+    rates: list[Cell],
+    reasons: list[str],
+    tools: pa.DataType | None,
+    schemas: Schemas,
     *,
     overwrite: bool,
 ) -> None:
     """Write the conversations in the order of the training rows, and the other prompts as jsonl."""
-    messages = [message for own in conversations.values() for each in own for message in each]
-    functions = [call["function"] for message in messages for call in message.get("tool_calls", ())]
-    kind = _arguments_type(functions)
-    if functions:
-        report.tool_arguments = "JSON text" if pa.types.is_string(kind) else "objects"
-    for function in functions if pa.types.is_string(kind) else ():
-        if not isinstance(function["arguments"], str):
-            function["arguments"] = json.dumps(function["arguments"], ensure_ascii=False)
-    report.null_tool_fields = tools.has_null_fields()
     with (
         open_parquet(report.train) as file,
         atomic_with_dropped(report.out, overwrite=overwrite) as (out_path, lines_path),
         lines_path.open("w") as lines,
         pq.ParquetWriter(
-            out_path, _schema(messages, kind, tools, file.schema_arrow, report), compression="zstd"
+            out_path, _schema(tools, file.schema_arrow, report), compression="zstd"
         ) as writer,
     ):
-        for batch in _first_rows(file, index):
+        start = 0
+        for batch in row_group_batches(file, IMAGE_BATCH_ROWS):
+            numbers = range(start, start + batch.num_rows)
+            firsts = [n for n in numbers if index.prompts[index.rows[n]].row == n]
             rows: list[dict[str, Any]] = []
-            for number, i, row in batch:
+            for number, values in zip(
+                firsts, python_rows(batch.take([n - start for n in firsts])), strict=True
+            ):
+                i, row = index.rows[number], dict(values)
                 if reasons[i]:
                     lines.write(json_line(dropped_row(number, rates[i], reasons[i], row)))
-                common = {
-                    TOOLS: tools.of_row(row),
-                    IMAGES.name: row.get(IMAGES.name) or [],
-                    "data_source": row.get("data_source"),
-                    "train_row": number,
-                }
-                rows += ({"messages": own, **common} for own in conversations.get(i, ()))
-            writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=writer.schema))
+                for each in conversations[i]:
+                    rows.append(_sft_row(row, number, each, prompts[i], schemas))
+                    report.unknown_end += each.has_no_end
+            written = pa.RecordBatch.from_pylist(rows, schema=writer.schema)
+            writer.write_batch(written)
             report.written += len(rows)
+            start = numbers.stop
+            report.null_tool_fields |= bool(
+                schemas and rows and written["tools"].to_pylist() != [r["tools"] for r in rows]
+            )
 
 
-def _first_rows(
-    file: pq.ParquetFile, index: TrainIndex
-) -> Iterator[list[tuple[int, int, dict[str, Any]]]]:
-    """Yield batches of number, prompt and values of the rows that are the first of their prompt."""
-    start = 0
-    for batch in row_group_batches(file, IMAGE_BATCH_ROWS):
-        stop = start + batch.num_rows
-        numbers = [n for n in range(start, stop) if index.prompts[index.rows[n]].row == n]
-        rows = python_rows(batch.take([number - start for number in numbers]))
-        yield [(n, index.rows[n], dict(row)) for n, row in zip(numbers, rows, strict=True)]
-        start = stop
+def _sft_row(
+    row: Mapping[str, Any], number: int, each: _Candidate, prompt: Any, schemas: Schemas
+) -> dict[str, Any]:
+    calls_tools = row.get(AGENT_NAME.name) in (None, "", TOOL_AGENT)
+    own_tools = (list(schemas) if calls_tools else []) if schemas else row.get("tools")
+    return {
+        "messages": prompt + each.messages,
+        "tools": own_tools or [],
+        IMAGES.name: row.get(IMAGES.name) or [],
+        "data_source": row.get("data_source"),
+        "train_row": number,
+    }
 
 
-def _schema(
-    messages: Sequence[Message],
-    arguments: pa.DataType,
-    tools: Tools,
-    train: pa.Schema,
-    report: SftReport,
-) -> pa.Schema:
-    keys = {key for message in messages for key in message}
-    fields = [(name, pa.string()) for name in ("role", "content")]
-    fields += [(name, pa.string()) for name in OPTIONAL_TEXTS if name in keys]
-    if "tool_calls" in keys:
-        function = pa.struct([("name", pa.string()), ("arguments", arguments)])
-        calls = [call for message in messages for call in message.get("tool_calls", ())]
-        call_id = [("id", pa.string())] if any("id" in call for call in calls) else []
-        call = pa.struct([*call_id, ("type", pa.string()), ("function", function)])
-        fields.append(("tool_calls", pa.list_(call)))
-    columns = [pa.field("messages", pa.list_(pa.struct(fields)))]
+def _schema(tools: pa.DataType | None, train: pa.Schema, report: SftReport) -> pa.Schema:
+    message = pa.struct([("role", pa.string()), ("content", pa.string())])
+    columns = [pa.field("messages", pa.list_(message))]
     origin = {"command": "select --sft", "scored": report.scored, "train": str(report.train)}
     metadata = {METADATA_KEY.decode(): json.dumps({"rewardkit": VERSION, **origin})}
-    if tools.kind is not None:
-        columns.append(pa.field(TOOLS, tools.kind))
+    if tools is not None:
+        columns.append(pa.field("tools", tools))
     if IMAGES.name in train.names:
         columns.append(pa.field(IMAGES.name, train.field(IMAGES.name).type))
         metadata |= IMAGES_METADATA

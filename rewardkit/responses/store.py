@@ -118,7 +118,8 @@ class Store:
             head = _parse_head(file.readline(_MAX_HEAD_BYTES))
         if head is None or "run" not in head:
             return "is not an unfinished output of this version of rewardkit"
-        return "" if head["run"] == run else "the interrupted run read or did something else"
+        other = [name for name, value in run.items() if head["run"].get(name) != value]
+        return f"the interrupted run had other {' and '.join(other)}" if other else ""
 
     def _append(self, head: Mapping[str, Any], body: bytes) -> None:
         self._require_size(OutputError)

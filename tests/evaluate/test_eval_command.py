@@ -33,7 +33,6 @@ def test_the_commands_generate_print_and_compare_results(serve, parquet, run, tm
     assert "openai/gsm8k" in done.stdout
     assert "openai/gsm8k: geometry" in done.stdout
     assert "pass@k, unbiased (Chen et al. 2021)" in done.stdout
-    assert "with replacement, biased low" in " ".join(done.stdout.split())
     assert "sk-1" not in done.stdout + done.stderr
     both = ("compare", "A=runs/a.jsonl", "runs/b.jsonl")
     comparison = json.loads(run(*both, "--json").stdout)
@@ -41,7 +40,7 @@ def test_the_commands_generate_print_and_compare_results(serve, parquet, run, tm
     runs = {entry["name"]: entry for entry in comparison["runs"]}
     assert runs["A"]["of"][0]["sampling"]["seed"] == 1
     table = run(*both, "--html", "board.html")
-    for text in ("mean@n [95 %]", "* [", "second run minus first", "leads: mean@n of"):
+    for text in ("mean@n [95 %]", "* [", "second run minus first", "56.2*"):
         assert text in table.stdout
     assert (tmp_path / "board.html").is_file()
     again = run(*both, "--html", "board.html")
@@ -79,7 +78,7 @@ def test_each_wrong_argument_is_a_one_line_error_with_a_remedy(parquet, tmp_path
         (*request, "m.jsonl", rows, "--resume", "--overwrite"): "--resume keeps",
         ("compare", rows, "--metric", "mean"): "not a scored response",
         ("responses", rows, "none.jsonl"): "no such file",
-        ("responses", "none.parquet", "none.jsonl"): "none.parquet: no such file",
+        ("responses", "none.parquet", "none.jsonl"): "no such file",
     }
     monkeypatch.chdir(tmp_path)
     for arguments, message in cases.items():

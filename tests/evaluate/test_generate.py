@@ -449,7 +449,7 @@ def test_a_response_on_which_the_scorer_fails_counts_as_wrong_with_a_reason(
     with serve() as server:
         report, lines = generate(server, rows=4, n=1, plan=ScoringPlan(f"{scorer}:score"))
     total = report.metrics.summary()["total"]
-    assert (total["failed"], total["mean"]["value"]) == (1, 0.75)
+    assert (total["statuses"]["failed"], total["mean"]["value"]) == (1, 0.75)
     assert "boom" in lines[1]["reason"]
 
 
@@ -460,9 +460,10 @@ def test_a_row_without_a_scorer_is_an_error_before_any_request(serve, tmp_path):
         data_source="nobody/knows", prompt=prompt, ground_truth="1", index=0, split="test", **fields
     )
     write_rows([row], tmp_path / "t.parquet", {})
-    with serve() as server, pytest.raises(DataError, match=r"row 0: no scorer is known"):
+    with serve() as server:
         generation = GenerationConfig(Server(server.url), "M")
-        evaluate(tmp_path / "t.parquet", generation, tmp_path / "m.jsonl")
+        with pytest.raises(DataError, match=r"row 0: no scorer is known"):
+            evaluate(tmp_path / "t.parquet", generation, tmp_path / "m.jsonl")
     assert server.bodies == []
 
 

@@ -3,7 +3,7 @@
 import random
 from array import array
 from collections import Counter
-from itertools import combinations, groupby, product
+from itertools import combinations, groupby
 from math import comb, exp, lgamma
 
 import pytest
@@ -18,7 +18,6 @@ from rewardkit.evaluate.metrics import (
     QuestionResult,
     majority_at_k,
     pass_at_k,
-    verl_best_at_n,
 )
 from rewardkit.responses.samples import Sample
 from rewardkit.scorers.base import Score, Status
@@ -38,15 +37,6 @@ def test_pass_at_k_is_exact_where_binomials_overflow_a_double():
     n, correct, k = 10_000, 3, 4_000
     exact = 1 - comb(n - correct, k) / comb(n, k)
     assert pass_at_k(n, correct, k) == pytest.approx(exact, rel=1e-10)
-
-
-@pytest.mark.parametrize(("n", "correct", "expected"), [(32, 1, 0.638), (8, 1, 0.656)])
-def test_verl_best_at_n_agrees_with_what_verl_prints(n, correct, expected):
-    """verl 0.9.1 printed these values, from 1,000 draws, where unbiased pass@n is 1."""
-    assert verl_best_at_n(n, correct, n) == pytest.approx(expected, abs=0.03)
-    assert verl_best_at_n(n, correct, n) < pass_at_k(n, correct, n) == 1
-    draws = [max(d) for d in product([1, 0, 0, 0], repeat=3)]
-    assert verl_best_at_n(4, 1, 3) == pytest.approx(sum(draws) / len(draws))
 
 
 def brute_majority(votes, blank, k):
@@ -118,8 +108,6 @@ def test_metrics_are_means_over_questions():
         expected = (pass_at_k(4, 2, k) + pass_at_k(4, 1, k)) / 2
         assert summary["pass@k"][str(k)]["value"] == expected
     assert summary["maj@k"]["4"]["value"] == (0.5 + 0) / 2  # a tie is half a win
-    assert list(summary["verl_best@N"]) == ["2", "4"]
-    assert summary["verl_best@N"]["4"] < summary["pass@k"]["4"]["value"]
 
 
 def test_intervals_are_wilsons_with_one_response_per_question_and_wider_with_several():

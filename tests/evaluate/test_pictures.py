@@ -139,7 +139,7 @@ def test_a_changed_image_does_not_resume_an_interrupted_run(serve, write_questio
     with serve(faults={1: fault}) as server, pytest.raises(SourceError):
         run(server, parquet, tries=1, concurrency=1)
     write_questions(("<image> 0", [JPEG]), ("<image> 1", [PNG]))
-    with serve() as server, pytest.raises(DataError, match="or a picture in it"):
+    with serve() as server, pytest.raises(DataError, match="had other questions"):
         run(server, parquet)
     write_questions(("<image> 0", [PNG]), ("<image> 1", [PNG]))
     with serve() as server:
@@ -182,7 +182,9 @@ def test_responses_that_exist_are_matched_by_their_image(serve, write_questions,
     with serve() as server:
         run(server, parquet)
     out = parquet.with_suffix(".jsonl")
-    assert evaluate_responses(parquet, [str(out)], tmp_path / "a.jsonl").matches.responses == 2
+    assert (
+        evaluate_responses(parquet, [str(out)], tmp_path / "a.jsonl").metrics.total.responses == 2
+    )
     other = write_questions(("<image> 0", [JPEG]), ("<image> 1", [JPEG]), name="o.parquet")
     with pytest.raises(DataError, match="another prompt"):
         evaluate_responses(other, [str(out)])

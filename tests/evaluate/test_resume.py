@@ -124,10 +124,10 @@ def test_a_run_of_another_model_or_prompt_does_not_resume(serve, generate, parqu
     with serve(faults={2: E500}) as server:
         with pytest.raises(SourceError):
             generate(server, rows=6, n=1, tries=1, concurrency=1)
-        with pytest.raises(DataError, match="read or did something else"):
+        with pytest.raises(DataError, match="had other model;"):
             generate(server, rows=6, n=1, model="other")
         parquet.instruction = "Think."
-        with pytest.raises(DataError, match="its prompt has changed since the earlier run"):
+        with pytest.raises(DataError, match="had other questions; --overwrite starts again"):
             generate(server, rows=6, n=1)
         _, lines = generate(server, rows=6, n=1, model="other", overwrite=True)
     assert {line["model"] for line in lines} == {"other"}
@@ -199,7 +199,7 @@ def test_responses_that_the_server_refused_are_requested_again(serve, generate):
     [
         ({"model": "other"}, "another model"),
         ({"seed": 2}, "another sampling"),
-        ({"rows": 2}, "answers row 2"),
+        ({"rows": 2}, "another prompt than that of row 2"),
         ({"n": 1}, "more than 1 responses.*larger -n"),
     ],
 )

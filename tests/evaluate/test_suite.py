@@ -119,47 +119,49 @@ def test_each_set_has_its_own_n_and_the_folders_of_two_suites_are_compared(
             reports = evaluate(suite, server, tmp_path / f"{seed}", n=9, seed=seed)
     assert [reports[name].metrics.total.n for name in "ab"] == [(2, 2), (4, 4)]
     named = parse_runs([str(tmp_path / name) for name in "12"])
-    whole = compare_runs([read_run(*run) for run in named]).differences[""]
+    whole = compare_runs([read_run(*run) for run in named]).differences["all"]
     parts = []
     for name in "ab":
         files = [tmp_path / folder / f"{name}.jsonl" for folder in "12"]
         pair = [read_run(str(file), [file]) for file in files]
-        parts.append(compare_runs(pair).differences[""].difference)
+        parts.append(compare_runs(pair).differences["all"].difference)
     assert (whole.questions, whole.difference) == (8, pytest.approx(sum(parts) / 2))
 
 
-def test_a_finished_set_is_read_instead_of_generated_again(serve, parquet, tmp_path):
-    """Also one with a refused prompt, whose line has model and sampling like all others."""
+def test_of_a_finished_set_only_what_is_missing_is_generated(serve, parquet, tmp_path):
+    """That is a prompt that was refused, and what a larger n adds."""
     suite = [SuiteMember(name, parquet(3, f"{name}.parquet"), 2) for name in ("a", "b")]
     with serve(faults={1: (400, {}, {})}) as server:
         reports = evaluate(suite, server, tmp_path / "out")
-        requests = len(server.bodies)
+        assert (len(server.bodies), reports["a"].metrics.total.unusable) == (12, {"refused": 1})
         (tmp_path / "out/b.jsonl").unlink()
         again = evaluate(suite, server, tmp_path / "out")
-    assert (requests, len(server.bodies)) == (12, 18)
-    assert reports["a"].metrics.total.unusable == {"refused": 1}
-    for name in ("a", "b"):
-        assert again[name].summary() == reports[name].summary()
+        assert (len(server.bodies), again["a"].metrics.total.unusable) == (12 + 1 + 6, {})
+        assert again["b"].summary() == reports["b"].summary()
+        more = evaluate([SuiteMember("a", suite[0].parquet, 3)], server, tmp_path / "out")
+        assert (len(server.bodies), more["a"].metrics.total.n) == (19 + 3, (3, 3))
+        plan = ScoringPlan("gsm8k", (("method", "robust"),))
+        evaluate(suite[1:], server, tmp_path / "out", plan=plan)
+        assert len(server.bodies) == 22
+    (line, *_) = (tmp_path / "out/b.jsonl").read_text().splitlines()
+    assert json.loads(line)["scorer"] == "gsm8k?method=robust"
 
 
 def test_finished_results_of_another_run_are_an_error(serve, parquet, tmp_path):
     suite, out = [SuiteMember("a", parquet(3), 2)], tmp_path / "out"
-    other_rows = [SuiteMember("a", parquet(4, "other.parquet"), 2)]
-    plan = ScoringPlan("gsm8k", (("method", "robust"),))
+    parquet.instruction = "Now say it."
+    other_rows = [SuiteMember("a", parquet(3, "other.parquet"), 2)]
     with serve() as server:
         evaluate(suite, server, out)
         for members, options, message in (
             (suite, {"seed": 2}, "another sampling"),
-            ([SuiteMember("a", suite[0].parquet, 3)], {}, r"another n \(2; --resume adds resp"),
-            (other_rows, {}, "other rows than those"),
-            (suite, {"plan": plan}, r"another scorer \(auto\).*eval responses"),
+            ([SuiteMember("a", suite[0].parquet, 1)], {}, "more than 1 responses"),
+            (other_rows, {}, "answers another prompt than that of row 0"),
         ):
             with pytest.raises(DataError, match=message):
                 evaluate(members, server, out, **options)
-        more = [SuiteMember("a", suite[0].parquet, 3)]
-        assert evaluate(more, server, out, resume=True)["a"].metrics.total.n == (3, 3)
         evaluate(other_rows, server, out, overwrite=True)
-    assert len(server.bodies) == 6 + 3 + 8
+    assert len(server.bodies) == 6 + 6
 
 
 def test_the_command_prepares_evaluates_and_prints_a_line_per_set(

@@ -125,6 +125,7 @@ def test_a_run_whose_lock_was_taken_over_ends_before_its_records_count(out, monk
         raise OutputError("another run has taken it over")
 
     monkeypatch.setattr("rewardkit.responses.store.SYNC_SECONDS", 0.0)
+
     def run():
         with opened(out) as store:
             store._lock = SimpleNamespace(require=lost)

@@ -86,13 +86,13 @@ def warn_about(report: EvaluationReport) -> None:
     from rewardkit.scorers.base import Status
 
     total, rows = report.metrics.total, report.rows
-    if report.matches and report.matches.unread:
-        for row in report.matches.examples[:3]:
-            warn(f"{row.where}: skipped: {row.reason}")
-        warn(f"{report.matches.unread:,} records were skipped.")
-    if report.matches and report.matches.unconfirmed:
+    for row in report.examples[:3]:
+        warn(f"{row.where}: skipped: {row.reason}")
+    if report.unread:
+        warn(f"{report.unread:,} records were skipped.")
+    if report.unconfirmed:
         warn(
-            f"{report.matches.unconfirmed:,} responses were matched to rows by row number only; "
+            f"{report.unconfirmed:,} responses were matched to rows by split and index only; "
             "nothing else in them confirms the match."
         )
     if report.unanswered:
@@ -184,14 +184,13 @@ def _row(name: str, group: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _print_at_k(groups: Mapping[str, Mapping[str, Any]]) -> None:
-    """Print one table each for pass@k, maj@k and verl's best@N."""
+    """Print one table each for pass@k and maj@k."""
     least = min(group["n"][0] for group in groups.values())
     shown = sorted({1 << i for i in range(MAX_K_COLUMNS - 1) if 1 << i < least} | {least})
     columns = ("", *(f"k = {k}" for k in shown))
     titles = {
         "pass@k": "pass@k, unbiased (Chen et al. 2021)",
         "maj@k": "maj@k: ties are shared; responses without an answer do not vote",
-        "verl_best@N": "verl's best@N: with replacement, biased low",
     }
     for figure, title in titles.items():
         rows = [
@@ -204,33 +203,26 @@ def _print_at_k(groups: Mapping[str, Mapping[str, Any]]) -> None:
 def _at(figure: Any) -> str:
     if figure is None:
         return ""
-    if isinstance(figure, float):
-        return f"{figure:.1%}"
     low, high = figure["interval"]
     return f"{figure['value']:.1%} ({low:.1%} to {high:.1%})"
 
 
 def print_comparison(comparison: Comparison) -> None:
     """Print runs in one table, and the difference of two, paired by question."""
-    rows = [
-        (row.run.name, *(cell.text if cell else "" for cell in comparison.cells(row)))
-        for row in comparison.rows
-    ]
-    print_table(("run", *comparison.columns), rows, title=f"{comparison.metric} [95 %]")
-    typer.echo(printable(comparison.headline()))
-    typer.echo(
-        "in brackets: 95 % interval over questions; * best; ~ the difference from it may be chance."
-    )
+    from rewardkit.evaluate.runs import LEGEND
+
+    print_table(comparison.header, comparison.table(), title=f"{comparison.metric} [95 %]")
+    typer.echo(f"in brackets: 95 % interval over questions; {LEGEND}")
     if not comparison.differences:
         return
     lines = []
     for name, pair in comparison.differences.items():
-        if name and len(comparison.differences) == 2:
+        if name != "all" and len(comparison.differences) == 2:
             continue  # the one data source is all
         low, high = (100 * end for end in pair.interval or (0.0, 0.0))
         interval = f"{low:+.1f} to {high:+.1f}" if pair.interval else "unknown"
         points = f"{100 * pair.difference:+.1f}"
-        lines.append((name or "all", f"{pair.questions:,}", points, interval, f"{pair.p:.3g}"))
+        lines.append((name, f"{pair.questions:,}", points, interval, f"{pair.p:.3g}"))
     typer.echo()
     title = "second run minus first, paired by question"
     print_table(("", "questions", "points", "95 %", "p"), lines, title=title)
