@@ -128,7 +128,7 @@ def command(
     if html:
         from rewardkit.responses.report.page import ReportPage
 
-        page = ReportPage(html, names[0], opt.scorer_options(settings), max_responses)
+        page = ReportPage(html, max_responses)
     report = _score(
         files,
         names[0],

@@ -203,7 +203,9 @@ class TrainIndex:
         self._pieces: dict[str, dict[int, None]] = {}
         # Offsets in pieces, and lengths of these, by the window and its length.
         self._windows: dict[int, dict[str, set[tuple[int, int]]]] = {}
-        self._outcomes: dict[bytes, Match | Mismatch | None] = {}  # a prompt has many responses
+        # A prompt has many responses, and many rows may have the same prompt.
+        self._outcomes: dict[bytes, Match | Mismatch | None] = {}
+        self._hits: dict[bytes, tuple[dict[int, None], list[str]]] = {}
         indices: dict[bytes, int] = {}
         for number, row in enumerate(rows):
             messages = messages_of(row.get("prompt"))
@@ -245,7 +247,10 @@ class TrainIndex:
         return self._outcomes[key]
 
     def _find(self, evidence: _Evidence) -> Match | Mismatch | None:
-        hits, mains = self._find_contained(evidence.input)
+        key = _digest(evidence.input)
+        if key not in self._hits:
+            self._hits[key] = self._find_contained(evidence.input)
+        hits, mains = self._hits[key]
         ways: dict[str, Mapping[int, None]] = {
             PLACE: self._places.get(evidence.place, {}),
             PROMPT: hits,

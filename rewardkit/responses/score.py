@@ -248,7 +248,7 @@ def _open_output(
     timeouts = {"seconds", "load_seconds"}
     run = {
         "files": [[file, *fingerprint(file)] for file in inputs if file != "-"],
-        "plan": [str(value) for name, value in vars(plan).items() if name not in timeouts],
+        "options": [str(value) for name, value in vars(plan).items() if name not in timeouts],
     }
     with open_store(out, run, resume=resume, overwrite=overwrite) as store:
         yield store

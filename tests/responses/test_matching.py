@@ -376,7 +376,7 @@ def test_matches_by_place_alone_are_reported(tmp_path, monkeypatch):
     )
     assert "2 responses were matched by data_source, split and index alone" in out
     out = run("eval", "responses", "t.parquet", "s.jsonl", code=1)
-    assert "2 responses were matched to rows by row number only" in out
+    assert "2 responses were matched to rows by split and index only" in out
     assert "2 of 2 golds cannot be scored" in out
 
 

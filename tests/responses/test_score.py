@@ -182,7 +182,7 @@ def test_a_resumed_run_has_every_row_once(tmp_path, small_chunks, suffix):
         part.write(b'{"half a line')
     with pytest.raises(OutputError, match="--resume continues it"):
         score_file(file, "gsm8k", out=out)
-    with pytest.raises(DataError, match="read or did something else"):
+    with pytest.raises(DataError, match="the interrupted run had other"):
         score_file(file, "math", out=out, resume=True)
     rerun = []
     report = score_file(file, "gsm8k", out=out, resume=True, progress=rerun.append)
@@ -244,7 +244,7 @@ def test_a_changed_input_of_the_same_size_and_time_is_detected(tmp_path, small_c
     stat = path.stat()
     path.write_bytes(path.read_bytes().replace(b"so #### 1", b"so #### 2", 1))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    with pytest.raises(DataError, match="read or did something else"):
+    with pytest.raises(DataError, match="the interrupted run had other"):
         score_file(path, "gsm8k", out=out, resume=True)
 
 
@@ -405,8 +405,8 @@ def test_dumps_without_a_data_source_are_looked_up_in_the_training_parquet(tmp_p
         gold = row["reward_model"]["ground_truth"]
         place = {name: row["extra_info"][name] for name in ("split", "index")}
         text = f"user\n{row['prompt'][-1]['content']}\nassistant\n"
-        for fields in ({"input": text}, {"extra_info": place}):
-            dump.append({"output": f"#### {gold}", "gts": gold, **fields})
+        own = ({"input": text}, {"extra_info": place})
+        dump += [{"output": f"#### {gold}", "gts": gold, **fields} for fields in own]
     dump.append({"input": "something else altogether", "output": "#### 1", "gts": "1"})
     report = score_files([write(tmp_path / "1.jsonl", dump)], train=train)
     assert set(report.sources) == {"openai/gsm8k"}

@@ -72,7 +72,7 @@ def test_a_file_that_this_version_did_not_begin_is_replaced_only_with_overwrite(
 
 def test_only_a_run_of_the_same_goes_on_and_only_with_resume(out):
     write(out, b"one\n")
-    with pytest.raises(DataError, match="read or did something else; --overwrite starts again"):
+    with pytest.raises(DataError, match="had other files; --overwrite starts again"):
         write(out, run={"files": ["b"]})
     with pytest.raises(OutputError, match="--resume continues it, --overwrite starts again"):
         write(out, resume=False)

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator
 from heapq import heappush, heappushpop
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryFile
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 from weakref import finalize
 
-from rewardkit.errors import call_catching
 from rewardkit.pages.text import clean
 from rewardkit.responses.samples import Sample
-from rewardkit.scorers.base import Score, options_for
-from rewardkit.scorers.explain import Explanation, explain
-from rewardkit.scorers.math import score as math_score
-from rewardkit.scorers.row_scorer import scorer_for
+from rewardkit.scorers.base import Score
 
 #: Characters of a text on a page: half from its start, half from its end.
 MAX_TEXT_CHARACTERS = 20_000
@@ -54,21 +49,27 @@ class ShownResponse(NamedTuple):
     source: str
     step: int | None
     group: int
-    is_math: bool
 
 
 class ResponseTexts(NamedTuple):
-    """The texts of a response on a page, in the order in which `report.js` unpacks them.
-
-    `why` is the scorer's explanation of its score; "" without one.
-    """
+    """The texts of a response on a page, in the order in which `report.js` unpacks them."""
 
     where: str
     prompt: str
     text: str
     gold: str
     pred: str
-    why: str
+
+
+def response_texts(response: ShownResponse) -> ResponseTexts:
+    """Return the texts of a response, as they are shown."""
+    return ResponseTexts(
+        where=display_text(response.where),
+        prompt=display_text(response.prompt),
+        text=display_text(response.text),
+        gold=display_text(response.gold, MAX_ANSWER_CHARACTERS),
+        pred=display_text(response.pred, MAX_ANSWER_CHARACTERS),
+    )
 
 
 class ShownResponses:
@@ -78,24 +79,11 @@ class ShownResponses:
     those with each status.
     """
 
-    def __init__(
-        self,
-        max_responses: int,
-        folder: Path,
-        scorer: str = "auto",
-        options: Mapping[str, Any] = {},
-    ) -> None:
-        """Begin a sample.
-
-        Args:
-            max_responses: its size.
-            folder: a folder for its temporary file.
-            scorer: the scorer; `math` explains its scores.
-            options: the options of the scorer.
-        """
-        self._max, self._scorer, self._options = max_responses, scorer, options
+    def __init__(self, max_responses: int, folder: Path) -> None:
+        """Begin a sample of some size, with a temporary file in a folder."""
+        self._max = max_responses
         folder.mkdir(parents=True, exist_ok=True)
-        self._spool = TemporaryFile(dir=folder)
+        self._spool = TemporaryFile(dir=folder)  # noqa: SIM115 - closed with the sample
         finalize(self, self._spool.close)
         self._random = Random(0)  # noqa: S311 - a reproducible sample
         self._all: list[_Ticket] = []
@@ -124,7 +112,6 @@ class ShownResponses:
             source=sample.source,
             step=sample.step,
             group=group,
-            is_math=self._is_math(sample),
         )
         line, start = json.dumps(response).encode(), self._spool.tell()
         self._spool.write(line)
@@ -142,33 +129,6 @@ class ShownResponses:
         for _, start, size in sorted(sample, key=lambda ticket: ticket[1]):
             self._spool.seek(start)
             yield ShownResponse(*json.loads(self._spool.read(size)))
-
-    def _is_math(self, sample: Sample) -> bool:
-        if self._scorer != "auto":
-            return self._scorer == "math"
-        find = partial(scorer_for, sample.extra_info.get("data_source"), sample.extra_info)
-        return call_catching(find) is math_score
-
-    def texts(self, response: ShownResponse) -> ResponseTexts:
-        """Return the texts of a response, as they are shown."""
-        return ResponseTexts(
-            where=display_text(response.where),
-            prompt=display_text(response.prompt),
-            text=display_text(response.text),
-            gold=display_text(response.gold, MAX_ANSWER_CHARACTERS),
-            pred=display_text(response.pred, MAX_ANSWER_CHARACTERS),
-            why=self._explain(response),
-        )
-
-    def _explain(self, response: ShownResponse) -> str:
-        """Return which rung of `math` decided; "" if its status differs from that in the row."""
-        if not response.is_math:
-            return ""
-        options = options_for(math_score, self._options) if self._options else {}
-        explanation = call_catching(explain, "math", response.text, response.gold, None, **options)
-        if isinstance(explanation, Exception) or explanation.score.status != response.status:
-            return ""
-        return display_text(" · ".join(_sentences(explanation)))
 
 
 def display_text(text: str, max_characters: int = MAX_TEXT_CHARACTERS) -> str:
@@ -215,14 +175,3 @@ def reasoning_end(text: str, answer: int) -> int:
         return len(text)
     last = text.rfind("\n\n", 0, min(answer, len(text.rstrip())))
     return last + 2 if last >= 0 and len(text) > MIN_FOLDED_CHARACTERS else 0
-
-
-def _sentences(explanation: Explanation) -> Iterator[str]:
-    if explanation.where:
-        yield f"answer found in: {explanation.where}"
-    if explanation.rungs:
-        rung, outcome = explanation.rungs[-1]
-        yield f"decided by {rung}: {outcome}"
-        if rung == "value":
-            trees = (("answer", explanation.pred_tree), ("gold", explanation.gold_tree))
-            yield from (f"{name} read as {tree[:MAX_ANSWER_CHARACTERS]}" for name, tree in trees)
