@@ -303,7 +303,7 @@ def _compare(
         print_json(report.summary())
     else:
         _print_comparison(report)
-    if report.judged <= min(report.a.bad_golds, report.b.bad_golds):
+    if report.judged <= min(side.bad_golds for side in report.sides.values()):
         raise typer.Exit(1)
 
 
@@ -314,9 +314,9 @@ def _warn_about_sides(report: CompareReport) -> None:
         warn(f"{row.where}: skipped: {row.reason}")
     if report.unread > len(report.unread_examples):
         warn(f"... and {report.unread - len(report.unread_examples):,} more rows")
-    for letter, side in (("A", report.a), ("B", report.b)):
-        for name, times in side.raised.most_common():
-            warn(f"{letter} {name} on {times:,} samples, first on {side.first[name]}")
+    for letter, side in report.sides.items():
+        if side.failed:
+            warn(f"{letter} failed on {side.failed:,} samples, first on {side.first_failure}")
         if note := bad_gold_note(side.bad_golds, report.n):
             warn(f"{letter}: {note}")
 

@@ -145,7 +145,7 @@ def _print(report: SelectReport, *, as_json: bool) -> None:
     if as_json:
         print_json(report.summary())
         return
-    bands = report.bands()
+    bands = report.bands
     most = max(*bands.values(), 1)
     print_table(
         ("pass rate", "rows", ""),

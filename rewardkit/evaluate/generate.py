@@ -205,11 +205,6 @@ class ResponseRequest(NamedTuple):
     first: int
     n: int
 
-    @property
-    def image_bytes(self) -> int:
-        """The bytes of its images."""
-        return sum(map(len, self.question.images))
-
 
 @dataclass
 class GenerationResult:
@@ -290,7 +285,7 @@ class _RequestLoop:
         self.result = GenerationResult()
         self.client = ModelClient(generation.server, generation.concurrency, generation.tries)
         self.redactor = Redactor().learn(generation.sampling.extra)
-        self.image_bytes = 0  # of the requests that have started
+        self.image_bytes, self.has_room = 0, asyncio.Event()  # of the requests that have started
 
     async def run(self, requests: Iterator[ResponseRequest]) -> GenerationResult:
         """Send all requests, a bounded number at a time.
@@ -298,45 +293,41 @@ class _RequestLoop:
         Raises:
             SourceError: `MAX_FAILURES` requests failed since the last answer.
         """
-        finished: asyncio.Queue[asyncio.Task[None]] = asyncio.Queue()
-        tasks: set[asyncio.Task[None]] = set()
+        tasks = [
+            asyncio.create_task(self._work(requests)) for _ in range(self.generation.concurrency)
+        ]
         try:
-            while True:
-                for request in self._next_requests(requests, len(tasks)):
-                    task = asyncio.create_task(self._complete(request))
-                    task.add_done_callback(finished.put_nowait)
-                    tasks.add(task)
-                if not tasks:
-                    return self.result
-                task = await finished.get()
-                tasks.discard(task)
-                task.result()
-                if self.result.failures >= MAX_FAILURES:
-                    raise SourceError(
-                        f"{self.generation.server.url}: {self.result.failures} requests in a row "
-                        f"failed: {self.result.reason.rstrip('.')}. See that the server runs and that "
-                        "--base-url is right, then run the same command again; the responses so far "
-                        "are kept."
-                    )
+            await asyncio.gather(*tasks)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.client.close()
+        return self.result
 
-    def _next_requests(
-        self, requests: Iterator[ResponseRequest], active: int
-    ) -> Iterator[ResponseRequest]:
-        """Yield the requests that may start now: their number and their images are limited."""
-        while active < self.generation.concurrency and (
-            not active or self.image_bytes < MAX_IMAGE_BYTES
-        ):
+    async def _work(self, requests: Iterator[ResponseRequest]) -> None:
+        """Send one request after the other, while the images of all are not too large."""
+        while True:
+            while self.image_bytes >= MAX_IMAGE_BYTES:
+                self.has_room.clear()
+                await self.has_room.wait()
             request = next(requests, None)
             if request is None:
                 return
-            active += 1
-            self.image_bytes += request.image_bytes
-            yield request
+            size = sum(map(len, request.question.images))
+            self.image_bytes += size
+            try:
+                await self._complete(request)
+            finally:
+                self.image_bytes -= size
+                self.has_room.set()
+            if self.result.failures >= MAX_FAILURES:
+                raise SourceError(
+                    f"{self.generation.server.url}: {self.result.failures} requests in a row "
+                    f"failed: {self.result.reason.rstrip('.')}. See that the server runs and that "
+                    "--base-url is right, then run the same command again; the responses so far "
+                    "are kept."
+                )
 
     async def _complete(self, request: ResponseRequest) -> None:
         """Get all samples of a request; those that a reply leaves out are requested again."""
@@ -356,8 +347,6 @@ class _RequestLoop:
             self.result.lost += request.n
             self.result.failures += 1
             self.result.reason = self.redactor.text(str(error))
-        finally:
-            self.image_bytes -= request.image_bytes
 
     def _record_missing(self, request: ResponseRequest, error: Exception, **fields: str) -> None:
         response = {"response": "", "tokens": 0, **fields}

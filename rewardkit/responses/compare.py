@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.answers.number import read_number
 from rewardkit.answers.parsing.typography import canonical_spelling
 from rewardkit.jsonl import json_line
 from rewardkit.output import atomic, require_not_input, require_suffix
-from rewardkit.pages.model import Bars, Page, Section, Table, TableRow
+from rewardkit.pages.model import Bars, Page, Table, TableRow
 from rewardkit.pages.text import sentence, share
 from rewardkit.parallel import INLINE_BATCHES, in_order
 from rewardkit.preprocess.row_stats import answer_kind
@@ -46,7 +45,7 @@ MAX_EXAMPLES = 3
 ENDING_CHARACTERS = 200
 
 #: Headers of `CompareReport.scorer_rows`, and of the causes.
-SCORER_COLUMNS = ("scorer", "correct", "mean score", "µs a response", "raised")
+SCORER_COLUMNS = ("scorer", "correct", "mean score", "failed")
 CAUSE_COLUMNS = ("samples", "status of A", "status of B", "gold", "preds")
 
 
@@ -56,17 +55,15 @@ class Verdict(NamedTuple):
     Attributes:
         correct: None if the scorer failed.
         score: the reward; 0.0 if the scorer failed.
-        pred: the answer that the scorer read; "" if it read none or does not return it.
+        pred: the answer that the scorer read, or the message of its error.
         status: the score's status; of a scorer that failed, `raised` and the name of the exception,
             or what it did instead (`ended its process`, `took too long`).
-        error: the message of the error.
     """
 
     correct: bool | None
     score: float
     pred: str
     status: str
-    error: str = ""
 
     @classmethod
     def of(cls, result: Score | Exception) -> Verdict:
@@ -74,9 +71,9 @@ class Verdict(NamedTuple):
         if isinstance(result, Exception):
             name = f"raised {type(result).__name__}"
             status = result.description if isinstance(result, NoVerdictError) else name
-            return cls(None, 0.0, "", status, error_line(result)[:MAX_COMPARED_CHARACTERS])
+            return cls(None, 0.0, error_line(result)[:MAX_COMPARED_CHARACTERS], status)
         if result.correct is None:
-            return cls(None, result.score, result.pred, "has no verdict", NO_VERDICT)
+            return cls(None, result.score, NO_VERDICT, "has no verdict")
         return cls(result.correct, result.score, result.pred, result.status.value)
 
 
@@ -90,7 +87,7 @@ class DisagreementCause(NamedTuple):
 
 
 class DisagreementExample(NamedTuple):
-    """A sample on which two scorers disagree."""
+    """A sample on which two scorers disagree; `ending` is the end of the response."""
 
     where: str
     gold: str
@@ -100,25 +97,23 @@ class DisagreementExample(NamedTuple):
 
 
 @dataclass
-class ScorerCalls:
-    """The calls of one scorer.
+class ScorerSide:
+    """One of the two scorers.
 
     Attributes:
-        name: the scorer's name with its options.
-        seconds: the time that all calls took.
+        scorer: its name with its options.
         score_sum: sum of the scores of the samples that both scorers scored.
         right: number of these samples that the scorer accepts.
-        raised: number of failures by status.
-        first: place and message of the first failure of each status.
+        failed: number of samples on which it failed.
+        first_failure: place, kind and message of the first of these.
         bad_golds: number of samples whose gold the scorer cannot score.
     """
 
-    name: str
-    seconds: float = 0.0
+    scorer: str
     score_sum: float = 0.0
     right: int = 0
-    raised: Counter[str] = field(default_factory=Counter)
-    first: dict[str, str] = field(default_factory=dict)
+    failed: int = 0
+    first_failure: str = ""
     bad_golds: int = 0
 
 
@@ -128,8 +123,7 @@ class CompareReport:
 
     Attributes:
         name: the path of the file, or the number of files and their names.
-        a: the calls of the first scorer.
-        b: the calls of the second scorer.
+        sides: scorers A and B.
         n: number of samples.
         outcomes: samples that both scored, by whether A and whether B accepts them.
         causes: number of samples on which the scorers disagree, or one of them failed, by cause.
@@ -139,12 +133,13 @@ class CompareReport:
     """
 
     name: str
-    a: ScorerCalls
-    b: ScorerCalls
+    sides: dict[str, ScorerSide]
     n: int = 0
     outcomes: Counter[tuple[bool, bool]] = field(default_factory=Counter)
     causes: Counter[DisagreementCause] = field(default_factory=Counter)
-    examples: dict[DisagreementCause, list[DisagreementExample]] = field(default_factory=dict)
+    examples: defaultdict[DisagreementCause, list[DisagreementExample]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     unread: int = 0
     unread_examples: list[SkippedRow] = field(default_factory=list)
 
@@ -166,15 +161,15 @@ class CompareReport:
     def add(self, sample: Sample, a: Verdict, b: Verdict) -> None:
         """Count the two verdicts on a sample."""
         self.n += 1
-        is_judged = a.correct is not None and b.correct is not None
-        for calls, verdict in ((self.a, a), (self.b, b)):
-            calls.bad_golds += verdict.status == Status.BAD_GROUND_TRUTH.value
-            if is_judged:
-                calls.score_sum += verdict.score
-                calls.right += verdict.correct is True
-            elif verdict.correct is None:
-                calls.raised[verdict.status] += 1
-                calls.first.setdefault(verdict.status, f"{sample.where}: {verdict.error}")
+        for side, verdict in zip(self.sides.values(), (a, b), strict=True):
+            side.bad_golds += verdict.status == Status.BAD_GROUND_TRUTH.value
+            if verdict.correct is None:
+                side.failed += 1
+                failure = f"{sample.where}: {verdict.status}: {verdict.pred}"
+                side.first_failure = side.first_failure or failure
+            elif None not in (a.correct, b.correct):
+                side.score_sum += verdict.score
+                side.right += verdict.correct
         if a.correct is not None and b.correct is not None:
             self.outcomes[a.correct, b.correct] += 1
         if a.correct != b.correct:
@@ -182,24 +177,16 @@ class CompareReport:
             preds = describe_difference(a, b)
             cause = DisagreementCause(a.status, b.status, answer_kind(gold), preds)
             self.causes[cause] += 1
-            examples = self.examples.setdefault(cause, [])
-            if len(examples) < MAX_EXAMPLES:
-                examples.append(DisagreementExample(sample.where, gold, a.pred, b.pred, ending))
+            if len(self.examples[cause]) < MAX_EXAMPLES:
+                example = DisagreementExample(sample.where, gold, a.pred, b.pred, ending)
+                self.examples[cause].append(example)
 
     def summary(self) -> dict[str, Any]:
         """Return the report as plain values, for JSON."""
         n = self.judged
         sides = {
-            letter: {
-                "scorer": calls.name,
-                "right": calls.right,
-                "mean_score": calls.score_sum / n if n else None,
-                "raised": dict(calls.raised.most_common()),
-                "raised_first": calls.first,
-                "bad_golds": calls.bad_golds,
-                "mean_us": 1e6 * calls.seconds / max(self.n, 1),
-            }
-            for letter, calls in (("a", self.a), ("b", self.b))
+            letter.lower(): {**vars(side), "mean_score": side.score_sum / n if n else None}
+            for letter, side in self.sides.items()
         }
         return {
             "file": self.name,
@@ -233,16 +220,17 @@ class CompareReport:
             f"McNemar's exact test: {p}"
         )
 
-    def scorer_rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield a row for each scorer, in the columns `SCORER_COLUMNS`."""
-        for letter, calls in (("A", self.a), ("B", self.b)):
-            yield (
-                f"{letter}: {calls.name}",
-                f"{calls.right:,} ({share(calls.right, self.judged)})",
-                f"{calls.score_sum / max(self.judged, 1):.4f}",
-                f"{1e6 * calls.seconds / max(self.n, 1):,.1f}",
-                f"{calls.raised.total():,}",
+    def scorer_rows(self) -> list[tuple[str, ...]]:
+        """Return a row for each scorer, in the columns `SCORER_COLUMNS`."""
+        return [
+            (
+                f"{letter}: {side.scorer}",
+                f"{side.right:,} ({share(side.right, self.judged)})",
+                f"{side.score_sum / max(self.judged, 1):.4f}",
+                f"{side.failed:,}",
             )
+            for letter, side in self.sides.items()
+        ]
 
 
 def describe_difference(a: Verdict, b: Verdict) -> str:
@@ -309,16 +297,16 @@ def compare_files(
     require_not_input(export, *map(Path, files))
     short = ", ".join(map(str, names))[:100]
     name = files[0] if len(files) == 1 else f"{len(files):,} files ({short})"
-    report = CompareReport(name, ScorerCalls(a[0]), ScorerCalls(b[0]))
+    report = CompareReport(name, {"A": ScorerSide(a[0]), "B": ScorerSide(b[0])})
     plans: list[ScoringPlan] = []
     with ExitStack() as stack:
-        for side, plan in (a, b):
+        for own_name, plan in (a, b):
             own = plan if plan.is_custom else replace(plan, right_score=None)
             samples = read_samples(files, plan.names)
             golds = ((s.ground_truth, s.extra_info) for s in samples if isinstance(s, Sample))
             plans.append(stack.enter_context(loaded_plan(own, golds, is_required=True)))
             if (rule := plans[-1].rule) and rule.sentence:
-                announce(f"{side}: {rule.sentence}")
+                announce(f"{own_name}: {rule.sentence}")
         file = None
         if export:
             temporary = stack.enter_context(atomic(export, overwrite=overwrite))
@@ -326,38 +314,30 @@ def compare_files(
         divisor = max(plan.divisor for plan in plans)
         jobs = 1 if any(callable(plan.scorer) for plan in plans) else jobs
         chunks, inline = read_chunks(files, divisor), 0 if divisor > 1 else INLINE_BATCHES
-        for _, part in in_order(partial(_compare_chunk, plans), chunks, jobs, inline):
-            for sample, *verdicts in part.results:
+        compared = in_order(partial(_compare_chunk, plans), chunks, jobs, inline)
+        for _, (results, skipped) in compared:
+            for sample, *verdicts in results:
                 report.add(sample, *verdicts)
                 if file and verdicts[0].correct != verdicts[1].correct:
                     file.write(json_line(_test_case(sample, report, *verdicts)))
-            report.a.seconds += part.seconds[0]
-            report.b.seconds += part.seconds[1]
-            report.unread += len(part.skipped)
-            report.unread_examples += part.skipped[: MAX_EXAMPLES - len(report.unread_examples)]
-            progress(len(part.results) + len(part.skipped))
+            report.unread += len(skipped)
+            report.unread_examples += skipped[: MAX_EXAMPLES - len(report.unread_examples)]
+            progress(len(results) + len(skipped))
     return report
 
 
-class _ComparedChunk(NamedTuple):
-    results: list[tuple[Sample, Verdict, Verdict]]
-    skipped: list[SkippedRow]
-    seconds: list[float]
-
-
-def _compare_chunk(plans: Sequence[ScoringPlan], chunk: Chunk) -> _ComparedChunk:
+def _compare_chunk(
+    plans: Sequence[ScoringPlan], chunk: Chunk
+) -> tuple[list[tuple[Sample, Verdict, Verdict]], list[SkippedRow]]:
     rows = plan_samples(plans[0], chunk)
     samples = [row._replace(fields={}) for row in rows if isinstance(row, Sample)]
-    verdicts, seconds = [], []
+    verdicts = []
     for plan in plans:
         # copies: a scorer that changes extra_info must not affect the other
-        own = [sample._replace(extra_info=dict(sample.extra_info)) for sample in samples]
-        start = perf_counter()
-        results = list(call_plan(plan, own))
-        seconds.append(perf_counter() - start)
-        verdicts.append(map(Verdict.of, results))
+        own = (sample._replace(extra_info=dict(sample.extra_info)) for sample in samples)
+        verdicts.append(list(map(Verdict.of, call_plan(plan, own))))
     skipped = [row for row in rows if isinstance(row, SkippedRow)]
-    return _ComparedChunk(list(zip(samples, *verdicts, strict=True)), skipped, seconds)
+    return list(zip(samples, *verdicts, strict=True)), skipped
 
 
 def _test_case(sample: Sample, report: CompareReport, *verdicts: Verdict) -> dict[str, Any]:
@@ -369,51 +349,32 @@ def _test_case(sample: Sample, report: CompareReport, *verdicts: Verdict) -> dic
         "data_source": info.pop("data_source", ""),
         "extra_info": info,
     }
-    for letter, calls, verdict in zip("ab", (report.a, report.b), verdicts, strict=True):
-        is_error = verdict.correct is None
-        names = ("status", "error") if is_error else ("correct", "score", "pred", "status")
-        case[letter] = {"scorer": calls.name, **{name: getattr(verdict, name) for name in names}}
+    for (letter, side), verdict in zip(report.sides.items(), verdicts, strict=True):
+        names = ("correct", "score", "pred", "status")
+        own = {name: getattr(verdict, name) for name in names}
+        case[letter.lower()] = {"scorer": side.scorer, **own}
     return case
 
 
 def compare_page(report: CompareReport) -> Page:
     """Return the page of a comparison."""
-    outcomes = report.outcomes
-    verdicts = (
-        ("both correct", outcomes[True, True]),
-        ("only A correct", outcomes[True, False]),
-        ("only B correct", outcomes[False, True]),
-        ("neither correct", outcomes[False, False]),
-    )
-    facts = (
-        ("file", report.name),
-        ("A", report.a.name),
-        ("B", report.b.name),
-        *((name, f"{n:,}") for name, n in verdicts[1:3]),
-        ("judged by both", f"{report.judged:,}"),
-        ("rows without a usable response", f"{report.unread:,}"),
-    )
+    names = {(True, True): "both", (True, False): "only A", (False, True): "only B"}
+    verdicts = [(f"{name} correct", report.outcomes[each]) for each, name in names.items()]
+    verdicts.append(("neither correct", report.outcomes[False, False]))
     title = f"A and B agree on {share(report.agreed, report.judged)} of {report.judged:,} samples"
+    facts = (("file", report.name), ("rows without a usable response", f"{report.unread:,}"))
     note = "Correct and mean score count the samples that both judged."
-    sections: list[Section] = [
-        Bars("Verdicts", verdicts, note=sentence(report.agreement()), unit="samples"),
-        Table("Scorers", SCORER_COLUMNS, tuple(map(TableRow, report.scorer_rows())), note=note),
-    ]
-    if report.causes:
-        rows = (
-            TableRow((f"{n:,}", *cause), tuple(map(_example_text, report.examples[cause])))
-            for cause, n in report.causes.most_common()
-        )
-        name, note = "Disagreements by cause", "The most frequent first."
-        sections.append(Table(name, CAUSE_COLUMNS, tuple(rows), formulas=True, note=note))
-    raised = tuple(
-        TableRow((calls.name, name, f"{times:,}", calls.first[name]))
-        for calls in (report.a, report.b)
-        for name, times in calls.raised.most_common()
+    causes = (
+        TableRow((f"{n:,}", *cause), tuple(map(_example_text, report.examples[cause])))
+        for cause, n in report.causes.most_common()
     )
-    if raised:
-        sections.append(Table("Exceptions", ("scorer", "exception", "times", "first"), raised))
-    return Page(title, facts, tuple(sections))
+    heading = "Disagreements by cause"
+    sections = (
+        Bars("Verdicts", tuple(verdicts), note=sentence(report.agreement()), unit="samples"),
+        Table("Scorers", SCORER_COLUMNS, tuple(map(TableRow, report.scorer_rows())), note=note),
+        Table(heading, CAUSE_COLUMNS, tuple(causes), formulas=True),
+    )
+    return Page(title, facts, sections)
 
 
 def _example_text(example: DisagreementExample) -> str:

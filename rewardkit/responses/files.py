@@ -208,15 +208,10 @@ def _open(file: str) -> IO[bytes]:
 
 
 def read_records(chunk: Chunk) -> Iterator[tuple[str, dict[str, Any]] | SkippedRow]:
-    """Yield the place (file:line) and the fields of each row, and the lines that are not an object.
-
-    A row of our own parquet of scores has its fields as JSON in the column `row`.
-    """
+    """Yield the place (file:line) and the fields of each row, and the lines that are not an object."""
     number = chunk.first
     for row in chunk.rows:
-        packed = row.get("row") if "status" in row else None
-        fields = _parse_object(packed.encode()) if isinstance(packed, str) else row
-        yield f"{chunk.path} row {number}", row if isinstance(fields, str) else fields
+        yield f"{chunk.path} row {number}", row
         number += 1
     for line in io.BytesIO(chunk.text):
         if not line.isspace():

@@ -65,11 +65,11 @@ def squeeze(text: str) -> str:
 
 def gold_agrees(response_gold: str, row_gold: str) -> bool | None:
     """Whether two golds are one value, as `18.0`, `['18']` and `#### 18` are; None if unknown."""
-    if not response_gold.strip() or not row_gold.strip():
+    a, b = _plain_gold(response_gold), _plain_gold(row_gold)
+    if not a.strip() or not b.strip():
         return None
-    if _gold_keys(response_gold) & _gold_keys(row_gold):
+    if gold_key(a) == gold_key(b):
         return True
-    a, b = _only_item(response_gold), _only_item(row_gold)
     outcome = compare(gold_answer(a), gold_answer(b)).outcome
     if outcome in ("equal", "different"):
         return outcome == "equal"
@@ -77,27 +77,24 @@ def gold_agrees(response_gold: str, row_gold: str) -> bool | None:
     return None if outcome == "ambiguous" or a in b or b in a else False
 
 
-def _gold_keys(gold: str) -> frozenset[str]:
-    """Return the keys to look up a gold: those of its spellings, and of its `####` line."""
-    spellings = [gold, _only_item(gold)]
+def _plain_gold(gold: str) -> str:
+    """Return a gold without a list around it, or before its `####`, with usual quotes."""
+    if len(gold) <= MAX_RESPELLED_CHARACTERS and (match := _LIST_OF_ONE.fullmatch(gold)):
+        return match[2]
     if len(gold) <= MAX_RESPELLED_CHARACTERS and _CHOICES.fullmatch(gold):
-        spellings.append("".join(filter(str.isalpha, gold)))
-    elif gold.lstrip().startswith("{"):  # Python's quotes, or JSON's
-        spellings.append(gold.replace("'", '"'))
-    elif end := last_hash(gold):
-        spellings.append(end)
-    return frozenset(map(gold_key, spellings))
+        return "".join(filter(str.isalpha, gold))
+    return gold.replace("'", '"') if gold.lstrip().startswith("{") else last_hash(gold) or gold
 
 
-def _only_item(gold: str) -> str:
-    match = _LIST_OF_ONE.fullmatch(gold) if len(gold) <= MAX_RESPELLED_CHARACTERS else None
-    return match[2] if match else gold
+def _gold_key(gold: str) -> str:
+    return gold_key(_plain_gold(gold))
 
 
 def _may_be_cut(text: str, main: str) -> bool:
     """Whether a text may be a message that a limit on the prompt's length cut.
 
-    verl cuts on the left, on the right or in the middle (`data.truncation`).
+    verl cuts on the left or on the right, or in the middle, which is not recognised here
+    (`data.truncation`).
     """
     text = text.strip(_BROKEN_CHARACTER)
     if text in main:
@@ -106,17 +103,7 @@ def _may_be_cut(text: str, main: str) -> bool:
     if end >= 0 and text.startswith(main[end:]):
         return True
     begin = main.rfind(text[-WINDOW_CHARACTERS:])
-    if begin >= 0 and text.endswith(main[: begin + WINDOW_CHARACTERS]):
-        return True
-    start = text.find(main[:WINDOW_CHARACTERS])
-    if start < 0:
-        return False
-    rest = text[start:]
-    pairs = enumerate(zip(rest, main, strict=False))
-    same = next((i for i, (one, other) in pairs if one != other), 0)
-    rest = rest[same:].lstrip(_BROKEN_CHARACTER)
-    end = main.find(rest[:WINDOW_CHARACTERS], same + WINDOW_CHARACTERS)
-    return end >= 0 and rest.startswith(main[end:])
+    return begin >= 0 and text.endswith(main[: begin + WINDOW_CHARACTERS])
 
 
 class TrainPrompt(NamedTuple):
@@ -219,8 +206,7 @@ class TrainIndex:
             index = indices.setdefault(key, len(self.prompts))
             if index == len(self.prompts):
                 self.prompts.append(_train_prompt(row, number, messages, message))
-                for gold in _gold_keys(self.prompts[index].gold):
-                    _add(self._golds, gold, index)
+                _add(self._golds, _gold_key(self.prompts[index].gold), index)
             self.rows.append(index)
             for source in dict.fromkeys((_text(row.get("data_source")), "")):
                 _add(self._places, _place_of(row, source), index)
@@ -263,8 +249,7 @@ class TrainIndex:
         for others in ways.values():
             matches = others.keys() & matches or matches
         if len(matches) > 1:
-            golds = [self._golds[k] for k in _gold_keys(evidence.gold) if k in self._golds]
-            matches = set().union(*(of.keys() & matches for of in golds)) or matches
+            matches = self._golds.get(_gold_key(evidence.gold), {}).keys() & matches or matches
         if len(matches) > 1:
             rows = " and ".join(f"row {self.prompts[i].row}" for i in sorted(islice(matches, 3)))
             reason = (

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from rewardkit.errors import UsageError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
@@ -20,6 +18,7 @@ from rewardkit.output import (
     atomic_side_file,
     require_not_input,
     require_side_file,
+    require_suffix,
     resolve_output,
 )
 from rewardkit.parallel import INLINE_BATCHES
@@ -49,27 +48,8 @@ Engine: TypeAlias = Literal["local", "ray"]
 #: Size of the input from which other processes are started at once.
 LARGE_INPUT_BYTES = 3 * INLINE_BATCHES * CHUNK_BYTES
 
-#: Suffixes of `out`.
-OUT_SUFFIXES = (".jsonl", ".parquet")
-
 #: How a file of rows that could not be scored begins.
 _UNSCORED_START = re.compile(rb'\{"where": "(?:[^"\\]|\\.)*", "reason": "')
-
-#: The columns of a parquet of scores. Rows of one run have different fields; `row` has all as JSON.
-SCORED_COLUMNS = {
-    "data_source": "string",
-    "step": "int64",
-    "response": "string",
-    "ground_truth": "string",
-    "score": "double",
-    "acc": "double",
-    "pred": "string",
-    "status": "string",
-    "no_answer": "double",
-    "timeout": "double",
-    "error": "double",
-    "row": "string",
-}
 
 
 @dataclass
@@ -128,7 +108,7 @@ def score_files(
         response_key: the field with the response or a list of responses.
         gold_key: the field with the ground truth.
         train: a training parquet, in which rows without a `data_source` are looked up.
-        out: a jsonl or parquet to write: every row with `score`, `acc`, `pred`, `status` and the
+        out: a jsonl to write: every row with `score`, `acc`, `pred`, `status` and the
             flags. A field of the row with one of these names is renamed to `<name>_before`. Rows
             that could not be scored are written to `<out>.unscored.jsonl`, with the reason.
         overwrite: replace `out` if it exists, and discard an interrupted run.
@@ -197,7 +177,7 @@ def score_files(
                     on_score(sample, score)
             progress(chunk.figures.total.n + chunk.figures.unscored)
         if out and store:
-            _write_output(store, plan.names, out, report.unscored, overwrite=overwrite)
+            _write_output(store, out, report.unscored, overwrite=overwrite)
     return report
 
 
@@ -210,8 +190,7 @@ def _require_valid_arguments(
     out: Path | None, train: Path | None, engine: Engine, address: str | None
 ) -> None:
     """Raise `UsageError` for invalid arguments before a file is read."""
-    if out is not None and out.suffix not in OUT_SUFFIXES:
-        raise UsageError(f"--out {out}: name a file that ends in {' or '.join(OUT_SUFFIXES)}.")
+    require_suffix("--out", out, ".jsonl")
     if address is not None and engine != "ray":
         raise UsageError("--address is that of a Ray cluster: add --engine ray.")
     if train is not None:
@@ -259,66 +238,21 @@ def unscored_path(out: Path) -> Path:
     return out.with_name(f"{out.name}.unscored.jsonl")
 
 
-def _write_output(
-    store: Store, names: FieldNames, out: Path, unscored: int, *, overwrite: bool
-) -> None:
+def _write_output(store: Store, out: Path, unscored: int, *, overwrite: bool) -> None:
     """Write the records to the output and to the file of rows that could not be scored.
 
     The output comes last: until then the run can be resumed.
     """
     path = unscored_path(out)
-
-    def bodies(rest: IO[bytes]) -> Iterator[bytes]:
-        for record, body in store.bodies():
-            yield body[: record.head["rows"]]
-            rest.write(body[record.head["rows"] :])
-
     with (
         atomic(out, overwrite=overwrite) as temporary,
         atomic_side_file(path, _UNSCORED_START, overwrite=overwrite) as rest,
+        temporary.open("wb") as rows_file,
         rest.open("wb") as rest_file,
     ):
-        if out.suffix == ".jsonl":
-            with temporary.open("wb") as file:
-                file.writelines(bodies(rest_file))
-        else:
-            _write_parquet(bodies(rest_file), temporary, names)
+        for record, body in store.bodies():
+            rows_file.write(body[: record.head["rows"]])
+            rest_file.write(body[record.head["rows"] :])
     if not unscored:
         path.unlink()
     store.remove()
-
-
-def _write_parquet(bodies: Iterator[bytes], out: Path, names: FieldNames) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from rewardkit.row import BATCH_ROWS, batched
-
-    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in SCORED_COLUMNS.items()])
-    lines = (line for body in bodies for line in BytesIO(body))
-    with pq.ParquetWriter(out, schema, compression="zstd") as writer:
-        for rows in batched((_columns(line, names) for line in lines), BATCH_ROWS):
-            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
-
-
-def _columns(line: bytes, names: FieldNames) -> dict[str, Any]:
-    row = json.loads(line)
-    step = row.get("step")
-    return {
-        **{name: row.get(name) for name in ("score", "acc", "no_answer", "timeout", "error")},
-        "pred": _as_text(row.get("pred")),
-        "status": row.get("status"),
-        "response": _as_text(names.response_of(row)[1]),
-        "ground_truth": _as_text(names.gold_of(row)),
-        "data_source": _as_text(row.get("data_source") or ""),
-        "step": step if type(step) is int and abs(step) < 1 << 63 else None,
-        "row": line.decode().rstrip("\n"),
-    }
-
-
-def _as_text(value: Any) -> str | None:
-    """Return a value as text that parquet accepts: lone surrogates are escaped."""
-    if value is None:
-        return None
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from rewardkit.errors import DataError, UsageError
 from rewardkit.jsonl import json_line
 from rewardkit.output import require_absent, require_not_input, require_suffix
-from rewardkit.pages.model import Bars, Histogram, Page, Section, Steps
+from rewardkit.pages.model import Bars, Page, Steps
 from rewardkit.pages.text import row_count, sentence, share
 from rewardkit.preprocess.dropped_rows import (
     atomic_with_dropped,
@@ -36,6 +36,9 @@ from rewardkit.scorers.base import Score, Status
 
 #: Unusable rows that a report lists; all are counted.
 MAX_EXAMPLES = 3
+
+#: Bands of pass rates.
+BANDS = ("never", "below 10%", *(f"{n}% to {n + 9}%" for n in range(10, 100, 10)), "always")
 
 #: Statuses of responses that say nothing about their prompt: it is not one that is never solved.
 NO_VERDICT = frozenset({Status.BAD_GROUND_TRUTH, Status.FAILED})
@@ -177,7 +180,7 @@ class SelectReport(JoinReport):
         rows: rows of the training file.
         unseen: rows without responses.
         few: rows with fewer responses than `wanted.min_samples`, but with some.
-        percents: rows with enough responses, by pass rate in per cent.
+        bands: rows with enough responses, by pass rate; see `band`.
         groups: the groups of matched responses: to one prompt, at one step.
     """
 
@@ -185,7 +188,7 @@ class SelectReport(JoinReport):
     rows: int = 0
     unseen: int = 0
     few: int = 0
-    percents: Counter[int] = field(default_factory=Counter)
+    bands: dict[str, int] = field(default_factory=lambda: dict.fromkeys(BANDS, 0))
     groups: GradientGroups = field(default_factory=GradientGroups)
 
     def add_row(self, responses: Cell, drop_reason: str) -> None:
@@ -195,23 +198,13 @@ class SelectReport(JoinReport):
         if responses.n and responses.n < self.wanted.min_samples:
             self.few += 1
         elif responses.n:
-            self.percents[whole_percent(responses.rate)] += 1
+            self.bands[band(responses.rate)] += 1
         if drop_reason:
             self.dropped[drop_reason] += 1
 
-    def bands(self) -> dict[str, int]:
-        """Rows by pass rate in tenths; `never` and `always` are bands of their own."""
-        counts = {"never": 0, "below 10%": 0}
-        counts |= {f"{low}% to {low + 9}%": 0 for low in range(10, 100, 10)} | {"always": 0}
-        names = list(counts)
-        for percent, rows in self.percents.items():
-            band = -1 if percent == 100 else percent // 10 + 1 if percent else 0
-            counts[names[band]] += rows
-        return counts
-
     def summary(self) -> dict[str, Any]:
         """Return the report as plain values, for JSON."""
-        return {**vars(self), "groups": self.groups._asdict(), "bands": self.bands()}
+        return {**vars(self), "groups": self.groups._asdict()}
 
     def groups_sentence(self) -> str:
         """Return a sentence with the number of groups without a gradient, as `score` counts them."""
@@ -222,9 +215,9 @@ class SelectReport(JoinReport):
         )
 
 
-def whole_percent(rate: float) -> int:
-    """Return a pass rate in whole per cent; only 0.0 is 0, and only 1.0 is 100."""
-    return int(100 * rate) if rate in (0.0, 1.0) else min(max(round(100 * rate), 1), 99)
+def band(rate: float) -> str:
+    """Return the band of a pass rate: tenths, of which `never` and `always` are apart."""
+    return BANDS[-1 if rate == 1 else 1 + int(10 * rate) if rate else 0]
 
 
 def select(
@@ -346,8 +339,7 @@ def select_page(report: SelectReport) -> Page:
     condition = report.wanted
     facts = (
         ("training file", str(report.train)),
-        ("scored responses", str(report.scored)),
-        ("written", str(report.out)),
+        ("scored responses", report.scored),
         ("pass rate kept", f"{condition.low:g} to {condition.high:g}"),
         ("responses at least", f"{condition.min_samples:,}"),
         ("rows with fewer", "kept" if condition.unseen else "dropped"),
@@ -357,20 +349,13 @@ def select_page(report: SelectReport) -> Page:
         rest -= n
         steps.append((f"dropped: {reason}", rest))
     note = f"{dropped_path(report.out)} has the dropped rows with their pass rates."
-    groups = sentence(report.groups_sentence())
+    rates_note = sentence(report.groups_sentence())
     ways = [(f"matched by {way}", n) for way, n in report.responses.most_common()]
     ways += [("matched to no row", report.unjoined), ("not read", report.unread)]
-    sections: tuple[Section, ...] = (
+    sections = (
         Steps("Rows left after each step", tuple(steps), note),
-        Bars(
-            "Rows by pass rate over all steps",
-            tuple(report.bands().items()),
-            f"{groups} Rows with too few responses are not counted below.",
-        ),
-        Histogram("Pass rates in percent", report.percents, "percent correct"),
-        Bars(
-            "Responses matched to rows", tuple(ways), sentence(report.match_sentence()), "responses"
-        ),
+        Bars("Rows by pass rate over all steps", tuple(report.bands.items()), rates_note),
+        Bars("Responses matched to rows", tuple(ways), unit="responses"),
     )
     title = f"{report.out.name}: {report.written:,} of {row_count(report.rows)} kept"
     return Page(title, facts, sections)

@@ -96,7 +96,7 @@ def test_result_files_can_be_judged_again(serve, generate, parquet, tmp_path):
 
 
 def test_what_score_wrote_can_be_judged(parquet, tmp_path):
-    out = tmp_path / "scored.parquet"
+    out = tmp_path / "scored.jsonl"
     score_files([write_lines(tmp_path, FILES["verl"])], "gsm8k", out=out)
     report = evaluate_responses(parquet(ROWS), [str(out)])
     assert report.summary()["total"]["mean"]["value"] == 0.5

@@ -202,7 +202,6 @@ def test_a_template_around_the_prompt_confirms_the_row(text):
         CHAT[60:],  # verl's data.truncation=left
         "\ufffd" + CHAT[60:],
         CHAT[:110],  # right
-        CHAT[:85] + CHAT[130:],  # middle
         MESSAGE[20:90],
     ],
 )

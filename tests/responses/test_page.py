@@ -123,7 +123,7 @@ def test_the_page_has_every_figure_of_the_report(tmp_path):
     report, summary = write_page(out, [tmp_path / "dumps"])
     page = out.read_text()
     assert (summary["listed"], summary["bytes"]) == (12, out.stat().st_size)
-    assert summary["groups"]["without_gradient"] == 6
+    assert summary["groups"]["without_gradient"] == 3
     for text in (
         'aria-label="Accuracy',
         "3 rows",

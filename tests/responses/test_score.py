@@ -127,31 +127,12 @@ def test_hostile_responses_are_scored_like_any_other(tmp_path):
         assert (report.total.n, report.unscored) == (len(texts), 0)
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-def test_the_output_does_not_depend_on_the_number_of_processes(tmp_path, small_chunks, suffix):
+def test_the_output_does_not_depend_on_the_number_of_processes(tmp_path, small_chunks):
     file = write(tmp_path / "x.jsonl", ROWS)
-    outs = [tmp_path / f"{jobs}.{suffix}" for jobs in (1, 2)]
+    outs = [tmp_path / f"{jobs}.jsonl" for jobs in (1, 2)]
     reports = [score_file(file, "gsm8k", out=out, jobs=n) for n, out in enumerate(outs, 1)]
     assert outs[0].read_bytes() == outs[1].read_bytes()
     assert reports[0].summary() == reports[1].summary()
-    if suffix == "parquet":
-        row = next(read_rows(outs[0]))
-        assert (row["step"], row["score"], json.loads(row["row"])["score_before"]) == (0, 1.0, 0.5)
-
-
-def test_a_parquet_holds_any_dump_under_fixed_names_and_can_be_scored_again(tmp_path):
-    rows = [
-        {"said": "\ud800 #### 3", "gts": "3", "data_source": 5, "step": 10**23},
-        {"said": "#### 4", "gts": 4, "data_source": ["x"], "step": 2, "input": "what?"},
-    ]
-    out, again = tmp_path / "out.parquet", tmp_path / "again.jsonl"
-    score_file(write(tmp_path / "x.jsonl", rows), "gsm8k", response_key="said", out=out)
-    first, second = read_rows(out)
-    assert (first["response"], first["data_source"], first["step"]) == ("\\ud800 #### 3", "5", None)
-    assert (second["ground_truth"], second["step"], second["acc"]) == ("4", 2, 1.0)
-    rescored = score_file(out, "gsm8k", response_key="said", out=again)
-    assert (rescored.total.n, rescored.total.correct) == (2, 2)
-    assert read_lines(again)[1]["input"] == "what?"
 
 
 class StopError(Exception):
@@ -172,10 +153,9 @@ def interrupt(file, out, after=250, **options):
     assert not out.exists()
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-def test_a_resumed_run_has_every_row_once(tmp_path, small_chunks, suffix):
+def test_a_resumed_run_has_every_row_once(tmp_path, small_chunks):
     rows = [*ROWS[:200], {"nothing": 1}, *ROWS[200:]]
-    file, out, whole = write(tmp_path / "x.jsonl", rows), tmp_path / f"o.{suffix}", tmp_path / f"w.{suffix}"  # fmt: skip
+    file, out, whole = write(tmp_path / "x.jsonl", rows), tmp_path / "o.jsonl", tmp_path / "w.jsonl"
     complete = score_file(file, "gsm8k", out=whole)
     interrupt(file, out)
     with part_path(out).open("ab") as part:  # as after a kill during a write
@@ -417,7 +397,7 @@ def test_dumps_without_a_data_source_are_looked_up_in_the_training_parquet(tmp_p
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"out": "x.csv"}, UsageError, "ends in .jsonl or .parquet"),
+        ({"out": "x.csv"}, UsageError, "ends in .jsonl"),
         ({"out": "x.jsonl"}, UsageError, "is the input file"),
         ({"out": "x.jsonl/y.jsonl"}, OutputError, "cannot be written"),
         ({"address": "auto"}, UsageError, "add --engine ray"),

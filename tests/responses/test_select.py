@@ -1,7 +1,6 @@
 """`rewardkit select`: how responses match rows, and which rows are kept."""
 
 import json
-from collections import Counter
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,13 +13,7 @@ from rewardkit.pages.html import to_html
 from rewardkit.responses.figures import Cell
 from rewardkit.responses.matching import PLACE, PROMPT, SOURCE_ID, TrainIndex, squeeze
 from rewardkit.responses.samples import Sample
-from rewardkit.responses.select import (
-    PassRateFilter,
-    SelectReport,
-    select,
-    select_page,
-    whole_percent,
-)
+from rewardkit.responses.select import PassRateFilter, band, select, select_page
 
 #: Questions in the chat templates of some models, without special tokens, as in verl's dumps.
 TEMPLATES = (
@@ -91,7 +84,8 @@ def test_rows_that_are_never_or_always_solved_are_dropped(tmp_path):
         "pass rate above 0.9": 1,
         "no responses": 1,
     }
-    assert report.percents == {0: 1, 50: 1, 100: 1}
+    bands = {name: n for name, n in report.bands.items() if n}
+    assert bands == {"never": 1, "50% to 59%": 1, "always": 1}
 
 
 def test_dropped_rows_are_written_with_their_pass_rate(tmp_path):
@@ -122,19 +116,14 @@ def test_decimal_bounds_are_not_affected_by_rounding():
 
 
 @given(st.integers(1, 2000), st.data())
-def test_only_a_pass_rate_of_0_or_1_is_0_or_100_percent(n, data):
+def test_every_pass_rate_is_in_its_band(n, data):
     right = data.draw(st.integers(0, n))
-    percent = whole_percent(right / n)
-    assert (percent == 0, percent == 100) == (right == 0, right == n)
-
-
-@given(st.lists(st.integers(0, 100)))
-def test_every_pass_rate_is_in_one_band(percents):
-    report = SelectReport(*(None,) * 3, percents=Counter(percents))
-    bands = report.bands()
-    assert sum(bands.values()) == len(percents)
-    assert (bands["never"], bands["always"]) == (percents.count(0), percents.count(100))
-    assert bands["10% to 19%"] == sum(10 <= p < 20 for p in percents)
+    name = band(right / n)
+    assert (name == "never", name == "always") == (right == 0, right == n)
+    if name[0].isdigit():
+        assert (
+            int(name.partition("%")[0]) <= 100 * right / n + 1e-9 < int(name.split()[-1][:-1]) + 1
+        )
 
 
 @given(st.lists(st.lists(st.booleans(), max_size=4), min_size=1, max_size=12), st.randoms())
@@ -199,7 +188,7 @@ def test_scores_are_not_verdicts_unless_the_right_ones_are_known(tmp_path, has_a
     with pytest.raises(DataError, match=r"the scores are -1 to 1.*--right-score"):
         select_rows(tmp_path, train, rows)
     report, places = select_rows(tmp_path, train, rows, right_score=1.0)
-    assert (places, report.percents) == ([0], {50: 1})
+    assert (places, report.bands["50% to 59%"]) == ([0], 1)
 
 
 def test_a_score_that_contradicts_the_first_ones_is_an_error(tmp_path):
@@ -346,14 +335,14 @@ def test_a_response_without_a_verdict_is_not_one_that_failed(tmp_path, status):
     """Its prompt is not one that is never solved."""
     answers = [response_by_index(0, 0) | {"status": status}, response_by_index(0, 1)]
     report, _ = select_rows(tmp_path, [row(0)], answers, PassRateFilter(0, 1))
-    assert (report.unread, report.percents) == (1, {100: 1})
+    assert (report.unread, report.bands["always"]) == (1, 1)
 
 
 @pytest.mark.parametrize("status", [None, ["failed"], {"failed": 1}, 7])
 def test_a_status_of_another_tool_is_left_alone(tmp_path, status):
     answers = [response_by_index(0, 0) | {"status": status}, response_by_index(0, 1)]
     report, _ = select_rows(tmp_path, [row(0)], answers, PassRateFilter(0, 1))
-    assert (report.unread, report.percents) == (0, {50: 1})
+    assert (report.unread, report.bands["50% to 59%"]) == (0, 1)
 
 
 def test_dropped_rows_without_an_output_do_not_block_a_selection(tmp_path):
