@@ -108,18 +108,19 @@ def command(
         html, overwrite=overwrite, inputs=map(Path, files), out=out, export=export
     )
     names, jobs = scorers or ["auto"], jobs or cores()
+    plan = _plan(train, response_key, gold_key, right_score, seconds_per_row, load_seconds)
     if len(names) > 1:
         used = {"files", "scorers", "settings", "set_b", "right_score", "response_key", "gold_key"}
         used |= {"train", "html", "export", "jobs", "seconds_per_row", "load_seconds", "overwrite"}
         opt.require_unused(ctx, "two scorers", used)
         if len(names) > 2:
             raise UsageError(f"--scorer is set {len(names)} times; compare two scorers at a time.")
-        plan = _plan(train, response_key, gold_key, right_score, seconds_per_row, load_seconds)
         sides = [_side(plan, *side) for side in zip(names, (settings, set_b), strict=True)]
         _compare(files, sides, jobs, html, export, overwrite=overwrite, as_json=as_json)
         return
     opt.require_companion(ctx, "a second --scorer", None, "set_b", "export")
     opt.require_companion(ctx, "--html", html, "max_responses")
+    opt.require_companion(ctx, "--engine ray", engine == "ray" or None, "address")
     if html and resume:
         raise UsageError(
             "--html shows every response: write the page of --out when it is finished."
@@ -129,23 +130,16 @@ def command(
         from rewardkit.responses.report.page import ReportPage
 
         page = ReportPage(html, max_responses)
+    keeps_scores = html is not None and not scorers
     report = _score(
         files,
-        names[0],
-        options=opt.scorer_options(settings),
-        response_key=response_key,
-        gold_key=gold_key,
-        train=train,
+        replace(_side(plan, names[0], settings)[1], keeps_scores=keeps_scores),
         out=out,
         overwrite=overwrite,
         resume=resume,
         jobs=jobs,
         engine=engine,
         address=address,
-        seconds=seconds_per_row,
-        load_seconds=load_seconds,
-        right_score=right_score,
-        keep_scores=html is not None and not scorers,
         on_score=page.add if page else None,
     )
     _warn_about(report)
@@ -161,12 +155,12 @@ def command(
     _exit(report)
 
 
-def _score(files: list[str], scorer: str, **options: Any) -> ScoreReport:
+def _score(files: list[str], plan: ScoringPlan, **options: Any) -> ScoreReport:
     from rewardkit.responses.score import score_files
 
     try:
         with progress(f"scoring {', '.join(files)[:60]}") as advance:
-            return score_files(files, scorer, **options, progress=advance)
+            return score_files(files, plan, **options, progress=advance)
     except KeyboardInterrupt:
         if out := options["out"]:
             warn(f"{out}: interrupted; run the same command with --resume to continue.")
@@ -257,7 +251,7 @@ def _plan(
 
     return ScoringPlan(
         names=FieldNames(response_key, gold_key),
-        train=str(train) if train else None,
+        train=train,
         right_score=right_score,
         seconds=seconds,
         load_seconds=load_seconds,

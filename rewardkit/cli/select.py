@@ -84,7 +84,6 @@ def command(
             callback=opt.require_finite,
         ),
     ] = None,
-    html: opt.HtmlFile = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.JsonFlag = False,
 ) -> None:
@@ -106,9 +105,8 @@ def command(
         raise UsageError("--out needs --pass-rate LOW:HIGH, such as 0.1:0.9.")
     of_sft = "per_prompt", "min_characters", "max_characters", "tools"
     opt.require_companion(ctx, "--sft", sft, *of_sft)
-    opt.require_companion(ctx, "--out", out, "html", "unseen")
+    opt.require_companion(ctx, "--out", out, "unseen")
     wanted = PassRateFilter.parse(pass_rate or "0:1", min_samples, unseen=unseen == "keep")
-    opt.require_html_path(html, overwrite=overwrite, inputs=[*map(Path, scored), train])
     with progress(f"reading {', '.join(scored)[:60]}") as advance:
         options: dict[str, Any] = {
             "names": FieldNames(response_key, gold_key),
@@ -125,11 +123,6 @@ def command(
     if sft:
         _print_responses(responses, as_json=as_json)
         return
-    if html:
-        from rewardkit.pages.html import write_html
-        from rewardkit.responses.select import select_page
-
-        write_html(select_page(report), html, overwrite=overwrite)
     _print(report, as_json=as_json)
 
 

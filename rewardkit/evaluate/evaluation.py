@@ -36,7 +36,7 @@ from rewardkit.responses.files import (
     read_chunks,
     require_outside,
 )
-from rewardkit.responses.matching import PLACE_ALONE, Match, TrainIndex
+from rewardkit.responses.matching import PLACE_ALONE, Match, TrainIndex, index_parquet
 from rewardkit.responses.samples import FieldNames, Sample, samples_of
 from rewardkit.responses.scoring import ScoringPlan, loaded_plan, score_in_order
 from rewardkit.responses.store import Store, open_store
@@ -209,15 +209,8 @@ def _matched_lines(
     parquet: Path, files: Sequence[str], report: EvaluationReport
 ) -> Iterator[dict[str, Any]]:
     """Yield the responses of files, each with the row that it answers."""
-    questions: list[Question] = []
-
-    def rows() -> Iterator[dict[str, Any]]:
-        for question in read_questions(parquet):
-            questions.append(question._replace(images=()))
-            gold = {"ground_truth": question.ground_truth}
-            yield {**question.fields(), "reward_model": gold, "images": question.images}
-
-    index = TrainIndex(rows(), str(parquet), by_question=True)
+    index = index_parquet(parquet, by_question=True)
+    questions = [question._replace(images=()) for question in read_questions(parquet)]
     is_empty = True
     for sample in (s for chunk in read_chunks(files) for s in samples_of(chunk, needs_gold=False)):
         match = sample if isinstance(sample, SkippedRow) else _find_row(index, sample)

@@ -2,7 +2,8 @@
 
 - `mean@n`: the mean over questions of the fraction of correct responses.
 - `pass@k`: `pass_at_k` (Chen et al. 2021), for every k up to n.
-- `maj@k`: `majority_at_k`: ties are shared, responses without an answer do not vote.
+- `maj@n`: whether the most frequent answer is correct: ties are shared, responses without an answer
+  do not vote. Of fewer than n responses it is not computed.
 
 Intervals (`statistics.clustered_interval`) treat questions as the random draw, because responses to
 one question are alike.
@@ -10,12 +11,10 @@ one question are alike.
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import comb
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -25,9 +24,6 @@ from rewardkit.responses.figures import count_no_answer
 from rewardkit.responses.samples import Sample
 from rewardkit.scorers.base import Score, Status
 from rewardkit.statistics import Interval, clustered_interval, percentile_of_counts
-
-#: Up to this many responses, maj@k is computed for every k.
-MAX_RESPONSES_FOR_EVERY_K = 64
 
 
 @lru_cache(1 << 18)  # many questions share few pairs of counts
@@ -45,61 +41,6 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
     for i in range(wrong + 1, n + 1):
         none *= 1 - k / i
     return 1 - none
-
-
-def majority_at_k(votes: Sequence[tuple[int, float]], blank: int = 0) -> list[float]:
-    """Return the chance that the most frequent answer of k responses is correct, for k from 1 to n.
-
-    This is exact: every choice of k of the n responses counts once. Answers that tie for the most
-    votes win with the same chance. Responses without an answer do not vote; if none of the k has
-    one, the answer is wrong.
-
-    Args:
-        votes: for each distinct answer, the number of responses that give it and the fraction of
-            them that is correct, which is usually 0 or 1.
-        blank: number of responses without an answer.
-
-    Returns:
-        The chance for each k; with more than `MAX_RESPONSES_FOR_EVERY_K` responses, only for k = n.
-    """
-    n = blank + sum(times for times, _ in votes)
-    if n > MAX_RESPONSES_FOR_EVERY_K:
-        most = max((times for times, _ in votes), default=0)
-        tied = [fraction for times, fraction in votes if times == most]
-        return [sum(tied) / len(tied) if tied else 0.0]
-    ways = [0.0] * (n + 1)
-    for index, (times, fraction) in enumerate(votes):
-        others = [m for other, (m, _) in enumerate(votes) if other != index]
-        for own in range(1, times + 1 if fraction else 0):
-            _add_wins(ways, fraction * comb(times, own), own, others, blank)
-    return [ways[k] / comb(n, k) for k in range(1, n + 1)]
-
-
-def _add_wins(
-    ways: list[float], weight: float, own: int, others: Sequence[int], blank: int
-) -> None:
-    """Add to `ways[k]` the choices of k in which an answer has `own` votes and none has more.
-
-    For each number of ties there is a polynomial in the total votes of the other answers; each of
-    these answers multiplies it by the ways to give it fewer votes, or equally many.
-    """
-    size = len(ways) - own
-    low = blank + sum(m for m in others if m < own)  # these never reach `own`: any choice counts
-    tied = {0: [comb(low, x) for x in range(size)]}
-    for m in others:
-        if m < own:
-            continue
-        result: dict[int, list[int]] = {}
-        for ties, counts in tied.items():
-            for votes in range(own + 1):
-                sums = result.setdefault(ties + (votes == own), [0] * size)
-                chance = comb(m, votes)
-                for x, count in enumerate(counts[: max(size - votes, 0)]):
-                    sums[x + votes] += count * chance
-        tied = result
-    for ties, counts in tied.items():
-        for x, count in enumerate(counts):
-            ways[own + x] += weight * count / (ties + 1)
 
 
 class EvaluatedResponse(NamedTuple):
@@ -144,15 +85,14 @@ class EvaluatedResponse(NamedTuple):
 
 
 class QuestionResult(NamedTuple):
-    """The responses to a question: their number, the number of correct ones, and their maj@k.
+    """The responses to a question: their number, the number of correct ones, and their maj@n.
 
-    `majority` has maj@k as `majority_at_k` returns it. It is empty if a response is correct
-    and the scorer does not say which answer it gives.
+    `majority` is None if a response is correct and the scorer does not say which answer it gives.
     """
 
     n: int
     correct: int
-    majority: array[float]
+    majority: float | None
 
     @classmethod
     def of(cls, responses: Sequence[EvaluatedResponse]) -> QuestionResult:
@@ -161,24 +101,18 @@ class QuestionResult(NamedTuple):
         for response in responses:
             votes.setdefault(response.vote, []).append(response.correct)
         blank = votes.pop("", [])
-        pairs = [(len(flags), sum(flags) / len(flags)) for flags in votes.values()]
-        majority = [] if any(blank) else majority_at_k(pairs, len(blank))
-        correct = sum(response.correct for response in responses)
-        return cls(len(responses), correct, array("d", majority))
+        most = max(map(len, votes.values()), default=0)
+        tied = [sum(flags) / most for flags in votes.values() if len(flags) == most]
+        majority = None if any(blank) else fmean(tied or [0.0])
+        return cls(len(responses), sum(response.correct for response in responses), majority)
 
-    def metric(self, kind: str, k: int) -> float | str:
-        """Return `mean`, `pass` or `maj` of k, from 0 to 1, or the reason why there is none."""
+    def metric(self, kind: str, k: int) -> float | None:
+        """Return `mean`, `pass` or `maj` of k, from 0 to 1; None if it is not known."""
         if kind == "mean":
             return self.correct / self.n
-        if k > self.n:
-            return f"a question has {self.n} responses; {kind}@{k} needs {k}."
-        if kind == "pass":
-            return pass_at_k(self.n, self.correct, k)
-        if not self.majority:
-            return f"maj@{k}: the scorer does not name the answers that it calls correct."
-        if len(self.majority) == self.n or k == self.n:
-            return self.majority[k - self.n - 1]
-        return f"maj@{k}: of {self.n} responses only maj@{self.n} is known."
+        if kind == "maj":
+            return self.majority if k == self.n else None
+        return pass_at_k(self.n, self.correct, k) if k <= self.n else None
 
 
 @dataclass
@@ -270,7 +204,7 @@ class MetricGroup:
             "mean": self._metric("mean", 1),
             "mean_score": self.score / self.responses,
             "pass@k": {str(k): self._metric("pass", k) for k in every_k},
-            "maj@k": {str(k): each for k in every_k if (each := self._metric("maj", k))},
+            "maj@k": {str(k): each for k in self.n[:1] if (each := self._metric("maj", k))},
             "truncated": {
                 **self._part(self.finishes[TRUNCATED]),
                 "right": self.truncated_correct,
@@ -286,7 +220,7 @@ class MetricGroup:
     def _metric(self, kind: str, k: int) -> dict[str, Any]:
         """Return a metric and its interval; nothing if it is not known of every question."""
         values = [result.metric(kind, k) for result in self.questions]
-        known = [value for value in values if not isinstance(value, str)]
+        known = [value for value in values if value is not None]
         if len(known) < len(values):
             return {}
         return {"value": fmean(known), "interval": self.interval(known, k)}

@@ -59,17 +59,16 @@ class RunResults:
         """Return model, sampling and number of responses of each origin, the most frequent first."""
         return [{**json.loads(key), "responses": n} for key, n in self.origins.most_common()]
 
-    def values(self, kind: str, k: int) -> tuple[dict[str, Values], dict[str, str]]:
-        """Return a metric of every question by data source, and why a data source has none."""
-        values: dict[str, Values] = {}
-        reasons: dict[str, str] = {}
+    def values(self, kind: str, k: int) -> dict[str, Values]:
+        """Return a metric of every question by data source, of those that have it of all questions."""
+        values: dict[str, Values] = {source: {} for source in self.metrics.sources}
         for key, (source, result) in self.questions.items():
             value = result.metric(kind, k)
-            if isinstance(value, str):
-                reasons.setdefault(source, value)
-            else:
-                values.setdefault(source, {})[key] = value
-        return {name: own for name, own in values.items() if name not in reasons}, reasons
+            if value is None:
+                values.pop(source, None)
+            elif source in values:
+                values[source][key] = value
+        return values
 
 
 def read_results(path: Path) -> Iterator[tuple[Sample, Score]]:
@@ -270,9 +269,13 @@ def compare_runs(runs: Sequence[RunResults], metric: str = "mean@n") -> Comparis
     values: list[dict[str, Values]] = []
     notes: list[str] = []
     for run in runs:
-        by_source, reasons = run.values(kind, k)
-        values.append(by_source)
-        notes += [f"{run.name}: {source or '(none)'}: {why}" for source, why in reasons.items()]
+        values.append(run.values(kind, k))
+        notes += [
+            f"{run.name}: {source or '(none)'}: no {metric}: a question has too few responses for "
+            "pass@K or not K for maj@K, or the scorer does not name the answers that it calls correct."
+            for source in run.metrics.sources
+            if source not in values[-1]
+        ]
     sources = tuple(dict.fromkeys(source for by_source in values for source in by_source))
     if not sources:
         raise DataError(notes[0])

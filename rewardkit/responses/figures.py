@@ -237,26 +237,14 @@ class ScoreFigures:
             for name, tally in others.items():
                 own.setdefault(name, Tally()).merge(tally)
 
-    def as_values(self) -> dict[str, Any]:
-        """Return the figures as values that JSON has."""
-        return {
-            **vars(self),
-            "total": vars(self.total),
-            "sources": {name: vars(tally) for name, tally in self.sources.items()},
-            "steps": {name: vars(tally) for name, tally in self.steps.items()},
-        }
-
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> ScoreFigures:
-        """Return the figures that `as_values` described, from JSON."""
-        return cls(
-            values["unscored"],
-            [SkippedRow(*row) for row in values["examples"]],
-            values["between"],
-            _tally(values["total"]),
-            {name: _tally(tally) for name, tally in values["sources"].items()},
-            {name: _tally(tally) for name, tally in values["steps"].items()},
-        )
+        """Return the figures that `json_value` returned, from JSON."""
+        figures = cls(values["unscored"], [SkippedRow(*row) for row in values["examples"]])
+        figures.between, figures.total = values["between"], _tally(values["total"])
+        figures.sources = {name: _tally(tally) for name, tally in values["sources"].items()}
+        figures.steps = {name: _tally(tally) for name, tally in values["steps"].items()}
+        return figures
 
 
 def _tally(values: Mapping[str, Any]) -> Tally:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cache
 from hashlib import blake2b
@@ -25,7 +25,7 @@ from rewardkit.preprocess.duplicates import gold_key
 from rewardkit.preprocess.foreign_rows import is_blank
 from rewardkit.responses.files import SkippedRow
 from rewardkit.responses.samples import Sample
-from rewardkit.row import BATCH_ROWS, Row, open_parquet, question_of, read_rows
+from rewardkit.row import BATCH_ROWS, Row, open_parquet, question_of
 from rewardkit.scorers.base import as_text
 from rewardkit.scorers.gold import unwrap_gold
 
@@ -502,21 +502,26 @@ def _evidence_of(sample: Sample) -> _Evidence:
 _MATCH_COLUMNS = ("data_source", "prompt", "reward_model", "extra_info", "images")
 
 
-def index_parquet(path: Path) -> TrainIndex:
-    """Return the index of a verl parquet's rows.
+def _read_rows(path: Path, *required: str) -> Iterator[Row]:
+    with open_parquet(path) as file:
+        columns = [name for name in file.schema_arrow.names if name in _MATCH_COLUMNS]
+        if missing := [name for name in required if name not in columns]:
+            names = " and no ".join(map(repr, missing))
+            raise DataError(f"{path}: has no {names}: not a verl parquet.")
+        for batch in file.iter_batches(BATCH_ROWS, columns=columns):
+            yield from batch.to_pylist()
+
+
+def index_parquet(path: Path, *, by_question: bool = False) -> TrainIndex:
+    """Return the index of a verl parquet's rows; see `TrainIndex`.
 
     Raises:
         DataError: the file is not a verl parquet.
     """
-    with open_parquet(path) as file:
-        columns = [name for name in file.schema_arrow.names if name in _MATCH_COLUMNS]
-        if "prompt" not in columns:
-            raise DataError(f"{path}: has no 'prompt': not a verl parquet.")
-        batches = file.iter_batches(BATCH_ROWS, columns=columns)
-        return TrainIndex((row for batch in batches for row in batch.to_pylist()), str(path))
+    return TrainIndex(_read_rows(path, "prompt"), str(path), by_question=by_question)
 
 
-def look_up_row(sample: Sample, train: str) -> Sample | SkippedRow:
+def look_up_row(sample: Sample, train: Path) -> Sample | SkippedRow:
     """Add the `data_source` and `extra_info` of a sample's row in a training parquet.
 
     A sample with a `data_source` is returned unchanged. verl's dumps have none, but their `input`
@@ -525,7 +530,7 @@ def look_up_row(sample: Sample, train: str) -> Sample | SkippedRow:
     """
     if not is_blank(sample.extra_info.get("data_source")):
         return sample
-    index, infos = _training_rows(train)
+    index, infos = training_rows(train)
     match = index.try_match(sample)
     if match is None:
         reason = f"it answers no row of {train}: no row has its prompt, place or id"
@@ -542,18 +547,13 @@ def look_up_row(sample: Sample, train: str) -> Sample | SkippedRow:
     return sample._replace(extra_info=info, fields=fields)
 
 
-def require_train_parquet(train: Path) -> None:
-    """Raise `DataError` unless a file is a parquet with the columns by which rows are looked up."""
-    with open_parquet(train) as file:
-        missing = {"prompt", "data_source"} - set(file.schema_arrow.names)
-    if missing:
-        names = " and no ".join(map(repr, sorted(missing)))
-        raise DataError(f"{train}: has no {names}: not a verl parquet.")
-
-
 @cache
-def _training_rows(train: str) -> tuple[TrainIndex, list[dict[str, Any]]]:
-    """Return the index of the rows, and the `extra_info` and `data_source` of each."""
-    rows = list(read_rows(Path(train)))
+def training_rows(train: Path) -> tuple[TrainIndex, list[dict[str, Any]]]:
+    """Return the index of a verl parquet's rows, and the `extra_info` and `data_source` of each.
+
+    Raises:
+        DataError: the file has no prompts, or no data sources.
+    """
+    rows = list(_read_rows(train, "data_source", "prompt"))
     infos = [{**(r.get("extra_info") or {}), "data_source": r["data_source"]} for r in rows]
-    return TrainIndex(rows, train), infos
+    return TrainIndex(rows, str(train)), infos

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError, MissingPackageError, UsageError
+from rewardkit.output import json_value
 from rewardkit.responses.figures import ScoreFigures
 from rewardkit.responses.files import Chunk, read_chunks
 from rewardkit.responses.scoring import ScoredChunk, ScoringPlan, score_chunk
@@ -107,7 +108,7 @@ def _chunks(task: dict[str, Any]) -> Iterator[Chunk]:
 
 
 def _ray_row(scored: ScoredChunk) -> dict[str, Any]:
-    figures = json.dumps(scored.figures.as_values())
+    figures = json.dumps(json_value(scored.figures))
     return {"lines": scored.lines, "unscored": scored.unscored, "figures": figures}
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -66,7 +67,7 @@ class ScoringPlan:
     scorer: str | Scorer = "auto"
     options: tuple[tuple[str, Any], ...] = ()
     names: FieldNames = USUAL_NAMES
-    train: str | None = None
+    train: Path | None = None
     seconds: float = isolated.CALL_TIMEOUT_SECONDS
     load_seconds: float = LOAD_TIMEOUT_SECONDS
     right_score: float | None = None

@@ -20,8 +20,7 @@ import pyarrow.parquet as pq
 from rewardkit.errors import DataError, UsageError
 from rewardkit.jsonl import json_line
 from rewardkit.output import require_absent, require_not_input, require_suffix
-from rewardkit.pages.model import Bars, Page, Steps
-from rewardkit.pages.text import row_count, sentence, share
+from rewardkit.pages.text import share
 from rewardkit.preprocess.dropped_rows import (
     atomic_with_dropped,
     dropped_path,
@@ -332,30 +331,3 @@ def dropped_row(number: int, responses: Cell, reason: str, row: dict[str, Any]) 
         "responses": responses.n,
         "row": row,
     }
-
-
-def select_page(report: SelectReport) -> Page:
-    """Return the page of a selection."""
-    condition = report.wanted
-    facts = (
-        ("training file", str(report.train)),
-        ("scored responses", report.scored),
-        ("pass rate kept", f"{condition.low:g} to {condition.high:g}"),
-        ("responses at least", f"{condition.min_samples:,}"),
-        ("rows with fewer", "kept" if condition.unseen else "dropped"),
-    )
-    steps, rest = [("training rows", report.rows)], report.rows
-    for reason, n in report.dropped.items():
-        rest -= n
-        steps.append((f"dropped: {reason}", rest))
-    note = f"{dropped_path(report.out)} has the dropped rows with their pass rates."
-    rates_note = sentence(report.groups_sentence())
-    ways = [(f"matched by {way}", n) for way, n in report.responses.most_common()]
-    ways += [("matched to no row", report.unjoined), ("not read", report.unread)]
-    sections = (
-        Steps("Rows left after each step", tuple(steps), note),
-        Bars("Rows by pass rate over all steps", tuple(report.bands.items()), rates_note),
-        Bars("Responses matched to rows", tuple(ways), unit="responses"),
-    )
-    title = f"{report.out.name}: {report.written:,} of {row_count(report.rows)} kept"
-    return Page(title, facts, sections)

@@ -498,6 +498,6 @@ def test_the_work_of_a_look_up_by_score_does_not_grow_with_the_rows(tmp_path):
         samples = [
             sample("", source="", input=entry["prompt"][0]["content"]) for entry in rows[:50]
         ]
-        look_up_row(sample("", source="", input="?"), str(train))  # reads the file
-        work[n] = count_lines(lambda a=samples, t=train: [look_up_row(s, str(t)) for s in a])
+        look_up_row(sample("", source="", input="?"), train)  # reads the file
+        work[n] = count_lines(lambda a=samples, t=train: [look_up_row(s, t) for s in a])
     assert work[400] < 1.5 * work[50]

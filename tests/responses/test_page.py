@@ -60,7 +60,7 @@ def row(**fields):
 def write_page(out, files, *, scorer=None, **options):
     """Write the page of files as `score --html` does; rows keep their scores without a scorer."""
     page = ReportPage(out, **options)
-    report = score_files(files, scorer or "auto", keep_scores=not scorer, on_score=page.add)
+    report = score_files(files, scorer or "auto", keeps_scores=not scorer, on_score=page.add)
     return report, page.write(report, overwrite=True)
 
 
@@ -150,7 +150,7 @@ def test_no_file_is_overwritten_and_no_page_is_written_without_responses(tmp_pat
     files, out = [write(tmp_path / "r.jsonl", [row()])], tmp_path / "o.html"
     out.write_text("mine")
     page = ReportPage(out)
-    report = score_files(files, keep_scores=True, on_score=page.add)
+    report = score_files(files, keeps_scores=True, on_score=page.add)
     with pytest.raises(OutputError, match="--overwrite"):
         page.write(report)
     with pytest.raises(DataError, match="no responses: no response"):

@@ -10,6 +10,7 @@ import pytest
 
 import rewardkit
 from rewardkit.errors import DataError, OutputError, SourceError, UsageError
+from rewardkit.output import json_value
 from rewardkit.responses import files as files_module
 from rewardkit.responses import score as score_module
 from rewardkit.responses import scoring as scoring_module
@@ -102,7 +103,7 @@ def test_rows_that_state_a_score_can_keep_it(tmp_path):
     def add(_, score):
         scores.append((score.score, score.correct, score.status.value))
 
-    report = score_file(file, keep_scores=True, on_score=add)
+    report = score_file(file, keeps_scores=True, on_score=add)
     assert scores == [expected for _, expected in stated if expected]
     assert [row.reason for row in report.examples] == ["its score is not a finite number"] * 2
 
@@ -111,10 +112,10 @@ def test_scores_that_state_no_verdict_have_no_accuracy_unless_the_right_ones_are
     """verl's managers write the score as `acc`: 0.5 is not right because it is not 0."""
     rows = [{"output": "x", "gts": "1", "score": n / 4, "acc": n / 4} for n in range(5)]
     file = write(tmp_path / "x.jsonl", rows)
-    report = score_file(file, keep_scores=True)
+    report = score_file(file, keeps_scores=True)
     assert (report.total.accuracy, report.total.score_sum) == (None, 2.5)
     assert "which score is right is not known" in report.rule.sentence
-    named = score_file(file, keep_scores=True, right_score=0.75)
+    named = score_file(file, keeps_scores=True, right_score=0.75)
     assert (named.total.accuracy, named.rule.least) == (0.4, 0.75)
 
 
@@ -443,7 +444,7 @@ def test_memory_of_the_interval_does_not_grow_with_prompts():
     assert merged == tally
     figures = ScoreFigures(1, [SkippedRow("x.jsonl:1", "no gold")], 2)
     figures.add_tally("a", "3", tally)
-    assert ScoreFigures.from_values(json.loads(json.dumps(figures.as_values()))) == figures
+    assert ScoreFigures.from_values(json.loads(json.dumps(json_value(figures)))) == figures
 
 
 def test_buckets_of_prompts_estimate_the_interval():

@@ -9,11 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError
-from rewardkit.pages.html import to_html
 from rewardkit.responses.figures import Cell
 from rewardkit.responses.matching import PLACE, PROMPT, SOURCE_ID, TrainIndex, squeeze
 from rewardkit.responses.samples import Sample
-from rewardkit.responses.select import PassRateFilter, band, select, select_page
+from rewardkit.responses.select import PassRateFilter, band, select
 
 #: Questions in the chat templates of some models, without special tokens, as in verl's dumps.
 TEMPLATES = (
@@ -317,17 +316,6 @@ def test_an_impossible_selection_is_one_clear_error(tmp_path):
 def test_bounds_are_two_shares(text):
     with pytest.raises(UsageError, match="LOW:HIGH"):
         PassRateFilter.parse(text)
-
-
-def test_the_page_shows_the_selection(tmp_path):
-    report = select_rows(
-        tmp_path,
-        [row(0), row(1)],
-        [response_by_index(0, 1), response_by_index(0, 0), response_by_index(1, 1)],
-    )[0]
-    text = to_html(select_page(report))
-    for sentence in ("1 of 2 rows kept", "roups without a gradient", "atched by data_source"):
-        assert sentence in text
 
 
 @pytest.mark.parametrize("status", ["bad_ground_truth", "failed"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from heapq import heappush, heappushpop
+from heapq import heappush, heappushpop, merge
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryFile
@@ -86,7 +86,6 @@ class ShownResponses:
         self._spool = TemporaryFile(dir=folder)  # noqa: SIM115 - closed with the sample
         finalize(self, self._spool.close)
         self._random = Random(0)  # noqa: S311 - a reproducible sample
-        self._all: list[_Ticket] = []
         self._by_status: dict[str, list[_Ticket]] = {}
 
     @property
@@ -97,9 +96,8 @@ class ShownResponses:
     def add(self, sample: Sample, score: Score, prompt: str, group: int) -> None:
         """Add a response, which may replace another in the sample."""
         number = -self._random.random()
-        same_status = self._by_status.setdefault(score.status.value, [])
-        heaps = [(self._all, self._max), (same_status, self.reserved)]
-        if not any(len(heap) < size or number > heap[0][0] for heap, size in heaps):
+        heap = self._by_status.setdefault(score.status.value, [])
+        if len(heap) == self._max and number <= heap[0][0]:
             return
         response = ShownResponse(
             where=sample.where,
@@ -115,14 +113,14 @@ class ShownResponses:
         )
         line, start = json.dumps(response).encode(), self._spool.tell()
         self._spool.write(line)
-        for heap, size in heaps:
-            ticket = number, start, len(line)
-            heappush(heap, ticket) if len(heap) < size else heappushpop(heap, ticket)
+        push = heappush if len(heap) < self._max else heappushpop
+        push(heap, (number, start, len(line)))
 
     def __iter__(self) -> Iterator[ShownResponse]:
         """Yield the responses of the sample, in the order in which they were added."""
-        sample = {ticket for heap in self._by_status.values() for ticket in heap}
-        for ticket in sorted(self._all, reverse=True):
+        heaps = [sorted(heap, reverse=True) for heap in self._by_status.values()]
+        sample = {ticket for heap in heaps for ticket in heap[: self.reserved]}
+        for ticket in merge(*heaps, reverse=True):
             if len(sample) >= self._max:
                 break
             sample.add(ticket)
