@@ -1,8 +1,7 @@
 """Write files without losing a file of the user's and without leaving a partial file; JSON values.
 
-The name of a temporary file names its process, so that the next run with the same output removes the
-file of a killed run: at once on the same machine, and after a week on another one, where nobody can
-tell whether the process still runs.
+A temporary file names its process, so that the next run with the same output removes what a killed
+run left: at once on the same machine, after a week on another, where nobody sees whether it runs.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from math import isfinite
 from pathlib import Path
-from tempfile import gettempdir
 from typing import IO, Any
 
 from rewardkit.errors import OutputError, RewardkitError, UsageError
@@ -55,7 +53,7 @@ def atomic(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
     out = resolve_output(out)
     with raise_output_errors(out):
         require_absent(out, overwrite=overwrite)
-        with _temporary(out.parent, f".{_shorten(out.name)}") as temporary:
+        with _temporary(out) as temporary:
             yield temporary
             require_absent(out, overwrite=overwrite)  # another run may have written it meanwhile
             temporary.replace(out)
@@ -66,7 +64,7 @@ def atomic_side_file(path: Path, start: re.Pattern[bytes], *, overwrite: bool) -
     """Yield a temporary file that becomes a file beside an output; see `require_side_file`."""
     with raise_output_errors(path):
         require_side_file(path, start, overwrite=overwrite)
-        with _temporary(path.parent, f".{_shorten(path.name)}") as temporary:
+        with _temporary(path) as temporary:
             yield temporary
             require_side_file(path, start, overwrite=overwrite)  # it may have come meanwhile
             temporary.replace(path)  # a link that comes now is replaced, not followed
@@ -81,19 +79,9 @@ def atomic_folder(out: Path) -> Iterator[Path]:
     """
     if out.is_symlink() or out.exists():
         raise OutputError(f"{out} exists; name another folder with --out.")
-    with (
-        raise_output_errors(out),
-        _temporary(out.parent, f".{_shorten(out.name)}", 0o777) as temporary,
-    ):
+    with raise_output_errors(out), _temporary(out, is_folder=True) as temporary:
         yield temporary
         temporary.rename(out)
-
-
-@contextmanager
-def temporary_folder(purpose: str) -> Iterator[Path]:
-    """Yield a private folder in the system's temporary folder, which the end of the block removes."""
-    with _temporary(Path(gettempdir()), f"rewardkit-{purpose}", 0o700) as folder:
-        yield folder
 
 
 @contextmanager
@@ -123,17 +111,17 @@ def open_no_follow(path: Path) -> IO[bytes]:
                 f"{path} is a symbolic link that rewardkit did not create; remove it."
             ) from error
         raise
+    file = os.fdopen(descriptor, "a+b", buffering=0)
     status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(descriptor)
-        raise OutputError(f"{path} is not a regular file; remove it.")
+    if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+        return file
+    file.close()
     if status.st_nlink > 1:
-        os.close(descriptor)
         raise OutputError(
             f"{path} is a hard link: writing it would change another file, too. Replace it by a copy, "
             "or remove it."
         )
-    return os.fdopen(descriptor, "a+b", buffering=0)
+    raise OutputError(f"{path} is not a regular file; remove it.")
 
 
 def require_absent(out: Path, *, overwrite: bool) -> None:
@@ -147,12 +135,11 @@ def require_absent(out: Path, *, overwrite: bool) -> None:
 
 
 def require_side_file(path: Path, start: re.Pattern[bytes], *, overwrite: bool) -> None:
-    """Raise `OutputError` if a file beside an output may not be written; the user has not named it.
+    """Raise `OutputError` if a file beside an output, which the user has not named, may not be written.
 
     Args:
-        path: the file. A link is refused, whatever it leads to.
-        start: how the file begins if we wrote it. A killed run leaves such a file, or an empty one,
-            without its output; it is replaced.
+        path: the file; a link is refused.
+        start: how the file begins if we wrote it, as a killed run leaves it; it is replaced.
         overwrite: replace any other file, too.
     """
     if path.is_symlink():
@@ -206,20 +193,18 @@ def json_value(value: Any) -> Any:
     return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)
 
 
-def _shorten(name: str) -> str:
-    return os.fsdecode(os.fsencode(name)[:_MAX_NAME_BYTES])
-
-
 @contextmanager
-def _temporary(parent: Path, stem: str, folder_mode: int | None = None) -> Iterator[Path]:
-    """Yield a new file `STEM.PROCESS.tmp`, or a folder of a mode; remove leftovers of ended processes."""
+def _temporary(out: Path, *, is_folder: bool = False) -> Iterator[Path]:
+    """Yield a new file `.OUT.PROCESS.tmp`, or a folder; remove leftovers of ended processes."""
+    parent = out.parent
     parent.mkdir(parents=True, exist_ok=True)
+    stem = f".{os.fsdecode(os.fsencode(out.name)[:_MAX_NAME_BYTES])}"
     path = parent / f"{stem}.{process_id()}.tmp"
     try:
-        if folder_mode is None:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
+        if is_folder:
+            path.mkdir()
         else:
-            path.mkdir(folder_mode)
+            path.touch(0o666, exist_ok=False)
         _remove_leftovers(parent, stem, path.stat().st_mtime)
         yield path
     finally:  # a signal may have ended the creation, too
@@ -227,7 +212,7 @@ def _temporary(parent: Path, stem: str, folder_mode: int | None = None) -> Itera
 
 
 def _remove_leftovers(parent: Path, stem: str, now: float) -> None:
-    """Remove what ended processes left; `now` is by the clock of the file system."""
+    """Remove what ended processes left; `now` is a time of the file system."""
     name = re.compile(rf"{re.escape(stem)}\.{PROCESS_ID}\.tmp")
     for path in list(parent.iterdir()):
         if match := name.fullmatch(path.name):

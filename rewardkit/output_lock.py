@@ -1,12 +1,10 @@
 """A lock on an output that works on every file system, also on Lustre and NFS without `flock`.
 
-The lock is a file that is created exclusively. It names the process that holds it: its machine, its
-number and when it started. A lock of this machine is stale once that process has ended. On another
-machine nobody can look, so that the holder touches the file every few seconds, and a lock is stale
-once nobody has for `STALE_SECONDS`: those of the waiting process, because no two clocks agree.
-
-A holder that was stopped for longer than that has lost its lock. It notices before it writes on:
-see `OutputLock.require` and `AppendOnlyFile.append`.
+The lock is a file that is created exclusively and names the process that holds it. A lock of this
+machine is stale once that process has ended. Processes of another machine cannot be seen, so the
+holder touches the file every few seconds, and a lock is stale once nobody has for `STALE_SECONDS`
+of the waiting process, because no two clocks agree. A holder that was stopped for longer has lost
+its lock, and notices before it writes on: see `OutputLock.require`.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ class OutputLock:
     def __init__(self, out: Path, path: Path, descriptor: int, text: bytes) -> None:
         self._out, self._path, self._descriptor, self._text = out, path, descriptor, text
         self._has_ended = threading.Event()
-        self._thread = threading.Thread(target=self._beat, daemon=True)
+        self.thread = threading.Thread(target=self._beat, daemon=True)
 
     def require(self) -> None:
         """Raise `OutputError` if another run has taken the lock of this one, which had stopped."""
@@ -67,15 +65,11 @@ class OutputLock:
                 "what that run writes."
             )
 
-    def start(self) -> None:
-        """Begin to touch the lock."""
-        self._thread.start()
-
     def release(self) -> None:
         """Remove the lock, unless another run has taken it."""
         self._has_ended.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        if self.thread.is_alive():
+            self.thread.join()
         with suppress(OSError):
             self.require()
             self._path.unlink()
@@ -101,7 +95,7 @@ def lock_output(out: Path, path: Path) -> Iterator[OutputLock]:
     """
     lock = _acquire(out, path)
     try:
-        lock.start()
+        lock.thread.start()
         yield lock
     finally:
         lock.release()
@@ -151,8 +145,6 @@ def _start_of(number: int) -> int | None:
 
 
 class _Lock(NamedTuple):
-    """What a lock file says, and when it was touched."""
-
     text: bytes
     touched: int
 
@@ -164,32 +156,28 @@ def _acquire(out: Path, path: Path) -> OutputLock:
         lock = _read(path)
         if lock is None:  # it has just been released
             continue
-        if _is_held(out, path, lock):
+        match = _LOCK_TEXT.fullmatch(lock.text)
+        holder = str(path)
+        if match:
+            holder = f"process {int(match['number'], 16)} on {match['host'].decode()}"
+        running = is_running(match) if match else None
+        if _is_alive(out, path, lock, holder) if running is None else running:
             raise OutputError(
-                f"{out}: another run is writing it ({_holder(path, lock)}). Wait until it ends, or name "
-                "another --out."
+                f"{out}: another run is writing it ({holder}). Wait until it ends, or name another "
+                "--out."
             )
         if own := _take_over(out, path, lock):
             return own
 
 
-def _holder(path: Path, lock: _Lock) -> str:
-    match = _LOCK_TEXT.fullmatch(lock.text)
-    return f"process {int(match['number'], 16)} on {match['host'].decode()}" if match else str(path)
-
-
-def _is_held(out: Path, path: Path, lock: _Lock) -> bool:
-    """Return whether a lock is held; False also if it has changed while it was observed."""
-    match = _LOCK_TEXT.fullmatch(lock.text)
-    running = is_running(match) if match else None
-    if running is not None:
-        return running
-    start, is_told = monotonic(), False
+def _is_alive(out: Path, path: Path, lock: _Lock, holder: str) -> bool:
+    """Return whether a lock is touched; False also if another run has taken it meanwhile."""
+    start, has_notice = monotonic(), False
     while (waited := monotonic() - start) < STALE_SECONDS:
-        if waited >= NOTICE_SECONDS and not is_told:
-            is_told = True
+        if waited >= NOTICE_SECONDS and not has_notice:
+            has_notice = True
             text = (
-                f"{out}: another run may be writing it ({_holder(path, lock)}); waiting up to "
+                f"{out}: another run may be writing it ({holder}); waiting up to "
                 f"{STALE_SECONDS:.0f} s to see whether that run is alive."
             )
             _log.warning("%s", "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text))
@@ -203,8 +191,7 @@ def _is_held(out: Path, path: Path, lock: _Lock) -> bool:
 def _take_over(out: Path, path: Path, stale: _Lock) -> OutputLock | None:
     """Replace a stale lock by one of this process; None if another process was faster.
 
-    Whoever replaces a lock holds a lock for that, so that two cannot replace the same one. If it is
-    killed meanwhile, that lock is stale, too, and is taken over in the same way.
+    A second lock keeps two processes from replacing the same one, and may become stale in its turn.
     """
     with lock_output(out, path.with_name(f"{path.name}.next")) as next_lock:
         if _read(path) != stale:
@@ -218,7 +205,6 @@ def _take_over(out: Path, path: Path, stale: _Lock) -> OutputLock | None:
 
 
 def _create(path: Path) -> tuple[int, bytes]:
-    """Create a lock file; return its descriptor and its text."""
     text = f"{process_id()} {re.sub(r'[^A-Za-z0-9_.-]', '', platform.node())[:200]}\n".encode()
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o644)

@@ -70,7 +70,6 @@ def in_order(
 
 
 def _in_pools(work: Callable[[T], R], batches: Iterator[T], jobs: int) -> Iterator[tuple[T, R]]:
-    """Work in a pool, and in a new one whenever a process of it is killed."""
     queue: deque[T] = deque()
     has_more, crashes = True, 0
     other_children = set(multiprocessing.active_children())

@@ -1,8 +1,6 @@
-"""Intervals, tests and percentiles: the one module of the package that computes them.
+"""Intervals, tests and percentiles, all two-sided and at 95 %: the one module that computes them.
 
-`math` and the standard library's `statistics` have all that the formulas need; scipy, over 100 MB
-installed, takes longer to import than most files take to compare. All intervals are two-sided and
-hold 95 %.
+scipy, over 100 MB installed, takes longer to import than most files take to compare.
 """
 
 from __future__ import annotations
@@ -20,14 +18,9 @@ _Z = NormalDist().inv_cdf(0.975)
 
 
 class PairedDifference(NamedTuple):
-    """The mean difference between two runs on the same questions.
+    """The mean of B minus A on the same questions, and the p-value of no difference.
 
-    Attributes:
-        questions: number of questions.
-        difference: the mean of B minus A; above 0, B is better.
-        interval: the 95 % interval of the mean; None if all differences are equal, which leaves the
-            spread unknown.
-        p: the two-sided p-value of the hypothesis that A and B do not differ.
+    `interval` is None if all differences are equal, which leaves the spread unknown.
     """
 
     questions: int
@@ -37,77 +30,58 @@ class PairedDifference(NamedTuple):
 
 
 def wilson_interval(successes: float, trials: float) -> Interval:
-    """Return Wilson's score interval of a share; (0, 1) without trials.
+    """Return Wilson's score interval of a fraction; (0, 1) without trials.
 
-    It stays within 0 and 1 and holds for shares close to them, where share ± 2 errors does not
-    (Wilson 1927, J. Am. Stat. Assoc. 22).
-
-    Args:
-        successes: from 0 to `trials`; a fraction is allowed, as of an effective sample size.
-        trials: at least 0.
+    It holds for fractions close to 0 and 1, too (Wilson 1927, J. Am. Stat. Assoc. 22). `successes`
+    may be a fraction, as of an effective sample size.
     """
     if not trials:
         return 0.0, 1.0
-    share = successes / trials
+    fraction = successes / trials
     middle = (successes + _Z**2 / 2) / (trials + _Z**2)
     half = _Z / (trials + _Z**2) * sqrt(successes * (trials - successes) / trials + _Z**2 / 4)
-    return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
+    return max(0.0, min(fraction, middle - half)), min(1.0, max(fraction, middle + half))
 
 
-def clustered_interval(clusters: Iterable[tuple[int, int]]) -> Interval:
-    """Return the interval of the share of correct responses, where a prompt has several.
+def clustered_interval(
+    clusters: Iterable[tuple[float, float]], most: float | None = None
+) -> Interval:
+    """Return the interval of a fraction where responses come in clusters; (0, 1) without any.
 
     Responses to one prompt are alike: 8 of them say less than responses to 8 prompts. The variance
     of a ratio over clusters (Cochran, Sampling Techniques, section 6.3) gives the number of
-    independent responses that would vary as much, and Wilson's interval is taken at that number.
-    With one response per prompt it is `wilson_interval`.
+    yes-or-no questions that would be as certain. Wilson's interval is taken at that number, reduced
+    by the squared ratio of the normal to the t quantile (Korn and Graubard 1998, Survey Methodology
+    24). If each cluster is all right or all wrong, it is `wilson_interval` over clusters.
 
     Args:
-        clusters: (responses, correct responses) of each prompt.
+        clusters: (responses, correct responses) of each prompt; or (1, value) for a metric of each
+            question, from 0 to 1.
+        most: upper limit of the effective number; by default that of the responses. For a metric of
+            k responses it is the number of disjoint sets of k.
     """
-    clusters = list(clusters)
-    n, correct = (sum(column) for column in zip(*clusters, strict=True)) if clusters else (0, 0)
-    if n <= len(clusters):
-        return wilson_interval(correct, n)
-    share, effective = correct / n, float(len(clusters))
-    if len(clusters) > 1 and 0 < share < 1:
-        squares = sum((correct - share * size) ** 2 for size, correct in clusters) / n**2
-        variance = squares * effective / (effective - 1)
-        effective = min(share * (1 - share) / variance, n) if variance else n
-    effective = max(effective, 1.0)
-    return wilson_interval(share * effective, effective)
-
-
-def mean_interval(values: Sequence[float], max_effective: float) -> Interval:
-    """Return the interval of the mean of one value from 0 to 1 per question; (0, 1) without any.
-
-    The variance of the values over questions gives the number of independent yes-or-no questions
-    that would be as certain. Wilson's interval is taken at that number, reduced by the squared ratio
-    of the normal to the t quantile (Korn and Graubard 1998, Survey Methodology 24: intervals of
-    proportions from clustered samples). If every value is 0 or 1, it is `wilson_interval`.
-
-    Args:
-        values: one per question.
-        max_effective: upper limit of the effective number of questions: the number of responses, or
-            of disjoint sets of k responses for a metric of k.
-    """
-    size = float(len(values))
-    if size < 2:  # one question says nothing about others
-        return wilson_interval(sum(values), size)
-    mean = fmean(values)
-    if all(value in (0.0, 1.0) for value in values):
-        return wilson_interval(sum(values), size)
-    variance = sum((value - mean) ** 2 for value in values) / (size - 1) / size
-    effective = min(mean * (1 - mean) / variance, max_effective) if variance else max_effective
-    effective = max(1.0, effective * (_Z / student_t_quantile(len(values) - 1)) ** 2)
-    return wilson_interval(mean * effective, effective)
+    pairs = list(clusters)
+    size, n = len(pairs), sum(weight for weight, _ in pairs)
+    if not n:
+        return 0.0, 1.0
+    fraction = sum(part for _, part in pairs) / n
+    is_binary = all(part in (0, weight) for weight, part in pairs)
+    is_even = fraction in (0, 1) or len({weight for weight, _ in pairs}) == 1
+    if size < 2 or (is_binary and is_even):  # one cluster says nothing about others
+        return wilson_interval(fraction * size, size)
+    squares = sum((part - fraction * weight) ** 2 for weight, part in pairs) / n**2
+    variance = squares * size / (size - 1)
+    most = n if most is None else most
+    effective = min(fraction * (1 - fraction) / variance, most) if variance else most
+    effective = max(1.0, effective * (_Z / student_t_quantile(size - 1)) ** 2)
+    return wilson_interval(fraction * effective, effective)
 
 
 def average_interval(means: Sequence[float], intervals: Sequence[Interval]) -> Interval:
     """Return the interval of the plain average of independent means, from the interval of each.
 
-    The distances of the lower ends from their means add up in squares, and so do those of the upper
-    ends (MOVER: Zou and Donner 2008, Statistics in Medicine 27).
+    The distances of the ends from their means add up in squares (MOVER: Zou and Donner 2008,
+    Statistics in Medicine 27).
     """
     average, size = fmean(means), len(means)
     pairs = list(zip(means, intervals, strict=True))
@@ -117,13 +91,10 @@ def average_interval(means: Sequence[float], intervals: Sequence[Interval]) -> I
 
 
 def paired_difference(differences: Sequence[float]) -> PairedDifference:
-    """Return mean, interval and p-value of differences: Student's paired t over questions.
+    """Return mean, interval and p-value of B minus A for each question: Student's paired t.
 
     If all differences are equal, there is no spread to estimate: p is then that of the sign test,
     2 / 2^questions, and the interval is None.
-
-    Args:
-        differences: B's value minus A's for each question, at least one.
     """
     size, mean = len(differences), fmean(differences)
     squares = sum((value - mean) ** 2 for value in differences)
@@ -137,11 +108,7 @@ def paired_difference(differences: Sequence[float]) -> PairedDifference:
 
 
 def mcnemar_p_value(only_a: int, only_b: int) -> float:
-    """Return the two-sided p-value of McNemar's exact test.
-
-    If neither scorer is laxer, each sample that only one of them calls correct is A's with a chance
-    of one half (McNemar 1947, Psychometrika 12). The binomial terms start from `lgamma`, which
-    keeps nine digits where a million samples differ; integers of a million bits would take minutes.
+    """Return the two-sided p-value of McNemar's exact test (McNemar 1947, Psychometrika 12).
 
     Args:
         only_a: samples that only scorer A calls correct.
@@ -149,15 +116,8 @@ def mcnemar_p_value(only_a: int, only_b: int) -> float:
     """
     if abs(only_a - only_b) <= 1:
         return 1.0
-    n, k = only_a + only_b, min(only_a, only_b)
-    term = exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * log(2))
-    tail = 0.0
-    for i in range(k, -1, -1):
-        tail += term
-        if term <= tail * 1e-17:
-            break
-        term *= i / (n - i + 1)
-    return min(1.0, 2 * tail)
+    least = min(only_a, only_b)  # the sum of binomials is an incomplete beta function (DLMF 8.17.5)
+    return min(1.0, 2 * _incomplete_beta(0.5, only_a + only_b - least, least + 1))
 
 
 def student_t_p_value(t: float, degrees: float) -> float:
@@ -168,49 +128,27 @@ def student_t_p_value(t: float, degrees: float) -> float:
 def student_t_quantile(degrees: float) -> float:
     """Return the 0.975 quantile of Student's t: 95 % of the distribution lies within ± this value.
 
-    Between whole degrees it interpolates by their inverse, as one reads a printed table. That is
-    never below the exact value; it is up to 19 % above it under 2 degrees, 2 % under 3, and less
-    than 0.4 % from there on.
-
-    Args:
-        degrees: degrees of freedom, at least 1.
+    Between whole degrees, of at least 1, it interpolates by their inverse, as one reads a printed
+    table: up to 19 % above the exact value under 2 degrees, 2 % under 3, and then less than 0.4 %.
     """
     low, high = floor(degrees), ceil(degrees)
     if low == high:
         return _whole_t_quantile(low)
-    share = (1 / low - 1 / degrees) / (1 / low - 1 / high)
-    return _whole_t_quantile(low) + share * (_whole_t_quantile(high) - _whole_t_quantile(low))
-
-
-def percentile(ordered: Sequence[int], percent: int) -> int:
-    """Return the smallest value that at least `percent` % of the values do not exceed.
-
-    This is the nearest-rank definition: the result is always one of the values.
-
-    Args:
-        ordered: values in ascending order, at least one.
-        percent: from 1 to 100; 100 is the largest value.
-    """
-    return ordered[_nearest_rank(len(ordered), percent) - 1]
+    part = (1 / low - 1 / degrees) / (1 / low - 1 / high)
+    return _whole_t_quantile(low) + part * (_whole_t_quantile(high) - _whole_t_quantile(low))
 
 
 def percentile_of_counts(counts: Mapping[int, int], percent: int) -> int:
-    """Return `percentile` of values that are counted; 0 without any.
+    """Return the least counted value that `percent` % of the values do not exceed; 0 without any.
 
-    Args:
-        counts: how often each value occurs.
-        percent: from 1 to 100.
+    This is the nearest-rank definition: the result is always one of the values.
     """
-    rank = _nearest_rank(sum(counts.values()), percent)
+    rank = -(-percent * sum(counts.values()) // 100)
     for value in sorted(counts):
         rank -= counts[value]
         if rank <= 0:
             return value
     return 0
-
-
-def _nearest_rank(size: int, percent: int) -> int:
-    return -(-percent * size // 100)
 
 
 @lru_cache(1 << 12)
@@ -232,7 +170,7 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
     front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x)) / a
     c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
     value = d
-    for m in range(1, 500):
+    for m in range(1, 10_000):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):

@@ -17,6 +17,7 @@ from rewardkit.cli.shared.completion import complete_sets
 from rewardkit.cli.shared.console import (
     TerminatedError,
     activity,
+    print_json,
     prints_to_stderr,
     progress,
     warn,
@@ -28,13 +29,15 @@ from rewardkit.cli.shared.eval_output import (
     print_suite,
 )
 from rewardkit.cli.shared.help import PanelGroup, examples
-from rewardkit.cli.shared.options import argument, option
+from rewardkit.cli.shared.options import argument, bundled, option
 from rewardkit.cli.shared.user_code import require_sets
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.evaluate.evaluation import ScorerConfig
     from rewardkit.evaluate.suite import SuiteMember
+
+#: The options of a scorer, none of them set.
+NO_OPTIONS = opt.ScorerOptions()
 
 RUN_EXAMPLES = (
     "rewardkit eval run test.parquet --base-url http://127.0.0.1:8000/v1 --model M -n 32 \\",
@@ -50,7 +53,11 @@ RESPONSES_EXAMPLES = (
     "rewardkit eval responses test.parquet validation_dumps/100.jsonl --json",
     "rewardkit eval responses test.parquet lm_eval/*.jsonl --out runs/lm_eval.jsonl",
 )
-COMPARE_EXAMPLES = ("rewardkit eval compare runs/before.jsonl runs/after.jsonl",)
+COMPARE_EXAMPLES = (
+    "rewardkit eval compare runs/before.jsonl runs/after.jsonl",
+    "rewardkit eval compare base=runs/a.jsonl tuned=runs/b.jsonl --metric pass@8",
+    "rewardkit eval compare runs/* --html board.html",
+)
 
 app = typer.Typer(
     cls=PanelGroup,
@@ -61,7 +68,6 @@ app = typer.Typer(
 )
 
 
-@app.command("run", epilog=examples(*RUN_EXAMPLES))
 def run(
     ctx: typer.Context,
     base_url: Annotated[str, option("Base URL of the server: http://HOST:PORT/v1.", metavar="URL")],
@@ -116,12 +122,7 @@ def run(
     api_key_env: Annotated[
         str | None, option("Environment variable that holds the API key.", metavar="NAME")
     ] = None,
-    scorer: opt.Scorer = "auto",
-    settings: opt.Settings = None,
-    right_score: opt.RightScore = None,
-    seconds_per_row: opt.SecondsPerRow = 60.0,
-    load_seconds: opt.LoadSeconds = 60.0,
-    jobs: opt.Jobs = None,
+    scoring: opt.ScorerOptions = NO_OPTIONS,
     resume: Annotated[
         bool,
         option(
@@ -137,7 +138,7 @@ def run(
     written as they arrive: run the same command again to resume an interrupted evaluation, or with
     --resume and a larger -n to add responses to a finished one. The table has mean@n, pass@k and
     maj@k with intervals over questions; the JSON has every k, every subject and every level.
-    Compare runs with `rewardkit leaderboard`.
+    Compare runs with `rewardkit eval compare`.
     """
     from rewardkit.evaluate.evaluation import evaluate
     from rewardkit.evaluate.generate import GenerationConfig, Sampling
@@ -149,7 +150,6 @@ def run(
     opt.require_companion(ctx, "--suite", suite is not None, "suite_dir", "hub")
     if (parquet is None) == (suite is None):
         raise UsageError("name either a parquet with questions, or sets with --suite.")
-    scoring = _scoring(scorer, settings, seconds_per_row, load_seconds, jobs, right_score)
     sampling = Sampling(
         api=api,
         temperature=temperature,
@@ -175,36 +175,33 @@ def run(
     with _resumable(out), generation_progress() as callbacks, prints_to_stderr():
         options: dict[str, Any] = {
             "overwrite": overwrite,
-            "resume": resume,
             "callbacks": callbacks,
+            "jobs": scoring.processes,
         }
         if parquet:
-            report = evaluate(parquet, generation, out, scoring, **options)
+            report = evaluate(parquet, generation, out, scoring.plan(), resume=resume, **options)
         else:
-            reports = evaluate_suite(sets, generation, out, scoring, **options)
+            reports = evaluate_suite(sets, generation, out, scoring.plan(), **options)
     if parquet:
         print_report(report, as_json=as_json)
     else:
         print_suite(reports, out, as_json=as_json)
 
 
-@app.command("responses", epilog=examples(*RESPONSES_EXAMPLES))
+app.command("run", epilog=examples(*RUN_EXAMPLES))(bundled(run))
+
+
 def responses(
     parquet: Annotated[Path, argument("verl parquet with the questions.")],
     files: Annotated[
         list[str],
         argument(
             "Response files: verl's dumps, results of `eval run`, output of a batch API, or "
-            "logs of AISBench, lm-eval or lighteval."
+            "predictions of AISBench."
         ),
     ],
     out: Annotated[Path | None, option("jsonl file for the scored responses.")] = None,
-    scorer: opt.Scorer = "auto",
-    settings: opt.Settings = None,
-    right_score: opt.RightScore = None,
-    seconds_per_row: opt.SecondsPerRow = 60.0,
-    load_seconds: opt.LoadSeconds = 60.0,
-    jobs: opt.Jobs = None,
+    scoring: opt.ScorerOptions = NO_OPTIONS,
     overwrite: opt.Overwrite = False,
     as_json: opt.JsonFlag = False,
 ) -> None:
@@ -214,10 +211,13 @@ def responses(
     """
     from rewardkit.evaluate.evaluation import evaluate_responses
 
-    scoring = _scoring(scorer, settings, seconds_per_row, load_seconds, jobs, right_score)
+    plan, jobs = scoring.plan(), scoring.processes
     with prints_to_stderr(), activity(f"judging responses to {parquet}"):
-        report = evaluate_responses(parquet, files, out, scoring, overwrite=overwrite)
+        report = evaluate_responses(parquet, files, out, plan, jobs=jobs, overwrite=overwrite)
     print_report(report, as_json=as_json)
+
+
+app.command("responses", epilog=examples(*RESPONSES_EXAMPLES))(bundled(responses))
 
 
 @app.command("watch", hidden=True, context_settings={"ignore_unknown_options": True})
@@ -230,42 +230,56 @@ def watch(_words: Annotated[list[str] | None, typer.Argument(hidden=True)] = Non
 
 @app.command("compare", epilog=examples(*COMPARE_EXAMPLES))
 def compare(
-    a: Annotated[Path, argument("Results of the first run: its --out.")],
-    b: Annotated[Path, argument("Results of the second run.")],
+    runs: Annotated[
+        list[str],
+        argument(
+            "Result files of rewardkit eval or score, or folders of them, as written with --suite.",
+            metavar="[NAME=]RUN...",
+        ),
+    ],
+    metric: Annotated[str, option("Metric to compare: mean@n, pass@K or maj@K.")] = "mean@n",
+    output: Annotated[Literal["table", "markdown"], option("Output format.", "--format")] = "table",
+    html: opt.HtmlFile = None,
+    overwrite: opt.Overwrite = False,
     as_json: opt.JsonFlag = False,
 ) -> None:
-    """Compare the results of two runs, question by question.
+    """Compare the results of runs in one table.
 
-    Prints the difference B - A with its interval and p-value (paired t-test over questions).
+    The table has one row per run and one column per data source, with 95 % intervals over
+    questions. A star marks the best run of a column, a tilde runs whose difference from it may be
+    chance (paired t-test over questions, p of 0.05 or more; not corrected for the number of runs).
+    Of two runs it also prints the difference, question by question.
     """
-    from rewardkit.evaluate.leaderboard import compare_results
+    from rewardkit.evaluate.runs import compare_runs, parse_runs, read_run
 
-    print_comparison(compare_results(a, b), as_json=as_json)
+    files_by_run = parse_runs(runs)
+    if html:
+        from rewardkit.output import require_suffix
 
+        require_suffix("--html", html, ".html")
+    opt.require_html_path(html, overwrite=overwrite)
+    with progress("reading results") as advance:
+        results = []
+        for name, files in files_by_run:
+            results.append(read_run(name, files))
+            advance(1)
+    comparison = compare_runs(results, metric)
+    if as_json:
+        print_json(comparison.summary())
+    elif output == "markdown":
+        typer.echo(comparison.markdown())
+    else:
+        print_comparison(comparison)
+    for note in comparison.notes:
+        warn(note)
+    if html:
+        from rewardkit.pages.html import write_html
 
-def _scoring(
-    scorer: str,
-    settings: list[str] | None,
-    seconds: float,
-    load_seconds: float,
-    jobs: int | None,
-    right_score: float | None,
-) -> ScorerConfig:
-    from rewardkit.evaluate.evaluation import ScorerConfig
-    from rewardkit.parallel import cores
-
-    return ScorerConfig(
-        scorer,
-        opt.scorer_options(settings),
-        timeout_seconds=seconds,
-        load_seconds=load_seconds,
-        right_score=right_score,
-        jobs=jobs or cores(),
-    )
+        write_html(comparison.page(), html, overwrite=overwrite)
 
 
 def _prepared_sets(
-    suite: str, folder: Path | None, n: int, hub: opt.HubName, scoring: ScorerConfig
+    suite: str, folder: Path | None, n: int, hub: opt.HubName, scoring: opt.ScorerOptions
 ) -> list[SuiteMember]:
     """Return the sets of a suite; missing ones are prepared first."""
     from rewardkit.evaluate.suite import names_in_suite, parse_suite, prepare_member
@@ -275,7 +289,7 @@ def _prepared_sets(
     sets = parse_suite(suite, folder or default_suite_folder(), n)
     for member in sets:
         with progress(f"preparing {member.name}") as advance:
-            if prepare_member(member, hub, scoring.jobs, advance):
+            if prepare_member(member, hub, scoring.processes, advance):
                 warn(f"{member.name}: prepared {member.parquet}")
     return sets
 

@@ -42,8 +42,6 @@ PANELS = {
     },
     "Responses": {
         "score": "Score responses in bulk and sum up the results.",
-        "report": "Show scored responses as a page to filter and read.",
-        "compare": "Compare two scorers on the same responses.",
         "select": "Select training rows by pass rate, or the best responses.",
     },
     "Launch": {
@@ -54,7 +52,6 @@ PANELS = {
     },
     "Evaluation": {
         "eval": "Evaluate a model with the reward it was trained on.",
-        "leaderboard": "Compare evaluated runs in one table.",
     },
     "Look-up": {
         "list": "List datasets, scorers, rubrics, templates and data sources.",
@@ -64,8 +61,15 @@ PANELS = {
     },
 }
 
+#: Commands of earlier releases, and what to type instead.
+OLD_COMMANDS = {
+    "compare": "rewardkit score FILES --scorer A --scorer B",
+    "leaderboard": "rewardkit eval compare RUNS",
+    "report": "rewardkit score FILES --html PAGE",
+}
+
 app = typer.Typer(
-    cls=lazy_group(PANELS, "rewardkit.cli"),
+    cls=lazy_group(PANELS, "rewardkit.cli", OLD_COMMANDS),
     help="Correct, fast and checkable data and rewards for RL with verl.",
     epilog="Exit codes: 0 yes, 1 no, 2 wrong call, 3 input is missing, 4 bad data, 5 output failed.\n"
     "docs/reference/cli.md has the table.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -9,39 +10,58 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rewardkit.cli.shared import options as opt
+from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import (
     as_share,
     print_json,
     print_table,
+    print_wrapped,
     printable,
     progress,
     warn,
 )
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import option
-from rewardkit.errors import DataError
+from rewardkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from rewardkit.responses.compare import CompareReport
+    from rewardkit.responses.figures import Tally
     from rewardkit.responses.score import ScoreReport
-    from rewardkit.responses.tally import Tally
+    from rewardkit.responses.scoring import ScoringPlan
 
 EXAMPLES = examples(
     "rewardkit score responses.jsonl --scorer gsm8k",
-    "rewardkit score rollouts/ --train train.parquet --out scored.jsonl",
+    "rewardkit score rollouts/ --train train.parquet --out scored.jsonl --resume",
     "rewardkit score 'dumps/*.jsonl.zst' --scorer gsm8k --set method=robust --out scored.parquet",
-    "rewardkit score rollouts/ --scorer my_reward.py:compute_score --out scored.jsonl --resume",
+    "rewardkit score scored.jsonl --html report.html",
+    "rewardkit score responses.jsonl --scorer gsm8k --scorer my_reward.py:compute_score --html c.html",
     "rewardkit score - --scorer math < responses.jsonl",
 )
-
 
 #: Reasons that are printed for rows that could not be scored; OUT.unscored.jsonl has all.
 MAX_REASONS = 5
 
+#: Causes of disagreements that are printed; the page and the JSON have all.
+MAX_CAUSES = 12
+
 
 def command(
+    ctx: typer.Context,
     files: opt.ResponseFiles,
-    scorer: opt.Scorer = "auto",
+    scorers: Annotated[
+        list[str] | None,
+        option(
+            "Scorer name or file.py:function; by default that of each row. Name two to compare "
+            "them: A, then B.",
+            "--scorer",
+            autocompletion=complete_scorers,
+        ),
+    ] = None,
     settings: opt.Settings = None,
+    set_b: Annotated[
+        list[str] | None, option("Set an option of scorer B. Repeatable.", metavar="NAME=VALUE")
+    ] = None,
     right_score: opt.RightScore = None,
     response_key: opt.ResponseKey = None,
     gold_key: opt.GoldKey = None,
@@ -50,6 +70,16 @@ def command(
     ] = None,
     out: Annotated[
         Path | None, option("Output jsonl or parquet: the rows with their scores.")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        option("HTML page of the responses, or of the comparison.", "--html", metavar="FILE"),
+    ] = None,
+    max_responses: Annotated[
+        int, option("Maximum number of responses in the page's list.", min=100, max=200_000)
+    ] = 50_000,
+    export: Annotated[
+        Path | None, option("With two scorers: jsonl with each changed verdict as a test case.")
     ] = None,
     resume: Annotated[bool, option("Resume an interrupted run.", "--resume")] = False,
     jobs: opt.Jobs = None,
@@ -68,40 +98,79 @@ def command(
     Results are summed up by data source, step and status. Without --response-key and --gold-key
     the usual field names are tried, among them those of verl's rollout and validation dumps. Rows
     that cannot be scored are reported, and written with the reason to OUT.unscored.jsonl.
+
+    With --html also as a page to filter and read, which works offline; without --scorer, rows that
+    have a score then keep it. With two scorers, prints where and why they disagree.
     """
     from rewardkit.parallel import cores
-    from rewardkit.responses.chunks import DAMAGE
+
+    opt.require_html_path(
+        html, overwrite=overwrite, inputs=map(Path, files), out=out, export=export
+    )
+    names, jobs = scorers or ["auto"], jobs or cores()
+    plan = _plan(train, response_key, gold_key, right_score, seconds_per_row, load_seconds)
+    if len(names) > 1:
+        used = {"files", "scorers", "settings", "set_b", "right_score", "response_key", "gold_key"}
+        used |= {"train", "html", "export", "jobs", "seconds_per_row", "load_seconds", "overwrite"}
+        opt.require_unused(ctx, "two scorers", used)
+        if len(names) > 2:
+            raise UsageError(f"--scorer is set {len(names)} times; compare two scorers at a time.")
+        sides = [_side(plan, *side) for side in zip(names, (settings, set_b), strict=True)]
+        _compare(files, sides, jobs, html, export, overwrite=overwrite, as_json=as_json)
+        return
+    opt.require_companion(ctx, "a second --scorer", None, "set_b", "export")
+    opt.require_companion(ctx, "--html", html, "max_responses")
+    opt.require_companion(ctx, "--engine ray", engine == "ray" or None, "address")
+    if html and resume:
+        raise UsageError(
+            "--html shows every response: write the page of --out when it is finished."
+        )
+    page = None
+    if html:
+        from rewardkit.responses.report.page import ReportPage
+
+        page = ReportPage(html, max_responses)
+    keeps_scores = html is not None and not scorers
+    report = _score(
+        files,
+        replace(_side(plan, names[0], settings)[1], keeps_scores=keeps_scores),
+        out=out,
+        overwrite=overwrite,
+        resume=resume,
+        jobs=jobs,
+        engine=engine,
+        address=address,
+        on_score=page.add if page else None,
+    )
+    _warn_about(report)
+    written = page.write(report, overwrite=overwrite) if page else None
+    if as_json:
+        print_json({**report.summary(), **(written or {})})
+    else:
+        _print(report)
+        if written:
+            size = written["bytes"]
+            text = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
+            typer.echo(f"{html}: {written['listed']:,} responses listed, {text}")
+    _exit(report)
+
+
+def _score(files: list[str], plan: ScoringPlan, **options: Any) -> ScoreReport:
     from rewardkit.responses.score import score_files
 
     try:
         with progress(f"scoring {', '.join(files)[:60]}") as advance:
-            report = score_files(
-                files,
-                scorer,
-                options=opt.scorer_options(settings),
-                response_key=response_key,
-                gold_key=gold_key,
-                train=train,
-                out=out,
-                overwrite=overwrite,
-                resume=resume,
-                jobs=jobs or cores(),
-                engine=engine,
-                address=address,
-                seconds=seconds_per_row,
-                load_seconds=load_seconds,
-                right_score=right_score,
-                progress=advance,
-            )
+            return score_files(files, plan, **options, progress=advance)
     except KeyboardInterrupt:
-        if out:
+        if out := options["out"]:
             warn(f"{out}: interrupted; run the same command with --resume to continue.")
         raise
-    _warn_about(report)
-    if as_json:
-        print_json(report.summary())
-    else:
-        _print(report)
+
+
+def _exit(report: ScoreReport) -> None:
+    """Exit with the code of bad data if a file is damaged, and with 1 if nothing could be scored."""
+    from rewardkit.responses.files import DAMAGE
+
     if any(row.reason.startswith(DAMAGE) for row in report.examples):
         raise typer.Exit(DataError.exit_code)
     if report.total.n == report.total.bad_golds:
@@ -110,7 +179,7 @@ def command(
 
 def _warn_about(report: ScoreReport) -> None:
     """Warn about rows that could not be scored, one for each reason."""
-    from rewardkit.responses.tally import bad_gold_note
+    from rewardkit.responses.figures import bad_gold_note
 
     reasons: dict[str, str] = {}
     for row in report.examples:
@@ -127,19 +196,18 @@ def _warn_about(report: ScoreReport) -> None:
         )
     if report.rule.sentence:
         warn(report.rule.sentence)
-    scored = report.total.statuses["scored"]
-    for line in report.rule.doubts(scored, report.between, report.total.n):
+    total = report.total
+    for line in report.rule.doubts(total.statuses["scored"], report.between, total.n):
         warn(line)
-    if not report.total.n and not report.unscored:
+    if not total.n and not report.unscored:
         warn("error: the files have no rows.")
-    if note := bad_gold_note(report.total.bad_golds, report.total.n):
+    if note := bad_gold_note(total.bad_golds, total.n):
         warn(note)
 
 
 def _print(report: ScoreReport) -> None:
     columns = ("data source", "responses", "correct", "mean score", "95 %", "no answer", "statuses")
-    sources = report.tallies.get("data_source", {})
-    rows = [_row(name or "(none)", tally) for name, tally in sources.items()]
+    rows = [_row(name or "(none)", tally) for name, tally in report.sources.items()]
     if len(rows) > 1:
         rows.append(_row("all", report.total))
     files = report.files[0] if len(report.files) == 1 else f"{len(report.files):,} files"
@@ -148,8 +216,8 @@ def _print(report: ScoreReport) -> None:
         typer.echo(printable(title))
         return
     print_table(columns, rows, title=title, below={"statuses"})
-    if steps := report.tallies.get("step", {}):
-        ordered = sorted(steps.items(), key=lambda item: (len(item[0]), item[0]))
+    if report.steps:
+        ordered = sorted(report.steps.items(), key=lambda item: (len(item[0]), item[0]))
         step_rows = [_row(f"step {name}", tally) for name, tally in ordered]
         print_table(("", *columns[1:]), step_rows, below={"statuses"})
 
@@ -168,3 +236,110 @@ def _row(name: str, tally: Tally) -> tuple[Any, ...]:
         f"{summary['no_answer']:.1%}",
         statuses,
     )
+
+
+def _plan(
+    train: Path | None,
+    response_key: str | None,
+    gold_key: str | None,
+    right_score: float | None,
+    seconds: float,
+    load_seconds: float,
+) -> ScoringPlan:
+    from rewardkit.responses.samples import FieldNames
+    from rewardkit.responses.scoring import ScoringPlan
+
+    return ScoringPlan(
+        names=FieldNames(response_key, gold_key),
+        train=train,
+        right_score=right_score,
+        seconds=seconds,
+        load_seconds=load_seconds,
+    )
+
+
+def _side(plan: ScoringPlan, scorer: str, settings: list[str] | None) -> tuple[str, ScoringPlan]:
+    """Return the name of a scorer with its options, and its plan."""
+    options = tuple(opt.scorer_options(settings).items())
+    return " ".join([scorer, *(settings or ())]), replace(plan, scorer=scorer, options=options)
+
+
+def _compare(
+    files: list[str],
+    sides: list[tuple[str, ScoringPlan]],
+    jobs: int,
+    html: Path | None,
+    export: Path | None,
+    *,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    from rewardkit.responses.compare import compare_files, compare_page
+
+    if sides[0] == sides[1]:
+        warn("A and B are the same scorer with the same options: they cannot disagree.")
+    with progress(f"comparing on {', '.join(files)[:60]}") as advance:
+        report = compare_files(
+            files,
+            *sides,
+            jobs=jobs,
+            announce=warn,
+            export=export,
+            overwrite=overwrite,
+            progress=advance,
+        )
+    _warn_about_sides(report)
+    if html:
+        from rewardkit.pages.html import write_html
+
+        write_html(compare_page(report), html, overwrite=overwrite)
+    if as_json:
+        print_json(report.summary())
+    else:
+        _print_comparison(report)
+    if report.judged <= min(side.bad_golds for side in report.sides.values()):
+        raise typer.Exit(1)
+
+
+def _warn_about_sides(report: CompareReport) -> None:
+    from rewardkit.responses.figures import bad_gold_note
+
+    for row in report.unread_examples:
+        warn(f"{row.where}: skipped: {row.reason}")
+    if report.unread > len(report.unread_examples):
+        warn(f"... and {report.unread - len(report.unread_examples):,} more rows")
+    for letter, side in report.sides.items():
+        if side.failed:
+            warn(f"{letter} failed on {side.failed:,} samples, first on {side.first_failure}")
+        if note := bad_gold_note(side.bad_golds, report.n):
+            warn(f"{letter}: {note}")
+
+
+def _print_comparison(report: CompareReport) -> None:
+    from rewardkit.responses.compare import CAUSE_COLUMNS, SCORER_COLUMNS
+
+    if not report.judged:
+        typer.echo(printable(f"{report.name}: no sample was judged by both"))
+        return
+    typer.echo(printable(f"{report.name}: {report.judged:,} samples judged by both"))
+    outcomes = {each: as_share(n, report.judged) for each, n in report.outcomes.items()}
+    print_table(
+        ("", "B correct", "B wrong"),
+        (
+            (name, outcomes.get((a, True), "0"), outcomes.get((a, False), "0"))
+            for name, a in (("A correct", True), ("A wrong", False))
+        ),
+    )
+    print_table(SCORER_COLUMNS, report.scorer_rows())
+    causes = report.causes.most_common()
+    if causes:
+        is_cut = len(causes) > MAX_CAUSES
+        shown = f", the first {MAX_CAUSES} of {len(causes):,} causes" if is_cut else ""
+        rows = ((f"{n:,}", *cause) for cause, n in causes[:MAX_CAUSES])
+        print_table(CAUSE_COLUMNS, rows, title=f"where they disagree{shown}")
+    for cause, n in causes[:MAX_CAUSES]:
+        first = report.examples[cause][0]
+        answers = f"gold {first.gold[:60]!r}, A {first.pred_a[:60]!r}, B {first.pred_b[:60]!r}"
+        ending = " ".join(first.ending.split())[-80:]
+        print_wrapped(f"{n:,}x, for example {first.where}: {answers}: …{ending}")
+    print_wrapped(report.agreement())

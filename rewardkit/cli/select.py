@@ -21,7 +21,8 @@ from rewardkit.cli.shared.options import argument, option
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.responses.select.selection import SelectReport, SftReport
+    from rewardkit.responses.select import JoinReport, SelectReport
+    from rewardkit.responses.sft import SftReport
 
 EXAMPLES = examples(
     "rewardkit select scored.jsonl --train train.parquet --pass-rate 0.1:0.9 --out selected.parquet",
@@ -83,7 +84,6 @@ def command(
             callback=opt.require_finite,
         ),
     ] = None,
-    html: opt.HtmlFile = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.JsonFlag = False,
 ) -> None:
@@ -95,8 +95,9 @@ def command(
     order. With --sft, the shortest right response of each prompt is written as a conversation;
     --pass-rate then limits the prompts. The other rows go to OUT.dropped.jsonl with their reasons.
     """
-    from rewardkit.responses.select.selection import PassRateFilter, parse_bounds, select
-    from rewardkit.responses.select.sft import SftConfig, read_tools, select_sft
+    from rewardkit.responses.samples import FieldNames
+    from rewardkit.responses.select import PassRateFilter, select
+    from rewardkit.responses.sft import SftConfig, read_tools, select_sft
 
     if (out is None) == (sft is None):
         raise UsageError("name one output: --out with --pass-rate, or --sft.")
@@ -104,15 +105,11 @@ def command(
         raise UsageError("--out needs --pass-rate LOW:HIGH, such as 0.1:0.9.")
     of_sft = "per_prompt", "min_characters", "max_characters", "tools"
     opt.require_companion(ctx, "--sft", sft, *of_sft)
-    opt.require_companion(ctx, "--out", out, "html", "unseen")
-    wanted = PassRateFilter(
-        *parse_bounds(pass_rate or "0:1"), min_samples=min_samples, unseen=unseen == "keep"
-    )
-    opt.require_html_path(html, overwrite=overwrite, inputs=[*map(Path, scored), train])
+    opt.require_companion(ctx, "--out", out, "unseen")
+    wanted = PassRateFilter.parse(pass_rate or "0:1", min_samples, unseen=unseen == "keep")
     with progress(f"reading {', '.join(scored)[:60]}") as advance:
         options: dict[str, Any] = {
-            "response_key": response_key,
-            "gold_key": gold_key,
+            "names": FieldNames(response_key, gold_key),
             "right_score": right_score,
             "overwrite": overwrite,
             "progress": advance,
@@ -126,17 +123,11 @@ def command(
     if sft:
         _print_responses(responses, as_json=as_json)
         return
-    if html:
-        from rewardkit.pages.html import write_html
-        from rewardkit.responses.select.selection import select_page
-
-        write_html(select_page(report), html, overwrite=overwrite)
     _print(report, as_json=as_json)
 
 
 def _print(report: SelectReport, *, as_json: bool) -> None:
     from rewardkit.responses.matching import PLACE_ALONE
-    from rewardkit.responses.select.selection import groups_sentence, match_sentence
 
     _warn_about(report)
     if alone := report.responses[PLACE_ALONE]:
@@ -147,7 +138,7 @@ def _print(report: SelectReport, *, as_json: bool) -> None:
     if as_json:
         print_json(report.summary())
         return
-    bands = report.bands()
+    bands = report.bands
     most = max(*bands.values(), 1)
     print_table(
         ("pass rate", "rows", ""),
@@ -160,13 +151,11 @@ def _print(report: SelectReport, *, as_json: bool) -> None:
         f"rows without responses: {report.unseen:,}, with too few: {report.few:,} (both {action})"
     )
     not_read = f"; lines skipped: {report.unread:,}" if report.unread else ""
-    for line in (*lines, f"{match_sentence(report)}{not_read}", groups_sentence(report)):
+    for line in (*lines, f"{report.match_sentence()}{not_read}", report.groups_sentence()):
         print_wrapped(line)
 
 
 def _print_responses(report: SftReport, *, as_json: bool) -> None:
-    from rewardkit.responses.select.selection import match_sentence
-
     _warn_about(report)
     if report.null_tool_fields:
         warn(
@@ -184,19 +173,17 @@ def _print_responses(report: SftReport, *, as_json: bool) -> None:
         *(f"prompts without one, {why}: {n:,}" for why, n in report.dropped.most_common()),
         f"right responses: {right:,}, wrong: {report.wrong:,}",
         *(f"right but left out, {why}: {n:,}" for why, n in report.rejected.most_common()),
-        f"{match_sentence(report)}{not_read}",
+        f"{report.match_sentence()}{not_read}",
     ]
     if report.unknown_end:
         lines.append(
             f"{report.unknown_end:,} of them do not say why they ended (finish_reason); "
             "--max-characters leaves out those at the run's length limit"
         )
-    if report.tool_arguments:
-        lines.append(f"the arguments of tool calls are {report.tool_arguments}")
     for line in lines:
         print_wrapped(line)
 
 
-def _warn_about(report: SelectReport | SftReport) -> None:
+def _warn_about(report: JoinReport) -> None:
     for line in report.examples:
         warn(f"skipped: {line}")

@@ -3,83 +3,53 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from rewardkit.errors import DataError, OutputError, SourceError, UsageError
-from rewardkit.evaluate.evaluated_responses import EvaluatedResponse, join_with_rows, score_all
-from rewardkit.evaluate.generate import GenerationConfig, ProgressCallbacks, generate
-from rewardkit.evaluate.match_responses import MatchReport, match_to_rows
-from rewardkit.evaluate.metrics import EvaluationMetrics, compute_metrics
+from rewardkit.evaluate.generate import (
+    GenerationConfig,
+    ProgressCallbacks,
+    ResponseIndex,
+    add_responses,
+    generate,
+)
+from rewardkit.evaluate.metrics import EvaluationMetrics
 from rewardkit.evaluate.questions import (
-    count_questions,
+    Question,
     read_questions,
     require_questions,
-    require_scorers,
 )
-from rewardkit.evaluate.results import read_result_lines
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
+from rewardkit.evaluate.runs import read_results, read_run
 from rewardkit.model_client.completions import UNUSABLE
-from rewardkit.output import (
-    atomic,
-    require_absent,
-    require_not_input,
-    resolve_output,
-    temporary_folder,
+from rewardkit.output import atomic, require_absent, require_not_input, resolve_output
+from rewardkit.responses.figures import MAX_EXAMPLES
+from rewardkit.responses.files import (
+    Chunk,
+    SkippedRow,
+    expand_paths,
+    read_chunks,
+    require_outside,
 )
-from rewardkit.responses.chunk_scores import (
-    ScoringPlan,
-    learn_plan,
-    plan_scorer,
-    release_scorer,
-)
-from rewardkit.responses.chunks import require_outside
-from rewardkit.responses.response_log import (
-    ResponseIndex,
-    ResponseLog,
-    open_response_log,
-    read_response_index,
-)
-from rewardkit.responses.resumable_output import part_path
-from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS
+from rewardkit.responses.matching import PLACE_ALONE, Match, TrainIndex, index_parquet
+from rewardkit.responses.samples import FieldNames, Sample, samples_of
+from rewardkit.responses.scoring import ScoringPlan, loaded_plan, score_in_order
+from rewardkit.responses.store import Store, open_store
+from rewardkit.row import batched
 
-#: Fields of a result that its response log has too.
+#: Responses per chunk, which a custom scorer gets fewer of.
+CHUNK_RESPONSES = 256
+
+#: Fields of a result that its responses have too.
 _RESPONSE_FIELDS = ("response", "reasoning", "finish_reason", "tokens")
 
-
-@dataclass(frozen=True)
-class ScorerConfig:
-    """How responses are scored.
-
-    Attributes:
-        scorer: a scorer's name or `file.py:function`; `auto` scores each row with its own scorer.
-        options: options of the scorer.
-        timeout_seconds: timeout per response for custom scorers, in seconds.
-        load_seconds: timeout for importing a custom scorer.
-        right_score: the lowest right score of a custom scorer; None to learn it from the first golds.
-        jobs: number of processes.
-    """
-
-    scorer: str = "auto"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    _: KW_ONLY
-    timeout_seconds: float = CALL_TIMEOUT_SECONDS
-    load_seconds: float = LOAD_TIMEOUT_SECONDS
-    right_score: float | None = None
-    jobs: int = 1
-
-    def plan(self) -> ScoringPlan:
-        """Return the same settings as `responses.chunk_scores` takes them."""
-        return ScoringPlan(
-            self.scorer,
-            tuple(self.options.items()),
-            seconds=self.timeout_seconds,
-            load_seconds=self.load_seconds,
-            right_score=self.right_score,
-        )
+#: Each response is scored with the scorer of its row.
+OWN_SCORERS = ScoringPlan()
 
 
 @dataclass
@@ -90,29 +60,37 @@ class EvaluationReport:
         parquet: the questions.
         rows: number of questions.
         metrics: metrics of the questions that have a response.
-        matches: how responses from files were matched to rows; None if they were generated.
+        unconfirmed: responses from files that match their row by split and index alone.
+        unread: records of files without a usable response, or whose response answers no row.
+        examples: the first of these.
     """
 
     parquet: Path
-    rows: int
-    metrics: EvaluationMetrics
-    matches: MatchReport | None = None
+    rows: int = 0
+    metrics: EvaluationMetrics = field(default_factory=EvaluationMetrics)
+    unconfirmed: int = 0
+    unread: int = 0
+    examples: list[SkippedRow] = field(default_factory=list)
 
     @property
     def unanswered(self) -> int:
         """Number of questions without a response; metrics leave them out."""
         return self.rows - len(self.metrics.total.questions)
 
+    def skip(self, row: SkippedRow) -> None:
+        """Count a record that cannot be used."""
+        self.unread += 1
+        self.examples += [row][: MAX_EXAMPLES - len(self.examples)]
+
     def summary(self) -> dict[str, Any]:
         """Return the report as plain values."""
-        matches = self.matches or MatchReport()
         return {
             "parquet": str(self.parquet),
             "rows": self.rows,
             "unanswered": self.unanswered,
-            "unconfirmed": matches.unconfirmed,
-            "unread": matches.unread,
-            "unread_examples": [f"{row.where}: {row.reason}" for row in matches.examples],
+            "unconfirmed": self.unconfirmed,
+            "unread": self.unread,
+            "unread_examples": [f"{row.where}: {row.reason}" for row in self.examples],
             **self.metrics.summary(),
         }
 
@@ -121,8 +99,9 @@ def evaluate(
     parquet: Path,
     generation: GenerationConfig,
     out: Path,
-    scoring: ScorerConfig | None = None,
+    plan: ScoringPlan = OWN_SCORERS,
     *,
+    jobs: int = 1,
     overwrite: bool = False,
     resume: bool = False,
     name: str = "",
@@ -130,14 +109,15 @@ def evaluate(
 ) -> EvaluationReport:
     """Generate responses to every row, score them with the row's scorer, and compute metrics.
 
-    Responses are logged in `.OUT.part` as they arrive, and the same call resumes from there. In the
+    Responses are stored in `.OUT.part` as they arrive, and the same call resumes from there. In the
     end `out` has them in the order of row and sample, each with its row and its score.
 
     Args:
         parquet: verl rows.
         generation: the server, the model and the sampling.
         out: the jsonl file to write.
-        scoring: the scorer; each row's own by default.
+        plan: how responses are scored; each with the scorer of its row by default.
+        jobs: number of processes that score.
         overwrite: replace `out`, and discard an interrupted run of another model or sampling.
         resume: keep the responses of a finished `out`, and request those that a larger n adds. All
             are scored again.
@@ -145,7 +125,7 @@ def evaluate(
         callbacks: progress callbacks.
 
     Raises:
-        SourceError: the server did not answer some requests; all other responses are logged.
+        SourceError: the server did not answer some requests; all other responses are stored.
         DataError: the parquet cannot be used, or a scorer fails on every response.
         OutputError: `out` exists or cannot be written.
     """
@@ -155,31 +135,36 @@ def evaluate(
             f"{out} exists: --resume adds responses up to a larger -n, --overwrite replaces it."
         )
     _require_output(parquet, out, overwrite=True)
-    scoring, path = scoring or ScorerConfig(), part_path(out)
-    # The log stays locked until it is scored; another run of the same command would remove it.
-    with (
-        _loaded_scorer(scoring, parquet) as plan,
-        open_response_log(path, generation.key(), overwrite=overwrite) as (log, index),
-    ):
-        rows = count_questions(parquet)
-        api, needs_scorers = generation.sampling.api, scoring.scorer == "auto"
-        require_questions(parquet, api=api, scorers=needs_scorers)
-        is_finished = resume and out.exists()
-        known = _add_finished(out, path, log, index, generation, rows) if is_finished else index
-        callbacks.start(name or generation.model, len(known.rows), rows * generation.n)
-        result = generate(generation, read_questions(parquet), log, known, callbacks.advance)
+    # The store stays locked until it is scored; another run of the same command would remove it.
+    with _loaded(plan, parquet) as loaded, ExitStack() as stack:
+        api, needs_scorers = generation.sampling.api, loaded.scorer == "auto"
+        digests = require_questions(parquet, api=api, scorers=needs_scorers)
+        rows = len(digests)
+        run = {**generation.key(), "questions": sha256("".join(digests).encode()).hexdigest()}
+        store = stack.enter_context(
+            open_store(out, run, resume=True, overwrite=overwrite, replace=resume)
+        )
+        if resume and out.exists():
+            before = store.count
+            try:
+                _add_finished(out, digests, store, generation)
+            except DataError:
+                if not before:
+                    store.remove()
+                raise
+        index = ResponseIndex(store)
+        callbacks.start(name or generation.model, index.n, rows * generation.n)
+        result = generate(generation, read_questions(parquet), store, index, callbacks.advance)
         if result.lost:
             raise SourceError(
                 f"{generation.server.url}: no answer to requests for {result.lost:,} responses: "
-                f"{result.reason} The other responses are in {path}. Run the same command to "
-                f"request what is missing, or score what exists: rewardkit eval responses {parquet} {path}"
+                f"{result.reason} The other responses are in {store.path}. Run the same command to "
+                "request what is missing, or score what exists: rewardkit eval responses "
+                f"{parquet} {store.path}"
             )
-        lines = join_with_rows(
-            read_questions(parquet), path, read_response_index(path), generation.n, result.missing
-        )
-        may_replace = overwrite or resume
-        metrics = _score_and_write(plan, lines, scoring.jobs, out, path, overwrite=may_replace)
-        path.unlink()
+        lines = _joined_lines(parquet, store, generation.n)
+        metrics = _score(loaded, lines, out, jobs, overwrite=overwrite or resume)
+        store.remove()
     return EvaluationReport(parquet, rows, metrics)
 
 
@@ -187,18 +172,16 @@ def evaluate_responses(
     parquet: Path,
     names: Sequence[str],
     out: Path | None = None,
-    scoring: ScorerConfig | None = None,
+    plan: ScoringPlan = OWN_SCORERS,
     *,
+    jobs: int = 1,
     overwrite: bool = False,
 ) -> EvaluationReport:
-    """Score responses that exist already; see `match_to_rows` and `evaluate`.
+    """Score responses that exist already, each with the scorer of the row that it answers.
 
-    Args:
-        parquet: verl rows.
-        names: files, folders and patterns with responses.
-        out: the jsonl file to write; None to write none.
-        scoring: the scorer; each row's own by default.
-        overwrite: replace `out`.
+    A response answers the row that `TrainIndex` finds by question: by place, by the question in its
+    prompt, or by the source's id, which the `custom_id` of a batch may be, perhaps with a number at
+    its end: `ID-3`. Records of no response or of no row are counted.
 
     Raises:
         DataError: no response matches a row, a response contradicts its row, a file cannot be read,
@@ -208,67 +191,60 @@ def evaluate_responses(
     if out:
         _require_output(parquet, out, overwrite=overwrite)
         require_outside(out, names)
-        for name in names:
-            require_not_input(out, Path(name))
-    scoring = scoring or ScorerConfig()
-    with _loaded_scorer(scoring, parquet) as plan, temporary_folder("eval") as folder:
-        path, rows = folder / "part", count_questions(parquet)
-        if scoring.scorer == "auto":
-            require_scorers(parquet)
-        matches = match_to_rows(names, parquet, path)
-        lines = join_with_rows(read_questions(parquet), path, read_response_index(path))
-        metrics = _score_and_write(plan, lines, scoring.jobs, out, path, overwrite=overwrite)
-    return EvaluationReport(parquet, rows, metrics, matches)
+        require_not_input(out, *map(Path, names))
+    files = expand_paths(names)
+    report = EvaluationReport(parquet)
+    with (
+        _loaded(plan, parquet) as loaded,
+        TemporaryDirectory(prefix="rewardkit-") as folder,
+    ):
+        report.rows = len(require_questions(parquet, scorers=loaded.scorer == "auto"))
+        lines = _matched_lines(parquet, files, report)
+        target = out or Path(folder) / "scored.jsonl"
+        report.metrics = _score(loaded, lines, target, jobs, overwrite=overwrite)
+    return report
 
 
-def _add_finished(
-    out: Path,
-    part: Path,
-    log: ResponseLog,
-    index: ResponseIndex,
-    generation: GenerationConfig,
-    rows: int,
-) -> ResponseIndex:
-    """Append the responses of a finished output to a log, and return the log's new index.
-
-    Responses that the log has already, because an earlier run was killed, are not added again. Those
-    that the server refused or withheld are left out, so that they are requested again.
-
-    Args:
-        out: the finished jsonl file.
-        part: the file of the log.
-        log: log that gets the responses.
-        index: index of the responses that the log already has.
-        generation: the model, the sampling and the larger n.
-        rows: number of questions.
-
-    Raises:
-        DataError: the output is of another model or sampling, of other rows, or of a larger n.
-    """
-    expected = json.loads(json.dumps(generation.key()))
-    known = set(zip(index.rows, index.samples, strict=True))
-    for line, _ in read_result_lines(out):
-        for name, value in expected.items():
-            if line.get(name) != value:
-                raise DataError(
-                    f"{out} is of another {name} ({str(line.get(name))[:200]}): choose another --out."
-                )
-        row, sample, prompt = line.get("row"), line.get("sample"), line.get("prompt_sha256")
-        if type(row) is not int or type(sample) is not int or not isinstance(prompt, str):
+def _matched_lines(
+    parquet: Path, files: Sequence[str], report: EvaluationReport
+) -> Iterator[dict[str, Any]]:
+    """Yield the responses of files, each with the row that it answers."""
+    index = index_parquet(parquet, by_question=True)
+    questions = [question._replace(images=()) for question in read_questions(parquet)]
+    is_empty = True
+    for sample in (s for chunk in read_chunks(files) for s in samples_of(chunk, needs_gold=False)):
+        match = sample if isinstance(sample, SkippedRow) else _find_row(index, sample)
+        if isinstance(match, SkippedRow):
+            report.skip(match)
+        if isinstance(match, SkippedRow) or isinstance(sample, SkippedRow):
+            continue
+        question = questions[index.prompts[match.prompt].row]
+        if sample.fields.get("prompt_sha256", question.digest) != question.digest:
             raise DataError(
-                f"{out}: is not an output of 'rewardkit eval run', so it cannot be continued."
+                f"{sample.where} answers another prompt than row {question.row} of {parquet} has, or "
+                "other images. Name the parquet that the responses were generated from."
             )
-        if row >= rows:
-            raise DataError(f"{out} answers row {row}, which the parquet does not have.")
-        if sample >= generation.n:
-            raise DataError(
-                f"{out} has more than {generation.n} responses to a question. --resume only adds "
-                "responses: name a larger -n, or another --out."
-            )
-        if (row, sample) not in known and line.get("finish_reason") not in UNUSABLE:
-            response = {name: line[name] for name in _RESPONSE_FIELDS if name in line}
-            log.append(row, prompt, sample, [response])
-    return read_response_index(part, generation.key())
+        is_empty = False
+        report.unconfirmed += match.way == PLACE_ALONE
+        finish, tokens = sample.fields.get("finish_reason"), sample.fields.get("tokens")
+        response = {"response": sample.response, "finish_reason": finish or "", "tokens": tokens}
+        yield {**response, **question.fields()}
+    if is_empty:
+        why = f" {': '.join(report.examples[0])}." if report.examples else ""
+        raise DataError(f"{', '.join(files)[:200]}: no response answers a row of {parquet}.{why}")
+
+
+def _find_row(index: TrainIndex, sample: Sample) -> Match | SkippedRow:
+    match = index.try_match(sample)
+    if match is None and "custom_id" in sample.fields:
+        source_id = sample.fields["custom_id"].rpartition("-")[0]
+        match = index.try_match(sample._replace(fields={"source_id": source_id}))
+    if isinstance(match, Match):
+        return match
+    if match and match.contradicts:
+        raise DataError(f"{sample.where} {match.reason}")
+    reason = f"it {match.reason}" if match else "no row of the parquet has its question"
+    return SkippedRow(sample.where, reason)
 
 
 def _require_output(parquet: Path, out: Path, *, overwrite: bool) -> None:
@@ -279,47 +255,83 @@ def _require_output(parquet: Path, out: Path, *, overwrite: bool) -> None:
 
 
 @contextmanager
-def _loaded_scorer(scoring: ScorerConfig, parquet: Path) -> Iterator[ScoringPlan]:
-    """Load the scorer first, so that its errors come first; unload it at the end.
+def _loaded(plan: ScoringPlan, parquet: Path) -> Iterator[ScoringPlan]:
+    """Load the scorer of a plan.
 
     All metrics count right answers, so a custom scorer must say, or let it be learned from the first
-    golds, which of its scores are right.
+    golds, which of its scores are right. Where it fails, the response counts as wrong.
     """
-    plan = scoring.plan()
-    try:
-        plan_scorer(plan)
-        golds = (
-            (each.ground_truth, {"data_source": each.data_source, **each.extra_info})
-            for each in read_questions(parquet)
-        )
-        plan = learn_plan(plan, golds, is_required=True)
-        yield plan
-    finally:
-        release_scorer(plan)
+    plan = replace(plan, names=FieldNames("response", "ground_truth"), counts_failures=True)
+    golds = (
+        (each.ground_truth, {"data_source": each.data_source, **each.extra_info})
+        for each in read_questions(parquet)
+    )
+    with loaded_plan(plan, golds, is_required=True) as learned:
+        yield learned
 
 
-def _score_and_write(
-    plan: ScoringPlan,
-    lines: Iterator[dict[str, Any]],
-    jobs: int,
-    out: Path | None,
-    path: Path,
-    *,
-    overwrite: bool,
+def _add_finished(
+    out: Path, digests: Sequence[str], store: Store, generation: GenerationConfig
+) -> None:
+    """Append the responses of a finished output to a store.
+
+    Those that the store has already, because an earlier run was killed, are not added again. Those
+    that the server refused or withheld are left out, so that they are requested again.
+
+    Raises:
+        DataError: the output is of another model or sampling, of other rows, or of a larger n.
+    """
+    index, key = ResponseIndex(store), json.loads(json.dumps(generation.key()))
+    for result, _ in read_results(out):
+        line = result.fields
+        for name, value in key.items():
+            if line.get(name) != value:
+                other = str(line.get(name))[:200]
+                raise DataError(f"{out} is of another {name} ({other}): choose another --out.")
+        row, sample = line.get("row"), line.get("sample")
+        if type(row) is not int or type(sample) is not int:
+            raise DataError(
+                f"{out}: is not an output of 'rewardkit eval run', so it cannot be continued."
+            )
+        if digests[row : row + 1] != [line.get("prompt_sha256")]:
+            raise DataError(
+                f"{out} answers another prompt than that of row {row}, or its image has changed: "
+                "choose another --out, or discard its responses with --overwrite."
+            )
+        if sample >= generation.n:
+            raise DataError(
+                f"{out} has more than {generation.n} responses to a question. --resume only adds "
+                "responses: name a larger -n, or another --out."
+            )
+        if sample not in index.samples(row) and line.get("finish_reason") not in UNUSABLE:
+            response = {name: line[name] for name in _RESPONSE_FIELDS if name in line}
+            question = Question(row, line["prompt"], digests[row], "", "", {})
+            add_responses(store, question, sample, [response], key)
+
+
+def _joined_lines(parquet: Path, store: Store, n: int) -> Iterator[dict[str, Any]]:
+    """Yield the first n responses to each row, in the order of row and sample, with the row."""
+    index = ResponseIndex(store)
+    with store.path.open("rb") as file:
+        for question in read_questions(parquet):
+            lines: dict[int, dict[str, Any]] = {}
+            for first, size, start in index.of_row(question.row):
+                file.seek(start)
+                for sample in range(first, first + size):
+                    lines.setdefault(sample, json.loads(file.readline()))
+            for sample in sorted(lines)[:n]:
+                yield {**lines[sample], **question.fields()}
+
+
+def _score(
+    plan: ScoringPlan, lines: Iterator[dict[str, Any]], out: Path, jobs: int, *, overwrite: bool
 ) -> EvaluationMetrics:
     """Score responses, write them and compute metrics; only the metrics stay in memory."""
-    with atomic(out, overwrite=overwrite) if out else nullcontext() as temporary:
-        with temporary.open("wb") if temporary else nullcontext() as file:
-            metrics = compute_metrics(_write(score_all(plan, lines, jobs), file))
-        if not metrics.total.questions:
-            raise DataError(f"{path}: the file has no responses.")
-    return metrics
-
-
-def _write(
-    batches: Iterator[tuple[bytes, list[EvaluatedResponse]]], file: IO[bytes] | None
-) -> Iterator[EvaluatedResponse]:
-    for lines, responses in batches:
-        if file:
-            file.write(lines)
-        yield from responses
+    batches = batched(
+        ({**line, "scorer": plan.label} for line in lines), CHUNK_RESPONSES // plan.divisor
+    )
+    chunks = (Chunk(path=str(out), first=0, rows=tuple(batch)) for batch in batches)
+    with atomic(out, overwrite=overwrite) as temporary:
+        with temporary.open("wb") as file:
+            file.writelines(scored.lines for scored in score_in_order(plan, chunks, jobs))
+        return read_run("", [temporary]).metrics

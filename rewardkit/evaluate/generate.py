@@ -1,18 +1,19 @@
-"""Generate responses with a server: request what is missing, and log each response at once."""
+"""Generate responses with a server: request what is missing, and store each response at once."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from hashlib import blake2b
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from rewardkit.errors import DataError, SourceError, UsageError
-from rewardkit.evaluate.questions import Question, messages_with_pictures
+from rewardkit.errors import SourceError, UsageError
+from rewardkit.evaluate.questions import Question
+from rewardkit.jsonl import json_line
 from rewardkit.model_client.client import (
     ENDPOINTS,
     PromptRefusedError,
@@ -23,13 +24,13 @@ from rewardkit.model_client.client import (
 from rewardkit.model_client.completions import REFUSED, WITHHELD, CompletionReply
 from rewardkit.model_client.retries import ModelClient
 from rewardkit.redact import Redactor
-from rewardkit.responses.response_log import ResponseIndex, ResponseLog
+from rewardkit.responses.store import Store
 
 #: After this many failed requests without an answer in between, the run ends.
 MAX_FAILURES = 5
 
-#: No further request starts while the pictures of those that have started are larger, in bytes.
-MAX_PICTURE_BYTES = 64 << 20
+#: No further request starts while the images of those that have started are larger, in bytes.
+MAX_IMAGE_BYTES = 64 << 20
 
 #: Fields that `extra` must not set: they have an option, or change the shape of the reply.
 RESERVED_FIELDS = frozenset({"model", "messages", "prompt", "n", "stream"})
@@ -40,13 +41,11 @@ class ProgressCallbacks:
     """Functions that an evaluation calls while it runs; the defaults do nothing.
 
     Attributes:
-        message: called with a sentence for a person to read.
         start: called when a set of questions begins, with its name, the number of responses that an
             earlier run already has, and the number of responses in the end.
         advance: called after each reply with the number of its responses and of their tokens.
     """
 
-    message: Callable[[str], object] = lambda _: None
     start: Callable[[str, int, int], object] = lambda _name, _finished, _total: None
     advance: Callable[[int, int], object] = lambda _responses, _tokens: None
 
@@ -99,7 +98,7 @@ class Sampling:
         """Return the body of the request for samples `first` to `first + n - 1` of a question."""
         body: dict[str, Any] = {**self.extra, "model": model}
         if self.api == "chat":
-            body["messages"] = messages_with_pictures(question.prompt, question.images)
+            body["messages"] = question.messages()
         else:
             body["prompt"] = "\n\n".join(message["content"] for message in question.prompt)
         for name in ("temperature", "top_p", "top_k", "max_tokens"):
@@ -109,17 +108,11 @@ class Sampling:
             body["n"] = n
         if self.stop:
             body["stop"] = list(self.stop)
-        if self.seed is not None:
-            body["seed"] = _request_seed(self.seed, question.row, first)
+        if self.seed is not None:  # with one seed for all, all samples would be the same response
+            key = f"{self.seed} {question.row} {first}".encode()
+            digest = blake2b(key, digest_size=4).digest()
+            body["seed"] = int.from_bytes(digest, "big") >> 1
         return body
-
-
-class ResponseRequest(NamedTuple):
-    """A request for samples `first` to `first + n - 1` of a question."""
-
-    question: Question
-    first: int
-    n: int
 
 
 @dataclass(frozen=True)
@@ -151,87 +144,132 @@ class GenerationConfig:
         return {"model": self.model, "sampling": self.sampling.record()}
 
 
+class ResponseIndex:
+    """The responses of a store: a few numbers for each request, never a text.
+
+    Attributes:
+        n: number of responses.
+        requests: first sample, number of samples, and first byte of their lines, of each request, by
+            row.
+    """
+
+    def __init__(self, store: Store) -> None:
+        """Read the heads of the records that `add_responses` appended."""
+        self.n = 0
+        self.requests: dict[int, array[int]] = {}
+        for record in store.records():
+            row, first, n = record.head["request"]
+            self.n += n
+            self.requests.setdefault(row, array("q")).extend((first, n, record.start))
+
+    def of_row(self, row: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the requests of a row."""
+        numbers = iter(self.requests.get(row, ()))
+        return zip(numbers, numbers, numbers, strict=True)
+
+    def samples(self, row: int) -> set[int]:
+        """Return the samples of a row."""
+        return {first + i for first, n, _ in self.of_row(row) for i in range(n)}
+
+
+def add_responses(
+    store: Store,
+    question: Question,
+    first: int,
+    responses: Sequence[Mapping[str, Any]],
+    key: Mapping[str, Any],
+) -> None:
+    """Append the responses of a request, as the samples from `first` on, to a store.
+
+    Each line has its prompt, so that `eval responses` can read the file of an unfinished run.
+
+    Args:
+        store: the store.
+        question: the question.
+        first: the first sample.
+        responses: the fields of each response.
+        key: the fields that all responses of the run have.
+    """
+    own = {**key, "prompt_sha256": question.digest, "prompt": question.prompt}
+    lines = [
+        json_line({"row": question.row, "sample": sample, **own, **response})
+        for sample, response in enumerate(responses, first)
+    ]
+    store.append({"request": [question.row, first, len(responses)]}, "".join(lines).encode())
+
+
+class ResponseRequest(NamedTuple):
+    """A request for samples `first` to `first + n - 1` of a question."""
+
+    question: Question
+    first: int
+    n: int
+
+
 @dataclass
 class GenerationResult:
     """The responses that a run did not get, and why.
 
     Attributes:
-        missing: fields of the responses that the server refused or withheld, by (row, first sample,
-            number of samples): model, sampling, `finish_reason`, and `refusal` for a prompt that
-            was refused.
+        missing: responses that the server refused or withheld, by question and first sample:
+            `finish_reason`, and `refusal` for a prompt that was refused.
         lost: number of responses whose requests failed in all tries.
         reason: message of the last failure.
         failures: failed requests since the last answer.
     """
 
-    missing: dict[tuple[int, int, int], dict[str, Any]] = field(default_factory=dict)
+    missing: list[tuple[Question, int, list[dict[str, Any]]]] = field(default_factory=list)
     lost: int = 0
     reason: str = ""
     failures: int = 0
-
-    def require_progress(self, server: Server) -> None:
-        """Raise if `MAX_FAILURES` requests failed since the last answer.
-
-        Raises:
-            SourceError: they did.
-        """
-        if self.failures >= MAX_FAILURES:
-            reason = self.reason.rstrip(".")
-            raise SourceError(
-                f"{server.url}: {self.failures} requests in a row failed: {reason}. See that the "
-                "server runs and that --base-url is right, then run the same command again; the "
-                "responses so far are kept."
-            )
 
 
 def generate(
     generation: GenerationConfig,
     questions: Iterable[Question],
-    log: ResponseLog,
+    store: Store,
     index: ResponseIndex,
     advance: Callable[[int, int], object] = lambda _responses, _tokens: None,
 ) -> GenerationResult:
-    """Request every response that the log does not have yet, and append it to the log.
+    """Request every response that a store does not have yet, and append it to the store.
+
+    Responses that the server refused or withheld are appended at the end, if none was lost.
 
     Args:
         generation: the server, the model and the sampling.
         questions: read as they are needed.
-        log: log that gets the responses.
-        index: index of the responses that the log already has.
+        store: gets the responses.
+        index: index of the responses that the store already has.
         advance: called after each reply with the number of its responses and tokens.
 
     Raises:
         SourceError: the model, URL or key is wrong, or the server never answers, or stops answering.
-        DataError: a logged response answers another prompt than its row's.
     """
     requests = _missing_requests(questions, index, generation)
-    result = asyncio.run(_RequestLoop(generation, log, advance).run(requests))
-    if log.is_empty and (result.lost or result.missing):
-        reasons = {fields["finish_reason"] for fields in result.missing.values()}
+    result = asyncio.run(_RequestLoop(generation, store, advance).run(requests))
+    if not store.count and (result.lost or result.missing):
+        failure = "it sent no usable response"
         if result.lost:
             failure = "no answer to any request"
-        elif reasons == {REFUSED}:
+        elif all(fields[0]["finish_reason"] == REFUSED for _, _, fields in result.missing):
             failure = "it refuses every prompt"
-        else:
-            failure = "it sent no usable response"
         raise SourceError(f"{generation.server.url}: {failure}: {result.reason}")
+    for question, first, responses in result.missing if not result.lost else ():
+        add_responses(store, question, first, responses, generation.key())
     return result
 
 
 def _missing_requests(
     questions: Iterable[Question], index: ResponseIndex, generation: GenerationConfig
 ) -> Iterator[ResponseRequest]:
-    places, size = index.by_row(), generation.choices_per_request
+    size = generation.choices_per_request
     for question in questions:
-        if not index.answers_prompt(question.row, question.digest):
-            raise DataError(
-                f"row {question.row}: its prompt has changed since the earlier run, or a picture in it; choose "
-                "another --out, or discard its responses with --overwrite."
-            )
-        finished = {index.samples[place] for place in places.get(question.row, array("q"))}
+        finished = index.samples(question.row)
         missing = [sample for sample in range(generation.n) if sample not in finished]
         # Requests end at multiples of `size`, as those of an uninterrupted run do.
-        for _, group in groupby(enumerate(missing), lambda at: (at[1] - at[0], at[1] // size)):
+        for _, group in groupby(
+            enumerate(missing), lambda pair: (pair[1] - pair[0], pair[1] // size)
+        ):
             samples = [sample for _, sample in group]
             yield ResponseRequest(question, samples[0], len(samples))
 
@@ -240,92 +278,84 @@ class _RequestLoop:
     """The state that the requests of a run share."""
 
     def __init__(
-        self, generation: GenerationConfig, log: ResponseLog, advance: Callable[[int, int], object]
+        self, generation: GenerationConfig, store: Store, advance: Callable[[int, int], object]
     ) -> None:
-        self.generation, self.log, self.advance = generation, log, advance
+        self.generation, self.store, self.advance = generation, store, advance
+        self.key = generation.key()
         self.result = GenerationResult()
         self.client = ModelClient(generation.server, generation.concurrency, generation.tries)
         self.redactor = Redactor().learn(generation.sampling.extra)
-        self.picture_bytes = 0  # of the requests that have started
+        self.image_bytes, self.has_room = 0, asyncio.Event()  # of the requests that have started
 
     async def run(self, requests: Iterator[ResponseRequest]) -> GenerationResult:
-        """Send all requests, a bounded number at a time."""
-        finished: asyncio.Queue[asyncio.Task[None]] = asyncio.Queue()
-        tasks: set[asyncio.Task[None]] = set()
+        """Send all requests, a bounded number at a time.
+
+        Raises:
+            SourceError: `MAX_FAILURES` requests failed since the last answer.
+        """
+        tasks = [
+            asyncio.create_task(self._work(requests)) for _ in range(self.generation.concurrency)
+        ]
         try:
-            while True:
-                for request in self._next_requests(requests, len(tasks)):
-                    task = asyncio.create_task(self._complete(request))
-                    task.add_done_callback(finished.put_nowait)
-                    tasks.add(task)
-                if not tasks:
-                    return self.result
-                task = await finished.get()
-                tasks.discard(task)
-                task.result()
-                self.result.require_progress(self.generation.server)
+            await asyncio.gather(*tasks)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.client.close()
+        return self.result
 
-    def _next_requests(
-        self, requests: Iterator[ResponseRequest], active: int
-    ) -> Iterator[ResponseRequest]:
-        """Yield the requests that may start now: their number and their pictures are limited."""
-        while active < self.generation.concurrency and (
-            not active or self.picture_bytes < MAX_PICTURE_BYTES
-        ):
+    async def _work(self, requests: Iterator[ResponseRequest]) -> None:
+        """Send one request after the other, while the images of all are not too large."""
+        while True:
+            while self.image_bytes >= MAX_IMAGE_BYTES:
+                self.has_room.clear()
+                await self.has_room.wait()
             request = next(requests, None)
             if request is None:
                 return
-            active += 1
-            self.picture_bytes += _picture_bytes(request)
-            yield request
+            size = sum(map(len, request.question.images))
+            self.image_bytes += size
+            try:
+                await self._complete(request)
+            finally:
+                self.image_bytes -= size
+                self.has_room.set()
+            if self.result.failures >= MAX_FAILURES:
+                raise SourceError(
+                    f"{self.generation.server.url}: {self.result.failures} requests in a row "
+                    f"failed: {self.result.reason.rstrip('.')}. See that the server runs and that "
+                    "--base-url is right, then run the same command again; the responses so far "
+                    "are kept."
+                )
 
     async def _complete(self, request: ResponseRequest) -> None:
-        """Get all samples of a request, and count its pictures no more."""
-        try:
-            await self._complete_all(request)
-        finally:
-            self.picture_bytes -= _picture_bytes(request)
-
-    async def _complete_all(self, request: ResponseRequest) -> None:
         """Get all samples of a request; those that a reply leaves out are requested again."""
-        while request.n:
-            try:
-                reply = await self.client.ask(self._body(request))
-            except PromptRefusedError as error:
-                refusal = self.redactor.text(str(error))  # servers repeat what they were sent
-                self._record_missing(request, error, finish_reason=REFUSED, refusal=refusal)
-                return
-            except UnusableError as error:
-                self._record_missing(request, error, finish_reason=error.finish_reason)
-                return
-            except TryAgainError as error:
-                self.result.lost += request.n
-                self._record_failure(str(error), counts=True)
-                return
-            self.result.failures = 0
-            n = self._save(request, reply)
-            request = request._replace(first=request.first + n, n=request.n - n)
+        try:
+            while request.n:
+                model, sampling = self.generation.model, self.generation.sampling
+                reply = await self.client.ask(sampling.request_body(model, *request))
+                self.result.failures = 0
+                n = self._save(request, reply)
+                request = request._replace(first=request.first + n, n=request.n - n)
+        except PromptRefusedError as error:
+            refusal = self.redactor.text(str(error))  # servers repeat what they were sent
+            self._record_missing(request, error, finish_reason=REFUSED, refusal=refusal)
+        except UnusableError as error:
+            self._record_missing(request, error, finish_reason=error.finish_reason)
+        except TryAgainError as error:
+            self.result.lost += request.n
+            self.result.failures += 1
+            self.result.reason = self.redactor.text(str(error))
 
     def _record_missing(self, request: ResponseRequest, error: Exception, **fields: str) -> None:
-        """Record responses that the server refused or withheld."""
-        place = request.question.row, request.first, request.n
-        self.result.missing[place] = {**self.generation.key(), **fields}
+        response = {"response": "", "tokens": 0, **fields}
+        question = request.question._replace(images=())
+        self.result.missing.append((question, request.first, [response] * request.n))
+        self.result.reason = self.redactor.text(str(error))
         # While the server answers others, a refused or withheld response is not a sign of a fault.
         concerns_prompt = fields["finish_reason"] in WITHHELD | {REFUSED}
-        self._record_failure(str(error), counts=not (concerns_prompt and self.client.answers))
-
-    def _record_failure(self, reason: str, *, counts: bool) -> None:
-        self.result.reason = self.redactor.text(reason)
-        self.result.failures += counts
-
-    def _body(self, request: ResponseRequest) -> dict[str, Any]:
-        model, sampling = self.generation.model, self.generation.sampling
-        return sampling.request_body(model, request.question, request.first, request.n)
+        self.result.failures += not (concerns_prompt and self.client.answers)
 
     def _save(self, request: ResponseRequest, reply: CompletionReply) -> int:
         choices = reply.choices[: request.n]
@@ -339,17 +369,6 @@ class _RequestLoop:
             }
             for choice in choices
         ]
-        question = request.question
-        self.log.append(question.row, question.digest, request.first, responses)
+        add_responses(self.store, request.question, request.first, responses, self.key)
         self.advance(len(choices), reply.tokens or 0)
         return len(choices)
-
-
-def _picture_bytes(request: ResponseRequest) -> int:
-    return sum(map(len, request.question.images))
-
-
-def _request_seed(seed: int, row: int, sample: int) -> int:
-    """Derive a request's seed: with one seed for all, all samples would be the same response."""
-    key = f"{seed} {row} {sample}".encode()
-    return int.from_bytes(blake2b(key, digest_size=4).digest(), "big") >> 1

@@ -5,16 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from itertools import groupby
 from pathlib import Path
 
-from rewardkit.errors import DataError, SourceError, UsageError
-from rewardkit.evaluate.evaluated_responses import EvaluatedResponse, scorer_label
-from rewardkit.evaluate.evaluation import EvaluationReport, ScorerConfig, evaluate
+from rewardkit.errors import SourceError, UsageError
+from rewardkit.evaluate.evaluation import OWN_SCORERS, EvaluationReport, evaluate
 from rewardkit.evaluate.generate import GenerationConfig, ProgressCallbacks
-from rewardkit.evaluate.metrics import EvaluationMetrics
-from rewardkit.evaluate.questions import count_questions, read_questions
-from rewardkit.evaluate.results import read_result_lines
 from rewardkit.preprocess.load import card_of, load_dataset
 from rewardkit.preprocess.prep import prep
 from rewardkit.preprocess.set_names import (
@@ -24,6 +19,7 @@ from rewardkit.preprocess.set_names import (
     read_set_name,
 )
 from rewardkit.preprocess.source import Hub
+from rewardkit.responses.scoring import ScoringPlan
 
 
 @dataclass(frozen=True)
@@ -126,83 +122,40 @@ def evaluate_suite(
     suite: Sequence[SuiteMember],
     generation: GenerationConfig,
     out: Path,
-    scoring: ScorerConfig,
+    plan: ScoringPlan = OWN_SCORERS,
     *,
+    jobs: int = 1,
     overwrite: bool = False,
-    resume: bool = False,
     callbacks: ProgressCallbacks | None = None,
 ) -> dict[str, EvaluationReport]:
-    """Evaluate every set with `evaluate`. The file of a finished set is read instead.
+    """Evaluate every set with `evaluate`. Of a finished set only what is missing is generated.
 
     Args:
         suite: prepared sets.
         generation: the server, the model and the sampling; each set has its own n.
         out: folder that gets NAME.jsonl for each set.
-        scoring: how responses are scored.
+        plan: how responses are scored.
+        jobs: number of processes that score.
         overwrite: generate finished sets again.
-        resume: add responses to finished sets up to a larger n.
         callbacks: progress callbacks.
 
     Raises:
-        DataError: a finished file is of another model, sampling, n or scorer, or of other rows.
+        UsageError: `out` is named like a file.
+        DataError: a finished file is of another model, sampling or larger n, or of other rows.
     """
-    require_folder(out)
-    reports = {}
-    for member in suite:
-        config, path = replace(generation, n=member.n), out / f"{member.name}.jsonl"
-        if path.exists() and not (overwrite or resume):
-            reports[member.name] = read_finished(member.parquet, config, path, scoring)
-            continue
-        reports[member.name] = evaluate(
+    if out.is_file() or out.suffix == ".jsonl":
+        raise UsageError(f"--out {out}: --suite writes several files; name a folder.")
+    return {
+        member.name: evaluate(
             member.parquet,
-            config,
-            path,
-            scoring,
+            replace(generation, n=member.n),
+            out / f"{member.name}.jsonl",
+            plan,
+            jobs=jobs,
             overwrite=overwrite,
-            resume=resume,
+            resume=not overwrite,
             name=member.name,
             callbacks=callbacks,
         )
-    return reports
-
-
-def require_folder(out: Path) -> None:
-    """Raise `UsageError` if `out` is named like a file."""
-    if out.is_file() or out.suffix == ".jsonl":
-        raise UsageError(f"--out {out}: --suite writes several files; name a folder.")
-
-
-def read_finished(
-    parquet: Path, generation: GenerationConfig, path: Path, scoring: ScorerConfig
-) -> EvaluationReport:
-    """Return the report of a file that an earlier run finished.
-
-    Raises:
-        DataError: the file is of another model, sampling, n or scorer, or of other rows than the
-            parquet's.
-    """
-    expected = {**generation.key(), "scorer": scorer_label(scoring.plan())}
-    metrics, rows = EvaluationMetrics(), []
-    for _, lines in groupby(read_result_lines(path), lambda pair: pair[1].question):
-        responses: list[EvaluatedResponse] = []
-        for line, response in lines:
-            for name, value in expected.items():
-                if line.get(name) != value:
-                    raise _mismatch(path, f"{name} ({str(line.get(name))[:200]})")
-            responses.append(response)
-        rows.append((line.get("prompt_sha256"), line["ground_truth"], line["data_source"]))
-        if len(responses) != generation.n:
-            hint = "; --resume adds responses" if len(responses) < generation.n else ""
-            raise _mismatch(path, f"n ({len(responses)}{hint})")
-        metrics.add(responses)
-    questions = read_questions(parquet)
-    if rows != [(row.digest, row.ground_truth, row.data_source) for row in questions]:
-        raise DataError(f"{path} answers other rows than those of {parquet}: choose another --out.")
-    return EvaluationReport(parquet, count_questions(parquet), metrics)
-
-
-def _mismatch(path: Path, difference: str) -> DataError:
-    return DataError(
-        f"{path} is of another {difference}: choose another --out. To score its responses with "
-        f"another scorer: rewardkit eval responses PARQUET {path} --scorer NAME --out NEW.jsonl"
-    )
+        for member in suite
+    }

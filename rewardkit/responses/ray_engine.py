@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError, MissingPackageError, UsageError
-from rewardkit.responses.chunk_scores import ScoredChunk, ScoringPlan, score_chunk
-from rewardkit.responses.chunks import Chunk, read_chunks
-from rewardkit.responses.tally import ScoreFigures
+from rewardkit.output import json_value
+from rewardkit.responses.figures import ScoreFigures
+from rewardkit.responses.files import Chunk, read_chunks
+from rewardkit.responses.scoring import ScoredChunk, ScoringPlan, score_chunk
 from rewardkit.row import batched
 
 #: Chunks of a plain jsonl in one task.
@@ -87,7 +88,7 @@ def _tasks(file: str) -> Iterator[dict[str, Any]]:
         yield whole
         return
     for chunks in batched(read_chunks([file]), TASK_CHUNKS):
-        places = [[chunk.first, *chunk.span, chunk.damage] for chunk in chunks]
+        places = [[chunk.first, *chunk.span, chunk.problem] for chunk in chunks]
         yield {**whole, "chunks": json.dumps(places)}
 
 
@@ -101,13 +102,13 @@ def _chunks(task: dict[str, Any]) -> Iterator[Chunk]:
     if not places:
         for chunk in read_chunks([task["file"]]):
             yield replace(chunk, path=task["name"])
-    for first, start, size, damage in places:
+    for first, start, size, problem in places:
         lines = Chunk(path=task["file"], first=first, span=(start, size)).text
-        yield Chunk(path=task["name"], first=first, lines=lines, damage=damage)
+        yield Chunk(path=task["name"], first=first, lines=lines, problem=problem)
 
 
 def _ray_row(scored: ScoredChunk) -> dict[str, Any]:
-    figures = json.dumps(scored.figures.as_values())
+    figures = json.dumps(json_value(scored.figures))
     return {"lines": scored.lines, "unscored": scored.unscored, "figures": figures}
 
 

@@ -2,96 +2,57 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from io import BytesIO
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from rewardkit.file_kinds import lines_fault
-from rewardkit.jsonl import parse_json
-from rewardkit.responses.chunks import Chunk, read_chunks
+from rewardkit.errors import DataError, call_catching
+from rewardkit.model_client.completions import UNUSABLE, parse_choice
+from rewardkit.responses.files import Chunk, SkippedRow, read_chunks, read_records
+from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.gold import unwrap_gold
-from rewardkit.scorers.reward_result import VERDICT_KEYS, RewardResult, RightRule, rule_of_results
+from rewardkit.scorers.reward_result import (
+    VERDICT_KEYS,
+    RewardResult,
+    RightRule,
+    rule_of_results,
+)
 
-#: The keys under which responses and golds are looked up, in this order. `output` and `gts` are
-#: those of verl's rollout and validation dumps.
-RESPONSE_KEYS = ("response", "output", "solution_str", "completion", "responses")
+#: The keys under which responses, golds and prompts are looked up, in this order. `output`, `gts`
+#: and `input` are those of verl's dumps, `prediction` and `origin_prompt` those of AISBench.
+RESPONSE_KEYS = ("response", "output", "solution_str", "completion", "responses", "prediction")
 GOLD_KEYS = ("ground_truth", "gts", "gold", "reward_model.ground_truth")
-
-
-class SkippedRow(NamedTuple):
-    """A row without a usable response, or without a score; `where` is file:line."""
-
-    where: str
-    reason: str
-
-
-class Record(NamedTuple):
-    """The fields of a row; `where` is file:line."""
-
-    where: str
-    fields: dict[str, Any]
-
-
-def read_records(chunk: Chunk) -> Iterator[Record | SkippedRow]:
-    """Yield the records of a chunk in order, and the lines that are not a record."""
-    number = chunk.first
-    for row in chunk.rows:
-        yield Record(f"{chunk.path} row {number}", _unpack(row))
-        number += 1
-    for line in BytesIO(chunk.text):
-        if not line.isspace():
-            where, fields = f"{chunk.path}:{number}", _parse_object(line)
-            if isinstance(fields, dict):
-                yield Record(where, fields)
-            else:
-                is_whole = line.endswith(b"\n")
-                hint = "" if is_whole else "; it has no line end: is it still being written?"
-                is_first = number == 1 and chunk.span[1] > 0
-                fault = lines_fault(Path(chunk.path)) if is_first else ""
-                yield SkippedRow(where, fault or fields + hint)
-        number += 1
-    if chunk.damage:
-        yield SkippedRow(f"{chunk.path}:{number}", chunk.damage)
-
-
-def first_value(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, Any]:
-    """Return the first key with a value other than null, and the value; a dot leads into a field."""
-    for key in keys:
-        value = _nested_value(row, key) if "." in key else row.get(key)
-        if value is not None:
-            return key, value
-    return "", None
-
-
-def _nested_value(row: Mapping[str, Any], key: str) -> Any:
-    value: Any = row
-    for name in key.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
-
-
-def _parse_object(line: bytes) -> dict[str, Any] | str:
-    """Return the object of a line of JSON, or why there is none."""
-    try:
-        value = parse_json(line)
-    except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8
-        return f"not JSON ({error})"
-    return value if isinstance(value, dict) else f"a {type(value).__name__}, not an object"
-
-
-def _unpack(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that a row of our own parquet of scores has as JSON in its column `row`."""
-    packed = row.get("row")
-    if "status" not in row or not isinstance(packed, str):
-        return row
-    fields = _parse_object(packed.encode())
-    return row if isinstance(fields, str) else fields
-
+PROMPT_KEYS = ("input", "prompt", "origin_prompt", "question", "problem")
 
 #: A row with a list of responses may have a list of these too, with one value for each response.
-KEYS_PER_RESPONSE = ("score", "acc", "pred", "status", "no_answer", "timeout", "error")
+KEYS_PER_RESPONSE = (
+    "score", "acc", "pred", "status", "no_answer", "timeout", "error", "tokens", "finish_reason",
+)  # fmt: skip
+
+#: The fields in which a row states its score, and why it is not right.
+STATED_KEYS = ("score", "acc", "correct", "error", "timeout", "no_answer")
+
+#: Rows from which it is learned what states the verdicts of a file.
+LEARNED_ROWS = 1000
+
+
+class FieldNames(NamedTuple):
+    """The fields with the response and the ground truth, dotted if nested; None for the usual ones."""
+
+    response: str | None = None
+    gold: str | None = None
+
+    def response_of(self, row: Mapping[str, Any]) -> tuple[str, Any]:
+        """Return the field with the response, and its value; ("", None) without one."""
+        return _first_value(row, (self.response,) if self.response else RESPONSE_KEYS)
+
+    def gold_of(self, row: Mapping[str, Any]) -> Any:
+        """Return the ground truth; None without one."""
+        return _first_value(row, (self.gold,) if self.gold else GOLD_KEYS)[1]
+
+
+USUAL_NAMES = FieldNames()
 
 
 class Sample(NamedTuple):
@@ -103,56 +64,125 @@ class Sample(NamedTuple):
     extra_info: Mapping[str, Any]
     fields: Mapping[str, Any]
 
+    @property
+    def source(self) -> str:
+        """The `data_source`; "" if unknown."""
+        return str(self.extra_info.get("data_source") or "")
+
+    @property
+    def step(self) -> int | None:
+        """The training step, if known."""
+        step = finite_number(self.fields.get("step"))
+        return None if step is None else int(step)
+
+    @property
+    def prompt(self) -> str:
+        """The prompt as text, a chat with its roles; "" if the row does not have it."""
+        prompt = self._first(*PROMPT_KEYS)
+        if prompt is None or isinstance(prompt, str):
+            return prompt or ""
+        if isinstance(prompt, list) and all(isinstance(message, Mapping) for message in prompt):
+            return "\n\n".join(f"{m.get('role', '')}: {m.get('content', '')}" for m in prompt)
+        return json.dumps(prompt, default=str)
+
+    def group(self, prompt: str) -> str:
+        """Return a text that responses to one prompt share: the prompt, its index, or else the line.
+
+        Every data source and split counts its rows from 0.
+        """
+        if prompt:
+            return prompt
+        identity = self._first("uid", "index")
+        if identity is None:
+            return self.where
+        split = self._first("split")
+        return f"{self.source} {split} {type(identity).__name__} {identity}"
+
+    def _first(self, *names: str) -> Any:
+        rows = (self.fields, self.extra_info)
+        values = (row.get(name) for row in rows for name in names)
+        return next((value for value in values if value not in (None, "")), None)
+
 
 def read_samples(
-    files: Iterable[str], response_key: str | None = None, gold_key: str | None = None
+    files: Iterable[str], names: FieldNames = USUAL_NAMES
 ) -> Iterator[Sample | SkippedRow]:
     """Yield the samples of files in order, and the rows that cannot be used.
-
-    Args:
-        files: parquet, or jsonl, which may be compressed (`.gz`, `.zst`).
-        response_key: the field with the response, or with a list of responses; None to try
-            `RESPONSE_KEYS`.
-        gold_key: the field with the ground truth, dotted for a nested one; None to try
-            `GOLD_KEYS`.
 
     Raises:
         DataError: a file cannot be opened, or is not parquet.
     """
     for chunk in read_chunks(files):
-        yield from samples_of(chunk, response_key, gold_key)
+        yield from samples_of(chunk, names)
 
 
 def samples_of(
-    chunk: Chunk, response_key: str | None = None, gold_key: str | None = None
+    chunk: Chunk, names: FieldNames = USUAL_NAMES, *, needs_gold: bool = True
 ) -> Iterator[Sample | SkippedRow]:
-    """Yield the samples of a chunk; a row with a list of responses has one for each."""
-    response_keys = (response_key,) if response_key else RESPONSE_KEYS
-    gold_keys = (gold_key,) if gold_key else GOLD_KEYS
+    """Yield the samples of a chunk; a row with a list of responses has one for each.
+
+    A response that the server broke off, or withheld, is "": it is not finished, whatever it has.
+    """
     for record in read_records(chunk):
         if isinstance(record, SkippedRow):
             yield record
             continue
-        where, row = record
-        key, response = first_value(row, response_keys)
-        gold = first_value(row, gold_keys)[1]
+        where, row = record[0], _reply_row(record[1])
+        if isinstance(row, str):
+            yield SkippedRow(where, row)
+            continue
+        key, response = names.response_of(row)
+        gold = names.gold_of(row)
         if response is None:
-            yield SkippedRow(where, f"no response: {_absent(response_keys, '--response-key')}")
-        elif gold is None:
-            yield SkippedRow(where, f"no ground truth: {_absent(gold_keys, '--gold-key')}")
+            reason = _absent("response", names.response, RESPONSE_KEYS)
+            yield SkippedRow(where, f"no response: {reason}")
+        elif gold is None and needs_gold:
+            yield SkippedRow(where, f"no ground truth: {_absent('gold', names.gold, GOLD_KEYS)}")
         elif isinstance(response, list):
-            for number, fields in enumerate(_split(row, key, response)):
-                yield _sample(f"{where} response {number}", fields, response[number], gold)
+            for number, own in enumerate(_split(row, key, response)):
+                yield _sample(f"{where} response {number}", own, response[number], gold)
         else:
             yield _sample(where, row, response, gold)
 
 
-def _absent(keys: Iterable[str], option: str) -> str:
-    return f"the row has none of {', '.join(keys)}; name its field with {option}"
+def _reply_row(fields: dict[str, Any]) -> dict[str, Any] | str:
+    """Return a reply of a batch as a row, or why it has no response; any other row as it is.
+
+    The format is the one that OpenAI documents and vLLM's `run-batch` writes.
+    """
+    answer = fields.get("response")
+    if "custom_id" not in fields or isinstance(answer, (str, list)):
+        return fields
+    body = answer.get("body") if isinstance(answer, dict) else None
+    choices = body.get("choices") if isinstance(body, dict) else None
+    choices = choices if isinstance(choices, list) else []
+    parsed = [c for choice in choices if isinstance(choice, dict) and (c := parse_choice(choice))]
+    if not parsed:
+        reason = " ".join(str(fields.get("error") or answer).split())[:200]
+        return f"the request failed: {reason}"
+    return {
+        "custom_id": str(fields["custom_id"]),
+        "response": [choice.text for choice in parsed],
+        "finish_reason": [choice.finish_reason for choice in parsed],
+    }
+
+
+def _absent(option: str, key: str | None, keys: Sequence[str]) -> str:
+    names = key or ", ".join(keys)
+    return f"the row has none of {names}; name its field with --{option}-key"
+
+
+def _first_value(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, Any]:
+    for key in keys:
+        value: Any = row
+        for name in key.split(".") if "." in key else (key,):
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if value is not None:
+            return key, value
+    return "", None
 
 
 def _split(row: dict[str, Any], key: str, responses: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield the fields of each response of a list, with its own values of `KEYS_PER_RESPONSE`."""
     lists = [
         name
         for name in KEYS_PER_RESPONSE
@@ -166,58 +196,87 @@ def _split(row: dict[str, Any], key: str, responses: list[Any]) -> Iterator[dict
 def _sample(where: str, row: Mapping[str, Any], response: Any, gold: Any) -> Sample | SkippedRow:
     if not isinstance(response, str):
         return SkippedRow(where, f"the response is {type(response).__name__}, not text")
-    extra_info = row.get("extra_info")
+    extra_info, finish = row.get("extra_info"), row.get("finish_reason")
     info = dict(extra_info) if isinstance(extra_info, Mapping) else {}
     info.setdefault("data_source", row.get("data_source") or "")
+    response = "" if isinstance(finish, str) and finish in UNUSABLE else response
     return Sample(where, response, unwrap_gold(gold), info, row)
-
-
-#: Rows from which it is learned what states the verdicts of a file.
-LEARNED_ROWS = 1000
 
 
 def finite_number(value: Any) -> float | None:
     """Return a number of a file as a float; None for any other value, also an infinite one."""
-    if not isinstance(value, (int, float)) or not -1e300 < value < 1e300:
-        return None
-    return float(value)
+    is_finite = isinstance(value, (int, float)) and -1e300 < value < 1e300
+    return float(value) if is_finite else None
 
 
-def row_result(fields: Mapping[str, Any]) -> RewardResult | None:
-    """Return the result that a row has in `score`, `acc` and `correct`; None without a number.
+def stated_result(fields: Mapping[str, Any]) -> RewardResult | str | None:
+    """Return the result that a row states; None if it states none, a text if it cannot be used.
 
     `acc` stands for a missing score. A score without `acc` and `correct` is its own `acc`, as verl's
     managers write it of a reward that returns a number.
     """
     values = {
-        name: value
-        for name in ("score", *VERDICT_KEYS)
-        if (value := finite_number(fields.get(name))) is not None
+        key: value for key in STATED_KEYS if isinstance(value := fields.get(key), (int, float))
     }
     score = values.get("score", values.get("acc"))
     if score is None:
         return None
-    values = {
-        "score": score,
-        **({} if values.keys() & {*VERDICT_KEYS} else {"acc": score}),
-        **values,
-    }
-    return RewardResult.of(values)
+    if any(finite_number(value) is None for value in values.values()):
+        return "its score is not a finite number"
+    copy = {} if values.keys() & {*VERDICT_KEYS} else {"acc": score}
+    return RewardResult.of({**copy, **values, "score": score, "pred": fields.get("pred")})
 
 
-def rule_of_files(
-    files: Sequence[str],
-    response_key: str | None,
-    gold_key: str | None,
-    right_score: float | None = None,
-) -> RightRule:
-    """Return which results in files are right, from their first rows or from `--right-score`.
+def stated_score(sample: Sample, rule: RightRule) -> Score | str | None:
+    """Return the score that a row states, with its verdict by a rule, as `stated_result` does.
 
-    Raises:
-        DataError: a file cannot be read.
+    Its status is that of the row, unless the verdict contradicts it.
     """
+    result = stated_result(sample.fields)
+    if not isinstance(result, RewardResult):
+        return result
+    score = rule.judge(result.as_score(), sample.source)
+    status = call_catching(Status, sample.fields.get("status"))
+    if isinstance(status, Exception) or status is Status.SCORED:
+        return score
+    is_same = (status is Status.CORRECT) is (score.correct is True)
+    return score._replace(status=status) if is_same else score
+
+
+def rule_of_samples(
+    samples: Iterable[Sample | SkippedRow], right_score: float | None = None
+) -> RightRule:
+    """Return which results are right, from the first rows or from `--right-score`."""
     if right_score is not None:
         return RightRule(right_score, False, "--right-score")
-    samples = islice(read_samples(files, response_key, gold_key), LEARNED_ROWS)
-    results = (row_result(sample.fields) for sample in samples if isinstance(sample, Sample))
-    return rule_of_results(each for each in results if each is not None)
+    fields = (sample.fields for sample in samples if isinstance(sample, Sample))
+    results = map(stated_result, islice(fields, LEARNED_ROWS))
+    return rule_of_results(result for result in results if isinstance(result, RewardResult))
+
+
+def read_scores(
+    files: Sequence[str], names: FieldNames, right_score: float | None = None
+) -> Iterator[tuple[Sample, Score] | SkippedRow]:
+    """Yield the responses of files with the scores and verdicts that their rows state.
+
+    Raises:
+        DataError: a file cannot be read, or it is not known which scores are right.
+    """
+    rule = rule_of_samples(read_samples(files, names), right_score)
+    if not rule.is_known:
+        name = files[0] if len(files) == 1 else f"{len(files):,} files"
+        raise DataError(f"{name}: {rule.sentence}")
+    for sample in read_samples(files, names):
+        score = sample if isinstance(sample, SkippedRow) else stated_score(sample, rule)
+        if isinstance(sample, SkippedRow):
+            yield sample
+        elif not isinstance(score, Score):
+            reason = score or "neither acc nor score: run rewardkit score --out first"
+            yield SkippedRow(sample.where, str(reason))
+        elif score.correct is None:
+            raise DataError(
+                f"{sample.where}: a score of {score.score:g} is neither right nor wrong, unlike those "
+                "of the first rows, which are 0 or 1. Name the lowest right one with --right-score."
+            )
+        else:
+            yield sample, score

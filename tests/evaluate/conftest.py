@@ -9,6 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from rewardkit.evaluate.evaluation import evaluate
+from rewardkit.evaluate.generate import GenerationConfig, Sampling
+from rewardkit.model_client import retries
+from rewardkit.model_client.client import Server
 from rewardkit.row import build_row, write_rows
 
 
@@ -86,7 +90,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(fault)
             self.close_connection = True
         elif fault == "slow":
-            time.sleep(2.5)
+            time.sleep(1.0)
             self.say(200, completion(self.server, body))
         elif fault == "no json":
             self.say(200, b"<html>gateway</html>")
@@ -147,6 +151,12 @@ def serve():
     return serving
 
 
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch):
+    """Retry quickly; another test checks that pauses grow."""
+    monkeypatch.setattr(retries, "BACKOFF_SECONDS", 0.01)
+
+
 @pytest.fixture
 def parquet(tmp_path):
     """Return a function that writes a parquet like GSM8K; the answer to row i is i + 10."""
@@ -156,7 +166,9 @@ def parquet(tmp_path):
         generated = (
             build_row(
                 data_source="openai/gsm8k",
-                prompt=[{"role": "user", "content": f"Which number is {i + 10}? Say #### first."}],
+                prompt=[
+                    {"role": "user", "content": f"Which number is {i + 10}? {make.instruction}"}
+                ],
                 ability="math",
                 ground_truth=str(i + 10),
                 index=i,
@@ -172,4 +184,25 @@ def parquet(tmp_path):
         write_rows(generated, path, {}, overwrite=True)
         return path
 
+    make.instruction = "Say #### first."
     return make
+
+
+@pytest.fixture
+def generate(parquet, tmp_path):
+    """Return a function that evaluates rows on a server and returns the report and the lines."""
+
+    def run(server, rows=3, n=2, *, out="m.jsonl", sampling=None, seed=1, model="M", **options):
+        path, names = tmp_path / out, ("plan", "resume", "overwrite")
+        connection = {
+            "key": options.pop("key", ""),
+            "timeout_seconds": options.pop("seconds", 20.0),
+        }
+        more = {name: options.pop(name) for name in names if name in options}
+        config = Server(server.url, "chat", **connection)
+        sampling = sampling or Sampling(seed=seed)
+        generation = GenerationConfig(config, model, sampling, n=n, **options)
+        report = evaluate(parquet(rows), generation, path, **more)
+        return report, [json.loads(line) for line in path.read_text().splitlines()]
+
+    return run

@@ -33,18 +33,34 @@ def test_the_commands_generate_print_and_compare_results(serve, parquet, run, tm
     assert "openai/gsm8k" in done.stdout
     assert "openai/gsm8k: geometry" in done.stdout
     assert "pass@k, unbiased (Chen et al. 2021)" in done.stdout
-    assert "with replacement, biased low" in " ".join(done.stdout.split())
     assert "sk-1" not in done.stdout + done.stderr
-    compare_output = run("compare", "runs/a.jsonl", "runs/b.jsonl", "--json")
-    comparison = json.loads(compare_output.stdout)
-    assert comparison["total"]["questions"] == 12
-    assert comparison["a"]["of"][0]["sampling"]["seed"] == 1
-    table = run("compare", "runs/a.jsonl", "runs/b.jsonl")
-    assert "B - A, points" in table.stdout
+    both = ("compare", "A=runs/a.jsonl", "runs/b.jsonl")
+    comparison = json.loads(run(*both, "--json").stdout)
+    assert comparison["differences"]["all"]["questions"] == 12
+    runs = {entry["name"]: entry for entry in comparison["runs"]}
+    assert runs["A"]["of"][0]["sampling"]["seed"] == 1
+    table = run(*both, "--html", "board.html")
+    for text in ("mean@n [95 %]", "* [", "second run minus first", "56.2*"):
+        assert text in table.stdout
+    assert (tmp_path / "board.html").is_file()
+    again = run(*both, "--html", "board.html")
+    assert (again.returncode, again.stdout) == (5, "")
+    markdown = run("compare", "runs/a.jsonl", "--format", "markdown").stdout
+    assert markdown.startswith("| run | openai/gsm8k |\n| --- |")
     rejudged = run("responses", rows, "runs/a.jsonl", "--json")
     total = json.loads(rejudged.stdout)["total"]
-    assert total["mean"]["value"] == comparison["total"]["mean_a"]
-    assert len(total["pass@k"]) == len(total["maj@k"]) == 4
+    assert total["mean"]["value"] == runs["A"]["by_data_source"]["openai/gsm8k"]["value"]
+    assert (len(total["pass@k"]), list(total["maj@k"])) == (4, ["4"])
+
+
+def test_the_options_of_a_scorer_are_environment_variables_too(parquet, run, tmp_path):
+    (tmp_path / "r.jsonl").write_text('{"input": "Which number is 10?", "output": "#### 10"}\n')
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(9)\n")
+    arguments = ("responses", parquet(1), "r.jsonl", "--scorer", "slow.py:score")
+    done = run(*arguments, REWARDKIT_LOAD_SECONDS="0.3")
+    assert (done.returncode, "0.3 s" in done.stderr) == (2, True)
+    assert "REWARDKIT_JOBS" in run(*arguments, REWARDKIT_JOBS="0").stderr
+    assert run(*arguments, "--load-seconds", 0.2, REWARDKIT_SECONDS_PER_ROW="x").returncode == 2
 
 
 def test_each_wrong_argument_is_a_one_line_error_with_a_remedy(parquet, tmp_path, monkeypatch):
@@ -59,8 +75,10 @@ def test_each_wrong_argument_is_a_one_line_error_with_a_remedy(parquet, tmp_path
         (*request, "m.jsonl", rows, "--api-key-env", "NO_SUCH"): "the variable is not set",
         (*request, "m.jsonl", rows, "--scorer", "nope"): "nope",
         (*request, "m.jsonl", rows, "--base-url", "host:8000"): "http://HOST:PORT",
+        (*request, "m.jsonl", rows, "--resume", "--overwrite"): "--resume keeps",
+        ("compare", rows, "--metric", "mean"): "not a scored response",
         ("responses", rows, "none.jsonl"): "no such file",
-        ("responses", "none.parquet", "none.jsonl"): "none.parquet: no such file",
+        ("responses", "none.parquet", "none.jsonl"): "no such file",
     }
     monkeypatch.chdir(tmp_path)
     for arguments, message in cases.items():

@@ -1,88 +1,129 @@
-"""Metrics of known responses have the expected values."""
+"""Metrics agree with the enumeration of every choice of responses, and their intervals hold."""
 
-from rewardkit.evaluate.evaluated_responses import EvaluatedResponse, parse_result_line
-from rewardkit.evaluate.metrics import compute_metrics, pass_at_k
+import random
+from collections import Counter
+from itertools import combinations, groupby
+from math import comb, exp, lgamma
+
+import pytest
+
+from rewardkit.evaluate.metrics import (
+    EvaluatedResponse,
+    EvaluationMetrics,
+    MetricGroup,
+    QuestionResult,
+    pass_at_k,
+)
+from rewardkit.responses.samples import Sample
+from rewardkit.scorers.base import Score, Status
+from rewardkit.statistics import wilson_interval
 
 
-def scored_response(question, correct, vote=None, *, source="s", subject="", level="", **fields):
+@pytest.mark.parametrize("n", range(1, 9))
+def test_pass_at_k_is_the_fraction_of_choices_of_k_that_contain_a_right_response(n):
+    for correct in range(n + 1):
+        responses = [True] * correct + [False] * (n - correct)
+        for k in range(1, n + 1):
+            choices = [any(chosen) for chosen in combinations(responses, k)]
+            assert pass_at_k(n, correct, k) == pytest.approx(sum(choices) / len(choices), abs=1e-12)
+
+
+def test_pass_at_k_is_exact_where_binomials_overflow_a_double():
+    n, correct, k = 10_000, 3, 4_000
+    exact = 1 - comb(n - correct, k) / comb(n, k)
+    assert pass_at_k(n, correct, k) == pytest.approx(exact, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("votes", "expected"),
+    [
+        ([("5", 1)], 1),
+        ([("5", 1), ("6", 0), ("5", 1)], 1),
+        ([("5", 1), ("6", 0)], 0.5),  # a tie is shared
+        ([("5", 1), ("6", 0), ("7", 0), ("", 0), ("", 0)], 1 / 3),  # no answer, no vote
+        ([("", 0), ("", 0)], 0),
+        ([("5", 1), ("5", 0), ("6", 0)], 0.5),  # the scorer calls one of two equal answers right
+        ([("", 1), ("6", 0)], None),  # the scorer does not name its right answer
+    ],
+)
+def test_the_most_frequent_answer_is_the_majority(votes, expected):
+    responses = [response(0, bool(right), vote)[1] for vote, right in votes]
+    assert QuestionResult.of(responses).majority == expected
+
+
+@pytest.mark.parametrize(("k", "a", "b"), [(8, 2, 1), (8, 3, 2), (16, 1, 1)])
+def test_95_percent_of_the_intervals_of_pass_at_k_contain_it(k, a, b):
+    """This holds near 1 too, where most questions say little about the others."""
+    true = 1 - exp(lgamma(b + k) + lgamma(a + b) - lgamma(a + b + k) - lgamma(b))
+    rng, covered, runs = random.Random(5), 0, 400
+    group = MetricGroup(finishes=Counter({"": 30 * 32}))
+    for _ in range(runs):
+        values = []
+        for _ in range(30):
+            chance = rng.betavariate(a, b)
+            values.append(pass_at_k(32, sum(rng.random() < chance for _ in range(32)), k))
+        low, high = group.interval(values, k)
+        covered += low <= true <= high
+    assert covered / runs >= 0.94
+
+
+def response(question, correct, vote=None, *, source="s", subject="", level="", **fields):
     vote = ("correct" if correct else "wrong") if vote is None else vote
     status = "correct" if correct else ("wrong" if vote else "no_answer")
-    response = EvaluatedResponse(
-        question=question,
-        group=(source, subject, level),
-        correct=correct,
-        score=float(correct),
-        vote=vote,
-        status=status,
-        finish="stop",
-        characters=10,
-        tokens=5,
-    )
-    return response._replace(**fields)
+    group = source, subject, level
+    own = EvaluatedResponse(group, correct, float(correct), vote, status, "stop", 10, 5)
+    return question, own._replace(**fields)
+
+
+def metrics_of(*pairs):
+    metrics = EvaluationMetrics()
+    for _, group in groupby(pairs, lambda pair: pair[0]):
+        metrics.add([own for _, own in group])
+    return metrics.summary()
 
 
 def test_metrics_are_means_over_questions():
-    summary = compute_metrics(
-        [scored_response(0, correct) for correct in (True, True, False, False)]
-        + [scored_response(1, correct) for correct in (True, False, False, False)]
-    ).summary()["total"]
+    summary = metrics_of(
+        *(response(0, correct) for correct in (True, True, False, False)),
+        *(response(1, correct) for correct in (True, False, False, False)),
+    )["total"]
     assert summary["mean"]["value"] == (2 / 4 + 1 / 4) / 2
     for k in range(1, 5):
         expected = (pass_at_k(4, 2, k) + pass_at_k(4, 1, k)) / 2
         assert summary["pass@k"][str(k)]["value"] == expected
-    assert summary["pass@k"]["1"]["value"] == summary["mean"]["value"]
     assert summary["maj@k"]["4"]["value"] == (0.5 + 0) / 2  # a tie is half a win
-    assert list(summary["verl_best@N"]) == ["2", "4"]
-    assert summary["verl_best@N"]["4"] < summary["pass@k"]["4"]["value"]
 
 
-def test_with_one_response_per_question_the_interval_is_wilsons():
-    from rewardkit.statistics import wilson_interval
-
-    summary = compute_metrics(scored_response(i, i < 30) for i in range(100)).summary()["total"]
-    assert summary["mean"] == {"value": 0.3, "interval": wilson_interval(30, 100)}
-
-
-def test_intervals_are_wider_with_several_responses_per_question():
-    correlated = compute_metrics(
-        scored_response(i // 8, i // 8 % 2 == 0) for i in range(160)
-    ).summary()["total"]
-    independent = compute_metrics(scored_response(i, i % 2 == 0) for i in range(160)).summary()[
-        "total"
-    ]
-    widths = [
-        high - low
-        for low, high in (correlated["mean"]["interval"], independent["mean"]["interval"])
-    ]
+def test_intervals_are_wilsons_with_one_response_per_question_and_wider_with_several():
+    single = metrics_of(*(response(i, i < 30) for i in range(100)))["total"]
+    assert single["mean"] == {"value": 0.3, "interval": wilson_interval(30, 100)}
+    alike = metrics_of(*(response(i // 8, i // 8 % 2 == 0) for i in range(160)))["total"]
+    independent = metrics_of(*(response(i, i % 2 == 0) for i in range(160)))["total"]
+    widths = [high - low for low, high in (s["mean"]["interval"] for s in (alike, independent))]
     assert widths[0] > 2 * widths[1]
 
 
 def test_responses_without_an_answer_do_not_vote_and_truncation_is_counted_separately():
-    summary = compute_metrics(
-        [
-            scored_response(0, correct=False, vote="", finish="length"),
-            scored_response(0, correct=False, vote="", finish="length"),
-            scored_response(0, correct=True, finish="length"),
-        ]
-    ).summary()["total"]
+    summary = metrics_of(
+        response(0, correct=False, vote="", finish="length"),
+        response(0, correct=False, vote="", finish="length"),
+        response(0, correct=True, finish="length"),
+    )["total"]
     assert summary["maj@k"]["3"]["value"] == 1
     assert summary["truncated"] == {"n": 3, "share": 1.0, "right": 1}
     assert summary["no_answer"]["n"] == 2
 
 
 def test_majorities_are_unknown_if_the_scorer_does_not_name_the_right_answer():
-    summary = compute_metrics([scored_response(0, correct=True, vote="")]).summary()["total"]
-    assert summary["maj@k"] == {}
+    assert metrics_of(response(0, correct=True, vote=""))["total"]["maj@k"] == {}
 
 
 def test_subjects_and_levels_are_grouped_by_data_source():
-    summary = compute_metrics(
-        [
-            scored_response(0, correct=True, subject="algebra", level="1"),
-            scored_response(1, correct=False, subject="algebra", level="2"),
-            scored_response(2, correct=True, source="t", subject="algebra"),
-        ]
-    ).summary()
+    summary = metrics_of(
+        response(0, correct=True, subject="algebra", level="1"),
+        response(1, correct=False, subject="algebra", level="2"),
+        response(2, correct=True, source="t", subject="algebra"),
+    )
     assert summary["by_subject"]["s"]["algebra"]["mean"]["value"] == 0.5
     assert summary["by_subject"]["t"]["algebra"]["questions"] == 1
     assert sorted(summary["by_level"]["s"]) == ["1", "2"]
@@ -90,36 +131,38 @@ def test_subjects_and_levels_are_grouped_by_data_source():
 
 
 def test_k_goes_up_to_the_smallest_number_of_responses():
-    summary = compute_metrics(
-        [scored_response(0, i == 0) for i in range(3)] + [scored_response(1, correct=True)]
-    ).summary()
-    assert summary["total"]["n"] == [1, 3]
-    assert list(summary["total"]["pass@k"]) == ["1"]
-    assert summary["total"]["mean"]["value"] == (1 / 3 + 1) / 2
+    pairs = [*(response(0, i == 0) for i in range(3)), response(1, correct=True)]
+    total = metrics_of(*pairs)["total"]
+    assert (total["n"], list(total["pass@k"])) == ([1, 3], ["1"])
+    assert total["mean"]["value"] == (1 / 3 + 1) / 2
 
 
 def test_percentiles_of_lengths_are_nearest_ranks():
-    summary = compute_metrics(
-        scored_response(i, correct=True, tokens=i + 1) for i in range(100)
-    ).summary()["total"]
-    assert summary["tokens"] == {"known": 100, "mean": 50.5, "p50": 50, "p95": 95, "max": 100}
-    unknown = compute_metrics([scored_response(0, correct=True, tokens=None)]).summary()["total"]
+    total = metrics_of(*(response(i, correct=True, tokens=i + 1) for i in range(100)))["total"]
+    assert total["tokens"] == {"known": 100, "mean": 50.5, "p50": 50, "p95": 95, "max": 100}
+    unknown = metrics_of(response(0, correct=True, tokens=None))["total"]
     assert unknown["tokens"] == {"known": 0}
 
 
 def test_votes_for_one_answer_in_two_typographies_are_one_vote():
-    def vote(pred, no_answer=0.0):
-        line = {
-            "row": 0,
-            "data_source": "s",
-            "extra_info": {},
-            "pred": pred,
-            "no_answer": no_answer,
-        }
-        return parse_result_line(
-            {**line, "score": 0.0, "acc": 0.0, "status": "wrong", "response": ""}
-        ).vote
+    def vote(pred, status=Status.WRONG):
+        sample = Sample("f:1", "", "", {}, {})
+        return EvaluatedResponse.of(sample, Score(0.0, False, pred, status)).vote
 
     assert vote(r"\dfrac{1}{2}") == vote(r"\frac12.") != vote(r"\frac13")
     assert vote("Monday") == vote("monday.")
-    assert vote("18", no_answer=1.0) == ""
+    assert vote("18", Status.NO_ANSWER) == ""
+
+
+@pytest.mark.parametrize(
+    ("result", "metric", "expected"),
+    [
+        (QuestionResult(4, 1, 0.5), ("maj", 4), 0.5),
+        (QuestionResult(4, 1, 0.5), ("maj", 3), None),
+        (QuestionResult(4, 1, None), ("maj", 4), None),
+        (QuestionResult(4, 1, 0.5), ("pass", 4), 1.0),
+        (QuestionResult(4, 1, 0.5), ("pass", 8), None),
+    ],
+)
+def test_a_metric_is_known_for_some_k_only(result, metric, expected):
+    assert result.metric(*metric) == expected

@@ -1,4 +1,4 @@
-"""A run that was killed resumes without losing or repeating a response, and ends with the same file."""
+"""A run that was killed, or gets a larger n, goes on without losing or repeating a response."""
 
 import os
 import signal
@@ -8,28 +8,28 @@ import time
 
 import pytest
 
-from rewardkit.responses.response_log import ResponseIndex, read_response_index
-from rewardkit.responses.resumable_output import part_path
+from rewardkit.errors import DataError, OutputError, SourceError
+from rewardkit.evaluate.generate import ResponseIndex
+from rewardkit.responses.store import open_store, part_path
+
+E400 = (400, {}, {"error": {"message": "This model's maximum context length is 512 tokens"}})
+E500 = (500, {}, {"error": {"message": "engine died"}})
+KEY = {"model": "M", "sampling": {"api": "chat", "seed": 1}}
+
+
+def stored(out):
+    """Return the number of responses of an interrupted run."""
+    with open_store(out, KEY, resume=True, overwrite=False) as store:
+        return ResponseIndex(store).n
 
 
 def start(server, parquet, out, *more, prefix=()):
-    arguments = ["--base-url", server.url, "--model", "M", "-n", "4", "--seed", "1"]
-    command = [
-        sys.executable,
-        "-m",
-        "rewardkit",
-        "eval",
-        "run",
-        parquet,
-        *arguments,
-        "--out",
-        out,
-        *more,
-    ]
-    command = [*prefix, *map(str, command)]
-    stderr = out.with_suffix(".stderr").open("w")
-    with stderr:
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
+    arguments = ["--base-url", server.url, "--model", "M", "-n", "4", "--seed", "1", "--out", out]
+    command = [sys.executable, "-m", "rewardkit", "eval", "run", parquet, *arguments, *more]
+    with out.with_suffix(".stderr").open("w") as stderr:
+        return subprocess.Popen(
+            [*prefix, *map(str, command)], stdout=subprocess.DEVNULL, stderr=stderr
+        )
 
 
 def wait_for(condition, seconds=60.0):
@@ -46,7 +46,6 @@ def test_a_run_that_is_killed_twice_ends_with_the_same_file(serve, parquet, tmp_
     more = ["--per-request", per_request, "--concurrency", 4]
     with serve() as server:
         assert start(server, rows, complete, *more).wait(60) == 0
-    counts = []
     with serve(seconds=0.02) as server:
         for kill in range(2):
             requests = len(server.bodies)
@@ -55,21 +54,12 @@ def test_a_run_that_is_killed_twice_ends_with_the_same_file(serve, parquet, tmp_
             os.kill(process.pid, signal.SIGKILL)
             process.wait(60)
             wait_for(lambda: server.active == 0)
-            index = read_response_index(part_path(killed))
-            assert len(index.rows) >= 10 * kill
-            counts.append((len(server.bodies), len(index.rows)))
+            assert stored(killed) >= 10 * kill
         assert start(server, rows, killed, *more).wait(60) == 0
     assert killed.read_bytes() == complete.read_bytes()
     # Only requests in flight at a kill, at most 4, are sent again.
     assert len(server.bodies) <= 240 // per_request + 2 * 4
     assert not part_path(killed).exists()
-
-
-def test_the_index_sorts_samples_and_keeps_the_first_of_duplicates():
-    index = ResponseIndex()
-    for offset, (row, sample) in enumerate([(2, 1), (0, 0), (2, 0), (2, 1), (0, 0), (2, 3)]):
-        index.add(row, sample, offset, "0" * 64)
-    assert {row: list(places) for row, places in index.by_row().items()} == {0: [1], 2: [2, 0, 5]}
 
 
 @pytest.mark.full
@@ -80,10 +70,8 @@ def test_an_interrupted_run_says_how_to_resume(serve, parquet, tmp_path):
         wait_for(lambda: len(server.bodies) > 20)
         process.send_signal(signal.SIGINT)
         assert process.wait(60) != 0
-        assert (
-            f"{out}: interrupted; run the same command again to resume."
-            in out.with_suffix(".stderr").read_text()
-        )
+        message = f"{out}: interrupted; run the same command again to resume."
+        assert message in out.with_suffix(".stderr").read_text()
         assert start(server, parquet(60), out).wait(60) == 0
     assert len(out.read_text().splitlines()) == 240
 
@@ -93,13 +81,135 @@ def test_a_full_disk_loses_no_saved_response(serve, parquet, tmp_path):
     out, complete, rows = tmp_path / "m.jsonl", tmp_path / "whole.jsonl", parquet(60)
     with serve() as server:
         assert start(server, rows, complete).wait(60) == 0
-        limit = ["bash", "-c", 'ulimit -f 10; exec "$@"', "-"]  # files of up to 10 KiB
+        limit = ["bash", "-c", 'ulimit -f 15; exec "$@"', "-"]  # files of up to 15 KiB
         assert start(server, rows, out, prefix=limit).wait(60) != 0
         assert "cannot be written: File too large." in out.with_suffix(".stderr").read_text()
-        response_count = len(read_response_index(part_path(out)).rows)
-        assert response_count > 20
+    n = stored(out)
+    assert n > 20
     # A server of its own: the first may still count requests of the run that has ended.
     with serve() as server:
         assert start(server, rows, out).wait(60) == 0
-    assert len(server.bodies) == 240 - response_count
+    assert len(server.bodies) == 240 - n
     assert out.read_bytes() == complete.read_bytes()
+
+
+def test_the_index_has_the_requests_of_each_row_and_the_first_of_two_same_samples_counts(
+    serve, generate, tmp_path
+):
+    with serve() as server:
+        _, expected = generate(server, rows=2, n=3, out="clean.jsonl")
+    with serve(faults={2: E500}) as server, pytest.raises(SourceError):
+        generate(server, rows=2, n=3, tries=1, concurrency=1)
+    part = part_path(tmp_path / "m.jsonl")
+    first, *records = part.read_bytes().split(b'{"rewardkit_part"')[1:]
+    marked = [first, *records, records[0].replace(b"so it is", b"SO IT IS")]
+    part.write_bytes(b"".join(b'{"rewardkit_part"' + record for record in marked))
+    with serve() as server:
+        assert generate(server, rows=2, n=3)[1] == expected
+    assert len(server.bodies) == 1
+
+
+def test_missing_responses_are_reported_and_the_same_call_requests_only_them(serve, generate):
+    with serve() as server:
+        _, expected = generate(server, rows=6, n=1, out="clean.jsonl")
+    message = "no answer to requests for 1 responses: 500: engine died"
+    with serve(faults={2: E500}) as server, pytest.raises(SourceError, match=message):
+        generate(server, rows=6, n=1, tries=1, concurrency=1)
+    with serve() as server:
+        assert generate(server, rows=6, n=1)[1] == expected
+    assert len(server.bodies) == 1
+
+
+def test_a_run_of_another_model_or_prompt_does_not_resume(serve, generate, parquet):
+    with serve(faults={2: E500}) as server:
+        with pytest.raises(SourceError):
+            generate(server, rows=6, n=1, tries=1, concurrency=1)
+        with pytest.raises(DataError, match="had other model;"):
+            generate(server, rows=6, n=1, model="other")
+        parquet.instruction = "Think."
+        with pytest.raises(DataError, match="had other questions; --overwrite starts again"):
+            generate(server, rows=6, n=1)
+        _, lines = generate(server, rows=6, n=1, model="other", overwrite=True)
+    assert {line["model"] for line in lines} == {"other"}
+
+
+def test_a_symbolic_link_as_output_stays_one_and_its_part_is_beside_the_target(
+    serve, generate, tmp_path
+):
+    real = tmp_path / "there" / "real.jsonl"
+    real.parent.mkdir()
+    (tmp_path / "m.jsonl").symlink_to(real)
+    for faults in ({"always": E500}, {"faults": {1: E500}}):
+        with serve(**faults) as server, pytest.raises(SourceError):
+            generate(server, rows=2, n=1, tries=1, concurrency=1)
+    assert [path.name for path in real.parent.iterdir()] == [".real.jsonl.part"]
+    with serve() as server:
+        _, lines = generate(server, rows=2, n=1)
+    assert (len(server.bodies), len(lines)) == (1, 2)
+    assert (tmp_path / "m.jsonl").is_symlink()
+    assert [path.name for path in real.parent.iterdir()] == ["real.jsonl"]
+
+
+@pytest.mark.parametrize("per_request", [1, 2])
+def test_a_larger_n_requests_only_what_it_adds_and_the_file_is_that_of_one_run(
+    serve, generate, per_request, tmp_path
+):
+    options = {"choices_per_request": per_request, "resume": True}
+    with serve() as server:
+        _, expected = generate(server, n=8, out="whole.jsonl", **options)
+    with serve() as server:
+        _, four = generate(server, n=4, **options)
+        assert generate(server, n=4, **options)[1] == four
+        assert len(server.bodies) == 3 * 4 // per_request
+    with serve() as server:
+        assert generate(server, n=8, **options)[1] == expected
+    assert len(server.bodies) == 3 * 4 // per_request
+    assert [line for line in expected if line["sample"] < 4] == four
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_an_interrupted_addition_goes_on_and_the_finished_file_stays_until_then(
+    serve, generate, tmp_path
+):
+    with serve() as server:
+        _, expected = generate(server, n=6, out="whole.jsonl")
+        generate(server, n=4)
+    before = (tmp_path / "m.jsonl").read_bytes()
+    with serve(faults={3: E500}) as server, pytest.raises(SourceError):
+        generate(server, n=6, tries=1, concurrency=1, resume=True)
+    assert (tmp_path / "m.jsonl").read_bytes() == before
+    with serve() as server:
+        assert generate(server, n=6, resume=True)[1] == expected
+    assert len(server.bodies) == 1
+
+
+def test_responses_that_the_server_refused_are_requested_again(serve, generate):
+    with serve() as server:
+        _, expected = generate(server, n=2, out="whole.jsonl")
+    with serve(faults={3: E400}) as server:
+        generate(server, n=1, concurrency=1)
+        generate(server, n=2, concurrency=1, resume=True)
+    with serve() as server:
+        assert generate(server, n=2, resume=True)[1] == expected
+    assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "other"}, "another model"),
+        ({"seed": 2}, "another sampling"),
+        ({"rows": 2}, "another prompt than that of row 2"),
+        ({"n": 1}, "more than 1 responses.*larger -n"),
+    ],
+)
+def test_an_output_of_another_run_is_not_continued(serve, generate, change, message, tmp_path):
+    with serve() as server:
+        generate(server, n=2)
+        before = (tmp_path / "m.jsonl").read_bytes()
+        with pytest.raises(DataError, match=message):
+            generate(server, resume=True, **{"n": 3, **change})
+        with pytest.raises(OutputError, match="--resume adds responses"):
+            generate(server, n=3)
+    assert len(server.bodies) == 6
+    assert (tmp_path / "m.jsonl").read_bytes() == before

@@ -7,11 +7,11 @@ import pytest
 
 from rewardkit import registry
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
-from rewardkit.evaluate.evaluation import ScorerConfig
 from rewardkit.evaluate.generate import GenerationConfig, Sampling
-from rewardkit.evaluate.leaderboard import compare_results
+from rewardkit.evaluate.runs import compare_runs, parse_runs, read_run
 from rewardkit.evaluate.suite import SuiteMember, evaluate_suite, parse_suite, prepare_member
 from rewardkit.model_client.client import Server
+from rewardkit.responses.scoring import ScoringPlan
 
 
 @pytest.fixture
@@ -103,84 +103,65 @@ def test_the_error_for_an_unavailable_set_has_the_command_to_provide_it(hub, tmp
         prepare_member(member, "huggingface", 1)
 
 
-def test_the_folders_of_two_suites_are_compared_as_their_files_are(serve, parquet, tmp_path):
+def evaluate(suite, server, out, *, n=2, seed=1, **options):
+    return evaluate_suite(suite, generation_config(server, n, seed), out, **options)
+
+
+def test_each_set_has_its_own_n_and_the_folders_of_two_suites_are_compared(
+    serve, parquet, tmp_path
+):
     rows, suite = pq.read_table(parquet(8)), []
     for name, start, n in (("a", 0, 2), ("b", 4, 4)):
         pq.write_table(rows.slice(start, 4), tmp_path / f"{name}.parquet")
         suite.append(SuiteMember(name, tmp_path / f"{name}.parquet", n))
     with serve() as server:
         for seed in (1, 2):
-            config = generation_config(server, seed=seed)
-            evaluate_suite(suite, config, tmp_path / f"{seed}", ScorerConfig())
-    whole = compare_results(tmp_path / "1", tmp_path / "2").summary()["total"]
-    parts = [
-        compare_results(tmp_path / f"1/{name}.jsonl", tmp_path / f"2/{name}.jsonl").summary()[
-            "total"
-        ]
-        for name in "ab"
-    ]
-    assert whole["questions"] == 8
-    assert whole["difference"] == pytest.approx(sum(part["difference"] for part in parts) / 2)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match="empty: neither a result file nor a folder of them"):
-        compare_results(tmp_path / "1", tmp_path / "empty")
+            reports = evaluate(suite, server, tmp_path / f"{seed}", n=9, seed=seed)
+    assert [reports[name].metrics.total.n for name in "ab"] == [(2, 2), (4, 4)]
+    named = parse_runs([str(tmp_path / name) for name in "12"])
+    whole = compare_runs([read_run(*run) for run in named]).differences["all"]
+    parts = []
+    for name in "ab":
+        files = [tmp_path / folder / f"{name}.jsonl" for folder in "12"]
+        pair = [read_run(str(file), [file]) for file in files]
+        parts.append(compare_runs(pair).differences["all"].difference)
+    assert (whole.questions, whole.difference) == (8, pytest.approx(sum(parts) / 2))
 
 
-def test_a_finished_set_is_read_instead_of_generated_again(serve, parquet, tmp_path):
+def test_of_a_finished_set_only_what_is_missing_is_generated(serve, parquet, tmp_path):
+    """That is a prompt that was refused, and what a larger n adds."""
     suite = [SuiteMember(name, parquet(3, f"{name}.parquet"), 2) for name in ("a", "b")]
-    with serve() as server:
-        reports = evaluate_suite(suite, generation_config(server), tmp_path / "out", ScorerConfig())
-        requests = len(server.bodies)
+    with serve(faults={1: (400, {}, {})}) as server:
+        reports = evaluate(suite, server, tmp_path / "out")
+        assert (len(server.bodies), reports["a"].metrics.total.unusable) == (12, {"refused": 1})
         (tmp_path / "out/b.jsonl").unlink()
-        second_reports = evaluate_suite(
-            suite, generation_config(server), tmp_path / "out", ScorerConfig()
-        )
-    assert requests == 12
-    assert len(server.bodies) == 18
-    for name in ("a", "b"):
-        assert second_reports[name].summary() == reports[name].summary()
+        again = evaluate(suite, server, tmp_path / "out")
+        assert (len(server.bodies), again["a"].metrics.total.unusable) == (12 + 1 + 6, {})
+        assert again["b"].summary() == reports["b"].summary()
+        more = evaluate([SuiteMember("a", suite[0].parquet, 3)], server, tmp_path / "out")
+        assert (len(server.bodies), more["a"].metrics.total.n) == (19 + 3, (3, 3))
+        plan = ScoringPlan("gsm8k", (("method", "robust"),))
+        evaluate(suite[1:], server, tmp_path / "out", plan=plan)
+        assert len(server.bodies) == 22
+    (line, *_) = (tmp_path / "out/b.jsonl").read_text().splitlines()
+    assert json.loads(line)["scorer"] == "gsm8k?method=robust"
 
 
-def test_finished_results_of_another_model_sampling_n_or_rows_are_an_error(
-    serve, parquet, tmp_path
-):
-    suite = [SuiteMember("a", parquet(3), 2)]
+def test_finished_results_of_another_run_are_an_error(serve, parquet, tmp_path):
+    suite, out = [SuiteMember("a", parquet(3), 2)], tmp_path / "out"
+    parquet.instruction = "Now say it."
+    other_rows = [SuiteMember("a", parquet(3, "other.parquet"), 2)]
     with serve() as server:
-        evaluate_suite(suite, generation_config(server), tmp_path / "out", ScorerConfig())
-        other_rows = [SuiteMember("a", parquet(4, "other.parquet"), 2)]
-        for arguments, message in (
-            ((suite, generation_config(server, seed=2)), "another sampling"),
-            (
-                ([SuiteMember("a", suite[0].parquet, 3)], generation_config(server)),
-                r"another n \(2; --resume adds responses\)",
-            ),
-            ((other_rows, generation_config(server)), "other rows than those"),
+        evaluate(suite, server, out)
+        for members, options, message in (
+            (suite, {"seed": 2}, "another sampling"),
+            ([SuiteMember("a", suite[0].parquet, 1)], {}, "more than 1 responses"),
+            (other_rows, {}, "answers another prompt than that of row 0"),
         ):
             with pytest.raises(DataError, match=message):
-                evaluate_suite(*arguments, tmp_path / "out", ScorerConfig())
-        with pytest.raises(DataError, match=r"another scorer \(auto\).*eval responses"):
-            evaluate_suite(
-                suite,
-                generation_config(server),
-                tmp_path / "out",
-                ScorerConfig("gsm8k", {"method": "robust"}),
-            )
-        evaluate_suite(
-            other_rows, generation_config(server), tmp_path / "out", ScorerConfig(), overwrite=True
-        )
-
-
-def test_each_set_has_its_own_n(serve, parquet, tmp_path):
-    suite = [
-        SuiteMember("a", parquet(3, "a.parquet"), 4),
-        SuiteMember("b", parquet(2, "b.parquet"), 1),
-    ]
-    with serve() as server:
-        reports = evaluate_suite(
-            suite, generation_config(server, n=9), tmp_path / "out", ScorerConfig()
-        )
-    assert reports["a"].metrics.total.summary()["n"] == [4, 4]
-    assert reports["b"].metrics.total.summary()["n"] == [1, 1]
+                evaluate(members, server, out, **options)
+        evaluate(other_rows, server, out, overwrite=True)
+    assert len(server.bodies) == 6 + 6
 
 
 def test_the_command_prepares_evaluates_and_prints_a_line_per_set(

@@ -10,11 +10,11 @@ import subprocess
 import sys
 
 import pytest
+from rewardkit.responses.response_log import read_response_index
+from rewardkit.responses.resumable_output import part_path
 from typer.testing import CliRunner
 
 from rewardkit.cli.eval import app
-from rewardkit.responses.response_log import read_response_index
-from rewardkit.responses.resumable_output import part_path
 from rewardkit.row import build_row, write_rows
 from tests.integration.transformers_server import needs_transformers_serve, wait_for
 

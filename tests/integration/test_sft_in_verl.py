@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-
 from rewardkit.responses.select.sft import SftConfig, select_sft
+
 from rewardkit.row import build_row, write_rows
 
 #: A template in the form of Qwen's: every message between marks, tools in the system prompt, and a

@@ -1,4 +1,4 @@
-"""`rewardkit compare`: counts, intervals, causes of disagreement, exported cases and the page."""
+"""Two scorers on the same responses: counts, causes of disagreement, exported cases and the page."""
 
 import json
 
@@ -8,20 +8,18 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import OutputError, UsageError
 from rewardkit.pages.html import to_html
-from rewardkit.responses.compare_scorers import (
+from rewardkit.responses.compare import (
     MAX_EXAMPLES,
-    CallResult,
-    ScorerCalls,
-    agreement,
-    call_on_sample,
+    Verdict,
     compare_files,
     compare_page,
     describe_difference,
 )
-from rewardkit.responses.samples import Sample
 from rewardkit.responses.score import score_file
+from rewardkit.responses.scoring import ScoringPlan
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.load import load_scorer
+from tests.responses.test_files import write
 
 
 def scorer_of(*verdicts):
@@ -31,30 +29,26 @@ def scorer_of(*verdicts):
         verdict = verdicts[int(response)]
         if isinstance(verdict, Exception):
             raise verdict
-        return Score(
-            float(verdict), bool(verdict), "7", Status.CORRECT if verdict else Status.WRONG
-        )
+        status = Status.CORRECT if verdict else Status.WRONG
+        return Score(float(verdict), bool(verdict), "7", status)
 
     return scorer
 
 
-def write(tmp_path, *rows):
-    file = tmp_path / "r.jsonl"
-    file.write_text("\n".join(map(json.dumps, rows)))
-    return file
-
-
-def compare_file(file, a, b, **options):
-    return compare_files([str(file)], a, b, **options)
+def compare(file, a, b, **options):
+    files = file if isinstance(file, list) else [file]
+    return compare_files(files, ("a", ScoringPlan(a)), ("b", ScoringPlan(b)), **options)
 
 
 def write_responses(tmp_path, n):
-    return write(tmp_path, *({"response": str(i), "ground_truth": "7"} for i in range(n)))
+    return write(
+        tmp_path / "r.jsonl", [{"response": str(i), "ground_truth": "7"} for i in range(n)]
+    )
 
 
 def test_every_sample_is_in_one_cell(tmp_path):
     a, b = scorer_of(1, 1, 1, 0, 0, 0), scorer_of(1, 1, 0, 1, 0, 0)
-    summary = compare_file(write_responses(tmp_path, 6), ("a", a), ("b", b)).summary()
+    summary = compare(write_responses(tmp_path, 6), a, b).summary()
     cells = ("both_right", "only_a_right", "only_b_right", "neither_right")
     assert [summary[cell] for cell in cells] == [2, 1, 1, 2]
     assert (summary["agreement"], summary["mcnemar_p"]) == (4 / 6, 1.0)
@@ -65,39 +59,40 @@ def test_every_sample_is_in_one_cell(tmp_path):
 def test_swapping_the_scorers_swaps_the_results(tmp_path_factory, pairs):
     file = write_responses(tmp_path_factory.mktemp("r"), len(pairs))
     a, b = (scorer_of(*side) for side in zip(*pairs, strict=True))
-    report, swapped = (compare_file(file, ("x", x), ("y", y)) for x, y in ((a, b), (b, a)))
+    report, swapped = compare(file, a, b), compare(file, b, a)
     assert {(q, p): n for (p, q), n in report.outcomes.items()} == dict(swapped.outcomes)
     assert (report.agreed, report.p_value) == (swapped.agreed, swapped.p_value)
-    assert sum(g.count for g in report.groups.values()) == report.judged - report.agreed
+    assert report.causes.total() == report.judged - report.agreed
 
 
 def test_a_failure_is_counted_and_grouped_and_excluded_from_the_table(tmp_path):
     a, b = scorer_of(1, ValueError("odd"), ValueError("even"), 0), scorer_of(1, 1, KeyError("x"), 1)
-    report = compare_file(write_responses(tmp_path, 4), ("a", a), ("b", b))
-    assert (report.judged, report.a.raised.total(), report.b.raised.total()) == (2, 2, 1)
-    assert report.a.first["raised ValueError"].endswith("r.jsonl:2: odd")
-    causes = {(cause.status_a, cause.status_b, cause.preds) for cause in report.groups}
-    assert causes == {
-        (
-            "raised ValueError",
-            "correct",
-            "A failed",
-        ),  # on the third sample both fail: no disagreement
+    report = compare(write_responses(tmp_path, 4), a, b)
+    assert (report.judged, [side.failed for side in report.sides.values()]) == (2, [2, 1])
+    assert report.sides["A"].first_failure.endswith("r.jsonl:2: raised ValueError: odd")
+    # On the third sample both fail, which is not a disagreement.
+    assert {(cause.status_a, cause.status_b, cause.preds) for cause in report.causes} == {
+        ("raised ValueError", "correct", "A failed"),
         ("wrong", "correct", "same pred"),
     }
 
 
-def test_disagreements_are_grouped_by_cause_with_the_most_frequent_first(tmp_path):
+@pytest.mark.parametrize("score", [1.0, None, {"score": 1.0}, ("a",)])
+def test_an_invalid_score_counts_as_a_failure(tmp_path, score):
+    report = compare(write_responses(tmp_path, 1), lambda *_: score, scorer_of(1))
+    assert "returned an invalid score" in report.sides["A"].first_failure
+
+
+def test_disagreements_are_grouped_by_cause_with_a_few_examples(tmp_path):
     integers = [{"response": "#### 1,000", "ground_truth": "1000"}] * 5
     prose = [{"response": f"{'so ' * 200}it is 12", "ground_truth": "12"}] * 7
-    file = write(tmp_path, *integers, *prose)
-    robust = load_scorer("gsm8k", method="robust")
-    report = compare_file(file, ("strict", load_scorer("gsm8k")), ("robust", robust))
-    groups = [(group.count, cause.gold_kind) for cause, group in report.worst()]
-    assert groups == sorted(groups, reverse=True)
-    for _, group in report.worst():
-        assert len(group.examples) <= MAX_EXAMPLES
-        assert len(group.examples[0].ending) <= 200
+    file = write(tmp_path / "r.jsonl", [*integers, *prose])
+    report = compare(file, "gsm8k", load_scorer("gsm8k", method="robust"))
+    counts = [n for _, n in report.causes.most_common()]
+    assert counts == sorted(counts, reverse=True)
+    for examples in report.examples.values():
+        assert len(examples) <= MAX_EXAMPLES
+        assert len(examples[0].ending) <= 200
 
 
 @pytest.mark.parametrize(
@@ -106,6 +101,7 @@ def test_disagreements_are_grouped_by_cause_with_the_most_frequent_first(tmp_pat
         ("", "", "no pred"),
         ("5", "", "only A has a pred"),
         ("", "5", "only B has a pred"),
+        ("[INVALID]", "5", "only B has a pred"),
         ("5", "5", "same pred"),
         (r"\left( 1, 2\right)", "(1,2)", "same pred, spelled differently"),
         ("0.5", r"\frac12", "same number, written differently"),
@@ -116,30 +112,15 @@ def test_disagreements_are_grouped_by_cause_with_the_most_frequent_first(tmp_pat
     ],
 )
 def test_the_difference_of_two_preds_is_described(a, b, expected):
-    left, right = (CallResult(False, 0.0, pred, "wrong") for pred in (a, b))
+    left, right = (Verdict(False, 0.0, pred, "wrong") for pred in (a, b))
     assert describe_difference(left, right) == expected
-
-
-@pytest.mark.parametrize(
-    ("status", "pred"), [("no_answer", "[INVALID]"), ("wrong", "[INVALID]"), ("no_answer", "none")]
-)
-def test_a_placeholder_for_a_missing_answer_is_not_a_pred(status, pred):
-    none, answer = CallResult(False, -1.0, pred, status), CallResult(True, 1.0, "A", "correct")
-    assert describe_difference(none, answer) == "only B has a pred"
-    assert describe_difference(none, none) == "no pred"
+    none = Verdict(False, 0.0, "none", "no_answer")
+    assert describe_difference(none, Verdict(True, 1.0, "A", "correct")) == "only B has a pred"
 
 
 @given(st.text(st.characters(), max_size=600), st.text(st.characters(), max_size=600))
 def test_the_difference_of_any_two_preds_has_a_description(a, b):
-    left, right = (CallResult(False, 0.0, pred, "wrong") for pred in (a, b))
-    assert describe_difference(left, right)
-
-
-@pytest.mark.parametrize("score", [1.0, None, {"score": 1.0}, ("a",)])
-def test_an_invalid_score_counts_as_a_failure(score):
-    sample = Sample("x:1", "r", "g", {}, {})
-    result = call_on_sample(lambda *_: score, sample)
-    assert (result.correct, result.status) == (None, "returned an invalid score")
+    assert describe_difference(*(Verdict(False, 0.0, pred, "wrong") for pred in (a, b)))
 
 
 def test_one_scorer_cannot_change_what_the_other_sees(tmp_path):
@@ -151,16 +132,7 @@ def test_one_scorer_cannot_change_what_the_other_sees(tmp_path):
         return Score(1.0, extra_info["data_source"] == "d", "", Status.CORRECT)
 
     row = {"response": "x", "ground_truth": "1", "data_source": "d"}
-    report = compare_file(write(tmp_path, row, row), ("g", greedy), ("l", reads_rows))
-    assert report.agreed == 2
-
-
-def test_the_first_call_is_not_timed_unless_it_is_the_only_one():
-    side = ScorerCalls("s")
-    side.nanoseconds.extend([9_000_000, 1000, 2000, 3000])
-    assert (side.speed()["median_us"], side.speed()["p99_us"]) == (2.0, 3.0)
-    assert side.speed()["calls_per_second"] == pytest.approx(500_000)
-    assert ScorerCalls("none").speed()["median_us"] == 0.0
+    assert compare(write(tmp_path / "r.jsonl", [row, row]), greedy, reads_rows).agreed == 2
 
 
 def test_exported_cases_reproduce_the_disagreements(tmp_path):
@@ -171,62 +143,49 @@ def test_exported_cases_reproduce_the_disagreements(tmp_path):
     )
     row = {"ground_truth": "1", "data_source": "d", "extra_info": {"index": 3}}
     texts = ["#### 1", "#### 2", "none \ud800"]
-    file = write(tmp_path, *({**row, "response": text} for text in texts))
-    sides = (
-        ("gsm8k", load_scorer("gsm8k")),
-        ("verl.py", load_scorer(f"{tmp_path}/verl.py:compute_score")),
-    )
-    out = tmp_path / "cases.jsonl"
-    compare_file(file, *sides, export=out)
+    file = write(tmp_path / "r.jsonl", [{**row, "response": text} for text in texts])
+    sides, out = ("gsm8k", f"{tmp_path}/verl.py:compute_score"), tmp_path / "cases.jsonl"
+    compare(file, *sides, export=out)
     cases = [json.loads(line) for line in out.read_text().splitlines()]
     assert [case["response"] for case in cases] == texts[1:]
     assert (cases[0]["data_source"], cases[0]["extra_info"]) == ("d", {"index": 3})
-    assert cases[0]["a"] == {
-        "scorer": "gsm8k",
-        "correct": False,
-        "score": 0.0,
-        "pred": "2",
-        "status": "wrong",
-    }
-    second_report = compare_file(out, *sides)
-    assert second_report.outcomes == {(False, True): 2}
-    assert score_file(out, load_scorer("gsm8k")).total.n == 2
+    verdict = {"correct": False, "score": 0.0, "pred": "2", "status": "wrong"}
+    assert cases[0]["a"] == {"scorer": "a", **verdict}
+    assert compare(str(out), *sides).outcomes == {(False, True): 2}
+    assert score_file(out, "gsm8k").total.n == 2
     with pytest.raises(OutputError, match="--overwrite"):
-        compare_file(file, *sides, export=out)
+        compare(file, *sides, export=out)
     with pytest.raises(UsageError, match="is the input file"):
-        compare_file(file, *sides, export=file, overwrite=True)
+        compare([file, str(out)], *sides, export=out, overwrite=True)
+    with pytest.raises(UsageError, match="the next run would count its rows"):
+        compare([str(tmp_path)], *sides, export=tmp_path / "new.jsonl")
+
+
+@pytest.mark.full
+def test_the_results_do_not_depend_on_the_number_of_processes(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    return float(solution_str.endswith(ground_truth))\n"
+    )
+    rows = [{"response": f"#### {i % 3}", "ground_truth": str(i % 2)} for i in range(300)]
+    file, summaries = write(tmp_path / "r.jsonl", rows), []
+    for jobs in (1, 2):
+        summary = compare(file, "gsm8k", f"{tmp_path}/mine.py:compute_score", jobs=jobs).summary()
+        summaries.append(summary)
+    assert summaries[0] == summaries[1]
 
 
 def test_rows_without_a_usable_response_are_counted(tmp_path):
-    file = write(tmp_path, {"response": "0", "ground_truth": "7"}, {"response": "0"}, [])
-    report = compare_file(file, ("a", scorer_of(1)), ("b", scorer_of(1)))
+    rows = [{"response": "0", "ground_truth": "7"}, {"response": "0"}, {"ground_truth": "7"}]
+    report = compare(write(tmp_path / "r.jsonl", rows), scorer_of(1), scorer_of(1))
     assert (report.judged, report.unread, len(report.unread_examples)) == (1, 2, 2)
 
 
 def test_the_page_shows_every_comparison(tmp_path):
-    rows = [
-        {"response": f"<script>alert(1)</script>\x1b \ud800 #### {i}", "ground_truth": "1"}
-        for i in range(3)
-    ]
-    a, b = load_scorer("gsm8k"), lambda *_: 1 / 0
-    for other_side in (("b", b), ("a", a), ("robust", load_scorer("gsm8k", method="robust"))):
-        report = compare_file(write(tmp_path, *rows), ("a", a), other_side)
-        text = to_html(compare_page(report))
-        assert "<script" not in text
-        assert "agreement" in agreement(report)
-
-
-def test_folders_and_patterns_are_compared_as_score_reads_them(tmp_path):
-    for step in (2, 10):
-        row = {"response": "0", "ground_truth": "7"}
-        (tmp_path / f"{step}.jsonl").write_text(json.dumps(row) + "\n")
-    both = [str(tmp_path / "2.jsonl"), str(tmp_path / "10.jsonl")]
-    for names in ([str(tmp_path)], [str(tmp_path / "*.jsonl")], both, [str(tmp_path), *both]):
-        report = compare_files(names, ("a", scorer_of(1)), ("b", scorer_of(0)))
-        assert report.judged == 2
-        assert report.name.startswith("2 files")
-    scorers = ("a", scorer_of(1)), ("b", scorer_of(0))
-    with pytest.raises(UsageError, match="is the input file"):
-        compare_files(both, *scorers, export=tmp_path / "10.jsonl")
-    with pytest.raises(UsageError, match="the next run would count its rows"):
-        compare_files([str(tmp_path)], *scorers, export=tmp_path / "new.jsonl")
+    text = "<script>alert(1)</script>\x1b \ud800 ####"
+    rows = [{"response": f"{text} {i}", "ground_truth": "1"} for i in range(3)]
+    file = write(tmp_path / "r.jsonl", rows)
+    for other in (lambda *_: 1 / 0, "gsm8k", load_scorer("gsm8k", method="robust")):
+        report = compare(file, "gsm8k", other)
+        assert "<script" not in to_html(compare_page(report))
+        assert "agreement" in report.agreement()

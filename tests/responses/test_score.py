@@ -1,112 +1,479 @@
+"""`score_files`: what is counted and written, in many processes, by interrupted runs and scorers that fail."""
+
 import json
+import os
+from contextlib import nullcontext
+from random import Random
+from types import SimpleNamespace
 
 import pytest
 
-from rewardkit.errors import OutputError, SourceError
-from rewardkit.responses.score import score_file
+import rewardkit
+from rewardkit.errors import DataError, OutputError, SourceError, UsageError
+from rewardkit.output import json_value
+from rewardkit.responses import files as files_module
+from rewardkit.responses import score as score_module
+from rewardkit.responses import scoring as scoring_module
+from rewardkit.responses import store as store_module
+from rewardkit.responses.figures import MAX_CLUSTERS, Cell, GradientGroups, ScoreFigures, Tally
+from rewardkit.responses.files import SkippedRow
+from rewardkit.responses.samples import Sample
+from rewardkit.responses.score import score_file, score_files
+from rewardkit.responses.store import part_path
+from rewardkit.row import read_rows
+from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.load import load_scorer
+from rewardkit.statistics import wilson_interval
+from tests.responses.test_files import ROWS, write
 
 
-def write(tmp_path, *lines):
-    file = tmp_path / "responses.jsonl"
-    text = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
-    file.write_bytes(b"\n".join(text))
-    return file
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Use chunks of a few rows, so that small files have many."""
+    monkeypatch.setattr(files_module, "CHUNK_BYTES", 2000)
+    monkeypatch.setattr(files_module, "CHUNK_ROWS", 32)
+
+
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_the_report_counts_by_status_and_data_source(tmp_path):
-    file = write(
-        tmp_path,
+    rows = [
         {"response": "#### 1", "ground_truth": "1", "data_source": "a"},
         {"response": "#### 2", "ground_truth": "1", "data_source": "a"},
         {"response": "none", "ground_truth": "1", "data_source": "b"},
-    )
-    summary = score_file(file, load_scorer("gsm8k")).summary()
+    ]
+    summary = score_file(write(tmp_path / "x.jsonl", rows), "gsm8k").summary()
     low, high = summary["total"].pop("interval")
     assert 0 < low < 1 / 3 < high < 1
-    assert summary["total"].pop("no_answer") == 1 / 3
     assert summary["total"] == {
         "n": 3,
         "mean_score": 1 / 3,
         "accuracy": 1 / 3,
+        "no_answer": 1 / 3,
         "statuses": {"correct": 1, "wrong": 1, "no_answer": 1},
     }
     assert summary["by_data_source"]["a"]["accuracy"] == 0.5
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"response": "#### 1", "ground_truth": "1"},
-        {"input": "q", "output": "#### 1", "gts": "1", "score": 0.0, "step": 3},
-        {"solution_str": "#### 1", "reward_model": {"ground_truth": "1"}},
-        {"response": "#### 1", "ground_truth": 1},
-    ],
-)
-def test_the_usual_field_names_are_read(tmp_path, row):
-    assert score_file(write(tmp_path, row), load_scorer("gsm8k")).total.correct == 1
-
-
-def test_other_field_names_can_be_passed(tmp_path):
-    file = write(tmp_path, {"text": "#### 1", "meta": {"gold": "1"}})
-    report = score_file(file, load_scorer("gsm8k"), response_key="text", gold_key="meta.gold")
-    assert report.total.correct == 1
-
-
-def test_rows_that_cannot_be_scored_are_reported_and_the_rest_is_scored(tmp_path):
-    good = {"response": "#### 1", "ground_truth": "1"}
-    file = write(
-        tmp_path, good, b"{half", b"[1]", {"response": "x"}, {"ground_truth": "1"},
-        {"response": 5, "ground_truth": "1"}, b"\xff\xfe", b"", good,
-    )  # fmt: skip
-    report = score_file(file, load_scorer("gsm8k"))
-    assert (report.total.n, report.unscored) == (2, 6)
-    line_numbers = [line.where.rpartition(":")[2] for line in report.examples]
-    assert line_numbers == ["2", "3", "4", "5", "6", "7"]
-
-
 def test_each_row_is_scored_by_its_own_scorer_by_default(tmp_path):
-    file = write(
-        tmp_path,
+    rows = [
         {"response": "#### 1", "ground_truth": "1", "data_source": "openai/gsm8k"},
         {"response": r"\boxed{1}", "ground_truth": "1", "extra_info": {"scorer": "math"}},
         {"response": "#### 1", "ground_truth": "1", "data_source": "unknown"},
-    )
-    report = score_file(file, load_scorer("auto"))
+    ]
+    report = score_file(write(tmp_path / "x.jsonl", rows))
     assert (report.total.correct, report.unscored) == (2, 1)
     assert "no scorer is known for data_source 'unknown'" in report.examples[0].reason
 
 
 def test_scored_rows_keep_all_their_fields(tmp_path):
-    file = write(tmp_path, {"output": "#### 1", "gts": "1", "score": 0.25, "step": 3})
-    out = tmp_path / "scored.jsonl"
-    score_file(file, load_scorer("gsm8k"), out=out)
-    assert json.loads(out.read_text()) == {
-        "output": "#### 1",
-        "gts": "1",
-        "score_before": 0.25,
-        "step": 3,
-        "score": 1.0,
-        "acc": 1.0,
-        "pred": "1",
-        "no_answer": 0.0,
-        "timeout": 0.0,
-        "error": 0.0,
-        "status": "correct",
-    }
+    row = {"output": "#### 1", "gts": "1", "score": 0.25, "step": 3}
+    file, out = write(tmp_path / "x.jsonl", [row]), tmp_path / "scored.jsonl"
+    score_file(file, "gsm8k", out=out)
+    flags = {"no_answer": 0.0, "timeout": 0.0, "error": 0.0, "status": "correct"}
+    scores = {"score": 1.0, "score_before": 0.25, "acc": 1.0, "pred": "1", **flags}
+    assert read_lines(out) == [{**row, **scores}]
     with pytest.raises(OutputError, match="--overwrite"):
-        score_file(file, load_scorer("gsm8k"), out=out)
+        score_file(file, "gsm8k", out=out)
+
+
+def test_rows_that_state_a_score_can_keep_it(tmp_path):
+    """Its status is that of the row, or of its flags; a score that is not finite cannot be used."""
+    row = {"output": "#### 1", "gts": "1", "data_source": "openai/gsm8k"}
+    stated = [
+        ({"score": 1.0}, (1.0, True, "correct")),
+        ({"score": 0.0}, (0.0, False, "wrong")),
+        ({"score": 0.0, "no_answer": 1.0}, (0.0, False, "no_answer")),
+        ({"score": 0.0, "timeout": 1.0}, (0.0, False, "timeout")),
+        ({"score": 0.0, "error": 1.0}, (0.0, False, "failed")),
+        ({"score": -1.0, "acc": 1.0, "pred": 1}, (-1.0, True, "correct")),
+        ({"score": 0.0, "status": "too_long", "pred": None}, (0.0, False, "too_long")),
+        ({"score": 1.0, "status": "wrong"}, (1.0, True, "correct")),
+        ({"acc": 0.0}, (0.0, False, "wrong")),
+        ({"score": None}, (1.0, True, "correct")),
+        ({"score": "n/a"}, (1.0, True, "correct")),
+        ({"score": float("nan")}, None),
+        ({"score": 10**400}, None),
+    ]
+    file = write(tmp_path / "x.jsonl", [{**row, **fields} for fields, _ in stated])
+    scores = []
+
+    def add(_, score):
+        scores.append((score.score, score.correct, score.status.value))
+
+    report = score_file(file, keeps_scores=True, on_score=add)
+    assert scores == [expected for _, expected in stated if expected]
+    assert [row.reason for row in report.examples] == ["its score is not a finite number"] * 2
+
+
+def test_scores_that_state_no_verdict_have_no_accuracy_unless_the_right_ones_are_named(tmp_path):
+    """verl's managers write the score as `acc`: 0.5 is not right because it is not 0."""
+    rows = [{"output": "x", "gts": "1", "score": n / 4, "acc": n / 4} for n in range(5)]
+    file = write(tmp_path / "x.jsonl", rows)
+    report = score_file(file, keeps_scores=True)
+    assert (report.total.accuracy, report.total.score_sum) == (None, 2.5)
+    assert "which score is right is not known" in report.rule.sentence
+    named = score_file(file, keeps_scores=True, right_score=0.75)
+    assert (named.total.accuracy, named.rule.least) == (0.4, 0.75)
 
 
 def test_hostile_responses_are_scored_like_any_other(tmp_path):
     texts = ["\ud800", "\x00", "#### " * 100_000, "{" * 1_000_000, "9" * 1_000_000, "\u202e#### 1"]
-    file = write(tmp_path, *({"response": text, "ground_truth": "1"} for text in texts))
+    rows = [{"response": text, "ground_truth": "1"} for text in texts]
+    file = write(tmp_path / "x.jsonl", rows)
     for name in ("gsm8k", "math"):
-        report = score_file(file, load_scorer(name), out=tmp_path / f"{name}.jsonl")
+        report = score_file(file, name, out=tmp_path / f"{name}.jsonl")
         assert (report.total.n, report.unscored) == (len(texts), 0)
 
 
-def test_a_missing_file_is_one_clear_error(tmp_path):
-    for name in ("nope.jsonl", "nope.parquet"):
-        with pytest.raises(SourceError, match="[Nn]o such file"):
-            score_file(tmp_path / name, load_scorer("gsm8k"))
+def test_the_output_does_not_depend_on_the_number_of_processes(tmp_path, small_chunks):
+    file = write(tmp_path / "x.jsonl", ROWS)
+    outs = [tmp_path / f"{jobs}.jsonl" for jobs in (1, 2)]
+    reports = [score_file(file, "gsm8k", out=out, jobs=n) for n, out in enumerate(outs, 1)]
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+    assert reports[0].summary() == reports[1].summary()
+
+
+class StopError(Exception):
+    """Interrupts a run in a test."""
+
+
+def interrupt(file, out, after=250, **options):
+    """Interrupt a run after a number of rows."""
+    rows = []
+
+    def stop(n):
+        rows.append(n)
+        if sum(rows) > after:
+            raise StopError
+
+    with pytest.raises(StopError):
+        score_file(file, "gsm8k", out=out, progress=stop, **options)
+    assert not out.exists()
+
+
+def test_a_resumed_run_has_every_row_once(tmp_path, small_chunks):
+    rows = [*ROWS[:200], {"nothing": 1}, *ROWS[200:]]
+    file, out, whole = write(tmp_path / "x.jsonl", rows), tmp_path / "o.jsonl", tmp_path / "w.jsonl"
+    complete = score_file(file, "gsm8k", out=whole)
+    interrupt(file, out)
+    with part_path(out).open("ab") as part:  # as after a kill during a write
+        part.write(b'{"half a line')
+    with pytest.raises(OutputError, match="--resume continues it"):
+        score_file(file, "gsm8k", out=out)
+    with pytest.raises(DataError, match="the interrupted run had other"):
+        score_file(file, "math", out=out, resume=True)
+    rerun = []
+    report = score_file(file, "gsm8k", out=out, resume=True, progress=rerun.append)
+    assert out.read_bytes() == whole.read_bytes()
+    names = [f"{path.name}.unscored.jsonl" for path in (out, whole)]
+    assert len({(tmp_path / name).read_bytes() for name in names}) == 1
+    assert report.summary() == complete.summary()
+    assert (report.total.n, report.unscored, len(report.examples)) == (400, 1, 1)
+    assert 0 < sum(rerun) < 401 - 200
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("step", ["_write_output", "replace", "remove"])
+def test_a_run_that_was_killed_while_it_finished_can_be_resumed(tmp_path, monkeypatch, step):
+    """At each step, the files that the next run needs are there."""
+    file, out = write(tmp_path / "x.jsonl", [{"nothing": 1}, *ROWS]), tmp_path / "out.jsonl"
+
+    def stop(*_, **__):
+        raise StopError
+
+    with monkeypatch.context() as patch:
+        module, name = {
+            "_write_output": (score_module, "_write_output"),
+            "replace": ("pathlib.Path.replace", None),
+            "remove": (store_module.Store, "remove"),
+        }[step]
+        patch.setattr(module, name, stop) if name else patch.setattr(module, stop)
+        with pytest.raises(StopError):
+            score_file(file, "gsm8k", out=out)
+    report = score_file(file, "gsm8k", out=out, resume=True, overwrite=step == "remove")
+    assert (report.total.n, report.unscored, len(read_lines(out))) == (400, 1, 400)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("out.jsonl", "out.jsonl.unscored.jsonl", "x.jsonl"),
+    ]
+
+
+def test_a_run_resumes_after_a_full_disk(tmp_path, small_chunks, monkeypatch):
+    file, out, whole = write(tmp_path / "x.jsonl", ROWS), tmp_path / "o.jsonl", tmp_path / "w.jsonl"
+    score_file(file, "gsm8k", out=whole)
+    append, calls = store_module.Store.append, []
+
+    def fail(store, head, body):
+        calls.append(1)
+        if len(calls) == 4:
+            raise OSError(28, "No space left on device")
+        append(store, head, body)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store_module.Store, "append", fail)
+        with pytest.raises(OutputError, match="cannot be written: No space left"):
+            score_file(file, "gsm8k", out=out)
+    score_file(file, "gsm8k", out=out, resume=True)
+    assert out.read_bytes() == whole.read_bytes()
+
+
+def test_a_changed_input_of_the_same_size_and_time_is_detected(tmp_path, small_chunks):
+    path, out = tmp_path / "x.jsonl", tmp_path / "out.jsonl"
+    interrupt(write(path, ROWS), out)
+    stat = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"so #### 1", b"so #### 2", 1))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    with pytest.raises(DataError, match="the interrupted run had other"):
+        score_file(path, "gsm8k", out=out, resume=True)
+
+
+def test_a_second_run_to_the_same_output_is_refused(tmp_path, small_chunks):
+    file, out = write(tmp_path / "x.jsonl", ROWS), tmp_path / "out.jsonl"
+    errors = []
+
+    def start_another(_):
+        for options in ({}, {"overwrite": True}, {"resume": True}) if not errors else ():
+            with pytest.raises(OutputError) as error:
+                score_file(file, "gsm8k", out=out, **options)
+            errors.append(str(error.value))
+
+    assert score_file(file, "gsm8k", out=out, progress=start_another).total.n == 400
+    assert all("another run is writing it" in message for message in errors)
+    assert len(read_lines(out)) == 400
+
+
+@pytest.mark.parametrize("options", [{"overwrite": True}, {"resume": True}])
+def test_without_any_lock_no_output_has_the_rows_of_two_runs(
+    tmp_path, small_chunks, monkeypatch, options
+):
+    """On a file system on which even the lock fails: one of the runs ends with an error at least."""
+    file, out = write(tmp_path / "x.jsonl", ROWS), tmp_path / "out.jsonl"
+    lock = SimpleNamespace(require=lambda: None)
+    monkeypatch.setattr(store_module, "lock_output", lambda *_: nullcontext(lock))
+    errors, starts = [], []
+
+    def run(progress=lambda _: None, **options):
+        try:
+            score_file(file, "gsm8k", out=out, progress=progress, **options)
+        except (OutputError, DataError) as error:
+            errors.append(str(error))
+
+    def start_another(_):
+        if not starts:
+            starts.append(1)
+            run(**options)
+
+    run(start_another, overwrite=True)
+    assert errors
+    assert not out.exists() or len(read_lines(out)) == 400
+
+
+@pytest.mark.parametrize("rows", [ROWS[:2], [*ROWS[:2], {"nothing": 1}]])
+@pytest.mark.parametrize("text", ["my notes\n", '{"where": "here"}\n', "{" * 10**6])
+def test_a_file_of_the_users_at_the_name_of_unscored_rows_is_replaced_only_with_overwrite(
+    tmp_path, rows, text
+):
+    """Nor is it removed by a run that scores every row; it is refused before a row is scored."""
+    file, out = write(tmp_path / "x.jsonl", rows), tmp_path / "out.jsonl"
+    mine = tmp_path / "out.jsonl.unscored.jsonl"
+    mine.write_text(text)
+    scored = []
+    with pytest.raises(OutputError, match=r"unscored\.jsonl exists; add --overwrite"):
+        score_file(file, "gsm8k", out=out, progress=scored.append)
+    assert (mine.read_text(), scored, out.exists()) == (text, [], False)
+    score_file(file, "gsm8k", out=out, overwrite=True)
+    assert out.exists()
+    assert mine.exists() == (len(rows) > 2)
+    out.unlink()  # as after a kill between the two renames
+    assert score_file(file, "gsm8k", out=out).unscored == len(rows) - 2
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_links_at_the_names_of_outputs_are_kept_or_refused_and_never_followed(tmp_path, overwrite):
+    file = write(tmp_path / "x.jsonl", [{"nothing": 1}, *ROWS[:5]])
+    victim, out, target = tmp_path / "victim", tmp_path / "out.jsonl", tmp_path / "real/out.jsonl"
+    victim.write_text("mine")
+    for planted in (part_path(out), tmp_path / "out.jsonl.unscored.jsonl"):
+        planted.symlink_to(victim)
+        with pytest.raises(OutputError, match="symbolic link that rewardkit did not create"):
+            score_file(file, "gsm8k", out=out, overwrite=overwrite)
+        planted.unlink()
+    assert victim.read_text() == "mine"
+    target.parent.mkdir()
+    out.symlink_to(target)
+    score_file(file, "gsm8k", out=out, overwrite=overwrite)
+    assert out.is_symlink()
+    assert len(read_lines(target)) == 5
+
+
+BAD = """
+import os, sys
+
+def score(response, ground_truth, extra_info=None):
+    from rewardkit.scorers.base import Score, Status
+    n = int(response.rpartition(" ")[2])
+    if n == 70:
+        raise ValueError("seventy")
+    if n == 80:
+        sys.exit(3)
+    if n == 90:
+        return Score(float("nan"), False, "", Status.WRONG)
+    if n == 95:
+        return 0.5
+    if n == 100 and {dies}:
+        os._exit(1)
+    return Score(1.0, True, "x", Status.CORRECT)
+"""
+
+
+@pytest.mark.parametrize(("jobs", "dies"), [(1, False), (2, True)])
+def test_a_scorer_that_fails_on_some_rows_loses_only_those(tmp_path, small_chunks, jobs, dies):
+    (tmp_path / "bad.py").write_text(BAD.format(dies=dies))
+    rows = [{"response": f"row {i}", "ground_truth": "1"} for i in range(120)]
+    file, out = write(tmp_path / "x.jsonl", rows), tmp_path / "out.jsonl"
+    report = score_file(file, f"{tmp_path}/bad.py:score", jobs=jobs, out=out)
+    reasons = {row.where.rpartition(":")[2]: row.reason for row in report.examples}
+    assert reasons["71"] == "the scorer raised ValueError: seventy"
+    assert reasons["81"] == "the scorer raised ScorerExitedError: it calls sys.exit(3)"
+    assert "its score is nan" in reasons["91"]
+    assert "not a Score" in reasons["96"]
+    assert ("101" in reasons) == dies
+    assert report.total.n == 120 - len(reasons)
+    expected = [row["response"] for i, row in enumerate(rows, 1) if str(i) not in reasons]
+    assert [row["response"] for row in read_lines(out)] == expected
+
+
+def test_a_small_file_is_shared_among_processes_for_a_custom_scorer(tmp_path):
+    (tmp_path / "slow.py").write_text(
+        "import os, time\nfrom rewardkit.scorers.base import Score, Status\n"
+        "def score(r, g, e=None):\n"
+        "    time.sleep(0.002)\n"
+        "    return Score(1.0, True, str(os.getpid()), Status.CORRECT)\n"
+    )
+    file = write(tmp_path / "x.jsonl", [{**row, "input": "x" * 1000} for row in ROWS])
+    out = tmp_path / "out.jsonl"
+    score_file(file, f"{tmp_path}/slow.py:score", jobs=2, out=out)
+    assert len({row["pred"] for row in read_lines(out)}) == 2
+
+
+@pytest.mark.parametrize(("seconds", "are_together"), [(1000.0, True), (0.0, False)])
+def test_fast_chunks_are_sent_to_a_process_together(
+    tmp_path, small_chunks, monkeypatch, seconds, are_together
+):
+    (tmp_path / "mine.py").write_text(
+        "from rewardkit.scorers.base import Score, Status\n"
+        "def score(r, g, e=None): return Score(1.0, True, r, Status.CORRECT)\n"
+    )
+    sizes, score_group = [], scoring_module._score_group
+    monkeypatch.setattr(scoring_module, "GROUP_SECONDS", seconds)
+    monkeypatch.setattr(
+        scoring_module, "_score_group", lambda plan, own: sizes.append(len(own)) or score_group(plan, own)
+    )  # fmt: skip
+    file, out = write(tmp_path / "x.jsonl", ROWS), tmp_path / "out.jsonl"
+    score_file(file, f"{tmp_path}/mine.py:score", out=out)
+    assert (max(sizes) > 1) is are_together
+    assert [row["pred"] for row in read_lines(out)] == [row["output"] for row in ROWS]
+
+
+def test_dumps_without_a_data_source_are_looked_up_in_the_training_parquet(tmp_path):
+    """By their prompt or their index."""
+    train = tmp_path / "train.parquet"
+    rewardkit.prep("gsm8k", train, sample=True)
+    dump = []
+    for row in read_rows(train):
+        gold = row["reward_model"]["ground_truth"]
+        place = {name: row["extra_info"][name] for name in ("split", "index")}
+        text = f"user\n{row['prompt'][-1]['content']}\nassistant\n"
+        own = ({"input": text}, {"extra_info": place})
+        dump += [{"output": f"#### {gold}", "gts": gold, **fields} for fields in own]
+    dump.append({"input": "something else altogether", "output": "#### 1", "gts": "1"})
+    report = score_files([write(tmp_path / "1.jsonl", dump)], train=train)
+    assert set(report.sources) == {"openai/gsm8k"}
+    assert (report.total.n, report.total.correct, report.unscored) == (128, 128, 1)
+    assert "it answers no row of" in report.examples[0].reason
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"out": "x.csv"}, UsageError, "ends in .jsonl"),
+        ({"out": "x.jsonl"}, UsageError, "is the input file"),
+        ({"out": "x.jsonl/y.jsonl"}, OutputError, "cannot be written"),
+        ({"address": "auto"}, UsageError, "add --engine ray"),
+        ({"train": "nope.parquet"}, SourceError, "no such file"),
+        ({"train": "x.jsonl"}, DataError, "this is JSON Lines, not parquet"),
+        ({"train": "other.parquet"}, DataError, "no 'data_source' and no 'prompt'"),
+        ({"resume": True}, UsageError, "--resume needs --out"),
+    ],
+)
+def test_wrong_arguments_are_reported_before_a_row_is_scored(tmp_path, options, error, message):
+    file = write(tmp_path / "x.jsonl", [{**row, "data_source": "d"} for row in ROWS])
+    write(tmp_path / "other.parquet", [{"x": 1}])
+    for name in {"out", "train"} & options.keys():
+        options = {**options, name: tmp_path / options[name]}
+    calls = []
+    with pytest.raises(error, match=message):
+        score_file(file, "gsm8k", progress=calls.append, overwrite=True, **options)
+    assert not calls
+    with pytest.raises(UsageError, match="files that can be read again"):
+        score_files(["-"], "gsm8k", resume=True, out=tmp_path / "o.jsonl")
+
+
+def test_the_interval_is_over_prompts(tmp_path):
+    rows = [{"output": f"#### {i % 2}", "gts": "1", "input": f"q {i}"} for i in range(64)]
+    single, repeated = (
+        score_file(write(tmp_path / f"{n}.jsonl", rows * n), "gsm8k").total for n in (1, 8)
+    )
+    alone = [{**row, "input": ""} for row in rows * 8]
+    ungrouped = score_file(write(tmp_path / "x.jsonl", alone), "gsm8k").total
+    widths = [t.interval[1] - t.interval[0] for t in (single, repeated, ungrouped)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.15)
+    assert widths[2] < widths[0] / 2
+
+
+def test_memory_of_the_interval_does_not_grow_with_prompts():
+    tally, merged, rng = Tally(), Tally(), Random(3)
+    for prompt in range(MAX_CLUSTERS + 2000):
+        part, score = Tally(), Score.right("1") if prompt % 3 else Score.wrong()
+        for own in (tally, part):
+            own.add(score, 7, prompt << 20 | rng.getrandbits(0))
+        merged.merge(part)
+    assert len(tally.clusters) <= MAX_CLUSTERS
+    assert merged == tally
+    figures = ScoreFigures(1, [SkippedRow("x.jsonl:1", "no gold")], 2)
+    figures.add_tally("a", "3", tally)
+    assert ScoreFigures.from_values(json.loads(json.dumps(json_value(figures)))) == figures
+
+
+def test_buckets_of_prompts_estimate_the_interval():
+    tally, rng = Tally(), Random(3)
+    for _ in range(2 * MAX_CLUSTERS):
+        score = Score.right("1") if rng.random() < 0.3 else Score.wrong()
+        tally.add(score, 1, rng.getrandbits(64))
+    assert tally.interval == pytest.approx(wilson_interval(tally.correct, tally.n), abs=1e-3)
+
+
+def test_a_group_with_a_single_score_has_no_gradient():
+    cells = []
+    for scores in ([1, 1], [1, 0], [0, 0], [1], [0.5, 0.5, 0.5]):
+        cells.append(Cell())
+        for score in scores:
+            cells[-1].add(
+                Score(score, score == 1, "", Status.CORRECT if score == 1 else Status.WRONG)
+            )
+    groups = GradientGroups.of(cells)
+    assert groups == (4, 3, 1, 2, 9)
+    assert dict(groups.kinds(has_verdicts=False)) == {"scores differ": 1, "same score": 3}
+    assert dict(groups.kinds(has_verdicts=True)) == {
+        "scores differ": 1, "same score, all correct": 1, "same score, none correct": 2,
+    }  # fmt: skip
+
+
+def test_a_function_is_a_scorer_and_its_samples_are_handed_on(tmp_path):
+    pairs = []
+    file = write(tmp_path / "x.jsonl", ROWS[:3])
+    score_files([file], load_scorer("gsm8k"), jobs=2, on_score=lambda *pair: pairs.append(pair))
+    assert [sample.where for sample, _ in pairs] == [f"{file}:{n}" for n in (1, 2, 3)]
+    assert all(isinstance(sample, Sample) for sample, _ in pairs)

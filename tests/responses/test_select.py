@@ -1,7 +1,6 @@
 """`rewardkit select`: how responses match rows, and which rows are kept."""
 
 import json
-from collections import Counter
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,17 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError
-from rewardkit.pages.html import to_html
-from rewardkit.responses.matching import PLACE, PROMPT, SOURCE_ID, index_rows, match_row, squeeze
+from rewardkit.responses.figures import Cell
+from rewardkit.responses.matching import PLACE, PROMPT, SOURCE_ID, TrainIndex, squeeze
 from rewardkit.responses.samples import Sample
-from rewardkit.responses.select.selection import (
-    PassRate,
-    PassRateFilter,
-    SelectReport,
-    parse_bounds,
-    select,
-    select_page,
-)
+from rewardkit.responses.select import PassRateFilter, band, select
 
 #: Questions in the chat templates of some models, without special tokens, as in verl's dumps.
 TEMPLATES = (
@@ -61,7 +53,7 @@ def response_by_index(i, acc):
 def files(folder, rows, answers):
     pq.write_table(pa.Table.from_pylist(rows), folder / "t.parquet")
     (folder / "s.jsonl").write_text("\n".join(map(json.dumps, answers)))
-    return folder / "s.jsonl", folder / "t.parquet", folder / "o.parquet"
+    return [folder / "s.jsonl"], folder / "t.parquet", folder / "o.parquet"
 
 
 def select_rows(folder, rows, answers, limits=MIDDLE, **options):
@@ -91,7 +83,8 @@ def test_rows_that_are_never_or_always_solved_are_dropped(tmp_path):
         "pass rate above 0.9": 1,
         "no responses": 1,
     }
-    assert report.percents == {0: 1, 50: 1, 100: 1}
+    bands = {name: n for name, n in report.bands.items() if n}
+    assert bands == {"never": 1, "50% to 59%": 1, "always": 1}
 
 
 def test_dropped_rows_are_written_with_their_pass_rate(tmp_path):
@@ -113,34 +106,23 @@ def test_dropped_rows_are_written_with_their_pass_rate(tmp_path):
 def test_both_bounds_are_inclusive(n, data):
     low, high = sorted(data.draw(st.tuples(st.integers(0, n), st.integers(0, n))))
     right = data.draw(st.integers(0, n))
-    rate = PassRate()
-    for i in range(n):
-        rate.add(float(i < right))
+    rate = Cell(n, right)
     assert (not PassRateFilter(low / n, high / n).drop_reason(rate)) == (low <= right <= high)
 
 
 def test_decimal_bounds_are_not_affected_by_rounding():
-    rate = PassRate()
-    for i in range(10):
-        rate.add(float(i == 0))
-    bounds = parse_bounds("0.1:0.1")
-    assert not PassRateFilter(*bounds).drop_reason(rate)
+    assert not PassRateFilter.parse("0.1:0.1").drop_reason(Cell(10, 1))
 
 
 @given(st.integers(1, 2000), st.data())
-def test_only_a_pass_rate_of_0_or_1_is_0_or_100_percent(n, data):
+def test_every_pass_rate_is_in_its_band(n, data):
     right = data.draw(st.integers(0, n))
-    rate = PassRate(n=n, correct=float(right))
-    assert (rate.percent == 0, rate.percent == 100) == (right == 0, right == n)
-
-
-@given(st.lists(st.integers(0, 100)))
-def test_every_pass_rate_is_in_one_band(percents):
-    report = SelectReport(*(None,) * 3, PassRateFilter(0, 1), percents=Counter(percents))
-    bands = report.bands()
-    assert sum(bands.values()) == len(percents)
-    assert (bands["never"], bands["always"]) == (percents.count(0), percents.count(100))
-    assert bands["10% to 19%"] == sum(10 <= p < 20 for p in percents)
+    name = band(right / n)
+    assert (name == "never", name == "always") == (right == 0, right == n)
+    if name[0].isdigit():
+        assert (
+            int(name.partition("%")[0]) <= 100 * right / n + 1e-9 < int(name.split()[-1][:-1]) + 1
+        )
 
 
 @given(st.lists(st.lists(st.booleans(), max_size=4), min_size=1, max_size=12), st.randoms())
@@ -170,13 +152,13 @@ def test_rows_are_written_unchanged_with_columns_types_and_metadata(tmp_path):
             "large": pa.array(["a", None, "b"], pa.large_string()),
         }
     ).replace_schema_metadata({"pandas": "{}", "rewardkit": '{"a": 1}'})
-    responses, train, out = files(tmp_path, [row(0)], [])
+    (responses,), train, out = files(tmp_path, [row(0)], [])
     pq.write_table(table, train)
     lines = [
         answer(i == 1, str(i), data_source="d", extra_info={"index": f"uuid-{i}"}) for i in range(3)
     ]
     responses.write_text("\n".join(map(json.dumps, lines)))
-    select(responses, train, out, PassRateFilter(0, 0))
+    select([responses], train, out, PassRateFilter(0, 0))
     output_table = pq.read_table(out)
     assert output_table.schema.equals(pq.read_table(train).schema, check_metadata=True)
     assert output_table.equals(pq.read_table(train).take([0, 2]))
@@ -205,7 +187,7 @@ def test_scores_are_not_verdicts_unless_the_right_ones_are_known(tmp_path, has_a
     with pytest.raises(DataError, match=r"the scores are -1 to 1.*--right-score"):
         select_rows(tmp_path, train, rows)
     report, places = select_rows(tmp_path, train, rows, right_score=1.0)
-    assert (places, report.percents) == ([0], {50: 1})
+    assert (places, report.bands["50% to 59%"]) == ([0], 1)
 
 
 def test_a_score_that_contradicts_the_first_ones_is_an_error(tmp_path):
@@ -240,11 +222,11 @@ def test_an_input_matches_the_row_whose_message_it_contains(template, questions,
     Rows that differ only in blanks are one prompt.
     """
     messages = [wrap.format(question) for question in questions]
-    index = index_rows(row(i, message) for i, message in enumerate(messages))
+    index = TrainIndex(row(i, message) for i, message in enumerate(messages))
     for i, message in enumerate(messages):
         text = template.format(message.strip())
         try:
-            match = match_row(index, sample(input=text))
+            match = index.match(sample(input=text))
         except DataError as error:
             assert "which differ, by prompt" in str(error)
         else:
@@ -259,35 +241,29 @@ def test_system_prompts_distinguish_rows():
         messages = [{"role": "system", "content": system}, {"role": "user", "content": "Why?"}]
         return row(i) | {"prompt": messages}
 
-    index = index_rows([with_system(0, "Be brief."), with_system(1, "Be long.")])
-    assert match_row(index, sample(input="system\nBe long.\nuser\nWhy?\n")) == (PROMPT, 1)
+    index = TrainIndex([with_system(0, "Be brief."), with_system(1, "Be long.")])
+    assert index.match(sample(input="system\nBe long.\nuser\nWhy?\n")) == (PROMPT, 1)
 
 
 def test_a_response_matches_by_place_prompt_or_source_id():
-    index = index_rows([row(0), row(1), row(2)])
+    index = TrainIndex([row(0), row(1), row(2)])
     place, source = {"index": 1.0, "split": "train"}, {"source_id": "id-1"}
     text = "user\nWhat is 1 + 0?"
     every = sample(data_source="d", extra_info=place | source, input=text)
-    assert match_row(index, every) == (PLACE, 1)
-    assert match_row(index, sample(extra_info=place)) == (PLACE, 1)
-    assert match_row(index, sample(extra_info=source, input=text)) == (PROMPT, 1)
-    assert match_row(index, sample(extra_info=source)) == (SOURCE_ID, 1)
-    assert match_row(index, sample(source_id="id-1")) == (SOURCE_ID, 1)
-    assert (
-        match_row(index, sample(data_source="d", extra_info={"index": 9, "split": "train"})) is None
-    )
-    assert match_row(index, sample(data_source="other", extra_info=place)) is None
+    assert index.match(every) == (PLACE, 1)
+    assert index.match(sample(extra_info=place)) == (PLACE, 1)
+    assert index.match(sample(extra_info=source, input=text)) == (PROMPT, 1)
+    assert index.match(sample(extra_info=source)) == (SOURCE_ID, 1)
+    assert index.match(sample(source_id="id-1")) == (SOURCE_ID, 1)
+    assert index.match(sample(data_source="d", extra_info={"index": 9, "split": "train"})) is None
+    assert index.match(sample(data_source="other", extra_info=place)) is None
 
 
 def test_the_gold_distinguishes_rows_that_are_otherwise_equal():
-    index = index_rows([row(0, gold="1,000"), row(0, gold="2")])
-    assert match_row(index, sample("1000", input="What is 0 + 0?")) == (PROMPT, 0)
-    assert match_row(
-        index, sample("2", **{k: response_by_index(0, 1)[k] for k in ("data_source", "extra_info")})
-    ) == (
-        PLACE,
-        1,
-    )
+    index = TrainIndex([row(0, gold="1,000"), row(0, gold="2")])
+    assert index.match(sample("1000", input="What is 0 + 0?")) == (PROMPT, 0)
+    place = {name: response_by_index(0, 1)[name] for name in ("data_source", "extra_info")}
+    assert index.match(sample("2", **place)) == (PLACE, 1)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +277,7 @@ def test_the_gold_distinguishes_rows_that_are_otherwise_equal():
 )
 def test_a_response_that_matches_several_rows_is_refused(rows, fields):
     with pytest.raises(DataError, match="s:1 matches row 0 and row 1 of the training file"):
-        match_row(index_rows(rows), sample(**fields))
+        TrainIndex(rows).match(sample(**fields))
 
 
 def test_responses_to_other_prompts_are_counted(tmp_path):
@@ -315,42 +291,31 @@ def test_responses_to_other_prompts_are_counted(tmp_path):
 
 
 def test_an_impossible_selection_is_one_clear_error(tmp_path):
-    responses, train, out = files(tmp_path, [row(0)], [response_by_index(5, 1)])
+    (responses,), train, out = files(tmp_path, [row(0)], [response_by_index(5, 1)])
     with pytest.raises(DataError, match=r"no response matches a row .*1 answer other"):
-        select(responses, train, out, PassRateFilter(0, 1))
+        select([responses], train, out, PassRateFilter(0, 1))
     responses.write_text(json.dumps(response_by_index(0, 1)))
     with pytest.raises(DataError, match=r"no row would be kept \(pass rate above 0.5: 1\)"):
-        select(responses, train, out, PassRateFilter(0, 0.5))
+        select([responses], train, out, PassRateFilter(0, 0.5))
     for source in (responses, train):
         with pytest.raises(UsageError, match="is the input file"):
-            select(responses, train, source, PassRateFilter(0, 1), overwrite=True)
+            select([responses], train, source, PassRateFilter(0, 1), overwrite=True)
     out.write_text("mine")
     with pytest.raises(OutputError, match="--overwrite"):
-        select(responses, train, out, PassRateFilter(0, 1))
+        select([responses], train, out, PassRateFilter(0, 1))
     pq.write_table(pa.table({"x": [1]}), train)
     with pytest.raises(DataError, match="not a verl parquet"):
-        select(responses, train, out, PassRateFilter(0, 1), overwrite=True)
+        select([responses], train, out, PassRateFilter(0, 1), overwrite=True)
     pq.write_table(pa.table({"prompt": [[], []]}), train)
     with pytest.raises(DataError, match="row 0 of .*t.parquet has no prompt"):
-        select(responses, train, out, PassRateFilter(0, 1), overwrite=True)
+        select([responses], train, out, PassRateFilter(0, 1), overwrite=True)
     assert out.read_text() == "mine"
 
 
 @pytest.mark.parametrize("text", ["", "0.1", "0.9:0.1", "0:2", "-0.1:1", "nan:1", "a:b", "0:1:2"])
 def test_bounds_are_two_shares(text):
     with pytest.raises(UsageError, match="LOW:HIGH"):
-        parse_bounds(text)
-
-
-def test_the_page_shows_the_selection(tmp_path):
-    report = select_rows(
-        tmp_path,
-        [row(0), row(1)],
-        [response_by_index(0, 1), response_by_index(0, 0), response_by_index(1, 1)],
-    )[0]
-    text = to_html(select_page(report))
-    for sentence in ("1 of 2 rows kept", "roups without a gradient", "atched by data_source"):
-        assert sentence in text
+        PassRateFilter.parse(text)
 
 
 @pytest.mark.parametrize("status", ["bad_ground_truth", "failed"])
@@ -358,20 +323,14 @@ def test_a_response_without_a_verdict_is_not_one_that_failed(tmp_path, status):
     """Its prompt is not one that is never solved."""
     answers = [response_by_index(0, 0) | {"status": status}, response_by_index(0, 1)]
     report, _ = select_rows(tmp_path, [row(0)], answers, PassRateFilter(0, 1))
-    assert (report.unread, report.percents) == (1, {100: 1})
+    assert (report.unread, report.bands["always"]) == (1, 1)
 
 
 @pytest.mark.parametrize("status", [None, ["failed"], {"failed": 1}, 7])
 def test_a_status_of_another_tool_is_left_alone(tmp_path, status):
     answers = [response_by_index(0, 0) | {"status": status}, response_by_index(0, 1)]
     report, _ = select_rows(tmp_path, [row(0)], answers, PassRateFilter(0, 1))
-    assert (report.unread, report.percents) == (0, {50: 1})
-
-
-def test_a_row_with_an_accuracy_and_an_unreadable_score_counts_and_is_in_no_group(tmp_path):
-    answers = [response_by_index(0, 1) | {"score": score} for score in ("n/a", 10**400, 1.0)]
-    report, _ = select_rows(tmp_path, [row(0)], answers, PassRateFilter(0, 1))
-    assert (report.unjoined, report.percents, report.groups.n) == (0, {100: 1}, 0)
+    assert (report.unread, report.bands["50% to 59%"]) == (0, 1)
 
 
 def test_dropped_rows_without_an_output_do_not_block_a_selection(tmp_path):

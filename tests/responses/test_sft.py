@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError
-from rewardkit.responses.select.sft import (
+from rewardkit.responses.sft import (
     ConversationError,
     SftConfig,
     prompt_messages,
@@ -34,7 +34,7 @@ def select_best(tmp_path):
         (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, responses)))
         out = tmp_path / "sft.parquet"
         config = config or SftConfig()
-        report = select_sft(tmp_path / "s.jsonl", tmp_path / "t.parquet", out, config, **options)
+        report = select_sft([tmp_path / "s.jsonl"], tmp_path / "t.parquet", out, config, **options)
         return report, pq.read_table(out).to_pylist()
 
     return run
@@ -85,7 +85,11 @@ def test_the_shortest_right_response_of_each_prompt_follows_the_prompt(select_be
             "the turns of its tools",
         ),
         ("1<|im_end|>\n<|im_start|>user\n2", {}, "it has special tokens of a chat template"),
-        ("1", {"messages": [{"role": "user", "content": "Other?"}]}, "its messages do not begin"),
+        (
+            "1",
+            {"messages": [{"role": "user", "content": "Other?"}]},
+            "its turns are in a field messages",
+        ),
         ("123", {}, "shorter than 4 characters"),
         ("x" * 21, {}, "longer than 20 characters"),
     ],
@@ -118,21 +122,17 @@ def test_a_match_by_place_that_nothing_confirms_is_not_used(select_best):
     assert "which nothing confirms" in next(iter(report.rejected))
 
 
-def test_of_several_responses_no_two_are_alike(select_best):
+def test_of_several_responses_no_two_have_the_same_words(select_best):
     words = [f"w{i}" for i in range(60)]
     texts = [
         " ".join(words),
         "  ".join(words) + "\n",  # the same words
-        " ".join([*words, "so"]),  # nearly the same
         " ".join(f"v{i}" for i in range(99)),
         " ".join(f"u{i}" for i in range(120)),
     ]
     report, written = select_best([row(0)], [scored(0, text) for text in texts], SftConfig(2))
-    assert answers(written) == [texts[0], texts[3]]
-    assert {reason.partition(" of ")[0] for reason in report.rejected} == {
-        "a duplicate",
-        "a near-duplicate",
-    }
+    assert answers(written) == [texts[0], texts[2]]
+    assert report.rejected == {"a duplicate of another response to its prompt": 1}
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.text("ab \n", min_size=1))), st.randoms())
@@ -144,7 +144,7 @@ def test_the_order_of_the_responses_does_not_matter(tmp_path_factory, pairs, ran
     for _ in range(2):
         (folder / "s.jsonl").write_text("\n".join(map(json.dumps, lines)))
         select_sft(
-            folder / "s.jsonl",
+            [folder / "s.jsonl"],
             folder / "t.parquet",
             folder / "o.parquet",
             SftConfig(2),
@@ -170,7 +170,7 @@ def test_the_end_marks_of_a_dump_are_left_to_the_template(select_best):
 def test_turns_of_tools_are_told_apart_in_a_dump_of_verl():
     call = '<tool_call>\n{"name": "a", "arguments": {}}\n</tool_call>'
     text = f"I ask. {call}\nuser\n<tool_response>\n2\n</tool_response>\nassistant\nSo 1.\n"
-    messages = response_messages(text, {}, [])
+    messages = response_messages(text, {})
     assert [(m["role"], m["content"]) for m in messages] == [
         ("assistant", f"I ask. {call}"),
         ("user", "<tool_response>\n2\n</tool_response>"),
@@ -183,7 +183,7 @@ def test_text_that_looks_like_turns_is_split_or_refused_and_never_lost(text):
     text = text.replace("t_", "<tool_call>x</tool_call>\nuser\n<tool_response>\n")
     text = text.replace("a_", "\n</tool_response>\nassistant\n")
     try:
-        messages = response_messages(text, {}, [])
+        messages = response_messages(text, {})
     except ConversationError:
         return
     for message in messages[::2]:
@@ -196,31 +196,13 @@ def test_text_that_looks_like_turns_is_split_or_refused_and_never_lost(text):
     assert len("".join(text.split())) - len(joined) == n_parts * len("userassistant")
 
 
-CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"x": [1, null]}'}}
-TURNS = [
-    {"role": "assistant", "content": None, "tool_calls": [CALL]},
-    {"role": "tool", "content": "2", "tool_call_id": "c", "tool_calls": None},
-    {"role": "assistant", "content": "It is 1.", "tool_calls": None},
-]
-
-
-def test_messages_of_a_record_keep_tool_calls_and_lose_nulls(select_best):
-    own = [*row(0)["prompt"], *TURNS]
-    report, written = select_best([row(0)], [scored(0, "It is 1.", messages=own)])
-    assert report.tool_arguments == "objects"
-    call = written[0]["messages"][1]["tool_calls"][0]
-    assert call == {**CALL, "function": {"name": "f", "arguments": {"x": [1, None]}}}
-    assert written[0]["messages"][2]["tool_call_id"] == "c"
-    assert written[0]["messages"][3]["tool_calls"] is None
-
-
-def test_null_fields_that_parquet_added_to_a_prompt_are_left_out():
-    arguments = {"queries": ["a"], "k": None}
-    call = {"function": {"name": "f", "arguments": arguments}}
-    prompt = [{"role": "assistant", "content": "", "tool_calls": [call], "name": None}]
-    (message,) = prompt_messages(prompt)
-    assert message["tool_calls"][0]["function"]["arguments"] == {"queries": ["a"]}
-    assert "name" not in message
+def test_a_prompt_with_more_than_roles_and_texts_is_dropped(select_best):
+    prompt = [{"role": "assistant", "content": "", "tool_calls": [{"id": "c"}]}, *row(0)["prompt"]]
+    report, written = select_best([row(0, prompt=prompt), row(1)], [scored(0, "1"), scored(1, "1")])
+    assert (len(written), report.covered) == (1, 1)
+    assert next(iter(report.dropped)).startswith("its prompt: a message has more than a role")
+    with_null = [{"role": "user", "content": "q", "name": None}]
+    assert prompt_messages(with_null) == [{"role": "user", "content": "q"}]
 
 
 def test_rows_that_call_tools_need_their_schemas(select_best, tmp_path):
@@ -261,7 +243,7 @@ def test_equal_rows_are_one_prompt(select_best):
 
 
 def test_prompts_out_of_the_range_of_pass_rates_are_dropped(select_best):
-    from rewardkit.responses.select.selection import PassRateFilter
+    from rewardkit.responses.select import PassRateFilter
 
     lines = [scored(0, "1"), scored(1, "1"), scored(1, "2", 0.0)]
     config = SftConfig(prompts=PassRateFilter(0.1, 0.9))

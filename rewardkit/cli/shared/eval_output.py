@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rewardkit.evaluate.evaluation import EvaluationReport
     from rewardkit.evaluate.generate import ProgressCallbacks
-    from rewardkit.evaluate.leaderboard import RunDifference
+    from rewardkit.evaluate.runs import Comparison
 
 #: Columns of the table of pass@k and maj@k; the JSON has every k.
 MAX_K_COLUMNS = 8
@@ -33,7 +33,7 @@ def generation_progress() -> Iterator[ProgressCallbacks]:
     from rewardkit.evaluate.generate import ProgressCallbacks
 
     if not sys.stderr.isatty():
-        yield ProgressCallbacks(warn)
+        yield ProgressCallbacks()
         return
     started, tokens = monotonic(), 0
     with _progress_bar() as bar:
@@ -51,7 +51,7 @@ def generation_progress() -> Iterator[ProgressCallbacks]:
             seconds = max(monotonic() - started, 1e-9)
             bar.update(task, advance=responses, speed=f"{tokens / seconds:,.0f} tokens/s")
 
-        yield ProgressCallbacks(warn, start, advance)
+        yield ProgressCallbacks(start, advance)
 
 
 def _progress_bar() -> Progress:
@@ -82,17 +82,17 @@ def _progress_bar() -> Progress:
 
 def warn_about(report: EvaluationReport) -> None:
     """Warn about responses that are not in the metrics, or count as wrong because scoring failed."""
-    from rewardkit.responses.tally import bad_gold_note
+    from rewardkit.responses.figures import bad_gold_note
     from rewardkit.scorers.base import Status
 
     total, rows = report.metrics.total, report.rows
-    if report.matches and report.matches.unread:
-        for row in report.matches.examples[:3]:
-            warn(f"{row.where}: skipped: {row.reason}")
-        warn(f"{report.matches.unread:,} records were skipped.")
-    if report.matches and report.matches.unconfirmed:
+    for row in report.examples[:3]:
+        warn(f"{row.where}: skipped: {row.reason}")
+    if report.unread:
+        warn(f"{report.unread:,} records were skipped.")
+    if report.unconfirmed:
         warn(
-            f"{report.matches.unconfirmed:,} responses were matched to rows by row number only; "
+            f"{report.unconfirmed:,} responses were matched to rows by split and index only; "
             "nothing else in them confirms the match."
         )
     if report.unanswered:
@@ -101,7 +101,7 @@ def warn_about(report: EvaluationReport) -> None:
         )
     if note := total.unusable_note():
         warn(note)
-    if note := bad_gold_note(total.bad_golds, len(total.characters)):
+    if note := bad_gold_note(total.bad_golds, total.responses):
         warn(note)
     if failures := total.statuses[Status.FAILED.value]:
         warn(
@@ -154,14 +154,14 @@ def print_suite(reports: Mapping[str, EvaluationReport], out: Path, *, as_json: 
         ]
         print_table(COLUMNS, rows, title=f"{out}: {len(reports)} sets")
         typer.echo(
-            f"{NOTE}\nFor pass@k and maj@k use --json, or rewardkit leaderboard --figure pass@8."
+            f"{NOTE}\nFor pass@k and maj@k use --json, or rewardkit eval compare --metric pass@8."
         )
     _require_a_gold(reports.values())
 
 
 def _require_a_gold(reports: Iterable[EvaluationReport]) -> None:
     totals = [report.metrics.total for report in reports]
-    if any(total.bad_golds == len(total.characters) for total in totals):
+    if any(total.bad_golds == total.responses for total in totals):
         raise typer.Exit(1)
 
 
@@ -184,14 +184,13 @@ def _row(name: str, group: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _print_at_k(groups: Mapping[str, Mapping[str, Any]]) -> None:
-    """Print one table each for pass@k, maj@k and verl's best@N."""
+    """Print one table each for pass@k and maj@k."""
     least = min(group["n"][0] for group in groups.values())
     shown = sorted({1 << i for i in range(MAX_K_COLUMNS - 1) if 1 << i < least} | {least})
     columns = ("", *(f"k = {k}" for k in shown))
     titles = {
         "pass@k": "pass@k, unbiased (Chen et al. 2021)",
         "maj@k": "maj@k: ties are shared; responses without an answer do not vote",
-        "verl_best@N": "verl's best@N: with replacement, biased low",
     }
     for figure, title in titles.items():
         rows = [
@@ -204,55 +203,27 @@ def _print_at_k(groups: Mapping[str, Mapping[str, Any]]) -> None:
 def _at(figure: Any) -> str:
     if figure is None:
         return ""
-    if isinstance(figure, float):
-        return f"{figure:.1%}"
     low, high = figure["interval"]
     return f"{figure['value']:.1%} ({low:.1%} to {high:.1%})"
 
 
-def print_comparison(comparison: RunDifference, *, as_json: bool) -> None:
-    """Print the difference of two runs, paired by question."""
-    _warn_about_sides(comparison)
-    if as_json:
-        print_json(comparison.summary())
+def print_comparison(comparison: Comparison) -> None:
+    """Print runs in one table, and the difference of two, paired by question."""
+    from rewardkit.evaluate.runs import LEGEND
+
+    print_table(comparison.header, comparison.table(), title=f"{comparison.metric} [95 %]")
+    typer.echo(f"in brackets: 95 % interval over questions; {LEGEND}")
+    if not comparison.differences:
         return
-    rows = []
-    for name, (mean_a, mean_b) in comparison.means.items():
-        if name and len(comparison.means) == 2:
+    lines = []
+    for name, pair in comparison.differences.items():
+        if name != "all" and len(comparison.differences) == 2:
             continue  # the one data source is all
-        pair = comparison.differences[name]
         low, high = (100 * end for end in pair.interval or (0.0, 0.0))
         interval = f"{low:+.1f} to {high:+.1f}" if pair.interval else "unknown"
-        rows.append(
-            (
-                name or "all",
-                f"{pair.questions:,}",
-                f"{mean_a:.1%}",
-                f"{mean_b:.1%}",
-                f"{100 * pair.difference:+.1f}",
-                interval,
-                f"{pair.p:.3g}",
-            )
-        )
-    title = f"A {comparison.a.name}, B {comparison.b.name}: paired by question"
-    print_table(("", "questions", "A", "B", "B - A, points", "95 %", "p"), rows, title=title)
-    typer.echo("mean@n; interval and p-value: Student's paired t-test over questions.")
-
-
-def _warn_about_sides(comparison: RunDifference) -> None:
-    only_a, only_b = comparison.unshared_questions()
-    if only_a or only_b:
-        warn(
-            f"{only_a:,} questions are only in A, {only_b:,} only in B; the comparison leaves them out."
-        )
-    if comparison.a.n != comparison.b.n:
-        warn(
-            f"A has {_count_range(comparison.a.n)} responses per question, B {_count_range(comparison.b.n)}."
-        )
-    for letter, side in (("A", comparison.a), ("B", comparison.b)):
-        if len(side.keys) > 1:
-            warn(f"{letter}: {len(side.keys):,} different models or sampling settings in one run.")
-
-
-def _count_range(n: tuple[int, int]) -> str:
-    return str(n[0]) if n[0] == n[1] else f"{n[0]} to {n[1]}"
+        points = f"{100 * pair.difference:+.1f}"
+        lines.append((name, f"{pair.questions:,}", points, interval, f"{pair.p:.3g}"))
+    typer.echo()
+    title = "second run minus first, paired by question"
+    print_table(("", "questions", "points", "95 %", "p"), lines, title=title)
+    typer.echo("interval and p-value: Student's paired t-test over questions.")

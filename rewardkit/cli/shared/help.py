@@ -11,6 +11,7 @@ from typing import Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from rewardkit.cli.shared.options import bundled
 from rewardkit.errors import UsageError
 
 
@@ -53,13 +54,16 @@ class PanelGroup(TyperGroup):
         return name, command, rest
 
 
-def lazy_group(panels: Mapping[str, Mapping[str, str]], package: str) -> type[PanelGroup]:
+def lazy_group(
+    panels: Mapping[str, Mapping[str, str]], package: str, old: Mapping[str, str]
+) -> type[PanelGroup]:
     """Return a class of groups whose commands are imported when they are called.
 
     Args:
         panels: the summary of each command, by its panel and its name.
         package: the package with a module for each command: it has an `app`, or a function
             `command` and its `EXAMPLES`.
+        old: commands of earlier releases, each with what to type instead.
     """
 
     class LazyGroup(PanelGroup):
@@ -71,6 +75,8 @@ def lazy_group(panels: Mapping[str, Mapping[str, str]], package: str) -> type[Pa
             self.is_loaded: set[str] = set()
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            if cmd_name in old:
+                raise UsageError(f"`rewardkit {cmd_name}` is now `{old[cmd_name]}`.")
             if cmd_name in self.commands and cmd_name not in self.is_loaded:
                 command: Any = load_command(package, cmd_name)
                 command.rich_help_panel = cast("Any", self.commands[cmd_name]).rich_help_panel
@@ -88,7 +94,7 @@ def load_command(package: str, name: str) -> Any:
         command: Any = typer.main.get_group(module.app)
     else:
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(epilog=module.EXAMPLES)(module.command)
+        app.command(epilog=module.EXAMPLES)(bundled(module.command))
         command = typer.main.get_command(app)
     command.name = name
     return command

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from inspect import Parameter, Signature, signature
 from math import isfinite, isnan
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
 from rewardkit.cli.shared.completion import complete_recipes, complete_scorers
 from rewardkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from rewardkit.responses.scoring import ScoringPlan
 
 
 def option(text: str, *names: str, **settings: Any) -> Any:
@@ -30,9 +35,9 @@ def _require_number(value: float) -> float:
     return value
 
 
-def seconds_option(text: str, *, least: float) -> Any:
-    """Return an option in seconds, from `least` to a day."""
-    return option(text, min=least, max=86_400, callback=_require_number)
+def seconds_option(text: str, *, least: float, envvar: str | None = None) -> Any:
+    """Return an option in seconds, from `least` to a day, perhaps also an environment variable."""
+    return option(text, min=least, max=86_400, callback=_require_number, envvar=envvar)
 
 
 def require_finite(value: float | None) -> float | None:
@@ -52,7 +57,12 @@ HtmlFile = Annotated[
     Path | None, option("Also write the report as an HTML page.", "--html", metavar="FILE")
 ]
 Jobs = Annotated[
-    int | None, option("Number of worker processes; the default is one per CPU core.", min=1)
+    int | None,
+    option(
+        "Number of worker processes; the default is one per CPU core.",
+        min=1,
+        envvar="REWARDKIT_JOBS",
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -69,7 +79,12 @@ ScorerArgument = Annotated[
     str, argument("Scorer name, or file.py:function.", autocompletion=complete_scorers)
 ]
 SecondsPerRow = Annotated[
-    float, seconds_option("Timeout per response for custom scorers, in seconds.", least=0.01)
+    float,
+    seconds_option(
+        "Timeout per response for custom scorers, in seconds.",
+        least=0.01,
+        envvar="REWARDKIT_SECONDS_PER_ROW",
+    ),
 ]
 RightScore = Annotated[
     float | None,
@@ -82,7 +97,11 @@ RightScore = Annotated[
 ]
 LoadSeconds = Annotated[
     float,
-    seconds_option("Timeout for importing a custom scorer or dataset, in seconds.", least=0.01),
+    seconds_option(
+        "Timeout for importing a custom scorer or dataset, in seconds.",
+        least=0.01,
+        envvar="REWARDKIT_LOAD_SECONDS",
+    ),
 ]
 ResponseFiles = Annotated[
     list[str],
@@ -97,6 +116,70 @@ ResponseKey = Annotated[
 GoldKey = Annotated[
     str | None, option("Field that holds the gold answer; by default the usual names are tried.")
 ]
+
+
+@dataclass(frozen=True)
+class ScorerOptions:
+    """The options of a command that scores responses with one scorer."""
+
+    scorer: Scorer = "auto"
+    settings: Settings = None
+    right_score: RightScore = None
+    seconds_per_row: SecondsPerRow = 60.0
+    load_seconds: LoadSeconds = 60.0
+    jobs: Jobs = None
+
+    def plan(self) -> ScoringPlan:
+        """Return the plan of scoring that the options describe."""
+        from rewardkit.responses.scoring import ScoringPlan
+
+        return ScoringPlan(
+            self.scorer,
+            tuple(scorer_options(self.settings).items()),
+            seconds=self.seconds_per_row,
+            load_seconds=self.load_seconds,
+            right_score=self.right_score,
+        )
+
+    @property
+    def processes(self) -> int:
+        """The number of processes: one per core by default."""
+        from rewardkit.parallel import cores
+
+        return self.jobs or cores()
+
+
+def bundled(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command for typer in which a dataclass parameter stands for its fields."""
+    parameters: list[Parameter] = []
+    bundles: dict[str, Any] = {}
+    for parameter in signature(function, eval_str=True).parameters.values():
+        kind = parameter.annotation
+        if not is_dataclass(kind):
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+            continue
+        bundles[parameter.name] = kind
+        hints = get_type_hints(kind, include_extras=True)
+        for each in fields(kind):
+            default = Parameter.empty if each.default is MISSING else each.default
+            parameters.append(
+                Parameter(
+                    each.name, Parameter.KEYWORD_ONLY, annotation=hints[each.name], default=default
+                )
+            )
+
+    def call(**values: Any) -> None:
+        for name, kind in bundles.items():
+            values[name] = kind(**{each.name: values.pop(each.name) for each in fields(kind)})
+        function(**values)
+
+    command: Any = call
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    command.__signature__ = Signature(parameters)
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
+
+
 VerlVersion = Annotated[
     str | None, option("verl version to plan for, or main; the default is the installed one.")
 ]

@@ -7,7 +7,7 @@
 
 const FIELD = "\x1f";
 const RECORD = "\x1e";
-const FIELDS = ["where", "prompt", "text", "gold", "pred", "why"];
+const FIELDS = ["where", "prompt", "text", "gold", "pred"];
 const FORMULA_FIELDS = ["prompt", "text", "gold", "pred"];
 const MATHML = "http://www.w3.org/1998/Math/MathML";
 const AHEAD = 4; // chunks that are unpacked while another one is searched
@@ -295,7 +295,6 @@ function facts(i, own) {
   const known = {
     answer: own.pred ? withFormulas(own.pred, own.formulas.pred) : "none",
     gold: own.gold ? withFormulas(own.gold, own.formulas.gold) : "",
-    why: own.why,
     "data source": index.source[i],
     step: index.step[i],
     length: `${number(index.length[i])} characters`,

@@ -21,10 +21,9 @@ from rewardkit.responses.matching import (
     PLACE_ALONE,
     PROMPT,
     SOURCE_ID,
+    TrainIndex,
     gold_agrees,
-    index_rows,
     look_up_row,
-    match_row,
 )
 from rewardkit.responses.samples import Sample
 from rewardkit.row import read_rows
@@ -63,7 +62,7 @@ def response_at(i, gold="", **fields):
     return sample(gold, info={"index": i, "split": "train", **fields.pop("info", {})}, **fields)
 
 
-ROWS = index_rows([row(i) for i in range(3)], "t.parquet")
+ROWS = TrainIndex([row(i) for i in range(3)], "t.parquet")
 
 
 # Contradictions
@@ -98,7 +97,7 @@ ROWS = index_rows([row(i) for i in range(3)], "t.parquet")
 )
 def test_a_contradiction_names_the_response_the_row_and_the_difference(response, expected):
     with pytest.raises(DataError) as error:
-        match_row(ROWS, response)
+        ROWS.match(response)
     message = str(error.value)
     assert message.startswith("s:7 matches row 0 of t.parquet by ")
     assert expected in message
@@ -109,13 +108,13 @@ def test_a_contradiction_names_the_response_the_row_and_the_difference(response,
 
 def test_all_differences_are_named():
     with pytest.raises(DataError, match=r"that of row 1; its gold is '240', the row's '19'"):
-        match_row(ROWS, response_at(0, "240", input=ASK.format(QUESTIONS[1])))
+        ROWS.match(response_at(0, "240", input=ASK.format(QUESTIONS[1])))
 
 
 def test_long_texts_are_quoted_in_part():
-    index = index_rows([row(0, "word " * 5_000)])
+    index = TrainIndex([row(0, "word " * 5_000)])
     with pytest.raises(DataError) as error:
-        match_row(index, response_at(0, "7" * 5_000, info={"question": "other " * 5_000}))
+        index.match(response_at(0, "7" * 5_000, info={"question": "other " * 5_000}))
     assert len(str(error.value)) < 600
 
 
@@ -194,7 +193,7 @@ CHAT = f"system\nYou are a helpful assistant.\nuser\n{MESSAGE}\nassistant\n"
     ],
 )
 def test_a_template_around_the_prompt_confirms_the_row(text):
-    assert match_row(ROWS, response_at(0, input=text)) == (PLACE, 0)
+    assert ROWS.match(response_at(0, input=text)) == (PLACE, 0)
 
 
 @pytest.mark.parametrize(
@@ -203,42 +202,41 @@ def test_a_template_around_the_prompt_confirms_the_row(text):
         CHAT[60:],  # verl's data.truncation=left
         "\ufffd" + CHAT[60:],
         CHAT[:110],  # right
-        CHAT[:85] + CHAT[130:],  # middle
         MESSAGE[20:90],
     ],
 )
 def test_a_prompt_that_was_cut_proves_nothing(text):
-    assert match_row(ROWS, response_at(0, input=text)) == (PLACE_ALONE, 0)
-    assert match_row(ROWS, response_at(0, "19.0", input=text)) == (PLACE, 0)
+    assert ROWS.match(response_at(0, input=text)) == (PLACE_ALONE, 0)
+    assert ROWS.match(response_at(0, "19.0", input=text)) == (PLACE, 0)
     with pytest.raises(DataError, match="does not contain|is that of row 0"):
-        match_row(ROWS, response_at(1, input=text))
+        ROWS.match(response_at(1, input=text))
 
 
 def test_a_prompt_without_one_character_is_a_different_prompt():
-    index = index_rows([row(0, "What is 13 plus 3?")])
+    index = TrainIndex([row(0, "What is 13 plus 3?")])
     with pytest.raises(DataError, match="does not contain 'What is 13 plus 3"):
-        match_row(index, response_at(0, input=CHAT.replace(QUESTIONS[0], "What is 1 plus 3?")))
+        index.match(response_at(0, input=CHAT.replace(QUESTIONS[0], "What is 1 plus 3?")))
 
 
 def test_composed_and_decomposed_characters_are_the_same():
-    index = index_rows([row(0, "Where is the cafe\u0301?")])
-    assert match_row(index, response_at(0, input=ASK.format("Where is the caf\u00e9?"))) == (
+    index = TrainIndex([row(0, "Where is the cafe\u0301?")])
+    assert index.match(response_at(0, input=ASK.format("Where is the caf\u00e9?"))) == (
         PLACE,
         0,
     )
 
 
 def test_pictures_and_messages_in_parts_confirm_the_row():
-    index = index_rows([row(0, "<image>Find the area of the square.")])
+    index = TrainIndex([row(0, "<image>Find the area of the square.")])
     input_text = "user\n<|vision_start|><|image_pad|><|vision_end|>" + ASK.format(
         "Find the area of the square."
     )
-    assert match_row(index, response_at(0, input=input_text)) == (PLACE, 0)
+    assert index.match(response_at(0, input=input_text)) == (PLACE, 0)
     parts = [
         {"type": "image"},
         {"type": "text", "text": ASK.format("Find the area of the square.")},
     ]
-    assert match_row(index, response_at(0, prompt=[{"role": "user", "content": parts}])) == (
+    assert index.match(response_at(0, prompt=[{"role": "user", "content": parts}])) == (
         PLACE,
         0,
     )
@@ -248,8 +246,8 @@ def test_a_missing_value_of_pandas_is_ignored():
     nan = float("nan")
     missing = {"index": nan, "split": nan, "source_id": nan, "question": nan}
     text = ASK.format(QUESTIONS[1])
-    assert match_row(ROWS, sample("240", source=nan, info=missing, input=text)) == (PROMPT, 1)
-    assert match_row(ROWS, sample("240", source=nan, info=missing)) is None
+    assert ROWS.match(sample("240", source=nan, info=missing, input=text)) == (PROMPT, 1)
+    assert ROWS.match(sample("240", source=nan, info=missing)) is None
 
 
 def test_a_system_prompt_that_the_template_drops_is_not_a_contradiction():
@@ -257,18 +255,18 @@ def test_a_system_prompt_that_the_template_drops_is_not_a_contradiction():
     rows = [row(0), row(1)]
     for entry in rows:
         entry["prompt"] = [system, *entry["prompt"]]
-    assert match_row(index_rows(rows), response_at(1, input=ASK.format(QUESTIONS[1]))) == (PLACE, 1)
+    assert TrainIndex(rows).match(response_at(1, input=ASK.format(QUESTIONS[1]))) == (PLACE, 1)
 
 
 def test_a_copy_of_a_dataset_with_different_ids_matches_by_question():
     text = ASK.format(QUESTIONS[1])
-    assert match_row(ROWS, sample(info={"source_id": "2024-I-1"}, input=text)) == (PROMPT, 1)
+    assert ROWS.match(sample(info={"source_id": "2024-I-1"}, input=text)) == (PROMPT, 1)
 
 
 def test_rows_that_differ_only_in_white_space_share_their_responses():
-    index = index_rows([row(0, "What is 1 + 1?"), row(0, "What is  1+1?"), row(1)])
+    index = TrainIndex([row(0, "What is 1 + 1?"), row(0, "What is  1+1?"), row(1)])
     assert index.rows == [0, 0, 1]
-    assert match_row(index, sample("19", source="", input=ASK.format("What is 1+1?"))) == (
+    assert index.match(sample("19", source="", input=ASK.format("What is 1+1?"))) == (
         PROMPT,
         0,
     )
@@ -278,10 +276,10 @@ def test_rows_that_differ_only_in_white_space_share_their_responses():
 
 
 def test_a_match_by_place_alone_is_marked():
-    assert match_row(ROWS, response_at(2)) == (PLACE_ALONE, 2)
-    assert match_row(ROWS, response_at(2, "6")) == (PLACE, 2)
-    assert match_row(ROWS, response_at(2, info={"source_id": "id-2"})) == (PLACE, 2)
-    assert match_row(ROWS, sample(info={"source_id": "id-2"})) == (SOURCE_ID, 2)
+    assert ROWS.match(response_at(2)) == (PLACE_ALONE, 2)
+    assert ROWS.match(response_at(2, "6")) == (PLACE, 2)
+    assert ROWS.match(response_at(2, info={"source_id": "id-2"})) == (PLACE, 2)
+    assert ROWS.match(sample(info={"source_id": "id-2"})) == (SOURCE_ID, 2)
 
 
 def test_the_prompt_decides_between_rows_with_the_same_place():
@@ -290,7 +288,7 @@ def test_the_prompt_decides_between_rows_with_the_same_place():
     response = sample(
         source="", info={"index": 0, "split": "train"}, input=ASK.format(QUESTIONS[1])
     )
-    assert match_row(index_rows(rows), response) == (PLACE, 1)
+    assert TrainIndex(rows).match(response) == (PLACE, 1)
 
 
 # Commands
@@ -377,7 +375,7 @@ def test_matches_by_place_alone_are_reported(tmp_path, monkeypatch):
     )
     assert "2 responses were matched by data_source, split and index alone" in out
     out = run("eval", "responses", "t.parquet", "s.jsonl", code=1)
-    assert "2 responses were matched to rows by row number only" in out
+    assert "2 responses were matched to rows by split and index only" in out
     assert "2 of 2 golds cannot be scored" in out
 
 
@@ -479,14 +477,14 @@ def test_the_work_for_a_response_does_not_grow_with_the_rows(make, fields):
     work = {}
     for n in (50, 400):
         rows = make(n)
-        index = index_rows(rows)
+        index = TrainIndex(rows)
         answers = [answer(rows[i]) for i in range(0, n, n // 50)]
         places = []
         work[n] = count_lines(
-            lambda a=answers, i=index, p=places: p.extend(match_row(i, s)[1] for s in a)
+            lambda a=answers, i=index, p=places: p.extend(i.match(s)[1] for s in a)
         )
         assert [index.prompts[place].row for place in places] == [*range(0, n, n // 50)]
-        work[n, "index"] = count_lines(lambda r=rows: index_rows(r))
+        work[n, "index"] = count_lines(lambda r=rows: TrainIndex(r))
     assert work[400] < 1.5 * work[50]
     assert work[400, "index"] < 1.5 * 8 * work[50, "index"]
 
@@ -500,6 +498,6 @@ def test_the_work_of_a_look_up_by_score_does_not_grow_with_the_rows(tmp_path):
         samples = [
             sample("", source="", input=entry["prompt"][0]["content"]) for entry in rows[:50]
         ]
-        look_up_row(sample("", source="", input="?"), str(train))  # reads the file
-        work[n] = count_lines(lambda a=samples, t=train: [look_up_row(s, str(t)) for s in a])
+        look_up_row(sample("", source="", input="?"), train)  # reads the file
+        work[n] = count_lines(lambda a=samples, t=train: [look_up_row(s, t) for s in a])
     assert work[400] < 1.5 * work[50]

@@ -1,0 +1,238 @@
+"""Files of responses: found by their names, and read in chunks, which one process scores at a time."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+from typing import IO, Any, NamedTuple, cast
+
+from rewardkit.errors import DataError, SourceError, UsageError, unreadable_file
+from rewardkit.file_kinds import COMPRESSIONS, lines_fault
+from rewardkit.jsonl import MAX_LINE_BYTES, LongLine, bounded_lines, parse_json
+from rewardkit.responses.store import HEAD_KEY
+
+#: Size of a chunk: bytes of jsonl, rows of parquet.
+CHUNK_BYTES = 1 << 20
+CHUNK_ROWS = 512
+
+#: Why the rest of a compressed file cannot be read.
+DAMAGE = "the file is cut off or damaged from here on"
+
+#: Files that are read from a folder.
+SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
+
+
+class SkippedRow(NamedTuple):
+    """A row that cannot be used: its place (file:line) and the reason."""
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunk:
+    """Some consecutive lines or rows of a file.
+
+    Attributes:
+        path: the file, `-` for standard input.
+        first: number of the first line (from 1) or row (from 0).
+        lines: the lines of a stream or a compressed file, each with its end.
+        span: first byte and size of the lines of a plain file, which are read where they are scored.
+        rows: the rows of a parquet.
+        problem: why the line after those cannot be read; "" if it can.
+    """
+
+    path: str
+    first: int
+    lines: bytes = b""
+    span: tuple[int, int] = (0, 0)
+    rows: tuple[dict[str, Any], ...] = ()
+    problem: str = ""
+
+    @property
+    def text(self) -> bytes:
+        """The lines of a jsonl.
+
+        Raises:
+            DataError: the file has become shorter since.
+        """
+        start, size = self.span
+        if not size:
+            return self.lines
+        with Path(self.path).open("rb") as file:
+            file.seek(start)
+            text = file.read(size)
+        if len(text) < size:
+            raise DataError(f"{self.path}: became shorter while it was read.")
+        return text
+
+
+def expand_paths(names: Iterable[str | Path]) -> list[str]:
+    """Return the files of names, folders and patterns, each once and in order; `-` stays.
+
+    Files of a folder are sorted by the numbers in their names (`9.jsonl` before `10.jsonl`).
+
+    Raises:
+        SourceError: a name matches no file.
+        UsageError: standard input is named with other files, or a name is a pipe or a device.
+    """
+    paths = [path for name in names for path in _expand(str(name))]
+    files = list({path if path == "-" else Path(path).resolve(): path for path in paths}.values())
+    if "-" in files and len(files) > 1:
+        raise UsageError("'-' (standard input) is read alone.")
+    return files
+
+
+def require_outside(out: Path | None, names: Iterable[str | Path]) -> None:
+    """Raise `UsageError` if an output would be among the inputs of the next run of the same command."""
+    for folder in map(Path, names):
+        if out and folder.is_dir() and out.resolve().is_relative_to(folder.resolve()):
+            raise UsageError(
+                f"{out} is in the folder {folder}, which is read: the next run would count its rows as "
+                "responses. Name a file outside."
+            )
+
+
+def _expand(name: str) -> list[str]:
+    path = Path(name)
+    if name == "-" or path.is_file():
+        return [name]
+    if path.is_dir():
+        paths = [p for p in path.rglob("*") if p.name.endswith(SUFFIXES) and p.is_file()]
+        if not paths:
+            suffixes = ", ".join(SUFFIXES)
+            raise SourceError(f"{name}: the folder has no file of responses ({suffixes}).")
+    elif path.exists():
+        raise UsageError(
+            f"{name} is not a regular file. Save the responses to one, or name - alone to read "
+            "standard input."
+        )
+    else:
+        paths = [Path(p) for p in glob(name, recursive=True) if Path(p).is_file()]  # noqa: PTH207 - a pattern may be absolute
+        if not paths:
+            raise SourceError(f"{name}: no such file, and no files of that pattern.")
+    return [str(p) for p in sorted(paths, key=_number_key)]
+
+
+def _number_key(path: Path) -> tuple[str, int, str]:
+    digits = "".join(c for c in path.name.partition(".")[0] if c.isdecimal())
+    return str(path.parent), int(digits[:18] or 0), path.name
+
+
+def read_chunks(files: Iterable[str], divisor: int = 1) -> Iterator[Chunk]:
+    """Yield the chunks of all files in order; a file is read as its chunks are needed.
+
+    Args:
+        files: the result of `expand_paths`.
+        divisor: divides the size of a chunk, for work that takes long.
+
+    Raises:
+        SourceError: a file cannot be opened or read.
+        DataError: a parquet file is damaged.
+    """
+    for file in files:
+        if file.endswith(".parquet"):
+            yield from _read_parquet(file, CHUNK_ROWS // divisor)
+        else:
+            yield from _read_lines(file, CHUNK_BYTES // divisor)
+
+
+def _read_parquet(file: str, size: int) -> Iterator[Chunk]:
+    from rewardkit.row import open_parquet
+
+    first = 0
+    with open_parquet(Path(file)) as parquet:
+        for batch in parquet.iter_batches(size):
+            yield Chunk(path=file, first=first, rows=tuple(batch.to_pylist()))
+            first += batch.num_rows
+
+
+def _read_lines(file: str, size: int) -> Iterator[Chunk]:
+    is_plain = file != "-" and not file.endswith(COMPRESSIONS)
+    first, start = 1, 0
+    try:
+        with _open(file) as stream:
+            for lines, problem in _group_lines(stream, size):
+                if is_plain:
+                    span = start, sum(map(len, lines))
+                    yield Chunk(path=file, first=first, span=span, problem=problem)
+                    start = stream.tell()
+                else:
+                    yield Chunk(path=file, first=first, lines=b"".join(lines), problem=problem)
+                first += len(lines) + bool(problem)
+    except OSError as error:
+        if first == 1:
+            raise unreadable_file(file, error) from error
+        reason = error.strerror or str(error)
+        raise SourceError(f"{file}: cannot be read near line {first:,}: {reason}.") from error
+
+
+def _group_lines(stream: IO[bytes], size: int) -> Iterator[tuple[list[bytes], str]]:
+    """Yield lines of about `size` bytes together, and why the line after them cannot be read."""
+    lines: list[bytes] = []
+    length = 0
+    try:
+        for line in bounded_lines(stream, MAX_LINE_BYTES):
+            problem = line.reason if isinstance(line, LongLine) else ""
+            if not isinstance(line, LongLine):
+                lines.append(line)
+                length += len(line)
+            if problem or length >= size:
+                yield lines, problem
+                lines, length = [], 0
+    except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk failed, not the file
+        yield lines, f"{DAMAGE} ({error})"
+    else:
+        if lines:
+            yield lines, ""
+
+
+def _open(file: str) -> IO[bytes]:
+    if file == "-":
+        return sys.stdin.buffer
+    if file.endswith(".gz"):
+        return cast("IO[bytes]", gzip.open(file))
+    if file.endswith(".zst"):
+        import pyarrow as pa
+
+        return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(file), "zstd"), 1 << 16)
+    return Path(file).open("rb")
+
+
+def read_records(chunk: Chunk) -> Iterator[tuple[str, dict[str, Any]] | SkippedRow]:
+    """Yield the place (file:line) and the fields of each row, and the lines that are not an object."""
+    number = chunk.first
+    for row in chunk.rows:
+        yield f"{chunk.path} row {number}", row
+        number += 1
+    for line in io.BytesIO(chunk.text):
+        if not line.isspace():
+            where, fields = f"{chunk.path}:{number}", _parse_object(line)
+            if isinstance(fields, str):
+                hint = "; it has no line end: is it still being written?"
+                is_first = number == 1 and chunk.span[1] > 0
+                fault = lines_fault(Path(chunk.path)) if is_first else ""
+                reason = fields if line.endswith(b"\n") else fields + hint
+                yield SkippedRow(where, fault or reason)
+            elif HEAD_KEY not in fields:
+                yield where, fields
+        number += 1
+    if chunk.problem:
+        yield SkippedRow(f"{chunk.path}:{number}", chunk.problem)
+
+
+def _parse_object(line: bytes) -> dict[str, Any] | str:
+    """Return the object of a line of JSON, or why there is none."""
+    try:
+        value = parse_json(line)
+    except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8
+        return f"not JSON ({error})"
+    return value if isinstance(value, dict) else f"a {type(value).__name__}, not an object"

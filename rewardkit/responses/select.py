@@ -1,0 +1,333 @@
+"""`rewardkit select`: keep training rows by the pass rate of the policy on their prompts.
+
+A group of responses that are all correct or all wrong has no advantage. DAPO's dynamic sampling
+generates it, discards it and generates another, which costs GPU time. Existing responses show which
+prompts would have such groups.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rewardkit.errors import DataError, UsageError
+from rewardkit.jsonl import json_line
+from rewardkit.output import require_absent, require_not_input, require_suffix
+from rewardkit.pages.text import share
+from rewardkit.preprocess.dropped_rows import (
+    atomic_with_dropped,
+    dropped_path,
+    require_dropped_path,
+)
+from rewardkit.responses.figures import Cell, GradientGroups
+from rewardkit.responses.files import SkippedRow, expand_paths
+from rewardkit.responses.matching import Match, TrainIndex, index_parquet
+from rewardkit.responses.samples import USUAL_NAMES, FieldNames, Sample, read_scores
+from rewardkit.row import BATCH_ROWS, open_parquet
+from rewardkit.scorers.base import Score, Status
+
+#: Unusable rows that a report lists; all are counted.
+MAX_EXAMPLES = 3
+
+#: Bands of pass rates.
+BANDS = ("never", "below 10%", *(f"{n}% to {n + 9}%" for n in range(10, 100, 10)), "always")
+
+#: Statuses of responses that say nothing about their prompt: it is not one that is never solved.
+NO_VERDICT = frozenset({Status.BAD_GROUND_TRUTH, Status.FAILED})
+
+
+@dataclass(frozen=True)
+class PassRateFilter:
+    """The condition on which a row is kept.
+
+    Attributes:
+        low: the lowest pass rate, inclusive.
+        high: the highest pass rate, inclusive.
+        min_samples: minimum number of responses to a prompt.
+        unseen: whether to keep rows with fewer responses.
+    """
+
+    low: float
+    high: float
+    min_samples: int = 1
+    unseen: bool = False
+
+    @classmethod
+    def parse(cls, text: str, min_samples: int = 1, *, unseen: bool = False) -> PassRateFilter:
+        """Parse bounds such as `0.1:0.9`.
+
+        Raises:
+            UsageError: the text is not two fractions, the lower one first.
+        """
+        low, colon, high = text.partition(":")
+        try:
+            bounds = float(low), float(high)
+        except ValueError:
+            bounds = (-1.0, -1.0)
+        if colon and 0 <= bounds[1] < bounds[0] <= 1:
+            raise UsageError(
+                f"--pass-rate {text}: low is above high; write {high}:{low} (LOW:HIGH)."
+            )
+        if not colon or not 0 <= bounds[0] <= bounds[1] <= 1:
+            raise UsageError(f"--pass-rate {text}: write it as LOW:HIGH, two shares as in 0.1:0.9.")
+        return cls(*bounds, min_samples, unseen)
+
+    def drop_reason(self, responses: Cell) -> str:
+        """Return why a row with these responses is dropped; "" if it is kept."""
+        if responses.n < self.min_samples:
+            few = f"fewer than {self.min_samples} responses" if responses.n else "no responses"
+            return "" if self.unseen else few
+        if responses.rate < self.low:
+            return f"pass rate below {self.low:g}"
+        return f"pass rate above {self.high:g}" if responses.rate > self.high else ""
+
+
+@dataclass
+class JoinReport:
+    """What the reports of `select` share: the files, and the responses by their match with a row.
+
+    Attributes:
+        scored: the file of scored responses, or the number of files.
+        train: the training file.
+        out: the parquet that was written.
+        responses: scored responses that match a row, by the way they match.
+        unjoined: scored responses that match no row.
+        unread: rows without a usable score.
+        examples: the first of these two, with the reason.
+        written: rows that were written.
+        dropped: rows or prompts that were not, by reason.
+    """
+
+    scored: str
+    train: Path
+    out: Path
+    responses: Counter[str] = field(default_factory=Counter)
+    unjoined: int = 0
+    unread: int = 0
+    examples: list[str] = field(default_factory=list)
+    written: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the report as plain values, for JSON."""
+        return vars(self).copy()
+
+    def join(
+        self,
+        scores: Iterable[tuple[Sample, Score] | SkippedRow],
+        index: TrainIndex,
+        progress: Callable[[int], object] = lambda _: None,
+    ) -> Iterator[tuple[Sample, Score, Match]]:
+        """Yield the scored responses that match a row, and count all.
+
+        Those with a status of `NO_VERDICT` are yielded, too, and counted as not read.
+
+        Raises:
+            DataError: a response contradicts its row or matches several rows, or none matches a row.
+        """
+        for each in scores:
+            progress(1)
+            if isinstance(each, SkippedRow):
+                self._skip(*each)
+                continue
+            sample, score = each
+            match = index.match(sample)
+            if score.status in NO_VERDICT:
+                self._skip(sample.where, f"its status is {score.status.value}")
+            elif match:
+                self.responses[match.way] += 1
+            else:
+                self.unjoined += 1
+                self._add_example(sample.where, f"answers no row of {self.train}")
+            if match:
+                yield sample, score, match
+        if not self.responses:
+            first = f" First: {self.examples[0]}." if self.examples else ""
+            raise DataError(
+                f"{self.scored}: no response matches a row of {self.train}: {self.unjoined:,} answer "
+                f"other prompts, {self.unread:,} lines cannot be read. Responses are matched by "
+                f"data_source, extra_info.split and index, by prompt, or by source_id.{first}"
+            )
+
+    def _skip(self, where: str, reason: str) -> None:
+        self.unread += 1
+        self._add_example(where, reason)
+
+    def _add_example(self, where: str, reason: str) -> None:
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.append(f"{where}: {reason}")
+
+    def match_sentence(self) -> str:
+        """Return a sentence with the number of responses by the way they match a row."""
+        ways = [f"{n:,} by {way}" for way, n in self.responses.most_common()]
+        return f"responses matched to rows: {', '.join(ways)}; matched to none: {self.unjoined:,}"
+
+
+@dataclass
+class SelectReport(JoinReport):
+    """The result of `select`; all numbers are counts.
+
+    Attributes:
+        wanted: the condition on which a row is kept.
+        rows: rows of the training file.
+        unseen: rows without responses.
+        few: rows with fewer responses than `wanted.min_samples`, but with some.
+        bands: rows with enough responses, by pass rate; see `band`.
+        groups: the groups of matched responses: to one prompt, at one step.
+    """
+
+    wanted: PassRateFilter = field(default_factory=lambda: PassRateFilter(0.0, 1.0))
+    rows: int = 0
+    unseen: int = 0
+    few: int = 0
+    bands: dict[str, int] = field(default_factory=lambda: dict.fromkeys(BANDS, 0))
+    groups: GradientGroups = field(default_factory=GradientGroups)
+
+    def add_row(self, responses: Cell, drop_reason: str) -> None:
+        """Count a row of the training file; `drop_reason` is "" if it is kept."""
+        self.rows += 1
+        self.unseen += not responses.n
+        if responses.n and responses.n < self.wanted.min_samples:
+            self.few += 1
+        elif responses.n:
+            self.bands[band(responses.rate)] += 1
+        if drop_reason:
+            self.dropped[drop_reason] += 1
+
+    def summary(self) -> dict[str, Any]:
+        """Return the report as plain values, for JSON."""
+        return {**vars(self), "groups": self.groups._asdict()}
+
+    def groups_sentence(self) -> str:
+        """Return a sentence with the number of groups without a gradient, as `score` counts them."""
+        flat, n = self.groups.without_gradient, self.groups.n
+        return (
+            f"groups without a gradient: {flat:,} of {n:,} ({share(flat, n)}); a group is the "
+            "responses to one prompt at one step, two or more"
+        )
+
+
+def band(rate: float) -> str:
+    """Return the band of a pass rate: tenths, of which `never` and `always` are apart."""
+    return BANDS[-1 if rate == 1 else 1 + int(10 * rate) if rate else 0]
+
+
+def select(
+    scored: Sequence[str | Path],
+    train: Path,
+    out: Path,
+    condition: PassRateFilter,
+    *,
+    names: FieldNames = USUAL_NAMES,
+    right_score: float | None = None,
+    overwrite: bool = False,
+    progress: Callable[[int], object] = lambda _: None,
+) -> SelectReport:
+    """Write the rows of a training file that satisfy a condition, unchanged and in order.
+
+    Args:
+        scored: files, folders and patterns of responses with `acc`, or `score`, as `rewardkit
+            score --out` writes them; `scorers.reward_result` says which are right.
+        train: a verl parquet.
+        out: the parquet to write; the other rows go to `<out>.dropped.jsonl`.
+        condition: which rows are kept.
+        names: the fields with response and ground truth.
+        right_score: the lowest right score; None if an `acc` of 0 or 1 states what is right.
+        overwrite: replace what exists.
+        progress: called with 1 for every scored row.
+
+    Raises:
+        UsageError: `out` does not end in .parquet.
+        DataError: a file cannot be read, it is not known which scores are right, a response
+            contradicts its row or matches several rows, no response matches a row, or no row would
+            be kept.
+        OutputError: `out` cannot be written.
+    """
+    files, name = scored_files(scored, train, out, "--out", overwrite=overwrite)
+    report = SelectReport(name, train, out, wanted=condition)
+    index = index_parquet(train)
+    rates = [Cell() for _ in index.prompts]
+    groups: dict[tuple[int, int | None], Cell] = {}
+    scores = read_scores(files, names, right_score)
+    for sample, score, match in report.join(scores, index, progress):
+        if score.status not in NO_VERDICT:
+            rates[match.prompt].add(score)
+        groups.setdefault((match.prompt, sample.step), Cell()).add(score)
+    report.groups = GradientGroups.of(groups.values())
+    reasons = [condition.drop_reason(rate) for rate in rates]
+    for i in index.rows:
+        report.add_row(rates[i], reasons[i])
+    if report.dropped.total() == report.rows:
+        raise DataError(f"{train}: no row would be kept ({count_list(report.dropped)}).")
+    _write(index, rates, reasons, report, overwrite=overwrite)
+    return report
+
+
+def scored_files(
+    scored: Sequence[str | Path], train: Path, out: Path, option: str, *, overwrite: bool
+) -> tuple[list[str], str]:
+    """Return the files of scored responses and their name in reports, if `out` can be written.
+
+    Raises:
+        UsageError: `out`, which the user named with `option`, does not end in .parquet.
+        OutputError: `out` exists, or is an input.
+    """
+    files = expand_paths(scored)
+    for output in (out, dropped_path(out)):
+        require_not_input(output, *map(Path, files), train)
+    require_suffix(option, out, ".parquet")
+    require_absent(out, overwrite=overwrite)
+    require_dropped_path(out, overwrite=overwrite)
+    return files, files[0] if len(files) == 1 else f"{len(files):,} files"
+
+
+def count_list(reasons: Counter[str]) -> str:
+    """Return reasons with their counts as text, the most frequent first."""
+    return ", ".join(f"{reason}: {n:,}" for reason, n in reasons.most_common())
+
+
+def _write(
+    index: TrainIndex,
+    rates: list[Cell],
+    reasons: list[str],
+    report: SelectReport,
+    *,
+    overwrite: bool,
+) -> None:
+    """Write the kept rows unchanged, and the dropped rows with the reason as jsonl."""
+    with (
+        open_parquet(report.train) as file,
+        atomic_with_dropped(report.out, overwrite=overwrite) as (out_path, lines_path),
+        lines_path.open("w") as lines,
+        pq.ParquetWriter(out_path, file.schema_arrow, compression="zstd") as writer,
+    ):
+        start = 0
+        for batch in file.iter_batches(BATCH_ROWS):
+            prompts = index.rows[start : start + batch.num_rows]
+            is_kept = pa.array([not reasons[i] for i in prompts])
+            writer.write_batch(batch.filter(is_kept))
+            numbers = [n for n, i in enumerate(prompts, start) if reasons[i]]
+            rows = batch.filter(pc.invert(is_kept)).to_pylist()
+            for number, row in zip(numbers, rows, strict=True):
+                i = index.rows[number]
+                lines.write(json_line(dropped_row(number, rates[i], reasons[i], row)))
+            report.written += len(prompts) - len(numbers)
+            start += len(prompts)
+
+
+def dropped_row(number: int, responses: Cell, reason: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a line of `OUT.dropped.jsonl`."""
+    return {
+        "index": number,
+        "reasons": [reason],
+        "pass_rate": responses.rate if responses.n else None,
+        "responses": responses.n,
+        "row": row,
+    }

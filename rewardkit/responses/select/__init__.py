@@ -1,1 +1,0 @@
-"""`rewardkit select`: training rows by how often the policy solves them."""

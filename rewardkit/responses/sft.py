@@ -1,0 +1,445 @@
+"""`rewardkit select --sft`: the best right responses of a run, as verl's multi-turn SFT data.
+
+Fine-tuning on a policy's own right responses is called rejection sampling. Only responses that were
+scored as right and that ended are kept, and of these the shortest of each prompt.
+
+verl's rollout dumps have a response of several turns as one text, without special tokens. Its turns
+are told apart only where the text has the form that ChatML with Hermes' tool calls leaves (Qwen's):
+the results of tools are in a message of the user, between `<tool_response>` and `</tool_response>`.
+Everything else that looks like several turns is refused, because verl would train on what the
+policy did not write.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import insort
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rewardkit.errors import DataError
+from rewardkit.jsonl import json_line
+from rewardkit.model_client.completions import TRUNCATED, UNUSABLE
+from rewardkit.preprocess.dropped_rows import atomic_with_dropped
+from rewardkit.preprocess.turns import TOOL_AGENT
+from rewardkit.responses.figures import Cell
+from rewardkit.responses.matching import PLACE_ALONE, TrainIndex, index_parquet
+from rewardkit.responses.samples import USUAL_NAMES, FieldNames, Sample, read_scores
+from rewardkit.responses.select import (
+    NO_VERDICT,
+    JoinReport,
+    PassRateFilter,
+    count_list,
+    dropped_row,
+    scored_files,
+)
+from rewardkit.row import (
+    AGENT_NAME,
+    BATCH_ROWS,
+    IMAGES,
+    IMAGES_METADATA,
+    METADATA_KEY,
+    open_parquet,
+    python_rows,
+    row_group_batches,
+)
+from rewardkit.scorers.score import Status
+from rewardkit.strict_yaml import read_yaml_file
+from rewardkit.versions import VERSION
+
+Message: TypeAlias = dict[str, str]
+Schemas: TypeAlias = tuple[Mapping[str, Any], ...]
+
+#: Training rows that are read together: they may have images.
+IMAGE_BATCH_ROWS = 256
+
+#: Marks of the end of a response in dumps that keep special tokens; the chat template adds its own.
+_END_MARKS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "</s>")
+
+#: Special tokens that begin a turn in a chat template.
+_TURN_MARKS = ("<|im_start|>", "<|start_header_id|>", "[INST]")
+
+#: Lines that begin a turn which is not the policy's, after special tokens are left out.
+_OTHER_ROLES = ("user\n", "tool\n", "ipython\n")
+
+_TOOL_OPEN, _TOOL_CLOSE = "<tool_response>\n", "\n</tool_response>"
+
+
+@dataclass
+class SftReport(JoinReport):
+    """The result of `select_sft`; all numbers are counts.
+
+    Attributes:
+        wrong: matched responses that are not right.
+        rejected: right responses that were left out, by reason.
+        prompts: distinct prompts of the training file.
+        covered: those of `prompts` that have a response in `out`; `dropped` has the others.
+        unknown_end: written conversations whose record does not say why the response ended.
+        null_tool_fields: whether verl reads null fields in the schemas of `--tools`.
+    """
+
+    wrong: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    prompts: int = 0
+    covered: int = 0
+    unknown_end: int = 0
+    null_tool_fields: bool = False
+
+
+class ConversationError(ValueError):
+    """A prompt or a response that cannot be written as messages; the text says why."""
+
+
+def prompt_messages(prompt: Any) -> list[Message]:
+    """Return the messages of a row's prompt.
+
+    Raises:
+        ConversationError: the prompt is empty, or a message has more than a role and a text.
+    """
+    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    if not isinstance(messages, list) or not messages:
+        raise ConversationError("the row has no prompt")
+    for message in messages:
+        own = {name: value for name, value in message.items() if value is not None}
+        if own.keys() != {"role", "content"} or not isinstance(own["content"], str):
+            raise ConversationError("a message has more than a role and a text, or not these")
+    return [{"role": m["role"], "content": m["content"]} for m in messages]
+
+
+def response_messages(response: str, fields: Mapping[str, Any]) -> list[Message]:
+    """Return the messages that follow the prompt; the last one is the assistant's.
+
+    Args:
+        response: the scored text.
+        fields: the fields of its record: `reasoning` is what a server's reasoning parser removed
+            from the text.
+
+    Raises:
+        ConversationError: the response is empty or has no end, or its turns cannot be told apart.
+    """
+    if fields.get("messages"):
+        raise ConversationError("its turns are in a field messages, and not in its text")
+    for _ in range(2):  # the end of a turn, and the end of the text
+        if mark := next((mark for mark in _END_MARKS if response.rstrip().endswith(mark)), ""):
+            response = response.rstrip().removesuffix(mark)
+    reasoning = fields.get("reasoning")
+    if isinstance(reasoning, str) and reasoning.strip():
+        response = f"<think>\n{reasoning.strip()}\n</think>\n\n{response}"
+    _require_end(response)
+    answer, *parts = response.split(f"user\n{_TOOL_OPEN}")
+    messages = [{"role": "assistant", "content": answer.removesuffix("\n") if parts else answer}]
+    for part in parts:
+        results, mark, answer = part.partition(f"{_TOOL_CLOSE}\nassistant\n")
+        n_results = results.count(f"{_TOOL_CLOSE}\n{_TOOL_OPEN}") + 1
+        if not mark or messages[-1]["content"].count("<tool_call>") < n_results:
+            raise ConversationError("the turns of its tools cannot be told apart")
+        messages.append({"role": "user", "content": f"{_TOOL_OPEN}{results}{_TOOL_CLOSE}"})
+        answer = answer if part is parts[-1] else answer.removesuffix("\n")
+        messages.append({"role": "assistant", "content": answer})
+    for message in messages[::2]:
+        _require_one_turn(message["content"])
+    _require_end(messages[-1]["content"])
+    return messages
+
+
+def _require_one_turn(text: str) -> None:
+    if any(mark in text for mark in _TURN_MARKS):
+        raise ConversationError("it has special tokens of a chat template")
+    begins = [at for role in _OTHER_ROLES if (at := text.find(role)) >= 0]
+    if "<tool_response>" in text or (begins and text.find("assistant\n", min(begins)) >= 0):
+        raise ConversationError("it has turns of others, which cannot be told apart")
+
+
+def _require_end(text: str) -> None:
+    if not text.strip():
+        raise ConversationError("it is empty")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ConversationError("it has characters that are not Unicode text") from None
+    for name, what in (("think", "thinking"), ("tool_call", "tool call")):
+        if text.rfind(f"<{name}>") > text.rfind(f"</{name}>"):
+            raise ConversationError(f"cut off: its {what} has no end")
+
+
+def read_tools(path: Path) -> Schemas:
+    """Read the schemas of tools from verl's tool configuration, or from a list of schemas.
+
+    Raises:
+        SourceError: the file cannot be opened.
+        DataError: it is not YAML, or a tool has no schema.
+    """
+    value = read_yaml_file(path)
+    entries = value.get("tools") if isinstance(value, dict) else value
+    schemas = [
+        entry.get("tool_schema", entry) if isinstance(entry, dict) else None
+        for entry in (entries if isinstance(entries, list) else [])
+    ]
+    if not schemas or not all(isinstance(s, dict) and "function" in s for s in schemas):
+        raise DataError(
+            f"{path}: is not a tool configuration of verl: write a list 'tools', each with a "
+            "tool_schema that has a function."
+        )
+    return tuple(dict(schema) for schema in schemas if isinstance(schema, dict))
+
+
+def _tools_type(train: Path, schemas: Schemas) -> pa.DataType | None:
+    """Return the type of the column `tools`: of schemas, or else that of a training file, if any.
+
+    Raises:
+        DataError: the rows call tools whose schemas are missing, or parquet has no type for them.
+    """
+    if schemas:
+        try:
+            return pa.array([list(schemas)]).type
+        except (ValueError, TypeError, OverflowError) as error:  # those of Arrow, too
+            raise DataError(
+                f"the tools of --tools cannot be one column of a parquet ({error}). Give a field "
+                "values of the same type in every tool."
+            ) from error
+    with open_parquet(train) as file:
+        kinds = {column.name: column.type for column in file.schema_arrow}
+    kind, info = kinds.get("tools", pa.null()), kinds.get("extra_info", pa.null())
+    if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
+        return kind
+    if pa.types.is_struct(info) and info.get_field_index("tools_kwargs") >= 0:
+        raise DataError(
+            f"{train}: its rows call tools, whose schemas the conversations need. Name the file "
+            "of the run's actor_rollout_ref.rollout.multi_turn.tool_config_path with --tools."
+        )
+    return None
+
+
+@dataclass(frozen=True)
+class SftConfig:
+    """Which responses are kept.
+
+    Attributes:
+        per_prompt: the most responses per prompt; the shortest come first.
+        min_characters: the fewest characters of a response.
+        max_characters: the most characters of a response; None for any number.
+        prompts: the condition on a prompt's pass rate.
+        tools: schemas of the run's tools, as OpenAI's API has them.
+    """
+
+    per_prompt: int = 1
+    min_characters: int = 1
+    max_characters: int | None = None
+    prompts: PassRateFilter = field(default_factory=lambda: PassRateFilter(0.0, 1.0))
+    tools: Schemas = ()
+
+    def reject_reason(self, sample: Sample, way: str) -> str:
+        """Return why a right response that matches a row in a way is left out; "" if it is kept."""
+        finish, characters = sample.fields.get("finish_reason"), len(sample.response)
+        if way == PLACE_ALONE:
+            return f"matched by {way}, which nothing confirms"
+        if finish == TRUNCATED or (isinstance(finish, str) and finish in UNUSABLE):
+            return f"cut off (finish_reason {finish})"
+        if characters < self.min_characters:
+            return f"shorter than {self.min_characters:,} characters"
+        if self.max_characters is not None and characters > self.max_characters:
+            return f"longer than {self.max_characters:,} characters"
+        return ""
+
+
+class _Candidate(NamedTuple):
+    """A right response; candidates sort by length, then text, whatever order they are read in."""
+
+    characters: int
+    folded: str
+    has_no_end: bool
+    messages: list[Message]
+
+
+def select_sft(
+    scored: Sequence[str | Path],
+    train: Path,
+    out: Path,
+    config: SftConfig,
+    *,
+    names: FieldNames = USUAL_NAMES,
+    right_score: float | None = None,
+    overwrite: bool = False,
+    progress: Callable[[int], object] = lambda _: None,
+) -> SftReport:
+    """Write the best right responses of a run as conversations for supervised fine-tuning.
+
+    The kept responses and the prompts are in memory, the images are not.
+
+    Args:
+        scored: files, folders and patterns of responses with `acc`, or `score`; see `select`.
+        train: the verl parquet that they answer.
+        out: the parquet to write: `messages`, and `tools` and `images` if the rows have them. The
+            prompts without a response go to `<out>.dropped.jsonl`.
+        config: which responses are kept.
+        names: the fields with response and ground truth.
+        right_score: the lowest right score; see `select`.
+        overwrite: replace what exists.
+        progress: called with 1 for every scored row.
+
+    Raises:
+        UsageError: `out` does not end in .parquet.
+        DataError: a file cannot be read, a response contradicts its row or matches several rows,
+            rows call tools whose schemas are missing, or no response would be kept.
+        OutputError: `out` cannot be written.
+    """
+    files, name = scored_files(scored, train, out, "--sft", overwrite=overwrite)
+    report = SftReport(name, train, out)
+    tools = _tools_type(train, config.tools)
+    index = index_parquet(train)
+    prompts = _prompts(train, index)
+    report.prompts = len(prompts)
+    rates = [Cell() for _ in prompts]
+    candidates: list[list[_Candidate]] = [[] for _ in prompts]
+    scores = read_scores(files, names, right_score)
+    for sample, score, match in report.join(scores, index, progress):
+        if score.status in NO_VERDICT:
+            continue
+        rates[match.prompt].add(score)
+        if not score.correct or sample.fields.get("status") not in (None, Status.CORRECT.value):
+            report.wrong += 1
+            continue
+        prompt = prompts[match.prompt]
+        reason = prompt if isinstance(prompt, str) else config.reject_reason(sample, match.way)
+        reason = reason or _add_candidate(candidates[match.prompt], sample, config.per_prompt)
+        if reason:
+            report.rejected[reason] += 1
+    reasons = []
+    for prompt, rate, own in zip(prompts, rates, candidates, strict=True):
+        reason = prompt if isinstance(prompt, str) else config.prompts.drop_reason(rate)
+        none = "no right response that is kept" if rate.correct else "no right response"
+        reasons.append(reason or ("" if own else none))
+    report.dropped.update(filter(None, reasons))
+    report.covered = report.prompts - report.dropped.total()
+    if not report.covered:
+        raise DataError(
+            f"{report.scored}: no response would be kept (prompts: {count_list(report.dropped)}; "
+            f"right responses: {count_list(report.rejected) or 'none'})."
+        )
+    conversations = [[] if reason else own for own, reason in zip(candidates, reasons, strict=True)]
+    _write(
+        report,
+        index,
+        prompts,
+        conversations,
+        rates,
+        reasons,
+        tools,
+        config.tools,
+        overwrite=overwrite,
+    )
+    return report
+
+
+def _prompts(train: Path, index: TrainIndex) -> list[list[Message] | str]:
+    """Return the messages of each distinct prompt, or why it cannot be written."""
+    prompts: list[list[Message] | str] = []
+    with open_parquet(train) as file:
+        batches = file.iter_batches(BATCH_ROWS, columns=["prompt"])
+        values = (value for batch in batches for value in batch.column(0).to_pylist())
+        for i, value in zip(index.rows, values, strict=True):
+            if i == len(prompts):  # the first row of its prompt
+                try:
+                    prompts.append(prompt_messages(value))
+                except ConversationError as error:
+                    prompts.append(f"its prompt: {error}")
+    return prompts
+
+
+def _add_candidate(own: list[_Candidate], sample: Sample, per_prompt: int) -> str:
+    """Add a right response to the shortest of its prompt; return why it is left out, or ""."""
+    try:
+        messages = response_messages(sample.response, sample.fields)
+    except ConversationError as error:
+        return str(error)
+    has_no_end = not isinstance(sample.fields.get("finish_reason"), str)
+    folded = " ".join(sample.response.split())
+    candidate = _Candidate(len(sample.response), folded, has_no_end, messages)
+    same = next((i for i, other in enumerate(own) if other.folded == folded), None)
+    if same is not None:
+        candidate = min(candidate, own.pop(same), key=_order)
+    insort(own, candidate, key=_order)
+    del own[per_prompt:]
+    return "" if same is None else "a duplicate of another response to its prompt"
+
+
+def _order(candidate: _Candidate) -> tuple[int, str, bool]:
+    return candidate[:3]
+
+
+def _write(
+    report: SftReport,
+    index: TrainIndex,
+    prompts: list[list[Message] | str],
+    conversations: list[list[_Candidate]],
+    rates: list[Cell],
+    reasons: list[str],
+    tools: pa.DataType | None,
+    schemas: Schemas,
+    *,
+    overwrite: bool,
+) -> None:
+    """Write the conversations in the order of the training rows, and the other prompts as jsonl."""
+    with (
+        open_parquet(report.train) as file,
+        atomic_with_dropped(report.out, overwrite=overwrite) as (out_path, lines_path),
+        lines_path.open("w") as lines,
+        pq.ParquetWriter(
+            out_path, _schema(tools, file.schema_arrow, report), compression="zstd"
+        ) as writer,
+    ):
+        start = 0
+        for batch in row_group_batches(file, IMAGE_BATCH_ROWS):
+            numbers = range(start, start + batch.num_rows)
+            firsts = [n for n in numbers if index.prompts[index.rows[n]].row == n]
+            rows: list[dict[str, Any]] = []
+            for number, values in zip(
+                firsts, python_rows(batch.take([n - start for n in firsts])), strict=True
+            ):
+                i, row = index.rows[number], dict(values)
+                if reasons[i]:
+                    lines.write(json_line(dropped_row(number, rates[i], reasons[i], row)))
+                for each in conversations[i]:
+                    rows.append(_sft_row(row, number, each, prompts[i], schemas))
+                    report.unknown_end += each.has_no_end
+            written = pa.RecordBatch.from_pylist(rows, schema=writer.schema)
+            writer.write_batch(written)
+            report.written += len(rows)
+            start = numbers.stop
+            report.null_tool_fields |= bool(
+                schemas and rows and written["tools"].to_pylist() != [r["tools"] for r in rows]
+            )
+
+
+def _sft_row(
+    row: Mapping[str, Any], number: int, each: _Candidate, prompt: Any, schemas: Schemas
+) -> dict[str, Any]:
+    calls_tools = row.get(AGENT_NAME.name) in (None, "", TOOL_AGENT)
+    own_tools = (list(schemas) if calls_tools else []) if schemas else row.get("tools")
+    return {
+        "messages": prompt + each.messages,
+        "tools": own_tools or [],
+        IMAGES.name: row.get(IMAGES.name) or [],
+        "data_source": row.get("data_source"),
+        "train_row": number,
+    }
+
+
+def _schema(tools: pa.DataType | None, train: pa.Schema, report: SftReport) -> pa.Schema:
+    message = pa.struct([("role", pa.string()), ("content", pa.string())])
+    columns = [pa.field("messages", pa.list_(message))]
+    origin = {"command": "select --sft", "scored": report.scored, "train": str(report.train)}
+    metadata = {METADATA_KEY.decode(): json.dumps({"rewardkit": VERSION, **origin})}
+    if tools is not None:
+        columns.append(pa.field("tools", tools))
+    if IMAGES.name in train.names:
+        columns.append(pa.field(IMAGES.name, train.field(IMAGES.name).type))
+        metadata |= IMAGES_METADATA
+    columns += [pa.field("data_source", pa.string()), pa.field("train_row", pa.int64())]
+    return pa.schema(columns, metadata)

@@ -1,0 +1,280 @@
+"""Runs side by side: cells with intervals, marks, averages, notes, differences and an HTML page."""
+
+import json
+import os
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.evaluate.runs import compare_runs, parse_runs, question_key, read_run
+from rewardkit.jsonl import MAX_LINE_BYTES
+from rewardkit.pages.html import to_html
+from rewardkit.responses.samples import Sample
+from rewardkit.responses.score import score_file
+
+
+def line(row, sample, right, **fields):
+    """Return a line of a result file."""
+    return {
+        "row": row,
+        "sample": sample,
+        "model": "M",
+        "sampling": {"api": "chat", "seed": 1},
+        "response": "so\n#### 1",
+        "finish_reason": "stop",
+        "tokens": 5,
+        "data_source": "set",
+        "prompt": [{"role": "user", "content": f"question {row}?"}],
+        "ground_truth": "1",
+        "extra_info": {"index": row},
+        "score": float(right),
+        "acc": float(right),
+        "pred": "1" if right else f"wrong {sample}",
+        **dict.fromkeys(("no_answer", "timeout", "error"), 0.0),
+        "status": "correct" if right else "wrong",
+        **fields,
+    }
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Return a function that writes a result file: `rights[i]` of n responses to question i are right."""
+
+    def make(name, rights, n=4, **fields):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [
+            line(row, sample, sample < right, **fields)
+            for row, right in enumerate(rights)
+            for sample in range(n)
+        ]
+        path.write_text("".join(json.dumps(record) + "\n" for record in lines))
+        return path
+
+    return make
+
+
+def read(*paths):
+    return [read_run(path.stem, [path]) for path in paths]
+
+
+def marks(comparison, source="set"):
+    return {run.name: cells[source].mark for run, cells in comparison.rows}
+
+
+def test_the_best_run_and_runs_within_chance_of_it_are_marked(results):
+    best = results("best.jsonl", [4] * 30 + [3] * 10)
+    near = results("near.jsonl", [4] * 29 + [3] * 11)
+    far = results("far.jsonl", [1] * 40)
+    comparison = compare_runs(read(far, near, best))
+    assert list(marks(comparison).items()) == [("best", "*"), ("near", "~"), ("far", "")]
+    cells = [cells["set"] for _, cells in comparison.rows]
+    assert cells[0].value == pytest.approx((30 * 4 + 10 * 3) / 160)
+    assert re.fullmatch(r"25\.0 \[[\d.]+, [\d.]+\]", cells[2].text)
+    assert cells[0].text.startswith("93.8* [")
+    equal = compare_runs(read(far, results("same.jsonl", [1] * 40)))
+    assert set(marks(equal).values()) == {"*"}
+    other = compare_runs(read(best, results("other.jsonl", [1] * 41)))
+    assert set(marks(other).values()) == {""}  # of other questions
+    assert set(marks(compare_runs(read(best))).values()) == {""}
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=8))
+def test_marks_and_order_agree_with_the_means(tmp_path_factory, rights):
+    folder, paths = tmp_path_factory.mktemp("r"), []
+    for number, row in enumerate(rights):
+        paths.append(folder / f"{number}.jsonl")
+        lines = (json.dumps(line(i, 0, right)) + "\n" for i, right in enumerate(row))
+        paths[-1].write_text("".join(lines))
+    comparison = compare_runs(read(*paths))
+    values = [cells["set"].value for _, cells in comparison.rows]
+    assert values == sorted(values, reverse=True)
+    if len(rights) > 1:
+        assert values[[*marks(comparison).values()].index("*")] == max(values)
+
+
+def test_cells_of_metrics_with_k_agree_with_eval(results):
+    (run,) = read(results("a.jsonl", [4, 3, 2, 1, 0]))
+    summary = run.metrics.summary()["total"]
+    for metric, name in (("pass@2", "pass@k"), ("maj@4", "maj@k")):
+        cell = compare_runs([run], metric).rows[0][1]["set"]
+        expected = summary[name][metric[-1]]
+        assert cell.value == pytest.approx(expected["value"])
+        assert cell.interval == pytest.approx(tuple(expected["interval"]))
+
+
+def test_an_average_weights_data_sources_equally_and_needs_all_of_them(results):
+    big = results("r/big.jsonl", [4] * 90 + [0] * 10, data_source="big")
+    small = results("r/small.jsonl", [0] * 10, data_source="small")
+    two, one = read_run("two", [big]), read_run("one", [big, small])
+    comparison = compare_runs([two, one])
+    assert [run.name for run, _ in comparison.rows] == ["one", "two"]
+    average = comparison.rows[0][1][None]
+    assert average.value == pytest.approx(0.45)
+    assert 0 <= average.interval[0] < average.value < average.interval[1] <= 1
+    assert comparison.header == ["run", "average", "big", "small"]
+    assert [bool(text) for text in comparison.table()[1]] == [True, False, True, False]
+
+
+def test_what_makes_runs_less_comparable_is_noted(results):
+    a = results("a.jsonl", [1] * 10)
+    b = results("b.jsonl", [1] * 8, n=2, sampling={"api": "chat", "temperature": 0.5})
+    notes = " ".join(compare_runs(read(a, b)).notes)
+    for note in (
+        "the runs have different questions (10, 8; 8 in all runs)",
+        "different numbers of responses per question (2, 4)",
+        "2 different samplings",
+    ):
+        assert note in notes
+    seeds = results("c.jsonl", [1] * 10, sampling={"api": "chat", "seed": 2})
+    assert compare_runs(read(a, seeds)).notes == ()
+    filtered = results("d.jsonl", [0] * 2, n=1, finish_reason="content_filter")
+    (note,) = compare_runs(read(filtered)).notes
+    assert note == "d: no usable response for 2 of 2 (content_filter 2); they count as wrong."
+
+
+@pytest.mark.parametrize("metric", ["pass@0", "pass", "best@4", "pass@x", "mean@4", "maj@-1"])
+def test_an_unknown_metric_is_an_error(results, metric):
+    with pytest.raises(UsageError, match="mean@n, pass@K or maj@K"):
+        compare_runs(read(results("a.jsonl", [1])), metric)
+
+
+def test_a_metric_that_needs_more_responses_is_an_error_or_a_note(results):
+    few = results("a.jsonl", [1])
+    with pytest.raises(DataError, match="a: set: no pass@8: a question has too few"):
+        compare_runs(read(few), "pass@8")
+    full = results("c.jsonl", [4] * 3, n=8, data_source="other")
+    comparison = compare_runs([read_run("both", [few, full])], "pass@8")
+    assert comparison.columns == ("other",)
+    assert [note.partition(": a")[0] for note in comparison.notes] == ["both: set: no pass@8"]
+
+
+def test_two_runs_are_compared_question_by_question(results):
+    """The values are those of scipy.stats.ttest_rel for the same fractions."""
+    a = results("a.jsonl", [2 * (i % 2 == 0) for i in range(40)], n=2)
+    b = results("b.jsonl", [2 if i % 2 == 0 else int(i % 8 == 1) for i in range(40)], n=2)
+    difference = compare_runs(read(a, b)).differences["all"]
+    assert (difference.questions, difference.difference) == (40, pytest.approx(5 * 0.5 / 40))
+    expected = (0.008941764723762, 0.116058235276238)
+    assert difference.interval == pytest.approx(expected, abs=1e-12)
+    assert difference.p == pytest.approx(0.02335192036345708, abs=1e-12)
+    backwards = compare_runs(read(b, a)).differences["set"]
+    assert backwards.difference == -difference.difference
+    other = results("c.jsonl", [1], ground_truth="2")
+    assert compare_runs(read(a, other)).differences == {}
+    assert compare_runs(read(a, b, other)).differences == {}
+
+
+def test_two_files_with_the_same_questions_cannot_be_one_run(results):
+    a, b = results("r/a.jsonl", [1]), results("r/b.jsonl", [4])
+    with pytest.raises(DataError, match="answer the same questions: name them as two runs"):
+        read_run("r", [a, b])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"score": float("nan")}, r"a\.jsonl:1: not a scored response \(its score is not"),
+        ({"score": 10**400}, r"a\.jsonl:1: not a scored response"),
+        ({"acc": None, "score": None}, r"a\.jsonl:1: not a scored response \(neither acc nor"),
+        ({"response": None}, r"a\.jsonl:1: not a scored response \(no response"),
+        ({"acc": 0.5, "score": 0.5}, "which score is right is not known"),
+    ],
+)
+def test_a_line_that_is_no_result_is_an_error_with_its_number(results, fields, message):
+    with pytest.raises(DataError, match=message):
+        read(results("a.jsonl", [1], n=1, **fields))
+
+
+def test_a_file_without_results_and_an_endless_line_are_errors(results, tmp_path):
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
+    with pytest.raises(DataError, match="has no results"):
+        read(empty)
+    path = results("b.jsonl", [1], n=1)
+    os.truncate(path, path.stat().st_size + MAX_LINE_BYTES + 10)  # sparse
+    with pytest.raises(DataError, match=r"b\.jsonl:2: .*the line has 67,108,874 bytes"):
+        read(path)
+
+
+def test_odd_values_beside_the_score_are_accepted(results):
+    path = results(
+        "a.jsonl", [1], n=1, finish_reason={}, tokens=10**30, extra_info=[], sampling="x"
+    )
+    assert compare_runs(read(path)).rows[0][1]["set"].value == 1
+
+
+def test_runs_are_named_after_their_files_or_their_paths_if_these_collide(results, tmp_path):
+    a, b = results("x/test.jsonl", [1]), results("y/test.jsonl", [1])
+    assert [name for name, _ in parse_runs([str(a), f"B={b}"])] == ["test", "B"]
+    assert [name for name, _ in parse_runs([str(a), str(b)])] == [str(a), str(b)]
+    (tmp_path / "x/.part.jsonl").touch()
+    (tmp_path / "x/test.jsonl.unscored.jsonl").touch()
+    assert parse_runs([str(tmp_path / "x")]) == [("x", [a])]
+    path = results("lr=1.jsonl", [1])
+    assert parse_runs([str(path)]) == [("lr=1", [path])]
+    (tmp_path / "empty").mkdir()
+    for arguments, error, message in (
+        ([f"B={a}", f"B={b}"], UsageError, "two runs are called B"),
+        ([str(tmp_path / "none")], SourceError, "no such file or folder"),
+        ([str(tmp_path / "empty")], UsageError, "neither a result file nor a folder of them"),
+    ):
+        with pytest.raises(error, match=message):
+            parse_runs(arguments)
+
+
+def test_names_cannot_break_the_markdown_or_the_page(results):
+    run = read_run("<script>|*a*", [results("a.jsonl", [4, 0], data_source="<b>|x`")])
+    text = compare_runs([run]).markdown()
+    assert len({len(re.findall(r"(?<!\\)\|", row)) for row in text.splitlines()[:3]}) == 1
+    assert "<script>" not in text
+    page = to_html(compare_runs([run]).page())
+    assert "<script" not in page
+    assert "&lt;b&gt;|x`" in page
+
+
+def test_the_page_has_a_bar_with_an_interval_in_every_cell(results):
+    runs = read(results("good.jsonl", [4] * 19 + [3], model=None), results("bad.jsonl", [1] * 20))
+    page = to_html(compare_runs(runs).page())
+    assert page.count('class="share"') == 2
+    assert '<i style="width:25.00%">' in page
+
+
+def test_questions_are_told_apart_by_their_rows_and_by_their_texts(results):
+    """A set may have a question twice, and two files the same row numbers."""
+    twice = results("a.jsonl", [4, 0], prompt=[{"role": "user", "content": "same?"}])
+    assert len(read(twice)[0].questions) == 2
+    a = results("b.jsonl", [4], data_source="a")
+    run = read_run("both", [a, results("c.jsonl", [0], data_source="b")])
+    assert len(run.questions) == len(run.metrics.total.questions) == 2
+    assert run.metrics.sources["a"].summary()["mean"]["value"] == 1.0
+
+
+def test_a_question_keeps_its_key_under_another_prompt_if_the_row_names_it():
+    def key(prompt, gold="1"):
+        return question_key(Sample("f:1", "", gold, {"question": "2+2?"}, {"prompt": prompt}))
+
+    assert key("2+2?") == key([{"role": "user", "content": "Think. 2+2?"}]) != key("2+2?", "5")
+
+
+def test_files_that_score_wrote_are_runs_with_the_prompts_as_questions(tmp_path):
+    """Their responses to a prompt need not follow each other, and intervals are those of `score`."""
+    rows = [
+        {
+            "input": f"q {i % 8}",
+            "output": f"#### {i // 8 % 2}",
+            "gts": str(i % 8 % 3 % 2),
+            "step": i,
+        }
+        for i in range(32)
+    ]
+    file, out = tmp_path / "r.jsonl", tmp_path / "s.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    scored = score_file(file, "gsm8k", out=out).total
+    total = read(out)[0].metrics.summary()["total"]
+    assert (total["questions"], total["n"]) == (8, [4, 4])
+    assert total["mean"]["value"] == pytest.approx(scored.accuracy)
+    assert total["mean"]["interval"] == pytest.approx(scored.interval)
