@@ -196,6 +196,7 @@ def start_scorer(
     seconds: float = CALL_TIMEOUT_SECONDS,
     load_seconds: float = LOAD_TIMEOUT_SECONDS,
     rule: RightRule | None = None,
+    workers: int = 1,
 ) -> Scorer:
     """Load a scorer: a built-in one in this process, any other in one of its own.
 
@@ -205,6 +206,7 @@ def start_scorer(
         seconds: timeout per response for an isolated scorer.
         load_seconds: timeout for importing an isolated scorer.
         rule: which results of an isolated scorer are right, if that is known.
+        workers: maximum number of processes of an isolated scorer, for threads that call it.
 
     Raises:
         UsageError: the scorer does not exist, cannot be loaded or refuses an option.
@@ -213,7 +215,7 @@ def start_scorer(
         registry.target("scorers", name)  # report an unknown name before a process is started
     if is_built_in(name):
         return load_scorer(name, **options)
-    scorer = IsolatedScorer(name, options, seconds, load_seconds)
+    scorer = IsolatedScorer(name, options, seconds, load_seconds, workers)
     scorer.rule = rule
     return scorer
 
