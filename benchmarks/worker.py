@@ -19,7 +19,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from rewardkit.isolate import child_process, worker
+try:
+    from rewardkit.isolate import child_process, worker
+except ImportError:
+    pass
 
 TARGETS = """
 import re

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -31,13 +32,26 @@ _NO_SOURCE = (
     "(docs/trainers.md)."
 )
 
-_scorers: dict[str, Scorer] = {}
-_scorers_lock = Lock()
+_loading = Lock()
 
 
 def scorer_name() -> str:
     """Return the scorer of the ready-made functions: `REWARDKIT_SCORER`, by default `auto`."""
     return os.environ.get("REWARDKIT_SCORER") or "auto"
+
+
+def reward_maker(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the `reward(scorer="auto", **options)` of an adapter.
+
+    Args:
+        call: what the trainer calls, after a `SampleScorer` as the first argument; it pickles by name.
+    """
+
+    def reward(scorer: str = "auto", **options: Any) -> Callable[..., Any]:
+        """Return a reward function; the scorer `auto` goes by the data source of each row."""
+        return partial(call, SampleScorer(scorer, options))
+
+    return reward
 
 
 @dataclass(frozen=True)
@@ -51,9 +65,8 @@ class SampleScorer:
             its absolute path.
 
     Raises:
-        UnknownNameError: the scorer does not exist or has no such option.
-        UsageError: an option has an invalid value, a package that the scorer needs is not
-            installed, or the file cannot be imported or lacks the function.
+        UsageError: the scorer does not exist, refuses an option, or needs a package that is not
+            installed; or the file cannot be imported or lacks the function.
     """
 
     scorer: str = "auto"
@@ -88,9 +101,8 @@ class SampleScorer:
             row, gold = {**row, **gold}, _gold(gold)
         source, info = row.get("data_source"), row.get("extra_info")
         if isinstance(info, str) and info.lstrip()[:1] == "{":
-            try:
-                info = json.loads(info)
-            except ValueError:
+            info = call_catching(json.loads, info)
+            if isinstance(info, Exception):
                 error = ValueError("extra_info is text but not a JSON object.")
                 return failure_result(self.name, error)
         info = info if isinstance(info, Mapping) else {}
@@ -108,10 +120,13 @@ class SampleScorer:
 
 def _load_once(name: str) -> Scorer:
     """Load a scorer once for all threads: its module may load a model."""
-    with _scorers_lock:
-        if name not in _scorers:
-            _scorers[name] = as_scorer(registry.load("scorers", name))
-        return _scorers[name]
+    with _loading:
+        return _load(name)
+
+
+@cache
+def _load(name: str) -> Scorer:
+    return as_scorer(registry.load("scorers", name))
 
 
 def _gold(row: Mapping[str, Any]) -> Any:

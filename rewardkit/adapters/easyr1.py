@@ -1,29 +1,22 @@
-"""EasyR1: the file and function for `worker.reward.reward_function`.
+"""EasyR1: the file and function for `worker.reward.reward_function`; see docs/trainers.md.
 
     RM=$(python -c 'import rewardkit.adapters.easyr1 as m; print(m.__file__)')
     python3 -m verl.trainer.main worker.reward.reward_function=$RM:reward_func \
-        worker.reward.reward_function_kwargs='{scorer: gsm8k, method: robust}' \
-        data.prompt_key=problem data.answer_key=answer ...
+        worker.reward.reward_function_kwargs='{scorer: gsm8k, method: robust}' ...
 
-Data: a prompt as text and an answer. EasyR1 passes no other column, so `scorer` (or
-`REWARDKIT_SCORER`) names the scorer, unless the answer is a struct with `data_source`,
-`ground_truth` and, if the scorer reads it, `extra_info`; `docs/trainers.md` shows how to make such
-a column from the parquet of `rewardkit prep`. The other kwargs are options of the scorer. A gold
-that cannot be scored counts as a wrong answer and sets `error` to 1 in the charts.
+EasyR1 passes the answer and no other column. A struct with `data_source` and `ground_truth` may stand
+for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
-from rewardkit.adapters.common import FLAGS, SampleScorer, scorer_name
+from rewardkit.adapters.common import FLAGS, SampleScorer, reward_maker, scorer_name
 
 REWARD_NAME = "rewardkit"
 REWARD_TYPE = "batch"
-
-RewardFunction: TypeAlias = Callable[..., list[dict[str, float]]]
 
 #: EasyR1's names of the values that it averages, and ours.
 _METRICS = {"overall": "score", "accuracy": "acc", **{flag: flag for flag in FLAGS[1:]}}
@@ -32,12 +25,7 @@ _METRICS = {"overall": "score", "accuracy": "acc", **{flag: flag for flag in FLA
 def _reward(
     scorer: SampleScorer, reward_inputs: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, float]]:
-    """Return the metrics of a batch: `overall`, which is the reward, `accuracy` and the flags.
-
-    Args:
-        scorer: the scorer.
-        reward_inputs: the batch as EasyR1 passes it, with `response` and `ground_truth`.
-    """
+    """Return the metrics of a batch: `overall`, which is the reward, `accuracy` and the flags."""
     results = [
         scorer(sample["response"], {"ground_truth": sample["ground_truth"]})
         for sample in reward_inputs
@@ -45,12 +33,8 @@ def _reward(
     return [{name: float(result[key]) for name, key in _METRICS.items()} for result in results]
 
 
-def reward(scorer: str = "auto", **options: Any) -> RewardFunction:
-    """Return a reward function; the scorer `auto` goes by the `data_source` of the answer."""
-    return partial(_reward, SampleScorer(scorer, options))
-
-
-_functions: dict[str, RewardFunction] = {}
+reward = reward_maker(_reward)
+_functions: dict[str, Callable[..., list[dict[str, float]]]] = {}
 
 
 def reward_func(

@@ -1,24 +1,19 @@
-"""OpenRLHF: the file for `--reward.remote_url` (`--remote_rm_url` before 0.10).
+"""OpenRLHF: the file for `--reward.remote_url` (`--remote_rm_url` before 0.10); see docs/trainers.md.
 
     export REWARDKIT_SCORER=gsm8k
     RM=$(python -c 'import rewardkit.adapters.openrlhf as m; print(m.__file__)')
     python -m openrlhf.cli.train_ppo_ray --reward.remote_url $RM \
         --data.input_key prompt --data.label_key reward_model --data.apply_chat_template ...
 
-Data: a prompt and a label; the keys above fit the parquet of `rewardkit prep`. OpenRLHF passes no
-other column, so `REWARDKIT_SCORER` names the scorer, unless the label is a struct with
-`data_source`, `ground_truth` and, if the scorer reads it, `extra_info`. For options, pass a file of
-your own with `reward_func = reward("gsm8k", method="robust")`. A gold that cannot be scored counts
-as a wrong answer and sets `error` to 1 in the charts.
+For options, pass a file of your own with `reward_func = reward("gsm8k", method="robust")`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
-from rewardkit.adapters.common import FLAGS, SampleScorer, scorer_name
+from rewardkit.adapters.common import FLAGS, SampleScorer, reward_maker, scorer_name
 from rewardkit.adapters.response_text import response_after_prompt
 from rewardkit.scorers.base import as_text, failure_result
 
@@ -40,14 +35,13 @@ def _reward(
     """
     import torch
 
-    def result(query: Any, prompt: Any, label: Any) -> dict[str, float | str]:
+    results = []
+    for query, prompt, label in zip(queries, prompts, labels, strict=True):
         response = response_after_prompt(as_text(query), as_text(prompt))
-        if response is None:
-            error = ValueError("the query does not begin with the prompt.")
-            return failure_result(scorer.name, error)
-        return scorer(response, {"ground_truth": label})
-
-    results = [result(*sample) for sample in zip(queries, prompts, labels, strict=True)]
+        error = ValueError("the query does not begin with the prompt.")
+        is_lost = response is None
+        row = {"ground_truth": label}
+        results.append(failure_result(scorer.name, error) if is_lost else scorer(response, row))
     rewards, *flags = (
         torch.tensor([float(result[key]) for result in results]) for key in ("score", *FLAGS)
     )
@@ -55,9 +49,5 @@ def _reward(
     return {"rewards": rewards, "scores": logs["acc"], "extra_logs": logs}
 
 
-def reward(scorer: str = "auto", **options: Any) -> Callable[..., dict[str, Any]]:
-    """Return a reward function; the scorer `auto` goes by the `data_source` of the label."""
-    return partial(_reward, SampleScorer(scorer, options))
-
-
+reward = reward_maker(_reward)
 reward_func = reward(scorer_name())

@@ -1,14 +1,12 @@
-"""TRL's GRPOTrainer and RLOOTrainer: a reward function of batches.
+"""TRL's GRPOTrainer and RLOOTrainer: a reward function of batches; see docs/trainers.md.
 
     trl grpo --reward_funcs rewardkit.adapters.trl.reward_func ...     # TRL's script
 
     from rewardkit.adapters.trl import reward
     GRPOTrainer(reward_funcs=[reward("gsm8k", method="robust")], ...)      # in code
 
-Data: `prompt` (text or chat), `data_source`, `ground_truth` and, if the scorer reads it,
-`extra_info`. The parquet of `rewardkit prep` works unchanged. `data_source` chooses the scorer,
-unless `REWARDKIT_SCORER` or `reward(...)` names one. A gold that cannot be scored and an unknown
-`data_source` return None, and TRL leaves that completion out.
+A gold that cannot be scored and an unknown `data_source` return None, and TRL leaves that completion
+out.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""verifiers (and prime-rl): a reward for the configuration of a taskset.
+"""verifiers (and prime-rl): a reward for the configuration of a taskset; see docs/trainers.md.
 
     [env.taskset.task.rewards]
     right = { fn = "rewardkit.adapters.verifiers:reward_func", weight = 1.0 }
 
     rubric = vf.Rubric(funcs=[reward_of_rubric("gsm8k")])           # verifiers before 0.4
-
-Data: the fields `data_source`, `ground_truth` (or `answer`) and, if the scorer reads it,
-`extra_info` (or `info`) of the task; in a rubric `answer` and `info`. `data_source`, of the task or
-in `info`, chooses the scorer, unless `REWARDKIT_SCORER` or the call names one. The response is the
-last reply of the trace. A gold that cannot be scored counts as a wrong answer.
 
 Scorers run in threads, so the event loop can feed the rollouts meanwhile.
 """
@@ -25,11 +20,8 @@ from rewardkit.adapters.common import SampleScorer, scorer_name
 async def _score(scorer: SampleScorer, response: Any, row: Mapping[str, Any]) -> float:
     info = row.get("extra_info") or row.get("info")
     info = info if isinstance(info, Mapping) else {}
-    row = {
-        **row,
-        "extra_info": info,
-        "data_source": row.get("data_source") or info.get("data_source"),
-    }
+    source = row.get("data_source") or info.get("data_source")
+    row = {**row, "extra_info": info, "data_source": source}
     return float((await asyncio.to_thread(scorer, response, row))["score"])
 
 

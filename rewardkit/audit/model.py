@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -13,7 +13,7 @@ from rewardkit.answers.choices import DEFAULT_LETTERS
 from rewardkit.answers.number import read_number
 from rewardkit.scorers.gold import alternatives, another_answer
 
-#: A `hole` is a false positive, a `miss` a false negative, `conduct` a check of behaviour.
+#: A `hole` rewards a wrong answer, a `miss` no right one, and `conduct` is how a scorer behaves.
 Kind: TypeAlias = Literal["hole", "miss", "conduct"]
 Severity: TypeAlias = Literal["high", "medium", "low"]
 
@@ -24,26 +24,13 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 MAX_EXAMPLES = 5
 MAX_TEXT_CHARACTERS = 200
 
-#: The answer with which a scorer's `respond` is called to learn its form.
-ANSWER_MARK = "@ANSWER@"
-
-#: Calls of a scorer that asks a model that are made at once.
-REQUESTS_AT_ONCE = 16
-
 _NUMBER = re.compile(r"-?(?:[0-9,]*\.?[0-9]+|[0-9]+/[0-9]+|\\[dt]?frac\{[0-9]+\}\{[0-9]+\})")
 _CHOICE = re.compile(r"(?:\\text\{)?\(?([A-J]+)\)?\}?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRow:
-    """A row of an audit: the text that the policy reads, and the values that verl passes to the reward.
-
-    Attributes:
-        prompt: all messages, as one text.
-        gold: the ground truth.
-        data_source: verl's key of the row.
-        extra_info: the row's other fields, as JSON values.
-    """
+    """A row of an audit: all messages of the prompt as one text, and what verl passes to the reward."""
 
     prompt: str
     gold: str
@@ -87,6 +74,16 @@ class Target:
         """Return a response in the form."""
         return self.form(answer)
 
+    @property
+    def right_response(self) -> str:
+        """The response with the correct answer."""
+        return self.form(self.gold)
+
+    @property
+    def wrong_response(self) -> str:
+        """The response with a wrong answer."""
+        return self.form(self.wrong)
+
     @cached_property
     def gold(self) -> str:
         """The correct answer; the first one if the row has alternatives."""
@@ -95,9 +92,8 @@ class Target:
     @cached_property
     def has_alternatives(self) -> bool:
         """Whether the row's gold is a list of alternative words, or an object with one."""
-        if self.row.gold[:1] not in ("[", "{"):
-            return False
-        texts = alternatives(self.row.gold)
+        is_list = self.row.gold[:1] in ("[", "{")
+        texts = alternatives(self.row.gold) if is_list else ()
         return any(len(text) > 2 and text[0].isalpha() for text in texts)
 
     @cached_property
@@ -110,9 +106,7 @@ class Target:
     @cached_property
     def number(self) -> Fraction | None:
         """The gold's value if it is one plain number."""
-        if not _NUMBER.fullmatch(self.gold):
-            return None
-        value = read_number(self.gold)
+        value = read_number(self.gold) if _NUMBER.fullmatch(self.gold) else None
         return value if isinstance(value, Fraction) else None
 
     @property
@@ -132,22 +126,45 @@ class Target:
         options = self.row.extra_info.get("options") or ()
         return "".join(sorted(DEFAULT_LETTERS))[: len(options) or 5]
 
+    @property
+    def other_letters(self) -> str:
+        """The letters of the other options; "" if the gold is no choice."""
+        return "".join(c for c in self.choices if c not in self.letters) if self.letters else ""
 
-#: Writes the responses of an attack on a row. Its docstring describes the attack.
-ResponseWriter: TypeAlias = Callable[[Target], Iterator[str]]
+    @property
+    def is_one_answer(self) -> bool:
+        """Whether the gold is not several letters, which may be one answer."""
+        return len(self.letters) < 2
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the gold is written as an integer."""
+        return self.integer is not None
+
+    @property
+    def has_no_thought(self) -> bool:
+        """Whether the form has no thought of its own."""
+        return "<think>" not in self.form.before
+
+    @property
+    def is_hash(self) -> bool:
+        """Whether the form is GSM8K's, which has plain text and not TeX."""
+        return self.form.before.startswith("#")
 
 
-@dataclass(frozen=True, kw_only=True)
+#: The responses of an attack on a row, and the function that writes them. Its docstring describes the
+#: attack.
+Responses: TypeAlias = Iterator[str]
+ResponseWriter: TypeAlias = Callable[[Target], Responses]
+
+
+@dataclass(frozen=True)
 class Attack:
     """A way to cheat a scorer, or to write a correct answer that may get no reward.
 
     Attributes:
-        name: name of the attack.
-        kind: `hole`: no response may be rewarded; `miss`: each must be; `conduct`: how the scorer
-            behaves.
-        severity: severity of a failure.
-        about: description in one line.
-        responses: writes the responses to try on a row; none for a check of behaviour.
+        name: its name, with a kind, a severity and a description in one line.
+        responses: writes the responses to try on a row; none for a check of conduct.
         golds: ground truths that replace that of the row.
         max_rows: maximum number of rows of each data source; 0 for all.
     """
@@ -156,41 +173,40 @@ class Attack:
     kind: Kind
     severity: Severity
     about: str
-    responses: ResponseWriter
+    responses: ResponseWriter = lambda _: iter(())
     golds: tuple[str, ...] = ()
     max_rows: int = 0
 
-    @classmethod
-    def of(
-        cls,
-        responses: ResponseWriter,
-        kind: Kind,
-        severity: Severity,
-        golds: tuple[str, ...] = (),
-        max_rows: int = 0,
-    ) -> Attack:
-        """Return the attack with the name of a function and the first line of its docstring."""
-        return cls(
-            name=responses.__name__,
-            kind=kind,
-            severity=severity,
-            about=str(responses.__doc__).partition("\n")[0],
-            responses=responses,
-            golds=golds,
-            max_rows=max_rows,
-        )
 
-    def result(self, tried: int, failed: int, failures: Iterable[Failure]) -> AttackResult:
-        """Return the result of the attack, with its first failures."""
-        return AttackResult(
-            attack=self.name,
-            kind=self.kind,
-            severity=self.severity,
-            about=self.about,
-            tried=tried,
-            failed=failed,
-            failures=tuple(failures)[:MAX_EXAMPLES],
-        )
+def attack(
+    attacks: list[Attack],
+    kind: Kind,
+    severity: Severity,
+    golds: tuple[str, ...] = (),
+    max_rows: int = 0,
+    *,
+    in_form: bool = False,
+) -> Callable[[ResponseWriter], ResponseWriter]:
+    """Return a decorator that adds the attack of a function, with its name and docstring, to a list.
+
+    Args:
+        attacks: the list.
+        kind: see `Attack`.
+        severity: see `Attack`.
+        golds: see `Attack`.
+        max_rows: see `Attack`.
+        in_form: whether the function writes answers, which become responses in the target's form.
+    """
+
+    def add(write: ResponseWriter) -> ResponseWriter:
+        def responses(t: Target) -> Responses:
+            return map(t.respond, write(t)) if in_form else write(t)
+
+        about = str(write.__doc__).partition("\n")[0]
+        attacks.append(Attack(write.__name__, kind, severity, about, responses, golds, max_rows))
+        return write
+
+    return add
 
 
 @dataclass(frozen=True)
@@ -201,26 +217,17 @@ class Failure:
     gold: str
     got: str
 
-    @classmethod
-    def of(cls, response: str, gold: str, got: str) -> Failure:
-        """Return the failure with clipped texts."""
-        return cls(shorten_middle(response), shorten_middle(gold), shorten_middle(got))
-
     @property
     def text(self) -> str:
         """The call in one line."""
         return f"response {self.response!r}, gold {self.gold!r}: {self.got}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class AttackResult:
-    """The result of an attack.
+    """The result of an attack: its name, kind, severity and description, and the numbers of calls.
 
     Attributes:
-        attack: name of the attack.
-        kind: kind of the attack.
-        severity: severity of the attack.
-        about: description of the attack.
         tried: number of calls.
         failed: number of these calls that failed.
         failures: the first failures.
@@ -230,9 +237,21 @@ class AttackResult:
     kind: Kind
     severity: Severity
     about: str
-    tried: int
-    failed: int
-    failures: tuple[Failure, ...] = ()
+    tried: int = 0
+    failed: int = 0
+    failures: list[Failure] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, attack: Attack) -> AttackResult:
+        """Return the result of an attack before its first call."""
+        name, about = attack.name, attack.about
+        return cls(attack=name, kind=attack.kind, severity=attack.severity, about=about)
+
+    def add_failure(self, response: str, gold: str, got: str) -> None:
+        """Count a failure, and keep it if it is one of the first."""
+        self.failed += 1
+        if len(self.failures) < MAX_EXAMPLES:
+            self.failures.append(Failure(*map(shorten_middle, (response, gold, got))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,9 +299,9 @@ class ScorerProfile:
     @property
     def scores(self) -> str:
         """The scores of the gold and of a wrong answer, in words."""
-        right, wrong = (format_score(score) for score in (self.right, self.wrong))
         is_mostly_free = self.rewards_golds and (self.wrong or 0.0) > (self.right or 0.0) / 2
         note = ": most of the reward is not for the answer" if is_mostly_free else ""
+        right, wrong = format_score(self.right), format_score(self.wrong)
         return f"the gold gets {right}, a wrong answer {wrong}{note}"
 
 
@@ -320,19 +339,27 @@ class AuditReport:
     grade: str = field(init=False)
 
     def __post_init__(self) -> None:
-        has_score = not self.readings or any(it.right is not None for it in self.readings)
+        has_score = not self.readings or any(each.right is not None for each in self.readings)
         object.__setattr__(self, "grade", grade(self.findings) if has_score else "F")
 
     @property
     def failed(self) -> tuple[AttackResult, ...]:
         """The attacks that went through, the worst first."""
-        failed = (result for result in self.findings if result.failed)
-        return tuple(sorted(failed, key=lambda result: SEVERITIES.index(result.severity)))
+        return self.at_least("low")
 
     def at_least(self, severity: Severity) -> tuple[AttackResult, ...]:
-        """Return the attacks of this severity or worse that went through."""
-        severities = SEVERITIES[: SEVERITIES.index(severity) + 1]
-        return tuple(result for result in self.failed if result.severity in severities)
+        """Return the attacks of this severity or worse that went through, the worst first."""
+        return tuple(
+            result
+            for each in severities_from(severity)
+            for result in self.findings
+            if result.failed and result.severity == each
+        )
+
+
+def severities_from(severity: Severity) -> tuple[Severity, ...]:
+    """Return a severity and those that are worse, the worst first."""
+    return SEVERITIES[: SEVERITIES.index(severity) + 1]
 
 
 #: What each grade says about a scorer; `grade` assigns them.
@@ -354,15 +381,9 @@ BASIC_ATTACKS = frozenset({"gold_in_its_form", "wrong_answer"})
 
 
 def grade(results: tuple[AttackResult, ...]) -> str:
-    """Return the grade from A to F, by the attacks that went through.
-
-    F: four attacks or more of high severity, the gold gets nothing, or a plainly wrong answer is
-    rewarded; D: one to three of high severity; C: four or more of medium; B: one to three of medium;
-    A: nothing worse than low.
-    """
+    """Return the grade from A to F by the attacks that went through, as `GRADE_MEANINGS` says."""
     failed = [result for result in results if result.failed]
-    high = sum(result.severity == "high" for result in failed)
-    medium = sum(result.severity == "medium" for result in failed)
+    high, medium = (sum(result.severity == s for result in failed) for s in ("high", "medium"))
     if high > 3 or any(result.attack in BASIC_ATTACKS for result in failed):
         return "F"
     if high:

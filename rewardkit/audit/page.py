@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rewardkit.audit.model import (
     GRADE_MEANINGS,
     SEVERITIES,
@@ -10,7 +12,7 @@ from rewardkit.audit.model import (
     AuditReport,
     format_score,
 )
-from rewardkit.pages.model import Badge, Level, Page, Section, Table, TableRow
+from rewardkit.pages.model import Badge, Level, Page, Table, TableRow
 
 #: What a success of each severity means.
 SEVERITY_MEANINGS = {
@@ -19,10 +21,16 @@ SEVERITY_MEANINGS = {
     "medium": "Rewards are wrong for particular answers or ways to write them.",
     "low": "Rewards are wrong in rare cases, or whether they are wrong is your choice.",
 }
-_GRADE_LEVELS: dict[str, Level] = {
-    "A": "good", "B": "good", "C": "warning", "D": "error", "F": "error"
-}  # fmt: skip
-_SEVERITY_LEVELS: dict[str, Level] = {"high": "error", "medium": "warning", "low": "neutral"}
+_LEVELS: dict[str, Level] = {
+    "A": "good",
+    "B": "good",
+    "C": "warning",
+    "D": "error",
+    "F": "error",
+    "high": "error",
+    "medium": "warning",
+    "low": "neutral",
+}
 _KINDS = {
     "hole": "wrong answer rewarded",
     "miss": "right answer not rewarded",
@@ -32,9 +40,10 @@ _KINDS = {
 
 def audit_page(report: AuditReport) -> Page:
     """Return the page of an audit: its grade, its attacks, and the responses that succeeded."""
-    by_severity = ((s, sum(f.severity == s for f in report.failed)) for s in SEVERITIES)
+    failed, grade = report.failed, report.grade
+    counts = {each: sum(f.severity == each for f in failed) for each in SEVERITIES}
     facts = (
-        *((f"{severity} severity", f"{n:,}") for severity, n in by_severity),
+        *((f"{severity} severity", f"{count:,}") for severity, count in counts.items()),
         ("calls", f"{report.calls:,}"),
         ("median time per call", f"{report.median_ms:.3f} ms"),
         ("longest call", f"{report.worst_ms:,.0f} ms"),
@@ -42,82 +51,53 @@ def audit_page(report: AuditReport) -> Page:
         *((name, str(value)) for name, value in report.options.items()),
     )
     name = report.scorer.rpartition("/")[2]
-    title = f"{name}: {len(report.failed)} of {len(report.findings)} attacks succeeded"
-    badge = Badge(f"grade {report.grade}", _GRADE_LEVELS[report.grade])
-    return Page(title, facts, _sections(report), badge=badge)
-
-
-def _sections(report: AuditReport) -> tuple[Section, ...]:
-    withstood = tuple(result for result in report.findings if not result.failed)
-    return (
-        _grade_table(report),
-        *_failed_sections(report),
+    title = f"{name}: {len(failed)} of {len(report.findings)} attacks succeeded"
+    stopped = f" {STOPPED_EARLY}" if report.is_stopped else ""
+    grades = Table(
+        "What the grade means",
+        ("grade", "meaning"),
+        tuple(
+            TableRow((Badge(each, _LEVELS[each]), meaning), bold=(1,) if each == grade else ())
+            for each, meaning in GRADE_MEANINGS.items()
+        ),
+        note=f"The grade of this scorer is {grade}.{stopped}",
+    )
+    meanings = " ".join(f"{s.capitalize()}: {meaning}" for s, meaning in SEVERITY_MEANINGS.items())
+    succeeded = _attack_table("Attacks that succeeded", failed, note=meanings)
+    withstood = [result for result in report.findings if not result.failed]
+    sections = (
+        grades,
+        *([succeeded] if failed else []),
         _profile_table(report),
         _attack_table("Attacks that the scorer withstood", withstood, fold="List of attacks"),
     )
-
-
-def _grade_table(report: AuditReport) -> Table:
-    rows = (
-        TableRow(
-            (Badge(name, _GRADE_LEVELS[name]), meaning), bold=(1,) if name == report.grade else ()
-        )
-        for name, meaning in GRADE_MEANINGS.items()
-    )
-    note = f"The grade of this scorer is {report.grade}."
-    if report.is_stopped:
-        note += f" {STOPPED_EARLY}"
-    return Table("What the grade means", ("grade", "meaning"), tuple(rows), note=note)
-
-
-def _failed_sections(report: AuditReport) -> tuple[Section, ...]:
-    if not report.failed:
-        return ()
-    meanings = (f"{name.capitalize()}: {meaning}" for name, meaning in SEVERITY_MEANINGS.items())
-    return (_attack_table("Attacks that succeeded", report.failed, " ".join(meanings)),)
+    return Page(title, facts, sections, badge=Badge(f"grade {grade}", _LEVELS[grade]))
 
 
 def _profile_table(report: AuditReport) -> Table:
+    headers = (
+        *("data source", "rows", "form of the responses", "forms that it reads"),
+        *("score of the gold", "score of a wrong answer"),
+    )
     rows = (
-        TableRow(
-            (
-                profile.data_source or "(none)",
-                f"{profile.rows:,}",
-                profile.form("..."),
-                ", ".join(form.name for form in profile.forms),
-                format_score(profile.right),
-                format_score(profile.wrong),
-            )
+        (
+            *(profile.data_source or "(none)", f"{profile.rows:,}", profile.form("...")),
+            ", ".join(form.name for form in profile.forms),
+            *map(format_score, (profile.right, profile.wrong)),
         )
         for profile in report.readings
     )
-    headers = (
-        "data source",
-        "rows",
-        "form of the responses",
-        "forms that it reads",
-        "score of the gold",
-        "score of a wrong answer",
-    )
-    return Table("Rows that were attacked", headers, tuple(rows))
+    return Table("Rows that were attacked", headers, tuple(map(TableRow, rows)))
 
 
 def _attack_table(
-    title: str, results: tuple[AttackResult, ...], note: str = "", fold: str = ""
+    title: str, results: Iterable[AttackResult], note: str = "", fold: str = ""
 ) -> Table:
-    rows = (
-        TableRow(
-            (
-                f.attack,
-                Badge(f.severity, _SEVERITY_LEVELS[f.severity]),
-                _KINDS[f.kind],
-                f"{f.failed:,}",
-                f"{f.tried:,}",
-                f.about,
-            ),
-            tuple(failure.text for failure in f.failures),
-        )
-        for f in results
-    )
     headers = ("attack", "severity", "problem", "failures", "calls", "description")
-    return Table(title, headers, tuple(rows), "examples", note, fold)
+    rows = []
+    for each in results:
+        severity = Badge(each.severity, _LEVELS[each.severity])
+        counts = f"{each.failed:,}", f"{each.tried:,}"
+        cells = (each.attack, severity, _KINDS[each.kind], *counts, each.about)
+        rows.append(TableRow(cells, tuple(failure.text for failure in each.failures)))
+    return Table(title, headers, tuple(rows), note=note, fold=fold)

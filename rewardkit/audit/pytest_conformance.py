@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.audit.attacks import ATTACKS
-from rewardkit.audit.model import SEVERITIES, AttackResult, AuditReport, Severity
+from rewardkit.audit.model import AuditReport, Severity, severities_from
 from rewardkit.audit.run import audit
 from rewardkit.errors import MissingPackageError, UnknownNameError
 
@@ -55,25 +55,20 @@ def conformance(
     def report() -> AuditReport:
         return audit(scorer, data=data, rows=rows, options=options)
 
-    @pytest.mark.parametrize("attack", _attack_names(at_least, allowed))
+    severities = severities_from(at_least)
+    names = [n for n, a in ATTACKS.items() if a.severity in severities and n not in allowed]
+
+    @pytest.mark.parametrize("attack", names)
     def test(attack: str) -> None:
-        result = next((f for f in report().findings if f.attack == attack), None)
+        result = next((each for each in report().findings if each.attack == attack), None)
         if result is None:
             pytest.skip("no row for this attack")
         elif result.failed:
-            pytest.fail(_message(scorer, result), pytrace=False)
+            pairs = "\n".join(f"  {failure.text}" for failure in result.failures)
+            message = (
+                f"{scorer}: {attack} ({result.kind}, {result.severity}) went through in "
+                f"{result.failed} of {result.tried} calls. {result.about}\n{pairs}"
+            )
+            pytest.fail(message, pytrace=False)
 
     return test
-
-
-def _attack_names(at_least: Severity, allowed: Collection[str]) -> list[str]:
-    severities = SEVERITIES[: SEVERITIES.index(at_least) + 1]
-    return [n for n, a in ATTACKS.items() if a.severity in severities and n not in allowed]
-
-
-def _message(scorer: str, result: AttackResult) -> str:
-    pairs = "\n".join(f"  {failure.text}" for failure in result.failures)
-    return (
-        f"{scorer}: {result.attack} ({result.kind}, {result.severity}) went through in "
-        f"{result.failed} of {result.tried} calls. {result.about}\n{pairs}"
-    )

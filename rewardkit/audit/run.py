@@ -2,50 +2,37 @@
 
 from __future__ import annotations
 
+import math
+import operator
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
-from rewardkit.audit.behaviour_checks import CallRecorder, check_calls, check_growth
-from rewardkit.audit.false_negatives import FALSE_NEGATIVES
-from rewardkit.audit.false_positives import FALSE_POSITIVES, HOSTILE_TEXT
-from rewardkit.audit.judge_attacks import JUDGE_ATTACKS
+from rewardkit.audit.attacks import JUDGE_AUDIT, RULE_AUDIT
+from rewardkit.audit.conduct import REQUESTS_AT_ONCE, CallRecorder, check_conduct, check_growth
+from rewardkit.audit.holes import HOSTILE_TEXT
 from rewardkit.audit.model import (
-    REQUESTS_AT_ONCE,
+    FORMS,
+    AnswerForm,
     Attack,
     AttackResult,
     AuditReport,
     AuditRow,
-    Failure,
     ScorerProfile,
     Target,
 )
-from rewardkit.audit.question_attacks import QUESTION_ATTACKS
 from rewardkit.audit.rows import packaged_rows, sample_rows
 from rewardkit.audit.scorer_process import ScorerProcess
-from rewardkit.audit.scorer_profile import profile_forms, profile_scorer
 from rewardkit.errors import DataError, UsageError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES
 
-#: The attacks on a scorer that computes: those on judges with a few rows, because they do not
-#: depend on the row.
-RULE_AUDIT = (
-    *FALSE_POSITIVES,
-    *QUESTION_ATTACKS,
-    *(replace(attack, max_rows=2) for attack in JUDGE_ATTACKS),
-    *FALSE_NEGATIVES,
-)
-
-#: The attacks on a scorer that asks a model, which reads neither long text nor a gold of ours.
-JUDGE_AUDIT = (
-    *(attack for attack in (*FALSE_POSITIVES, *QUESTION_ATTACKS) if not attack.max_rows),
-    *JUDGE_ATTACKS,
-    *(attack for attack in FALSE_NEGATIVES if attack.severity != "low"),
-)
+#: The score of a call that returned none: less than any score.
+_NO_SCORE = -math.inf
 
 #: Default for how long a call may take before it counts as a hang.
 CALL_TIMEOUT_SECONDS = 5.0
@@ -59,8 +46,8 @@ ROWS, MODEL_ROWS = 64, 4
 #: The name of verl's default reward.
 VERL = "verl"
 
-#: Rows of each data source for which the responses are programs.
-CODE_ROWS_PER_SOURCE = 2
+#: A row in the scorer's own form, and in another form that it reads.
+_RowTarget: TypeAlias = tuple[Target, Target | None, ScorerProfile]
 
 
 def audit(
@@ -107,8 +94,9 @@ def audit(
                 "reward.custom_reward_function.path=$(rewardkit path math)."
             )
         spec = f"{Path(__file__).with_name('verl_reward.py')}:compute_score"
-    with ScorerProcess(spec, options or {}, CALL_TIMEOUT_SECONDS, load_seconds) as process:
-        process.seconds = seconds or _timeout(process)
+    most_seconds = seconds or MODEL_CALL_TIMEOUT_SECONDS
+    with ScorerProcess(spec, options or {}, most_seconds, load_seconds) as process:
+        process.seconds = most_seconds if process.asks_server else seconds or CALL_TIMEOUT_SECONDS
         count = rows or (MODEL_ROWS if process.asks_server else ROWS)
         if data is None:
             sample = packaged_rows(scorer, count, seed, process.options)
@@ -127,49 +115,45 @@ def _audit(
     *,
     keep_all: bool,
 ) -> AuditReport:
-    """Attack a scorer with some rows."""
+    """Attack a scorer with some rows. Packaged rows that it does not reward say nothing about it."""
     probe = CallRecorder(process)
-    profiles, left_out = _profiles(probe, sample, keep_all=keep_all)
-    if process.asks_server and probe.failure_counts["no_verdict"] == probe.calls:
-        reason = probe.failures["no_verdict"][0].got
+    all_profiles = profile_scorer(probe, sample)
+    profiles = [each for each in all_profiles if keep_all or each.rewards_golds] or all_profiles
+    silences = probe.checks["no_verdict"]
+    if process.asks_server and silences.failed == len(probe.seconds):
         raise DataError(
-            f"{process.spec}: none of its first {probe.calls} calls has a verdict: {reason}"
+            f"{process.spec}: none of its first {silences.failed} calls has a verdict: "
+            f"{silences.failures[0].got}"
         )
-    sources = {profile.data_source for profile in profiles}
-    first_calls = [c for c in probe.repeatable_calls if c.row.data_source in sources]
-    recorder = CallRecorder(process, repeatable_calls=first_calls)
     targets = _row_targets(sample, profiles)
+    sources = {profile.data_source for profile in profiles}
+    recorder = CallRecorder(process)
+    recorder.repeatable_calls = [c for c in probe.repeatable_calls if c[0].data_source in sources]
     attacks = JUDGE_AUDIT if process.asks_server else RULE_AUDIT
     results = [_run_attack(attack, recorder, targets, progress) for attack in attacks]
     ordinary = statistics.median(recorder.seconds)
     if not process.asks_server:
-        own_forms = [target.own for target in targets]
-        check_calls(recorder, own_forms, CODE_ROWS_PER_SOURCE * len(profiles))
+        check_conduct(recorder, [own for own, _, _ in targets], len(profiles))
         results.append(_run_attack(HOSTILE_TEXT, recorder, targets, progress))
-        check_growth(recorder, own_forms[0])
+        check_growth(recorder, targets[0][0])
     return AuditReport(
         scorer=process.spec,
         options=process.options,
         readings=tuple(profiles),
         findings=(*(result for result in results if result.tried), *recorder.results()),
-        calls=recorder.calls,
+        calls=len(recorder.seconds),
         median_ms=ordinary * 1000,
         worst_ms=max(recorder.seconds) * 1000,
-        left_out=tuple(left_out),
+        left_out=tuple(each.data_source for each in all_profiles if each not in profiles),
         is_stopped=probe.is_stopped or recorder.is_stopped,
     )
-
-
-def _timeout(process: ScorerProcess) -> float:
-    return MODEL_CALL_TIMEOUT_SECONDS if process.asks_server else CALL_TIMEOUT_SECONDS
 
 
 def _announcement(process: ScorerProcess, rows: list[AuditRow]) -> str:
     """Return how many calls the audit of a scorer that asks a model will make, at most."""
     forms = profile_forms(process)
-    targets = [Target(row, forms[0]) for row in rows]
     calls = 2 * len(forms) * len(rows) + sum(
-        len(dict.fromkeys(attack.responses(target))) for attack in JUDGE_AUDIT for target in targets
+        len({*attack.responses(Target(row, forms[0]))}) for attack in JUDGE_AUDIT for row in rows
     )
     return (
         f"{process.spec} asks a model: it will judge up to {calls:,} responses to {len(rows)} "
@@ -199,7 +183,7 @@ def check_behaviour(
         load_seconds: timeout for importing the scorer.
 
     Returns:
-        A profile for each data source, a result for each check of behaviour, the keys of the
+        A profile for each data source, a result for each check of conduct, the keys of the
         dictionary that the scorer returns (none for a number), and those that are always numbers.
 
     Raises:
@@ -207,94 +191,133 @@ def check_behaviour(
         DataError: the data cannot be read, or has no rows.
     """
     sample = sample_rows(data, rows, seed=0)
-    with ScorerProcess(scorer, options or {}, seconds, load_seconds) as process:
+    most_seconds = max(seconds, MODEL_CALL_TIMEOUT_SECONDS)
+    with ScorerProcess(scorer, options or {}, most_seconds, load_seconds) as process:
         recorder = CallRecorder(process)
         if process.asks_server:
-            process.seconds = max(seconds, MODEL_CALL_TIMEOUT_SECONDS)
             sample = sample[:MODEL_ROWS]
+        else:
+            process.seconds = seconds
         profiles = profile_scorer(recorder, sample)
         if not process.asks_server:
-            targets = [target.own for target in _row_targets(sample, profiles)]
-            check_calls(recorder, targets, CODE_ROWS_PER_SOURCE * len(profiles))
-            check_growth(recorder, targets[0])
+            targets = _row_targets(sample, profiles)
+            check_conduct(recorder, [own for own, _, _ in targets], len(profiles))
+            check_growth(recorder, targets[0][0])
     return profiles, recorder.results(), recorder.keys or (), recorder.numeric_keys
 
 
-def _profiles(
-    probe: CallRecorder, rows: list[AuditRow], *, keep_all: bool
-) -> tuple[list[ScorerProfile], list[str]]:
-    """Return the profiles of the data sources that the scorer rewards, and the names of the others.
-
-    All rows of the user count. Packaged rows of another kind say nothing about a scorer.
-    """
-    profiles = profile_scorer(probe, rows)
-    fitting = [profile for profile in profiles if keep_all or profile.rewards_golds] or profiles
-    return fitting, [profile.data_source for profile in profiles if profile not in fitting]
-
-
-class _RowTargets(NamedTuple):
-    """A row in the scorer's own form, and in another form that it reads."""
-
-    own: Target
-    other: Target | None
-    profile: ScorerProfile
-
-
-def _row_targets(rows: list[AuditRow], profiles: list[ScorerProfile]) -> list[_RowTargets]:
+def _row_targets(rows: list[AuditRow], profiles: list[ScorerProfile]) -> list[_RowTarget]:
     """Return the targets of every row; the rows take turns in the other forms."""
     profile_of = {profile.data_source: profile for profile in profiles}
-    targets: list[_RowTargets] = []
+    targets: list[_RowTarget] = []
     for index, row in enumerate(rows):
-        profile = profile_of.get(row.data_source)
-        if profile is None:
-            continue
-        forms = [form for form in profile.forms[1:] if form.name != "bare"]
-        other = Target(row, forms[index % len(forms)]) if forms else None
-        targets.append(_RowTargets(Target(row, profile.form), other, profile))
+        if profile := profile_of.get(row.data_source):
+            forms = [form for form in profile.forms[1:] if form.name != "bare"]
+            other = Target(row, forms[index % len(forms)]) if forms else None
+            targets.append((Target(row, profile.form), other, profile))
     return targets
 
 
 def _run_attack(
     attack: Attack,
     recorder: CallRecorder,
-    rows: list[_RowTargets],
+    rows: list[_RowTarget],
     progress: Callable[[int], object],
 ) -> AttackResult:
     """Run an attack on all rows that it applies to."""
-    tried, failures = 0, []
+    result = AttackResult.of(attack)
     for target, profile in _attack_targets(attack, rows, in_own_form=recorder.process.asks_server):
         calls = [
-            (row, response)
-            for row in _attack_rows(attack, target)
+            (replace(target.row, gold=gold), response)
+            for gold in attack.golds or [target.row.gold]
             for response in dict.fromkeys(attack.responses(target))
         ]
         for (row, response), outcome in zip(calls, recorder.call_all(calls), strict=True):
             if outcome is None:
                 continue
-            tried += 1
+            result.tried += 1
             is_rewarded = outcome.score is not None and outcome.score > profile.threshold
             if is_rewarded != (attack.kind == "miss"):
-                failures.append(Failure.of(response, row.gold, outcome.summary))
+                result.add_failure(response, row.gold, outcome.summary)
         progress(1)
-    return attack.result(tried, len(failures), failures)
+    return result
 
 
 def _attack_targets(
-    attack: Attack, rows: list[_RowTargets], *, in_own_form: bool
+    attack: Attack, rows: list[_RowTarget], *, in_own_form: bool
 ) -> Iterator[tuple[Target, ScorerProfile]]:
-    """Yield the targets of an attack. False positives are also tried in the other forms."""
-    counts: dict[str, int] = {}
+    """Yield the targets of an attack. Holes are also tried in the other forms."""
+    counts: Counter[str] = Counter()
     for own, other, profile in rows:
-        count = counts[profile.data_source] = counts.get(profile.data_source, 0) + 1
-        if attack.max_rows and count > attack.max_rows:
+        counts[profile.data_source] += 1
+        if attack.max_rows and counts[profile.data_source] > attack.max_rows:
             continue
         yield own, profile
         if other is not None and attack.kind == "hole" and not in_own_form:
             yield other, profile
 
 
-def _attack_rows(attack: Attack, target: Target) -> list[AuditRow]:
-    """Return the row itself, or a copy with each of the attack's golds."""
-    if not attack.golds:
-        return [target.row]
-    return [replace(target.row, gold=gold) for gold in attack.golds]
+def profile_scorer(recorder: CallRecorder, rows: Iterable[AuditRow]) -> list[ScorerProfile]:
+    """Return a profile for each data source of the rows, in their order."""
+    sources: dict[str, list[AuditRow]] = {}
+    for row in rows:
+        sources.setdefault(row.data_source, []).append(row)
+    return [_profile(recorder, source, of_source) for source, of_source in sources.items()]
+
+
+def profile_forms(process: ScorerProcess) -> tuple[AnswerForm, ...]:
+    """Return the forms in which golds are tried: only its own one if the scorer asks a server."""
+    own = process.form
+    if own is None:
+        return FORMS
+    others = () if process.asks_server else FORMS
+    return (own, *(form for form in others if form("") != own("")))
+
+
+def _profile(recorder: CallRecorder, source: str, rows: list[AuditRow]) -> ScorerProfile:
+    own, forms = recorder.process.form, profile_forms(recorder.process)
+    targets = {form: [Target(row, form) for row in rows] for form in forms}
+    golds = {form: _scores(recorder, [(t, t.gold) for t in targets[form]]) for form in forms}
+    wrongs = {form: _scores(recorder, [(t, t.wrong) for t in targets[form]]) for form in forms}
+
+    def fit(form: AnswerForm) -> tuple[int, int, float]:
+        """Return how well a form is rewarded, how many prompts ask for it, and how strict it is."""
+        pairs = [*zip(golds[form], wrongs[form], strict=True)]
+        mark = form.before.strip().split("{", maxsplit=1)[0]
+        prompts = sum(bool(mark) and mark in row.prompt for row in rows)
+        margins = [right - wrong for right, wrong in pairs if _NO_SCORE not in (right, wrong)]
+        return (
+            sum(right > wrong for right, wrong in pairs),
+            prompts,
+            statistics.mean(margins or [0.0]),
+        )
+
+    best = max(forms, key=fit)
+    if own and fit(own)[0] > sum(map(operator.lt, golds[own], wrongs[own])):
+        best = own  # otherwise an option may ask for another form than that of `respond`
+    profile = ScorerProfile(
+        data_source=source,
+        rows=len(rows),
+        form=best,
+        forms=(best,),
+        right=_median(golds[best]),
+        wrong=_median(wrongs[best]),
+        declared=best == own,
+    )
+    paid = {form: sum(score > profile.threshold for score in golds[form]) for form in forms}
+    others = [form for form in forms if form != best and 2 * paid[form] >= len(rows)]
+    medians = ((_median(golds[form]), _median(wrongs[form])) for form in others)
+    known = tuple((r, w) for r, w in medians if r is not None and w is not None)
+    return replace(profile, forms=(best, *others), others=known)
+
+
+def _scores(recorder: CallRecorder, answers: list[tuple[Target, str]]) -> list[float]:
+    """Return the scores of answers; -inf if a call has no score."""
+    outcomes = recorder.call_all([(t.row, t.respond(answer)) for t, answer in answers])
+    return [_NO_SCORE if o is None or o.score is None else o.score for o in outcomes]
+
+
+def _median(scores: list[float]) -> float | None:
+    """Return the median score; None if half of the calls or more have no score."""
+    median = statistics.median(scores)
+    return None if median == _NO_SCORE else median

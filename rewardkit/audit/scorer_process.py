@@ -1,27 +1,52 @@
-"""The process in which a scorer is audited: calls with a deadline, each with its outcome."""
+"""The process in which a scorer is audited: it may hang, exit, print or crash.
+
+Calls run in threads other than the main one, as in verl: a scorer that needs signals fails in both.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import io
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
+from inspect import iscoroutine, iscoroutinefunction, signature, unwrap
+from math import isfinite
+from time import perf_counter
 from typing import Any, Literal, TypeAlias
 
-from rewardkit import errors
-from rewardkit.audit.model import ANSWER_MARK, REQUESTS_AT_ONCE, AnswerForm, AuditRow
-from rewardkit.isolate.child_process import (
-    ChildCrashError,
-    ChildProcess,
-    ChildTimeoutError,
-    FailureKind,
-)
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, place_in_stacks, start_and_load
+from rewardkit import registry
+from rewardkit.audit.model import AnswerForm, AuditRow
+from rewardkit.errors import ScorerExitedError, call_catching
+from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
+from rewardkit.isolate.function import IsolatedFunction, Outcome, Reply
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, place_in_stacks, start_function
+from rewardkit.isolate.serve import Limits, Loaded
+from rewardkit.scorers.base import Status, as_text, to_verl
+from rewardkit.scorers.call import error_text
+from rewardkit.scorers.load import load_scorer, respond_of
+from rewardkit.scorers.options import VERL_PARAMETERS, asks_server
+from rewardkit.scorers.reward_result import RewardResult
 
-#: Share of the timeout of a call after which its process notes where it stands.
-WATCHED_SHARE = 0.9
+#: Calls at a time, and calls that never return.
+MAX_THREADS = 64
 
-#: How a call fails: as in `isolate`, or it calls `sys.exit`, or returns a value that verl does not
-#: accept as a reward.
-CallProblem: TypeAlias = FailureKind | Literal["exit", "not_a_number", ""]
+#: Timeout of calls that several threads make, as a multiple of that of a call.
+THREADS_FACTOR = 12
+
+#: The answer with which a scorer's `respond` is called to learn its form.
+ANSWER_MARK = "@ANSWER@"
+
+#: The response, gold, data_source and extra_info of a call, and whether texts have another type.
+Call: TypeAlias = dict[str, Any]
+
+#: How a call fails, as the name of a check in `conduct`.
+CallProblem: TypeAlias = Literal["raises", "hangs", "exits", "no_number", ""]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,19 +66,14 @@ class CallOutcome:
     """
 
     score: float | None = None
-    keys: tuple[str, ...] = ()
-    numeric_keys: tuple[str, ...] = ()
+    keys: Sequence[str] = ()
+    numeric_keys: Sequence[str] = ()
     problem: CallProblem = ""
     detail: str = ""
     seconds: float = 0.0
     has_printed: bool = False
     has_changed_info: bool = False
     has_verdict: bool = True
-
-    @property
-    def is_verdict(self) -> bool:
-        """Whether the call returned a score that is a verdict."""
-        return self.score is not None and self.has_verdict
 
     @property
     def summary(self) -> str:
@@ -65,12 +85,17 @@ class ScorerProcess:
     """A scorer in a process of its own, which is killed and started again when a call hangs.
 
     Attributes:
+        seconds: timeout per call.
         form: the form of answers that the scorer asks for, if it declares one.
         signature_error: why verl cannot call the function with its keywords; "" if it can.
         asks_server: whether each score is a request to a model, so that calls are few and many of
             them are made at once: `ASKS_SERVER` of the scorer's module.
         is_async: whether the function is `async`.
     """
+
+    form: AnswerForm | None = None
+    signature_error = ""
+    asks_server = is_async = False
 
     def __init__(
         self,
@@ -79,25 +104,26 @@ class ScorerProcess:
         seconds: float,
         load_seconds: float = LOAD_TIMEOUT_SECONDS,
     ) -> None:
-        self.spec, self.options = spec, dict(options)
-        self.seconds, self.load_seconds = seconds, load_seconds
-        self.form: AnswerForm | None = None
-        self.signature_error = ""
-        self.asks_server = False
-        self.is_async = False
-        self._process: ChildProcess | None = None
+        self.spec, self.options, self.seconds = spec, dict(options), seconds
+        limits = Limits(seconds=THREADS_FACTOR * seconds, load_seconds=load_seconds)
+        arguments = spec, self.options
+        self._function = IsolatedFunction(
+            partial(start_function, load_audited, arguments, spec, limits, is_quiet=True), limits
+        )
 
     def __enter__(self) -> ScorerProcess:  # noqa: PYI034 - Self needs Python 3.11; no subclass
         """Start the process, so that a scorer that does not load is reported at once."""
-        self._process = self._start()
+        self._function.start()
+        form, self.signature_error, self.asks_server, self.is_async = self._function.greeting
+        before, mark, after = (form or "").partition(ANSWER_MARK)
+        self.form = AnswerForm("its own", before, after) if mark else None
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process:
-            self._process.close()
+        self._function.close()
 
     def call(
-        self, row: AuditRow, response: str | None, gold: str | None, *, as_numpy: bool = False
+        self, row: AuditRow, response: str | None, gold: str | None, *, is_odd: bool = False
     ) -> CallOutcome:
         """Score a response. Nothing that the scorer does raises here.
 
@@ -105,68 +131,155 @@ class ScorerProcess:
             row: for its data source and extra_info.
             response: the response.
             gold: the ground truth.
-            as_numpy: whether the texts are passed as NumPy's type of text.
+            is_odd: whether the texts are passed in a type such as NumPy's.
         """
-        request = {"call": _call_fields(row, response, gold) | {"as_numpy": as_numpy}}
-        reply = self._exchange(request, self.seconds)
-        return reply if isinstance(reply, CallOutcome) else _outcome(reply)
+        request = {**_call(row, response, gold), "is_odd": is_odd}
+        value = self._value(self._function.call(request, self.seconds), self.seconds)
+        return value if isinstance(value, CallOutcome) else CallOutcome(**value)
 
-    def call_in_threads(self, calls: list[tuple[AuditRow, str]]) -> list[list[Any]] | CallOutcome:
-        """Make the same calls in several threads at once; return a list of scores for each thread."""
-        requests = [_call_fields(row, response, row.gold) for row, response in calls]
-        scores: list[list[Any]] | CallOutcome = self._exchange(
-            {"calls": requests}, 12 * self.seconds
-        )
-        return scores
+    def call_in_threads(
+        self, threads: Sequence[Sequence[tuple[AuditRow, str]]]
+    ) -> list[list[float | None] | CallOutcome]:
+        """Make calls in several threads at once; return the scores of each thread."""
+        requests = [[_call(row, text, row.gold) for row, text in calls] for calls in threads]
+        seconds = THREADS_FACTOR * self.seconds
+        return [self._value(each, seconds) for each in self._function.call_all(requests, seconds)]
 
-    def call_at_once(self, calls: Sequence[tuple[AuditRow, str]]) -> list[CallOutcome]:
-        """Score responses, `REQUESTS_AT_ONCE` at a time. A call that hangs costs its own score."""
-        requests = [_call_fields(row, response, row.gold) for row, response in calls]
-        rounds = -(-len(calls) // REQUESTS_AT_ONCE)
-        request = {"requests": requests, "call_seconds": rounds * self.seconds}
-        replies = self._exchange(request, (rounds + 1) * self.seconds)
-        if isinstance(replies, CallOutcome):
-            return [replies] * len(calls)
-        return [_outcome(reply) for reply in replies]
-
-    def _exchange(self, request: dict[str, Any], seconds: float) -> Any:
-        if self._process is None or not self._process.is_alive:
-            self._process = self._start()
-        request = {**request, "seconds": WATCHED_SHARE * seconds}
-        try:
-            return self._process.exchange(request, seconds)
-        except ChildTimeoutError:
-            place = place_in_stacks(self._process.stacks, self.spec)
-            detail = f"no verdict within {seconds:g} s{place and f', at {place}'}"
-            return CallOutcome(problem="timeout", detail=detail, seconds=seconds)
-        except ChildCrashError as error:
-            return CallOutcome(problem="crash", detail=f"the process ended ({error})")
-
-    def _start(self) -> ChildProcess:
-        module, request = "rewardkit.audit.audit_child", (self.spec, self.options)
-        process, description = start_and_load(
-            module, request, self.spec, self.load_seconds, is_quiet=True
-        )
-        if "error" in description:
-            process.close()
-            raise getattr(errors, description["error_type"])(description["error"])
-        self.signature_error = description["signature_error"]
-        self.asks_server = description["asks_server"]
-        self.is_async = description["is_async"]
-        before, mark, after = (description["form"] or "").partition(ANSWER_MARK)
-        self.form = AnswerForm("its own", before, after) if mark else None
-        return process
+    def _value(self, outcome: Outcome, seconds: float) -> Any:
+        if isinstance(outcome, Reply):
+            return outcome.value
+        if isinstance(outcome, ChildTimeoutError):
+            detail = f"no verdict within {seconds:g} s{place_in_stacks(outcome, self.spec)}"
+            return CallOutcome(problem="hangs", detail=detail, seconds=seconds)
+        if isinstance(outcome, ChildCrashError):
+            return CallOutcome(problem="exits", detail=f"the process ended ({outcome})")
+        raise outcome
 
 
-def _call_fields(row: AuditRow, response: str | None, gold: str | None) -> dict[str, Any]:
-    return {
-        "response": response,
-        "gold": gold,
-        "data_source": row.data_source,
-        "extra_info": row.extra_info,
-    }
+def _call(row: AuditRow, response: str | None, gold: str | None) -> Call:
+    values = response, gold, row.data_source, row.extra_info
+    return dict(zip(("response", "gold", "data_source", "extra_info"), values, strict=True))
 
 
-def _outcome(reply: dict[str, Any]) -> CallOutcome:
-    lists = {name: tuple(reply.get(name, ())) for name in ("keys", "numeric_keys")}
-    return CallOutcome(**reply | lists)
+# The rest runs in the process of the scorer.
+
+
+class _OddText(str):
+    """Stands in for NumPy's type of text."""
+
+    __slots__ = ()
+
+
+class _WriteCounter(io.TextIOBase):
+    """Stands in for stdout and counts the characters written."""
+
+    characters = 0
+
+    def write(self, text: str) -> int:
+        self.characters += len(text)
+        return len(text)
+
+
+class _LogMessages(logging.Handler):
+    """Keeps the last message of our log, which says why a result has `error` set."""
+
+    last = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.last = record.getMessage()[:300]
+
+
+def load_audited(spec: str, options: Mapping[str, Any]) -> Loaded:
+    """Load a scorer and describe it; the reply to a call has the fields of a `CallOutcome`."""
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109 - a reward beside which verl is started
+    scorer = load_scorer(spec, **options)
+    function, respond = registry.load("scorers", spec), respond_of(scorer)
+    entry = partial(_call_scorer, scorer)
+    if "solution_str" in signature(function).parameters:
+        entry = partial(_call_verl, partial(function, **options))
+    observer, threads = _Observer(entry), ThreadPoolExecutor(MAX_THREADS)
+    sys.setswitchinterval(1e-6)  # makes race conditions likely
+
+    async def call(request: Call | list[Call]) -> Any:
+        """Return the outcome of a call, or the scores of several in their order."""
+        return await asyncio.wrap_future(threads.submit(observer.answer, request))
+
+    form, error = respond(ANSWER_MARK) if respond else None, _signature_error(function, options)
+    return Loaded(call, (form, error, asks_server(scorer), iscoroutinefunction(function)))
+
+
+def _signature_error(function: Callable[..., Any], options: Mapping[str, Any]) -> str:
+    """Return why verl cannot call a function with its keywords and the options; "" if it can."""
+    own = signature(function)
+    try:
+        own.bind(**dict.fromkeys((*sorted(VERL_PARAMETERS), *options)))
+    except TypeError as error:
+        code = getattr(unwrap(function), "__code__", None)
+        place = f"{code.co_filename}:{code.co_firstlineno}: " if code else ""
+        return f"{place}{getattr(function, '__name__', '')}{own}: {error}"
+    return ""
+
+
+def _call_verl(function: Callable[..., Any], call: Call) -> Any:
+    result = function(
+        data_source=call["data_source"],
+        solution_str=call["response"],
+        ground_truth=call["gold"],
+        extra_info=call["extra_info"],
+    )
+    return asyncio.run(result) if iscoroutine(result) else result
+
+
+def _call_scorer(scorer: Callable[..., Any], call: Call) -> Any:
+    info = {"data_source": call["data_source"], **call["extra_info"]}
+    before = deepcopy(info)
+    result = scorer(as_text(call["response"]), as_text(call["gold"]), info)
+    if info != before:
+        call["extra_info"] = info  # for the observer to notice the change
+    return to_verl(result)
+
+
+class _Observer:
+    """Calls the scorer, and observes what it does beside returning a score."""
+
+    def __init__(self, entry: Callable[[Call], Any]) -> None:
+        self._entry, self._log = entry, _LogMessages()
+        sys.stdout = self._stdout = _WriteCounter()
+        logging.getLogger("rewardkit").addHandler(self._log)
+
+    def answer(self, request: Call | list[Call]) -> Any:
+        """Return the outcome of a call, or the scores of several."""
+        if isinstance(request, list):
+            return [self.answer(call).get("score") for call in request]
+        own, before, start = deepcopy(request), self._stdout.characters, perf_counter()
+        if own.pop("is_odd", False):
+            own |= {name: _OddText(own[name]) for name in ("response", "gold")}
+        result = call_catching(self._entry, own)
+        return {
+            "seconds": perf_counter() - start,
+            "has_printed": self._stdout.characters > before,
+            "has_changed_info": own["extra_info"] != request["extra_info"],
+            **self._read(result),
+        }
+
+    def _read(self, result: Any) -> dict[str, Any]:
+        """Return the score of a result as verl 0.9 reads it: a number, or a mapping with `score`."""
+        if isinstance(result, ScorerExitedError):
+            return {"problem": "exits", "detail": "called sys.exit"}
+        if isinstance(result, Exception):
+            message = f"{type(result).__name__}: {error_text(result)}"[:300]
+            return {"problem": "raises", "detail": f"raised {message}"}
+        keys = sorted(map(str, result)) if isinstance(result, Mapping) else []
+        read = call_catching(RewardResult.of, result)
+        if isinstance(read, Exception) or not isfinite(read.score):
+            detail = str(read) if isinstance(read, Exception) else f"returned {read.score}"
+            return {"keys": keys, "problem": "no_number", "detail": detail}
+        numbers = [name for name in keys if isinstance(read.fields.get(name), float)]
+        has_verdict = read.as_score().status not in (Status.FAILED, Status.TIMEOUT)
+        return {
+            "score": read.score,
+            "keys": keys,
+            "numeric_keys": numbers,
+            "has_verdict": has_verdict,
+            "detail": "" if has_verdict else self._log.last,
+        }

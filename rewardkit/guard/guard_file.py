@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -14,7 +14,8 @@ from typing import Any
 from rewardkit import registry
 from rewardkit.errors import UsageError
 from rewardkit.guard.guard import Guard, GuardSettings, read_outcome
-from rewardkit.guard.results import default_fields
+from rewardkit.guard.reward import default_fields
+from rewardkit.isolate.function import Reply
 from rewardkit.redact import process_redactor, variable_of
 from rewardkit.scorers.gold import alternatives, another_answer, unwrap_gold
 from rewardkit.scorers.reward_result import InvalidResultError, RewardResult, RightRule
@@ -94,36 +95,43 @@ def try_reward(
             "function, as my_reward.py:compute_score, or use `rewardkit path`."
         )
     settings = replace(settings, on_failure="score", record="")
-    process, is_async = Guard(reward, settings).start_process()
-    process.close()
-    if is_async and settings.cpu_seconds:
-        raise UsageError(
-            f"{reward} is a coroutine function, whose calls share a process: leave out --cpu-seconds."
-        )
-    trials = [
-        ({**row, "solution_str": text}, has_gold)
-        for row in rows
-        for has_gold in (False, True)
-        for text in _responses(row, has_gold=has_gold)
-    ]
-    with closing(Guard(reward, settings, is_async=is_async)) as guard:
-        outcomes = [guard.outcome(call) for call, _ in trials]
-        rule = _learn_rule(guard, rows)
-    failures = [read_outcome(outcome, reward, settings)[1] for outcome in outcomes]
-    results = [
-        (has_gold, *outcome)
-        for (_, has_gold), outcome, failure in zip(trials, outcomes, failures, strict=True)
-        if isinstance(outcome, list) and not failure
-    ]
+    replies: list[tuple[bool, Reply]] = []
+    failures: list[str] = []
+
+    def score(request: tuple[str, Any, Mapping[str, Any]]) -> Score | Exception:
+        response, gold, row = request
+        outcome = guard.outcome({**row, "solution_str": response, "ground_truth": gold})
+        failure = read_outcome(outcome, reward, settings)[1]
+        if failure or not isinstance(outcome, Reply):
+            failures.append(failure)
+            return InvalidResultError(failure)
+        has_gold = any(each in response for each in alternatives(gold))
+        replies.append((has_gold, outcome))
+        return RewardResult.of(outcome.value).as_score()
+
+    with closing(Guard(reward, settings)) as guard:
+        guard.function.start()
+        if guard.function.is_async and settings.cpu_seconds:
+            raise UsageError(
+                f"{reward} is a coroutine function, whose calls share a process: leave out --cpu-seconds."
+            )
+        for row in rows:
+            answers = alternatives(row["ground_truth"]) or ("",)
+            for text in ("", "I do not know.", another_answer(*answers), answers[0]):
+                score((text, row["ground_truth"], row))
+        golds = [(unwrap_gold(row["ground_truth"]), row) for row in rows]
+        rule = learn_right(lambda requests: [*map(score, requests)], golds)
+    scores = [reply.value["score"] for _, reply in replies]
+    wrong = min((r.value["score"] for has_gold, r in replies if not has_gold), default=None)
     return GuardTrial(
-        is_async=is_async,
-        keys={k: v for _, _, fields in reversed(results) for k, v in fields.items()},
-        wrong_score=_wrong_score([(has_gold, fields["score"]) for has_gold, _, fields in results]),
+        is_async=guard.function.is_async,
+        keys={k: v for _, reply in reversed(replies) for k, v in reply.value.items()},
+        wrong_score=0.0 if wrong is not None and 0 < wrong >= max(scores) else wrong,
         rule=rule,
-        calls=len(trials),
-        failure_count=len(trials) - len(results),
-        failures=tuple(dict.fromkeys(filter(None, failures))),
-        seconds=median([nanoseconds * 1e-9 for _, nanoseconds, _ in results] or [0.0]),
+        calls=len(replies) + len(failures),
+        failure_count=len(failures),
+        failures=tuple(dict.fromkeys(failures)),
+        seconds=median([reply.nanoseconds * 1e-9 for _, reply in replies] or [0.0]),
     )
 
 
@@ -173,19 +181,6 @@ def settings_after_trial(
         wrong_score=score,
         right_score=trial.rule.least if right_score is None else right_score,
     )
-
-
-def _learn_rule(guard: Guard, rows: Sequence[Mapping[str, Any]]) -> RightRule:
-
-    def score(request: tuple[str, str, Mapping[str, Any]]) -> Score | Exception:
-        response, gold, call = request
-        outcome = guard.outcome({**call, "solution_str": response, "ground_truth": gold})
-        if isinstance(outcome, list) and len(outcome) == 2:
-            return RewardResult.of(outcome[1]).as_score()
-        return outcome if isinstance(outcome, Exception) else InvalidResultError(str(outcome))
-
-    golds = [(unwrap_gold(row["ground_truth"]), row) for row in rows]
-    return learn_right(lambda requests: [score(request) for request in requests], golds)
 
 
 def trial_rows(parquet: Path | None) -> list[dict[str, Any]]:
@@ -263,19 +258,3 @@ class _Variable(str):
 
     def __repr__(self) -> str:
         return f"read_secret({str(self)!r})"
-
-
-def _wrong_score(scores: Sequence[tuple[bool, Any]]) -> float | None:
-    """Return the lowest score of a wrong response, 0.0 if golds earn no more; None without one."""
-    lowest = min((score for has_gold, score in scores if not has_gold), default=None)
-    if lowest is not None and 0 < lowest >= max(score for _, score in scores):
-        return 0.0
-    return lowest
-
-
-def _responses(row: Mapping[str, Any], *, has_gold: bool) -> Iterable[str]:
-    """Return responses to a row: the gold, or no answer and a wrong one, in the usual forms."""
-    golds = alternatives(row["ground_truth"]) or ("",)
-    answer = golds[0] if has_gold else another_answer(*golds)
-    forms = (answer, f"#### {answer}", f"\\boxed{{{answer}}}")
-    return forms if has_gold else ("", "I do not know.", *forms)

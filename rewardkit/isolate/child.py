@@ -9,6 +9,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import pickle
 import resource
 import socket
 import sys
@@ -17,15 +18,16 @@ from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOWrapper
 from mmap import mmap
-from multiprocessing.connection import Connection
 from select import POLLIN, poll
 from signal import (
     SIG_DFL,
+    SIG_IGN,
     SIG_SETMASK,
     SIGALRM,
     SIGCHLD,
     SIGKILL,
     SIGPROF,
+    SIGUSR1,
     Signals,
     pthread_sigmask,
     set_wakeup_fd,
@@ -34,6 +36,9 @@ from signal import (
 from struct import Struct
 from time import monotonic
 from typing import Any, NoReturn
+
+#: The length of a request, which precedes it.
+LENGTH = Struct("=Q")
 
 #: In shared memory: when the item in progress began (`time.monotonic`), and its number.
 MARK = Struct("=dq")
@@ -50,6 +55,9 @@ SHARED_BYTES = 1 << 20
 #: The number of the mark while a user's file is loaded.
 LOAD_MARK = -1
 
+#: Exit code of a process that has used up its memory.
+MEMORY_EXIT_CODE = 86
+
 
 class Channel:
     """The connection to the caller, which is separate from stdin, stdout and stderr.
@@ -58,26 +66,26 @@ class Channel:
     it returned, ends here: it would answer in the name of the process, and end nowhere else.
     """
 
-    def __init__(self, replies: socket.socket, memory: mmap, shared: int) -> None:
-        self._replies, self._memory, self._shared = replies, memory, shared
+    def __init__(self, connection: socket.socket, memory: mmap, shared: int) -> None:
+        self._replies, self._memory, self._shared = connection, memory, shared
+        self._requests = connection.makefile("rb", 1 << 16)
         self.pid = os.getpid()
-        self._requests = Connection(os.dup(replies.fileno()))
 
     def receive(self) -> Any:
         """Return the next request; end the process if the caller has ended."""
         try:
-            return self._requests.recv()
-        except (EOFError, ConnectionResetError):
+            length = self._requests.read(LENGTH.size)
+            request = self._requests.read(*LENGTH.unpack(length)) if length else b""
+        except ConnectionResetError:
+            request = b""
+        if not request:
             os._exit(0)
+        return pickle.loads(request)  # noqa: S301 - the caller is the parent of this process
 
     def send(self, value: Any) -> None:
-        """Send a JSON value."""
-        self.send_text(json.dumps(value))
-
-    def send_text(self, text: str) -> None:
-        """Send JSON text, which is one line of ASCII."""
+        """Send a JSON value, as one line of ASCII."""
         self._end_copy()
-        self._replies.sendall(text.encode("ascii") + b"\n")
+        self._replies.sendall(json.dumps(value).encode("ascii") + b"\n")
 
     def set_mark(self, number: int) -> None:
         """Tell the caller that item `number` of the request begins now."""
@@ -93,17 +101,7 @@ class Channel:
         hold or block.
         """
         self.set_mark(LOAD_MARK)
-        with self.watching(seconds, is_end=True):
-            yield
-
-    @contextmanager
-    def watching(self, seconds: float, *, is_end: bool = False) -> Iterator[None]:
-        """Leave the stacks of all threads for the caller if the block takes longer.
-
-        The caller ends this process, unless the watchdog does (`is_end`).
-        """
-        os.lseek(self._shared, STACKS_OFFSET, os.SEEK_SET)
-        faulthandler.dump_traceback_later(seconds, exit=is_end, file=self._shared)
+        faulthandler.dump_traceback_later(seconds, exit=True, file=self._shared)
         try:
             yield
         finally:
@@ -114,11 +112,6 @@ class Channel:
         if os.getpid() != self.pid:
             os._exit(0)
 
-    @property
-    def number(self) -> int:
-        """The number of the last mark."""
-        return int(MARK.unpack_from(self._memory)[1])
-
 
 def main() -> None:
     """Start the guard, and run `serve` of the module that the command line names."""
@@ -126,7 +119,10 @@ def main() -> None:
     for descriptor in (connection, life, shared):
         os.set_inheritable(descriptor, False)  # what the code starts must not hold them open
     memory = mmap(shared, SHARED_BYTES)
-    _reset_signals()
+    pthread_sigmask(SIG_SETMASK, ())
+    for number in (SIGALRM, SIGPROF):  # deadlines need the default action
+        signal(number, SIG_DFL)
+    signal(SIGUSR1, SIG_IGN)  # it asks the code, and not the guard, for its stacks
     wakeups, wakeup = os.pipe()
     os.set_blocking(wakeup, False)
     signal(SIGCHLD, lambda *_: None)
@@ -138,6 +134,8 @@ def main() -> None:
     signal(SIGCHLD, SIG_DFL)
     for descriptor in (life, wakeups, wakeup):
         os.close(descriptor)
+    os.lseek(shared, STACKS_OFFSET, os.SEEK_SET)
+    faulthandler.register(SIGUSR1, file=shared)
     if isinstance(sys.stdout, TextIOWrapper):  # the process may be killed before it would flush
         sys.stdout.reconfigure(line_buffering=True)
     import_module(sys.argv[4]).serve(Channel(socket.socket(fileno=connection), memory, shared))
@@ -146,38 +144,28 @@ def main() -> None:
 
 def exit_text(code: int) -> str:
     """Return how a process ended, from its exit code, which is negative for a signal."""
+    if code == MEMORY_EXIT_CODE:
+        return "it needs more memory than its limit"
     if code >= 0:
         return f"exit code {code}"
     return Signals(-code).name if -code in list(Signals) else f"signal {-code}"
 
 
-def limit_memory(kind: int, limit: int) -> None:
+def limit_memory(limit: int) -> None:
     """Limit the memory that this process may allocate from now on, and write no core file.
 
-    Only Linux says how much it has, and counts anonymous memory in RLIMIT_DATA.
+    Only Linux counts anonymous memory in RLIMIT_DATA. RLIMIT_AS would count address space that CUDA
+    reserves and never uses.
 
     Args:
-        kind: RLIMIT_AS for all address space, RLIMIT_DATA for private, writable memory.
         limit: bytes; 0 for no limit.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    if not limit:
-        return
-    try:
+    if limit and sys.platform == "linux":
         with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - this process stays slim
-            pages = file.read().split()
-    except FileNotFoundError:
-        return
-    used = int(pages[0 if kind == resource.RLIMIT_AS else 5]) * resource.getpagesize()
-    hard = resource.getrlimit(kind)[1]
-    resource.setrlimit(kind, (used + limit if hard < 0 else min(used + limit, hard), hard))
-
-
-def _reset_signals() -> None:
-    """Restore the default action of the signals that deadlines and the guard need."""
-    pthread_sigmask(SIG_SETMASK, ())
-    for number in (SIGALRM, SIGPROF, SIGCHLD):
-        signal(number, SIG_DFL)
+            limit += int(file.read().split()[5]) * resource.getpagesize()
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (limit if hard < 0 else min(limit, hard), hard))
 
 
 def _guard(child: int, life: int, wakeups: int, memory: mmap) -> NoReturn:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import pickle
 import select
 import subprocess
 import sys
@@ -23,15 +24,15 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from mmap import mmap
-from multiprocessing.connection import Connection
-from signal import SIGKILL
+from signal import SIGKILL, SIGUSR1
 from socket import SO_SNDTIMEO, SOL_SOCKET, socketpair
 from struct import Struct
 from tempfile import TemporaryFile
-from time import monotonic
-from typing import IO, Any, Literal, TypeAlias
+from time import monotonic, sleep
+from typing import IO, Any
 
 from rewardkit.isolate.child import (
+    LENGTH,
     MARK,
     SHARED_BYTES,
     STACKS_OFFSET,
@@ -39,15 +40,15 @@ from rewardkit.isolate.child import (
     exit_text,
 )
 
-#: How a call in a child process fails: it takes too long, the process ends, or the code raises.
-FailureKind: TypeAlias = Literal["timeout", "crash", "error"]
-
 #: Seconds between two checks that the process lives while a reply is awaited. Its end is noticed at
 #: once, unless something that it forked holds the socket open.
 POLL_SECONDS = 0.5
 
 #: Seconds for the guard to end its process, before the caller kills the process group.
 GUARD_TIMEOUT_SECONDS = 10.0
+
+#: Seconds for the code to write the stacks of its threads, before it is ended.
+STACKS_SECONDS = 0.2
 
 #: Bytes of one reply.
 MAX_REPLY_BYTES = 1 << 28
@@ -61,7 +62,10 @@ _SECONDS_AND_MICROSECONDS = Struct("@ll")
 
 
 class ChildTimeoutError(Exception):
-    """The process did not reply, or did not read, before the deadline. It was ended."""
+    """The process did not reply, or did not read, before the deadline. It was ended.
+
+    Its argument, if it has one, is where the threads of the process stood (`ChildProcess.stacks`).
+    """
 
 
 class ChildCrashError(Exception):
@@ -83,9 +87,10 @@ class ChildProcess:
     def __init__(
         self, module: str, *, environment: Mapping[str, str] | None = None, is_quiet: bool = False
     ) -> None:
-        self._buffer, self._exit_text = bytearray(), ""
+        self._buffer, self._exit_text, self._send_seconds = bytearray(), "", 0.0
         self._memory = mmap(-1, SHARED_BYTES)  # until the process has started
-        output = subprocess.DEVNULL if is_quiet and not _is_debugging() else None
+        is_discarded = is_quiet and os.environ.get("REWARDKIT_DEBUG") != "1"
+        output = subprocess.DEVNULL if is_discarded else None
         try:
             with _starting:
                 self._start(module, {**os.environ, **(environment or {})}, output)
@@ -97,7 +102,6 @@ class ChildProcess:
         with ExitStack() as ours, ExitStack() as theirs:
             self._socket, socket = map(ours.enter_context, socketpair())
             theirs.enter_context(socket)
-            self._requests = ours.enter_context(Connection(os.dup(self._socket.fileno())))
             life, own_end = os.pipe()
             theirs.callback(os.close, life)
             ours.callback(os.close, own_end)
@@ -116,13 +120,19 @@ class ChildProcess:
                 start_new_session=True,  # its guard kills the group; Ctrl-C is the caller's
             )
             self._open_descriptors = ours.pop_all()  # the guard kills when they close
-        self._readable = select.poll()
+        self._readable, self._writable = select.poll(), select.poll()
         self._readable.register(self._socket, select.POLLIN)
+        self._writable.register(self._socket, select.POLLOUT)
 
     @property
     def is_alive(self) -> bool:
         """Whether the process can take a request."""
         return self in _live and self._process.poll() is None
+
+    @property
+    def session(self) -> int:
+        """The session that the process began; -1 if it did not start."""
+        return self._process.pid if hasattr(self, "_process") else -1
 
     @property
     def mark(self) -> tuple[float, int]:
@@ -138,10 +148,6 @@ class ChildProcess:
         """
         end = max(STACKS_OFFSET, self._memory.find(b"\0", STACKS_OFFSET))
         return self._memory[STACKS_OFFSET:end].decode("ascii", "replace")
-
-    def reset_mark(self) -> None:
-        """Mark item 0 as begun now: a request is about to be sent."""
-        MARK.pack_into(self._memory, 0, monotonic(), 0)
 
     def exchange(
         self, request: Any, seconds: float, deadline: Callable[[], float] | None = None
@@ -176,13 +182,15 @@ class ChildProcess:
         """
         if self not in _live:
             raise self._crash()
-        limit = _SECONDS_AND_MICROSECONDS.pack(int(seconds), int(seconds % 1 * 1e6) or 1)
+        data = pickle.dumps(request)
         try:
-            self._socket.setsockopt(SOL_SOCKET, SO_SNDTIMEO, limit)
-            self._requests.send(request)
+            if seconds != self._send_seconds:
+                limit = _SECONDS_AND_MICROSECONDS.pack(int(seconds), int(seconds % 1 * 1e6) or 1)
+                self._socket.setsockopt(SOL_SOCKET, SO_SNDTIMEO, limit)
+                self._send_seconds = seconds
+            self._socket.sendall(LENGTH.pack(len(data)) + data)
         except BlockingIOError as error:
-            self.close()
-            raise ChildTimeoutError from error
+            raise self.time_out() from error
         except OSError as error:  # a broken pipe
             raise self._crash() from error
 
@@ -212,9 +220,13 @@ class ChildProcess:
         del self._buffer[: end + 1]
         return self._parse(line)
 
-    def fileno(self) -> int:
-        """Return the descriptor that is readable when `receive_all` has something to return."""
-        return self._socket.fileno()
+    def has_reply(self, seconds: float) -> bool:
+        """Wait for these seconds; return whether a reply has arrived, or the process has ended."""
+        return bool(self._readable.poll(seconds * 1000))
+
+    def is_writable(self) -> bool:
+        """Return whether there is room for a request, so that sending it hardly waits."""
+        return bool(self._writable.poll(0))
 
     def receive_all(self) -> list[Any]:
         """Return the replies that have arrived; wait only if there is nothing to read.
@@ -229,7 +241,7 @@ class ChildProcess:
 
     def _parse(self, line: bytearray) -> Any:
         try:
-            return json.loads(line)
+            return json.loads(line.decode("ascii"))
         except (ValueError, RecursionError):
             raise self.stray_output() from None
 
@@ -237,6 +249,17 @@ class ChildProcess:
         """End a process that sent something other than replies. Return the error to raise."""
         self.close()
         return ChildCrashError(STRAY_OUTPUT)
+
+    def time_out(self) -> ChildTimeoutError:
+        """End a process that takes too long. Return the error with the stacks of its threads."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, SIGUSR1)
+        end, text = monotonic() + STACKS_SECONDS, ""
+        while monotonic() < end and not (text and text == self.stacks):
+            text = self.stacks
+            sleep(STACKS_SECONDS / 10)
+        self.close()
+        return ChildTimeoutError(self.stacks)
 
     def close(self) -> str:
         """End the code, and everything it started. Return how the code ended."""
@@ -257,7 +280,7 @@ class ChildProcess:
     def _read(self) -> None:
         try:
             piece = self._socket.recv(1 << 16)
-        except ConnectionResetError:
+        except OSError:  # reset by the process, or closed at the exit of this one
             piece = b""
         if not piece or len(self._buffer) > MAX_REPLY_BYTES:
             raise self._crash()
@@ -281,10 +304,6 @@ def _memory_file() -> IO[bytes]:
     if hasattr(os, "memfd_create"):  # Linux
         return open(os.memfd_create("rewardkit"), "r+b")  # noqa: PTH123 - a descriptor
     return TemporaryFile()
-
-
-def _is_debugging() -> bool:
-    return os.environ.get("REWARDKIT_DEBUG") == "1"
 
 
 _live: set[ChildProcess] = set()

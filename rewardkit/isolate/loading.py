@@ -1,7 +1,7 @@
-"""Load a user's file or module in a child process, under a deadline.
+"""Start a child process that loads a function, under a deadline; say where a load or a call hung.
 
-The child loads it inside `Channel.load_deadline`, whose watchdog ends the child in time and leaves
-the stacks of its threads. The message names the line of the file that was running.
+The child loads a user's file inside `Channel.load_deadline`, whose watchdog ends the child in time and
+leaves the stacks of its threads. The message names the line of the file that was running.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
+from rewardkit import errors
 from rewardkit.errors import SourceError, UsageError
 from rewardkit.isolate.child import LOAD_MARK
 from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
+from rewardkit.isolate.serve import Limits, Loaded
 
 #: Default timeout for importing a user's file, which may import torch.
-LOAD_TIMEOUT_SECONDS = 60.0
+LOAD_TIMEOUT_SECONDS = Limits.load_seconds
 
 #: Timeout for a child process to start, before it imports the file.
 START_TIMEOUT_SECONDS = 60.0
@@ -31,7 +33,7 @@ GRACE_SECONDS = 2.0
 MAX_THREADS = 100
 
 _HEADING = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
-_THREAD = re.compile(r"^Thread 0x", re.MULTILINE)
+_THREAD = re.compile(r"^(?:Current thread|Thread) 0x", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
 
 #: Beginnings of the names of files that import a registered module.
@@ -46,43 +48,59 @@ class _Frame(NamedTuple):
     function: str
 
 
-def start_and_load(
-    module: str, request: Sequence[Any], name: str, seconds: float, *, is_quiet: bool = False
-) -> tuple[ChildProcess, Any]:
-    """Start a child process that loads a user's file; return it with its reply.
+def start_function(
+    load: Callable[..., Loaded],
+    arguments: Sequence[Any],
+    name: str,
+    limits: Limits,
+    *,
+    environment: Mapping[str, str] | None = None,
+    is_quiet: bool = False,
+) -> tuple[ChildProcess, Any, bool]:
+    """Start a child process that loads a function, for an `IsolatedFunction`.
 
     Args:
-        module: the child's module; its `serve` receives `(*request, seconds)`.
-        request: what the child needs to load the file.
+        load: loads the function there; a function of a module, which is imported there.
+        arguments: arguments of `load`, which can be pickled.
         name: `file.py:attribute` or a registered name, for messages.
-        seconds: the timeout.
+        limits: the limits of the function.
+        environment: environment variables to add to those of this process.
         is_quiet: whether to discard what the file prints; see `ChildProcess`.
+
+    Returns:
+        The process, the greeting of its loader, and whether the function is a coroutine function.
 
     Raises:
         SourceError: there is no such file.
         UsageError: the file does not load in time, or it ends the process.
+        RewardkitError: as `load` raises it.
     """
     file = name.partition(":")[0]
     if file.endswith(".py") and not Path(file).is_file():
         raise SourceError(f"{file}: no such file.")
-    process = ChildProcess(module, is_quiet=is_quiet)
+    process = ChildProcess("rewardkit.isolate.serve", environment=environment, is_quiet=is_quiet)
     start_deadline = monotonic() + START_TIMEOUT_SECONDS
 
     def deadline() -> float:
         start, number = process.mark
-        return start + seconds + GRACE_SECONDS if number == LOAD_MARK else start_deadline
+        return (
+            start + limits.load_seconds + GRACE_SECONDS if number == LOAD_MARK else start_deadline
+        )
 
     try:
-        reply = process.exchange((*request, seconds), START_TIMEOUT_SECONDS, deadline)
-    except ChildTimeoutError:
-        raise UsageError(timeout_message(process.stacks, name, seconds)) from None
-    except ChildCrashError as error:
-        if process.stacks:
-            raise UsageError(timeout_message(process.stacks, name, seconds)) from None
+        request = load, arguments, name, limits
+        problem, reply, is_async = process.exchange(request, START_TIMEOUT_SECONDS, deadline)
+    except (ChildTimeoutError, ChildCrashError) as error:
+        if isinstance(error, ChildTimeoutError) or process.stacks:
+            message = timeout_message(process.stacks, name, limits.load_seconds)
+            raise UsageError(message) from None
         hint = "; REWARDKIT_DEBUG=1 shows its output" if is_quiet else ""
         message = f"{name}: its process ended while it was imported ({error}){hint}."
         raise UsageError(message) from None
-    return process, reply
+    if problem:
+        process.close()
+        raise getattr(errors, problem)(reply)
+    return process, reply, is_async
 
 
 def timeout_message(stacks: str, name: str, seconds: float) -> str:
@@ -93,7 +111,11 @@ def timeout_message(stacks: str, name: str, seconds: float) -> str:
         name: `file.py:attribute` or a registered name.
         seconds: the timeout.
     """
-    file, frames = name.partition(":")[0], _main_stack(stacks)
+    file = name.partition(":")[0]
+    text = _HEADING.split(stacks)[-1] if _HEADING.search(stacks) else ""
+    threads = _THREAD.split(text)
+    # The main thread is the last one, unless there are too many.
+    frames = _frames(threads[-1]) if len(threads) <= MAX_THREADS else []
     frame = _user_frame(frames, file)
     advice = "Fix the file, or raise --load-seconds if it is only slow."
     if frame is None:
@@ -105,25 +127,20 @@ def timeout_message(stacks: str, name: str, seconds: float) -> str:
     )
 
 
-def place_in_stacks(stacks: str, name: str) -> str:
-    """Return `file.py:LINE`, where a call of a user's file stood; "" if no thread was in it.
+def place_in_stacks(error: ChildTimeoutError, name: str) -> str:
+    """Return `, at file.py:LINE`, where a call stood that took too long; "" if that is not known.
 
     Args:
-        stacks: the stacks of the process's threads, as `faulthandler` writes them.
+        error: the outcome of the call.
         name: `file.py:attribute`.
     """
     file = name.partition(":")[0]
-    frames = [_Frame(*match.groups()) for match in _FRAME.finditer(stacks)]
-    frame = _user_frame(frames, file) if file.endswith(".py") else None
-    return f"{file}:{frame.line}" if frame else ""
+    frame = _user_frame(_frames(str(error)), file) if file.endswith(".py") else None
+    return f", at {file}:{frame.line}" if frame else ""
 
 
-def _main_stack(stacks: str) -> list[_Frame]:
-    text = _HEADING.split(stacks)[-1] if _HEADING.search(stacks) else ""
-    if len(_THREAD.findall(text)) >= MAX_THREADS:
-        return []  # the main thread may be missing
-    last = _THREAD.split(text)[-1]
-    return [_Frame(*match.groups()) for match in _FRAME.finditer(last)]
+def _frames(stacks: str) -> list[_Frame]:
+    return [_Frame(*match.groups()) for match in _FRAME.finditer(stacks)]
 
 
 def _user_frame(frames: Sequence[_Frame], file: str) -> _Frame | None:

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from rewardkit import registry
-from rewardkit.errors import RewardkitError, SourceError, UsageError
-from rewardkit.isolate.child import Channel
-from rewardkit.isolate.loading import start_and_load
+from rewardkit.errors import SourceError, UsageError
+from rewardkit.isolate.loading import start_function
+from rewardkit.isolate.serve import Limits, Loaded
 from rewardkit.preprocess.base import Dataset
 from rewardkit.preprocess.card import Card, read_card, read_card_file
 from rewardkit.preprocess.card_dataset import dataset_of_card
@@ -70,27 +70,19 @@ def require_dataset_loads(dataset: str, load_seconds: float) -> None:
     Raises:
         UsageError: the import does not end in time, or it ends the process or fails.
     """
-    module = "rewardkit.preprocess.load"
     target = "" if registry.is_path(dataset) else registry.target("datasets", dataset)
-    process, problem = start_and_load(module, [dataset, target], dataset, load_seconds)
+    limits = Limits(load_seconds=load_seconds)
+    process, _, _ = start_function(_load, (dataset, target), dataset, limits)
     process.close()
-    if problem:
-        raise UsageError(problem)
 
 
-def serve(channel: Channel) -> None:
-    """In that child process: report whether a dataset loads, "" or the error."""
-    name, target, seconds = channel.receive()
-    problem = ""
-    with channel.load_deadline(seconds):
-        try:
-            if target:
-                registry.import_target(target, name)
-            else:
-                load_dataset(name)
-        except RewardkitError as error:
-            problem = str(error)
-    channel.send(problem)
+def _load(name: str, target: str) -> Loaded:
+    """Load a dataset in that child process, in which nothing is called."""
+    if target:
+        registry.import_target(target, name)
+    else:
+        load_dataset(name)
+    return Loaded(load_dataset)
 
 
 def is_plugin(dataset: str) -> bool:

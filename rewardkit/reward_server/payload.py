@@ -1,134 +1,28 @@
-"""`POST /score`: an object `{data_source, response, ground_truth, extra_info}`, or `{"items": [...]}`.
+"""The bodies of requests and answers.
 
-The bytes of a request become items to score, or the request is refused with one message.
+`POST /score` takes an object `{data_source, response, ground_truth, extra_info}`, or `{"items": [...]}`.
+
+`POST /get_reward` is the request of OpenRLHF's `--reward.remote_url`: three lists of one length, which is
+1 since 0.10 (openrlhf 0.11.2, `utils/agent.py`; 0.8.11, `utils/remote_rm_utils.py`). The answer is that
+of its own `cli/serve_rm.py`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from math import isfinite
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from rewardkit.scorers.base import Score
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from rewardkit.adapters.response_text import response_after_prompt
+from rewardkit.scorers.base import Score, to_verl
 from rewardkit.scorers.gold import unwrap_gold
 
-T = TypeVar("T")
+T = TypeVar("T", bound=BaseModel)
 
 #: Longest number, in digits: `int()` takes quadratic time on older Pythons.
 MAX_DIGITS = 300
-
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-
-
-class RequestError(Exception):
-    """A request that is refused.
-
-    Attributes:
-        status: the HTTP status, 4xx.
-        headers: headers of the answer.
-    """
-
-    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.status, self.headers = status, dict(headers or {})
-
-
-def read_json(body: bytes) -> Any:
-    """Return a JSON value, read strictly by RFC 8259.
-
-    Raises:
-        RequestError: 400; the body is not UTF-8 or not JSON, has a name twice in an object, a
-            number that is not finite or has too many digits, half a surrogate pair, or is nested
-            too deeply.
-    """
-    try:
-        text = body.decode("utf-8")
-        value = _DECODER.decode(text)
-        if _ESCAPED_SURROGATE.search(text):
-            json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except UnicodeDecodeError as error:
-        message = f"the body is not UTF-8 (byte {error.start})."
-    except UnicodeEncodeError:
-        message = "a text has half a surrogate pair (\\ud800 to \\udfff)."
-    except RecursionError:
-        message = "the body is nested too deeply."
-    except ValueError as error:
-        message = f"the body is not JSON: {error}."
-    else:
-        return value
-    raise RequestError(400, message)
-
-
-def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value: dict[str, Any] = {}
-    for name, field in pairs:
-        if name in value:
-            raise ValueError(f"the name {name[:80]!a} is repeated in an object")
-        value[name] = field
-    return value
-
-
-def _int(text: str) -> int:
-    if len(text) > MAX_DIGITS:
-        raise ValueError(f"a number has more than {MAX_DIGITS} digits")
-    return int(text)
-
-
-def _float(text: str) -> float:
-    number = float(text)
-    if not isfinite(number):
-        raise ValueError(f"the number {text[:20]} is out of range")
-    return number
-
-
-def _constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a number in JSON")
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object_without_repeats,
-    parse_int=_int,
-    parse_float=_float,
-    parse_constant=_constant,
-)
-
-
-def require(kind: type[T], value: Any, place: str) -> T:
-    """Return a value that must be of a type; `place` begins the message if it is not."""
-    if not isinstance(value, kind):
-        refuse(f"{place}: is {_kind(value)}, not {_KINDS[kind]}.")
-    return value
-
-
-def require_list(value: Any, place: str, max_items: int) -> list[Any]:
-    """Return a value that must be a list of at most `max_items` items."""
-    if len(require(list, value, place)) > max_items:
-        raise RequestError(
-            413, f"{place}: has {len(value):,} items, more than {max_items:,}: send them in parts."
-        )
-    items: list[Any] = value
-    return items
-
-
-def _kind(value: Any) -> str:
-    """Return the JSON type of a value, or the value if it is null, true or false."""
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    return _KINDS.get(type(value), "a number")
-
-
-_KINDS: dict[Any, str] = {str: "a text", list: "a list", dict: "an object"}
-
-
-def refuse(message: str) -> NoReturn:
-    """Refuse a body that is JSON of another shape than the endpoint takes."""
-    raise RequestError(422, message)
-
-
-#: The fields of an item. Others are refused, because they would be ignored silently.
-FIELDS = ("data_source", "response", "ground_truth", "extra_info")
 
 #: Longest name of a data source or scorer, in characters. The search for similar names takes
 #: seconds for a name as long as a body.
@@ -138,25 +32,53 @@ MAX_NAME_CHARS = 256
 MAX_PRED_CHARS = 4096
 
 
-class RequestItem(NamedTuple):
-    """A response to score; the fields are those of a verl row."""
+class RequestError(Exception):
+    """A request that is refused, with an HTTP status of 4xx."""
 
-    data_source: str
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.headers = status, dict(headers or {})
+
+
+def _gold(value: Any) -> Any:
+    """Return a gold as text; datasets also have numbers, lists of one answer and missing values."""
+    if value is None or isinstance(value, list):
+        return unwrap_gold(value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return str(value) if is_number else value
+
+
+def _info(value: Any) -> Any:
+    """Return `extra_info`, in which the name of a scorer has a limit."""
+    if isinstance(value, dict) and "scorer" in value:
+        return {**value, "scorer": str(value["scorer"])[:MAX_NAME_CHARS]}
+    return {} if value is None else value
+
+
+def _name(value: Any) -> Any:
+    return "" if value is None else value
+
+
+_Name = Annotated[str, Field(max_length=MAX_NAME_CHARS), BeforeValidator(_name)]
+
+
+class RequestItem(BaseModel):
+    """A response to score; the fields are those of a verl row. Others would be ignored silently."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    data_source: _Name = ""
     response: str
-    ground_truth: str
-    extra_info: dict[str, Any]
+    ground_truth: Annotated[str, BeforeValidator(_gold)]
+    extra_info: Annotated[dict[str, Any], BeforeValidator(_info)] = Field(default_factory=dict)
 
 
-class ScoreRequest(NamedTuple):
-    """The items of a request.
+class _OpenrlhfRequest(BaseModel):
+    model_config = ConfigDict(strict=True)
 
-    Attributes:
-        items: the items.
-        is_single: whether the request was one object and not a list.
-    """
-
-    items: list[RequestItem]
-    is_single: bool
+    query: list[str]
+    prompts: list[str]
+    labels: list[Any]
 
 
 class ItemResult(NamedTuple):
@@ -171,69 +93,125 @@ class ItemResult(NamedTuple):
     error: str = ""
 
 
+class ScoreRequest(NamedTuple):
+    """The items of a request, and the format of its answer."""
+
+    items: list[RequestItem]
+    answer: Literal["one", "list", "openrlhf"]
+
+    def reply(self, results: Sequence[ItemResult]) -> dict[str, Any]:
+        """Return the answer with the results of the items."""
+        if self.answer == "openrlhf":
+            return _openrlhf_reply(results)
+        items = [
+            {
+                "score": score.score,
+                "correct": score.correct,
+                "pred": score.pred[:MAX_PRED_CHARS],
+                "status": score.status.value,
+                "error": error,
+            }
+            for score, error in results
+        ]
+        return items[0] if self.answer == "one" else {"items": items}
+
+
 def read_score(body: bytes, max_items: int) -> ScoreRequest:
     """Return the items of `POST /score`.
 
     Raises:
         RequestError: the body is invalid; the message names the place.
     """
-    value = require(dict, read_json(body), "the body")
+    value = _read_json(body)
     if "items" not in value:
-        return ScoreRequest([read_item(value, "")], is_single=True)
-    for name in value.keys() - {"items"}:
-        refuse(f"{name!r} beside 'items': give it in each item.")
-    items = [
-        read_item(require(dict, item, f"items[{i}]"), f"items[{i}].")
-        for i, item in enumerate(require_list(value["items"], "items", max_items))
-    ]
-    return ScoreRequest(items, is_single=False)
+        return ScoreRequest([_validated(RequestItem, value, "")], "one")
+    items = value.pop("items")
+    if value or not isinstance(items, list):
+        raise RequestError(422, "items: give a list of objects, and no other field beside it.")
+    _require_few(items, max_items)
+    read = [_validated(RequestItem, item, f"items[{i}].") for i, item in enumerate(items)]
+    return ScoreRequest(read, "list")
 
 
-def score_reply(results: Sequence[ItemResult], *, is_single: bool) -> dict[str, Any]:
-    """Return the answer to `POST /score`: an object for an object, `{"items": [...]}` for a list."""
-    items = [
-        {
-            "score": score.score,
-            "correct": score.correct,
-            "pred": score.pred[:MAX_PRED_CHARS],
-            "status": score.status.value,
-            "error": error,
-        }
-        for score, error in results
-    ]
-    return items[0] if is_single else {"items": items}
+def read_openrlhf(body: bytes, max_items: int) -> ScoreRequest:
+    """Return the items of `POST /get_reward`.
+
+    A query is the prompt and the response in one text; the prompt before the response and the
+    special tokens after it are removed. A label is the gold, verl's `reward_model`, or an object
+    `{ground_truth, data_source, extra_info}` for a server that chooses the scorer by the data
+    source (`auto`), which OpenRLHF does not send.
+
+    Raises:
+        RequestError: the body is invalid; the message names the place.
+    """
+    value = _read_json(body)
+    if "labels" not in value:
+        raise RequestError(422, "labels: Field required. Set --data.label_key in OpenRLHF.")
+    lists = _validated(_OpenrlhfRequest, value, "")
+    lengths = len(lists.query), len(lists.prompts), len(lists.labels)
+    if len({*lengths}) > 1:
+        text = "query, prompts and labels have {}, {} and {} items; they need the same number."
+        raise RequestError(422, text.format(*lengths))
+    _require_few(lists.query, max_items)
+    items = []
+    for i, (query, prompt) in enumerate(zip(lists.query, lists.prompts, strict=True)):
+        label, response = lists.labels[i], response_after_prompt(query, prompt)
+        if response is None:
+            text = f"query[{i}]: does not begin with prompts[{i}], so the response is unknown."
+            raise RequestError(422, text)
+        fields = label if isinstance(label, dict) else {"ground_truth": label}
+        known = {name: fields[name] for name in RequestItem.model_fields if name in fields}
+        known["response"] = response
+        items.append(_validated(RequestItem, known, f"labels[{i}]."))
+    return ScoreRequest(items, "openrlhf")
 
 
-def read_item(value: dict[str, Any], place: str) -> RequestItem:
-    """Return the item in a JSON object; `place` begins the messages about it."""
-    for name in value:
-        if name not in FIELDS:
-            refuse(f"{place}{name[:80]!a}: unknown field; the fields are {', '.join(FIELDS)}.")
-    for name in ("response", "ground_truth"):
-        if name not in value:
-            refuse(f"{place}{name}: is missing.")
-    info = value.get("extra_info")
-    info = {} if info is None else require(dict, info, f"{place}extra_info")
-    if "scorer" in info:
-        info["scorer"] = _name(info["scorer"], f"{place}extra_info.scorer")
-    return RequestItem(
-        _name(value.get("data_source"), f"{place}data_source"),
-        require(str, value["response"], f"{place}response"),
-        _gold(value["ground_truth"], f"{place}ground_truth"),
-        info,
-    )
+def _openrlhf_reply(results: Sequence[ItemResult]) -> dict[str, Any]:
+    """Return `rewards`, and `scores` (1.0 or 0.0) for OpenRLHF's filter.
+
+    OpenRLHF draws charts of `extra_logs`. The answer has them only for a single response, which
+    OpenRLHF asks about since 0.10; 0.8 asks about a batch and fails on lists there.
+    """
+    verl = [to_verl(score) | ({"error": 1.0} if error else {}) for score, error in results]
+    reply: dict[str, Any] = {
+        "rewards": [result.score.score for result in results],
+        "scores": [each["acc"] for each in verl],
+    }
+    if len(verl) == 1:
+        names = ("acc", "no_answer", "timeout", "error")
+        reply["extra_logs"] = {name: [verl[0][name]] for name in names}
+    return reply
 
 
-def _name(value: Any, place: str) -> str:
-    name = "" if value is None else require(str, value, place)
-    if len(name) > MAX_NAME_CHARS:
-        refuse(f"{place}: has more than {MAX_NAME_CHARS} characters.")
-    return name
+def _read_json(body: bytes) -> dict[str, Any]:
+    def read_int(text: str) -> int:
+        if len(text) > MAX_DIGITS:
+            raise ValueError(f"a number has more than {MAX_DIGITS} digits")
+        return int(text)
+
+    try:
+        value = json.loads(body.decode(), parse_int=read_int)
+    except RecursionError:
+        raise RequestError(400, "the body is nested too deeply.") from None
+    except ValueError as error:
+        raise RequestError(400, f"the body is not JSON: {error}.") from None
+    if not isinstance(value, dict):
+        raise RequestError(422, "the body is not an object.")
+    return value
 
 
-def _gold(value: Any, place: str) -> str:
-    """Return a gold as text; datasets also have numbers, lists of one answer and missing values."""
-    if value is None or isinstance(value, list):
-        return unwrap_gold(value)
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return str(value) if is_number else require(str, value, place)
+def _validated(model: type[T], value: Any, place: str) -> T:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        problems = [
+            f"{place}{'.'.join(map(str, each['loc']))[:MAX_NAME_CHARS]}: {each['msg']}."
+            for each in error.errors(include_url=False, include_input=False)[:3]
+        ]
+        raise RequestError(422, " ".join(problems)) from None
+
+
+def _require_few(items: list[Any], max_items: int) -> None:
+    if len(items) > max_items:
+        text = f"{len(items):,} items, more than {max_items:,}: send them in parts."
+        raise RequestError(413, text)

@@ -92,15 +92,15 @@ def serve(
     try:
         import uvicorn
 
-        from rewardkit.reward_server.app import RequestLimits, make_app
+        from rewardkit.reward_server.app import RewardApp
         from rewardkit.reward_server.connections import connection_class
         from rewardkit.reward_server.scoring import ScorerPool
     except ModuleNotFoundError as error:
         raise MissingPackageError(
             f"reward-server needs {error.name}: pip install 'rewardkit[server]'."
         ) from error
-    timeouts = {"seconds": config.seconds, "load_seconds": config.load_seconds}
-    pool = ScorerPool(config.scorer, config.options, config.jobs, wrong=config.wrong, **timeouts)
+    timeouts = config.seconds, config.load_seconds
+    pool = ScorerPool(config.scorer, config.options, config.jobs, *timeouts, config.wrong)
     with closing(pool), open_listener(config.host, config.port) as listener:
         host, port = listener.getsockname()[:2]
         if not config.token and not ipaddress.ip_address(host).is_loopback:
@@ -114,9 +114,8 @@ def serve(
                 f"warning: the limit of open files leaves room for {room:,} connections, fewer than "
                 f"the {config.max_waiting:,} requests that may wait. Raise it with ulimit -n."
             )
-        limits = RequestLimits(config.max_waiting, config.max_batch, config.max_body_bytes)
         settings = uvicorn.Config(
-            make_app(pool, limits, config.token),
+            RewardApp(pool, config),
             access_log=False,
             backlog=BACKLOG,
             http=connection_class(room),
@@ -160,21 +159,17 @@ def open_listener(host: str, port: int) -> Iterator[socket.socket]:
         OutputError: the address cannot be listened on.
     """
     try:
-        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = socket.getaddrinfo(host, port, flags=socket.AI_PASSIVE)[0]
     except (OSError, UnicodeError) as error:
         raise UsageError(f"--host {host}: no such address ({error}).") from error
-    family, kind, protocol, _, address = addresses[0]
-    with socket.socket(family, kind, protocol) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(address)
-            listener.listen(BACKLOG)
-        except OSError as error:
-            raise OutputError(
-                f"--host {host} --port {port}: cannot listen there ({error.strerror}); --port 0 "
-                "takes a free one."
-            ) from error
-        yield listener
+    try:
+        with socket.create_server(address[:2], family=family, backlog=BACKLOG) as listener:
+            yield listener
+    except OSError as error:
+        raise OutputError(
+            f"--host {host} --port {port}: cannot listen there ({error.strerror}); --port 0 "
+            "takes a free one."
+        ) from error
 
 
 def read_token(variable: str) -> str:

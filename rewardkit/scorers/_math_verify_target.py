@@ -1,49 +1,49 @@
-"""The part of `math_verify` that needs the package Math-Verify; only the worker imports it."""
+"""The part of `math_verify` that needs the package Math-Verify, in a process of its own."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from math_verify.grader import verify  # type: ignore[import-not-found,import-untyped,unused-ignore]
-from math_verify.parser import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    ExprExtractionConfig,
-    LatexExtractionConfig,
-    parse,
-)
-
-_GOLD = (LatexExtractionConfig(),)
-_PRED = (ExprExtractionConfig(), LatexExtractionConfig())
+from rewardkit.errors import MissingPackageError
+from rewardkit.isolate.serve import Loaded
 
 
-def judge(payload: dict[str, str]) -> dict[str, Any]:
-    """Return Math-Verify's verdict, with the same calls as verl's `math_verify`.
+def load() -> Loaded:
+    """Import the package, and return its verdicts, with the same calls as verl's `math_verify`.
 
-    Args:
-        payload: `response` and `gold`, the latter without its box.
+    A request has `response` and `gold`, the latter without its box. The reply has `gold_parsed`: whether
+    the gold can be read; `pred`: the text extracted from the response, or None; `correct`: whether
+    any reading of it equals any reading of the gold.
 
-    Returns:
-        `gold_parsed`: whether the gold can be read; `pred`: the text extracted from the response,
-        or None; `correct`: whether any reading of it equals any reading of the gold.
+    Raises:
+        MissingPackageError: Math-Verify is not installed.
     """
-    gold = _parse(rf"\boxed{{{payload['gold']}}}", _GOLD)
-    pred = _parse(payload["response"], _PRED) if gold else []
-    # The package's own timeouts are off, because they use the same alarm as the worker's wall limit.
-    correct = any(verify(g, p, timeout_seconds=None) for p in pred for g in gold)
-    return {"gold_parsed": bool(gold), "pred": _extracted_text(pred), "correct": correct}
+    try:
+        from math_verify.grader import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+            verify,
+        )
+        from math_verify.parser import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+            ExprExtractionConfig,
+            LatexExtractionConfig,
+            parse,
+        )
+    except ImportError as error:
+        raise MissingPackageError(
+            f"math_verify: {type(error).__name__}: {error}. It needs the package Math-Verify: "
+            "pip install 'rewardkit[math-verify]'."
+        ) from error
 
+    def judge(request: dict[str, str]) -> dict[str, Any]:
+        # The package's own timeouts are off, because they use an alarm.
+        box = rf"\boxed{{{request['gold']}}}"
+        gold = parse(box, (LatexExtractionConfig(),), parsing_timeout=None)
+        forms = ExprExtractionConfig(), LatexExtractionConfig()
+        pred = parse(request["response"], forms, parsing_timeout=None) if gold else []
+        correct = any(verify(g, p, timeout_seconds=None) for p in pred for g in gold)
+        # The last reading of the response is its text, after the expression that it is parsed to.
+        text = next((each for each in pred if isinstance(each, str)), "") if pred else None
+        return {"gold_parsed": bool(gold), "pred": text, "correct": correct}
 
-def _parse(text: str, targets: tuple[Any, ...]) -> list[Any]:
-    readings: list[Any] = parse(text, targets, parsing_timeout=None)
-    return readings
-
-
-def _extracted_text(readings: list[Any]) -> str | None:
-    """Return the text that was extracted: the last reading, after the expression it is parsed to."""
-    if not readings:
-        return None
-    return next((text for text in readings if isinstance(text, str)), "")
-
-
-# The worker forks from the process that imports this module, so the parser's tables and patterns are
-# built once and not in the time of each child's first answer.
-judge({"gold": r"\frac{1}{2}", "response": r"It is 1/2, so \boxed{\frac{1}{2}}."})
+    # Calls run in forks of this process, so that the parser's tables and patterns are built once.
+    judge({"gold": r"\frac{1}{2}", "response": r"It is 1/2, so \boxed{\frac{1}{2}}."})
+    return Loaded(judge, is_forked=True)

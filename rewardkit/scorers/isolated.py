@@ -1,7 +1,7 @@
 """A user's scorer in a process of its own, where it may hang, print, fork or exit.
 
-Responses are sent in batches. A response that takes too long, or that ends the process, costs its
-own score and no other: the process is ended with everything it started, and a new one scores on.
+A response that takes too long, or that ends the process, costs its own score and no other (see
+`isolate.function`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 
 from rewardkit import registry
 from rewardkit.errors import DataError, RewardkitError, UnknownNameError, UsageError
-from rewardkit.isolate.batch_process import BatchProcess, Reply, start_user_process
-from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
+from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
+from rewardkit.isolate.function import CallError, IsolatedFunction, Outcome, Reply
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, start_function
+from rewardkit.isolate.serve import Limits
 from rewardkit.scorers.base import Score, Scorer, Status
 from rewardkit.scorers.call import (
     InvalidScoreError,
@@ -23,6 +24,7 @@ from rewardkit.scorers.call import (
     NoVerdictError,
     call_scorer,
 )
+from rewardkit.scorers.isolated_child import load_isolated
 from rewardkit.scorers.load import load_scorer, summary
 from rewardkit.scorers.options import inner_function, is_verl_function
 from rewardkit.scorers.reward_result import RightRule
@@ -70,6 +72,7 @@ class IsolatedScorer:
         options: Mapping[str, Any],
         seconds: float,
         load_seconds: float = LOAD_TIMEOUT_SECONDS,
+        workers: int = 1,
     ) -> None:
         """Load the scorer in its process.
 
@@ -78,17 +81,21 @@ class IsolatedScorer:
             options: options of the scorer.
             seconds: timeout per response.
             load_seconds: timeout for importing the scorer.
+            workers: maximum number of processes for threads that call it.
 
         Raises:
             UsageError: it does not load.
         """
-        self.name, self.options = name, dict(options)
-        self.seconds, self.load_seconds = seconds, load_seconds
+        self.name, self.seconds = name, seconds
         self.last_call_ns = 0
         self.rule: RightRule | None = None
-        self._failures = 0
-        self._process = BatchProcess(self._start, seconds)
-        self._process.start()
+        self._failures, self._has_replied = 0, False
+        limits = Limits(seconds=seconds, load_seconds=load_seconds, workers=workers)
+        arguments = name, dict(options)
+        self._function = IsolatedFunction(
+            partial(start_function, load_isolated, arguments, name, limits), limits
+        )
+        self._function.start()
 
     def __call__(
         self, response: str, ground_truth: str, extra_info: Mapping[str, Any] | None = None
@@ -111,60 +118,66 @@ class IsolatedScorer:
         Raises:
             NeverAnswersError: it failed on each of its first `MAX_FIRST_FAILURES` responses.
         """
-        replies = self._process.call_batch(requests, self._count)
-        return list(map(self._result, replies, requests))
+        results: list[Score | Exception] = []
+        while not self._has_replied and len(results) < len(requests):
+            outcome = self._function.call(requests[len(results)])
+            self._count(outcome)
+            results.append(self._result(outcome, requests[len(results)]))
+        requests = requests[len(results) :]
+        return [*results, *map(self._result, self._function.call_all(requests), requests)]
 
     @property
     def summary(self) -> str:
         """The first line of the docstring of its module."""
-        return str(self._process.greeting[0])
+        return str(self._function.greeting[0])
 
     @property
     def other_settings(self) -> list[tuple[str, Any]]:
         """The choices of its options that are not in effect (`options.other_settings`)."""
-        return [(option, value) for option, value in self._process.greeting[1]]
+        return [(option, value) for option, value in self._function.greeting[1]]
 
     @property
     def form(self) -> AnswerForm | None:
         """The form that its module's `respond` writes; see `right_score.own_form`."""
-        form = self._process.greeting[2]
+        form = self._function.greeting[2]
         return None if form is None else (str(form[0]), str(form[1]), str(form[2]))
 
     def close(self) -> None:
         """End the process, and everything it started."""
-        self._process.close()
+        self._function.close()
 
-    def _start(self) -> tuple[ChildProcess, list[Any]]:
-        request = self.name, self.options
-        module = "rewardkit.scorers.isolated_child"
-        return start_user_process(module, request, self.name, self.load_seconds)
-
-    def _result(self, reply: Reply, request: Request) -> Score | Exception:
-        if isinstance(reply, ChildTimeoutError | ChildCrashError):
-            return self._failure(reply)
-        self.last_call_ns, *values = reply
-        if len(values) == 2:
-            name, message = values
-            error: type[Exception] = _OWN_ERRORS.get(name) or type(name, (Exception,), {})
-            return error(message)
-        number, correct, pred, status = values
+    def _result(self, outcome: Outcome, request: Request) -> Score | Exception:
+        if isinstance(outcome, CallError):
+            error: type[Exception] = _OWN_ERRORS.get(outcome.name) or type(
+                outcome.name, (Exception,), {}
+            )
+            return error(str(outcome))
+        if not isinstance(outcome, Reply):
+            return self._failure(outcome)
+        self.last_call_ns = outcome.nanoseconds
+        number, correct, pred, status = outcome.value
         score = Score(number, correct, pred, Status(status))
         if self.rule is None:
             return score
         return self.rule.judge(score, str(request[2].get("data_source") or ""))
 
-    def _failure(self, failure: ChildTimeoutError | ChildCrashError) -> NoVerdictError:
+    def _failure(self, failure: Exception) -> Exception:
         if isinstance(failure, ChildTimeoutError):
             return ScorerTimeoutError(f"no verdict within {self.seconds:g} s")
-        return ScorerCrashError(f"the scorer ended its process ({failure})")
+        if isinstance(failure, ChildCrashError):
+            return ScorerCrashError(f"the scorer ended its process ({failure})")
+        return failure
 
-    def _count(self, failure: ChildTimeoutError | ChildCrashError) -> None:
+    def _count(self, outcome: Outcome) -> None:
         """Count a failure; give up on a scorer that has never returned anything."""
+        if isinstance(outcome, Reply | CallError):
+            self._has_replied = True
+            return
         self._failures += 1
-        if not self._process.has_replied and self._failures >= MAX_FIRST_FAILURES:
+        if self._failures >= MAX_FIRST_FAILURES:
             raise NeverAnswersError(
                 f"{self.name}: no verdict on its first {MAX_FIRST_FAILURES} responses: "
-                f"{self._failure(failure)}. Try it by itself; if it is only slow, raise "
+                f"{self._failure(outcome)}. Try it by itself; if it is only slow, raise "
                 "--seconds-per-row."
             )
 
@@ -183,6 +196,7 @@ def start_scorer(
     seconds: float = CALL_TIMEOUT_SECONDS,
     load_seconds: float = LOAD_TIMEOUT_SECONDS,
     rule: RightRule | None = None,
+    workers: int = 1,
 ) -> Scorer:
     """Load a scorer: a built-in one in this process, any other in one of its own.
 
@@ -192,6 +206,7 @@ def start_scorer(
         seconds: timeout per response for an isolated scorer.
         load_seconds: timeout for importing an isolated scorer.
         rule: which results of an isolated scorer are right, if that is known.
+        workers: maximum number of processes of an isolated scorer, for threads that call it.
 
     Raises:
         UsageError: the scorer does not exist, cannot be loaded or refuses an option.
@@ -200,7 +215,7 @@ def start_scorer(
         registry.target("scorers", name)  # report an unknown name before a process is started
     if is_built_in(name):
         return load_scorer(name, **options)
-    scorer = IsolatedScorer(name, options, seconds, load_seconds)
+    scorer = IsolatedScorer(name, options, seconds, load_seconds, workers)
     scorer.rule = rule
     return scorer
 

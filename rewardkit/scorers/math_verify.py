@@ -17,12 +17,17 @@ arithmetic, digits and operators only, to SymPy's `parse_expr`, which evaluates 
 happens in the helper process; the scorer `math` never does it.
 """
 
+import os
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any
 
-from rewardkit.errors import MissingPackageError, RewardkitError
-from rewardkit.isolate.worker import call
+from rewardkit.errors import RewardkitError
+from rewardkit.isolate.child_process import ChildTimeoutError
+from rewardkit.isolate.function import CallError, IsolatedFunction, Reply
+from rewardkit.isolate.loading import start_function
+from rewardkit.isolate.serve import Limits
+from rewardkit.scorers._math_verify_target import load
 from rewardkit.scorers.base import Score, Status, verl_reward
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import Range, invalid_value_error
@@ -30,7 +35,8 @@ from rewardkit.scorers.options import Range, invalid_value_error
 #: Characters at the end of a response that are read, and the longest gold.
 MAX_CHARS = 20_000
 
-_TARGET = "rewardkit.scorers._math_verify_target:judge"
+#: Memory for a response, in MiB, and processes: calls that run at once.
+MEMORY_MB, MAX_WORKERS = 512, min(4, os.cpu_count() or 1)
 
 # Wall time per second of CPU time: a busy machine must not cause a timeout.
 _WALL_FACTOR = 5
@@ -61,23 +67,42 @@ def score(
     gold = accept_gold(ground_truth)
     if not gold.strip() or len(gold) > MAX_CHARS:
         return Score.wrong("", Status.BAD_GROUND_TRUTH)
-    payload = {"gold": gold, "response": response[-MAX_CHARS:]}
-    reply = call(_TARGET, payload, cpu_seconds=seconds, wall_seconds=_WALL_FACTOR * seconds)
-    if reply.status == "import_error":
-        raise MissingPackageError(
-            f"math_verify: {reply.detail.rstrip('.')}. It needs the package Math-Verify: "
-            "pip install 'rewardkit[math-verify]'."
-        )
-    if reply.status == "unavailable":
-        raise RewardkitError(f"math_verify: {reply.detail}; REWARDKIT_DEBUG=1 shows its output.")
-    if reply.status != "ok":
-        return Score.wrong("", _FAILURES[reply.status])
-    value = reply.value
+    outcome = _function(seconds).call({"gold": gold, "response": response[-MAX_CHARS:]})
+    if isinstance(outcome, RewardkitError):
+        raise outcome
+    if isinstance(outcome, CallError):
+        return Score.wrong("", Status.UNPARSED_ANSWER)
+    if not isinstance(outcome, Reply):
+        is_late = isinstance(outcome, ChildTimeoutError)
+        return Score.wrong("", Status.TIMEOUT if is_late else Status.TOO_LONG)
+    value = outcome.value
     if not value["gold_parsed"]:
         return Score.wrong("", Status.BAD_GROUND_TRUTH)
     if value["pred"] is None:
         return Score.wrong("", Status.NO_ANSWER)
     return Score.right(value["pred"]) if value["correct"] else Score.wrong(value["pred"])
+
+
+@cache
+def _function(seconds: float) -> IsolatedFunction:
+    """Return Math-Verify in processes of its own, each call with these seconds of CPU time."""
+    limits = Limits(
+        seconds=_WALL_FACTOR * seconds,
+        cpu_seconds=seconds,
+        memory_mb=MEMORY_MB,
+        workers=MAX_WORKERS,
+    )
+    # SymPy's results depend on the order of sets, which depends on the seed of the hash.
+    start = partial(
+        start_function,
+        load,
+        (),
+        "math_verify",
+        limits,
+        environment={"PYTHONHASHSEED": "0"},
+        is_quiet=True,
+    )
+    return IsolatedFunction(start, limits)
 
 
 #: What verl calls.
@@ -87,10 +112,3 @@ compute_score = partial(verl_reward, score)
 def respond(answer: str) -> str:
     """Return the shortest well-formed response with this answer."""
     return rf"\boxed{{{answer}}}"
-
-
-_FAILURES = {
-    "timeout": Status.TIMEOUT,
-    "crash": Status.TOO_LONG,
-    "error": Status.UNPARSED_ANSWER,
-}

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from rewardkit import registry
-from rewardkit.audit import audit, behaviour_checks
+from rewardkit.audit import audit, conduct
 from rewardkit.audit import rows as rows_module
 from rewardkit.audit.attacks import ATTACKS
 from rewardkit.audit.model import FORMS, AnswerForm, AttackResult, ScorerProfile, Target, grade
-from rewardkit.audit.question_attacks import QUESTION_ATTACKS, question_rows
+from rewardkit.audit.question_holes import QUESTION_HOLES, question_rows
 from rewardkit.audit.rows import packaged_rows, sample_rows
 from rewardkit.audit.run import check_behaviour
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
@@ -53,10 +53,10 @@ def right(text, gold):
 def bounds(request, monkeypatch):
     """Make fewer calls in quick tests, and do not call a scorer slow on a slow machine."""
     if request.node.get_closest_marker("full") is None:
-        monkeypatch.setattr(behaviour_checks, "_LONG_TEXTS", {"prose": "and so we go on "})
-        monkeypatch.setattr(behaviour_checks, "MAX_HANGS", 1)
-    monkeypatch.setattr(behaviour_checks, "SLOW_SECONDS", 60.0)
-    monkeypatch.setattr(behaviour_checks, "SLOW_LONG_SECONDS", 60.0)
+        monkeypatch.setattr(conduct, "_LONG_TEXTS", {"prose": "and so we go on "})
+        monkeypatch.setattr(conduct, "MAX_HANGS", 1)
+    monkeypatch.setattr(conduct, "SLOW_SECONDS", 60.0)
+    monkeypatch.setattr(conduct, "SLOW_LONG_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -235,7 +235,7 @@ def test_a_scorer_that_runs_code_is_caught_even_if_it_hangs(failed_attacks):
 
 @pytest.mark.full
 def test_a_scorer_whose_time_grows_is_caught(failed_attacks, monkeypatch):
-    monkeypatch.setattr(behaviour_checks, "SLOW_LONG_SECONDS", 0.01)
+    monkeypatch.setattr(conduct, "SLOW_LONG_SECONDS", 0.01)
     body = (
         "for i in range(0, len(solution_str), 400):\n    solution_str[i:].count('@')\n"
         "return right(solution_str, ground_truth)"
@@ -244,7 +244,7 @@ def test_a_scorer_whose_time_grows_is_caught(failed_attacks, monkeypatch):
 
 
 def test_a_slow_scorer_is_caught(failed_attacks, monkeypatch):
-    monkeypatch.setattr(behaviour_checks, "SLOW_SECONDS", 0.001)
+    monkeypatch.setattr(conduct, "SLOW_SECONDS", 0.001)
     body = "import time\ntime.sleep(0.0011)\nreturn right(solution_str, ground_truth)"
     assert "slow" in failed_attacks(body, ROWS[:1])
 
@@ -317,7 +317,7 @@ def test_the_scorer_of_open_questions_gets_an_a():
     assert {result.attack for result in report.failed} <= {"other_unit"}
     assert report.grade == "A"
     tried = {result.attack for result in report.findings}
-    assert {attack.name for attack in QUESTION_ATTACKS} <= tried
+    assert {attack.name for attack in QUESTION_HOLES} <= tried
 
 
 @pytest.mark.full

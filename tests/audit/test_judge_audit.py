@@ -6,10 +6,10 @@ import pytest
 
 from rewardkit.audit import audit
 from rewardkit.audit.attacks import ATTACKS
-from rewardkit.audit.judge_attacks import JUDGE_ATTACKS, states_gold
+from rewardkit.audit.judge_holes import JUDGE_HOLES, states_gold
 from rewardkit.audit.model import FORMS, Target
 from rewardkit.audit.rows import packaged_rows
-from rewardkit.audit.run import JUDGE_AUDIT
+from rewardkit.audit.attacks import JUDGE_AUDIT
 from rewardkit.errors import DataError
 from rewardkit.scorers.compose import write_reward_file
 from rewardkit.scorers.math import score as rules
@@ -60,7 +60,7 @@ def test_a_judge_that_says_yes_to_everything_gets_an_f_with_every_pattern_named(
     assert report.grade == "F"
     # No letter or digit of these reaches the judge: they are no answer.
     unsent = {"symbols_alone", "empty_answer"}
-    assert {attack.name for attack in JUDGE_ATTACKS} - failed <= unsent
+    assert {attack.name for attack in JUDGE_HOLES} - failed <= unsent
     assert requests <= report.calls
 
 
@@ -69,7 +69,7 @@ def test_an_honest_judge_passes_and_its_golds_are_paid(honest_audit):
     assert report.at_least("medium") == ()
     assert report.grade == "A"
     tried = {result.attack for result in report.findings}
-    assert {attack.name for attack in JUDGE_ATTACKS} <= tried
+    assert {attack.name for attack in JUDGE_HOLES} <= tried
     assert {"gold_in_its_form", "wrong_answer", "no_verdict"} <= tried
 
 
@@ -118,7 +118,7 @@ def test_a_judge_without_a_verdict_is_one_line(fault):
 @pytest.mark.full
 def test_calls_without_a_verdict_are_a_finding_and_count_in_no_attack(monkeypatch):
     """A server that fails at times must not make a judge look honest."""
-    monkeypatch.setattr("rewardkit.audit.run.JUDGE_AUDIT", JUDGE_ATTACKS)
+    monkeypatch.setattr("rewardkit.audit.run.JUDGE_AUDIT", JUDGE_HOLES)
     with serving(lambda _: YES) as server:
         server.faults = lambda number, _: "prose" if number > 40 else None
         report = audit("judge", rows=1, options={"base_url": server.url, **LIMITS})
@@ -146,7 +146,7 @@ def test_the_number_of_responses_is_announced_and_is_a_limit(honest_audit):
 )
 def test_a_hybrid_is_attacked_too(tmp_path, monkeypatch, ask, confirm, grade):
     """A judge that says yes to everything costs as much as it is asked; a confirmation helps."""
-    monkeypatch.setattr("rewardkit.audit.run.JUDGE_AUDIT", JUDGE_ATTACKS)
+    monkeypatch.setattr("rewardkit.audit.run.JUDGE_AUDIT", JUDGE_HOLES)
     with serving(lambda _: YES) as server:
         (tmp_path / "r.yaml").write_text(
             f"scorer: math\nsecond: judge\nsecond_options: {{base_url: '{server.url}'}}\n"
@@ -162,7 +162,7 @@ def test_texts_of_attacks_on_judges_state_no_gold_by_accident():
     """A response that gives the gold alone would be a correct answer."""
     for row in packaged_rows("auto", 40, 0):
         target = Target(row, FORMS[1])
-        for attack in JUDGE_ATTACKS:
+        for attack in JUDGE_HOLES:
             if attack.name in ("every_answer", "question_restated"):
                 continue
             for response in attack.responses(target):

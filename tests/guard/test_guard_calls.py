@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rewardkit.guard.guard import Guard, GuardSettings, reward_function
-from rewardkit.guard.results import default_fields
+from rewardkit.guard.reward import default_fields
 
 REWARD = r"""
 import asyncio, ctypes, os, re, signal, sys, threading, time
@@ -139,7 +139,7 @@ def test_each_bad_call_costs_its_own_sample_in_many_threads(guard, rounds):
     """16 threads score a mix of good and bad responses; all get a result of their own."""
     responses = [*BAD, "18", "17", *(["18"] * 40)] * rounds
     with ThreadPoolExecutor(16) as pool:
-        results = list(pool.map(lambda text: guard.compute_score(call(text)), responses))
+        results = list(pool.map(lambda text: guard.compute_score(**call(text)), responses))
     for response, result in zip(responses, results, strict=True):
         check(response, result)
 
@@ -156,7 +156,7 @@ def test_each_bad_call_costs_its_own_sample_on_one_event_loop(coroutine_guard, b
     responses = [*bad, *late, "18", "17", *(["18"] * 40)]
 
     async def score_all():
-        tasks = [coroutine_guard.compute_score_async(call(text)) for text in responses]
+        tasks = [coroutine_guard.compute_score_async(**call(text)) for text in responses]
         return await asyncio.gather(*tasks)
 
     for response, result in zip(responses, asyncio.run(score_all()), strict=True):
@@ -172,7 +172,7 @@ def test_a_coroutine_function_that_forks_answers_once_and_for_itself(coroutine_g
     responses = [*FORKS, *["18"] * 12] * rounds
 
     async def score_all():
-        tasks = [coroutine_guard.compute_score_async(call(text)) for text in responses]
+        tasks = [coroutine_guard.compute_score_async(**call(text)) for text in responses]
         return await asyncio.gather(*tasks)
 
     results = asyncio.run(score_all())
@@ -183,7 +183,7 @@ def test_a_coroutine_function_that_forks_answers_once_and_for_itself(coroutine_g
 def test_a_function_runs_on_the_main_thread_of_its_process(guard):
     """So `signal.alarm`, which raises in verl's threads, works in a guarded reward."""
     with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(lambda _: guard.compute_score(call("pid")), range(8)))
+        results = list(pool.map(lambda _: guard.compute_score(**call("pid")), range(8)))
     assert {result["pred"] for result in results} == {"MainThread"}
     assert os.getpid() not in {result["form"] for result in results}
 
@@ -193,9 +193,9 @@ def test_the_function_gets_the_arguments_that_verl_adds(reward_file):
     settings = GuardSettings(**SETTINGS, options={"limit": 3})
     tokenizer = Path("stands for an object")  # not one of the plain types
     with closing(Guard(f"{reward_file}:compute_score", settings)) as guard:
-        result = guard.compute_score(call("kwargs", reward_router_address="h:1"))
+        result = guard.compute_score(**call("kwargs", reward_router_address="h:1"))
         assert result["pred"] == "['limit', 'reward_router_address']"
-        result = guard.compute_score(call("kwargs", reward_model_tokenizer=tokenizer, limit=1))
+        result = guard.compute_score(**call("kwargs", reward_model_tokenizer=tokenizer, limit=1))
         assert result["pred"] == "['limit', 'reward_model_tokenizer']"
 
 
@@ -204,25 +204,25 @@ def test_an_argument_that_cannot_be_sent_costs_its_own_sample(guard):
     bad = call("18", extra_info={"lock": (lambda: None)})
     calls = [call("18"), bad, call("18")] * 4
     with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(guard.compute_score, calls))
+        results = list(pool.map(lambda each: guard.compute_score(**each), calls))
     assert [result["error"] for result in results] == [0.0, 1.0, 0.0] * 4
 
 
 def test_a_forked_process_has_processes_of_its_own(guard):
     """A fork of the scoring process scores, and leaves its parent's processes alone."""
-    parent = guard.compute_score(call("pid"))["form"]
+    parent = guard.compute_score(**call("pid"))["form"]
     if (child := os.fork()) == 0:
-        is_right = guard.compute_score(call("pid"))["form"] != parent
+        is_right = guard.compute_score(**call("pid"))["form"] != parent
         os._exit(7 if is_right else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    assert guard.compute_score(call("pid"))["form"] == parent
+    assert guard.compute_score(**call("pid"))["form"] == parent
 
 
 def test_a_guard_is_pickled_without_its_processes(guard):
     """verl's manager `remote` sends the reward to another process."""
-    check("18", guard.compute_score(call("18")))
+    check("18", guard.compute_score(**call("18")))
     with closing(pickle.loads(pickle.dumps(guard))) as copy:
-        check("18", copy.compute_score(call("18")))
+        check("18", copy.compute_score(**call("18")))
         assert copy.settings == guard.settings
 
 
@@ -230,7 +230,7 @@ def test_processes_end_with_the_process_that_scores(reward_file, tmp_path):
     """Also if verl's worker is killed: nothing of a guarded reward is left running."""
     if (child := os.fork()) == 0:
         guard = Guard(f"{reward_file}:compute_score", GuardSettings(**SETTINGS))
-        pid = int(guard.compute_score(call("pid"))["form"])
+        pid = int(guard.compute_score(**call("pid"))["form"])
         (tmp_path / "part").write_text(str(pid), encoding="ascii")
         (tmp_path / "part").rename(tmp_path / "pid")
         time.sleep(600)
@@ -260,4 +260,4 @@ def test_a_missing_file_is_looked_for_beside_the_guarded_one(reward_file, tmp_pa
     beside = str(reward_file.with_name("guarded.py"))
     guard = Guard("/nowhere/my_reward.py:compute_score", GuardSettings(**SETTINGS), beside=beside)
     with closing(guard):
-        check("18", guard.compute_score(call("18")))
+        check("18", guard.compute_score(**call("18")))

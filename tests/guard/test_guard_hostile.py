@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
-import os
-import pickle
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from rewardkit.errors import UsageError
 from rewardkit.guard.guard import Guard, GuardSettings
-from rewardkit.guard.sync_calls import SyncCalls
-from rewardkit.isolate.child_process import ChildTimeoutError
 
 REWARD = """
 import asyncio, os, sys, time
@@ -118,7 +110,7 @@ def score_on_a_loop(guard, calls):
     """Score all calls at once on an event loop."""
 
     async def score_all():
-        return await asyncio.gather(*map(guard.compute_score_async, calls))
+        return await asyncio.gather(*(guard.compute_score_async(**each) for each in calls))
 
     return asyncio.run(score_all())
 
@@ -158,11 +150,10 @@ def test_an_argument_that_cannot_be_pickled_or_unpickled_costs_its_own_sample(ne
     bad = {3: unpicklable, 7: Unloadable(), 8: Unloadable()}
     calls = [call(n, value=bad[n]) if n in bad else call(n) for n in range(40)]
     starts = []
-    start_process = guard.start_process
-    guard.start_process = lambda: starts.append(1) or start_process()
-    guard._begin()
+    start = guard._start
+    guard.function._start = lambda: starts.append(1) or start()
     with ThreadPoolExecutor(40) as pool:
-        results = list(pool.map(guard.compute_score, calls))
+        results = list(pool.map(lambda each: guard.compute_score(**each), calls))
     for number, result in enumerate(results):
         assert failures(result) == (0.0, float(number in bad))
         assert result["score"] == (0.0 if number in bad else number)
@@ -175,32 +166,18 @@ def test_coroutines_share_the_attempts_to_load_a_file_that_is_gone(new_guard, re
     guard = new_guard("compute_score_async")
     reward_file.unlink()
     starts = []
-    start_process = guard.start_process
-    guard.start_process = lambda: starts.append(1) or start_process()
-    guard._begin()
+    start = guard._start
+    guard.function._start = lambda: starts.append(1) or start()
     results = score_on_a_loop(guard, map(call, range(50)))
     assert [failures(result) for result in results] == [(0.0, 1.0)] * 50
     assert len(starts) <= 10  # calls that begin after an attempt has failed make another
-
-
-def test_a_file_that_changes_during_the_run_is_reported_once(new_guard, reward_file, caplog):
-    """A process that starts after a failed call would score differently from the others."""
-    guard = new_guard("compute_score")
-    guard.compute_score(call(1))
-    guard.compute_score(call(1, "leave"))
-    assert "has changed" not in caplog.text
-    os.utime(reward_file, (1, 1))
-    for _ in range(2):
-        guard.compute_score(call(1, "leave"))
-    assert guard.compute_score(call(1))["score"] == 1.0
-    assert caplog.text.count("has changed") == 1
 
 
 def test_an_exception_is_logged_once_for_its_place(new_guard, caplog):
     """A message that quotes the response would fill the log, and then hide other causes."""
     guard = new_guard("compute_score")
     for number in range(3):
-        assert failures(guard.compute_score(call(number, "message"))) == (0.0, 1.0)
+        assert failures(guard.compute_score(**call(number, "message"))) == (0.0, 1.0)
     assert caplog.text.count("not a number") == 1
 
 
@@ -208,41 +185,30 @@ def test_a_file_that_is_gone_is_named_once_in_the_message(new_guard, reward_file
     """The message is that of loading, without a second name before it."""
     guard = new_guard("compute_score")
     reward_file.unlink()
-    assert failures(guard.compute_score(call(1))) == (0.0, 1.0)
+    assert failures(guard.compute_score(**call(1))) == (0.0, 1.0)
     assert caplog.text.count("my_reward.py") == 1
-
-
-def test_a_batch_ends_at_its_first_failure(new_guard):
-    """So that calls behind a hanging one do not wait for the next that hangs."""
-    process = new_guard("compute_score", seconds=0.5)._new_process()
-    requests = [pickle.dumps(call(n, "hang" if n in (2, 3) else "good")) for n in range(6)]
-    with closing(process):
-        replies = process.call_batch(requests, until_failure=True)
-        assert [reply[1]["score"] for reply in replies[:2]] == [0.0, 1.0]
-        assert isinstance(replies[2], ChildTimeoutError)
-        assert len(replies) == 3
 
 
 @pytest.mark.parametrize("name", ["leak", "leak_async"])
 def test_a_reward_that_leaks_memory_loses_no_sample(new_guard, name):
     """A process that has used up its memory ends; the call is answered by a new one."""
     guard = new_guard(name, memory_mb=200)
-    assert [guard.compute_score(call(n))["score"] for n in range(15)] == [*range(15)]
+    assert [guard.compute_score(**call(n))["score"] for n in range(15)] == [*range(15)]
 
 
 def test_processes_that_end_leave_no_descriptors(new_guard):
     """Also if the trainer has disabled Python's garbage collector, as some do."""
     guard = new_guard("compute_score", seconds=0.2)
-    guard.compute_score(call(1))
+    guard.compute_score(**call(1))
     descriptors = len([*Path("/proc/self/fd").iterdir()])
     gc.disable()
     try:
         for number in range(2):
-            guard.compute_score(call(number, "hang"))
-            guard.compute_score(call(number, "leave"))
+            guard.compute_score(**call(number, "hang"))
+            guard.compute_score(**call(number, "leave"))
     finally:
         gc.enable()
-    guard.compute_score(call(1))
+    guard.compute_score(**call(1))
     assert len([*Path("/proc/self/fd").iterdir()]) <= descriptors
 
 
@@ -267,43 +233,5 @@ def test_closing_leaves_calls_in_progress_alone(new_guard, number):
     # A set is not a plain type.
     calls = [{**call(n), "tokenizer": {1, n // 20}} for n in range(number)]
     with ThreadPoolExecutor(16) as pool:
-        results = list(pool.map(guard.compute_score, calls))
+        results = list(pool.map(lambda each: guard.compute_score(**each), calls))
     assert [result["score"] for result in results] == [*range(number)]
-
-
-class SlowProcess:
-    """Stands for the only process; its calls wait for an event."""
-
-    def __init__(self):
-        self.may_reply, self.seconds, self.greeting = threading.Event(), 5.0, ""
-
-    def call_batch(self, requests, *, until_failure):
-        self.may_reply.wait()
-        return [[1, {}] for _ in requests]
-
-
-def test_a_thread_that_is_interrupted_while_it_waits_blocks_no_other():
-    """Ctrl-C in a notebook must not take the process away from the other threads."""
-    process = SlowProcess()
-    calls = SyncCalls(lambda: process, workers=1)
-    waiting = threading.Event()
-
-    def wait():
-        waiting.set()
-        with pytest.raises(KeyboardInterrupt):
-            calls.call(b"2")
-
-    with ThreadPoolExecutor(3) as pool:
-        first = pool.submit(calls.call, b"1")
-        second = threading.Thread(target=wait)
-        second.start()
-        waiting.wait()
-        while not calls._waiting:
-            time.sleep(0.01)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(second.ident), ctypes.py_object(KeyboardInterrupt)
-        )
-        second.join()
-        process.may_reply.set()
-        assert first.result() == [1, {}]
-        assert pool.submit(calls.call, b"3").result() == [1, {}]

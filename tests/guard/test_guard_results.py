@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import call_catching
-from rewardkit.guard.results import default_fields, verl_fields
+from rewardkit.guard.reward import default_fields, verl_fields
 from rewardkit.scorers.reward_result import InvalidResultError, RewardResult
 
 VALUES = st.one_of(

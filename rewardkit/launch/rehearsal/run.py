@@ -1,8 +1,4 @@
-"""Run verl, follow what it does in its log, and leave none of its processes behind.
-
-Some of Ray's processes become children of init, and their titles overwrite their environment. They
-are recognised by the session that they were started in.
-"""
+"""Run verl, follow what it does in its log, and leave none of its processes behind."""
 
 from __future__ import annotations
 
@@ -10,18 +6,16 @@ import math
 import os
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
+from rewardkit.isolate.run import run
 from rewardkit.launch.rehearsal.calls import read_records
 from rewardkit.launch.rehearsal.settings import table
-
-#: Seconds between two polls of the process, and between SIGTERM and SIGKILL.
-POLL_SECONDS, GRACE_SECONDS = 0.3, 3.0
 
 #: Time that a process gets to write the stacks of its threads, in seconds.
 STACK_SECONDS = 1.0
@@ -47,51 +41,11 @@ def run_command(
         should_end: called several times per second, and once after the end; the command is ended
             when it returns True.
     """
-    started = time.monotonic()
-    with log.open("wb") as output:
-        process = subprocess.Popen(  # noqa: S603 - verl, in the user's own environment
-            command,
-            env={**os.environ, **env},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        while process.poll() is None and time.monotonic() - started < seconds:
-            time.sleep(POLL_SECONDS)
-            if should_end():
-                break
-        code = process.poll()
-    finally:
-        end_session(process.pid)
-        process.wait()
+    started, code = time.monotonic(), None
+    with suppress(ChildTimeoutError, ChildCrashError):
+        code = run(command, env, seconds, log=log, should_end=should_end).code
     should_end()
     return code, time.monotonic() - started
-
-
-def end_session(session: int) -> None:
-    """End every process of a session, first by SIGTERM and then by SIGKILL."""
-    deadline = time.monotonic() + GRACE_SECONDS
-    while members := session_members(session):
-        number = signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL
-        for pid in members:
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
-        time.sleep(POLL_SECONDS)
-
-
-def session_members(session: int) -> list[int]:
-    """Return the living processes of a session, from /proc; zombies do not count."""
-    members = []
-    for path in Path("/proc").iterdir():
-        if path.name.isdigit():
-            with suppress(OSError):  # it has ended meanwhile
-                text = (path / "stat").read_text(encoding="utf-8", errors="replace")
-                state, _parent, _group, own = text.rpartition(")")[2].split()[:4]
-                if int(own) == session and state not in "ZX":
-                    members.append(int(path.name))
-    return members
 
 
 #: The steps that are done, in verl's line of metrics and in its progress bar.

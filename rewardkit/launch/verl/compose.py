@@ -12,8 +12,8 @@ from typing import Any
 from rewardkit.errors import DataError
 from rewardkit.isolate.child import exit_text
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
-from rewardkit.isolate.command import CommandResult, run_command
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, timeout_message
+from rewardkit.isolate.run import CommandResult, run
 from rewardkit.launch.verl.hydra_values import format_value
 from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS
 from rewardkit.launch.verl.reward_keys import NEW_KEY, OLD_KEY
@@ -81,9 +81,8 @@ def compose_config(
     }
     seconds = COMPOSE_TIMEOUT_SECONDS + (load_seconds or 0)
     try:
-        result = run_command(
-            [python, str(_CHILD)], json.dumps(request), {"HF_HUB_OFFLINE": "1"}, seconds
-        )
+        command, environment = [python, str(_CHILD)], {"HF_HUB_OFFLINE": "1"}
+        result = run(command, environment, seconds, text=json.dumps(request))
     except ChildTimeoutError:
         raise DataError(f"verl did not compose the configuration within {seconds:.0f} s.") from None
     except ChildCrashError as error:

@@ -1,4 +1,4 @@
-"""What a user's reward returns, and the dictionary that verl gets: the same keys for every sample.
+"""A user's reward: how it is loaded in its process, and the dictionary that verl gets from it.
 
 verl reads the keys of the first sample of a batch from all others (agent_loop.py of 0.9.1), so that
 a key that is missing once ends the step, and a NaN reaches every weight of the policy.
@@ -6,15 +6,51 @@ a key that is missing once ends the step, and a NaN reaches every weight of the 
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
 from functools import cache
+from inspect import iscoroutinefunction, signature
 from math import isfinite
+from typing import Any
 
+from rewardkit import registry
+from rewardkit.errors import UsageError
+from rewardkit.isolate.serve import Loaded
+from rewardkit.redact import process_redactor
 from rewardkit.scorers.base import to_verl
 from rewardkit.scorers.reward_result import InvalidResultError, RewardResult, RightRule
 
 #: Flags that the guard adds to every result.
 FLAGS = ("timeout", "error")
+
+
+def load_reward(reward: str, options: Mapping[str, Any]) -> Loaded:
+    """Load a reward in its process; its requests are pickled keyword arguments of verl.
+
+    They are unpickled inside the call, so that a value for which that fails costs its own sample.
+
+    Raises:
+        UsageError: the file does not load, or verl cannot call the function.
+    """
+    process_redactor().learn(options)  # an exception of the reward may say them
+    function = registry.load("scorers", reward)
+    parameters = signature(function).parameters.values()
+    if not any(p.name == "solution_str" or p.kind is p.VAR_KEYWORD for p in parameters):
+        raise UsageError(
+            f"{reward} has no parameter solution_str: verl calls a reward with data_source, "
+            "solution_str, ground_truth and extra_info."
+        )
+
+    def result(request: bytes) -> Any:
+        return function(**{**options, **pickle.loads(request)})  # noqa: S301
+
+    async def call_async(request: bytes) -> Mapping[str, float | str]:
+        return RewardResult.of(await result(request)).fields
+
+    def call(request: bytes) -> Mapping[str, float | str]:
+        return RewardResult.of(result(request)).fields
+
+    return Loaded(call_async if iscoroutinefunction(function) else call)
 
 
 def default_fields(
@@ -61,19 +97,17 @@ def verl_fields(
         raise InvalidResultError(f"its score is {score}")
     result, problem = {**keys, "score": score}, ""
     if "acc" in keys and not isinstance(fields.get("acc"), float):
-        rule = _rule(right_score)
         # a number alone has nothing to read, which saves a third of the time
         read = RewardResult.of(fields) if "correct" in fields else RewardResult(score, fields)
-        result["acc"] = to_verl(rule.judge(read.as_score()))["acc"]
+        result["acc"] = to_verl(_rule(right_score).judge(read.as_score()))["acc"]
     for name, value in fields.items():
         default = keys.get(name)
         if default is None:
             problem = problem or f"its key {name!r} is new; name it with --keys when you guard"
         elif type(default) is not type(value):
             problem = problem or f"its key {name!r} is now {type(value).__name__}"
-        elif type(value) is float and not isfinite(value):
+        elif isinstance(value, float) and not isfinite(value):
             problem, result["error"] = f"its {name!r} is {value}", 1.0
-            result[name] = default
         else:
             result[name] = value
     return result, problem

@@ -1,23 +1,19 @@
-"""The event loop of a guarded coroutine function, in its child process."""
+"""The event loop on which a coroutine function answers calls, in its child process."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextvars import ContextVar
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NoReturn
 
-from rewardkit.errors import ScorerExitedError, call_catching_async
 from rewardkit.isolate.child import Channel
 
 #: The mark while no call's code runs.
 IDLE_MARK = -2
-
-#: The reply of a call that took too long.
-TIMEOUT = "timeout"
 
 #: The call to which the code that runs now belongs.
 _number: ContextVar[int] = ContextVar("number", default=IDLE_MARK)
@@ -25,66 +21,55 @@ _number: ContextVar[int] = ContextVar("number", default=IDLE_MARK)
 
 def serve_coroutines(
     channel: Channel,
-    call: Callable[[Any], Coroutine[Any, Any, Any]],
+    call: Callable[[Any], Any],
     seconds: float,
-    reply_of: Callable[[Any], list[Any]],
-) -> None:
+    reply: Callable[[int, int, Any], list[Any]],
+) -> NoReturn:
     """Answer calls for as long as there is a caller, many at a time.
 
     Args:
         channel: the connection to the caller.
         call: a coroutine function of a request.
-        seconds: timeout per call, after which it is cancelled.
-        reply_of: returns the JSON values of a reply for a result or an exception.
+        seconds: timeout per call, after which it is cancelled and the reply is its number alone.
+        reply: returns the reply to a call from its number, nanoseconds, and result or exception.
     """
     loop = _MarkingLoop(channel)
     asyncio.set_event_loop(loop)  # for calls of `asyncio.get_event_loop` before the first call
     channel.set_mark(IDLE_MARK)
+    batches: asyncio.Queue[list[tuple[int, Any]]] = asyncio.Queue()
+    tasks: dict[int, asyncio.Task[None]] = {}  # a loop keeps only weak references to its tasks
+
+    def receive() -> None:
+        while True:
+            loop.call_soon_threadsafe(batches.put_nowait, channel.receive())
+
+    def time_out(number: int) -> None:
+        channel.send([[number]])
+        tasks.pop(number).cancel()
 
     async def answer(number: int, request: Any) -> None:
         _number.set(number)
         channel.set_mark(number)
-        task, start, is_answered = asyncio.current_task(), perf_counter_ns(), False
-
-        def send(reply: list[Any]) -> None:
-            nonlocal is_answered
-            if not is_answered:
-                is_answered = True
-                channel.send([number, perf_counter_ns() - start, *reply])
-
-        def time_out() -> None:
-            send([TIMEOUT])
-            if task:
-                task.cancel()
-
-        timer = loop.call_later(seconds, time_out)
+        timer, start = loop.call_later(seconds, time_out, number), perf_counter_ns()
         try:
-            result = await call_catching_async(call, request)
+            result = await call(request)
         except BaseException as error:  # noqa: BLE001 - as a CancelledError of the reward's own
-            result = ScorerExitedError(f"it raises {type(error).__name__}")
+            result = error
         timer.cancel()
-        send(reply_of(result))
+        if tasks.pop(number, None):
+            channel.send([reply(number, perf_counter_ns() - start, result)])
 
-    loop.run_until_complete(_serve(channel, answer))
-
-
-async def _serve(channel: Channel, answer: Callable[[int, Any], Coroutine[Any, Any, None]]) -> None:
-    loop = asyncio.get_running_loop()
-    requests: asyncio.Queue[tuple[int, Any]] = asyncio.Queue()
-    tasks: set[asyncio.Task[None]] = set()  # a loop keeps only weak references to its tasks
-
-    def receive() -> None:
+    async def serve() -> NoReturn:
         while True:
-            loop.call_soon_threadsafe(requests.put_nowait, channel.receive())
+            for number, request in await batches.get():
+                tasks[number] = loop.create_task(answer(number, request))
+                # Calls in progress go on before the next one begins, so that many calls at once
+                # take longer together, and not each.
+                await asyncio.sleep(0)
 
     threading.Thread(target=receive, daemon=True).start()
-    while True:
-        task = loop.create_task(answer(*await requests.get()))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-        # Calls in progress go on before the next one begins, so that many calls at once take longer
-        # together, and not each.
-        await asyncio.sleep(0)
+    loop.run_until_complete(serve())
+    raise AssertionError  # `serve` never returns
 
 
 class _MarkingLoop(asyncio.SelectorEventLoop):

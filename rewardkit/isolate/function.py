@@ -1,0 +1,345 @@
+"""Calls of a function in child processes, from threads and event loops, each call with a deadline.
+
+A call that takes too long, or that ends its process, costs its own outcome and no other: the process is
+ended with everything it started, and a new one answers the other calls. The mark in shared memory tells
+which call it was.
+
+A call costs two switches between processes, which take longer than most functions. Calls that wait for
+the same process are therefore sent together. A coroutine function has one process, which runs many
+calls at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from signal import SIGPROF, Signals
+from time import monotonic
+from typing import Any, NamedTuple, TypeAlias
+
+from rewardkit.errors import call_catching
+from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
+from rewardkit.isolate.serve import Limits
+
+#: Seconds that a batch should take. Functions that take longer are called one by one.
+BATCH_SECONDS = 0.002
+
+#: Calls in a batch.
+MAX_BATCH = 64
+
+#: Seconds after which a call that waits gets a process of its own, if there may be one more; also
+#: between two looks at the deadlines.
+PATIENCE_SECONDS = 0.1
+
+#: Timeout for a process to read a request, in seconds.
+SEND_SECONDS = 60.0
+
+#: Seconds beyond the timeout without any reply after which a process is ended.
+GRACE_SECONDS = 2.0
+
+#: A call has failed when its process has ended this often. The kernel may have ended it the first time
+#: because memory was short.
+MAX_CRASHES = 2
+
+#: Weight of the latest call in the average duration of a call.
+_WEIGHT = 0.05
+
+#: How a process ends that has used up its CPU time.
+_CPU_LIMIT = Signals(SIGPROF).name
+
+
+class CallError(Exception):
+    """The function raised an exception, whose message is that of this one.
+
+    Attributes:
+        name: the type of the exception.
+        place: `file.py:LINE` in the user's file; "" if it was not involved.
+    """
+
+    def __init__(self, name: str, message: str, place: str) -> None:
+        super().__init__(message)
+        self.name, self.place = name, place
+
+
+class Reply(NamedTuple):
+    """What the function returned, and how long it took."""
+
+    nanoseconds: int
+    value: Any
+
+
+#: How a call ends: with a reply, a `CallError`, `ChildTimeoutError` or `ChildCrashError`, or with what
+#: was raised when its process was started.
+Outcome: TypeAlias = Reply | Exception
+
+#: A process, the greeting of its loader, and whether its function is a coroutine function.
+StartedFunction: TypeAlias = tuple[ChildProcess, Any, bool]
+
+
+class _Call:
+    """A call, and the function that takes its outcome."""
+
+    __slots__ = ("crashes", "end", "request", "seconds", "since")
+
+    def __init__(self, request: Any, seconds: float, end: Callable[[Outcome], object]) -> None:
+        self.request, self.seconds, self.end = request, seconds, end
+        self.since, self.crashes = monotonic(), 0  # `since` it waits, or was sent
+
+    def blame(self, error: Exception) -> None:
+        """Count the end of its process, which may be its outcome."""
+        is_late = isinstance(error, ChildTimeoutError) or str(error) == _CPU_LIMIT
+        self.crashes += MAX_CRASHES if is_late else 1
+        if self.crashes >= MAX_CRASHES:
+            self.end(ChildTimeoutError(*error.args) if is_late else error)
+
+
+class _Worker:
+    """A process, and the calls that it has not answered, by number."""
+
+    def __init__(self, process: ChildProcess) -> None:
+        self.process = process
+        self.calls: dict[int, _Call] = {}
+        self.replied_at = monotonic()
+        self._numbers = count(1)
+
+    def send(self, calls: Iterable[_Call]) -> None:
+        """Send calls to the process, in any thread."""
+        batch = dict(zip(self._numbers, calls, strict=False))
+        for call in batch.values():
+            call.since = monotonic()
+        self.calls |= batch
+        requests = [(number, call.request) for number, call in batch.items()]
+        if requests:
+            with suppress(ChildTimeoutError, ChildCrashError):  # which the other thread notices
+                self.process.send(requests, SEND_SECONDS)
+
+    def settle(self, replies: Any) -> list[float]:
+        """Give calls their outcomes; return how many seconds they took."""
+        durations = []
+        try:
+            for number, *reply in replies:
+                outcome: Outcome = ChildTimeoutError()
+                if reply:
+                    durations.append(reply[0] * 1e-9)
+                    outcome = Reply(*reply) if len(reply) == 2 else CallError(*reply[1:])
+                if call := self.calls.pop(number, None):
+                    call.end(outcome)
+        except (TypeError, ValueError):
+            raise self.process.stray_output() from None
+        return durations
+
+    def running_calls(self) -> list[_Call]:
+        """Return the call that runs, or ran when the process ended; all if that is not known."""
+        call = self.calls.get(self.process.mark[1])
+        return [call] if call else [*self.calls.values()]
+
+    def late_calls(self) -> list[_Call]:
+        """Return the calls for which the process has to be ended."""
+        now, (start, number) = monotonic(), self.process.mark
+        call = self.calls.get(number)
+        if call and now - start > call.seconds and self.process.mark == (start, number):
+            return [call]  # the second look: the first may have been while the mark was written
+        if now - self.replied_at < GRACE_SECONDS:
+            return []
+        calls = [*self.calls.values()]
+        replied_at = self.replied_at
+        return [c for c in calls if now - max(replied_at, c.since) > c.seconds + GRACE_SECONDS]
+
+
+class IsolatedFunction:
+    """A function in child processes, which start when they are needed. Any thread may call it.
+
+    Attributes:
+        greeting: what its loader returned beside it; None before a process has been started.
+        is_async: whether it is a coroutine function; False before a process has been started.
+        usual_seconds: the duration of a call; until it is known, each is sent alone.
+    """
+
+    def __init__(self, start: Callable[[], StartedFunction], limits: Limits) -> None:
+        """Keep what is needed to start processes.
+
+        Args:
+            start: starts a process as `loading.start_function` does. What it raises is the outcome of
+                the calls that wait for the process.
+            limits: the limits of the function.
+        """
+        self._start, self._limits = start, limits
+        self.greeting: Any = None
+        self.is_async = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._pid, self._lock = os.getpid(), threading.RLock()
+        self._waiting: deque[_Call] = deque()
+        self._workers: list[_Worker] = []
+        self._is_starting, self._closings = False, 0
+        self.usual_seconds = BATCH_SECONDS
+
+    def start(self) -> None:
+        """Start a process now.
+
+        Raises:
+            RewardkitError: the function does not load.
+        """
+        process, self.greeting, self.is_async = self._start()
+        self._start_thread(process)
+
+    def call(self, request: Any, seconds: float | None = None) -> Outcome:
+        """Return the outcome of a request. Never raises.
+
+        Args:
+            request: a value that can be pickled.
+            seconds: timeout, in place of that of the limits.
+        """
+        return self.call_all([request], seconds)[0]
+
+    def call_all(self, requests: Sequence[Any], seconds: float | None = None) -> list[Outcome]:
+        """Return the outcome of each request; see `call`."""
+        outcomes: dict[int, Outcome] = {}
+        done = threading.Lock()
+
+        def end(index: int, outcome: Outcome) -> None:
+            outcomes[index] = outcome
+            if len(outcomes) == len(requests):
+                done.release()
+
+        seconds = seconds or self._limits.seconds
+        calls = [_Call(request, seconds, partial(end, i)) for i, request in enumerate(requests)]
+        try:
+            if calls:
+                done.acquire()
+                self._submit(calls)
+                done.acquire()
+        finally:  # also if this thread is interrupted
+            for call in calls:
+                call.crashes = MAX_CRASHES
+        return [outcomes[index] for index in range(len(calls))]
+
+    async def call_async(self, request: Any) -> Outcome:
+        """Return the outcome of a request on any event loop. Never raises."""
+        from asyncio import Future, get_running_loop
+
+        loop = get_running_loop()
+        future: Future[Outcome] = loop.create_future()
+
+        def set_outcome(outcome: Outcome) -> None:
+            if not future.done():
+                future.set_result(outcome)
+
+        def end(outcome: Outcome) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(set_outcome, outcome)
+
+        call = _Call(request, self._limits.seconds, end)
+        self._submit([call])
+        try:
+            return await future
+        finally:
+            call.crashes = MAX_CRASHES
+
+    def close(self) -> None:
+        """End all processes. Calls in progress, and later ones, start them again."""
+        if self._pid == os.getpid():
+            with self._lock:
+                self._closings += 1
+            for worker in [*self._workers]:
+                worker.process.close()
+
+    def _submit(self, calls: Iterable[_Call]) -> None:
+        if self._pid != os.getpid():  # a fork does not have the processes and threads of its parent
+            self._reset()
+        with self._lock:
+            self._waiting.extend(calls)
+            self._send_waiting()
+
+    def _send_waiting(self) -> None:
+        """Send the calls that wait to processes that take them, and start one if there is none.
+
+        One process answers a fast function, and calls gather for it, unless they wait for too long.
+        """
+        with self._lock:
+            is_fast = self.usual_seconds < BATCH_SECONDS and not self._has_late_call()
+            for worker in self._workers[:1] if is_fast else self._workers:
+                while self._waiting and (not worker.calls or self.is_async):
+                    if worker.calls and not worker.process.is_writable():
+                        break
+                    worker.send(self._next_calls())
+            if self._waiting and not self._workers:
+                self._start_thread()
+
+    def _next_calls(self) -> list[_Call]:
+        room = MAX_BATCH if self.is_async else int(BATCH_SECONDS / max(self.usual_seconds, 1e-6))
+        calls: list[_Call] = []
+        while self._waiting and len(calls) < max(1, min(room, MAX_BATCH)):
+            if calls and (calls[-1].crashes or self._waiting[0].crashes):
+                break  # a call whose process has ended is sent alone: another may be to blame
+            call = self._waiting.popleft()
+            if call.crashes < MAX_CRASHES:
+                calls.append(call)
+        return calls
+
+    def _has_late_call(self) -> bool:
+        return bool(self._waiting) and monotonic() - self._waiting[0].since > PATIENCE_SECONDS
+
+    def _put_back(self, calls: dict[int, _Call]) -> None:
+        """Let calls without an outcome wait for a process again."""
+        with self._lock:
+            again = [call for call in calls.values() if call.crashes < MAX_CRASHES]
+            self._waiting.extendleft(reversed(again))
+            calls.clear()
+
+    def _start_thread(self, process: ChildProcess | None = None) -> None:
+        if not self._is_starting:
+            self._is_starting = True
+            arguments = process, self._closings
+            threading.Thread(target=self._run, args=arguments, daemon=True).start()
+
+    def _run(self, process: ChildProcess | None, closings: int) -> None:
+        """Start a process, and take its replies until it has ended, in a thread of its own."""
+        started = (process, self.greeting, self.is_async) if process else call_catching(self._start)
+        with self._lock:
+            self._is_starting = False
+            if isinstance(started, Exception):
+                while self._waiting:
+                    self._waiting.popleft().end(started)
+                return
+            process, self.greeting, self.is_async = started
+            worker = _Worker(process)
+            self._workers.append(worker)
+        try:
+            while not (late := worker.late_calls()):
+                self._send_waiting()
+                self._take_replies(worker)
+            error: Exception = process.time_out()
+        except ChildCrashError as crash:
+            late, error = worker.running_calls(), crash
+        process.close()
+        with self._lock:
+            self._workers.remove(worker)
+            for call in late if self._closings == closings else ():
+                call.blame(error)
+            self._put_back(worker.calls)
+            self._send_waiting()
+
+    def _take_replies(self, worker: _Worker) -> None:
+        """Settle the calls whose replies arrive within a while."""
+        has_reply = worker.process.has_reply(PATIENCE_SECONDS)
+        for message in worker.process.receive_all() if has_reply else ():
+            worker.replied_at = monotonic()
+            if isinstance(message, str):  # how a fork of the process has ended
+                for call in worker.running_calls():
+                    call.blame(ChildCrashError(message))
+                self._put_back(worker.calls)
+                continue
+            for seconds in worker.settle(message):
+                self.usual_seconds += _WEIGHT * (seconds - self.usual_seconds)
+        most = 1 if self.is_async else self._limits.workers
+        with self._lock:  # a fast function needs one more only while a call of it takes long
+            is_slow = self.usual_seconds > BATCH_SECONDS or not has_reply
+            if is_slow and self._has_late_call() and len(self._workers) < most:
+                self._start_thread()

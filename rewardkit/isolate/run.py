@@ -1,0 +1,119 @@
+"""Run a command that ends with this process, however this process ends, and with its deadline.
+
+The command runs in the process group of a child, so that the guard of the child ends both. What the
+command started is in its session, even if it left the group or its parent, as processes of Ray do.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any, NamedTuple
+
+from rewardkit.isolate.child import Channel
+from rewardkit.isolate.child_process import ChildProcess, ChildTimeoutError
+
+#: Seconds between two polls of the process, and between SIGTERM and SIGKILL.
+POLL_SECONDS, GRACE_SECONDS = 0.3, 3.0
+
+
+class CommandResult(NamedTuple):
+    """How a command ended: its exit code, and its output, which is "" if it went to a file."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def run(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    seconds: float,
+    *,
+    text: str = "",
+    log: Path | None = None,
+    should_end: Callable[[], bool] = lambda: False,
+) -> CommandResult:
+    """Run a command, and end it and what it started at the deadline, or when this process ends.
+
+    Args:
+        words: the program and its arguments.
+        environment: environment variables to add to those of this process.
+        seconds: the timeout.
+        text: its standard input.
+        log: a file for its output.
+        should_end: called several times per second; the command is ended when it returns True.
+
+    Raises:
+        ChildTimeoutError: it takes longer, or should end.
+        ChildCrashError: the process that runs it was ended.
+    """
+    process = ChildProcess("rewardkit.isolate.run")
+    end = time.monotonic() + seconds
+    try:
+        process.send((list(words), text, {**os.environ, **environment}, log), seconds)
+        while not process.has_reply(POLL_SECONDS):
+            if time.monotonic() > end or should_end():
+                raise ChildTimeoutError
+        return CommandResult(*process.receive(lambda: end))
+    finally:
+        end_session(process.session)
+        process.close()
+
+
+def end_session(session: int) -> None:
+    """End every process of a session, first by SIGTERM and then by SIGKILL."""
+    deadline = time.monotonic() + GRACE_SECONDS
+    while members := session_members(session):
+        number = signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL
+        for pid in members:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        time.sleep(GRACE_SECONDS / 10)
+
+
+def session_members(session: int) -> list[int]:
+    """Return the living processes of a session, as far as /proc has them; zombies do not count."""
+    members = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            text = (path / "stat").read_text(encoding="utf-8", errors="replace")
+            state, _parent, _group, own = text.rpartition(")")[2].split()[:4]
+            if int(own) == session and state not in "ZX":
+                members.append(int(path.name))
+    return members
+
+
+def serve(channel: Channel) -> None:
+    """Run one command in the child process, and send its exit code and what it wrote.
+
+    Its streams are files: a process that the command leaves behind cannot hold them open.
+    """
+    words, text, environment, log = channel.receive()
+    with ExitStack() as stack:
+        stdin, *outputs = (stack.enter_context(TemporaryFile()) for _ in range(3))
+        stdin.write(text.encode())
+        stdin.seek(0)
+        streams: list[IO[Any]] = [stack.enter_context(log.open("wb"))] * 2 if log else outputs
+        try:
+            process = subprocess.run(  # noqa: S603 - our own file, or verl, in the user's environment
+                words,
+                stdin=stdin,
+                stdout=streams[0],
+                stderr=streams[1],
+                env=environment,
+                check=False,
+            )
+        except OSError as error:
+            channel.send([1, "", f"{words[0]}: {error.strerror}"])
+            return
+        for output in outputs:
+            output.seek(0)
+        texts = [output.read().decode("utf-8", "replace") for output in outputs]
+    channel.send([process.returncode, *texts])
