@@ -20,6 +20,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from rewardkit.answers import doubt
 from rewardkit.answers.budget import TooMuchWorkError, run_with_budget
 from rewardkit.answers.chinese_numerals import chinese_to_digits
 from rewardkit.answers.families import (
@@ -30,7 +31,6 @@ from rewardkit.answers.families import (
     same_up_to_a_constant,
 )
 from rewardkit.answers.number import AMBIGUOUS, read_number
-from rewardkit.answers.parsing import vocabulary
 from rewardkit.answers.parsing.grammar import parse
 from rewardkit.answers.parsing.tokens import MAX_DIGITS, Token, UnreadableError, tokenize
 from rewardkit.answers.parsing.tree import Node, substitute, subtrees, symbols
@@ -322,9 +322,9 @@ def _compare_sentence(pred: str, gold: str) -> EqualityVerdict:
     start = next((place for place, char in enumerate(pred) if char.isdigit()), 0)
     before, after = (_WORD.findall(part.casefold()) for part in (pred[:start], pred[start:]))
     is_changed = not (
-        vocabulary.STATEMENT_BLOCKERS.isdisjoint(before)
-        and vocabulary.SCALING_WORDS.isdisjoint(after[:3])
-        and vocabulary.RETRACTIONS.isdisjoint(after)
+        doubt.STATEMENT_BLOCKERS.isdisjoint(before)
+        and doubt.SCALING_WORDS.isdisjoint(after[:3])
+        and doubt.RETRACTIONS.isdisjoint(after)
     )
     if is_changed or _NOT_STATED.search(pred) or _DATE.search(pred):
         return EqualityVerdict("unreadable", "words")

@@ -13,8 +13,7 @@ from rewardkit.answers.scalar import scalar_equal, to_radians, value_equal
 def quantities_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     """Compare quantities; the policy decides whether a unit of the same dimension is converted."""
     unit, gold_unit = pred[2], gold[2]
-    same_size = (unit.factor, unit.dimension) == (gold_unit.factor, gold_unit.dimension)
-    if same_size or unit.name == gold_unit.name:
+    if unit == gold_unit:
         return scalar_equal(pred[1], gold[1], policy)
     if not policy.convert_units or unit.dimension != gold_unit.dimension:
         return False
