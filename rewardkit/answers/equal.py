@@ -21,8 +21,8 @@ from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from rewardkit.answers import doubt
-from rewardkit.answers.budget import TooMuchWorkError, run_with_budget
 from rewardkit.answers.chinese_numerals import chinese_to_digits
+from rewardkit.answers.evaluate import TooMuchWorkError, run_with_budget
 from rewardkit.answers.families import (
     as_congruence,
     parameters,
@@ -35,8 +35,8 @@ from rewardkit.answers.parsing.grammar import parse
 from rewardkit.answers.parsing.tokens import MAX_DIGITS, Token, UnreadableError, tokenize
 from rewardkit.answers.parsing.tree import Node, substitute, subtrees, symbols
 from rewardkit.answers.parsing.typography import fold, fold_words
-from rewardkit.answers.policy import STRICT, Policy
 from rewardkit.answers.relations import equation_value, is_equation
+from rewardkit.answers.scalar import STRICT, Policy
 from rewardkit.answers.simplification import has_same_form, leaves_arithmetic, repeats_question
 from rewardkit.answers.type_rules import same_answer, states_several_values, value_type
 

@@ -9,9 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
-from rewardkit.answers.budget import PRECISE_STEPS, charge_steps
-from rewardkit.answers.evaluate import evaluate_digits, evaluate_double, exact_value, sample_points
-from rewardkit.answers.numeric_backends import UndefinedError
+from rewardkit.answers.evaluate import (
+    PRECISE_STEPS,
+    UndefinedError,
+    charge_steps,
+    evaluate_digits,
+    evaluate_double,
+    exact_value,
+    sample_points,
+)
 from rewardkit.answers.parsing.tree import (
     MINUS_ONE,
     PI,
@@ -23,8 +29,8 @@ from rewardkit.answers.parsing.tree import (
     subtrees,
     symbols,
 )
-from rewardkit.answers.policy import STRICT
 from rewardkit.answers.relations import equation_value
+from rewardkit.answers.scalar import STRICT
 
 #: Names of variables, which are never parameters, and names that stand for integers.
 _VARIABLES = frozenset({"x", "y", "z"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from rewardkit.answers.budget import charge_steps
+from rewardkit.answers.evaluate import charge_steps
 from rewardkit.answers.parsing.tree import Node, add, mul
 
 #: Most matrices of a product that is evaluated, because symbolic entries grow with each factor.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from rewardkit.answers.evaluate import exact_value
 from rewardkit.answers.parsing.tree import Node, divide, mul, num
 from rewardkit.answers.parsing.units import UNITS
-from rewardkit.answers.policy import Policy
 from rewardkit.answers.rewrites import compound_totals
-from rewardkit.answers.scalar import scalar_equal, to_radians, value_equal
+from rewardkit.answers.scalar import Policy, scalar_equal, to_radians, value_equal
 
 
 def quantities_equal(pred: Node, gold: Node, policy: Policy) -> bool:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from rewardkit.answers.budget import charge_steps
-from rewardkit.answers.evaluate import evaluate_double, exact_value
-from rewardkit.answers.numeric_backends import UndefinedError
+from rewardkit.answers.evaluate import UndefinedError, charge_steps, evaluate_double, exact_value
 from rewardkit.answers.parsing.tree import (
     INF,
     Node,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rewardkit.answers.budget import PRECISE_STEPS, charge_steps
 from rewardkit.answers.evaluate import (
+    PRECISE_STEPS,
     SAMPLE_POINTS,
+    UndefinedError,
+    charge_steps,
     evaluate_digits,
     evaluate_double,
     sample_points,
 )
-from rewardkit.answers.numeric_backends import UndefinedError
 from rewardkit.answers.parsing.tree import MINUS_ONE, Node, add, mul, substitute, subtrees, symbols
 from rewardkit.answers.parsing.vocabulary import ACCENTS, FLIPPED_OPERATORS
-from rewardkit.answers.policy import Policy
-from rewardkit.answers.scalar import canonical_text, scalar_equal, value_equal
+from rewardkit.answers.scalar import Policy, canonical_text, scalar_equal, value_equal
 from rewardkit.answers.simplification import UNEVALUATED, is_simplified
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from rewardkit.answers.evaluate import exact_value
+from rewardkit.answers.evaluate import UndefinedError, exact_value
 from rewardkit.answers.matrices import evaluate_matrix_arithmetic
-from rewardkit.answers.numeric_backends import UndefinedError
 from rewardkit.answers.parsing.tree import Node, add, mul, neg, num, substitute, subtrees, symbols
-from rewardkit.answers.policy import Policy
 from rewardkit.answers.regions import NoRegionError, endpoint_value, read_intervals, region_equal
 from rewardkit.answers.relations import equation_value, is_function_name, is_word
-from rewardkit.answers.scalar import value_equal
+from rewardkit.answers.scalar import Policy, value_equal
 
 
 def normal_form(node: Node) -> Node:

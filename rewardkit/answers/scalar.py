@@ -1,4 +1,4 @@
-"""Whether two single values are equal: numbers, angles, percentages, expressions.
+"""The policy of a comparison, and whether two single values are equal by it.
 
 The policy, row by row, is in docs/reference/answers.md; each row is a test.
 """
@@ -7,22 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Final, NamedTuple
 
 from mpmath import MPContext
 
-from rewardkit.answers.budget import PRECISE_STEPS, charge_steps
 from rewardkit.answers.evaluate import (
     MORE_DIGITS,
+    PRECISE_STEPS,
     SAMPLE_POINTS,
+    UndefinedError,
+    charge_steps,
     evaluate_digits,
     evaluate_double,
     exact_value,
     is_known_function,
     sample_points,
 )
-from rewardkit.answers.numeric_backends import UndefinedError
 from rewardkit.answers.parsing.tree import MINUS_ONE, PI, Node, mul, num, subtrees, symbols
-from rewardkit.answers.policy import STRICT, Policy
+
+
+class Policy(NamedTuple):
+    """What counts as equal beyond the same value.
+
+    Attributes:
+        significant_digits: accept the gold correctly rounded to at least this number of digits; 0
+            accepts only the roundings of exact values.
+        convert_units: accept equal quantities in different units of one dimension.
+    """
+
+    significant_digits: int = 0
+    convert_units: bool = False
+
+
+STRICT: Final = Policy()
 
 
 def scalar_equal(pred: Node, gold: Node, policy: Policy = STRICT) -> bool:

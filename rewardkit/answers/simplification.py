@@ -21,8 +21,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from rewardkit.answers.evaluate import evaluate_double, exact_value
-from rewardkit.answers.numeric_backends import UndefinedError
+from rewardkit.answers.evaluate import UndefinedError, evaluate_double, exact_value
 from rewardkit.answers.parsing.grammar import parse
 from rewardkit.answers.parsing.tokens import Token, UnreadableError, tokenize
 from rewardkit.answers.parsing.tree import MINUS_ONE, Node, children, subtrees, symbols

@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping
 from itertools import repeat
 from typing import Final
 
-from rewardkit.answers.budget import charge_steps
-from rewardkit.answers.evaluate import exact_value, may_be_equal, probe_value
+from rewardkit.answers.evaluate import charge_steps, exact_value, may_be_equal, probe_value
 from rewardkit.answers.parsing.tree import Node, subtrees, symbols
 from rewardkit.answers.parsing.vocabulary import FLIPPED_OPERATORS
-from rewardkit.answers.policy import Policy
 from rewardkit.answers.quantity_rules import (
     compounds_equal,
     equal_without_unit,
@@ -41,7 +39,7 @@ from rewardkit.answers.rewrites import (
     same_region,
     vector_entries,
 )
-from rewardkit.answers.scalar import scalar_equal
+from rewardkit.answers.scalar import Policy, scalar_equal
 
 #: Most items of a list or set that are compared in any order.
 MAX_ITEMS: Final = 60

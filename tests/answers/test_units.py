@@ -18,7 +18,7 @@ from rewardkit.answers.parsing.units import (
     lookup_unit,
     unit_power,
 )
-from rewardkit.answers.policy import Policy
+from rewardkit.answers.scalar import Policy
 from tests.tables import every
 
 CONVERTED = Policy(convert_units=True)
