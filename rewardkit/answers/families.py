@@ -30,12 +30,45 @@ from rewardkit.answers.parsing.tree import (
     symbols,
 )
 from rewardkit.answers.relations import equation_value
-from rewardkit.answers.scalar import STRICT
+from rewardkit.answers.scalar import STRICT, Policy
+from rewardkit.answers.type_rules import same_answer
 
 #: Names of variables, which are never parameters, and names that stand for integers.
 _VARIABLES = frozenset({"x", "y", "z"})
 _FUNCTION_VARIABLES = _VARIABLES | frozenset({"t", "u", "v", "s", "r", "w", "theta"})
 _INTEGER_NAMES = frozenset("knml")
+
+
+def same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy) -> bool:
+    """Whether two values are the same answer, also under other names of their parameters."""
+    if same_answer(pred, gold, policy):
+        return True
+    if "congruence" in (pred[0], gold[0]) and pred[0] != gold[0]:
+        return same_answer(_as_congruence(pred), _as_congruence(gold), policy)
+    arrows = [{n for n in symbols(node) if n.startswith("vec ")} for node in (pred, gold)]
+    if bool(arrows[0]) != bool(arrows[1]):  # one side omits the arrows of its vectors
+        bare = {("sym", name): ("sym", name[4:]) for name in set.union(*arrows)}
+        return same_answer(substitute(pred, bare), substitute(gold, bare), policy)
+    free = parameters(gold, question)
+    if not free:
+        return False
+    renamed = list(renamings(pred, gold, free, question))
+    return (
+        _same_up_to_a_constant(pred, gold, free)
+        or any(same_answer(other, gold, policy) for other in renamed)
+        or any(_has_same_members(other, gold, free, policy) for other in (pred, *renamed))
+    )
+
+
+def _has_same_members(pred: Node, gold: Node, free: set[str], policy: Policy) -> bool:
+    """Whether two families of one integer have the same members."""
+    name = min(free)
+    if len(free) != 1 or name[0] not in _INTEGER_NAMES:
+        return False
+    if any(node[0] == "where" and (node[3] or node[5] not in ("", "Z")) for node in (pred, gold)):
+        return False
+    p, g = (node[1] if node[0] == "where" else node for node in (pred, gold))
+    return same_family(equation_value(p, policy), equation_value(g, policy), name)
 
 
 def parameters(gold: Node, question: str) -> set[str]:
@@ -126,7 +159,7 @@ def same_family(pred: Node, gold: Node, name: str) -> bool:
     return bool(abs(turns - round(float(turns.real))) < 1e-25)
 
 
-def as_congruence(node: Node) -> Node:
+def _as_congruence(node: Node) -> Node:
     r"""Return `x = 7k + 3` with integer `k` as `x \equiv 3 \pmod 7`; any other node unchanged."""
     inner, free = (node[1], node[4].split()) if node[0] == "where" else (node, [*_INTEGER_NAMES])
     value = equation_value(inner, STRICT)
@@ -139,7 +172,7 @@ def as_congruence(node: Node) -> Node:
     return ("congruence", ("rel", "=", inner[2], num(a)), num(abs(b - a)))
 
 
-def same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:
+def _same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:
     r"""Whether two antiderivatives differ by a number: `\ln 2x + C` and `\ln x + C`."""
     p, g = (equation_value(node, STRICT) for node in (pred, gold))
     constants = [
