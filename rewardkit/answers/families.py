@@ -6,30 +6,69 @@ with the same values and different starts are the same family.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import islice, permutations
 
-from rewardkit.answers.budget import PRECISE_STEPS, charge_steps
-from rewardkit.answers.evaluate import evaluate_digits, evaluate_double, exact_value, sample_points
-from rewardkit.answers.numeric_backends import UndefinedError
+from rewardkit.answers.evaluate import (
+    PRECISE_STEPS,
+    UndefinedError,
+    charge_steps,
+    evaluate_digits,
+    evaluate_double,
+    exact_value,
+    sample_points,
+)
 from rewardkit.answers.parsing.tree import (
-    MINUS_ONE,
     PI,
     Node,
     add,
-    mul,
+    neg,
     num,
     substitute,
     subtrees,
     symbols,
 )
-from rewardkit.answers.policy import STRICT
 from rewardkit.answers.relations import equation_value
+from rewardkit.answers.scalar import STRICT, Policy
+from rewardkit.answers.type_rules import same_answer
 
 #: Names of variables, which are never parameters, and names that stand for integers.
 _VARIABLES = frozenset({"x", "y", "z"})
 _FUNCTION_VARIABLES = _VARIABLES | frozenset({"t", "u", "v", "s", "r", "w", "theta"})
 _INTEGER_NAMES = frozenset("knml")
+
+
+def same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy) -> bool:
+    """Whether two values are the same answer, also under other names of their parameters."""
+    if same_answer(pred, gold, policy):
+        return True
+    if "congruence" in (pred[0], gold[0]) and pred[0] != gold[0]:
+        return same_answer(_as_congruence(pred), _as_congruence(gold), policy)
+    arrows = [{n for n in symbols(node) if n.startswith("vec ")} for node in (pred, gold)]
+    if bool(arrows[0]) != bool(arrows[1]):  # one side omits the arrows of its vectors
+        bare = {("sym", name): ("sym", name[4:]) for name in set.union(*arrows)}
+        return same_answer(substitute(pred, bare), substitute(gold, bare), policy)
+    free = parameters(gold, question)
+    if not free:
+        return False
+    renamed = list(renamings(pred, gold, free, question))
+    return (
+        _same_up_to_a_constant(pred, gold, free)
+        or any(same_answer(other, gold, policy) for other in renamed)
+        or any(_has_same_members(other, gold, free, policy) for other in (pred, *renamed))
+    )
+
+
+def _has_same_members(pred: Node, gold: Node, free: set[str], policy: Policy) -> bool:
+    """Whether two families of one integer have the same members."""
+    name = min(free)
+    if len(free) != 1 or name[0] not in _INTEGER_NAMES:
+        return False
+    if any(node[0] == "where" and (node[3] or node[5] not in ("", "Z")) for node in (pred, gold)):
+        return False
+    p, g = (node[1] if node[0] == "where" else node for node in (pred, gold))
+    return same_family(equation_value(p, policy), equation_value(g, policy), name)
 
 
 def parameters(gold: Node, question: str) -> set[str]:
@@ -40,7 +79,7 @@ def parameters(gold: Node, question: str) -> set[str]:
     """
     is_declared = gold[0] == "where" and not gold[3]
     node, bound = (gold[1], gold[4].split()) if is_declared else (gold, [])
-    if node[0] == "sym" or (gold[0] == "where" and not is_declared):
+    if node[0] in ("sym", "where"):
         return set()
     value = equation_value(node, STRICT)
     free = symbols(node) & set(bound) | _integration_constants(node, value)
@@ -52,47 +91,31 @@ def parameters(gold: Node, question: str) -> set[str]:
 
 def _turn_parameter(term: Node) -> set[str]:
     r"""Return the integer name of a term such as `2k\pi`; the empty set if it has other names."""
-    factors = term[1:] if term[0] == "mul" else (term[1],) if term[0] == "degree" else ()
+    factors = term[1:] if term[0] in ("mul", "degree") else ()
     is_angular = term[0] == "degree" or any(f == PI or f[0] == "degree" for f in factors)
+    is_linear = all(part[0] in ("mul", "sym", "degree") for part in subtrees(term) if symbols(part))
     names = symbols(term)
-    symbol_names = {part[1] for part in subtrees(term) if part[0] == "sym"}
-    is_linear = all(
-        part[0] in ("mul", "num", "sym", "const", "degree") or not symbols(part)
-        for part in subtrees(term)
-    )
-    return (
-        names & _INTEGER_NAMES
-        if is_angular and is_linear and len(names) == len(symbol_names) == 1
-        else set()
-    )
+    return names & _INTEGER_NAMES if is_angular and is_linear and len(names) == 1 else set()
 
 
 def _integration_constants(node: Node, value: Node) -> set[str]:
     """Return constants of integration: a term `C`, or factors of the terms of a function `y(x)`."""
-    names = {name for name in symbols(value) if name in ("C", "c") or name[:2] in ("C_", "c_")}
-    others = symbols(value) - names
+    constants = {name for name in symbols(value) if re.fullmatch(r"[Cc](_.*)?", name)}
+    others = symbols(value) - constants
     if len(others) != 1 or not others <= _FUNCTION_VARIABLES:
         return set()
     terms = value[1:] if value[0] == "add" else (value,)
     terms_alone = {term[1] for term in terms if term[0] == "sym"}
     factors = {f[1] for term in terms if term[0] == "mul" for f in term[1:] if f[0] == "sym"}
-    is_function_of_label = (
-        node[0] == "rel" and node[2][0] in ("sym", "fn") and node[2][1] in ("y", "u", "f", "x")
-    )
-    return names & (
-        terms_alone | factors if is_function_of_label or names - {"C", "c"} else terms_alone
-    )
+    has_label = node[0] == "rel" and node[2][0] in ("sym", "fn")
+    is_function = has_label and node[2][1] in ("y", "u", "f", "x")
+    has_indices = bool(constants - {"C", "c"})
+    return constants & (terms_alone | factors if is_function or has_indices else terms_alone)
 
 
 def _occurs_in(name: str, question: str) -> bool:
     """Whether a name occurs in the question on its own, not within a word."""
-    at = question.find(name)
-    while at >= 0:
-        beside = question[at - 1 : at] + question[at + len(name) : at + len(name) + 1]
-        if not any(char.isalpha() for char in beside):
-            return True
-        at = question.find(name, at + 1)
-    return False
+    return re.search(rf"(?<![^\W\d_]){re.escape(name)}(?![^\W\d_])", question) is not None
 
 
 def renamings(pred: Node, gold: Node, free: set[str], question: str) -> Iterator[Node]:
@@ -100,19 +123,15 @@ def renamings(pred: Node, gold: Node, free: set[str], question: str) -> Iterator
 
     A name that the question uses keeps its meaning and is not replaced.
     """
-    pred_names, gold_names = _value_names(pred) - symbols(gold), _value_names(gold) - symbols(pred)
-    if not pred_names and not gold_names:  # so that c_1 and c_2 may be exchanged
-        pred_names = gold_names = {name for name in free & _value_names(pred) if "_" in name}
-    if (
-        not 0 < len(pred_names) == len(gold_names) <= 3
-        or not gold_names <= free
-        or pred_names & _VARIABLES
-    ):
+    ours, theirs = _value_names(pred) - symbols(gold), _value_names(gold) - symbols(pred)
+    if not ours and not theirs:  # so that c_1 and c_2 may be exchanged
+        ours = theirs = {name for name in free & _value_names(pred) if "_" in name}
+    if not 0 < len(ours) == len(theirs) <= 3 or not theirs <= free or ours & _VARIABLES:
         return
-    if any(_occurs_in(name, question) for name in pred_names - gold_names):
+    if any(_occurs_in(name, question) for name in ours - theirs):
         return
-    for order in permutations(sorted(pred_names)):
-        pairs = zip(order, sorted(gold_names), strict=True)
+    for order in permutations(sorted(ours)):
+        pairs = zip(order, sorted(theirs), strict=True)
         yield substitute(pred, {("sym", name): ("sym", other) for name, other in pairs})
 
 
@@ -140,45 +159,42 @@ def same_family(pred: Node, gold: Node, name: str) -> bool:
     return bool(abs(turns - round(float(turns.real))) < 1e-25)
 
 
-def as_congruence(node: Node) -> Node:
+def _as_congruence(node: Node) -> Node:
     r"""Return `x = 7k + 3` with integer `k` as `x \equiv 3 \pmod 7`; any other node unchanged."""
     inner, free = (node[1], node[4].split()) if node[0] == "where" else (node, [*_INTEGER_NAMES])
     value = equation_value(inner, STRICT)
     names = symbols(value)
     if value is inner or len(names) != 1 or not names <= set(free):
         return node
-    a, b, c = (
-        exact_value(substitute(value, {("sym", next(iter(names))): num(k)})) for k in range(3)
-    )
+    a, b, c = (exact_value(substitute(value, {("sym", *names): num(k)})) for k in range(3))
     if a is None or b is None or c is None or c - b != b - a or a == b:
         return node
     return ("congruence", ("rel", "=", inner[2], num(a)), num(abs(b - a)))
 
 
-def same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:
+def _same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:
     r"""Whether two antiderivatives differ by a number: `\ln 2x + C` and `\ln x + C`."""
     p, g = (equation_value(node, STRICT) for node in (pred, gold))
     constants = [
-        [part for part in value[1:] if part in _ADDITIVE_CONSTANTS]
+        {part[1] for part in value[1:] if part in (("sym", "C"), ("sym", "c"))}
         for value in (p, g)
         if value[0] == "add"
     ]
-    if [len(group) for group in constants] != [1, 1] or constants[1][0][1] not in free:
+    if [len(names) for names in constants] != [1, 1] or not constants[1] <= free:
         return False
-    names = (symbols(p) | symbols(g)) - {group[0][1] for group in constants}
-    difference = add(p, mul(MINUS_ONE, g))
+    difference = add(p, neg(g))
     charge_steps(difference, times=4 * PRECISE_STEPS)
-    values = []
-    for point in sample_points(difference):
-        fixed_point = {name: (point[name] if name in names else 0.0) for name in point}
-        try:
-            evaluate_double(difference, fixed_point, real=True)
-            values.append(evaluate_digits(difference, fixed_point))
-        except UndefinedError:
-            continue
-        if len(values) == 4:
-            break
+    zeros = dict.fromkeys(set.union(*constants), 0.0)
+    points = (point | zeros for point in sample_points(difference))
+    values = list(islice(_real_values(difference, points), 4))
     return len(values) > 2 and all(abs(value - values[0]) < 1e-30 for value in values[1:])
 
 
-_ADDITIVE_CONSTANTS = (("sym", "C"), ("sym", "c"))
+def _real_values(node: Node, points: Iterator[dict[str, float]]) -> Iterator[complex]:
+    """Yield the precise values of a tree at those points at which it is real."""
+    for point in points:
+        try:
+            evaluate_double(node, point, real=True)
+            yield evaluate_digits(node, point)
+        except UndefinedError:
+            continue

@@ -14,6 +14,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Final
 
+from rewardkit.answers import doubt
+
 #: Most characters of an answer. The longest gold of MATH-500 has 159.
 MAX_CHARS: Final = 256
 #: Largest power of ten in scientific notation.
@@ -194,3 +196,64 @@ def _value(match: re.Match[str]) -> Fraction | None:
         return None
     value = Fraction(match["number"].replace(",", "")) * Fraction(10) ** exponent / denominator
     return -value if (match["sign"] == "-") != (match["sign_after_currency"] == "-") else value
+
+
+# --- numbers in sentences
+
+#: Most characters of a sentence that may state a number; a problem's text is longer.
+MAX_SENTENCE: Final = 160
+
+_EQUALS = re.compile(r"(?<![<>!])=")
+_FORMULA_SIGN = re.compile(r"[\\^_{}+*/<>]|[a-z]\d|\d[a-z]")
+_PLAIN_WORD = re.compile(r"[a-z']+")
+_DATE = re.compile(
+    r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b|\bmay \d|\d may\b|[年月日]",
+    re.IGNORECASE,
+)
+#: Start of a sentence that states a number: the number itself, or these words and names before it.
+_STATEMENT_LEAD = re.compile(
+    r"[\s\"'(*$]{0,8}(?:(?:(?i:therefore|thus|hence|so|then|there|it|he|she|they|we|you|this|that|is|are|was|were|be"
+    r"|will|would|has|have|had|gets?|got|makes?|made|takes?|took|needs?|needed|spends?|spent|pays?|paid"
+    r"|saves?|saved|earns?|earned|sells?|sold|buys?|bought|costs?|eats?|ate|reads?|uses?|used|gives?"
+    r"|gave|left|a|an|the|total|of|altogether|all|in|sum|amount|number|answer|cost|price|profit|and"
+    r"|can|must|should|also|now|still|only|equals?|approximately|about|[a-z]{1,20}(?:ed|ing))"
+    r"|[A-Z][a-z]{1,20}(?:'s)?)[\s,]{1,4}){0,12}"
+    r"[-$€£¥]{0,3}\s{0,3}\d"
+)
+#: Words and signs that leave open whether a number in a sentence is the answer.
+_NOT_STATED = re.compile(
+    r"[?？]|不是|并非|不等|错误|舍去|增根|不符|余数|倍是"
+    r"|\d\s*(?:[折成半多倍的几]|个半|分之|次方|平方|左右|以上|以下|以内|除外|为负|进制)"
+    r"|\b(?:or|either|alternatively|otherwise|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't|besides"
+    r"|except|up to|upwards|exceeds?|at least|at most|below|impossible|wrong|over|root|square|reciprocal"
+    r"|multiple|divisible|loss|where|but|instead|bound|let|find|determine|compute|calculate|evaluate"
+    r"|suppose|given|what|how|extraneous|invalid|discard(?:ed)?|reject(?:ed)?|ruled out|fails?"
+    r"|contradicts?|too (?:small|large|big|high|low)|if|unless|assuming|less \d+|out of|(?:problem|step|question|exercise|see|case|part|page|figure) \d+"
+    r"|\d ?[ap]\.?m|and (?:more|up|above|over|below|less)|\d[\d.,]*%?(?: [a-z]+)? (?:of|by) \d+"
+    r"|(?:and|for) (?:one|two|three|four|five|six|seven|eight|nine|ten))\b",
+    re.IGNORECASE,
+)
+
+
+def number_of_sentence(text: str) -> Fraction | object | None:
+    """Return the number that a sentence states; `AMBIGUOUS` for several, None without any.
+
+    A sentence states a number if it begins with it (`12 apples are left`), if only the words of a
+    statement precede it (`there are 12`), or if an equation ends with it.
+    """
+    if len(text) > MAX_SENTENCE:
+        return None
+    has_lead = _STATEMENT_LEAD.match(text) and not _FORMULA_SIGN.search(text)
+    if not has_lead and not _EQUALS.search(text):
+        return None
+    start = next((index for index, char in enumerate(text) if char.isdigit()), 0)
+    before, after = (_PLAIN_WORD.findall(part.casefold()) for part in (text[:start], text[start:]))
+    is_changed = not (
+        doubt.STATEMENT_BLOCKERS.isdisjoint(before)
+        and doubt.SCALING_WORDS.isdisjoint(after[:3])
+        and doubt.RETRACTIONS.isdisjoint(after)
+    )
+    if is_changed or _NOT_STATED.search(text) or _DATE.search(text):
+        return None
+    return read_number(text)

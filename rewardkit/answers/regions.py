@@ -6,12 +6,11 @@ Intervals, unions, inequalities, set-builders, points and differences all become
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from rewardkit.answers.budget import charge_steps
-from rewardkit.answers.evaluate import evaluate_double, exact_value
-from rewardkit.answers.numeric_backends import UndefinedError
+from rewardkit.answers.evaluate import UndefinedError, charge_steps, evaluate_double, exact_value
 from rewardkit.answers.parsing.tree import (
     INF,
     Node,
@@ -21,10 +20,14 @@ from rewardkit.answers.parsing.tree import (
     neg,
     num,
     substitute,
+    subtrees,
     symbols,
 )
 from rewardkit.answers.parsing.vocabulary import FLIPPED_OPERATORS
 from rewardkit.answers.scalar import value_equal
+
+#: Most members of a set of integers that is enumerated.
+MAX_ENUMERATED_MEMBERS: Final = 60
 
 
 class RealInterval(NamedTuple):
@@ -41,6 +44,29 @@ class NoRegionError(ValueError):
 
 
 _MINUS_INF = neg(INF)
+_ALL_REALS = RealInterval(_MINUS_INF, INF, True, True)
+
+
+def same_region(pred: Node, gold: Node) -> bool | None:
+    """Whether both are one set of reals in the same variable; None if one is not such a set."""
+    p, g = _condition_variables(pred), _condition_variables(gold)
+    if len(p) > 1 or len(g) > 1:
+        return None
+    if p and g and p != g:
+        return False if len(symbols(pred)) == len(symbols(gold)) == 1 else None
+    return region_equal(pred, gold)
+
+
+def _condition_variables(node: Node) -> set[str]:
+    """Return the variables of the conditions of a set."""
+    if node[0] == "builder":
+        return set()
+    variables = set()
+    for relation in [part for part in subtrees(node) if part[0] == "rel"]:
+        sides = [side[1] for side in relation[2:] if side[0] == "sym"]
+        names = symbols(relation)
+        variables.add(repr(sides[0] if sides else relation[2]) if len(names) != 1 else repr(*names))
+    return variables
 
 
 def region_equal(pred: Node, gold: Node) -> bool | None:
@@ -50,6 +76,35 @@ def region_equal(pred: Node, gold: Node) -> bool | None:
     except (NoRegionError, UndefinedError):
         return None
     return len(p) == len(g) and all(map(_same_interval, p, g))
+
+
+def enumerate_members(node: Node) -> Node:
+    r"""Return `\{x \in \mathbb{Z} \mid 1 < x < 5\}` as `\{2, 3, 4\}`; any other node unchanged."""
+    if node[0] != "builder" or node[1][0] != "rel" or node[1][3] not in _LEAST_MEMBERS:
+        return node
+    least = _LEAST_MEMBERS[node[1][3]]
+    members: set[int] = set()
+    try:
+        for interval in read_intervals(node[2]):
+            low, high = max(endpoint_value(interval.low), least), endpoint_value(interval.high)
+            if high - low > MAX_ENUMERATED_MEMBERS:
+                return node
+            inside = set(range(math.ceil(low), math.floor(high) + 1))
+            inside -= {low} if interval.is_low_open and low != least else set()
+            members |= inside - ({high} if interval.is_high_open else set())
+    except (NoRegionError, UndefinedError):
+        return node
+    return ("set", *map(num, sorted(members)))
+
+
+_LEAST_MEMBERS: dict[Node, float] = {
+    **dict.fromkeys([("sym", "Z"), ("sym", "set Z")], -math.inf),
+    **dict.fromkeys([("sym", "N"), ("sym", "set N")], 0),
+    **dict.fromkeys([("sym", "set N*"), ("sym", "set N+"), ("sym", "set Z+")], 1),
+}
+
+
+# --- trees to intervals
 
 
 def read_intervals(node: Node) -> list[RealInterval]:
@@ -71,10 +126,10 @@ def _read_pair(node: Node) -> list[RealInterval]:
     return [RealInterval(node[1], node[2], True, True)]
 
 
-def _read_real_line(node: Node) -> list[RealInterval]:
+def _read_name(node: Node) -> list[RealInterval]:
     if node[1] != "R":
         raise NoRegionError("a name")
-    return [RealInterval(_MINUS_INF, INF, True, True)]
+    return [_ALL_REALS]
 
 
 def _read_condition(node: Node) -> list[RealInterval]:
@@ -82,9 +137,9 @@ def _read_condition(node: Node) -> list[RealInterval]:
     if operators == ["in"]:
         return read_intervals(sides[1])
     if operators == ["notin"]:
-        return _remove_points([RealInterval(_MINUS_INF, INF, True, True)], read_intervals(sides[1]))
+        return _without([_ALL_REALS], read_intervals(sides[1]))
     if len(operators) == 2 and not symbols(sides[1]) & (symbols(sides[0]) | symbols(sides[2])):
-        return _read_chain(operators, sides)
+        return _read_chain(operators, *sides)
     if len(operators) != 1:
         raise NoRegionError("a chain")
     left, right, operator = sides[0], sides[1], operators[0]
@@ -101,161 +156,50 @@ def _read_condition(node: Node) -> list[RealInterval]:
     return _half_line(operator, right)
 
 
-def _read_distance(operator: str, inside: Node, end: Node) -> list[RealInterval]:
-    """Return the intervals of a condition such as `|x - 1| < 3`."""
-    center, radius = _center_and_radius(inside, end)
-    is_strict = "=" not in operator
-    low, high = add(center, neg(radius)), add(center, radius)
-    if operator in ("<", "<=") and endpoint_value(end) > 0:
-        return [RealInterval(low, high, is_strict, is_strict)]
-    if operator in (">", ">="):
-        return [
-            RealInterval(_MINUS_INF, low, True, is_strict),
-            RealInterval(high, INF, is_strict, True),
-        ]
+def _half_line(operator: str, end: Node) -> list[RealInterval]:
+    below = RealInterval(_MINUS_INF, end, True, "=" not in operator)
+    above = RealInterval(end, INF, "=" not in operator, True)
+    match operator:
+        case "<" | "<=":
+            return [below]
+        case ">" | ">=":
+            return [above]
+        case "=":
+            return [RealInterval(end, end, False, False)]
+        case "!=":
+            return [below._replace(is_high_open=True), above._replace(is_low_open=True)]
     raise NoRegionError(operator)
 
 
-def _center_and_radius(inside: Node, end: Node) -> tuple[Node, Node]:
-    """Return the center and the radius of `|inside| = end`, for a linear `inside`."""
+def _read_distance(operator: str, inside: Node, end: Node) -> list[RealInterval]:
+    """Return the intervals of a condition such as `|x - 1| < 3`, for a linear left side."""
     names = symbols(inside)
     if len(names) != 1 or symbols(end) or endpoint_value(end) < 0:
         raise NoRegionError("not a distance")
-    name = ("sym", next(iter(names)))
-    values = [exact_value(substitute(inside, {name: num(k)})) for k in range(3)]
-    if (
-        values[0] is None
-        or values[1] is None
-        or values[2] is None
-        or values[2] - values[1] != values[1] - values[0]
-        or values[0] == values[1]
-    ):
+    name = ("sym", *names)
+    a, b, c = (exact_value(substitute(inside, {name: num(k)})) for k in range(3))
+    if a is None or b is None or c is None or c - b != b - a or a == b:
         raise NoRegionError("not linear")
-    slope = values[1] - values[0]
-    return num(-values[0] / slope), end if abs(slope) == 1 else divide(end, num(abs(slope)))
-
-
-def _half_line(operator: str, end: Node) -> list[RealInterval]:
-    if operator in ("<", "<="):
-        return [RealInterval(_MINUS_INF, end, True, operator == "<")]
+    center, radius = num(-a / (b - a)), divide(end, num(abs(b - a)))
+    is_open = "=" not in operator
+    low, high = add(center, neg(radius)), add(center, radius)
+    if operator in ("<", "<=") and endpoint_value(end) > 0:
+        return [RealInterval(low, high, is_open, is_open)]
     if operator in (">", ">="):
-        return [RealInterval(end, INF, operator == ">", True)]
-    if operator == "=":
-        return [RealInterval(end, end, False, False)]
-    if operator == "!=":
-        return [RealInterval(_MINUS_INF, end, True, True), RealInterval(end, INF, True, True)]
+        return [*_half_line(operator.replace(">", "<"), low), *_half_line(operator, high)]
     raise NoRegionError(operator)
 
 
-def _read_chain(operators: list[str], sides: tuple[Node, ...]) -> list[RealInterval]:
-    low, middle, high = sides
-    if middle[:2] == ("fn", "abs") and operators[0][0] == operators[1][0] == "<":
-        first = _read_distance(FLIPPED_OPERATORS[operators[0]], middle[2], low)
-        second = _read_distance(operators[1], middle[2], high)
-        return [cut for p in first for q in second if (cut := _overlap(p, q)) is not None]
-    if middle[0] != "sym":
-        raise NoRegionError("not solved")
-    if set(operators) <= {">", ">="}:
-        low, high, operators = high, low, operators[::-1]
-    elif not set(operators) <= {"<", "<="}:
+def _read_chain(operators: list[str], low: Node, middle: Node, high: Node) -> list[RealInterval]:
+    if not (set(operators) <= {"<", "<="} or set(operators) <= {">", ">="}):
         raise NoRegionError("a mixed chain")
-    return [RealInterval(low, high, operators[0] in "<>", operators[1] in "<>")]
-
-
-def _remove_points(region: list[RealInterval], removed: list[RealInterval]) -> list[RealInterval]:
-    """Return intervals without points.
-
-    Raises:
-        NoRegionError: one of the removed intervals is not a point.
-    """
-    for point in removed:
-        if point.low != point.high:
-            raise NoRegionError("a difference of intervals")
-        position = endpoint_value(point.low)
-        region = [
-            cut for interval in region for cut in _remove_point(interval, point.low, position)
-        ]
-    return region
-
-
-def _remove_point(interval: RealInterval, point: Node, position: float) -> list[RealInterval]:
-    low, high = endpoint_value(interval.low), endpoint_value(interval.high)
-    if low == high == position:
-        return []
-    if position in (low, high):
-        return [
-            interval._replace(
-                is_low_open=interval.is_low_open or position == low,
-                is_high_open=interval.is_high_open or position == high,
-            )
-        ]
-    if not low < position < high:
-        return [interval]
-    return [
-        interval._replace(high=point, is_high_open=True),
-        interval._replace(low=point, is_low_open=True),
-    ]
-
-
-def endpoint_value(end: Node) -> float:
-    """Return the position of an end on the real line.
-
-    Raises:
-        NoRegionError: the end is symbolic or not real.
-        UndefinedError: the end has no value.
-    """
-    if end == INF:
-        return float("inf")
-    if end == _MINUS_INF or (end[0] == "mul" and INF in end):
-        return float("-inf")
-    if symbols(end):
-        raise NoRegionError("a symbolic end")
-    charge_steps(end, times=8)
-    value = evaluate_double(end, {})
-    if abs(value.imag) > 1e-9:
-        raise NoRegionError("a complex end")
-    return value.real
-
-
-def _merge(parts: list[RealInterval]) -> list[RealInterval]:
-    """Return intervals sorted and merged. A single interval may have symbolic ends."""
-    if len(parts) == 1:
-        return parts
-    ordered = sorted(
-        parts, key=lambda interval: (endpoint_value(interval.low), interval.is_low_open)
-    )
-    merged = ordered[:1]
-    for interval in ordered[1:]:
-        last = merged[-1]
-        gap = endpoint_value(interval.low) - endpoint_value(last.high)
-        if gap > 1e-12 or (abs(gap) <= 1e-12 and last.is_high_open and interval.is_low_open):
-            merged.append(interval)
-        elif endpoint_value(interval.high) >= endpoint_value(last.high):
-            is_open = interval.is_high_open and (
-                last.is_high_open or endpoint_value(interval.high) > endpoint_value(last.high)
-            )
-            merged[-1] = last._replace(high=interval.high, is_high_open=is_open)
-    return merged
-
-
-def _same_interval(p: RealInterval, g: RealInterval) -> bool:
-    open_alike = (p.is_low_open, p.is_high_open) == (g.is_low_open, g.is_high_open)
-    return open_alike and _same_endpoint(p.low, g.low) and _same_endpoint(p.high, g.high)
-
-
-def _same_endpoint(p: Node, g: Node) -> bool:
-    are_infinite = [end == INF or (end[0] == "mul" and INF in end) for end in (p, g)]
-    if any(are_infinite):
-        return all(are_infinite) and (p == INF) == (g == INF)
-    return value_equal(p, g)
-
-
-def _intersection(node: Node) -> list[RealInterval]:
-    """Return the intersection of all parts."""
-    first, *others = (read_intervals(part) for part in node[1:])
-    for other in others:
-        first = [cut for p in first for q in other if (cut := _overlap(p, q)) is not None]
-    return first
+    if middle[0] != "sym":  # 1 < |x| < 3
+        sides = ((low, middle), (middle, high))
+        conditions = (("rel", o, *pair) for o, pair in zip(operators, sides, strict=True))
+        return _intersect(*map(_read_condition, conditions))
+    if ">" in operators[0]:
+        low, high, operators = high, low, operators[::-1]
+    return [RealInterval(low, high, "=" not in operators[0], "=" not in operators[1])]
 
 
 def _read_builder(node: Node) -> list[RealInterval]:
@@ -267,14 +211,18 @@ def _read_builder(node: Node) -> list[RealInterval]:
     return read_intervals(node[2])
 
 
+def _read_points(node: Node) -> list[RealInterval]:
+    return [RealInterval(item, item, False, False) for item in node[1:]]
+
+
 def _read_difference(node: Node) -> list[RealInterval]:
     """Return the intervals of a difference, whose right side may be one value without braces."""
-    points = (
-        read_intervals(node[2])
-        if node[2][0] in _READERS
-        else [RealInterval(node[2], node[2], False, False)]
-    )
-    return _remove_points(read_intervals(node[1]), points)
+    removed = node[2] if node[2][0] in _READERS else ("set", node[2])
+    return _without(read_intervals(node[1]), read_intervals(removed))
+
+
+def _read_union(node: Node) -> list[RealInterval]:
+    return [interval for part in node[1:] for interval in read_intervals(part)]
 
 
 def _read_list(node: Node) -> list[RealInterval]:
@@ -282,36 +230,104 @@ def _read_list(node: Node) -> list[RealInterval]:
 
     Conditions with commas that cannot all hold are a union too: `x < -1, x > 3`.
     """
-    union = [interval for part in node[1:] for interval in read_intervals(part)]
     if any(part[0] != "rel" for part in node[1:]):
-        return union
-    intersection = _intersection(node)
-    return intersection if intersection or node[0] == "and" else union
-
-
-def _overlap(p: RealInterval, q: RealInterval) -> RealInterval | None:
-    low = max((p, q), key=lambda interval: (endpoint_value(interval.low), interval.is_low_open))
-    high = min(
-        (p, q), key=lambda interval: (endpoint_value(interval.high), not interval.is_high_open)
-    )
-    start, end = endpoint_value(low.low), endpoint_value(high.high)
-    is_empty = start > end or (start == end and (low.is_low_open or high.is_high_open))
-    return (
-        None if is_empty else RealInterval(low.low, high.high, low.is_low_open, high.is_high_open)
-    )
+        return _read_union(node)
+    intersection = _intersect(*map(read_intervals, node[1:]))
+    return intersection if intersection or node[0] == "and" else _read_union(node)
 
 
 _READERS: Mapping[str, Callable[[Node], list[RealInterval]]] = {
     "interval": lambda node: [RealInterval(*node[1:])],
     "tuple": _read_pair,
-    "set": lambda node: [RealInterval(item, item, False, False) for item in node[1:]],
-    "union": lambda node: [interval for part in node[1:] for interval in read_intervals(part)],
-    "or": lambda node: [interval for part in node[1:] for interval in read_intervals(part)],
+    "set": _read_points,
+    "union": _read_union,
+    "or": _read_union,
     "and": _read_list,
-    "meet": _intersection,
     "list": _read_list,
+    "meet": lambda node: _intersect(*map(read_intervals, node[1:])),
     "builder": _read_builder,
     "minus": _read_difference,
     "rel": _read_condition,
-    "sym": _read_real_line,
+    "sym": _read_name,
 }
+
+
+# --- operations
+
+
+def endpoint_value(end: Node) -> float:
+    """Return the position of an end on the real line.
+
+    Raises:
+        NoRegionError: the end is symbolic or not real.
+        UndefinedError: the end has no value.
+    """
+    if end == INF:
+        return math.inf
+    if INF in end:
+        return -math.inf
+    if symbols(end):
+        raise NoRegionError("a symbolic end")
+    charge_steps(end, times=8)
+    value = evaluate_double(end, {})
+    if abs(value.imag) > 1e-9:
+        raise NoRegionError("a complex end")
+    return value.real
+
+
+def _without(region: list[RealInterval], removed: list[RealInterval]) -> list[RealInterval]:
+    for interval in removed:
+        rest = (
+            RealInterval(_MINUS_INF, interval.low, True, not interval.is_low_open),
+            RealInterval(interval.high, INF, not interval.is_high_open, True),
+        )
+        region = _intersect(region, list(rest))
+    return region
+
+
+def _intersect(*regions: list[RealInterval]) -> list[RealInterval]:
+    first, *others = regions
+    for other in others:
+        first = [cut for p in first for q in other if (cut := _overlap(p, q)) is not None]
+    return first
+
+
+def _overlap(p: RealInterval, q: RealInterval) -> RealInterval | None:
+    low = max(p, q, key=lambda interval: (endpoint_value(interval.low), interval.is_low_open))
+    high = min(
+        p, q, key=lambda interval: (endpoint_value(interval.high), not interval.is_high_open)
+    )
+    cut = RealInterval(low.low, high.high, low.is_low_open, high.is_high_open)
+    start, end = endpoint_value(cut.low), endpoint_value(cut.high)
+    is_empty = start > end or (start == end and (cut.is_low_open or cut.is_high_open))
+    return None if is_empty else cut
+
+
+def _merge(parts: list[RealInterval]) -> list[RealInterval]:
+    """Return intervals sorted and merged. A single interval may have symbolic ends."""
+    if len(parts) == 1:
+        return parts
+    merged: list[RealInterval] = []
+    for interval in sorted(parts, key=lambda part: (endpoint_value(part.low), part.is_low_open)):
+        last = merged[-1] if merged else None
+        gap = endpoint_value(interval.low) - endpoint_value(last.high) if last else math.inf
+        if last is None or gap > 1e-12 or (gap > -1e-12 and last[3] and interval.is_low_open):
+            merged.append(interval)
+            continue
+        longest = max(
+            last, interval, key=lambda part: (endpoint_value(part.high), not part.is_high_open)
+        )
+        merged[-1] = last._replace(high=longest.high, is_high_open=longest.is_high_open)
+    return merged
+
+
+def _same_interval(p: RealInterval, g: RealInterval) -> bool:
+    is_alike = (p.is_low_open, p.is_high_open) == (g.is_low_open, g.is_high_open)
+    return is_alike and _same_endpoint(p.low, g.low) and _same_endpoint(p.high, g.high)
+
+
+def _same_endpoint(p: Node, g: Node) -> bool:
+    are_infinite = [end == INF or INF in end for end in (p, g)]
+    if any(are_infinite):
+        return all(are_infinite) and (p == INF) == (g == INF)
+    return value_equal(p, g)

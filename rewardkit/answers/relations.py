@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rewardkit.answers.budget import PRECISE_STEPS, charge_steps
 from rewardkit.answers.evaluate import (
+    PRECISE_STEPS,
     SAMPLE_POINTS,
+    UndefinedError,
+    charge_steps,
     evaluate_digits,
     evaluate_double,
     sample_points,
 )
-from rewardkit.answers.numeric_backends import UndefinedError
-from rewardkit.answers.parsing.tree import MINUS_ONE, Node, add, mul, substitute, subtrees, symbols
+from rewardkit.answers.parsing.tree import (
+    MINUS_ONE,
+    Node,
+    add,
+    children,
+    neg,
+    substitute,
+    subtrees,
+    symbols,
+)
 from rewardkit.answers.parsing.vocabulary import ACCENTS, FLIPPED_OPERATORS
-from rewardkit.answers.policy import Policy
-from rewardkit.answers.scalar import canonical_text, scalar_equal, value_equal
+from rewardkit.answers.scalar import Policy, canonical_text, scalar_equal, value_equal
 from rewardkit.answers.simplification import UNEVALUATED, is_simplified
 
 
@@ -46,32 +55,30 @@ def is_equation(node: Node) -> bool:
 def solution_of(node: Node, policy: Policy) -> Solution | None:
     r"""Return the solution of `x = 5`, `V = 4\pi r^2 = 36\pi` or `2 + 3 = 5`; None without one.
 
-    A chain whose closed values differ contradicts itself and has no solution.
+    A chain whose values differ contradicts itself and has no solution.
     """
-    operators, sides = node[1].split(), list(node[2:])
-    if len(sides) == 2 and not _is_label(*sides) and _is_label(sides[1], sides[0]):
+    sides = list(node[2:])
+    is_alone = len(sides) == 2
+    if is_alone and not _is_label(*sides) and _is_label(sides[1], sides[0]):
         sides.reverse()
     label = None
-    while len(sides) > 1 and _is_label(sides[0], sides[-1], alone=len(node) == 4):
-        label = sides[0] if label is None else label
-        sides, operators = sides[1:], operators[1:]
-    rounding = None
-    if len(sides) > 1 and operators[-1] == "~":
-        rounding = sides.pop()
-    closed_sides = [side for side in sides if _has_value(side)]
-    if not all(_is_consistent(side, sides[-1], policy) for side in closed_sides[:-1]):
-        return None
-    if any(_contradicts(side, sides[-1], policy) for side in sides[:-1]):
-        return None
-    if rounding is not None and closed_sides and not _is_rounding(rounding, sides[-1]):
-        return None
-    if label is None and len(closed_sides) < len(sides) and not _is_identity(sides, policy):
-        return None
-    if label is None and len(sides) + (rounding is not None) < 2:
-        return None
+    while len(sides) > 1 and _is_label(sides[0], sides[-1], is_alone=is_alone):
+        label = label or sides[0]
+        del sides[0]
+    rounding = sides.pop() if len(sides) > 1 and node[1].endswith("~") else None
     value = sides[-1]
+    closed_sides = [side for side in sides if _has_value(side)]
+    if not all(_agree(side, value, policy) for side in sides):
+        return None
+    if rounding is not None and closed_sides and not _is_rounding(rounding, value):
+        return None
+    if label is None:
+        is_identity = all(_is_expression(side) and side[0] != "sym" for side in sides)
+        is_chain = len(sides) > 1 or rounding is not None
+        if not is_chain or (len(closed_sides) < len(sides) and not is_identity):
+            return None
     if not is_simplified(value):
-        value = next((side for side in closed_sides if is_simplified(side)), value)
+        value = next(filter(is_simplified, closed_sides), value)
     return Solution(label, value, rounding)
 
 
@@ -81,55 +88,38 @@ def equation_value(node: Node, policy: Policy) -> Node:
     return node if answer is None else answer.value
 
 
-def _is_consistent(side: Node, value: Node, policy: Policy) -> bool:
+def _agree(side: Node, value: Node, policy: Policy) -> bool:
+    """Whether a side of a chain may be its last one: numbers are compared, and so are expressions."""
+    if side is value or (_is_expression(side) and _is_expression(value)):
+        return value_equal(side, value, policy)
+    if not _has_value(side):
+        return True
     if "percent" in (side[0], value[0]) and side[0] != value[0]:
         return scalar_equal(side, value, policy)
     return not _has_value(value) or value_equal(_without_unit(side), _without_unit(value), policy)
 
 
-def _contradicts(side: Node, value: Node, policy: Policy) -> bool:
-    """Whether an expression in the middle of a chain differs from the last one."""
-    are_expressions = (
-        symbols(side)
-        and symbols(value)
-        and side[0] in _EXPRESSION_KINDS
-        and value[0] in _EXPRESSION_KINDS
-    )
-    return bool(are_expressions) and not value_equal(side, value, policy)
-
-
-def _is_identity(sides: list[Node], policy: Policy) -> bool:
-    """Whether all sides are equal expressions with names: `(x+1)^2 = x^2+2x+1`."""
-    expressions = all(
-        side[0] in _EXPRESSION_KINDS and side[0] != "sym" and symbols(side) for side in sides
-    )
-    return expressions and all(value_equal(side, sides[-1], policy) for side in sides[:-1])
-
-
-_EXPRESSION_KINDS = frozenset({"sym", "add", "mul", "pow", "fn"})
+def _is_expression(side: Node) -> bool:
+    return side[0] in ("sym", "add", "mul", "pow", "fn") and bool(symbols(side))
 
 
 def _is_rounding(rounding: Node, value: Node) -> bool:
     r"""Whether the value after `\approx` is within 1% of the exact one."""
     try:
-        r, v = (
-            evaluate_double(_without_unit(rounding), {}),
-            evaluate_double(_without_unit(value), {}),
-        )
+        r, v = (evaluate_double(_without_unit(side), {}) for side in (rounding, value))
     except UndefinedError:
         return True
     return abs(r - v) <= 0.01 * max(abs(v), abs(r))
 
 
 def _without_unit(side: Node) -> Node:
-    """Return a value without its unit."""
     value: Node = side[1] if side[0] in ("quantity", "percent") else side
     return value
 
 
 def _has_value(side: Node) -> bool:
     bare = _without_unit(side)
-    if symbols(bare) or bare[0] not in ("num", "const", "add", "mul", "pow", "fn", "degree"):
+    if symbols(bare):
         return False
     charge_steps(bare)
     try:
@@ -139,6 +129,8 @@ def _has_value(side: Node) -> bool:
     return True
 
 
+# --- labels
+
 #: Functions whose application may be a label: an angle, a length, a part, an inverse.
 _VALUE_FUNCTIONS = frozenset(
     "angle measuredangle triangle odot square overarc abs norm re im arg deg dim det".split()
@@ -147,51 +139,57 @@ _VALUE_FUNCTIONS = frozenset(
 _NEUTRAL_ACCENTS = frozenset({"widehat", "widetilde", "overrightarrow"})
 
 
-def _is_label(side: Node, value: Node, *, alone: bool = True) -> bool:
+def _is_label(side: Node, value: Node, *, is_alone: bool = True) -> bool:
     """Whether one side names the value of the other: `x`, `f(x)`, `P(A)`, `AB`, `|AB|`, `dy/dx`."""
-    if any(part[0] == "fn" and part[1] in UNEVALUATED for part in subtrees(side)):
-        return not any(part[0] == "fn" and part[1] in UNEVALUATED for part in subtrees(value))
-    if side[0] == "sym":
-        return side[1] not in symbols(value) and side[1] != "..." and not _is_shifted_index(side[1])
-    if side[0] == "tuple":
-        is_all_names = all(part[0] == "sym" for part in side[1:]) and not symbols(side) & symbols(
-            value
-        )
-        return is_all_names and (value[0] != "tuple" or len(value) == len(side))
-    if side[0] == "ratio":
-        return all(_is_label(part, value) for part in side[1:])
-    if side[0] == "fn":
-        return _is_value_of(side, value, alone=alone) and side not in list(subtrees(value))
-    if side[0] == "mul" and len(side) == 3 and side[1] == ("sym", "m") and side[2][0] == "fn":
-        return bool(side[2][1] == "angle")  # the measure of an angle
-    is_length = side[0] in ("mul", "pow") and not _has_number(side)
-    return is_length and all(len(n) == 1 and n.isupper() for n in symbols(side) or "x")
+    if _is_unevaluated(side):
+        return not _is_unevaluated(value)
+    match side[0]:
+        case "sym":
+            _, _, index = side[1].partition("_")  # a_{n+1} is not the general member
+            is_shifted = any(map(index.__contains__, "+-")) and any(map(str.isalpha, index))
+            return side[1] not in symbols(value) and side[1] != "..." and not is_shifted
+        case "tuple":
+            are_names = all(part[0] == "sym" for part in side[1:])
+            has_own_names = are_names and not symbols(side) & symbols(value)
+            return has_own_names and (value[0] != "tuple" or len(value) == len(side))
+        case "ratio":
+            return all(_is_label(part, value) for part in side[1:])
+        case "fn":
+            is_name = _is_value_of(side, value, is_alone=is_alone)
+            return is_name and side not in list(subtrees(value))
+        case "mul" | "pow":
+            is_length = not _has_number(side)
+            names = symbols(side) or {"x"}
+            return _is_measure(side) or (
+                is_length and all(len(name) == 1 and name.isupper() for name in names)
+            )
+    return False
 
 
-def _is_shifted_index(name: str) -> bool:
-    """Whether a name has a shifted index, as `a_{n+1}`, so that it is not the general member."""
-    index = name.partition("_")[2]
-    return any(sign in index for sign in "+-") and any(map(str.isalpha, index))
+def _is_unevaluated(side: Node) -> bool:
+    return any(part[0] == "fn" and part[1] in UNEVALUATED for part in subtrees(side))
 
 
-def _is_value_of(side: Node, value: Node, *, alone: bool) -> bool:
+def _is_measure(side: Node) -> bool:
+    r"""Whether a node is the measure of an angle, `m\angle A`."""
+    return side[:2] == ("mul", ("sym", "m")) and side[2][:2] == ("fn", "angle")
+
+
+def _is_value_of(side: Node, value: Node, *, is_alone: bool) -> bool:
     r"""Whether an application names a value: `f(x)`, `f(2)`, `P(X > 1)`, `|AB|`, `\sin A`."""
     if side[1] in _VALUE_FUNCTIONS:
         return not _has_number(side)
     if is_function_name(side[1]):
-        return side[1] in ("P", "Pr", "E", "p") or all(
-            part[0] in ("sym", "num", "const", "tuple") for part in side[2:]
-        )
-    return alone and not _has_number(side) and not symbols(value)
+        is_plain = all(part[0] in ("sym", "num", "const", "tuple") for part in side[2:])
+        return is_plain or side[1] in ("P", "Pr", "E", "p")
+    return is_alone and not _has_number(side) and not symbols(value)
 
 
 def _has_number(side: Node) -> bool:
     """Whether a tree holds a number, a sum or a relation, apart from the exponent of a quotient."""
     if side[0] == "pow" and side[2] == MINUS_ONE:
         return _has_number(side[1])
-    if side[0] in ("num", "const", "add", "pm", "rel"):
-        return True
-    return any(_has_number(part) for part in side[1:] if isinstance(part, tuple))
+    return side[0] in ("num", "const", "add", "pm", "rel") or any(map(_has_number, children(side)))
 
 
 def is_function_name(name: str) -> bool:
@@ -204,27 +202,22 @@ def labels_agree(ours: Solution, theirs: Solution) -> bool:
     if ours.label is None or theirs.label is None:
         return True
     p, g = _without_accent(ours.label), _without_accent(theirs.label)
-    words = [label[0] == "sym" and is_word(label[1]) for label in (p, g)]
-    if p == g or words[0] != words[1]:
+    if p == g or (p[0] == "sym" and is_word(p[1])) != (g[0] == "sym" and is_word(g[1])):
         return True
     if p[0] == g[0] == "fn":
-        return bool(p[1] == g[1]) and (
-            canonical_text(p) == canonical_text(g) or _are_same_definition(ours, theirs)
-        )
+        is_same = canonical_text(p) == canonical_text(g)
+        return bool(p[1] == g[1]) and (is_same or _are_same_definition(ours, theirs))
     if {p[0], g[0]} == {"sym", "fn"}:  # y and f(x)
-        name, function = (p, g) if p[0] == "sym" else (g, p)
-        is_usual_name = name[1] in ("y", "z", "u") and function[1] in "fghFGH"
-        return is_usual_name or bool(name[1] == function[1])
+        name, function = (p[1], g[1]) if p[0] == "sym" else (g[1], p[1])
+        return bool(name == function) or (name in ("y", "z", "u") and function in "fghFGH")
     return canonical_text(p) == canonical_text(g)
 
 
 def _without_accent(label: Node) -> Node:
     r"""Return a label without a neutral accent: `y` of `\hat{y}`, and the angle of `m\angle A`."""
-    if label[0] == "mul" and label[1] == ("sym", "m") and label[2][:2] == ("fn", "angle"):
-        angle: Node = label[2]
-        return angle
-    marked: Node = label[2] if label[0] == "fn" and label[1] in _NEUTRAL_ACCENTS else label
-    return marked
+    is_accented = label[0] == "fn" and label[1] in _NEUTRAL_ACCENTS
+    name: Node = label[2] if is_accented or _is_measure(label) else label
+    return name
 
 
 def is_word(name: str) -> bool:
@@ -253,6 +246,9 @@ def _are_same_definition(ours: Solution, theirs: Solution) -> bool:
     return all(used_names) or (not any(used_names) and p[1][:1] in "fgh")
 
 
+# --- equations and inequalities up to a factor
+
+
 def are_proportional(pred: Node, gold: Node) -> bool:
     """Whether two equations are the same up to a nonzero constant factor."""
     return _constant_factor(pred, gold) is not None
@@ -263,16 +259,14 @@ def inequalities_equal(pred: Node, gold: Node) -> bool:
     factor = _constant_factor(pred, gold)
     if factor is None or abs(factor.imag) > 1e-30:
         return False
-    operator = pred[1] if factor.real > 0 else FLIPPED_OPERATORS.get(pred[1], "")
-    return bool(operator == gold[1])
+    return bool(gold[1] == (pred[1] if factor.real > 0 else FLIPPED_OPERATORS.get(pred[1])))
 
 
 def _constant_factor(pred: Node, gold: Node) -> Any:
     """Return the constant ratio of the differences of two relations' sides; None without one."""
     if len(pred) != 4 or len(gold) != 4:
         return None
-    p = add(pred[2], mul(MINUS_ONE, pred[3]))
-    g = add(gold[2], mul(MINUS_ONE, gold[3]))
+    p, g = (add(node[2], neg(node[3])) for node in (pred, gold))
     if not symbols(p) or symbols(p) != symbols(g):
         return None
     charge_steps(p, g, times=SAMPLE_POINTS * PRECISE_STEPS)
@@ -284,5 +278,5 @@ def _constant_factor(pred: Node, gold: Node) -> Any:
             continue
     if len(factors) < 3 or not factors[0]:
         return None
-    constant = all(abs(f - factors[0]) <= 1e-25 * abs(factors[0]) for f in factors[1:])
-    return factors[0] if constant else None
+    is_constant = all(abs(f - factors[0]) <= 1e-25 * abs(factors[0]) for f in factors)
+    return factors[0] if is_constant else None

@@ -20,9 +20,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from typing import Final
 
-from rewardkit.answers.evaluate import evaluate_double, exact_value
-from rewardkit.answers.numeric_backends import UndefinedError
+from rewardkit.answers.evaluate import UndefinedError, evaluate_double, exact_value
 from rewardkit.answers.parsing.grammar import parse
 from rewardkit.answers.parsing.tokens import Token, UnreadableError, tokenize
 from rewardkit.answers.parsing.tree import MINUS_ONE, Node, children, subtrees, symbols
@@ -31,73 +31,78 @@ from rewardkit.answers.parsing.vocabulary import RELATION_SIGNS, UNEVALUATED_OPE
 from rewardkit.answers.scalar import canonical_text
 
 #: Functions that an answer must have evaluated.
-UNEVALUATED = UNEVALUATED_OPERATORS | {"det", "gcd", "lcm", "max", "min", "fact", "binom"}
+UNEVALUATED: Final = UNEVALUATED_OPERATORS | {"det", "gcd", "lcm", "max", "min", "fact", "binom"}
 #: Characters at the end of a question whose formulas are read.
-MAX_QUESTION_CHARS = 4_000
+MAX_QUESTION_CHARS: Final = 4_000
 #: Most formulas of a question that are read, from the last one back.
-MAX_FORMULAS = 25
+MAX_FORMULAS: Final = 25
+
+_GROUP_KINDS = frozenset("tuple set list and or matrix row interval ratio rel".split())
+_I: Node = ("const", "i")
 
 
 def is_simplified(node: Node) -> bool:
     """Whether a tree leaves no arithmetic on numbers to do."""
-    return not any(_is_unsimplified(part) for part in subtrees(node))
+    return not any(map(_is_unsimplified, subtrees(node)))
 
 
 def leaves_arithmetic(pred: Node, gold: Node) -> bool:
     """Whether `pred` leaves arithmetic to do whose result `gold` states, item by item."""
     if gold[0] in ("percent", "degree", "quantity"):
         gold = gold[1]
-    if gold[0] in _GROUP_KINDS:
-        is_gold_plain = all(
-            _is_plain_number(item)
-            or item[0] in _GROUP_KINDS
-            or (gold[0] == "rel" and item[0] == "sym")
-            for item in children(gold)
-        )
-        items = list(children(pred)) if pred[0] in _GROUP_KINDS else [pred]
-        return is_gold_plain and not all(map(is_simplified, items))
-    return _is_plain_number(gold) and not is_simplified(pred)
-
-
-_GROUP_KINDS = frozenset(
-    {"tuple", "set", "list", "and", "or", "matrix", "row", "interval", "ratio", "rel"}
-)
+    if gold[0] not in _GROUP_KINDS:
+        return _is_plain_number(gold) and not is_simplified(pred)
+    items = children(pred) if pred[0] in _GROUP_KINDS else iter([pred])
+    return not all(map(is_simplified, items)) and all(
+        item[0] in _GROUP_KINDS or _is_plain_number(item) or (gold[0] == "rel" and item[0] == "sym")
+        for item in children(gold)
+    )
 
 
 def _is_plain_number(node: Node) -> bool:
     """Whether a node is a rational, a rational multiple of `i`, or the sum of the two."""
-    if node[0] == "num":
-        return True
     parts = node[1:] if node[0] == "add" else (node,)
-    if len(parts) > 2 or sum(part[0] == "num" for part in parts) > 1:
-        return False
-    return all(
-        all(f[0] == "num" or f == _IMAGINARY_UNIT for f in (p[1:] if p[0] == "mul" else (p,)))
-        for p in parts
+    return (
+        len(parts) <= 2
+        and sum(part[0] == "num" for part in parts) <= 1
+        and all(
+            factor[0] == "num" or factor == _I
+            for part in parts
+            for factor in (part[1:] if part[0] == "mul" else (part,))
+        )
     )
 
 
-_IMAGINARY_UNIT: Node = ("const", "i")
-
-
 def _is_unsimplified(node: Node) -> bool:
-    kind = node[0]
-    if kind == "fn":
-        return node[1] in UNEVALUATED
-    if kind == "add":
-        return _is_unsimplified_sum(node)
-    if kind == "mul":
-        return _is_unsimplified_product(node)
-    if kind == "pow":  # a power of i or of a sum, as (1+i)^4
-        of_i = node[1] == _IMAGINARY_UNIT and node[2] != MINUS_ONE
-        return of_i or (node[1][0] == "add" and not symbols(node))
+    match node[0]:
+        case "fn":
+            return node[1] in UNEVALUATED
+        case "add":
+            values = list(filter(_is_rational, node[1:]))
+            has_arithmetic = len(values) > 1 and not all(map(_is_numeral, values))
+            return has_arithmetic or sum(map(_is_complex, node[1:])) > 1
+        case "mul":
+            return _is_unsimplified_product(node)
+        case "pow":  # a power of i or of a sum, as (1+i)^4
+            is_sum = node[1][0] == "add" and not symbols(node)
+            return is_sum or (node[1] == _I and node[2] != MINUS_ONE)
     return False
 
 
-def _is_unsimplified_sum(node: Node) -> bool:
-    imaginary = [part for part in node[1:] if _is_complex(part)]
-    values = [part for part in node[1:] if _is_rational(part)]
-    return len(imaginary) > 1 or (len(values) > 1 and not all(map(_is_numeral, values)))
+def _is_unsimplified_product(node: Node) -> bool:
+    factors = [factor for factor in node[1:] if factor != MINUS_ONE]
+    bases = [factor[1] if factor[0] == "pow" else factor for factor in factors]
+    if len(factors) > 1 and any(
+        b[0] == "add" and _is_complex(f) for b, f in zip(bases, factors, strict=True)
+    ):
+        return True
+    values = sum(map(_is_rational, factors))
+    if values < 2 or (values == 2 and any(map(_is_power_of_ten, bases))):
+        return False
+    is_factorization = len({base[1] for base in bases if _is_prime(base)}) == len(factors) and any(
+        factor[0] == "pow" and factor[2] != MINUS_ONE for factor in factors
+    )  # 2^4 \cdot 3
+    return not (is_factorization or (values == 2 and _is_fraction(factors)))
 
 
 def _is_numeral(node: Node) -> bool:
@@ -107,34 +112,14 @@ def _is_numeral(node: Node) -> bool:
     return node[0] == "num" or (node[0] == "pow" and _is_numeral(node[1]) and node[2][0] == "num")
 
 
-def _is_unsimplified_product(node: Node) -> bool:
-    factors = [factor for factor in node[1:] if factor != MINUS_ONE]
-    values = [factor for factor in factors if _is_rational(factor)]
-    complex_parts = [factor for factor in factors if _is_complex(factor)]
-    if complex_parts and len(factors) > 1 and any(_is_complex_sum(factor) for factor in factors):
-        return True
-    if len(values) < 2:
+def _is_prime(node: Node) -> bool:
+    if node[0] != "num" or node[1].denominator != 1 or not 1 < node[1] < 10_000:
         return False
-    if len(values) == 2 and any(_is_power_of_ten(factor) for factor in factors):
-        return False
-    return not (_is_fraction(factors) or _is_factorization(factors))
+    return all(node[1] % d for d in range(2, math.isqrt(int(node[1])) + 1))
 
 
-def _is_factorization(factors: list[Node]) -> bool:
-    r"""Whether factors are powers of different primes, one of them with an exponent: `2^4 \cdot 3`."""
-    bases = [factor[1] if factor[0] == "pow" else factor for factor in factors]
-    primes = [base[1] for base in bases if base[0] == "num" and _is_prime(base[1])]
-    has_exponent = any(factor[0] == "pow" and factor[2] != MINUS_ONE for factor in factors)
-    return has_exponent and len(set(primes)) == len(factors)
-
-
-def _is_prime(value: Fraction) -> bool:
-    n = value.numerator
-    return (
-        value.denominator == 1
-        and 1 < n < 10_000
-        and all(n % d for d in range(2, math.isqrt(n) + 1))
-    )
+def _is_power_of_ten(node: Node) -> bool:
+    return node[0] == "num" and re.fullmatch("10+", str(node[1])) is not None
 
 
 def _is_rational(node: Node) -> bool:
@@ -155,33 +140,18 @@ def _is_rational(node: Node) -> bool:
 
 def _is_fraction(factors: list[Node]) -> bool:
     r"""Whether two factors are a fraction in lowest terms, as in `\frac{2^{10}}{3}`."""
-    values = [exact_value(factor) for factor in factors]
-    denominators = [factor for factor in factors if factor[0] == "pow" and factor[2] == MINUS_ONE]
-    are_plain = all(factor[0] in ("num", "pow") for factor in factors)
-    if len(factors) != 2 or None in values or len(denominators) != 1 or not are_plain:
+    tops = [f for f in factors if f[0] in ("num", "pow") and f[-1] != MINUS_ONE]
+    bottoms = [f for f in factors if f[0] == "pow" and f[2] == MINUS_ONE]
+    if len(tops) != 1 or len(bottoms) != 1:
         return False
-    numerators = [value for value in values if value is not None and value.denominator == 1]
-    denominator_values = [value for value in values if value is not None and value.numerator == 1]
-    return (
-        bool(numerators and denominator_values)
-        and math.gcd(numerators[0].numerator, denominator_values[-1].denominator) == 1
-    )
+    top, bottom = exact_value(tops[0]), exact_value(bottoms[0])
+    if top is None or bottom is None or top.denominator != 1 or bottom.numerator != 1:
+        return False
+    return math.gcd(top.numerator, bottom.denominator) == 1
 
 
 def _is_complex(node: Node) -> bool:
-    return _IMAGINARY_UNIT in subtrees(node) and not symbols(node)
-
-
-def _is_complex_sum(node: Node) -> bool:
-    base = node[1] if node[0] == "pow" else node
-    return base[0] == "add" and _is_complex(base)
-
-
-def _is_power_of_ten(node: Node) -> bool:
-    value = node[1] if node[0] == "pow" else node
-    return value == ("num", Fraction(10), None) or (
-        node[0] == "num" and node[1] > 1 and re.fullmatch("10+", str(node[1])) is not None
-    )
+    return _I in subtrees(node) and not symbols(node)
 
 
 # --- formulas of the question
@@ -203,33 +173,35 @@ def repeats_question(tokens: Sequence[Token], value: Node, question: str) -> boo
     value = _without_label_and_unit(value)
     if not question or _is_plain_value(value, tokens):
         return False
-    return not question_formulas(question[-MAX_QUESTION_CHARS:]).isdisjoint(
-        {" ".join(fold(tokens)), canonical_text(value)}
-    )
+    spellings = {" ".join(fold(tokens)), canonical_text(value)}
+    return not question_formulas(question[-MAX_QUESTION_CHARS:]).isdisjoint(spellings)
 
 
 def has_same_form(tokens: Sequence[Token], gold: Sequence[Token]) -> bool:
     """Whether an answer has the gold's own form, with its terms and factors in any order."""
-    pred_signs, gold_signs = (
-        sorted(t for t in fold(side) if t not in _REORDERABLE_SIGNS) for side in (tokens, gold)
+    p, g = (
+        sorted(part for part in fold(side) if part not in _REORDERABLE_SIGNS)
+        for side in (tokens, gold)
     )
-    return pred_signs == gold_signs
+    return p == g
 
 
-_REORDERABLE_SIGNS = frozenset({"+", "*", r"\cdot", r"\times", "(", ")", "{", "}", ""})
+_REORDERABLE_SIGNS = frozenset({"+", "*", r"\cdot", r"\times", "(", ")", "{", "}"})
 
 
 def _without_label_and_unit(node: Node) -> Node:
     """Return a value without its clause, label and unit, and the only item of a set or list."""
-    if node[0] == "quantity" or (node[0] in ("set", "list") and len(node) == 2):
-        return _without_label_and_unit(node[1])
-    if node[0] == "rel" and len(node) == 4 and canonical_text(node[2]) == canonical_text(node[3]):
-        side: Node = node[2]
-        return side
-    while node[0] == "where" or (node[0] == "rel" and node[1] == "=" and len(node) == 4):
-        if node[0] == "rel" and (node[2][0] not in ("sym", "fn") or "^-1" in str(node[2][1])):
-            break
-        node = node[1] if node[0] == "where" else node[3]
+    match node[0]:
+        case "where" | "quantity":
+            return _without_label_and_unit(node[1])
+        case "set" | "list" if len(node) == 2:
+            return _without_label_and_unit(node[1])
+        case "rel" if len(node) == 4 and canonical_text(node[2]) == canonical_text(node[3]):
+            side: Node = node[2]
+            return side
+        case "rel" if node[1] == "=" and len(node) == 4 and node[2][0] in ("sym", "fn"):
+            is_inverse = "^-1" in str(node[2][1])
+            return node if is_inverse else _without_label_and_unit(node[3])
     return node
 
 
@@ -240,13 +212,13 @@ def question_formulas(question: str) -> frozenset[str]:
     for match in deque(_FORMULA.finditer(question), maxlen=MAX_FORMULAS):
         span = next(filter(None, match.groups()))
         try:
-            tokens = tokenize(span.strip(" .,;:?&"))
+            *tokens, end = tokenize(span.strip(" .,;:?&"))
         except UnreadableError:
             continue
-        for part in (tokens[:-1], *_sides(tokens[:-1])):
+        for part in (tokens, *_sides(tokens)):
             spellings.add(" ".join(fold(part)))
             try:
-                spellings.add(canonical_text(_without_label_and_unit(parse([*part, tokens[-1]]))))
+                spellings.add(canonical_text(_without_label_and_unit(parse([*part, end]))))
             except UnreadableError:
                 continue
     return frozenset(spellings)
@@ -257,9 +229,8 @@ def _sides(tokens: list[Token]) -> Iterator[list[Token]]:
     side: list[Token] = []
     depth = 0
     for token in tokens:
-        depth += token.is_sign("{", "(", "[", r"\{", r"\begin") - token.is_sign(
-            "}", ")", "]", r"\}", r"\end"
-        )
+        depth += token.is_sign("{", "(", "[", r"\{", r"\begin")
+        depth -= token.is_sign("}", ")", "]", r"\}", r"\end")
         if depth == 0 and (token.is_sign(",", ";") or token.text in RELATION_SIGNS):
             yield side
             side = []
@@ -270,28 +241,24 @@ def _sides(tokens: list[Token]) -> Iterator[list[Token]]:
 
 def _is_plain_value(node: Node, tokens: Sequence[Token]) -> bool:
     """Whether an answer is a number, a name, words, or a group of them, with or without a unit."""
-    kind = node[0]
-    if kind in ("percent", "degree", "quantity"):
-        return bool(node[1][0] == "num")
-    if kind in ("list", "and", "or", "tuple", "set", "compound", "ratio"):
-        return all(_is_plain_value(part, tokens) for part in node[1:])
-    if kind == "rel" and node[1] == "=" and len(node) == 4:
-        return bool(node[2][0] == "sym" and node[3][0] == "num")
-    if kind == "mul" and len(node) == 3 and node[1] == MINUS_ONE:
-        return _is_plain_value(node[2], tokens)
-    if kind == "num":
-        return not any(token.is_sign(*_OPERATIONS) for token in tokens) and _is_in_lowest_terms(
-            node, tokens
-        )
-    return kind in ("sym", "const", "text", "clock", "base")
+    match node[0]:
+        case "num":
+            is_fraction = any(token.is_sign(r"\frac", "/") for token in tokens)
+            has_operation = any(
+                token.is_sign(r"\div", r"\times", r"\cdot", "*", "^", r"\sqrt") for token in tokens
+            )
+            return not has_operation and (not is_fraction or _is_in_lowest_terms(node[1], tokens))
+        case "percent" | "degree" | "quantity":
+            return bool(node[1][0] == "num")
+        case "list" | "and" | "or" | "tuple" | "set" | "compound" | "ratio":
+            return all(_is_plain_value(part, tokens) for part in node[1:])
+        case "rel":
+            return node[:2] == ("rel", "=") and [side[0] for side in node[2:]] == ["sym", "num"]
+        case "mul":
+            return node[1] == MINUS_ONE and len(node) == 3 and _is_plain_value(node[2], tokens)
+    return node[0] in ("sym", "const", "text", "clock", "base")
 
 
-_OPERATIONS = (r"\div", r"\times", r"\cdot", "*", "^", r"\sqrt")
-
-
-def _is_in_lowest_terms(node: Node, tokens: Sequence[Token]) -> bool:
-    """Whether a fraction is written in lowest terms."""
-    if not any(token.is_sign(r"\frac", "/") for token in tokens):
-        return True
-    denominator = [part for part in fold(tokens) if part.isdigit()][-1]
-    return bool(node[1].denominator > 1 and denominator == str(node[1].denominator))
+def _is_in_lowest_terms(value: Fraction, tokens: Sequence[Token]) -> bool:
+    *_, denominator = (part for part in fold(tokens) if part.isdigit())
+    return value.denominator > 1 and denominator == str(value.denominator)

@@ -7,52 +7,43 @@ values are brought to their normal form first.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import repeat
+from fractions import Fraction
 from typing import Final
 
-from rewardkit.answers.budget import charge_steps
-from rewardkit.answers.evaluate import exact_value, may_be_equal, probe_value
-from rewardkit.answers.parsing.tree import Node, subtrees, symbols
+from rewardkit.answers.evaluate import charge_steps, exact_value, may_be_equal, probe_value
+from rewardkit.answers.parsing.tree import Node, divide, mul, num, substitute, subtrees, symbols
+from rewardkit.answers.parsing.units import UNITS
 from rewardkit.answers.parsing.vocabulary import FLIPPED_OPERATORS
-from rewardkit.answers.policy import Policy
-from rewardkit.answers.quantity_rules import (
-    compounds_equal,
-    equal_without_unit,
-    quantities_equal,
-    ratio_equals_value,
-    ratios_equal,
-)
+from rewardkit.answers.regions import same_region
 from rewardkit.answers.relations import (
     are_proportional,
+    equation_value,
     inequalities_equal,
     is_equation,
+    is_function_name,
+    is_word,
     labels_agree,
     rename_arguments,
     solution_of,
 )
-from rewardkit.answers.rewrites import (
-    are_indexed_names,
-    clock_to_ratio,
-    drop_root_names,
-    item_labels,
-    name_function_values,
-    normal_form,
-    residues,
-    same_region,
-    vector_entries,
-)
-from rewardkit.answers.scalar import scalar_equal
+from rewardkit.answers.rewrites import normal_form
+from rewardkit.answers.scalar import Policy, scalar_equal, to_radians, value_equal
 
 #: Most items of a list or set that are compared in any order.
 MAX_ITEMS: Final = 60
 
 #: Type of a node by its kind; every other kind has the type `value`.
 _TYPES: Mapping[str, str] = {
-    **{kind: kind for kind in ("quantity", "compound", "ratio", "clock", "tuple", "set", "matrix")},
-    **{kind: kind for kind in ("cases", "congruence", "where", "text")},
+    **{
+        kind: kind
+        for kind in (
+            "quantity compound ratio clock tuple set matrix cases congruence where text".split()
+        )
+    },
     **dict.fromkeys(("list", "and", "or"), "list"),
     **dict.fromkeys(("interval", "union", "meet", "minus", "builder"), "region"),
 }
+_GROUPS: Final = ("list", "and", "or", "set")
 
 Rule = Callable[[Node, Node, Policy], bool]
 
@@ -81,36 +72,93 @@ def same_item(pred: Node, gold: Node, policy: Policy) -> bool:
 
 def states_several_values(node: Node) -> bool:
     """Whether an answer states several values."""
-    is_group = node[0] in ("list", "and", "or", "set")
-    return is_group or any(part[0] == "pm" for part in subtrees(node))
-
-
-# --- single values
-
-
-def _clock_equals_ratio(pred: Node, gold: Node, policy: Policy) -> bool:
-    """Read a time such as `2:30` as a ratio, because the other side is a ratio."""
-    p, g = (clock_to_ratio(node) if node[0] == "clock" else node for node in (pred, gold))
-    return p is not None and g is not None and same_answer(p, g, policy)
+    return node[0] in _GROUPS or any(part[0] == "pm" for part in subtrees(node))
 
 
 def _identical(pred: Node, gold: Node, _: Policy) -> bool:
     return pred == gold
 
 
-def _point_equals_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
-    """`M(0, -2)` equals the point `(0, -2)`."""
-    if ("sym", "R") in (pred, gold):
-        return bool(same_region(pred, gold))
-    point, other = (pred, gold) if gold[0] == "tuple" else (gold, pred)
-    if point[0] != "fn" or not point[1][:1].isupper() or len(point) < 4:
+# --- quantities and ratios
+
+
+def _quantities_equal(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Compare quantities; the policy decides whether a unit of the same dimension is converted."""
+    unit, gold_unit = pred[2], gold[2]
+    if unit == gold_unit:
+        return scalar_equal(pred[1], gold[1], policy)
+    if not policy.convert_units or unit.dimension != gold_unit.dimension:
         return False
-    items: Node = ("tuple", *point[2:])
-    return _equal_in_order(items, other, policy)
+    return value_equal(pred[1], _scale(gold[1], gold_unit.factor / unit.factor), policy)
+
+
+def _scale(value: Node, factor: Fraction) -> Node:
+    exact = exact_value(value)
+    return mul(num(factor), value) if exact is None else num(exact * factor)
+
+
+def _equal_without_unit(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Compare two values, one of which omits its unit; `%` and degrees are units of their own."""
+    p, g = (node[1] if node[0] == "quantity" else node for node in (pred, gold))
+    if "degree" in (p[0], g[0]) and UNITS["rad"] in (pred[-1], gold[-1]):
+        p, g = (to_radians(node) if node[0] == "degree" else node for node in (p, g))
+        return value_equal(p, g, policy)
+    if {"percent", "degree"} & {p[0], g[0]}:
+        return False
+    return scalar_equal(p, g, policy)
+
+
+def _compounds_equal(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Compare compound quantities by their sum per dimension: `2 h 90 min` is `3 h 30 min`."""
+    p, g = _totals(pred), _totals(gold)
+    is_converted = "quantity" in (pred[0], gold[0])
+    if is_converted and not (policy.convert_units and len(p) == 1):
+        return False
+    return p.keys() == g.keys() and all(value_equal(p[key], g[key], policy) for key in p)
+
+
+def _totals(node: Node) -> dict[object, Node]:
+    """Return the sum of a compound quantity per dimension, in base units."""
+    totals: dict[object, Node] = {}
+    for _, value, unit in node[1:] if node[0] == "compound" else (node,):
+        part = _scale(value, unit.factor)
+        before = totals.get(unit.dimension)
+        totals[unit.dimension] = part if before is None else ("add", before, part)
+    return totals
+
+
+def _ratios_equal(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Compare ratios up to a common factor: `4:6` is `2:3`."""
+    return len(pred) == len(gold) and all(
+        value_equal(mul(p, gold[1]), mul(g, pred[1]), policy)
+        for p, g in zip(pred[2:], gold[2:], strict=True)
+    )
+
+
+def _ratio_equals_value(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Compare a ratio of two parts, as its quotient, with a value."""
+    p, g = (
+        divide(*node[1:]) if node[0] == "ratio" and len(node) == 3 else node
+        for node in (pred, gold)
+    )
+    return "ratio" not in (p[0], g[0]) and scalar_equal(p, g, policy)
+
+
+def _clock_equals_ratio(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Read a time such as `2:30` as a ratio, because the other side is a ratio."""
+    clock, other = (pred, gold) if pred[0] == "clock" else (gold, pred)
+    parts = clock[1].split(":")
+    if not all(map(str.isdigit, parts)):
+        return False
+    return _ratios_equal(("ratio", *(num(int(part)) for part in parts)), other, policy)
+
+
+# --- groups
 
 
 def _equal_in_order(pred: Node, gold: Node, policy: Policy) -> bool:
-    return len(pred) == len(gold) and all(map(same_item, pred[1:], gold[1:], repeat(policy)))
+    pairs = zip(pred[1:], gold[1:], strict=False)
+    return len(pred) == len(gold) and all(same_item(p, g, policy) for p, g in pairs)
 
 
 def _equal_in_any_order(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -119,8 +167,12 @@ def _equal_in_any_order(pred: Node, gold: Node, policy: Policy) -> bool:
         return False
     if len(gold) - 1 > MAX_ITEMS:
         return pred[1:] == gold[1:]
-    left = list(gold[1:])
-    rest = [item for item in pred[1:] if not _remove_identical(item, left)]
+    left, rest = list(gold[1:]), []
+    for item in pred[1:]:
+        if item in left:
+            left.remove(item)
+        else:
+            rest.append(item)
     marks = {id(item): probe_value(item) for item in (*rest, *left)}
     for item in rest:
         likely = [other for other in left if may_be_equal(marks[id(item)], marks[id(other)])]
@@ -131,45 +183,56 @@ def _equal_in_any_order(pred: Node, gold: Node, policy: Policy) -> bool:
     return True
 
 
-def _remove_identical(item: Node, items: list[Node]) -> bool:
-    """Remove an identical item from `items`; return whether there was one."""
-    if item not in items:
-        return False
-    items.remove(item)
-    return True
-
-
 def _lists_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     """Compare in any order, or in order if only one side labels its items."""
-    roots = drop_root_names(pred), drop_root_names(gold)
-    if (
-        roots[0] is not pred
-        and roots[1] is not gold
-        and None in (item_labels(pred), item_labels(gold))
-    ):
-        return _equal_in_any_order(*roots, policy)
-    joints_differ = (pred[0] == "or") != (gold[0] == "or")
-    if joints_differ and not (_is_joint_irrelevant(pred) and _is_joint_irrelevant(gold)):
+    labels = [_item_labels(node) for node in (pred, gold)]
+    if _are_roots(pred) and _are_roots(gold) and None in labels:
+        p, g = (("list", *(part[-1] for part in node[1:])) for node in (pred, gold))
+        return _equal_in_any_order(p, g, policy)
+    is_same_joint = (pred[0] == "or") == (gold[0] == "or")
+    if not is_same_joint and not (_is_joint_irrelevant(pred) and _is_joint_irrelevant(gold)):
         return False
-    region = same_region(pred, gold) if _has_conditions(pred, gold) else None
-    if region is not None:
-        return region
-    pred_labels, gold_labels = item_labels(pred), item_labels(gold)
-    if (pred_labels is None) != (gold_labels is None):
-        return _equal_in_order(pred, gold, policy) or (
-            are_indexed_names(pred_labels or gold_labels or [])
-            and _equal_in_any_order(pred, gold, policy)
-        )
-    return _equal_in_any_order(pred, gold, policy)
+    is_same = same_region(pred, gold) if _has_conditions(pred, gold) else None
+    if is_same is not None:
+        return is_same
+    if (labels[0] is None) == (labels[1] is None):
+        return _equal_in_any_order(pred, gold, policy)
+    names = labels[0] or labels[1] or []
+    are_indexed = len({name.partition("_")[0] for name in names}) == 1 and all(
+        "_" in name for name in names
+    )  # the order of x_1 and x_2 does not count
+    return _equal_in_order(pred, gold, policy) or (
+        are_indexed and _equal_in_any_order(pred, gold, policy)
+    )
+
+
+def _item_labels(node: Node) -> list[str] | None:
+    """Return the labels of `x = 1, y = 2`; None unless every item has a label of its own."""
+    items = node[1:]
+    if not all(
+        part[0] == "rel" and part[1].startswith("=") and part[2][0] in ("sym", "fn")
+        for part in items
+    ):
+        return None
+    labels = [repr(part[2]) if part[2][0] == "fn" else part[2][1] for part in items]
+    has_words_only = all(part[2][0] == "sym" and is_word(part[2][1]) for part in items)
+    return labels if not has_words_only and 1 < len(items) == len(set(labels)) else None
+
+
+def _are_roots(node: Node) -> bool:
+    """Whether a list is `x_1 = 1, x_2 = -3` or `x = 1, x = -3`."""
+    are_named = all(part[:2] == ("rel", "=") and part[2][0] == "sym" for part in node[1:])
+    names = {part[2][1].partition("_")[0] for part in node[1:]} if are_named else set()
+    return len(names) == 1 and names.pop()[:1] == "x"
 
 
 def _is_joint_irrelevant(node: Node) -> bool:
     """Whether `or` and `and` mean the same in a list: it holds values, or values of one name."""
     if any(value_type(part) == "value" and symbols(part) for part in node[1:]):
         return False
-    names = {repr(part[2]) for part in node[1:] if part[0] == "rel"}
-    kinds = {value_type(part) for part in node[1:]}
-    return kinds <= {"value", "equation", "tuple", "region"} and len(names) < 2
+    names = {part[2] for part in node[1:] if part[0] == "rel"}
+    types = {value_type(part) for part in node[1:]}
+    return types <= {"value", "equation", "tuple", "region"} and len(names) < 2
 
 
 def _list_equals_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -179,20 +242,41 @@ def _list_equals_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
 
 def _equals_only_item(pred: Node, gold: Node, policy: Policy) -> bool:
     """A set or list of one item equals that item."""
-    groups = ("list", "set", "and", "or")
-    if pred[0] in groups and len(pred) == 2:
+    if pred[0] in _GROUPS and len(pred) == 2:
         return same_item(pred[1], gold, policy)
-    return gold[0] in groups and len(gold) == 2 and same_item(pred, gold[1], policy)
+    return gold[0] in _GROUPS and len(gold) == 2 and same_item(pred, gold[1], policy)
+
+
+# --- tuples, matrices and functions by pieces
+
+
+def _point_equals_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
+    """`M(0, -2)` equals the point `(0, -2)`."""
+    if ("sym", "R") in (pred, gold):
+        return bool(same_region(pred, gold))
+    point, other = (pred, gold) if gold[0] == "tuple" else (gold, pred)
+    if point[0] != "fn" or not point[1][:1].isupper() or len(point) < 4:
+        return False
+    return _equal_in_order(("tuple", *point[2:]), other, policy)
 
 
 def _matrices_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    return len(pred) == len(gold) and all(map(_equal_in_order, pred[1:], gold[1:], repeat(policy)))
+    rows = zip(pred[1:], gold[1:], strict=False)
+    return len(pred) == len(gold) and all(_equal_in_order(p, g, policy) for p, g in rows)
 
 
 def _vectors_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     """A vector may be written as a tuple, a row or a column."""
-    p, g = vector_entries(pred), vector_entries(gold)
-    return p is not None and g is not None and _equal_in_order(("tuple", *p), ("tuple", *g), policy)
+    return _equal_in_order(_as_tuple(pred), _as_tuple(gold), policy)
+
+
+def _as_tuple(node: Node) -> Node:
+    """Return the entries of a tuple, a row or a column; no entries for any other matrix."""
+    if node[0] == "tuple":
+        return node
+    if len(node) == 2:
+        return ("tuple", *node[1][1:])
+    return ("tuple", *(row[1] for row in node[1:] if all(len(row) == 2 for row in node[1:])))
 
 
 def _piecewise_equal(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -200,16 +284,16 @@ def _piecewise_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     conditions = [sum(branch[2] != _OTHERWISE for branch in node[1:]) for node in (pred, gold)]
     if len(pred) != len(gold) or min(conditions) < len(gold) - 2:
         return False
-    left = list(gold[1:])
-    rest = []
+    left, rest = list(gold[1:]), []
     for branch in pred[1:]:
-        same_conditions = [
-            b for b in left if b[2] == branch[2] or same_item(branch[2], b[2], policy)
-        ]
-        if not same_conditions:
+        _, value, condition = branch
+        same = next(
+            (b for b in left if b[2] == condition or same_item(condition, b[2], policy)), None
+        )
+        if same is None:
             rest.append(branch)
-        elif same_item(branch[1], same_conditions[0][1], policy):
-            left.remove(same_conditions[0])
+        elif same_item(value, same[1], policy):
+            left.remove(same)
         else:
             return False
     if not rest:
@@ -221,16 +305,28 @@ def _piecewise_equal(pred: Node, gold: Node, policy: Policy) -> bool:
 _OTHERWISE = ("sym", "otherwise")
 
 
+# --- congruences
+
+
 def _congruences_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     """Whether modulus and name are the same, and the residues are the same modulo it."""
-    names = [node[1][2] for node in (pred, gold) if node[1][0] == "rel"]
-    if len(names) == 2 and names[0] != names[1]:
+    names = {node[1][2] for node in (pred, gold) if node[1][0] == "rel"}
+    if len(names) > 1:
         return False
     modulus = exact_value(gold[2])
-    if modulus is None or not modulus or exact_value(pred[2]) != modulus:
+    if not modulus or exact_value(pred[2]) != modulus:
         return same_item(pred[1], gold[1], policy) and same_item(pred[2], gold[2], policy)
-    p, g = residues(pred[1], modulus, policy), residues(gold[1], modulus, policy)
+    p, g = (_residues(node[1], modulus, policy) for node in (pred, gold))
     return p is not None and p == g
+
+
+def _residues(node: Node, modulus: Fraction, policy: Policy) -> set[Fraction] | None:
+    """Return the residues of the values of a congruence; None if one is not a rational number."""
+    node = equation_value(node, policy)
+    items = node[1:] if node[0] in _GROUPS else (node,)
+    values = [exact_value(equation_value(item, policy)) for item in items]
+    residues = {value % modulus for value in values if value is not None}
+    return None if None in values else residues
 
 
 def _residue_equals_value(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -250,27 +346,26 @@ def _has_conditions(pred: Node, gold: Node) -> bool:
 
 
 def _regions_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    is_same = same_region(pred, gold)
-    return _regions_equal_by_parts(pred, gold, policy) if is_same is None else is_same
-
-
-def _regions_equal_by_parts(pred: Node, gold: Node, policy: Policy) -> bool:
-    """Compare two regions of one kind part by part, because they are not sets of reals."""
-    if pred[0] != gold[0] or len(pred) != len(gold):
+    """Compare two sets of reals, or two other regions of one kind part by part."""
+    if (is_same := same_region(pred, gold)) is not None:
+        return is_same
+    if pred[0] != gold[0] or value_type(pred) != "region":
         return False
     if pred[0] == "interval":
         return pred[3:] == gold[3:] and _equal_in_order(pred[:3], gold[:3], policy)
-    if pred[0] in ("union", "meet"):
-        return _equal_in_any_order(pred, gold, policy)
-    return pred[0] in ("minus", "builder") and _equal_in_order(pred, gold, policy)
+    equal = _equal_in_any_order if pred[0] in ("union", "meet") else _equal_in_order
+    return equal(pred, gold, policy)
 
 
 def _members_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     r"""`x \in S` equals S, whatever its members are."""
-    p, g = (n[3] if n[0] == "rel" and n[1] == "in" and len(n) == 4 else n for n in (pred, gold))
+    p, g = (node[3] if node[:2] == ("rel", "in") else node for node in (pred, gold))
     if (p, g) != (pred, gold):
         return same_answer(p, g, policy)
-    return bool(same_region(pred, name_function_values(gold)))
+    if gold[0] == "rel":  # `0 < f(x) < 1` is a set of the function's values
+        values = [side for side in gold[2:] if side[0] == "fn" and is_function_name(side[1])]
+        gold = substitute(gold, dict.fromkeys(values, ("sym", "value")))
+    return bool(same_region(pred, gold))
 
 
 def _is_all_reals(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -281,58 +376,48 @@ def _is_all_reals(pred: Node, gold: Node, policy: Policy) -> bool:
 def _relations_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     """Whether both describe one set, or have equal sides and operators, flipped or not."""
     if gold[1] == pred[1] == "in":
-        return same_answer(pred[2], gold[2], policy) and same_answer(pred[3], gold[3], policy)
+        return _equal_in_order(("tuple", *pred[2:]), ("tuple", *gold[2:]), policy)
     if (is_same := same_region(pred, gold)) is not None:
         return is_same
     if "in" in (pred[1], gold[1]):
         return _members_equal(pred, gold, policy)
     if len(symbols(gold)) > 1 and inequalities_equal(pred, gold):
         return True
+    forms = [(pred[1], pred[2:])]
     operators = pred[1].split()
-    forms = [pred]
     if all(operator in FLIPPED_OPERATORS for operator in operators):
         flipped = " ".join(FLIPPED_OPERATORS[operator] for operator in reversed(operators))
-        forms.append(("rel", flipped, *reversed(pred[2:])))
+        forms.append((flipped, pred[:1:-1]))
     return any(
-        p[1] == gold[1] and _equal_in_order(("tuple", *p[2:]), ("tuple", *gold[2:]), policy)
-        for p in forms
+        operator == gold[1] and _equal_in_order(("tuple", *sides), ("tuple", *gold[2:]), policy)
+        for operator, sides in forms
     )
 
 
 def _equations_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     """Compare solved equations by label and value, other equations up to a constant factor."""
     p, g = solution_of(pred, policy), solution_of(gold, policy)
-    if p is not None and g is not None:
-        if labels_agree(p, g) and any(
-            same_answer(value, gold_value, policy)
-            for value in rename_arguments(p, g)
-            for gold_value in g.values
-        ):
+    if p is not None and g is not None and labels_agree(p, g):
+        pairs = ((value, other) for value in rename_arguments(p, g) for other in g.values)
+        if any(same_answer(value, other, policy) for value, other in pairs):
             return True
-        return len(symbols(gold)) > 1 and are_proportional(pred, gold)
     if p is None and g is None:
-        return are_proportional(pred, gold) or _chains_equal(pred, gold, policy)
-    return len(symbols(pred if p is None else gold)) > 1 and are_proportional(pred, gold)
-
-
-def _chains_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    """Compare chains such as `a = b = c` side by side."""
-    return (
-        len(pred) == len(gold) > 4
-        and pred[1] == gold[1]
-        and _equal_in_order(("tuple", *pred[2:]), ("tuple", *gold[2:]), policy)
-    )
+        is_chain = len(pred) > 4 and pred[1] == gold[1]
+        return are_proportional(pred, gold) or (
+            is_chain and _equal_in_order(("tuple", *pred[2:]), ("tuple", *gold[2:]), policy)
+        )
+    unsolved = gold if p is not None else pred
+    return len(symbols(unsolved)) > 1 and are_proportional(pred, gold)
 
 
 def _equation_equals_value(pred: Node, gold: Node, policy: Policy) -> bool:
     """`x = 5` equals 5; an unsolved equation equals no value."""
-    node, other = (pred, gold) if is_equation(pred) else (gold, pred)
-    answer = solution_of(node, policy)
-    if answer is None:
-        return False
-    if node is pred:
-        return any(same_answer(value, other, policy) for value in answer.values)
-    return any(same_answer(other, value, policy) for value in answer.values)
+    is_answer = is_equation(pred)
+    solution = solution_of(pred if is_answer else gold, policy)
+    return solution is not None and any(
+        same_answer(value, gold, policy) if is_answer else same_answer(pred, value, policy)
+        for value in solution.values
+    )
 
 
 def _restricted_equal(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -342,12 +427,16 @@ def _restricted_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     For a region the kind of its variable restricts: the integers of an interval are another set.
     """
     p, g = (n if n[0] == "where" else ("where", n, "", False, "", "") for n in (pred, gold))
-    if p[2] != g[2] and (p[3] or g[3] or (p[5] and g[5] and p[5] != g[5])):
+    kinds = {p[5], g[5]}
+    if p[2] != g[2] and (p[3] or g[3] or len(kinds - {""}) > 1):
         return False
     of_reals = any(value_type(n[1]) in ("relation", "region") for n in (p, g))
-    if of_reals and not {p[5], g[5]} <= {"", "R"} and p[5] != g[5]:
+    if of_reals and len(kinds) > 1 and not kinds <= {"", "R"}:
         return False
     return same_answer(p[1], g[1], policy)
+
+
+# --- the table
 
 
 def _both_ways(rule: Rule, first: str, others: str) -> dict[tuple[str, str], Rule]:
@@ -365,31 +454,29 @@ _RULES: Mapping[tuple[str, str], Rule] = {
     **_both_ways(_equation_equals_value, "equation", _EQUATION_VALUES),
     **_both_ways(_members_equal, "relation", "set list tuple region"),
     **_both_ways(_is_all_reals, "relation", "value"),
-    **_both_ways(_regions_equal, "region", "tuple set list value"),
-    **_both_ways(_restricted_equal, "where", f"{_COMMON_TYPES} list set compound cases clock"),
-    **_both_ways(ratio_equals_value, "ratio", "value"),
+    **_both_ways(_regions_equal, "region", "region tuple set list value"),
+    **_both_ways(
+        _restricted_equal, "where", f"where {_COMMON_TYPES} list set compound cases clock"
+    ),
+    **_both_ways(_ratio_equals_value, "ratio", "value"),
     **_both_ways(_clock_equals_ratio, "clock", "ratio"),
-    **_both_ways(equal_without_unit, "quantity", "value"),
-    **_both_ways(compounds_equal, "compound", "quantity"),
+    **_both_ways(_equal_without_unit, "quantity", "value"),
+    **_both_ways(_compounds_equal, "compound", "compound quantity"),
     **_both_ways(_list_equals_tuple, "list", "tuple"),
     **_both_ways(_vectors_equal, "tuple", "matrix"),
     **_both_ways(_point_equals_tuple, "tuple", "value"),
     **_both_ways(_residue_equals_value, "congruence", "value"),
-    **_both_ways(_lists_equal, "list", "set"),
+    **_both_ways(_lists_equal, "list", "list set"),
     ("value", "value"): scalar_equal,
-    ("quantity", "quantity"): quantities_equal,
-    ("compound", "compound"): compounds_equal,
-    ("ratio", "ratio"): ratios_equal,
+    ("quantity", "quantity"): _quantities_equal,
+    ("ratio", "ratio"): _ratios_equal,
     ("clock", "clock"): _identical,
     ("text", "text"): _identical,
     ("equation", "equation"): _equations_equal,
     ("relation", "relation"): _relations_equal,
-    ("list", "list"): _lists_equal,
     ("set", "set"): _equal_in_any_order,
     ("tuple", "tuple"): _equal_in_order,
-    ("region", "region"): _regions_equal,
     ("matrix", "matrix"): _matrices_equal,
     ("cases", "cases"): _piecewise_equal,
     ("congruence", "congruence"): _congruences_equal,
-    ("where", "where"): _restricted_equal,
 }

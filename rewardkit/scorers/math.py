@@ -26,7 +26,7 @@ from rewardkit.answers.extract import (
     text_after_thought,
 )
 from rewardkit.answers.option_letters import option_texts
-from rewardkit.answers.policy import STRICT, Policy
+from rewardkit.answers.scalar import STRICT, Policy
 from rewardkit.scorers.base import Score, Status, verl_reward
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import Range

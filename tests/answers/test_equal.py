@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rewardkit.answers import equal as equality
 from rewardkit.answers.equal import MAX_CHARS, EqualityVerdict, compare, equal, parse_answer
-from rewardkit.answers.policy import STRICT, Policy
+from rewardkit.answers.scalar import STRICT, Policy
 from rewardkit.answers.type_rules import same_answer
 from tests.answers.latex_printer import STYLES, expressions, latex
 from tests.answers.samples import texts

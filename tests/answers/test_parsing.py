@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from rewardkit.answers.equal import compare
 from rewardkit.answers.evaluate import UndefinedError, evaluate_double, exact_value
+from rewardkit.answers.parsing.expressions import MAX_DEPTH
 from rewardkit.answers.parsing.grammar import parse
-from rewardkit.answers.parsing.parser_base import MAX_DEPTH
 from rewardkit.answers.parsing.tokens import (
     MAX_CHARS,
     MAX_DIGITS,

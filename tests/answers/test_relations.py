@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from rewardkit.answers.equal import equal
 from rewardkit.answers.parsing.tree import fn, num
-from rewardkit.answers.policy import STRICT
 from rewardkit.answers.relations import (
     Solution,
     are_proportional,
@@ -17,6 +16,7 @@ from rewardkit.answers.relations import (
     solution_of,
     substitute,
 )
+from rewardkit.answers.scalar import STRICT
 from tests.answers.latex_printer import read
 from tests.tables import every
 

@@ -7,13 +7,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rewardkit.answers.parsing.characters import (
-    FRACTIONS,
-    HALF_WIDTH,
-    SIGNS,
-    SUBSCRIPTS,
-    SUPERSCRIPTS,
-)
 from rewardkit.answers.parsing.tokens import (
     MAX_CHARS,
     MAX_DIGITS,
@@ -24,7 +17,15 @@ from rewardkit.answers.parsing.tokens import (
     canonical_command,
     tokenize,
 )
-from rewardkit.answers.parsing.vocabulary import COMMAND_ALIASES, OPERATOR_COMMANDS
+from rewardkit.answers.parsing.vocabulary import (
+    COMMAND_ALIASES,
+    FRACTIONS,
+    HALF_WIDTH,
+    OPERATOR_COMMANDS,
+    SIGNS,
+    SUBSCRIPTS,
+    SUPERSCRIPTS,
+)
 from tests.tables import every
 
 
@@ -175,10 +176,8 @@ def test_tokens_with_blanks_between_are_read_back_as_they_were(parts):
 def test_signs_of_unicode_are_the_characters_that_unicode_says():
     for sign, plain in {**SUPERSCRIPTS, **SUBSCRIPTS}.items():
         assert unicodedata.normalize("NFKC", sign).replace("\u2212", "-") == plain
-    for sign, (top, bottom) in FRACTIONS.items():
-        assert Fraction(int(top), int(bottom)).limit_denominator(10) == Fraction(
-            unicodedata.numeric(sign)
-        ).limit_denominator(10)
+    for sign, value in FRACTIONS.items():
+        assert Fraction(value) == Fraction(unicodedata.numeric(sign)).limit_denominator(10)
 
 
 def test_a_greek_letter_is_the_command_of_its_name():

@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rewardkit.answers.equal import compare, equal
-from rewardkit.answers.policy import STRICT
+from rewardkit.answers.scalar import STRICT
 from rewardkit.answers.type_rules import (
     _RULES,
     MAX_ITEMS,

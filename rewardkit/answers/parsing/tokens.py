@@ -19,17 +19,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from rewardkit.answers.parsing.characters import (
+from rewardkit.answers.parsing.vocabulary import (
+    COMMAND_ALIASES,
     FRACTIONS,
     HALF_WIDTH,
+    OPERATOR_COMMANDS,
     SIGNS,
     SUBSCRIPTS,
     SUPERSCRIPTS,
+    WORD_COMMANDS,
 )
-from rewardkit.answers.parsing.vocabulary import COMMAND_ALIASES, OPERATOR_COMMANDS, WORD_COMMANDS
 
 #: Most characters and tokens of a text.
 MAX_CHARS: Final = 2000
@@ -50,6 +51,16 @@ class Token(NamedTuple):
     kind: str
     text: str
     follows_space: bool = False
+
+    @property
+    def low(self) -> str:
+        """The text without its case."""
+        return self.text.casefold()
+
+    @property
+    def is_word(self) -> bool:
+        """Whether it is letters or Chinese characters in a row."""
+        return self.kind in ("word", "text", "han")
 
     def is_sign(self, *texts: str) -> bool:
         """Whether it is one of these operators or commands."""
@@ -86,10 +97,9 @@ def _pattern(backslash: str) -> re.Pattern[str]:
       | {backslash}(?P<cmd>[A-Za-z]+|[{{}}|%&\#_$])
       | (?P<word>[A-Za-z]+)
       | (?P<han>[\u4e00-\u9fff]+)
-      | (?P<sign>[{re.escape("".join([*SIGNS, *FRACTIONS]))}])
-      | (?P<vulgar>[⁰¹²³⁴⁵⁶⁷⁸⁹]+[/⁄][₀₁₂₃₄₅₆₇₈₉]+)
-      | (?P<raised>[{"".join(SUPERSCRIPTS)}]+)
-      | (?P<lowered>[{"".join(SUBSCRIPTS)}]+)
+      | (?P<sign>[{re.escape("".join(SIGNS))}])
+      | (?P<fraction>[⁰¹²³⁴⁵⁶⁷⁸⁹]+[/⁄][₀₁₂₃₄₅₆₇₈₉]+|[{"".join(FRACTIONS)}])
+      | (?P<script>[{"".join(SUPERSCRIPTS)}]+|[{"".join(SUBSCRIPTS)}]+)
       | (?P<letters>[^\W\d_]+)
       | (?P<op>\\\\|<=|>=|!=|==|=>|->|\*\*|\.\.\.?|.)
         """,
@@ -104,7 +114,17 @@ _DOUBLED_BACKSLASH = _pattern(r"\\{1,2}")
 _OTHER_DIGIT = re.compile(r"(?![0-9])\d")
 _NOT_A_DIGIT = re.compile(r"[^\d.]")
 _BOLD = re.compile(r"(\s*)(\*{1,2})(?=[^\s*])([^*]{1,200})(?<!\s)\2(?![\w*])(.*)", re.DOTALL)
+_DOLLARS = re.compile(r"(?<!\\)\$\$?")
+#: End of one formula and start of the next, with only blanks between them.
+_FORMULA_BOUNDARY = re.compile(r"\$\s+\$(?!\$)")
+#: A function's name directly followed by a variable, as in `\sinx`; no command has such a name.
+_JOINED = re.compile(r"(sin|cos|tan|cot|ln|log)([xyzt])")
+_SCRIPTS = str.maketrans({**SUPERSCRIPTS, **SUBSCRIPTS, **FRACTIONS, "⁄": "/"})
+_SCRIPT_PART = re.compile(r"\d+|.")
+#: Prefixes that may be separate from their unit: `\mu\text{m}`, `\text{k}\Omega`.
+_UNIT_PREFIXES = frozenset("μkMGm")
 _OPERATORS = {
+    **SIGNS,
     "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "=>": r"\Rightarrow", "->": r"\to", "...": r"\dots",
     "..": r"\dots", "==": "=", "**": "^",
 }  # fmt: skip
@@ -126,9 +146,9 @@ def tokenize(text: str) -> list[Token]:
     pattern = _SINGLE_BACKSLASH if "\\begin" in text or "\\\\" not in text else _DOUBLED_BACKSLASH
     if text.count("$") == 1 and "\\$" not in text:
         text = text.replace("$", "\\$")  # because one sign alone means money
-    scanner = _Scanner(formulas=len(_DOLLARS.findall(text)) > 1)
+    scanner = _Scanner(has_formulas=len(_DOLLARS.findall(text)) > 1)
     for match in pattern.finditer(text):
-        scanner.read(match)
+        scanner.read(match.lastgroup or "", match)
         if len(scanner.tokens) > MAX_TOKENS:
             raise UnreadableError("too many tokens")
     return [*scanner.tokens, END_TOKEN]
@@ -137,9 +157,9 @@ def tokenize(text: str) -> list[Token]:
 class _Scanner:
     r"""The state of one pass: whether a blank came last, and which braces belong to `\text{`."""
 
-    def __init__(self, *, formulas: bool) -> None:
+    def __init__(self, *, has_formulas: bool) -> None:
         self.tokens: list[Token] = []
-        self.is_outside_math = formulas  # outside `$...$` words are text
+        self.is_outside_math = has_formulas  # outside `$...$` words are text
         self.follows_space = False
         self.text_braces: list[bool] = []
         self.text_depth = 0
@@ -148,30 +168,30 @@ class _Scanner:
         self.tokens.append(Token(kind, text, self.follows_space))
         self.follows_space = False
 
-    def read(self, match: re.Match[str]) -> None:
+    def read(self, kind: str, match: re.Match[str]) -> None:
         """Append the tokens of one match."""
-        kind = match.lastgroup or ""
         text = match[kind]
-        if kind == "gap":
-            self._read_space(text)
-        elif kind in ("han", "rep"):
-            self.add(kind, text)
-        elif kind in ("num", "group"):
-            self._read_number(text if kind == "num" else _NOT_A_DIGIT.sub("", text))
-        elif kind == "op":
-            self._read_operator(text)
-        elif kind in ("word", "letters"):
-            self._read_word(text, kind)
-        elif kind == "cmd":
-            self._read_command(text)
-        elif kind == "mode":
-            self.text_braces.append(True)
-            self.text_depth += 1
-            self.follows_space = True
-        elif kind == "decoration":
-            self.follows_space = self.follows_space or "quad" in match[0] or "space" in match[0]
-        else:
-            self._read_special(kind, text)
+        match kind:
+            case "gap":
+                self._read_space(text)
+            case "num" | "group":
+                self._read_number(text if kind == "num" else _NOT_A_DIGIT.sub("", text))
+            case "word" | "letters":
+                self._read_word(text, kind)
+            case "cmd":
+                self._read_command(text)
+            case "op" | "sign":
+                self._read_operator(text)
+            case "mode" | "decoration":
+                self.text_depth += kind == "mode"
+                self.text_braces += [True] * (kind == "mode")
+                self.follows_space |= kind == "mode" or "quad" in match[0] or "space" in match[0]
+            case "set":
+                self.add("cmd", f"\\mathbb{{{text}}}")
+            case "fraction" | "script":
+                self._read_script(text, kind)
+            case _:
+                self.add(kind, text)
 
     def _read_space(self, text: str) -> None:
         if "$" in text and len(_DOLLARS.findall(text)) % 2:
@@ -179,22 +199,6 @@ class _Scanner:
         if "$" in text and _FORMULA_BOUNDARY.search(text) and self.tokens and not self.text_depth:
             self.add("op", ",")
         self.follows_space = True
-
-    def _read_command(self, text: str) -> None:
-        name, joined = "\\" + text, _FUNCTION_WITH_VARIABLE.fullmatch(text)
-        if self.text_depth and text in ("Omega", "mu"):
-            self._read_word({"Omega": "Ω", "mu": "μ"}[text], "letters")
-        elif joined:  # \sinx
-            self.add("cmd", "\\" + joined[1])
-            self.add("word", joined[2])
-        else:
-            self.add(
-                *(
-                    ("op", OPERATOR_COMMANDS[name])
-                    if name in OPERATOR_COMMANDS
-                    else ("cmd", canonical_command(name))
-                )
-            )
 
     def _read_number(self, text: str) -> None:
         if len(text) > MAX_DIGITS:
@@ -204,24 +208,34 @@ class _Scanner:
             raise UnreadableError("too large an exponent")
         self.add("num", text)
 
+    def _read_command(self, text: str) -> None:
+        name = "\\" + text
+        if self.text_depth and text in ("Omega", "mu"):
+            self._read_word({"Omega": "Ω", "mu": "μ"}[text], "letters")
+        elif joined := _JOINED.fullmatch(text):
+            self._add_function(joined)
+        elif name in OPERATOR_COMMANDS:
+            self.add("op", OPERATOR_COMMANDS[name])
+        else:
+            self.add("cmd", canonical_command(name))
+
     def _read_word(self, word: str, kind: str) -> None:
         prefix = self.tokens[-1].text if self.tokens and not self.follows_space else ""
-        prefix = "μ" if prefix == r"\mu" and self.text_depth else prefix
+        prefix = "μ" if prefix == r"\mu" else prefix
         if self.text_depth and prefix in _UNIT_PREFIXES and (word == "Ω" or prefix == "μ"):
             self.tokens[-1] = self.tokens[-1]._replace(kind="text", text=prefix + word)
         elif kind == "letters":
             self.add("text", word)
-        elif (
-            not self.text_depth
-            and (joined := _FUNCTION_WITH_VARIABLE.fullmatch(word))
-            and word != "cost"
-        ):
-            self.add("cmd", "\\" + joined[1])
-            self.add("word", joined[2])
-        elif word in WORD_COMMANDS and not (self.text_depth and word in ("sec", "min")):
+        elif not self.text_depth and word != "cost" and (joined := _JOINED.fullmatch(word)):
+            self._add_function(joined)
+        elif word in WORD_COMMANDS and not (self.text_depth and word == "sec"):
             self.add("cmd", WORD_COMMANDS[word])
         else:
             self.add("text" if self.text_depth or self.is_outside_math else "word", word)
+
+    def _add_function(self, joined: re.Match[str]) -> None:
+        self.add("cmd", "\\" + joined[1])
+        self.add("word", joined[2])
 
     def _read_operator(self, sign: str) -> None:
         if sign == "{":
@@ -234,60 +248,23 @@ class _Scanner:
             self.follows_space = True  # the full stop of an abbreviation separates words
             return
         canonical = _OPERATORS.get(sign, sign)
-        self.add("cmd" if canonical[0] == "\\" and sign != "\\\\" else "op", canonical)
+        is_command = canonical[0] == "\\" and sign != r"\\"
+        self.add("text" if canonical in ("°C", "°F") else "cmd" if is_command else "op", canonical)
 
-    def _read_special(self, kind: str, text: str) -> None:
-        """Add a set of numbers, a script, a fraction sign, or a sign that stands for a command."""
-        if kind == "set":
-            self.add("cmd", f"\\mathbb{{{text}}}")
-        elif kind == "vulgar":
-            top, _, bottom = text.replace("⁄", "/").partition("/")
-            top, bottom = (
-                "".join(SUPERSCRIPTS[c] for c in top),
-                "".join(SUBSCRIPTS[c] for c in bottom),
-            )
-            self._add_fraction(top, bottom)
-        elif kind != "sign":
-            self._add_script(
-                text, *(("^", SUPERSCRIPTS) if kind == "raised" else ("_", SUBSCRIPTS))
-            )
-        elif text in FRACTIONS:
-            self._add_fraction(*FRACTIONS[text])
-        else:
-            sign = SIGNS[text]
-            self.add("text" if sign in ("°C", "°F") else "cmd" if sign[0] == "\\" else "op", sign)
-
-    def _add_fraction(self, top: str, bottom: str) -> None:
-        self.add("cmd", r"\frac")
-        for part in (top, bottom):
-            for token in (("op", "{"), ("num", part), ("op", "}")):
-                self.add(*token)
-
-    def _add_script(self, run: str, sign: str, table: Mapping[str, str]) -> None:
-        """Add `⁻²` as `^{-2}`; the `m` of `5m²` is a unit."""
+    def _read_script(self, run: str, kind: str) -> None:
+        r"""Add `⁻²` as `^{-2}`, and `½` as `\frac{1}{2}`; the `m` of `5m²` is a unit."""
         before = self.tokens[-2:]
-        if (
-            run in "²³"
-            and [token.kind for token in before] == ["num", "word"]
-            and before[1].text == "m"
-        ):
-            self.tokens[-1] = before[1]._replace(kind="text")
-        self.add("op", sign)
-        self.add("op", "{")
-        for part in _SCRIPT_PART.findall("".join(table[char] for char in run)):
-            kind = "num" if part.isdigit() else "word" if part.isalpha() else "op"
-            self.add(kind, part)
-        self.add("op", "}")
-
-
-_DOLLARS = re.compile(r"(?<!\\)\$\$?")
-#: End of one formula and start of the next, with only blanks between them.
-_FORMULA_BOUNDARY = re.compile(r"\$\s+\$(?!\$)")
-#: Prefixes that may be separate from their unit: `\mu\text{m}`, `\text{k}\Omega`.
-_UNIT_PREFIXES = frozenset("μkMGm")
-#: A function's name directly followed by a variable, as in `\sinx`; no command has such a name.
-_FUNCTION_WITH_VARIABLE = re.compile(r"(sin|cos|tan|cot|ln|log)([xyzt])")
-_SCRIPT_PART = re.compile(r"\d+|.")
+        if run in "²³" and [token.kind for token in before] == ["num", "word"]:
+            self.tokens[-1] = before[1]._replace(kind="text" if before[1].text == "m" else "word")
+        if kind == "fraction":
+            self.add("cmd", r"\frac")
+        else:
+            self.add("op", "^" if run[0] in SUPERSCRIPTS else "_")
+        for group in run.translate(_SCRIPTS).split("/"):
+            self.add("op", "{")
+            for part in _SCRIPT_PART.findall(group):
+                self.add("num" if part.isdigit() else "word" if part.isalpha() else "op", part)
+            self.add("op", "}")
 
 
 def canonical_command(name: str) -> str:

@@ -23,7 +23,7 @@ r"""Trees of answers: one closed family of frozen values. A node is a tuple with
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
@@ -102,11 +102,19 @@ def fn(name: str, *arguments: Node) -> Node:
     return ("fn", name, *arguments)
 
 
+def is_node(part: object) -> bool:
+    """Whether a part of a node is a node itself, and not a name, a number or a unit."""
+    return isinstance(part, tuple) and isinstance(part[0], str)
+
+
 def children(node: Node) -> Iterator[Node]:
     """Yield the child nodes of a node."""
-    for part in node[1:]:
-        if isinstance(part, tuple) and isinstance(part[0], str):
-            yield part
+    return filter(is_node, node[1:])
+
+
+def map_children(function: Callable[[Node], Any], node: Node) -> Node:
+    """Return a node with a function applied to its child nodes."""
+    return tuple(function(part) if is_node(part) else part for part in node)
 
 
 def subtrees(node: Node) -> Iterator[Node]:
@@ -125,7 +133,4 @@ def substitute(node: Node, others: dict[Node, Node]) -> Node:
     """Return a tree with nodes replaced, all at once."""
     if node in others:
         return others[node]
-    return tuple(
-        substitute(part, others) if isinstance(part, tuple) and isinstance(part[0], str) else part
-        for part in node
-    )
+    return map_children(lambda part: substitute(part, others), node)

@@ -1,4 +1,4 @@
-"""Table of units: SI with its prefixes, everyday and Chinese units, money, time, counts.
+"""The table of units: SI with its prefixes, everyday and Chinese units, money, time, counts.
 
 A unit has a dimension, which is a product of powers of base units, and a factor to it: `km/h` is
 5/18 of metre to the power 1 and second to the power -1. A counted thing (`apples`) is a base unit
@@ -20,202 +20,170 @@ class Unit(NamedTuple):
     Attributes:
         factor: exact factor to the base units.
         dimension: (base unit, exponent) in order.
-        name: (spelling, exponent) in order; distinguishes units of one factor and dimension.
     """
 
     factor: Fraction
     dimension: tuple[tuple[str, int], ...]
-    name: tuple[tuple[str, int], ...]
 
     def multiply(self, other: Unit, exponent: int = 1) -> Unit:
         """Return the product with a power of another unit."""
-        return Unit(
-            self.factor * other.factor**exponent,
-            _combine_powers(self.dimension, other.dimension, exponent),
-            _combine_powers(self.name, other.name, exponent),
-        )
+        powers = dict(self.dimension)
+        for base, power in other.dimension:
+            powers[base] = powers.get(base, 0) + power * exponent
+        dimension = sorted((base, power) for base, power in powers.items() if power)
+        return Unit(self.factor * other.factor**exponent, tuple(dimension))
 
     def power(self, exponent: int) -> Unit:
         """Return a power of the unit."""
         return NO_UNIT.multiply(self, exponent)
 
 
-def _combine_powers(
-    left: tuple[tuple[str, int], ...], right: tuple[tuple[str, int], ...], exponent: int
-) -> tuple[tuple[str, int], ...]:
-    powers = dict(left)
-    for base, power in right:
-        powers[base] = powers.get(base, 0) + power * exponent
-    return tuple(sorted((base, power) for base, power in powers.items() if power))
+NO_UNIT: Final = Unit(Fraction(1), ())
 
-
-NO_UNIT: Final = Unit(Fraction(1), (), ())
-
-_PREFIXES: Mapping[str, int] = {
-    "f": -15, "p": -12, "n": -9, "μ": -6, "u": -6, "m": -3, "c": -2, "d": -1, "h": 2, "k": 3,
-    "M": 6, "G": 9, "T": 12,
-}  # fmt: skip
-_PREFIX_WORDS: Mapping[str, int] = {
-    "femto": -15, "pico": -12, "nano": -9, "micro": -6, "milli": -3, "centi": -2, "deci": -1,
-    "hecto": 2, "kilo": 3, "mega": 6, "giga": 9, "tera": 12,
-}  # fmt: skip
-
-#: SI symbols that take prefixes: factor, words, and powers of base units.
-_SI: Mapping[str, tuple[str, str, dict[str, int]]] = {
-    "m": ("1", "meter meters metre metres", {"m": 1}),
-    "g": ("1/1000", "gram grams gramme grammes", {"kg": 1}),
-    "s": ("1", "second seconds sec secs", {"s": 1}),
-    "A": ("1", "ampere amperes amp amps", {"A": 1}),
-    "K": ("1", "kelvin kelvins", {"K": 1}),
-    "mol": ("1", "mole moles", {"mol": 1}),
-    "cd": ("1", "candela candelas", {"cd": 1}),
-    "Hz": ("1", "hertz", {"s": -1}),
-    "N": ("1", "newton newtons", {"kg": 1, "m": 1, "s": -2}),
-    "Pa": ("1", "pascal pascals", {"kg": 1, "m": -1, "s": -2}),
-    "J": ("1", "joule joules", {"kg": 1, "m": 2, "s": -2}),
-    "W": ("1", "watt watts", {"kg": 1, "m": 2, "s": -3}),
-    "C": ("1", "coulomb coulombs", {"A": 1, "s": 1}),
-    "V": ("1", "volt volts", {"kg": 1, "m": 2, "s": -3, "A": -1}),
-    "F": ("1", "farad farads", {"kg": -1, "m": -2, "s": 4, "A": 2}),
-    "Ω": ("1", "ohm ohms", {"kg": 1, "m": 2, "s": -3, "A": -2}),
-    "T": ("1", "tesla teslas", {"kg": 1, "s": -2, "A": -1}),
-    "H": ("1", "henry henries", {"kg": 1, "m": 2, "s": -2, "A": -2}),
-    "Wb": ("1", "weber webers", {"kg": 1, "m": 2, "s": -2, "A": -1}),
-    "L": ("1/1000", "liter liters litre litres", {"m": 3}),
-    "l": ("1/1000", "", {"m": 3}),
-    "eV": ("1602176634/10000000000000000000000000000", "electronvolt electronvolts", {"eV": 1}),
-    "bit": ("1", "bits", {"bit": 1}),
-    "B": ("8", "byte bytes", {"bit": 1}),
-    "cal": ("4184/1000", "calorie calories", {"kg": 1, "m": 2, "s": -2}),
-    "pc": ("1", "parsec parsecs", {"pc": 1}),
-}
-#: Units without prefixes.
-_UNPREFIXED: Mapping[str, tuple[str, dict[str, int]]] = {
-    "in inch inches 英寸": ("254/10000", {"m": 1}),
-    "ft foot feet 英尺": ("3048/10000", {"m": 1}),
-    "yd yard yards 码": ("9144/10000", {"m": 1}),
-    "mi mile miles 英里": ("1609344/1000", {"m": 1}),
-    "Å angstrom angstroms": ("1/10000000000", {"m": 1}),
-    "AU": ("1", {"AU": 1}),
-    "ly light-year light-years": ("1", {"ly": 1}),
-    "斤": ("1/2", {"kg": 1}),
-    "t ton tons tonne tonnes 吨": ("1000", {"kg": 1}),
-    "oz ounce ounces 盎司": ("28349523125/1000000000000", {"kg": 1}),
-    "lb lbs pound pounds 磅": ("45359237/100000000", {"kg": 1}),
-    "min mins minute minutes 分钟 分": ("60", {"s": 1}),
-    "h hr hrs hour hours 小时 时": ("3600", {"s": 1}),
-    "d day days 天 日": ("86400", {"s": 1}),
-    "wk week weeks 周 星期": ("604800", {"s": 1}),
-    "mo month months 个月 月": ("1", {"month": 1}),
-    "yr yrs year years 年": ("12", {"month": 1}),
-    "century centuries 世纪": ("1200", {"month": 1}),
-    "rpm": ("1/60", {"s": -1}),
-    "acre acres": ("40468564224/10000000", {"m": 2}),
-    "ha hectare hectares 公顷": ("10000", {"m": 2}),
-    "亩": ("2000/3", {"m": 2}),
-    "gal gallon gallons 加仑": ("3785411784/1000000000000", {"m": 3}),
-    "qt quart quarts": ("946352946/1000000000000", {"m": 3}),
-    "pint pints": ("473176473/1000000000000", {"m": 3}),
-    "cup cups": ("1", {"cup": 1}),
-    "atm": ("101325", {"kg": 1, "m": -1, "s": -2}),
-    "bar": ("100000", {"kg": 1, "m": -1, "s": -2}),
-    "dyne dynes dyn": ("1/100000", {"kg": 1, "m": 1, "s": -2}),
-    "erg ergs": ("1/10000000", {"kg": 1, "m": 2, "s": -2}),
-    "M molar": ("1000", {"mol": 1, "m": -3}),
-    "°C celsius 摄氏度": ("1", {"°C": 1}),
-    "°F fahrenheit 华氏度": ("1", {"°F": 1}),
-    "$ dollar dollars usd USD 美元 美金": ("1", {"$": 1}),
-    "¢ cent cents 美分": ("1/100", {"$": 1}),
-    "元 块 块钱 人民币 yuan rmb RMB ¥ CNY 元钱": ("1", {"元": 1}),
-    "角 毛": ("1/10", {"元": 1}),
-    "€ euro euros eur EUR 欧元": ("1", {"€": 1}),
-    "£ gbp GBP 英镑": ("1", {"£": 1}),
-    "₹ rupee rupees Rs": ("1", {"₹": 1}),
-    "yen 日元": ("1", {"yen": 1}),
-    "rad radian radians 弧度": ("1", {"rad": 1}),
-    "unit units 单位 个单位": ("1", {"unit": 1}),
-    "人 person persons people 个人 名": ("1", {"person": 1}),
-    "种 way ways 种方法 种情况 种方案": ("1", {"way": 1}),
-}
-#: Chinese names of SI units.
-_CHINESE: Mapping[str, str] = {
-    "cm": "厘米 公分", "mm": "毫米", "dm": "分米", "m": "米", "km": "千米 公里", "g": "克", "kg": "千克 公斤",
-    "mg": "毫克", "s": "秒 秒钟", "L": "升", "mL": "毫升", "kW": "千瓦", "W": "瓦", "N": "牛 牛顿", "J": "焦 焦耳",
-}  # fmt: skip
+#: Prefixes of SI, each as a symbol and a word, and their powers of ten.
+_PREFIXES: Final = (
+    "f femto -15, p pico -12, n nano -9, μ micro -6, u micro -6, m milli -3, c centi -2, d deci -1,"
+    " h hecto 2, k kilo 3, M mega 6, G giga 9, T tera 12"
+)
+#: Spellings = factor and powers of base units. A star marks a unit that takes prefixes: the first
+#: spelling takes a symbol, the others, as far as they are ASCII, a word.
+_TABLE: Final = """
+*m meter meters metre metres 米 = 1 m
+*g gram grams gramme grammes 克 = 1/1000 kg
+*s second seconds sec secs 秒 秒钟 = 1 s
+*A ampere amperes amp amps = 1 A
+*K kelvin kelvins = 1 K
+*mol mole moles = 1 mol
+*cd candela candelas = 1 cd
+*Hz hertz = 1 s^-1
+*N newton newtons 牛 牛顿 = 1 kg m s^-2
+*Pa pascal pascals = 1 kg m^-1 s^-2
+*J joule joules 焦 焦耳 = 1 kg m^2 s^-2
+*W watt watts 瓦 = 1 kg m^2 s^-3
+*C coulomb coulombs = 1 A s
+*V volt volts = 1 kg m^2 s^-3 A^-1
+*F farad farads = 1 kg^-1 m^-2 s^4 A^2
+*Ω ohm ohms = 1 kg m^2 s^-3 A^-2
+*T tesla teslas = 1 kg s^-2 A^-1
+*H henry henries = 1 kg m^2 s^-2 A^-2
+*Wb weber webers = 1 kg m^2 s^-2 A^-1
+*L liter liters litre litres 升 = 1/1000 m^3
+*l = 1/1000 m^3
+*eV electronvolt electronvolts = 1 eV
+*bit bits = 1 bit
+*B byte bytes = 8 bit
+*cal calorie calories = 4184/1000 kg m^2 s^-2
+*pc parsec parsecs = 1 pc
+*Wh = 3600 kg m^2 s^-2
+Nm = 1 kg m^2 s^-2
+km 千米 公里 = 1000 m
+dm 分米 = 1/10 m
+cm 厘米 公分 = 1/100 m
+mm 毫米 = 1/1000 m
+kg 千克 公斤 = 1 kg
+mg 毫克 = 1/1000000 kg
+mL 毫升 = 1/1000000 m^3
+kW 千瓦 = 1000 kg m^2 s^-3
+in inch inches 英寸 = 254/10000 m
+ft foot feet 英尺 = 3048/10000 m
+yd yard yards 码 = 9144/10000 m
+mi mile miles 英里 = 1609344/1000 m
+Å angstrom angstroms = 1/10000000000 m
+AU = 1 AU
+ly light-year light-years = 1 ly
+斤 = 1/2 kg
+t ton tons tonne tonnes 吨 = 1000 kg
+oz ounce ounces 盎司 = 28349523125/1000000000000 kg
+lb lbs pound pounds 磅 = 45359237/100000000 kg
+min mins minute minutes 分钟 分 = 60 s
+h hr hrs hour hours 小时 时 = 3600 s
+d day days 天 日 = 86400 s
+wk week weeks 周 星期 = 604800 s
+mo month months 个月 月 = 1 month
+yr yrs year years 年 = 12 month
+century centuries 世纪 = 1200 month
+rpm = 1/60 s^-1
+mph = 1609344/3600000 m s^-1
+kph kmh = 5/18 m s^-1
+acre acres = 40468564224/10000000 m^2
+ha hectare hectares 公顷 = 10000 m^2
+亩 = 2000/3 m^2
+gal gallon gallons 加仑 = 3785411784/1000000000000 m^3
+qt quart quarts = 946352946/1000000000000 m^3
+pint pints = 473176473/1000000000000 m^3
+cup cups = 1 cup
+atm = 101325 kg m^-1 s^-2
+bar = 100000 kg m^-1 s^-2
+dyne dynes dyn = 1/100000 kg m s^-2
+erg ergs = 1/10000000 kg m^2 s^-2
+M molar = 1000 mol m^-3
+°C celsius 摄氏度 = 1 °C
+°F fahrenheit 华氏度 = 1 °F
+$ dollar dollars usd USD 美元 美金 = 1 $
+¢ cent cents 美分 = 1/100 $
+元 块 块钱 人民币 yuan rmb RMB ¥ CNY 元钱 = 1 元
+角 毛 = 1/10 元
+€ euro euros eur EUR 欧元 = 1 €
+£ gbp GBP 英镑 = 1 £
+₹ rupee rupees Rs = 1 ₹
+yen 日元 = 1 yen
+rad radian radians 弧度 = 1 rad
+unit units 单位 个单位 = 1 unit
+人 person persons people 个人 名 = 1 person
+种 way ways 种方法 种情况 种方案 = 1 way
+"""
 _WORD_POWERS: Mapping[str, int] = {"square": 2, "sq": 2, "cubic": 3, "平方": 2, "立方": 3}
 POWER_SUFFIXES: Mapping[str, int] = {"squared": 2, "cubed": 3}
 #: Signs of money, which precede their number.
 CURRENCIES: Mapping[str, str] = {
-    "\\$": "$", "$": "$", "¥": "元", "€": "€", "£": "£", "₹": "₹", "USD": "$", "RMB": "元", "Rs": "₹",
-    "\\yen": "元", "\\euro": "€", "\\pounds": "£", "¢": "¢",
+    "\\$": "$", "¥": "元", "RMB": "元", "\\yen": "元", "USD": "$", "Rs": "₹", "\\euro": "€", "\\pounds": "£",
+    **{sign: sign for sign in "$€£₹¢"},
 }  # fmt: skip
 
 
-def _base_unit(name: str, factor: Fraction, powers: Mapping[str, int]) -> Unit:
-    return Unit(factor, tuple(sorted(powers.items())), ((name, 1),))
-
-
-def _unit_table() -> dict[str, Unit]:
+def _read_table() -> dict[str, Unit]:
     table: dict[str, Unit] = {}
-    for symbol, (factor, words, powers) in _SI.items():
-        name = "L" if symbol == "l" else symbol
-        for spelling in [symbol, *words.split()]:
-            table[spelling] = _base_unit(name, Fraction(factor), powers)
-        for prefix, power in _PREFIXES.items():
-            scaled = Fraction(factor) * Fraction(10) ** power
-            short = "μ" if prefix == "u" else prefix
-            table.setdefault(prefix + symbol, _base_unit(short + name, scaled, powers))
-        for prefix, power in _PREFIX_WORDS.items():
-            short = next(p for p, exponent in _PREFIXES.items() if exponent == power)
-            scaled = Fraction(factor) * Fraction(10) ** power
-            for word in words.split():
-                table[prefix + word] = _base_unit(short + name, scaled, powers)
-    for spellings, (factor, powers) in _UNPREFIXED.items():
-        first, *others = spellings.split()
-        for spelling in (first, *others):
-            table[spelling] = _base_unit(first, Fraction(factor), powers)
-    for symbol, chinese in _CHINESE.items():
-        table.update(dict.fromkeys(chinese.split(), table[symbol]))
-    table["Nm"] = table["N"].multiply(table["m"])
-    for prefix in ("", "k", "M", "G"):
-        table[f"{prefix}Wh"] = table[f"{prefix}W"].multiply(table["h"])
-    table["mph"] = table["mi"].multiply(table["h"], -1)
-    table["kph"] = table["kmh"] = table["km"].multiply(table["h"], -1)
-    return table
+    scaled: dict[str, Unit] = {}
+    prefixes = [prefix.split() for prefix in _PREFIXES.split(",")]
+    for line in _TABLE.strip().split("\n"):
+        spellings, _, size = line.partition(" = ")
+        factor, *bases = size.split()
+        powers = [base.partition("^") for base in bases]
+        dimension = sorted((base, int(power or 1)) for base, _, power in powers)
+        unit = Unit(Fraction(factor), tuple(dimension))
+        symbol, *words = spellings.removeprefix("*").split()
+        table.update(dict.fromkeys([symbol, *words], unit))
+        for short, long, power in prefixes if line[0] == "*" else ():
+            larger = unit._replace(factor=unit.factor * Fraction(10) ** int(power))
+            scaled[short + symbol] = larger
+            scaled |= {long + word: larger for word in words if word.isascii()}
+    return scaled | table
 
 
-UNITS: Mapping[str, Unit] = _unit_table()
+UNITS: Mapping[str, Unit] = _read_table()
 #: Base units of the table.
 BASE_UNITS = frozenset(base for unit in UNITS.values() for base, _ in unit.dimension)
 
 
-#: Prefix of the names of counted things, so that none of them is a unit of the table by chance.
-COUNT_PREFIX: Final = "counted "
-
-
 def counting_unit(word: str) -> Unit:
     """Return the unit of a counted thing, the same for `apples` and `apple`."""
-    name = COUNT_PREFIX + (word.casefold() if word[1:].islower() or len(word) > 4 else word)
+    name = word.casefold() if word[1:].islower() or len(word) > 4 else word
     if len(word) > 3 and word.isascii():
         name = name.removesuffix("ies") + "y" if name.endswith("ies") else name.removesuffix("s")
-    return Unit(Fraction(1), ((name, 1),), ((name, 1),))
+    return Unit(Fraction(1), ((f"counted {name}", 1),))  # so that no unit of the table is like it
 
 
 @lru_cache(maxsize=1024)
 def lookup_unit(word: str) -> Unit | None:
     """Return the unit of the table that a word names, also after 平方 or 立方; None without one."""
     word = word.rstrip(".")
-    for prefix, power in _WORD_POWERS.items():
-        if (
-            not prefix.isascii()
-            and word.startswith(prefix)
-            and (unit := lookup_unit(word[len(prefix) :]))
-        ):
+    for prefix, power in (("平方", 2), ("立方", 3)):
+        if word.startswith(prefix) and (unit := lookup_unit(word.removeprefix(prefix))):
             return unit.power(power)
     if word in UNITS:
         return UNITS[word]
-    spelled = word.istitle() or (word.isupper() and len(word) > 3)
-    return UNITS.get(word.lower()) if len(word) > 2 and spelled else None
+    is_word = word.istitle() or (word.isupper() and len(word) > 3)
+    return UNITS.get(word.lower()) if len(word) > 2 and is_word else None
 
 
 def unit_power(word: str) -> int:

@@ -1,351 +1,254 @@
-r"""Tables of the words and commands that the grammar knows."""
+r"""Tables of the characters, commands and words that the tokenizer and the grammar know.
+
+Sources of the characters: the Unicode blocks Superscripts and Subscripts, Number Forms, Mathematical
+Operators, Letterlike Symbols. `answers.doubt` has the words that deny, doubt or change a value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from rewardkit.answers.parsing.tree import INF, Node
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """Return every second word of a text by the word before it."""
+    words = text.split()
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def _lines(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the first word and the other words of each line."""
+    for line in text.strip().split("\n"):
+        name, *others = line.split()
+        yield name, others
+
+
+# --- characters
+
+#: Full-width ASCII, spaces, dashes and quotes, one character for one character.
+HALF_WIDTH: Mapping[int, str] = str.maketrans(
+    {
+        **{chr(0xFF01 + i): chr(0x21 + i) for i in range(94)},
+        **dict.fromkeys("\u3000\xa0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f", " "),
+        **dict.fromkeys("\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u2061\u2062\u2063\ufe0f", " "),
+        **dict.fromkeys("−–—‐‑‒―﹣˗", "-"),
+        **dict.fromkeys("′’‘ʹ＇", "'"),
+        **dict.fromkeys("“”″", '"'),
+        **_pairs("、 , ﹐ , ， , 。 . ． . ∣ | ｜ | ∶ : ﹕ : ∗ * ∕ / ∼ ~ 〜 ~ 【 [ 】 ] 〔 ( 〕 )"),
+        **_pairs("º ° ˚ ° ○ ° ª a µ μ Ω Ω"),
+    }
+)  # fmt: skip
+SUPERSCRIPTS: Mapping[str, str] = dict(
+    zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣʸᵏᵐᵃᵇᶜᵈᵗ", "0123456789+-=()nixykmabcdt", strict=True)
+)
+SUBSCRIPTS: Mapping[str, str] = dict(
+    zip("₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑᵢⱼₖₘₙₚₓ", "0123456789+-=()aeijkmnpx", strict=True)
+)
+#: The fractions that are one character.
+FRACTIONS: Mapping[str, str] = _pairs(
+    "½ 1/2 ⅓ 1/3 ⅔ 2/3 ¼ 1/4 ¾ 3/4 ⅕ 1/5 ⅖ 2/5 ⅗ 3/5 ⅘ 4/5 ⅙ 1/6 ⅚ 5/6 ⅐ 1/7 ⅛ 1/8 ⅜ 3/8 ⅝ 5/8 ⅞ 7/8"
+    " ⅑ 1/9 ⅒ 1/10"
+)
+#: Command or operator that a sign stands for.
+SIGNS: Mapping[str, str] = {
+    **{
+        sign: f"\\{name}"
+        for sign, name in _pairs(
+            "α alpha β beta γ gamma δ delta ε epsilon ζ zeta η eta θ theta ι iota κ kappa λ lambda μ mu"
+            " ν nu ξ xi ο omicron π pi ρ rho σ sigma ς sigma τ tau υ upsilon φ phi ϕ phi χ chi ψ psi"
+            " ω omega ϵ epsilon ϑ theta Γ Gamma Δ Delta Θ Theta Λ Lambda Ξ Xi Π Pi Σ Sigma Φ Phi Ψ Psi"
+            " Ω Omega ℓ ell × times ✕ times ✖ times ⨯ times · cdot ⋅ cdot ∙ cdot • cdot ∘ circ ÷ div"
+            " ± pm ∓ mp ≤ le ⩽ le ≦ le ≥ ge ⩾ ge ≧ ge ≠ ne ≈ approx ≃ approx ≅ cong ≡ equiv ∝ propto"
+            " √ surd ∛ cbrt ∞ infty ∅ emptyset ⌀ emptyset ∪ cup ⋃ cup ∩ cap ⋂ cap ∈ in ∉ notin ⊂ subset"
+            " ⊆ subseteq ∖ setminus ∀ forall ∃ exists ∧ land ∨ lor ¬ neg → to ⟶ to ↦ mapsto"
+            " ⇒ Rightarrow ⟹ Rightarrow ⇔ Leftrightarrow ↔ leftrightarrow ∑ sum ∏ prod ∫ int ∂ partial"
+            " ∇ nabla ∠ angle △ triangle ▲ triangle ⊥ perp ∥ parallel ⌊ lfloor ⌋ rfloor ⌈ lceil ⌉ rceil"
+            " ⟨ langle ⟩ rangle 〈 langle 〉 rangle ‖ | ℝ mathbb{R} ℤ mathbb{Z} ℕ mathbb{N} ℚ mathbb{Q}"
+            " ℂ mathbb{C} … dots ⋯ dots ° degree ‰ permille"
+        ).items()
+    },
+    **_pairs("℃ °C ℉ °F ％ % ￥ ¥ ∎ . ⁄ / ℯ e ⅈ i"),
+}
+
+# --- commands
 
 #: Alias of a command -> the name that tokens use.
 COMMAND_ALIASES: Mapping[str, str] = {
     f"\\{other}": f"\\{name}"
-    for name, others in {
-        "frac": "dfrac tfrac cfrac nicefrac sfrac",
-        "binom": "dbinom tbinom",
-        "le": "leq leqslant leqq",
-        "ge": "geq geqslant geqq",
-        "ne": "neq",
-        "approx": "simeq thickapprox approxeq",
-        "emptyset": "varnothing",
-        "epsilon": "varepsilon",
-        "theta": "vartheta",
-        "phi": "varphi",
-        "rho": "varrho",
-        "sigma": "varsigma",
-        "pi": "varpi",
-        "kappa": "varkappa",
-        "dots": "ldots cdots dotsc dotsb dotso",
-        "to": "rightarrow longrightarrow",
-        "land": "wedge",
-        "lor": "vee",
-        "neg": "lnot",
-        "in": "isin",
-        "cup": "bigcup",
-        "cap": "bigcap",
-        "setminus": "backslash smallsetminus",
-        "cdot": "ast bullet centerdot",
-        "degree": "textdegree",
-        "|": "Vert lVert rVert",
-        "infty": "infin",
-        "arctan": "arctg",
-        "tan": "tg",
-        "cot": "ctg",
-        "arccot": "arcctg",
-        "sinh": "sh",
-        "cosh": "ch",
-        "tanh": "th",
-        "arcsinh": "arsinh",
-        "arccosh": "arcosh",
-        "arctanh": "artanh",
-        "bmod": "mod",
-        "mathcal": "mathscr mathfrak cal",
-        "overrightarrow": "vec",
-        "overline": "bar",
-        "widehat": "hat",
-        "widetilde": "tilde",
-    }.items()
-    for other in others.split()
+    for name, others in _lines("""
+frac dfrac tfrac cfrac nicefrac sfrac
+binom dbinom tbinom
+le leq leqslant leqq
+ge geq geqslant geqq
+ne neq
+approx simeq thickapprox approxeq
+emptyset varnothing
+epsilon varepsilon
+theta vartheta
+phi varphi
+rho varrho
+sigma varsigma
+pi varpi
+kappa varkappa
+dots ldots cdots dotsc dotsb dotso
+to rightarrow longrightarrow
+land wedge
+lor vee
+neg lnot
+in isin
+cup bigcup
+cap bigcap
+setminus backslash smallsetminus
+cdot ast bullet centerdot
+degree textdegree
+| Vert lVert rVert
+infty infin
+arctan arctg
+tan tg
+cot ctg
+arccot arcctg
+sinh sh
+cosh ch
+tanh th
+arcsinh arsinh
+arccosh arcosh
+arctanh artanh
+bmod mod
+mathcal mathscr mathfrak cal
+overrightarrow vec
+overline bar
+widehat hat
+widetilde tilde
+""")
+    for other in others
 }
-
 #: Command -> the operator it stands for.
-OPERATOR_COMMANDS: Mapping[str, str] = {
-    r"\vert": "|",
-    r"\lvert": "|",
-    r"\rvert": "|",
-    r"\%": "%",
-    r"\lbrack": "[",
-    r"\rbrack": "]",
-    r"\colon": ":",
-    r"\prime": "'",
-    r"\lt": "<",
-    r"\gt": ">",
-    r"\slash": "/",
-}
+OPERATOR_COMMANDS: Mapping[str, str] = _pairs(
+    r"\vert | \lvert | \rvert | \% % \lbrack [ \rbrack ] \colon : \prime ' \lt < \gt > \slash /"
+)
 
-_TRIGONOMETRY = "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan arccot".split()
 
+def _commands(names: str) -> frozenset[str]:
+    return frozenset(f"\\{name}" for name in names.split())
+
+
+_TRIGONOMETRY = "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan arccot"
 #: Command of a function -> the name that the evaluator uses.
 FUNCTION_COMMANDS: Mapping[str, str] = {
-    **{f"\\{name}": name for name in _TRIGONOMETRY},
-    **{f"\\{name}": name for name in ("ln", "exp", "max", "min", "gcd", "lcm", "log", "lg", "det")},
     **{
-        f"\\{name}": name for name in ("arcsinh", "arccosh", "arctanh", "dim", "ker", "arg", "cbrt")
+        name: name[1:]
+        for name in _commands(
+            f"{_TRIGONOMETRY} ln exp max min gcd lcm log lg det arcsinh arccosh arctanh dim ker arg cbrt deg"
+        )
     },
-    r"\Re": "re",
-    r"\Im": "im",
-    r"\deg": "deg",
+    **_pairs(r"\Re re \Im im"),
 }
-INVERSE_FUNCTIONS: Mapping[str, str] = {
-    name: f"arc{name}"
-    for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh")
-}
-MULTI_ARGUMENT_FUNCTIONS = frozenset({"gcd", "lcm", "max", "min"})
-
+INVERSE_FUNCTIONS = frozenset("sin cos tan cot sec csc sinh cosh tanh".split())
 #: Word of plain text -> the command it stands for.
 WORD_COMMANDS: Mapping[str, str] = {
-    **{name: f"\\{name}" for name in _TRIGONOMETRY},
-    **{name: f"\\{name}" for name in ("ln", "log", "lg", "exp", "gcd", "lcm", "sqrt", "pi", "binom")},
-    **{name: f"\\{name}" for name in ("infty", "cbrt", "lim", "frac", "arcsinh", "arccosh", "arctanh")},
-    **dict.fromkeys(("infinity", "Infinity", "oo", "inf"), r"\infty"),
-    **{other: COMMAND_ALIASES[f"\\{other}"] for other in ("arsinh", "arcosh", "artanh", "sh", "ch", "tg", "ctg", "arctg", "arcctg")},
-    "asin": r"\arcsin",
-    "acos": r"\arccos",
-    "atan": r"\arctan",
-    "arctg": r"\arctan",
-    "theta": r"\theta",
-    "alpha": r"\alpha",
-    "beta": r"\beta",
-    "lambda": r"\lambda",
-}  # fmt: skip
-
-#: Operators that are never evaluated.
-UNEVALUATED_OPERATORS = frozenset(
-    {r"\sum", r"\prod", r"\int", r"\iint", r"\iiint", r"\oint", r"\lim", r"\limsup", r"\liminf"}
-)
-
-LETTER_COMMANDS = frozenset(
-    f"\\{name}"
-    for name in (
-        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron rho sigma"
-        " tau upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar"
-        " partial nabla aleph imath jmath wp top dagger"
-    ).split()
-)
-
-#: Accents above a name, which make it a different name.
-ACCENTS = frozenset(
-    rf"\{name}"
-    for name in (
-        "overline widehat widetilde overrightarrow overleftarrow dot ddot dddot check breve acute"
-        " grave mathring cancel sout overset underset overbrace underbrace stackrel"
-    ).split()
-)
-#: Fonts that do not change a name.
-FONT_COMMANDS = frozenset({r"\mathcal"})
-#: Signs before the name of an angle, a triangle, an arc.
-SHAPE_COMMANDS = frozenset(
-    {r"\angle", r"\measuredangle", r"\triangle", r"\odot", r"\square", r"\overarc"}
-)
-
-FENCES: Mapping[str, tuple[str, str]] = {
-    r"\lfloor": ("floor", r"\rfloor"),
-    r"\lceil": ("ceil", r"\rceil"),
-    r"\|": ("norm", r"\|"),
-    r"\langle": ("mean", r"\rangle"),
+    **{
+        name: COMMAND_ALIASES.get(f"\\{name}", f"\\{name}")
+        for name in (
+            f"{_TRIGONOMETRY} ln log lg exp gcd lcm sqrt pi binom infty cbrt lim frac arcsinh arccosh arctanh"
+            " arsinh arcosh artanh sh ch tg ctg arctg arcctg theta alpha beta lambda"
+        ).split()
+    },
+    **dict.fromkeys("infinity Infinity oo inf".split(), r"\infty"),
+    **_pairs(r"asin \arcsin acos \arccos atan \arctan"),
 }
-
+#: Operators that are never evaluated.
+UNEVALUATED_OPERATORS = _commands("sum prod int iint iiint oint lim limsup liminf")
+LETTER_COMMANDS = _commands(
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron rho sigma tau"
+    " upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar partial"
+    " nabla aleph imath jmath wp top dagger"
+)
+#: Accents above a name, which make it a different name.
+ACCENTS = _commands(
+    "overline widehat widetilde overrightarrow overleftarrow dot ddot dddot check breve acute grave"
+    " mathring cancel sout overset underset overbrace underbrace stackrel"
+)
+#: Signs before the name of an angle, a triangle, an arc.
+SHAPE_COMMANDS = _commands("angle measuredangle triangle odot square overarc")
+#: Opening fence -> the function that it means, and the closing fence.
+FENCES: Mapping[str, list[str]] = dict(
+    _lines(r"""
+\lfloor floor \rfloor
+\lceil ceil \rceil
+\| norm \|
+\langle mean \rangle
+""")
+)
 MATRIX_ENVIRONMENTS = frozenset(
-    {"matrix", "pmatrix", "bmatrix", "Bmatrix", "vmatrix", "Vmatrix", "smallmatrix", "array"}
+    "matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix smallmatrix array".split()
 )
 #: Environments that are rows of formulas.
-ROW_ENVIRONMENTS = frozenset(
-    {"cases", "dcases", "rcases", "aligned", "align", "align*", "gathered", "split"}
-)
+ROW_ENVIRONMENTS = frozenset("cases dcases rcases aligned align align* gathered split".split())
 
 #: Sign of a relation -> the operator that the tree uses.
-RELATION_SIGNS: Mapping[str, str] = {
-    "=": "=",
-    r"\equiv": "=",
-    r"\approx": "~",
-    r"\doteq": "~",
-    "<": "<",
-    ">": ">",
-    r"\le": "<=",
-    r"\ge": ">=",
-    r"\ne": "!=",
-    r"\in": "in",
-    r"\notin": "notin",
-    r"\subset": "subset",
-    r"\subseteq": "subset",
-    r"\parallel": "parallel",
-    r"\perp": "perp",
-    r"\cong": "cong",
-    r"\sim": "sim",
-    r"\propto": "propto",
-}
-FLIPPED_OPERATORS: Mapping[str, str] = {
-    "<": ">",
-    ">": "<",
-    "<=": ">=",
-    ">=": "<=",
-    "=": "=",
-    "!=": "!=",
-    "~": "~",
-}
-
-CLOSING_SIGNS = frozenset({")", "]", "}", r"\}", "|", r"\rfloor", r"\rceil", r"\rangle", r"\end"})
+RELATION_SIGNS: Mapping[str, str] = _pairs(
+    r"= = \equiv = \approx ~ \doteq ~ < < > > \le <= \ge >= \ne != \in in \notin notin \subset subset"
+    r" \subseteq subset \parallel parallel \perp perp \cong cong \sim sim \propto propto"
+)
+FLIPPED_OPERATORS: Mapping[str, str] = _pairs("< > > < <= >= >= <= = = != != ~ ~")
+CLOSING_SIGNS = frozenset(r") ] } \} | \rfloor \rceil \rangle \end".split())
 #: Commands with which a factor cannot begin.
 NON_FACTOR_COMMANDS = frozenset(
     CLOSING_SIGNS
     | RELATION_SIGNS.keys()
-    | UNEVALUATED_OPERATORS
-    | {
-        rf"\{n}"
-        for n in "cup cap setminus pm mp cdot times div mid circ to forall exists bmod".split()
-    }
-    | {
-        rf"\{n}"
-        for n in "over pmod hline degree Rightarrow land lor neg choose permille prime dots not".split()
-    }
-    | {r"\$", r"\%", r"\&", r"\#", r"\_", r"\iff", r"\Leftrightarrow", r"\mapsto", r"\quad"}
-) - {r"\sum", r"\prod", r"\int", r"\lim"}
-
-CONJUNCTIONS = frozenset(
-    {"and", "und", "et", "和", "与", "及", "以及", "且", "并且", r"\land", "&", r"\&"}
+    | _commands(
+        "iint iiint oint limsup liminf cup cap setminus pm mp cdot times div mid circ to forall exists bmod"
+        " over pmod hline degree Rightarrow land lor neg choose permille prime dots not $ % & # _ iff"
+        " Leftrightarrow mapsto quad"
+    )
 )
-DISJUNCTIONS = frozenset({"or", "oder", "或", "或者", r"\lor"})
+
+# --- words
+
+CONJUNCTIONS = frozenset(r"and und et 和 与 及 以及 且 并且 \land & \&".split())
+DISJUNCTIONS = frozenset(r"or oder 或 或者 \lor".split())
 #: Words that begin a clause, which says where an answer holds.
 CLAUSE_OPENERS = frozenset(
-    {
-        "for",
-        "where",
-        "when",
-        "if",
-        "with",
-        "whenever",
-        "provided",
-        "otherwise",
-        "else",
-        "as",
-        r"\forall",
-    }
-    | {"其中", "其他", "当", "对", "对于", "对任意", "若", "这里"}
+    "for where when if with whenever provided otherwise else as"
+    r" \forall 其中 其他 当 对 对于 对任意 若 这里".split()
 )
 #: Words between a label and its value.
-COPULAS = frozenset(
-    {"is", "are", "equals", "equal", "was", "be", "为", "是", "等于", "有", "有以下"}
-)
+COPULAS = frozenset("is are equals equal was be 为 是 等于 有 有以下".split())
 #: Words that introduce an answer.
-LEAD_INS = frozenset(
-    {"therefore", "thus", "hence", "so", "then", "finally", "因此", "所以", "故", "综上"}
-)
+LEAD_INS = frozenset("therefore thus hence so then finally 因此 所以 故 综上".split())
 #: Words before a value that do not change it.
 NEUTRAL_QUALIFIERS = frozenset(
-    {"about", "approximately", "approx", "roughly", "exactly", "around", "only"}
-    | {"约", "大约", "约为", "大约为"}
-    | {whole + verb for whole in ("", "共", "一共", "总共") for verb in ("有", "是", "需", "需要")}
-    | {"共", "一共", "总共"}
-)
-#: Words after a number that make it a different number.
-SCALING_WORDS = frozenset(
-    (
-        "mil bn mn tn lakh lakhs crore crores score gross dozens grand tens hundreds thousands millions"
-        " billions trillions tenths hundredths thousandths halves thirds fourths fifths sixths sevenths"
-        " eighths ninths doubled halved tripled squared cubed"
-    ).split()
-)
-#: Words after a number that retract it, at any distance.
-RETRACTIONS = frozenset(
-    (
-        "excluded rejected removed missing impossible extraneous invalid discarded fails ruled"
-        " contradicts root debt below loss upwards wrong incorrect"
-    ).split()
-)
-#: Words beside a number that change, bound or retract it. No unit contains one of them.
-NUMBER_MODIFIERS = (
-    SCALING_WORDS
-    | RETRACTIONS
-    | frozenset(
-        (
-            "reciprocal inverse untrue conjectured unlikely assuming guess estimated exclusive excluding point"
-            " base upper lower bound short shy complement supplement one two three four five six seven eight"
-            " nine ten by squared cubed choose half not no nor neither never isn't is are was be wrong incorrect or"
-            " and but if unless except than more less fewer least most over under above below between"
-            " to until through up twice double triple thrice times plus minus divided multiplied mod"
-            " modulo factorial negative positive maybe perhaps possibly either else instead rather"
-            " other others another any different equal equals greater smaller larger at out versus vs"
-            " about almost nearly approximately question unknown undefined false true also too remainder"
-            " january february march april june july august september october november december may am pm"
-            " choices given where when for because since so then however non without only"
-        ).split()
-    )
-)
+    "about approximately approx roughly exactly around only 约 大约 约为 大约为 共 一共 总共".split()
+) | {whole + verb for whole in ("", "共", "一共", "总共") for verb in ("有", "是", "需", "需要")}
 #: Words that state a value without a digit -> the value.
 WORD_VALUES: Mapping[str, Node] = {
-    **dict.fromkeys(
-        ("infinitely many", "infinite", "无穷多", "无穷大", "无数", "无数个", "无穷多个"), INF
-    ),
-    **dict.fromkeys(
-        ("no solution", "no solutions", "no real solution", "no real solutions"), ("set",)
-    ),
-    **dict.fromkeys(("empty set", "the empty set", "无解", "无实数解", "空集"), ("set",)),
-    **dict.fromkeys(
-        ("all real numbers", "all reals", "全体实数", "一切实数", "任意实数"), ("sym", "R")
-    ),
+    words: value
+    for value, alternatives in (
+        (INF, "infinitely many|infinite|无穷多|无穷大|无数|无数个|无穷多个"),
+        (("set",), "no solution|no solutions|no real solution|no real solutions"),
+        (("set",), "empty set|the empty set|无解|无实数解|空集"),
+        (("sym", "R"), "all real numbers|all reals|全体实数|一切实数|任意实数"),
+    )
+    for words in alternatives.split("|")
 }
-#: Chinese after a number that denies, bounds or changes it.
-CHINESE_NUMBER_MODIFIERS = tuple(
-    "的 几 进制 为负 舍 增根 不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多 大于 小于 除 倍 折 成 半 分之 次方 的平方 左右".split()
-)
-
-#: Words of a label that leave open whether its value is the answer.
-DOUBT_WORDS = frozenset(
-    (
-        "let suppose assume find compute determine calculate evaluate not no nor never neither nothing none nobody cannot can't couldn't isn't aren't wasn't could"
-        " might may maybe perhaps possibly probably guess wrong incorrect false except unless besides"
-        " instead negative minus"
-    ).split()
-)
-#: Operations that a label applies to its value: the reciprocal of 5 is not 5.
-LABEL_OPERATIONS = frozenset(
-    (
-        "square cube root reciprocal opposite inverse half double twice triple third quarter bound"
-        " negation complement"
-    ).split()
-)
-
-
-#: Words before a number that keep a sentence from stating the number.
-STATEMENT_BLOCKERS = (DOUBT_WORDS | LABEL_OPERATIONS | NUMBER_MODIFIERS) - frozenset(
-    (
-        "is are was be to and for from since because so then when at out until through without also"
-        " too by given over other others another about almost nearly however"
-    ).split()
-)
-
-
-def changes_label_value(chinese: str) -> bool:
-    """Whether Chinese words of a label deny, bound or change the value that follows."""
-    return any(part in chinese for part in _CHINESE_LABEL_MODIFIERS)
-
-
-_CHINESE_LABEL_MODIFIERS = tuple(
-    "不 错 误 非 未 舍 增根 平方 立方 倒数 相反数 一半 倍 余数 最多 最少 至少 至多 可能 大约是 超过 大于 小于".split()
-)
-
 #: Words of two letters that are not a product of two names.
 SHORT_WORDS = frozenset(
-    set(
-        "sq no on up so go do it us me is as at by be we of in he my hi ok la de le un et ou il".split()
-    )
-    | {"to", "or", "an", "if", "am", "pm", "No", "If", "It", "As", "So", "In", "We", "To"}
+    "sq no on up so go do it us me is as at by be we of in he my hi ok la de le un et ou il to or an if"
+    " am pm No If It As So In We To".split()
 )
-
 #: Word after a number -> the factor it multiplies the number by.
 MULTIPLIERS: Mapping[str, int] = {
-    "dozen": 12,
-    "hundred": 100,
-    "thousand": 1000,
-    "million": 10**6,
-    "billion": 10**9,
-    "trillion": 10**12,
-    "十": 10,
-    "百": 100,
-    "千": 1000,
-    "万": 10**4,
-    "百万": 10**6,
-    "千万": 10**7,
-    "亿": 10**8,
+    word: int(factor)
+    for word, factor in _pairs(
+        "dozen 12 hundred 100 thousand 1000 million 1000000 billion 1000000000 trillion 1000000000000"
+        " 十 10 百 100 千 1000 万 10000 百万 1000000 千万 10000000 亿 100000000"
+    ).items()
 }
-PERCENT_WORDS = frozenset({"percent", "percentage", "pct"})
-ORDINAL_SUFFIXES = frozenset({"st", "nd", "rd", "th"})
+PERCENT_WORDS = frozenset("percent percentage pct".split())
+ORDINAL_SUFFIXES = frozenset("st nd rd th".split())
+#: Units that, after a number, are not read as a product of names.
+LETTER_UNITS: Final = frozenset(
+    "cm mm km dm nm kg mg ml mL ft mi yd lb lbs hr hrs oz kW kN Pa Hz min sec kph mph rpm".split()
+)

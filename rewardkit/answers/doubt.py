@@ -1,0 +1,63 @@
+"""The words that deny, doubt, bound, change or take back an answer, for every part that reads answers.
+
+Each extractor composes from these groups what it looks for. English and Chinese are complete groups;
+other languages have the few words that stand beside an answer.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- words beside a number or in its label
+
+#: Words after a number that make it a different number.
+SCALING_WORDS: Final = frozenset(
+    "mil bn mn tn lakh lakhs crore crores score gross dozens grand tens hundreds thousands millions"
+    " billions trillions tenths hundredths thousandths halves thirds fourths fifths sixths sevenths"
+    " eighths ninths doubled halved tripled squared cubed".split()
+)
+#: Words after a number that retract it, at any distance.
+RETRACTIONS: Final = frozenset(
+    "excluded rejected removed missing impossible extraneous invalid discarded fails ruled"
+    " contradicts root debt below loss upwards wrong incorrect".split()
+)
+#: Words beside a number that change, bound or retract it. No unit contains one of them.
+NUMBER_MODIFIERS: Final = (
+    SCALING_WORDS
+    | RETRACTIONS
+    | frozenset(
+        "reciprocal inverse untrue conjectured unlikely assuming guess estimated exclusive excluding point"
+        " base upper lower bound short shy complement supplement one two three four five six seven eight"
+        " nine ten by choose half not no nor neither never isn't is are was be or and but if unless except"
+        " than more less fewer least most over under above between to until through up twice double triple"
+        " thrice times plus minus divided multiplied mod modulo factorial negative positive maybe perhaps"
+        " possibly either else instead rather other others another any different equal equals greater"
+        " smaller larger at out versus vs about almost nearly approximately question unknown undefined"
+        " false true also too remainder january february march april june july august september october"
+        " november december may am pm choices given where when for because since so then however non"
+        " without only".split()
+    )
+)
+#: Words of a label that leave open whether its value is the answer.
+LABEL_DOUBTS: Final = frozenset(
+    "let suppose assume find compute determine calculate evaluate not no nor never neither nothing none"
+    " nobody cannot can't couldn't isn't aren't wasn't could might may maybe perhaps possibly probably"
+    " guess wrong incorrect false except unless besides instead negative minus".split()
+)
+#: Operations that a label applies to its value: the reciprocal of 5 is not 5.
+LABEL_OPERATIONS: Final = frozenset(
+    "square cube root reciprocal opposite inverse half double twice triple third quarter bound"
+    " negation complement".split()
+)
+#: Chinese after a number, and in a label, that denies, bounds or changes the number.
+CHINESE_NUMBER_MODIFIERS: Final = tuple(
+    "的 几 进制 为负 舍 增根 不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多 大于 小于 除 倍 折 成 半 分之 次方 的平方 左右".split()
+)
+CHINESE_LABEL_MODIFIERS: Final = tuple(
+    "不 错 误 非 未 舍 增根 平方 立方 倒数 相反数 一半 倍 余数 最多 最少 至少 至多 可能 大约是 超过 大于 小于".split()
+)
+#: Words before a number that keep a sentence from stating the number.
+STATEMENT_BLOCKERS: Final = (LABEL_DOUBTS | LABEL_OPERATIONS | NUMBER_MODIFIERS) - frozenset(
+    "is are was be to and for from since because so then when at out until through without also too by"
+    " given over other others another about almost nearly however".split()
+)
