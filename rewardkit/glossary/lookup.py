@@ -167,8 +167,9 @@ def labels(lang: str) -> Text:
 @cache
 def chinese_rules() -> Mapping[str, str]:
     """Return the Chinese for a rule, by its name: what it asks for, or what to do about its findings."""
-    chinese: Mapping[str, str] = _read_yaml("rules.yaml")
-    return chinese
+    from rewardkit.launch.rules import RULES
+
+    return {**_read_yaml("rules.yaml"), **{rule.id: rule.zh for rule in RULES}}
 
 
 def key_defaults(name: str, lang: str = "en") -> list[tuple[str, str]]:

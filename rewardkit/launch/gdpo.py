@@ -26,10 +26,6 @@ from rewardkit.launch.verl.translate import translate
 ESTIMATOR = "algorithm.adv_estimator"
 REWARD_KEYS = "algorithm.gdpo_reward_keys"
 REWARD_WEIGHTS = "algorithm.gdpo_reward_weights"
-USE_V1 = "trainer.use_v1"
-
-#: First release whose default trainer cannot train with GDPO.
-V1_SINCE = (0, 9, 0)
 
 
 def gdpo_settings(weights: Mapping[str, float], verl: str) -> dict[str, Any]:
@@ -47,7 +43,7 @@ def gdpo_settings(weights: Mapping[str, float], verl: str) -> dict[str, Any]:
     settings: dict[str, Any] = {ESTIMATOR: "gdpo", "reward.reward_manager.name": "gdpo"}
     if sizes:
         settings |= {REWARD_KEYS: list(sizes), REWARD_WEIGHTS: list(sizes.values())}
-    return settings | ({USE_V1: False} if release_of(verl).number >= V1_SINCE else {})
+    return settings | ({"trainer.use_v1": False} if release_of(verl).number >= (0, 9, 0) else {})
 
 
 def gdpo_overrides(weights: Mapping[str, float], verl: str) -> list[str]:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,8 @@ class Manifest:
         command: the command, as executed or written.
         env: the command's variables.
         versions: the versions of the packages on this machine.
-        git: commit and state of the folder; empty outside a repository.
         folder: the folder of the launch, where relative paths of the recipe start.
+        git: commit and state of the folder; empty outside a repository.
         files: sha256 of the parquet files and the scorer's file on this machine.
         format: the version of the manifest's format.
     """
@@ -56,8 +57,6 @@ class Manifest:
 
 def manifest_of(plan: Plan, request: LaunchRequest) -> Manifest:
     """Return the record of a plan, with the current versions, files and git state."""
-    from datetime import datetime, timezone
-
     return Manifest(
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         where=request.where,
@@ -117,56 +116,41 @@ def request_of_manifest(manifest: Manifest) -> LaunchRequest:
 
 def changes_since(manifest: Manifest, plan: Plan) -> list[str]:
     """Return a line for each difference from a run: in the command, or in a file's digest."""
-    lines = []
-    before, now = set(manifest.command), set(plan.command())
-    lines += [f"the command had {argument}" for argument in manifest.command if argument not in now]
-    lines += [
-        f"the command now has {argument}" for argument in plan.command() if argument not in before
-    ]
-    digests = file_digests(plan)
+    before, now, digests = manifest.command, plan.command(), file_digests(plan)
+    lines = [f"the command had {argument}" for argument in before if argument not in now]
+    lines += [f"the command now has {argument}" for argument in now if argument not in before]
     for path, digest in manifest.files.items():
-        if path not in digests:
-            lines.append(f"{path} no longer exists")
-        elif digests[path] != digest:
-            lines.append(f"{path} has changed")
+        if digests.get(path) != digest:
+            lines.append(f"{path} {'has changed' if path in digests else 'no longer exists'}")
     return lines
 
 
 def file_digests(plan: Plan) -> dict[str, str]:
     """Return the sha256 of the parquet files and the scorer's file that are on this machine."""
-    names = [*plan.recipe.data.train, *plan.recipe.data.val]
     scorer = plan.recipe.reward.scorer
-    if is_path(scorer):
-        names.append(scorer.partition(":")[0])
-    elif scorer != "verl":
-        names.append(location(scorer))
+    names = [*plan.recipe.data.train, *plan.recipe.data.val]
+    if scorer != "verl":
+        names.append(scorer.partition(":")[0] if is_path(scorer) else location(scorer))
     paths = (Path(name).expanduser() for name in names)
     return {str(path): _sha256(path) for path in paths if path.is_file()}
 
 
 def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        digest = hashlib.sha256()
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
 
 
 def _git() -> dict[str, str]:
-    def run(*arguments: str) -> str | None:
-        try:
-            process = subprocess.run(  # noqa: S603 - fixed arguments
-                ["git", *arguments],  # noqa: S607 - the user's own git
-                capture_output=True,
-                text=True,
-                timeout=10,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return process.stdout.strip() if process.returncode == 0 else None
-
-    commit = run("rev-parse", "HEAD")
-    if commit is None:
+    command = ("git", "status", "--porcelain=v2", "--branch")
+    try:
+        process = subprocess.run(  # noqa: S603 - the user's own git, with fixed arguments
+            command, capture_output=True, text=True, timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
         return {}
-    return {"commit": commit, "state": "changed" if run("status", "--porcelain") else "clean"}
+    lines = process.stdout.splitlines()
+    is_clean = all(line.startswith("#") for line in lines)
+    return {"commit": lines[0].split()[-1], "state": "clean" if is_clean else "changed"}

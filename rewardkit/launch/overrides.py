@@ -57,12 +57,11 @@ def parse_overrides(texts: Iterable[str], origin: str) -> list[Override]:
 
 
 def _parse(text: str, origin: str) -> Override:
-    key, equals, value = text.partition("=")
-    sign = key[: len(key) - len(key.lstrip("+~"))]
-    key = key.lstrip("+~").strip()
+    name, equals, value = (part.strip() for part in text.partition("="))
+    key = name.lstrip("+~").strip()
+    sign = name[: len(name) - len(name.lstrip("+~"))]
     if key.startswith("-"):
         raise UsageError(f"{text!r}: write it without the dashes, or before the `--`.")
-    value = value.strip()
     if value.startswith("[") != value.endswith("]"):
         raise UsageError(f"{text!r}: a bracket is missing.")
     if not key or (not equals and sign != "~") or sign not in _SIGNS:

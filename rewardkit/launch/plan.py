@@ -12,30 +12,31 @@ from pathlib import Path
 from typing import Any, get_args
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.gdpo import REWARD_KEYS, gdpo_settings
 from rewardkit.launch.overrides import Override, parse_verl_section
 from rewardkit.launch.presets import environment, preset
-from rewardkit.launch.recipe import Recipe, merge_fields
+from rewardkit.launch.recipe import MISSING, Recipe, merge_fields
 from rewardkit.launch.scorer_location import (
+    compare_scorers,
     local_path,
     node_path,
-    require_one_scorer,
     reward_settings,
-    states_scorer,
 )
 from rewardkit.launch.secret_values import shell_word
-from rewardkit.launch.verl.effective_config import effective_config, without_ballast
 from rewardkit.launch.verl.hydra_values import format_value
 from rewardkit.launch.verl.key_renames import to_latest_key
-from rewardkit.launch.verl.releases import Release, parse_release, release_notice, release_of
-from rewardkit.launch.verl.reward_keys import NEW_KEY
-from rewardkit.launch.verl.translate import Note, translate
+from rewardkit.launch.verl.releases import (
+    NEW_KEY,
+    Release,
+    parse_release,
+    release_notice,
+    release_of,
+)
+from rewardkit.launch.verl.translate import Note, resolve, translate, without_ballast
+
+__all__ = ["MISSING", "Plan", "make_plan"]
 
 TRAINER = "verl.trainer.main_ppo"
 DAPO_RECIPE = "recipe.dapo.main_dapo"
-
-#: The value of a setting that a person must fill in, as in OmegaConf.
-MISSING = "???"
 
 #: First release whose main trainer has dynamic sampling; before, only verl's DAPO recipe has it.
 FILTER_SINCE = (0, 9, 0)
@@ -78,8 +79,7 @@ class Plan:
         arguments: of the module: Hydra's overrides and options. A setting that only follows from a
             field of the recipe is left out where it would change nothing.
         settings: all settings of the recipe and its fields, by verl 0.9.1's names.
-        config: the release's defaults with the settings in them, by verl 0.9.1's names;
-            interpolations of a single key are resolved.
+        config: the release's defaults with the settings in them, by the release's names.
         env: variables that all nodes share.
         notes: what was renamed or left out.
         secrets: the known values of the `<secret:NAME>` marks in the arguments.
@@ -124,10 +124,12 @@ class Plan:
     def get(self, key: str, default: Any = None) -> Any:
         """Return the effective value of a setting, by its name in any release.
 
-        Return `default` if the release does not have the setting, or if it is null.
+        An interpolation of a single key is resolved. Return `default` if the release does not have
+        the setting, or if it is null or `???`.
         """
-        value = self.config.get(to_latest_key(key, megatron=self.release.megatron))
-        return default if value is None or value == "???" else value
+        latest = to_latest_key(key, megatron=self.release.megatron)
+        value = resolve(self.release.name_of(latest), self.config)
+        return default if value is None or value == MISSING else value
 
 
 def make_plan(
@@ -151,25 +153,26 @@ def make_plan(
             recipe may.
     """
     overrides = list(overrides)
-    written = [*_verl_section(recipe, overrides), *overrides]
-    notes = _scorer_notes(recipe, overrides)
-    recipe = _merge_overrides(recipe, written)
-    settings = _settings(recipe, written, verl)
+    section = parse_verl_section(recipe.verl, "the recipe's `verl:`")
+    scorer_notes = compare_scorers(recipe, section, overrides)
+    recipe = _merge_overrides(recipe, [*section, *overrides])
+    settings = _settings(recipe, [*section, *overrides], verl)
     values = {setting.key: setting.value for setting in settings if setting.sign != "~"}
     missing = [setting for setting in settings if setting.value == MISSING]
-    nearest = release_of(verl)
-    is_dynamic = values.get("algorithm.filter_groups.enable") is True
+    number = release_of(verl).number
+    samples = values.get("algorithm.filter_groups.enable") is True
     release = release_of(
         verl,
         megatron=recipe.strategy == "megatron",
-        dapo_recipe=is_dynamic and nearest.number < FILTER_SINCE,
+        dapo_recipe=samples and number < FILTER_SINCE,
     )
     passed, changes = translate([s for s in settings if s.value != MISSING], release)
     # Other defaults may apply where the run is: in an unknown release, and in a target's own file.
-    if parse_release(verl) <= nearest.number and recipe.cluster.target not in PRESET_TARGETS:
+    if parse_release(verl) <= number and recipe.cluster.target not in PRESET_TARGETS:
         passed = without_ballast(passed, release)
-    config = effective_config(release, passed)
-    config |= {setting.key: MISSING for setting in missing}
+    config = {**release.keys, **{override.key: override.value for override in passed}}
+    config |= {release.name_of(setting.key): MISSING for setting in missing}
+    variables = environment(recipe, config)
     return Plan(
         recipe=recipe,
         release=release,
@@ -177,29 +180,16 @@ def make_plan(
         arguments=(*_engine_arguments(release), *map(str, sorted(passed, key=_section_index))),
         settings=values,
         config=config,
-        env={name: expand_home(value) for name, value in environment(recipe, config).items()},
+        env={name: expand_home(value) for name, value in variables.items()},
         notes=(
             *(_missing_note(setting, release) for setting in missing),
             *changes,
-            *notes,
+            *scorer_notes,
             *_release_notes(release, verl),
         ),
         missing=tuple(setting.key for setting in missing),
         secrets=secrets or {},
     )
-
-
-def _verl_section(recipe: Recipe, overrides: Iterable[Override]) -> list[Override]:
-    """Return the settings under a recipe's `verl:`.
-
-    Raises:
-        UsageError: they have another reward function than `reward:`, and the command line has none.
-    """
-    section = parse_verl_section(recipe.verl, "the recipe's `verl:`")
-    replaced = {to_latest_key(override.key) for override in overrides}
-    effective = (o for o in section if o.value != MISSING and to_latest_key(o.key) not in replaced)
-    require_one_scorer(recipe, effective)
-    return section
 
 
 def _merge_overrides(recipe: Recipe, overrides: Iterable[Override]) -> Recipe:
@@ -210,28 +200,29 @@ def _merge_overrides(recipe: Recipe, overrides: Iterable[Override]) -> Recipe:
         UsageError: an override sets what only the recipe may, or the reward function is not a file.
     """
     fields: dict[str, Any] = {}
-    function, file, written = "compute_score", "", ""
+    reward = {"path": "", "name": "compute_score"}
     for override in overrides:
         _require_allowed(override, recipe)
         key, value = to_latest_key(override.key), override.value
-        if key == f"{NEW_KEY}.name":
-            function = value
-        elif key == f"{NEW_KEY}.path" and value and value != MISSING:
-            file, written = str(value), override.key
+        section, _, name = key.rpartition(".")
+        if section == NEW_KEY and name in reward and value not in ("", None, MISSING):
+            reward[name] = str(value)
+            if name == "path" and not reward[name].endswith(".py"):
+                raise UsageError(
+                    f"{override.key}={value}: set a scorer by name: --set reward.scorer=NAME."
+                )
         elif key in _FIELDS and override.sign != "~":
             section, _, name = _FIELDS[key].rpartition(".")
             (fields.setdefault(section, {}) if section else fields)[name] = value
-    if file:
-        if not file.endswith(".py"):
-            raise UsageError(f"{written}={file}: set a scorer by name: --set reward.scorer=NAME.")
-        fields["reward"] = {"scorer": f"{file}:{function}"}
+    if reward["path"]:
+        fields["reward"] = {"scorer": f"{reward['path']}:{reward['name']}"}
     if not fields:
         return recipe
     merged = merge_fields(recipe, fields, "the command line")
-    if "reward" in fields:
+    if reward["path"]:
         return merged
-    reward = merged.reward.with_guard_file(recipe.reward.guard_file)
-    return merged.model_copy(update={"reward": reward})
+    guarded = merged.reward.with_guard_file(recipe.reward.guard_file)
+    return merged.model_copy(update={"reward": guarded})
 
 
 def _require_allowed(override: Override, recipe: Recipe) -> None:
@@ -257,6 +248,7 @@ def _settings(recipe: Recipe, overrides: Iterable[Override], verl: str) -> list[
     """Return all settings by verl 0.9.1's names, each once: the last one wins."""
     base = {**preset(recipe), **_field_settings(recipe), **reward_settings(recipe)}
     if recipe.algorithm == "gdpo":
+        from rewardkit.launch.gdpo import REWARD_KEYS, gdpo_settings
         from rewardkit.scorers.compose import part_weights
 
         has_keys = any(to_latest_key(override.key) == REWARD_KEYS for override in overrides)
@@ -302,11 +294,6 @@ def expand_home(value: Any) -> Any:
     return str(Path(value).expanduser()) if is_at_home else value
 
 
-def _missing_note(setting: Override, release: Release) -> Note:
-    text = "is ??? in the recipe: put its value there, or pass it after `--`."
-    return Note("missing", setting.written or release.name_of(setting.key), text)
-
-
 def _engine_arguments(release: Release) -> list[str]:
     if not release.megatron:
         return []
@@ -315,19 +302,9 @@ def _engine_arguments(release: Release) -> list[str]:
     return ["--config-path=config", "--config-name=ppo_megatron_trainer.yaml"]
 
 
-def _scorer_notes(recipe: Recipe, overrides: Iterable[Override]) -> list[Note]:
-    """Return a note if a key on the command line replaces the scorer that the recipe states."""
-    if not states_scorer(recipe):
-        return []
-    scorer, options = recipe.reward.scorer, " and its options" if recipe.reward.options else ""
-    text = f"replaces the recipe's reward.scorer, {scorer}{options}."
-    return [
-        Note("hint", override.key, text)
-        for override in overrides
-        if to_latest_key(override.key) == f"{NEW_KEY}.path"
-        and override.value
-        and str(override.value) != scorer.partition(":")[0]
-    ]
+def _missing_note(setting: Override, release: Release) -> Note:
+    text = "is ??? in the recipe: put its value there, or pass it after `--`."
+    return Note("missing", setting.written or release.name_of(setting.key), text)
 
 
 def _release_notes(release: Release, verl: str) -> Iterable[Note]:
@@ -344,6 +321,6 @@ def _release_notes(release: Release, verl: str) -> Iterable[Note]:
 
 
 def _section_index(override: Override) -> int:
-    """Return the place of an override's section in the command."""
-    places = (i for i, name in enumerate(_SECTIONS) if override.key.startswith(f"{name}."))
-    return next(places, len(_SECTIONS))
+    """Return the index of an override's section in the command."""
+    matches = (i for i, name in enumerate(_SECTIONS) if override.key.startswith(f"{name}."))
+    return next(matches, len(_SECTIONS))

@@ -31,6 +31,9 @@ from rewardkit.strict_yaml import read_yaml_file
 
 FOLDER = Path(__file__).parent / "recipes"
 
+#: The value of a setting that a person must fill in, as in OmegaConf.
+MISSING = "???"
+
 #: Words of other tools, and the recipe's words for them.
 _ALIASES = {"cuda": "gpu", "ascend": "npu", "dapo_trainer": "dapo", "gae": "ppo"}
 
@@ -294,7 +297,7 @@ class Recipe(Section):
 
     @field_validator("env", mode="before")
     @classmethod
-    def _as_texts(cls, value: Any) -> Any:
+    def _as_strings(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
         words = {True: "1", False: "0"}
@@ -393,59 +396,50 @@ def _validate(tree: Mapping[str, Any], where: str, fields: Sequence[str] = ()) -
     try:
         return Recipe.model_validate(tree)
     except ValidationError as error:
-        errors = error.errors()
-        ours = [
-            one for one in errors if f"{_place(one)}.".startswith(tuple(f"{f}." for f in fields))
-        ]
-        lines = (_format_error(one, "--set" if one in ours else where) for one in errors)
-        raise (UsageError if len(ours) == len(errors) else DataError)("\n".join(lines)) from None
-
-
-def _place(error: Any) -> str:
-    return ".".join(map(str, error["loc"]))
+        lines, is_ours = [], []
+        for each in error.errors():
+            name = ".".join(map(str, each["loc"]))
+            is_ours.append(any(f"{name}.".startswith(f"{field}.") for field in fields))
+            lines.append(_format_error(each, "--set" if is_ours[-1] else where))
+        raise (UsageError if all(is_ours) else DataError)("\n".join(lines)) from None
 
 
 def _format_error(error: Any, where: str) -> str:
     """Return the line for one error of pydantic."""
-    parts = error["loc"][:-2] if error["loc"][-1:] == ("[key]",) else error["loc"]
-    place = ".".join(str(part) if str(part).isprintable() else repr(part) for part in parts)
+    loc, value = error["loc"], error.get("input")
+    parts = loc[:-2] if loc[-1:] == ("[key]",) else loc
+    name = ".".join(str(part) if str(part).isprintable() else repr(part) for part in parts)
     if error["type"] == "extra_forbidden":
-        return f"{where}: unknown key {place!r}.{_key_suggestion(error['loc'])}"
+        return f"{where}: unknown key {name!r}.{_key_suggestion(loc)}"
     if error["type"] == "missing":
-        return f"{where}: {place!r} is missing."
-    value = error.get("input")
+        return f"{where}: {name!r} is missing."
     quoted = f" (it is {value!r})" if not isinstance(value, (dict, list)) else ""
     if error["type"] in {"model_type", "model_attributes_type", "dict_type"}:
-        example = f", as in `{_SECTIONS[place]}`" if place in _SECTIONS else ""
-        return f"{where}: {place}: should be a mapping{example}{quoted}."
-    near = _word_suggestion(error, value) if error["type"] == "literal_error" else ""
-    return f"{where}: {place}: {error['msg'][0].lower()}{error['msg'][1:]}{quoted}.{near}"
-
-
-def _word_suggestion(error: Any, value: Any) -> str:
-    known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
-    word = _ALIASES.get(str(value).lower(), str(value).lower())
-    return f" Did you mean {word!r}?" if word in known else did_you_mean(word, known)
+        example = f", as in `{_SECTIONS[name]}`" if name in _SECTIONS else ""
+        return f"{where}: {name}: should be a mapping{example}{quoted}."
+    near = ""
+    if error["type"] == "literal_error":
+        known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
+        word = _ALIASES.get(str(value).lower(), str(value).lower())
+        near = f" Did you mean {word!r}?" if word in known else did_you_mean(word, known)
+    return f"{where}: {name}: {error['msg'][0].lower()}{error['msg'][1:]}{quoted}.{near}"
 
 
 def _key_suggestion(loc: tuple[Any, ...]) -> str:
     """Suggest a name for an unknown key, or the section that a key of verl belongs to."""
     model: Any = Recipe
     for part in loc[:-1]:
-        field = model.model_fields.get(part) if hasattr(model, "model_fields") else None
-        model = field.annotation if field else None
-    name = str(loc[-1])
-    keys = release_of(LATEST).keys
+        field = getattr(model, "model_fields", {}).get(part)
+        model = field and field.annotation
+    name, keys = str(loc[-1]), release_of(LATEST).keys
     if len(loc) == 1 and any(key.startswith(f"{name.partition('.')[0]}.") for key in keys):
         return " Settings of verl stand under `verl:`."
     near = did_you_mean(name, list(getattr(model, "model_fields", {})))
-    ending = [key for key in keys if key.endswith(f".{name}")]
-    if near or not ending:
-        return near
-    return f" verl has {ending[0]}: write it under `verl:`."
+    ending = next((key for key in keys if key.endswith(f".{name}")), "")
+    return near if near or not ending else f" verl has {ending}: write it under `verl:`."
 
 
-def _require_writable(value: Any, place: str) -> None:
+def _require_writable(value: Any, where: str) -> None:
     """Refuse text that neither a file nor a command can hold.
 
     Raises:
@@ -453,13 +447,13 @@ def _require_writable(value: Any, place: str) -> None:
     """
     if isinstance(value, Mapping):
         for key, item in value.items():
-            _require_writable(key, place)
-            _require_writable(item, f"{place}: {key}")
+            _require_writable(key, where)
+            _require_writable(item, f"{where}: {key}")
     elif isinstance(value, list):
         for item in value:
-            _require_writable(item, place)
+            _require_writable(item, where)
     elif isinstance(value, str) and re.search("[\0\ud800-\udfff]", value):
-        raise DataError(f"{place}: {value!r} has a NUL or a lone surrogate; leave it out.")
+        raise DataError(f"{where}: {value!r} has a NUL or a lone surrogate; leave it out.")
 
 
 def flatten_verl_section(tree: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rewardkit.errors import DataError, UsageError
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import Plan, make_plan
 from rewardkit.launch.recipe import deep_merge, flatten_verl_section, load_tree, read_recipe
@@ -61,43 +60,33 @@ def read_request(
         DataError: the recipe is not a YAML mapping.
         UsageError: a field is not `FIELD=VALUE`, or a secret is in a place where no variable can replace it.
     """
-    fields = tuple(fields)
-    tree = set_fields(load_tree(name), fields)
-    concealed, texts, secrets = conceal_secrets(tree, list(overrides))
+    fields, tree = tuple(fields), load_tree(name)
+    for setting in fields:
+        tree = _set_field(tree, setting)
+    tree, marked, secrets = conceal_secrets(tree, list(overrides))
     return LaunchRequest(
-        tree=concealed,
+        tree=tree,
         where=name,
         fields=tuple(setting.partition("=")[0] for setting in fields),
-        overrides=tuple(texts),
+        overrides=tuple(marked),
         verl=verl or installed_verl() or LATEST,
         secrets=secrets,
     )
 
 
-def set_fields(tree: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
-    """Return a recipe's tree with fields set from `FIELD=VALUE` texts.
-
-    Raises:
-        UsageError: a text is not `FIELD=VALUE`.
-    """
-    merged = dict(tree)
-    for setting in fields:
-        name, equals, text = setting.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--set {setting}: write it as FIELD=VALUE.")
-        part = _read_mapping(name, text) if text.startswith("{") else parse_value(text)
-        keys = ["verl", name[5:]] if name.startswith("verl.") else name.split(".")
-        for key in reversed(keys):
-            part = {key: part}
-        merged = deep_merge(flatten_verl_section(merged, "the recipe"), part)
-    return merged
-
-
-def _read_mapping(name: str, text: str) -> Any:
+def _set_field(tree: Mapping[str, Any], setting: str) -> dict[str, Any]:
+    """Return a recipe's tree with a field set from `FIELD=VALUE`."""
+    name, equals, text = setting.partition("=")
+    if not equals or not name:
+        raise UsageError(f"--set {setting}: write it as FIELD=VALUE.")
     try:
-        return read_yaml(text, f"--set {name}")
+        part = read_yaml(text, f"--set {name}") if text.startswith("{") else parse_value(text)
     except DataError as error:
         raise UsageError(str(error)) from error
+    keys = ["verl", name[5:]] if name.startswith("verl.") else name.split(".")
+    for key in reversed(keys):
+        part = {key: part}
+    return deep_merge(flatten_verl_section(tree, "the recipe"), part)
 
 
 def sweep_variants(request: LaunchRequest) -> list[str]:
@@ -112,7 +101,7 @@ def sweep_variants(request: LaunchRequest) -> list[str]:
     return names
 
 
-def plan_from_request(request: LaunchRequest, load_seconds: float = LOAD_TIMEOUT_SECONDS) -> Plan:
+def plan_from_request(request: LaunchRequest, load_seconds: float = 60.0) -> Plan:
     """Plan a run: read the request's recipe, compute its settings, translate them to the release.
 
     Args:

@@ -17,8 +17,8 @@ from rewardkit.guard.guard_file import (
     trial_rows,
     try_reward,
 )
-from rewardkit.launch.recipe import Recipe, RewardGuard, RewardSettings
-from rewardkit.launch.secret_values import MARK, reveal_secrets
+from rewardkit.launch.recipe import Recipe, RewardGuard
+from rewardkit.launch.secret_values import MARK, reveal_options
 from rewardkit.output import atomic
 from rewardkit.registry import is_path, with_function
 
@@ -48,18 +48,17 @@ def guard_reward(
     scorer = recipe.reward.scorer
     if not is_path(scorer):
         raise UsageError(f"reward.guard: the scorer {scorer} needs no guard; remove the key.")
-    reward = with_function(scorer)
-    settings = _settings(recipe.reward, section, load_seconds, secrets)
+    reward, learned = with_function(scorer), {"keys", "wrong_score", "right_score"}
+    record = recipe.reward.record
+    settings = GuardSettings(
+        options=_options(recipe.reward.options, secrets),
+        record=str(Path(record).expanduser().absolute()) if record else "",
+        load_seconds=load_seconds,
+        **section.model_dump(exclude=learned),
+    )
     train = next((Path(file) for file in recipe.data.train if Path(file).is_file()), None)
     trial = try_reward(reward, settings, trial_rows(train))
-    settings = settings_after_trial(
-        reward,
-        trial,
-        settings,
-        keys=section.keys,
-        wrong_score=section.wrong_score,
-        right_score=section.right_score,
-    )
+    settings = settings_after_trial(reward, trial, settings, **section.model_dump(include=learned))
     text = guard_file_text(reward, trial, settings)
     name = f"{Path(reward.partition(':')[0]).stem}-{sha256(text.encode()).hexdigest()[:12]}.py"
     path = Path(FOLDER, name).absolute()
@@ -70,33 +69,22 @@ def guard_reward(
     return recipe.model_copy(update={"reward": recipe.reward.with_guard_file(str(path))})
 
 
-def _settings(
-    reward: RewardSettings, section: RewardGuard, load_seconds: float, secrets: Mapping[str, str]
-) -> GuardSettings:
-    """Return the guard's settings, with the values of secrets for the trial.
+def _options(options: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
+    """Return a reward's options with the values of secrets, for the trial.
 
     Raises:
         UsageError: a secret is where no variable can replace it, or is not in the environment.
     """
-    options = {
-        name: reveal_secrets(value, secrets) if isinstance(value, str) else value
-        for name, value in reward.options.items()
-    }
-    if MARK.search(str(options)):
+    revealed = reveal_options(options, secrets)
+    if MARK.search(str(revealed)):
         raise UsageError(
             "reward.options: a secret in a mapping would be written into a file. Make it an option of "
             "its own."
         )
-    for name, variable in secret_variables(options).items():
+    for name, variable in secret_variables(revealed).items():
         if not os.environ.get(variable):
             raise UsageError(
                 f"reward.options.{name} is a secret, which a guarded reward reads from {variable}. "
                 "Export it here and where verl runs."
             )
-    stated: dict[str, Any] = section.model_dump(exclude={"keys", "wrong_score", "right_score"})
-    return GuardSettings(
-        options=options,
-        record=str(Path(reward.record).expanduser().absolute()) if reward.record else "",
-        load_seconds=load_seconds,
-        **stated,
-    )
+    return revealed

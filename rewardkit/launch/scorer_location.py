@@ -8,10 +8,11 @@ from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override
-from rewardkit.launch.recipe import Recipe
+from rewardkit.launch.recipe import MISSING, Recipe
 from rewardkit.launch.verl.key_renames import to_latest_key
-from rewardkit.launch.verl.reward_keys import NEW_KEY
-from rewardkit.registry import SCORERS, is_path
+from rewardkit.launch.verl.releases import NEW_KEY
+from rewardkit.launch.verl.translate import Note
+from rewardkit.registry import SCORERS, is_path, target
 
 #: Targets that copy the scorer's file to the nodes, and the folder it is copied to.
 NODE_FOLDERS: Mapping[str, str] = {
@@ -19,11 +20,6 @@ NODE_FOLDERS: Mapping[str, str] = {
     "kuberay": "/rewardkit/",
     "skypilot": "/opt/rewardkit/",
 }
-
-
-def absolute(path: str) -> str:
-    """Return an absolute path, with `~` expanded."""
-    return str(Path(path).expanduser().absolute())
 
 
 def node_path(recipe: Recipe) -> str | None:
@@ -39,12 +35,16 @@ def node_path(recipe: Recipe) -> str | None:
 
 def local_path(recipe: Recipe) -> str | None:
     """Return the path of the scorer on this machine, or `pkg://module`; None for verl's own scorers."""
-    from rewardkit.scorers.load import location
-
     scorer = recipe.reward.scorer
     if recipe.reward.guard_file or scorer == "verl":
         return recipe.reward.guard_file or None
-    return absolute(scorer.partition(":")[0]) if is_path(scorer) else location(scorer, pkg=True)
+    file = scorer.partition(":")[0]
+    module = None if is_path(scorer) else target("scorers", scorer).partition(":")[0]
+    return f"pkg://{module}" if module else _absolute(file)
+
+
+def _absolute(path: str) -> str:
+    return str(Path(path).expanduser().absolute())
 
 
 def reward_settings(recipe: Recipe) -> dict[str, Any]:
@@ -56,22 +56,26 @@ def reward_settings(recipe: Recipe) -> dict[str, Any]:
         UsageError: the scorer does not exist, a built-in one has no such option, verl's own
             scorers are given options or are to record, or the nodes cannot find the folder.
     """
-    reward, target = recipe.reward, recipe.cluster.target
-    scorer, options, record = reward.scorer, reward.options, reward.record
+    reward, scorer = recipe.reward, recipe.reward.scorer
+    options, record = reward.options, reward.record
     if scorer == "verl":
-        if options:
-            raise UsageError(
-                "reward.options: verl's own scorers have no options; remove them or name a scorer."
-            )
-        if record:
-            raise UsageError(
-                "reward.record: verl's own scorers record nothing; remove it or name a scorer."
-            )
+        for name, value, verb in (
+            ("options", options, "have no options"),
+            ("record", record, "record nothing"),
+        ):
+            if value:
+                raise UsageError(
+                    f"reward.{name}: verl's own scorers {verb}; remove it or name a scorer."
+                )
         return {}
-    if record and target in NODE_FOLDERS and not Path(record).expanduser().is_absolute():
+    if (
+        record
+        and recipe.cluster.target in NODE_FOLDERS
+        and not Path(record).expanduser().is_absolute()
+    ):
         raise UsageError(
-            f"reward.record: {record} is relative, but the nodes of {target} have other folders. "
-            "Give an absolute path on storage that every node sees."
+            f"reward.record: {record} is relative, but the nodes of {recipe.cluster.target} have other "
+            "folders. Give an absolute path on storage that every node sees."
         )
     file, _, function = scorer.partition(":")
     settings = {f"{NEW_KEY}.path": node_path(recipe) or local_path(recipe)}
@@ -88,39 +92,47 @@ def reward_settings(recipe: Recipe) -> dict[str, Any]:
         from rewardkit.scorers.load import load_scorer
 
         load_scorer(scorer, **options)
-    options = (
-        {**options, "record": absolute(record)} if record else options
-    )  # workers run elsewhere
     settings[f"{NEW_KEY}.name"] = function or "compute_score"
+    options = options | ({"record": _absolute(record)} if record else {})  # workers run elsewhere
     return settings | {f"{NEW_KEY}.reward_kwargs.{name}": v for name, v in options.items()}
 
 
-def states_scorer(recipe: Recipe) -> bool:
-    """Whether a recipe's `reward:` names a scorer or its options, so that no key may name another."""
-    is_left_to_verl = recipe.reward.scorer == "verl" and not recipe.reward.options
-    return "reward" in recipe.model_fields_set and not is_left_to_verl
-
-
-def require_one_scorer(recipe: Recipe, section: Iterable[Override]) -> None:
-    """Refuse a reward function under `verl:` that is not the one of the recipe's `reward:`.
+def compare_scorers(
+    recipe: Recipe, section: Iterable[Override], overrides: Iterable[Override]
+) -> list[Note]:
+    """Compare the reward function that a recipe's `reward:` names with those that keys of verl name.
 
     Args:
         recipe: the recipe as it is written.
-        section: the settings under `verl:` that no override of the command line replaces.
+        section: the settings under its `verl:`.
+        overrides: those of the command line.
+
+    Returns:
+        A note if the command line has another function.
 
     Raises:
-        UsageError: `verl:` names another reward function, or another value for one of its options.
+        UsageError: `verl:` names another function, or another value for one of its options, which no
+            override replaces: no key may silently win.
     """
-    if not states_scorer(recipe):
-        return
+    reward = recipe.reward
+    if "reward" not in recipe.model_fields_set or (reward.scorer == "verl" and not reward.options):
+        return []  # it is left to verl
     own = reward_settings(recipe) | {f"{NEW_KEY}.path": local_path(recipe)}
+    replaced = {to_latest_key(override.key): override for override in overrides}
     for override in section:
         key, value = to_latest_key(override.key), override.value
+        if key in replaced or value == MISSING:
+            continue
         if key == f"{NEW_KEY}.path" and is_path(str(value)):
-            value = absolute(str(value))
+            value = _absolute(str(value))
         if key in own and value != own[key]:
             raise UsageError(
                 f"{override.origin}: {override.key}={override.value}, but reward.scorer is "
-                f"{recipe.reward.scorer}: a run has one reward function. Remove the key, or remove "
+                f"{reward.scorer}: a run has one reward function. Remove the key, or remove "
                 "reward: from the recipe."
             )
+    other = replaced.get(f"{NEW_KEY}.path")
+    if other is None or not other.value or str(other.value) == reward.scorer.partition(":")[0]:
+        return []
+    text = f"replaces the recipe's reward.scorer, {reward.scorer}"
+    return [Note("hint", other.key, f"{text}{' and its options' if reward.options else ''}.")]

@@ -22,8 +22,8 @@ MARK = re.compile(r"<secret:([A-Za-z_]\w*)>")
 #: A mark in Hydra's quotes: the whole value of a setting.
 _QUOTED_MARK = re.compile(rf"'{MARK.pattern}'")
 
-#: Parts of a recipe that become verl's settings and may contain a secret.
-_SETTINGS = (("verl",), ("reward", "options"))
+#: Parts of a recipe, and of the variants of its sweep, that become verl's settings: marks may be there.
+_SETTINGS = re.compile(r"(?:sweep\..+\.)?(?:verl|reward\.options)")
 
 
 def shell_word(value: str) -> str:
@@ -46,27 +46,6 @@ def secret_variables(arguments: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(MARK.findall("\n".join(arguments))))
 
 
-def conceal_secrets(
-    tree: Mapping[str, Any], overrides: list[str]
-) -> tuple[dict[str, Any], list[str], dict[str, str]]:
-    """Replace the secrets of a recipe and of overrides by marks.
-
-    Args:
-        tree: the recipe, as read from YAML.
-        overrides: the command line's `key=value`.
-
-    Returns:
-        The recipe and the overrides with marks, and the secrets by their variables.
-
-    Raises:
-        UsageError: a secret is in a place where no variable can replace it.
-    """
-    redactor = redactor_of(os.environ, overrides).learn(tree)
-    concealer = _Concealer(redactor)
-    marked = [concealer.override(text) for text in overrides]
-    return concealer.recipe(tree), marked, concealer.secrets
-
-
 def reveal_secrets(text: str, secrets: Mapping[str, str]) -> str:
     """Replace the marks in an argument of verl, or in another value, by the secrets.
 
@@ -86,6 +65,38 @@ def reveal_secrets(text: str, secrets: Mapping[str, str]) -> str:
     return MARK.sub(lambda match: value(match[1]), text)
 
 
+def reveal_options(options: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
+    """Return a scorer's options with the values of secrets, as verl passes them.
+
+    Raises:
+        UsageError: a secret is neither in `secrets` nor in the environment.
+    """
+    return {
+        name: reveal_secrets(value, secrets) if isinstance(value, str) else value
+        for name, value in options.items()
+    }
+
+
+def conceal_secrets(
+    tree: Mapping[str, Any], overrides: list[str]
+) -> tuple[dict[str, Any], list[str], dict[str, str]]:
+    """Replace the secrets of a recipe and of overrides by marks.
+
+    Args:
+        tree: the recipe, as read from YAML.
+        overrides: the command line's `key=value`.
+
+    Returns:
+        The recipe and the overrides with marks, and the secrets by their variables.
+
+    Raises:
+        UsageError: a secret is in a place where no variable can replace it.
+    """
+    concealer = _Concealer(redactor_of(os.environ, overrides).learn(tree))
+    marked = [concealer.override(text) for text in overrides]
+    return concealer.tree(tree, ""), marked, concealer.secrets
+
+
 class _Concealer:
     """Replaces secrets by marks, and remembers the secrets."""
 
@@ -97,98 +108,70 @@ class _Concealer:
         key, equals, value = text.partition("=")
         if not self._is_secret(key, value):
             return text
-        return f"{key}{equals}{self._mark(key, str(parse_value(value.strip())), value.strip())}"
-
-    def recipe(self, tree: Mapping[str, Any], place: str = "") -> dict[str, Any]:
-        """Return a recipe, or a variant of a sweep, with marks for its secrets."""
-        marked = dict(tree)
-        for path in _SETTINGS:
-            self._mark_settings(marked, path)
-        for name, value in marked.items():
-            if name == "sweep" and isinstance(value, Mapping):
-                marked[name] = {
-                    variant: self.recipe(part, f"sweep.{variant}.")
-                    if isinstance(part, Mapping)
-                    else part
-                    for variant, part in value.items()
-                }
-            elif name != "verl":
-                self._require_no_secret(f"{place}{name}", value)
-        return marked
-
-    def _mark_settings(self, tree: dict[str, Any], path: tuple[str, ...]) -> None:
-        *parents, last = path
-        for name in parents:
-            if not isinstance(tree.get(name), Mapping):
-                return
-            tree[name] = dict(tree[name])
-            tree = tree[name]
-        if isinstance(tree.get(last), Mapping):
-            tree[last] = self._with_marks(tree[last], "")
-
-    def _with_marks(self, value: Any, key: str) -> Any:
-        if isinstance(value, Mapping):
-            return {
-                k: self._with_marks(v, f"{key}.{k}" if key else str(k)) for k, v in value.items()
-            }
-        if isinstance(value, str) and self._is_secret(key, value):
-            return self._mark(key, value, "")
-        if isinstance(value, list) and self.redactor.tree(value, key) != value:
-            raise UsageError(
-                f"{key}: a list with a secret would be written into files. Leave the secret out, and "
-                "export it where verl runs."
-            )
-        return value
-
-    def _is_secret(self, key: str, value: str) -> bool:
-        if MARK.search(value):
-            return False
-        return (
-            is_secret_value(key, _text_without_quotes(value)) or self.redactor.text(value) != value
-        )
-
-    def _mark(self, key: str, secret: str, raw: str) -> str:
-        if raw[:1] in {"{", "["}:
+        value = value.strip()
+        if value[:1] in {"{", "["}:
             raise UsageError(
                 f"{key}: a secret in a mapping or a list would be written into files. Pass it as "
                 f"{key}.NAME=VALUE."
             )
-        known = [name for name, value in self.secrets.items() if value == secret]
-        variable = known[0] if known else self._variable(key)
+        return f"{key}{equals}{self._mark(key, str(parse_value(value)))}"
+
+    def tree(self, value: Any, place: str, key: str | None = None) -> Any:
+        """Return a part of a recipe with marks for its secrets.
+
+        Args:
+            value: the part.
+            place: its dotted name in the recipe.
+            key: its key within a section of settings; None outside of such a section.
+
+        Raises:
+            UsageError: a secret is in a list, or outside of the settings.
+        """
+        if key is None and _SETTINGS.fullmatch(place):
+            key = ""
+        if isinstance(value, Mapping):
+            below = {None: None, "": ""}.get(key, f"{key}.")
+            return {
+                name: self.tree(
+                    item,
+                    f"{place}.{name}" if place else str(name),
+                    None if below is None else f"{below}{name}",
+                )
+                for name, item in value.items()
+            }
+        if isinstance(value, list) and key is None:
+            return [self.tree(item, place) for item in value]
+        if isinstance(value, list) and self.redactor.tree(value, key or place) != value:
+            raise UsageError(
+                f"{key}: a list with a secret would be written into files. Leave the secret out, and "
+                "export it where verl runs."
+            )
+        if not isinstance(value, str) or not self._is_secret(place if key is None else key, value):
+            return value
+        if key is not None:
+            return self._mark(key, value)
+        what = "a secret" if is_secret_value(place, value) else "it contains a secret, which"
+        raise UsageError(
+            f"{place}: {what} would be written into files. Leave the secret out, and export it where "
+            "verl runs."
+        )
+
+    def _is_secret(self, key: str, value: str) -> bool:
+        if MARK.search(value):
+            return False
+        plain = str(parse_value(value)) if value[:1] in {"'", '"'} else value
+        return is_secret_value(key, plain) or self.redactor.text(value) != value
+
+    def _mark(self, key: str, secret: str) -> str:
+        same = (name for name, value in self.secrets.items() if value == secret)
+        variable = next(same, None) or self._variable(key)
         self.secrets[variable] = secret
         return f"<secret:{variable}>"
 
     def _variable(self, key: str) -> str:
         """`a.env_vars.WANDB_API_KEY` -> `WANDB_API_KEY`; `trainer.api_key` -> `TRAINER_API_KEY`."""
-        parts = key.lstrip("+~").split(".")
-        count = 1 if re.fullmatch(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", parts[-1]) else 2
-        while True:
-            name = re.sub(r"\W", "_", "_".join(parts[-count:]), flags=re.ASCII).upper()
-            name = name if name[:1].isalpha() else f"S_{name}"
-            if name not in self.secrets or count >= len(parts):
-                return name
-            count += 1
-
-    def _require_no_secret(self, place: str, value: Any) -> None:
-        """Raise for a secret in a part of a recipe that is written into files unchanged."""
-        if isinstance(value, Mapping):
-            for name, item in value.items():
-                if is_secret_value(str(name), item) and place.endswith("env"):
-                    raise UsageError(
-                        f"{place}.{name}: a secret would be written into files. Leave it out of "
-                        "the recipe, and export it where verl runs."
-                    )
-                self._require_no_secret(f"{place}.{name}", item)
-        elif isinstance(value, list):
-            for item in value:
-                self._require_no_secret(place, item)
-        elif isinstance(value, str) and self._is_secret(place, value):
-            raise UsageError(
-                f"{place}: it contains a secret, which would be written into files. Leave the secret out, "
-                "and export it where verl runs."
-            )
-
-
-def _text_without_quotes(value: str) -> str:
-    """Return the text of an override's value, without Hydra's quotes."""
-    return str(parse_value(value)) if value[:1] in {"'", '"'} else value
+        *sections, last = key.lstrip("+~").split(".")
+        if re.fullmatch(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", last) and last not in self.secrets:
+            return last
+        name = re.sub(r"\W", "_", "_".join([*sections, last]), flags=re.ASCII).upper()
+        return name if name[:1].isalpha() else f"S_{name}"

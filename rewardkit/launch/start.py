@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -31,10 +32,7 @@ def run_folder(name: str, out: Path | None) -> Path:
     Raises:
         OutputError: the path exists and is not an empty folder.
     """
-    from datetime import datetime, timezone
-
-    stamp = datetime.now(timezone.utc).astimezone().strftime("%Y%m%d-%H%M%S")
-    folder = out or Path("runs") / f"{name}-{stamp}"
+    folder = out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     others = (folder.with_name(f"{folder.name}-{i}") for i in count(2))
     while out is None and folder.exists():
         folder = next(others)
@@ -72,12 +70,12 @@ def new_folder(folder: Path) -> Iterator[None]:
 
 
 def write_files(files: Iterable[File], folder: Path) -> list[Path]:
-    """Write a target's files below a run's folder.
+    """Write a target's files below a run's folder, and return their paths.
 
     Raises:
         OutputError: a file cannot be written.
     """
-    written = []
+    paths = []
     for file in files:
         path = folder / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,8 +83,8 @@ def write_files(files: Iterable[File], folder: Path) -> list[Path]:
             part.write_text(file.text, encoding="utf-8")
             if file.executable:
                 part.chmod(0o755)
-        written.append(path)
-    return written
+        paths.append(path)
+    return paths
 
 
 def execute(
@@ -127,7 +125,7 @@ def execute(
     with process, log.open("wb") as file:
         assert process.stdout is not None  # noqa: S101 - for the type: stdout=PIPE
         try:
-            _copy_output(process.stdout, file, redactor, out)
+            _copy_output(process.stdout.fileno(), (file, out or sys.stdout.buffer), redactor)
             code = process.wait()
         finally:  # after Ctrl-C, or a scheduler's signal: verl ends with this process
             if process.poll() is None:
@@ -136,28 +134,19 @@ def execute(
     return code if code >= 0 else 128 - code
 
 
-def _copy_output(
-    source: IO[bytes], file: IO[bytes], redactor: Redactor, out: IO[bytes] | None
-) -> None:
+def _copy_output(source: int, streams: Sequence[IO[bytes]], redactor: Redactor) -> None:
     """Copy output as it arrives, in whole lines, so that no secret is split between two writes."""
-    target, rest, fd = out or sys.stdout.buffer, b"", source.fileno()
-    while True:
-        ready, _, _ = select([fd], [], [], IDLE_SECONDS if rest else None)
-        block = os.read(fd, 1 << 16) if ready else b""
-        lines, end, rest = _split_lines(rest + block)
+    rest, is_open = b"", True
+    while is_open:
+        ready, _, _ = select([source], [], [], IDLE_SECONDS if rest else None)
+        block = os.read(source, 1 << 16) if ready else b""
+        is_open, rest = not ready or bool(block), rest + block
+        end = max(rest.rfind(b"\n"), rest.rfind(b"\r")) + 1  # progress bars end lines with CR
         # After a pause (a prompt), at the end and for a very long line, the rest is copied too.
-        if not ready or not block or len(rest) > MAX_LINE_BYTES:
-            end, rest = end + rest, b""
-        text = (lines + end).decode("utf-8", "surrogateescape")
+        if not block or len(rest) - end > MAX_LINE_BYTES:
+            end = len(rest)
+        text, rest = rest[:end].decode("utf-8", "surrogateescape"), rest[end:]
         hidden = redactor.text(text).encode("utf-8", "surrogateescape")
-        for stream in (file, target):
+        for stream in streams:
             stream.write(hidden)
             stream.flush()
-        if ready and not block:
-            return
-
-
-def _split_lines(data: bytes) -> tuple[bytes, bytes, bytes]:
-    """Return the whole lines, the last line end, and the rest; progress bars end lines with CR."""
-    place = max(data.rfind(b"\n"), data.rfind(b"\r"))
-    return data[: max(place, 0)], data[max(place, 0) : place + 1], data[place + 1 :]

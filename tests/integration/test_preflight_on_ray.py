@@ -15,9 +15,10 @@ PROGRAM = """
 import json, sys, time
 import ray
 from rewardkit.launch.plan import make_plan
-from rewardkit.launch.preflight.environment import check_environment
-from rewardkit.launch.preflight.report import PreflightReport
+from rewardkit.launch.preflight.environment import read_machine
 from rewardkit.launch.recipe import load_tree, read_recipe
+from rewardkit.launch.rules import check_rules
+from rewardkit.launch.rules.facts import RunFacts
 
 context = ray.init(address="local", num_cpus=1, resources={"NPU": 16}, include_dashboard=True,
                    dashboard_port=int(sys.argv[2]), _temp_dir=sys.argv[1])
@@ -29,9 +30,9 @@ for nodes in (1, 2):
     recipe = read_recipe({**tree, "nodes": nodes, "cluster": cluster}, "x")
     end = time.time() + 40
     while True:
-        report = PreflightReport()
-        check_environment(make_plan(recipe, "0.9"), report)
-        lines, unchecked = [str(finding) for finding in report.findings], report.unchecked
+        plan, unchecked = make_plan(recipe, "0.9"), []
+        findings = check_rules(plan, RunFacts(machine=read_machine(plan, unchecked)))
+        lines = [str(finding) for finding in findings if finding.rule == "devices"]
         is_complete = not unchecked and (nodes == 2 or not lines)
         if is_complete or time.time() > end:  # the dashboard shows the resources with a delay
             break
@@ -71,14 +72,10 @@ def test_a_cluster_that_is_too_small_is_a_finding_before_the_launch(folder):
 
 def test_a_cluster_that_does_not_answer_is_not_checked():
     from rewardkit.launch.plan import make_plan
-    from rewardkit.launch.preflight.environment import check_environment
-    from rewardkit.launch.preflight.report import PreflightReport
+    from rewardkit.launch.preflight.environment import read_machine
     from rewardkit.launch.recipe import load_tree, read_recipe
 
-    tree = load_tree("qwen3-8b-dapo-dianjin")
-    cluster = {"target": "ray-job", "address": "http://127.0.0.1:9"}
-    report = PreflightReport()
-    plan = make_plan(read_recipe({**tree, "cluster": cluster}, "x"), "0.9")
-    check_environment(plan, report)
-    assert report.findings == []
-    assert "http://127.0.0.1:9 does not answer" in report.unchecked[0]
+    cluster, unchecked = {"target": "ray-job", "address": "http://127.0.0.1:9"}, []
+    recipe = read_recipe({**load_tree("qwen3-8b-dapo-dianjin"), "cluster": cluster}, "x")
+    assert read_machine(make_plan(recipe, "0.9"), unchecked).cluster_devices is None
+    assert "http://127.0.0.1:9 does not answer" in unchecked[0]

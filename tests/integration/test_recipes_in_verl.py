@@ -4,15 +4,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from rewardkit.launch.plan import DAPO_RECIPE, make_plan
+from rewardkit.launch.plan import make_plan
 from rewardkit.launch.presets import ACTOR
 from rewardkit.launch.recipe import built_in, load_tree, read_recipe
 from rewardkit.launch.verl import compose_child
 from rewardkit.launch.verl.compose import compose_config, config_name
-from rewardkit.launch.verl.effective_config import REFERENCE_SECTION
 from rewardkit.launch.verl.hydra_values import format_value
-from rewardkit.launch.verl.key_renames import to_latest_key, to_release_key
-from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, parse_release, release_of
+from rewardkit.launch.verl.key_renames import to_latest_key
+from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, release_of
+from rewardkit.launch.verl.translate import REFERENCE_SECTION
 from tests.integration.conftest import VERL
 from tests.launch.test_hydra_values import READ_BY_HYDRA
 
@@ -66,17 +66,14 @@ def test_every_recipe_composes_and_is_valid_and_loads_its_reward(name, variant):
     )
     assert invalid == ""
     assert reward["reward"] in {"compute_score", "score"}
-    kind = {"megatron": plan.recipe.strategy == "megatron"}
-    kind["dapo_recipe"] = plan.module == DAPO_RECIPE
     dropped = {to_latest_key(note.key) for note in plan.notes if note.kind == "dropped"}
     has_reference = plan.get(f"{ACTOR}.use_kl_loss") or plan.get("algorithm.use_kl_in_reward")
     for key, value in plan.settings.items():
-        release_key = to_release_key(key, parse_release(VERL), **kind)
         if key in dropped or str(value).startswith("${") or value == "reward.py":
             continue
         if key.startswith(REFERENCE_SECTION) and not has_reference:
             continue
-        assert config[release_key] == value, key
+        assert config[plan.release.name_of(key)] == value, key
 
 
 def test_composing_in_a_child_process_gives_the_same_result():

@@ -7,13 +7,16 @@ from inspect import iscoroutinefunction
 import pytest
 
 from rewardkit.launch.gdpo import gdpo_overrides
-from rewardkit.launch.rules.reward import ASYNC_SCORERS
-from rewardkit.launch.verl.reward_managers import REWARD_MANAGERS
+from rewardkit.launch.rules import RULES
+from rewardkit.launch.rules.values import ASYNC_SCORERS
 from rewardkit.scorers.compose import write_reward_file
 from rewardkit.scorers.load import location
 from tests.integration.conftest import VERL, make_batch
 from tests.integration.test_verl import expected, right_or_wrong, rows_of
 
+(REWARD_MANAGERS,) = {
+    tuple(row.good) for rule in RULES if rule.id == "reward-manager" for row in rule.rows
+}
 COMPOSED = "scorer: gsm8k\nparts: {correct: 1.0, format: 0.25, repetition: -0.5}\n"
 
 PLAIN = """

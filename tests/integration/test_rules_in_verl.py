@@ -8,9 +8,9 @@ import pytest
 
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import deep_merge, read_recipe
-from rewardkit.launch.rules import check_rules, rule
+from rewardkit.launch.rules import RULES, check_rules, rule
 from rewardkit.launch.rules.facts import RunFacts
-from rewardkit.launch.verl import compose_child, refusals
+from rewardkit.launch.verl import compose_child
 from rewardkit.launch.verl.compose import config_name
 from rewardkit.launch.verl.key_renames import load_table
 from rewardkit.launch.verl.releases import parse_release
@@ -230,7 +230,7 @@ def model(tmp_path_factory, tokenizer_dir):
 def test_our_rules_give_an_error_exactly_if_verl_does_and_name_its_line(name, model):
     if "adapters" in name and not is_installed("vllm"):
         pytest.skip("verl imports vLLM to check the rank of adapters")
-    if name == "disaggregated on hf" and not refusals.refusal("disaggregation-engine", VERL):
+    if name == "disaggregated on hf" and not rule.refusal("disaggregation-engine", VERL):
         pytest.skip("this verl disaggregates nothing, and refuses hf in its workers")
     verl, parts, wanted = CASES[name]
     recipe = deep_merge(SMALLEST, {"model": model, "verl": verl or SMALLEST["verl"], **parts})
@@ -245,7 +245,7 @@ def test_our_rules_give_an_error_exactly_if_verl_does_and_name_its_line(name, mo
 
 
 def test_the_table_names_a_raise_or_an_assert_of_this_verl():
-    table = load_table(refusals.__file__, "refusals.yaml")
+    table = load_table(rule.__file__, "refusals.yaml")
     for check, place in table[VERL].items():
         file, _, line = place.partition(":")
         text = (SOURCE / file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
@@ -260,16 +260,10 @@ def test_the_lists_of_estimators_and_losses_are_those_that_verl_has_registered()
         "estimator": {*map(str, core_algos.ADV_ESTIMATOR_REGISTRY)},
         "loss-mode": {*core_algos.POLICY_LOSS_REGISTRY, "vanilla"},
     }
-    table = load_table(rule.__file__, "expected_values.yaml")
-    (accepted,) = (entry for entry in table if entry["id"] == "accepted-value")
-    for row in accepted["rows"]:
-        if row["refusal"] in registered:
-            later = row.get("later", {}).items()
-            newer = {n for since, names in later if at_least(since) for n in names}
-            known, has = {*row["is"], *newer}, registered[row["refusal"]]
+    (accepted,) = (each for each in RULES if each.id == "accepted-value")
+    for row in accepted.rows:
+        is_current = parse_release(row.since) <= parse_release(VERL) < parse_release(row.before)
+        if row.refusal in registered and is_current:
+            known, has = {*row.good}, registered[row.refusal]
             assert has <= known
             assert known - has <= {"rollout_correction"}  # 0.7 renamed it
-
-
-def at_least(version):
-    return parse_release(VERL) >= parse_release(version)

@@ -17,23 +17,21 @@ from rewardkit.launch.overrides import Override, parse_overrides, parse_verl_sec
 from rewardkit.launch.plan import DAPO_RECIPE, TRAINER, make_plan
 from rewardkit.launch.recipe import built_in, load_tree, read_recipe
 from rewardkit.launch.verl import key_renames, releases
-from rewardkit.launch.verl.effective_config import without_ballast
 from rewardkit.launch.verl.key_renames import (
-    ignored_key,
+    ignored_in_release,
     ignored_keys,
     renames,
     to_latest_key,
-    to_release_key,
 )
 from rewardkit.launch.verl.releases import (
     LATEST,
     known_releases,
     nearest,
-    parse_release,
     release_of,
     snapshots,
 )
 from rewardkit.launch.verl.reward_keys import NEW_KEY
+from rewardkit.launch.verl.translate import without_ballast
 from tests.tables import every
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -544,14 +542,13 @@ def test_a_renamed_key_survives_the_round_trip_through_every_release():
             new = to_latest_key(key)
             assert new == (f"{move.new}x" if name.endswith(".") else move.new)
             for verl in [*known_releases(), *snapshots()]:
-                assert to_latest_key(to_release_key(new, parse_release(verl))) == new
+                assert to_latest_key(release_of(verl).name_of(new)) == new
 
 
 def test_each_ignored_key_is_ignored_from_its_first_release_on_and_has_a_reason():
     for entry in ignored_keys():
-        key = f"{entry.key}x" if entry.key.endswith(".") else entry.key
-        ignored = ignored_key(key, entry.since, megatron=entry.only == "megatron")
-        assert ignored is not None
+        trainer = {"megatron": entry.only == "megatron", "dapo_recipe": False}
+        assert entry.key in ignored_in_release(entry.since, **trainer)
         assert "." in entry.why or ":" in entry.why or " " in entry.why
 
 
@@ -587,8 +584,7 @@ def release_folder(tmp_path, monkeypatch):
     """A copy of the keys of all releases, which a test may change."""
     folder = shutil.copytree(releases.FOLDER, tmp_path / "release_keys")
     monkeypatch.setattr(releases, "FOLDER", folder)
-    names = (key_renames._release_names, key_renames._latest_names)
-    caches = (releases.release_of, to_latest_key, *names)
+    caches = (releases.release_of, to_latest_key, key_renames._latest_names)
     for cache in caches:
         cache.cache_clear()
     yield folder

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from rewardkit.launch.findings import LaunchFinding
 from rewardkit.launch.overrides import parse_overrides
-from rewardkit.launch.plan import DAPO_RECIPE, Plan, make_plan
+from rewardkit.launch.plan import Plan, make_plan
 from rewardkit.launch.recipe import built_in, deep_merge, load_tree, read_recipe
 from rewardkit.launch.rules import CHECKED_ELSEWHERE, RULES, check_rules
-from rewardkit.launch.rules.facts import GIB, RunFacts, device_memory, read_facts
+from rewardkit.launch.rules.facts import GIB, MachineFacts, RunFacts, device_memory, read_facts
 from rewardkit.launch.rules.rule import CODE
-from rewardkit.launch.verl.key_renames import renames, to_release_key
-from rewardkit.launch.verl.releases import known_releases, parse_release, release_of, snapshots
+from rewardkit.launch.verl.key_renames import renames
+from rewardkit.launch.verl.releases import known_releases, release_of, snapshots
 from tests.tables import every
 
 ACTOR, MODEL = "actor_rollout_ref.actor", "actor_rollout_ref.model"
@@ -65,6 +65,16 @@ def example(verl=None, release="0.9.1", facts=RunFacts(), **parts):  # noqa: B00
     return Example(verl or {}, release, facts, parts)
 
 
+M = {"strategy": "megatron"}
+NPU = {"devices": "npu", "devices_per_node": 16}
+
+
+def on_machine(verl=None, release="0.9.1", *, parts=(), **machine):
+    """Return an example with facts about its machine, and with parts of its recipe."""
+    facts = RunFacts(machine=MachineFacts(reserved_for="3 x 8 GPU", **machine))
+    return example(verl, release, facts, **dict(parts))
+
+
 def overlong_buffer(size, **parts):
     return {"algorithm": "dapo", "dapo": {"overlong_buffer": {"len": size, **parts}}}
 
@@ -82,8 +92,6 @@ def megatron(tensor=1, pipeline=1, **verl):
     }
 
 
-M = {"strategy": "megatron"}
-NPU = {"devices": "npu", "devices_per_node": 16}
 VAL = {"trainer.test_freq": 10}
 MANAGER, MODEL_REWARD = "reward.reward_manager.name", "reward.reward_model"
 GDPO = {
@@ -186,7 +194,7 @@ EXAMPLES = [
     ("L-15", example({f"{ACTOR}.fsdp_config.param_offload": True, SHARE: 0.4}),
      example({f"{ACTOR}.fsdp_config.param_offload": True, SHARE: 0.8}),
      "0.4 is little, because the actor is offloaded during the rollout"),
-    ("L-15", example({SHARE: 40}), example(), "40 is not a share between 0 and 1"),
+    ("L-15", example({SHARE: 40}), example(), "40 is not a fraction between 0 and 1"),
     ("L-16", example(LONG), example({**LONG, **DYNAMIC}),
      "False gives each pass the same number of rows, whether of 10 tokens or of 16384"),
     ("L-16", example({**DYNAMIC, f"{ROLLOUT}.log_prob_use_dynamic_bsz": False}), example(),
@@ -218,11 +226,11 @@ EXAMPLES = [
      example({**megatron(2, 2), BATCH: 258, f"{ROLLOUT}.n": 5}, **M), "2 copies x micro batch 1"),
     ("L-20", example({f"{ACTOR}.ppo_mini_batch_size": 32}),
      example({f"{ACTOR}.ppo_mini_batch_size": 64}),
-     "32 makes 32 updates per step: the later ones are far off policy"),
+     "32 makes more than 16 updates per step: the later ones are far off policy"),
     ("L-20", example({f"{ACTOR}.ppo_mini_batch_size": 400}),
-     example({f"{ACTOR}.ppo_mini_batch_size": 512}), "the last update has 224 prompts"),
+     example({f"{ACTOR}.ppo_mini_batch_size": 512}), "the last update has fewer prompts"),
     ("L-25", example({"data.truncation": "error"}),
-     example({"data.truncation": "error"}, facts=RunFacts(longest_prompt=400)),
+     example({"data.truncation": "error"}, facts=RunFacts(fits_prompts=True)),
      "False lets verl 0.9.1 cut long prompts: it ignores data.truncation"),
     ("L-25", example(model="/m/Qwen2.5-VL-7B"), example(model="/m/Qwen2.5-7B"), "with images"),
     ("L-26", example({f"{ROLLOUT}.temperature": 0.6}), example(),
@@ -308,7 +316,7 @@ EXAMPLES = [
      "16384 tokens"),
     ("L-43", example(megatron(expert_model_parallel_size=2), **M),
      example({**megatron(expert_model_parallel_size=2), f"{TRANSFORMER}.moe_router_dtype": "fp32"}, **M),
-     "not set, so training chooses experts in bfloat16, and others than the rollout"),
+     "it is not set, so training chooses experts in bfloat16, and others than the rollout"),
     ("L-44", example({**megatron(), f"{TRANSFORMER}.gradient_accumulation_fusion": False}, **M),
      example({**megatron(), f"{TRANSFORMER}.gradient_accumulation_fusion": True}, **M), "slower"),
     ("L-45", example(megatron(1, 8), facts=SEVEN, **M),
@@ -431,7 +439,7 @@ EXAMPLES = [
      "Set reward.reward_manager.name=remote."),
     ("rate-limit", example({MANAGER: "rate_limited"}),
      example({MANAGER: "rate_limited", "reward.max_concurrent": 8}),
-     "each of the 8 reward workers scores one response at a time"),
+     "each reward worker scores one response at a time"),
     ("rate-limit",
      example({MANAGER: "rate_limited", "reward.max_concurrent": 8, "reward.max_rpm": 500}),
      example({MANAGER: "rate_limited", "reward.max_concurrent": 8, "reward.max_rpm": 500, "reward.num_workers": 1}),
@@ -489,7 +497,7 @@ EXAMPLES = [
      "a replica of the reward model takes 2 devices"),
     ("reward-model-pool", example(reward_pool(), cluster={"target": "slurm"}, **NPU, **OWN),
      example(colocated(), **NPU, **OWN),
-     "the pool's 4 devices come on top of the 16 that the recipe has"),
+     "the pool comes on top of the recipe's devices: 4 + 16"),
     ("context", example(LONG, facts=RunFacts(context=16384)),
      example(LONG, facts=RunFacts(context=32768)),
      "prompt + response = 18432 tokens, and the model was trained for 16384"),
@@ -565,6 +573,32 @@ EXAMPLES = [
      "False pads every sequence to 18432 tokens"),
     ("L-70", example({"trainer.balance_batch": False}, "0.8.0"),
      example({"trainer.balance_batch": False}), "devices wait"),
+    ("ports", example(cluster={"port": 10002}), example(), "Ray refuses 10002"),
+    ("ports", example(cluster={"dashboard_port": 19999}), example(), "Set it to 8265"),
+    ("packages", on_machine(has_verl=False), on_machine(has_verl=True), "verl is not installed"),
+    ("packages", on_machine(has_verl=False, parts=NPU), on_machine(parts=NPU), "--no-deps verl beside CANN"),
+    ("packages", on_machine(has_transfer_queue=False),
+     on_machine({"trainer.use_v1": False}, has_transfer_queue=False), "pip install TransferQueue"),
+    ("packages", on_machine(new_trl="1.16.0"), on_machine(new_trl="1.16.0", parts=M),
+     "imports trl.experimental.ppo"),
+    ("packages", on_machine(release="0.8.0", has_dapo_recipe=False, parts=dynamic_sampling()),
+     on_machine(has_dapo_recipe=False, parts=dynamic_sampling()), ". has no recipe/dapo"),
+    ("devices", on_machine(devices=1), on_machine(devices=8),
+     "the recipe needs 8 GPU, and this machine has 1"),
+    ("devices", on_machine(cluster_devices=8, parts={"nodes": 2}), on_machine(cluster_devices=16, parts={"nodes": 2}),
+     "the recipe needs 2 x 8 = 16 GPU, and the cluster at http://127.0.0.1:8265 has 8"),
+    ("cpus", on_machine(cores=8, reserved_cores=12), on_machine(cores=12, reserved_cores=12),
+     "and this machine has 8: the run would wait for them forever. Set ray_kwargs.ray_init.num_cpus=12"),
+    ("cpus", on_machine({"ray_kwargs.ray_init.num_cpus": 6}, cores=64, reserved_cores=12),
+     on_machine({"ray_kwargs.ray_init.num_cpus": 12}, cores=8, reserved_cores=12),
+     "ray_kwargs.ray_init.num_cpus is 6"),
+    ("L-50", example(facts=RunFacts(reward_keys=["extra", "score"]), **dynamic_sampling()),
+     example(facts=RunFacts(reward_keys=["acc", "score"]), **dynamic_sampling()),
+     "auto returns extra, score, but not acc: verl stops at the first batch. Return acc, or set algorithm.filter_groups.metric=reward"),
+    *(("L-50", example(facts=RunFacts(reward_keys=["fit"]), release=release, **dynamic_sampling()), example(), f"metric={total}.") for release, total in (("0.8.0", "seq_reward"), ("0.9.0", "score"), ("0.10.0.dev0", "score"))),
+    ("gdpo", example(GDPO, facts=RunFacts(numeric_keys=["correct", "form"])),
+     example(GDPO, facts=RunFacts(numeric_keys=["correct", "format"])),
+     "auto returns correct, form, but no number for format: verl stops at the first step"),
     ("reward-manager", example({MANAGER: "my_own"}, "0.7.1", **OWN),
      example({MANAGER: "MyOwn", "reward.reward_manager.source": "importlib"}, **OWN),
      "unless your reward file registers it"),
@@ -820,11 +854,7 @@ FACTS = st.builds(
 
 def with_values(plan, values):
     """Return a plan with settings of any type, which no recipe could have."""
-    variant = {
-        "megatron": plan.recipe.strategy == "megatron",
-        "dapo_recipe": plan.module == DAPO_RECIPE,
-    }
-    by_name = {to_release_key(k, parse_release(plan.verl), **variant): v for k, v in values.items()}
+    by_name = {plan.release.name_of(key): value for key, value in values.items()}
     return replace(plan, settings={**plan.settings, **values}, config={**plan.config, **by_name})
 
 
@@ -835,8 +865,13 @@ def test_no_rule_raises_on_any_value(plan, odd, facts):
         assert finding.text
 
 
-#: Settings that are lists, and one that may be of any type.
+#: Settings that are lists, and some that may be of any type.
 LISTS = {
+    "reward.max_concurrent",
+    "reward.max_rpm",
+    "reward.max_tpm",
+    "reward.reward_model.model_path",
+    "reward.reward_model.rollout.name",
     "trainer.logger",
     "data.train_files",
     "data.val_files",

@@ -114,7 +114,7 @@ def test_the_devices_are_those_of_the_recipe(plan_of, target, devices, tmp_path)
         assert ("HCCL_CONNECT_TIMEOUT" in text) == (devices == "npu")
 
 
-@pytest.mark.parametrize("target", ["ascend", "skypilot", "slurm"])
+@pytest.mark.parametrize("target", ["ascend", "skypilot"])
 @pytest.mark.parametrize("port", [10002, 16766, 19999])
 def test_a_port_among_rays_worker_ports_is_refused(plan_of, target, port, tmp_path):
     plan = plan_of(target, devices="gpu", cluster={"port": port})

@@ -8,8 +8,8 @@ from dataclasses import replace
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.findings import sort_by_severity
 from rewardkit.launch.plan import Plan
-from rewardkit.launch.preflight.environment import check_environment
-from rewardkit.launch.preflight.files import check_files, probe_files
+from rewardkit.launch.preflight.environment import read_machine
+from rewardkit.launch.preflight.files import check_files
 from rewardkit.launch.preflight.report import PreflightReport
 from rewardkit.launch.preflight.reward import check_reward, check_with_verl
 from rewardkit.launch.rules import check_rules
@@ -42,22 +42,22 @@ def preflight(
         fix = "Put its value in the recipe, or pass it after `--`."
         report.add("error", "missing", key, "is ??? in the recipe.", fix)
     on_step("reading the files")
-    check_files(plan, report, count_rows)
-    train, val = report.files_of("train"), report.files_of("val")
-    lengths = [file.longest_tokens for file in train if file.longest_tokens is not None]
+    fits = check_files(plan, report, count_rows)
+    on_step(f"importing and trying {plan.recipe.reward.scorer}")
+    reward = check_reward(plan, report, load_seconds)
+    on_step(f"composing the configuration with verl {plan.verl}")
+    check_with_verl(plan, report, load_seconds if reward.loads else None)
+    on_step("checking this machine")
     facts = replace(
         read_facts(plan),
-        train_rows=sum(file.rows for file in train) or None,
-        val_rows=sum(file.rows for file in val) or None,
-        longest_prompt=max(lengths, default=None),
+        train_rows=sum(file.rows for file in report.files_of("train")) or None,
+        val_rows=sum(file.rows for file in report.files_of("val")) or None,
+        fits_prompts=fits,
+        reward_keys=reward.keys,
+        numeric_keys=reward.numeric_keys,
+        machine=read_machine(plan, report.unchecked),
     )
     report.findings.extend(check_rules(plan, facts))
-    on_step(f"importing and trying {plan.recipe.reward.scorer}")
-    loads = check_reward(plan, report, load_seconds)
-    on_step(f"composing the configuration with verl {plan.verl}")
-    check_with_verl(plan, report, load_seconds if loads else None)
-    on_step("checking this machine")
-    check_environment(plan, report)
     return replace(report, findings=sort_by_severity(report.findings))
 
 
@@ -71,6 +71,6 @@ def check_before_rehearsal(
         load_seconds: timeout for importing the scorer's file.
     """
     report = PreflightReport()
-    probe_files(plan, report)
+    check_files(plan, report, None)
     check_reward(plan, report, load_seconds)
     return replace(report, findings=sort_by_severity(report.findings))

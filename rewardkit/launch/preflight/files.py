@@ -1,25 +1,22 @@
-"""Checks the parquet files of a run: they exist, fit the reward, and have short enough prompts.
-
-A rehearsal has a tokenizer of its own, one token for each byte, and a limit that fits its rows; before
-it only the columns that verl reads and the longest prompts are checked (`probe_files`).
-"""
+"""Checks the parquet files of a run: they exist, fit the reward, and have short enough prompts."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewardkit.errors import RewardkitError
+from rewardkit.launch.findings import Severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.report import FileFacts, PreflightReport
 from rewardkit.launch.rehearsal.sample import prompt_tokens
 from rewardkit.launch.rules.values import PlanValues
-from rewardkit.preprocess.check import CheckReport, OptionalChecks, check
+from rewardkit.preprocess.check import check
 from rewardkit.preprocess.concatenation import concatenation_fault
 from rewardkit.preprocess.prompt_lengths import TokenCounter, token_counter
 from rewardkit.preprocess.row_checks import schema_findings
@@ -40,24 +37,46 @@ _OWN_SCORER = frozenset(
 
 
 def check_files(
-    plan: Plan, report: PreflightReport, progress: Callable[[int], object] = lambda _: None
-) -> None:
-    """Read and check every parquet of a plan that is on this machine.
+    plan: Plan, report: PreflightReport, progress: Callable[[int], object] | None
+) -> bool:
+    """Read and check every parquet of a plan that is on this machine; one file of two roles once.
 
     Args:
         plan: the run.
         report: gets the findings and the facts of the files.
-        progress: called with numbers of rows.
+        progress: called with numbers of rows; None to check only the columns and the longest prompts,
+            which takes seconds.
+
+    Returns:
+        Whether all prompts are known to be within the run's limit.
     """
-    count_tokens, values = load_tokenizer(plan, report), PlanValues(plan)
-    for role in ("train", "val"):
-        if role == "val" and not plan.recipe.data.val and not values.validates:
-            continue  # the plan names the training file, because verl always reads a file
-        for name in file_names(plan, role):
+    counter, doubt = _load_tokenizer(plan)
+    roles = ["train"]
+    if plan.recipe.data.val or PlanValues(plan).validates:  # otherwise verl reads and ignores it
+        roles.append("val")
+    fits: set[bool | None] = set()
+    seen: set[str] = set()
+    for role in roles:
+        names = file_names(plan, role)
+        for name in [name for name in names if name not in seen]:
+            seen.add(name)
             _check_path(plan, role, name, report)
-            if Path(name).expanduser().is_file():
-                _check_file(plan, role, name, report, count_tokens, progress)
-        _check_together(role, file_names(plan, role), report)
+            path = Path(name).expanduser()
+            if not path.is_file():
+                fits.add(False)
+                continue
+            try:
+                with open_parquet(path) as file:
+                    has_columns = _has_columns(plan, role, name, file, report)
+                    fits.add(has_columns and _check_lengths(plan, name, file, report, counter))
+                if progress and has_columns:
+                    _check_rows(plan, role, name, report, progress)
+            except RewardkitError as error:
+                report.add("error", "files", f"data.{role}_files", str(error))
+        _check_together(role, names, report)
+    if None in fits:
+        report.unchecked.append(f"prompt lengths in tokens: {doubt}")
+    return fits == {True}
 
 
 def file_names(plan: Plan, role: str) -> list[str]:
@@ -67,20 +86,18 @@ def file_names(plan: Plan, role: str) -> list[str]:
     return [str(name) for name in listed if name is not None]
 
 
-def load_tokenizer(plan: Plan, report: PreflightReport) -> TokenCounter | None:
-    """Load the tokenizer of the plan's model, if the model is a folder on this machine."""
+def _load_tokenizer(plan: Plan) -> tuple[TokenCounter | None, str]:
+    """Load the tokenizer of the plan's model, if the model is a folder here; else say why not."""
     folder = Path(plan.recipe.model).expanduser()
-    if not folder.is_dir():
-        report.unchecked.append(
-            f"prompt lengths in tokens: {plan.recipe.model} is not a folder on this machine. With its "
-            "tokenizer: rewardkit check FILE --tokenizer FOLDER --max-prompt-length N."
-        )
-        return None
-    try:
-        return token_counter(str(folder))
-    except RewardkitError as error:
-        report.unchecked.append(f"prompt lengths in tokens: {error}")
-        return None
+    if folder.is_dir():
+        try:
+            return token_counter(str(folder)), ""
+        except RewardkitError as error:
+            return None, str(error)
+    return None, (
+        f"{plan.recipe.model} is not a folder on this machine. With its tokenizer: rewardkit check "
+        "FILE --tokenizer FOLDER --max-prompt-length N."
+    )
 
 
 def _check_path(plan: Plan, role: str, name: str, report: PreflightReport) -> None:
@@ -101,48 +118,8 @@ def _check_path(plan: Plan, role: str, name: str, report: PreflightReport) -> No
     if target == "local":
         report.add("machine", "L-56", key, f"{name}: no such file.", f"Create it: {how}")
     else:
-        report.unchecked.append(
-            f"{name}: not on this machine; every node must have it. Create it: {how}"
-        )
-
-
-def _check_file(
-    plan: Plan,
-    role: str,
-    name: str,
-    report: PreflightReport,
-    count_tokens: TokenCounter | None,
-    progress: Callable[[int], object],
-) -> None:
-    """Check the rows of one file."""
-    limit, reward = plan.get(MAX_PROMPT), plan.recipe.reward
-    is_built_in = reward.scorer not in {"auto", "verl"} and not is_path(reward.scorer)
-    try:
-        result = check(
-            Path(name).expanduser(),
-            scorer=load_scorer(reward.scorer, **reward.options) if is_built_in else None,
-            options=reward.options if reward.scorer == "auto" else {},
-            extras=OptionalChecks(
-                count_tokens=count_tokens,
-                max_tokens=limit if count_tokens and isinstance(limit, int) else None,
-            ),
-            progress=progress,
-        )
-    except RewardkitError as error:
-        report.add("error", "files", f"data.{role}_files", str(error))
-        return
-    counts = result.lengths.counts if count_tokens else {}
-    report.files.append(
-        FileFacts(
-            path=name,
-            role=role,
-            rows=result.rows,
-            data_sources=tuple(sorted(result.stats.groups.get("data_source", ()))),
-            longest_tokens=max(counts, default=None),
-        )
-    )
-    _add_row_findings(plan, role, name, result, report)
-    _add_long_prompts(plan, name, result.rows, counts, report)
+        text = f"{name}: not on this machine; every node must have it. Create it: {how}"
+        report.unchecked.append(text)
 
 
 def _check_together(role: str, names: list[str], report: PreflightReport) -> None:
@@ -157,130 +134,52 @@ def _check_together(role: str, names: list[str], report: PreflightReport) -> Non
     fix = f"Write one file: rewardkit mix {' '.join(map(str, paths))} --out FILE"
     if fault.first is not None:
         fix = f"Name {fault.first} first. Or: {fix}"
-    note = "verl cannot load the files together"
-    if fault.only_in_old:
-        note += " with older pyarrow (such as 20)"
-    report.add(
-        "warning" if fault.only_in_old else "error",
-        "files",
-        f"data.{role}_files",
-        f"{note}: {fault.message}.",
-        fix,
-    )
+    severity: Severity = "warning" if fault.only_in_old else "error"
+    pyarrow = " with older pyarrow (such as 20)" if fault.only_in_old else ""
+    text = f"verl cannot load the files together{pyarrow}: {fault.message}."
+    report.add(severity, "files", f"data.{role}_files", text, fix)
 
 
-def _add_row_findings(
-    plan: Plan, role: str, name: str, result: CheckReport, report: PreflightReport
+def _check_rows(
+    plan: Plan, role: str, name: str, report: PreflightReport, progress: Callable[[int], object]
 ) -> None:
     """Add one finding for each rule that rows of a file break."""
-    scorer = plan.recipe.reward.scorer
-    # These have findings of their own, which name the setting, or say it for the reward of the run.
-    ignored = {"long_prompt", "runs_answers"}
-    ignored |= _OWN_SCORER if scorer == "verl" or is_path(scorer) else frozenset()
+    reward = plan.recipe.reward
+    is_own = reward.scorer == "verl" or is_path(reward.scorer)
+    is_built_in = reward.scorer != "auto" and not is_own
+    result = check(
+        Path(name).expanduser(),
+        scorer=load_scorer(reward.scorer, **reward.options) if is_built_in else None,
+        options=reward.options if reward.scorer == "auto" else {},
+        progress=progress,
+    )
+    # A finding of its own says it for the reward of the run.
+    ignored = {"runs_answers"}
+    ignored |= _OWN_SCORER if is_own else frozenset()
     ignored |= _TRAIN_ONLY if role == "val" else frozenset()
     examples = {finding.rule: finding for finding in reversed(result.examples)}
     for rule, count in result.counts.most_common():
         if rule in ignored:
             continue
         example = examples[rule]
-        text = f"{name}: {rule}: {example.message}."
-        if example.row is not None:
-            text = f"{name}:{example.row}: {rule} ({count:,} of {result.rows:,} rows): "
-            text += f"{example.message}."
-        report.add(
-            "warning" if rule in _TRAIN_ONLY else "error",
-            "files",
-            f"data.{role}_files",
-            text,
-            f"List all: rewardkit check {name}",
-        )
-
-
-def _add_long_prompts(
-    plan: Plan,
-    name: str,
-    rows: int,
-    counts: Mapping[int, int],
-    report: PreflightReport,
-    *,
-    is_exact: bool = True,
-) -> None:
-    """Add a finding about prompts over the limit, which says what verl does with them.
-
-    0.7 neither cuts a prompt nor raises, and ends where it joins prompts of different lengths
-    (`agent_loop.py`). From 0.8 on its agent loop cuts prompts of text from the left, and raises for
-    those with pictures.
-
-    Args:
-        plan: the run.
-        name: the file.
-        rows: the number of its rows.
-        counts: the number of prompts by length in tokens.
-        report: gets the finding.
-        is_exact: whether the lengths are exact; they are lower bounds otherwise.
-    """
-    limit, values = plan.get(MAX_PROMPT), PlanValues(plan)
-    over = sum(n for length, n in counts.items() if isinstance(limit, int) and length > limit)
-    if not over:
-        return
-    is_filtered = plan.get("data.filter_overlong_prompts") is True
-    ends = values.reads_images or not values.is_since(0, 8, 0)
-    is_error = plan.get("data.truncation") == "error"
-    outcome = f"verl {plan.verl} cuts them"
-    if is_filtered:
-        outcome = "verl filters them out"
-    elif ends:
-        outcome = f"verl {plan.verl} stops at the first of them"
-    elif is_error:
-        outcome += " from the left, despite data.truncation=error"
-    longest, fix = f"{max(counts)}", f"Set {MAX_PROMPT}={max(counts)}, or "
-    if not is_exact:
-        longest, fix = f"at least {longest}", f"Raise {MAX_PROMPT}, or set "
-    is_fatal = over == rows if is_filtered else ends or is_error
-    report.add(
-        "error" if is_fatal else "warning",
-        "L-24",
-        MAX_PROMPT,
-        f"{name}: {over:,} of {rows:,} prompts are over {limit} tokens (longest {longest}): {outcome}.",
-        f"{fix}data.filter_overlong_prompts=True.",
-        "verl best practices",
-    )
-
-
-def probe_files(plan: Plan, report: PreflightReport) -> None:
-    """Add findings about the columns and the longest prompts of the files on this machine."""
-    about_tokenizer = PreflightReport()
-    count_tokens = load_tokenizer(plan, about_tokenizer)
-    is_sure = True
-    train = file_names(plan, "train")
-    others = [name for name in file_names(plan, "val") if name not in train]
-    for name in dict.fromkeys([*train, *others]):
-        role, path = "train" if name in train else "val", Path(name).expanduser()
-        if not path.is_file() or path.suffix != ".parquet":
-            continue  # the rehearsal names it
-        try:
-            with open_parquet(path) as file:
-                if _has_columns(plan, role, name, file, report):
-                    is_sure &= _check_lengths(plan, name, file, report, count_tokens)
-        except RewardkitError as error:
-            report.add("error", "files", f"data.{role}_files", str(error))
-    if not is_sure:
-        report.unchecked.extend(about_tokenizer.unchecked)
+        where = "" if example.row is None else f":{example.row}"
+        rows = "" if example.row is None else f" ({count:,} of {result.rows:,} rows)"
+        text = f"{name}{where}: {rule}{rows}: {example.message}."
+        severity: Severity = "warning" if rule in _TRAIN_ONLY else "error"
+        fix = f"List all: rewardkit check {name}"
+        report.add(severity, "files", f"data.{role}_files", text, fix)
 
 
 def _has_columns(
     plan: Plan, role: str, name: str, file: pq.ParquetFile, report: PreflightReport
 ) -> bool:
     """Add the facts of a file, and a finding for each column that verl misses."""
-    import pyarrow as pa
-
     schema, prompt = file.schema_arrow, _prompt_column(plan)
     has_sources = "data_source" in schema.names
     sources = file.read(["data_source"]).column(0).unique() if has_sources else ()
     names = tuple(sorted(map(str, sources)))
-    report.files.append(
-        FileFacts(path=name, role=role, rows=file.metadata.num_rows, data_sources=names)
-    )
+    rows = file.metadata.num_rows
+    report.files.append(FileFacts(path=name, role=role, rows=rows, data_sources=names))
     fields = [field for field in schema if field.name not in {prompt, "prompt"}]
     fields += [field.with_name("prompt") for field in schema if field.name == prompt]
     missing = [each for each in schema_findings(pa.schema(fields)) if each.rule == "missing"]
@@ -301,23 +200,51 @@ def _check_lengths(
     file: pq.ParquetFile,
     report: PreflightReport,
     count_tokens: TokenCounter | None,
-) -> bool:
-    """Add a finding if prompts are over the limit; return whether all others surely are not.
+) -> bool | None:
+    """Add a finding if prompts are over the limit, which says what verl does with them.
 
     Only a prompt with more bytes than the limit has tokens is counted. A token never joins two words,
     so that without a tokenizer the words are a lower bound.
+
+    0.7 neither cuts a prompt nor raises, and ends where it joins prompts of different lengths
+    (`agent_loop.py`). From 0.8 on its agent loop cuts prompts of text from the left, and raises for
+    those with images.
+
+    Returns:
+        Whether all prompts fit; None where only the tokenizer can tell.
     """
-    limit = plan.get(MAX_PROMPT)
+    limit, values, rows = plan.get(MAX_PROMPT), PlanValues(plan), file.metadata.num_rows
     if not isinstance(limit, int):
-        return True
-    count, lengths = count_tokens or _count_words, Counter[int]()
+        return False
+    count, lengths = count_tokens or _count_words, list[int]()
     for batch in file.iter_batches(BATCH_ROWS, columns=[_prompt_column(plan)]):
         prompts = filter(None, batch.column(0).to_pylist())
-        lengths.update(count(prompt) for prompt in prompts if prompt_tokens(prompt) > limit)
-    over = Counter({length: n for length, n in lengths.items() if length > limit})
-    is_exact = count_tokens is not None
-    _add_long_prompts(plan, name, file.metadata.num_rows, over, report, is_exact=is_exact)
-    return is_exact or lengths == over
+        lengths += [count(prompt) for prompt in prompts if prompt_tokens(prompt) > limit]
+    over = [length for length in lengths if length > limit]
+    if not over:
+        return True if count_tokens or not lengths else None
+    if plan.get("data.filter_overlong_prompts") is True:
+        outcome, is_fatal = "verl filters them out", len(over) == rows
+    elif values.reads_images or not values.is_since(0, 8, 0):
+        outcome, is_fatal = f"verl {plan.verl} stops at the first of them", True
+    else:
+        outcome, is_fatal = f"verl {plan.verl} cuts them", plan.get("data.truncation") == "error"
+        outcome += " from the left, despite data.truncation=error" if is_fatal else ""
+    longest, fix = f"{max(over)}", f"Set {MAX_PROMPT}={max(over)}, or "
+    if count_tokens is None:
+        longest, fix = f"at least {longest}", f"Raise {MAX_PROMPT}, or set "
+    text = (
+        f"{name}: {len(over):,} of {rows:,} prompts are over {limit} tokens (longest {longest}): "
+    )
+    report.add(
+        "error" if is_fatal else "warning",
+        "L-24",
+        MAX_PROMPT,
+        f"{text}{outcome}.",
+        f"{fix}data.filter_overlong_prompts=True.",
+        "verl best practices",
+    )
+    return False if count_tokens or len(over) == len(lengths) else None
 
 
 def _count_words(messages: Any) -> int:

@@ -16,14 +16,12 @@ class FileFacts:
         role: `train` or `val`.
         rows: the number of its rows.
         data_sources: the data sources of its rows.
-        longest_tokens: its longest prompt, in tokens; None without the model's tokenizer.
     """
 
     path: str
     role: str
     rows: int
     data_sources: tuple[str, ...]
-    longest_tokens: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +42,7 @@ class PreflightReport:
         self, severity: Severity, rule: str, key: str, text: str, fix: str = "", source: str = ""
     ) -> None:
         """Add a finding; see `LaunchFinding` for the arguments."""
-        self.findings.append(LaunchFinding(severity, rule, key, text, fix=fix, source=source))
+        self.findings.append(LaunchFinding(severity, rule, key, text, fix, source))
 
     def files_of(self, role: str) -> list[FileFacts]:
         """Return the files of a role."""

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from rewardkit.audit.model import AttackResult
 from rewardkit.errors import DataError, RewardkitError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.findings import Severity
-from rewardkit.launch.gdpo import ESTIMATOR, REWARD_KEYS
-from rewardkit.launch.plan import DAPO_RECIPE, FILTER_SINCE, Plan
+from rewardkit.launch.plan import DAPO_RECIPE, Plan
 from rewardkit.launch.preflight.report import FileFacts, PreflightReport
-from rewardkit.launch.rules.algorithm import computed_metrics
 from rewardkit.launch.rules.values import MANAGER
-from rewardkit.launch.secret_values import reveal_secrets
+from rewardkit.launch.secret_values import reveal_options
 from rewardkit.launch.verl.compose import compose_config
-from rewardkit.launch.verl.releases import installed_verl, nearest
-from rewardkit.launch.verl.reward_keys import NEW_KEY
+from rewardkit.launch.verl.releases import NEW_KEY, installed_verl, nearest
 from rewardkit.registry import (
     EVALUATED_BY_VERL,
     VERL_EVALUATES,
-    did_you_mean,
     is_path,
     with_function,
 )
@@ -37,7 +33,6 @@ VERL_SOURCES = (
     "hiyouga/geometry3k searchR1_*"
 ).split() + sorted(EVALUATED_BY_VERL)
 
-
 #: What verl itself checks of a plan.
 CHECKS = "verl's composition and validate_config"
 
@@ -47,18 +42,29 @@ def reward_path_key(plan: Plan) -> str:
     return plan.release.name_of(f"{NEW_KEY}.path")
 
 
+class RewardFacts(NamedTuple):
+    """What trying a reward showed.
+
+    Attributes:
+        loads: whether its file can be imported.
+        keys: the keys that it returns; None if it was not tried.
+        numeric_keys: those that are always numbers.
+    """
+
+    loads: bool = True
+    keys: list[str] | None = None
+    numeric_keys: list[str] | None = None
+
+
 def check_reward(
     plan: Plan, report: PreflightReport, load_seconds: float = LOAD_TIMEOUT_SECONDS
-) -> bool:
-    """Check the reward function of a plan on the training files in the report.
-
-    Returns:
-        Whether its file can be imported, within `load_seconds`.
-    """
+) -> RewardFacts:
+    """Check the reward function of a plan on the training files in the report."""
+    facts = RewardFacts()
     scorer = plan.recipe.reward.scorer
     if scorer == "verl":
         _check_verl_sources(plan, report)
-        return True
+        return facts
     if is_path(scorer):
         scorer = with_function(scorer)
         try:
@@ -66,7 +72,7 @@ def check_reward(
         except RewardkitError as error:
             fix = "Fix the file or reward.scorer."
             report.add("error", "L-51", reward_path_key(plan), str(error), fix)
-            return False
+            return RewardFacts(loads=False)
         if plan.get(MANAGER) == "remote":
             report.unchecked.append(
                 "the reward in other processes: verl's manager remote pickles what the file has, and "
@@ -74,15 +80,15 @@ def check_reward(
                 "those into a module that the file imports, or name the reward as pkg://module."
             )
         if not is_callable:  # every other check would fail for the same reason
-            return True
+            return facts
     files = report.files_of("train")
     if not files:
         report.unchecked.append(
             "the scorer on golds, and its behaviour: this machine has no training file."
         )
     for file in files:
-        _check_behaviour(plan, scorer, file, report, load_seconds)
-    return True
+        facts = _check_behaviour(plan, scorer, file, report, load_seconds) or facts
+    return facts
 
 
 def _check_signature(scorer: str, plan: Plan, report: PreflightReport, load_seconds: float) -> bool:
@@ -91,133 +97,81 @@ def _check_signature(scorer: str, plan: Plan, report: PreflightReport, load_seco
 
     options = dict(plan.recipe.reward.options)
     with ScorerProcess(scorer, options, seconds=1, load_seconds=load_seconds) as process:
-        signature_error = process.signature_error
-        is_async = process.is_async
+        problem, is_async = process.signature_error, process.is_async
     if is_async and plan.get(MANAGER) == "remote":
         text = f"{scorer} is async, which the reward manager remote refuses."
-        fix = "Set reward.reward_manager.name=naive, or make the function synchronous."
+        fix = f"Set {MANAGER}=naive, or make the function synchronous."
         source = "verl experimental/reward_loop/reward_manager/remote.py"
         report.add("error", "remote-reward", MANAGER, text, fix, source)
-    if signature_error:
+    if problem:
         keywords = ", ".join(f"{name}=" for name in (*ARGUMENTS, *options))
-        text = f"{signature_error}; verl calls it with {keywords}."
+        text = f"{problem}; verl calls it with {keywords}."
         fix = "Add these keywords, and **kwargs for future ones."
         report.add("error", "L-51", reward_path_key(plan), text, fix, "verl trainer/ppo/reward.py")
-    return not signature_error
+    return not problem
 
 
 def _check_verl_sources(plan: Plan, report: PreflightReport) -> None:
     """Check that verl's own scorer knows the data sources, and runs no answers of theirs."""
-    key = reward_path_key(plan)
+    key, code = reward_path_key(plan), "verl utils/reward_score"
     for file in report.files:
         for source in file.data_sources:
             if source in EVALUATED_BY_VERL:
                 text = f"{file.path}: rows of {source}: {VERL_EVALUATES}."
                 fix = f"Set reward.scorer: math, which is {key}=$(rewardkit path math)."
-                report.add("error", "runs-answers", key, text, fix, "verl utils/reward_score")
-                continue
-            if any(fnmatchcase(source, known) for known in VERL_SOURCES):
-                continue
-            text = (
-                f"{file.path}: verl has no scorer for data_source {source!r}: every sample would "
-            )
-            text += "raise NotImplementedError."
-            fix = "Set a scorer; rewardkit list shows them."
-            report.add("error", "L-52", "reward.scorer", text, fix, "verl utils/reward_score")
+                report.add("error", "runs-answers", key, text, fix, code)
+            elif not any(fnmatchcase(source, known) for known in VERL_SOURCES):
+                text = f"{file.path}: verl has no scorer for data_source {source!r}: every sample "
+                text += "would raise NotImplementedError."
+                fix = "Set a scorer; rewardkit list shows them."
+                report.add("error", "L-52", "reward.scorer", text, fix, code)
 
 
 def _check_behaviour(
     plan: Plan, scorer: str, file: FileFacts, report: PreflightReport, load_seconds: float
-) -> None:
+) -> RewardFacts | None:
     """Check in another process that the scorer rewards golds and behaves well (see `audit`)."""
     from rewardkit.audit.run import check_behaviour
 
-    name = plan.recipe.reward.scorer
+    name, key = plan.recipe.reward.scorer, reward_path_key(plan)
     try:
         profiles, results, keys, numeric_keys = check_behaviour(
             scorer,
             Path(file.path).expanduser(),
-            options=_scorer_options(plan),
+            options=reveal_options(plan.recipe.reward.options, plan.secrets),
             load_seconds=load_seconds,
         )
     except RewardkitError as error:
-        fix = "Fix the scorer or reward.options."
-        report.add("error", "L-51", reward_path_key(plan), str(error), fix)
-        return
-    _check_metric(plan, scorer, keys, report)
-    _check_gdpo_keys(plan, scorer, numeric_keys, report)
-    silence = next((each for each in results if each.attack == "no_verdict" and each.failed), None)
-    if silence is not None and plan.get("reward.reward_model.enable") is True:
+        report.add("error", "L-51", key, str(error), "Fix the scorer or reward.options.")
+        return None
+    facts = RewardFacts(keys=[*keys], numeric_keys=[*numeric_keys])
+    is_silent = any(result.attack == "no_verdict" and result.failed for result in results)
+    if is_silent and plan.get("reward.reward_model.enable") is True:
         report.unchecked.append(
             f"{name} on golds: the reward model that it asks starts with the run. To check it now, "
             "serve the model and run `rewardkit audit judge --set base_url=URL`."
         )
-        return
+        return facts
     for profile in profiles:
-        if not profile.rewards_golds and silence is None:
-            text = (
-                f"{file.path}: {name} does not reward the golds of {profile.data_source!r} in any "
-            )
-            text += f"form tried: {profile.scores}."
+        if not profile.rewards_golds and not is_silent:
+            text = f"{file.path}: {name} does not reward the golds of {profile.data_source!r} in "
+            text += f"any form tried: {profile.scores}."
             fix = "Try rewardkit explain on a row, or set another scorer."
-            report.add("error", "L-52", reward_path_key(plan), text, fix)
+            report.add("error", "L-52", key, text, fix)
     for result in results:
         if result.failed:
-            _add_conduct(plan, result, report)
+            severity: Severity = "error" if result.severity == "high" else "warning"
+            text = f"{name}: {result.about.rstrip('.')}: {result.failed} times{_example(result)}."
+            report.add(severity, "conduct", key, text, f"See rewardkit audit {name}.")
+    return facts
 
 
-def _add_conduct(plan: Plan, result: AttackResult, report: PreflightReport) -> None:
-    """Add the finding of a check of the scorer's behaviour that failed."""
-    name, example = plan.recipe.reward.scorer, ""
-    if result.failures:
-        failure = result.failures[0]
-        example = f" (gold {failure.gold!r}: {failure.response[:60]!r} -> {failure.got})"
-    text = f"{name}: {result.about.rstrip('.')}: {result.failed} times{example}."
-    severity: Severity = "error" if result.severity == "high" else "warning"
-    report.add(severity, "conduct", reward_path_key(plan), text, f"See rewardkit audit {name}.")
-
-
-def _scorer_options(plan: Plan) -> dict[str, Any]:
-    """Return the scorer's options with the values of secrets, as verl passes them."""
-    return {
-        name: reveal_secrets(value, plan.secrets) if isinstance(value, str) else value
-        for name, value in plan.recipe.reward.options.items()
-    }
-
-
-def _check_metric(plan: Plan, scorer: str, keys: tuple[str, ...], report: PreflightReport) -> None:
-    """Check that the scorer returns the metric of dynamic sampling."""
-    key = "algorithm.filter_groups.metric"
-    metric = plan.get(key, "reward")
-    is_filtered = plan.get("algorithm.filter_groups.enable") is True
-    if is_filtered and keys and metric not in {*keys, "reward", "score", "seq_reward"}:
-        is_v1 = plan.release.number >= FILTER_SINCE
-        text = (
-            f"{scorer} returns {', '.join(keys)}, but not {metric}: verl stops at the first batch."
-        )
-        other = (*computed_metrics(plan.release), "score")[0]
-        fix = f"Return {metric}, or set {key}={other}."
-        place = "trainer/ppo/v1/replay_buffer.py" if is_v1 else "recipe/dapo/dapo_ray_trainer.py"
-        report.add("error", "L-50", key, text, fix, f"verl {place}")
-
-
-def _check_gdpo_keys(
-    plan: Plan, scorer: str, numeric_keys: tuple[str, ...], report: PreflightReport
-) -> None:
-    """Check that the scorer returns every part of GDPO as a number."""
-    parts = plan.get(REWARD_KEYS)
-    if plan.get(ESTIMATOR) != "gdpo" or not isinstance(parts, (list, tuple)):
-        return
-    missing = [str(part) for part in parts if part not in numeric_keys]
-    if missing:
-        returned = ", ".join(numeric_keys) or "no dictionary of numbers"
-        text = (
-            f"{scorer} returns {returned}, but no number for {', '.join(missing)}: verl stops at "
-        )
-        text += "the first step."
-        near = did_you_mean(missing[0], list(numeric_keys))
-        fix = f"Return {', '.join(missing)}, or set {REWARD_KEYS} to keys that it returns.{near}"
-        report.add("error", "gdpo", REWARD_KEYS, text, fix, "verl trainer/ppo/core_algos.py")
+def _example(result: AttackResult) -> str:
+    """Return the first failure of a check of the scorer's behaviour, for a message."""
+    if not result.failures:
+        return ""
+    failure = result.failures[0]
+    return f" (gold {failure.gold!r}: {failure.response[:60]!r} -> {failure.got})"
 
 
 def check_with_verl(plan: Plan, report: PreflightReport, load_seconds: float | None) -> None:
@@ -229,13 +183,10 @@ def check_with_verl(plan: Plan, report: PreflightReport, load_seconds: float | N
         load_seconds: timeout for the reward's file; None if it does not load anyway.
     """
     installed = installed_verl()
-    if installed is None:
-        report.unchecked.append(f"{CHECKS}: verl is not installed.")
-        return
-    if nearest(installed) != plan.verl:
-        report.unchecked.append(
-            f"{CHECKS}: the plan is for verl {plan.verl}, and verl {installed} is installed."
-        )
+    if installed is None or nearest(installed) != plan.verl:
+        reason = f"the plan is for verl {plan.verl}, and verl {installed} is installed."
+        reason = reason if installed else "verl is not installed."
+        report.unchecked.append(f"{CHECKS}: {reason}")
         return
     if plan.module == DAPO_RECIPE:
         report.unchecked.append("the DAPO recipe's own trainer: main_ppo's keys were checked.")
@@ -255,12 +206,10 @@ def check_with_verl(plan: Plan, report: PreflightReport, load_seconds: float | N
     if composed.invalid:
         text = f"validate_config of verl {installed} rejects the configuration: {composed.invalid}"
         report.add("error", "validate", "verl", text, source="verl utils/config.py")
-    if load_seconds is None:
-        return
     if composed.reward_error:
         text = f"verl cannot load the reward function: {composed.reward_error}"
         report.add("error", "L-51", reward_path_key(plan), text)
-    elif plan.recipe.reward.scorer != "verl" and composed.reward is None:
+    elif load_seconds and plan.recipe.reward.scorer != "verl" and composed.reward is None:
         text = (
             f"verl {installed} does not load a reward function from this configuration: it would "
         )

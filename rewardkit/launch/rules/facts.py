@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,37 @@ GIB = 2**30
 #: A model's JSON files are not read above this size: a larger file is not a model's configuration.
 MAX_FILE_BYTES = 64 * 2**20
 
+#: The names that models have for the number of their experts.
+_EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
+
 _BYTES_PER_PARAMETER = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineFacts:
+    """Facts about the machines of a run; None for what is unknown or does not matter to its target.
+
+    Attributes:
+        has_verl: whether verl is installed here.
+        has_transfer_queue: whether transfer_queue is installed here.
+        new_trl: the version of trl here, if verl's FSDP engine cannot import it.
+        has_dapo_recipe: whether the working folder has verl's DAPO recipe.
+        devices: the number of devices here.
+        cores: the number of CPU cores here.
+        reserved_cores: the CPU cores that verl reserves in Ray on the first node.
+        reserved_for: what they are for.
+        cluster_devices: the devices of the Ray cluster to which the run is submitted.
+    """
+
+    has_verl: bool | None = None
+    has_transfer_queue: bool | None = None
+    new_trl: str | None = None
+    has_dapo_recipe: bool | None = None
+    devices: int | None = None
+    cores: int | None = None
+    reserved_cores: int | None = None
+    reserved_for: str | None = None
+    cluster_devices: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +66,10 @@ class RunFacts:
         device_bytes: memory of one device.
         train_rows: rows of all training files.
         val_rows: rows of all validation files.
-        longest_prompt: the longest prompt of the training files, in tokens.
+        fits_prompts: whether all prompts of the files are known to be within the run's limit.
+        reward_keys: the keys that the reward returns.
+        numeric_keys: those of them that are always numbers.
+        machine: the machines.
     """
 
     layers: int | None = None
@@ -48,13 +82,16 @@ class RunFacts:
     device_bytes: int | None = None
     train_rows: int | None = None
     val_rows: int | None = None
-    longest_prompt: int | None = None
+    fits_prompts: bool = False
+    reward_keys: list[str] | None = None
+    numeric_keys: list[str] | None = None
+    machine: MachineFacts = MachineFacts()
 
 
 def read_facts(plan: Plan) -> RunFacts:
     """Read the device's memory from `hardware` and the model's config.json, if its folder is here.
 
-    Nothing is downloaded. Rows and prompt lengths are left to the caller.
+    Nothing is downloaded. What the files hold is left to the caller.
     """
     memory = device_memory(plan.recipe.hardware)
     folder = Path(plan.recipe.model).expanduser()
@@ -63,17 +100,15 @@ def read_facts(plan: Plan) -> RunFacts:
         return RunFacts(device_bytes=memory)
     nested = outer.get("text_config")
     config = {**outer, **nested} if isinstance(nested, dict) else outer
-    experts = _positive_integer(config, "num_experts", "n_routed_experts", "num_local_experts") or 0
-    heads = _positive_integer(config, "num_attention_heads")
+    count = partial(_positive_integer, config)
+    heads, experts = count("num_attention_heads"), count(*_EXPERTS) or 0
     return RunFacts(
-        layers=_positive_integer(config, "num_hidden_layers"),
+        layers=count("num_hidden_layers"),
         heads=heads,
-        kv_heads=_positive_integer(config, "num_key_value_heads") or heads,
+        kv_heads=count("num_key_value_heads") or heads,
         experts=experts,
-        parameters=_indexed_parameters(folder, config) or _computed_parameters(config, experts),
-        context=None
-        if config.get("rope_scaling")
-        else _positive_integer(config, "max_position_embeddings"),
+        parameters=_indexed_parameters(folder, config) or _computed_parameters(config),
+        context=None if config.get("rope_scaling") else count("max_position_embeddings"),
         vision="vision_config" in outer,
         device_bytes=memory,
     )
@@ -84,9 +119,8 @@ def device_memory(hardware: str) -> int | None:
     text = hardware.lower()
     if match := re.search(r"(\d{1,4})\s*gi?b\b", text):
         return int(match[1]) * GIB
-    sizes = (size for name, size in MEMORY_GIB.items() if re.search(rf"\b{name}", text))
-    size = next(sizes, None)
-    return size and size * GIB
+    sizes = (size * GIB for name, size in MEMORY_GIB.items() if re.search(rf"\b{name}", text))
+    return next(sizes, None)
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -113,27 +147,21 @@ def _indexed_parameters(folder: Path, config: Mapping[str, Any]) -> int | None:
         return None
     width = _BYTES_PER_PARAMETER.get(str(config.get("torch_dtype") or config.get("dtype")))
     size = _positive_integer(metadata, "total_size")
-    return _positive_integer(metadata, "total_parameters") or (
-        size // width if size and width else None
-    )
+    stated = _positive_integer(metadata, "total_parameters")
+    return stated or (size // width if size and width else None)
 
 
-def _computed_parameters(config: Mapping[str, Any], experts: int) -> int | None:
+def _computed_parameters(config: Mapping[str, Any]) -> int | None:
     """Compute the parameters of a decoder with gated layers; norms and biases are left out."""
-    layers, hidden = (
-        _positive_integer(config, "num_hidden_layers"),
-        _positive_integer(config, "hidden_size"),
+    count = partial(_positive_integer, config)
+    layers, hidden, heads = (
+        count(name) for name in ("num_hidden_layers", "hidden_size", "num_attention_heads")
     )
-    heads, vocabulary = (
-        _positive_integer(config, "num_attention_heads"),
-        _positive_integer(config, "vocab_size"),
-    )
-    inner = _positive_integer(config, "moe_intermediate_size") if experts else None
-    inner = inner or _positive_integer(config, "intermediate_size")
+    vocabulary, experts = count("vocab_size"), count(*_EXPERTS)
+    inner = (experts and count("moe_intermediate_size")) or count("intermediate_size")
     if not (layers and hidden and heads and vocabulary and inner):
         return None
-    head = _positive_integer(config, "head_dim") or hidden // heads
-    kv_heads = _positive_integer(config, "num_key_value_heads") or heads
-    attention = 2 * hidden * head * (heads + kv_heads)
+    head = count("head_dim") or hidden // heads
+    attention = 2 * hidden * head * (heads + (count("num_key_value_heads") or heads))
     embeddings = vocabulary * hidden * (1 if config.get("tie_word_embeddings") is True else 2)
     return embeddings + layers * (attention + 3 * hidden * inner * (experts or 1))

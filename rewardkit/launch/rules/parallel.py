@@ -7,29 +7,27 @@ from pathlib import Path
 
 from rewardkit.launch.presets import ACTOR, REF
 from rewardkit.launch.rules.facts import GIB
-from rewardkit.launch.rules.rule import Violation, Violations, rule, set_to
+from rewardkit.launch.rules.rule import Violation, Violations, check, set_to
 from rewardkit.launch.rules.values import (
-    MEMORY_SHARE,
-    REMOVE_PADDING,
+    MODEL,
     ROLLOUT,
     TENSOR_PARALLEL,
     ULYSSES_SIZE,
     PlanValues,
+    largest_divisor,
 )
 
+MEMORY_FRACTION = f"{ROLLOUT}.gpu_memory_utilization"
+REMOVE_PADDING = f"{MODEL}.use_remove_padding"
 MEGATRON = f"{ACTOR}.megatron"
-ACTOR_TENSOR = f"{MEGATRON}.tensor_model_parallel_size"
-EXPERT_PARALLEL = f"{MEGATRON}.expert_model_parallel_size"
 PIPELINE = f"{MEGATRON}.pipeline_model_parallel_size"
 TRANSFORMER = f"{MEGATRON}.override_transformer_config"
 LAST_STAGE = f"{TRANSFORMER}.num_layers_in_last_pipeline_stage"
-RECOMPUTE = f"{TRANSFORMER}.recompute_granularity"
 OPTIMIZER = f"{ACTOR}.optim.override_optimizer_config"
 OFFLOAD = f"{OPTIMIZER}.optimizer_cpu_offload"
 ULYSSES = f"{ACTOR}.{ULYSSES_SIZE}"
 
-#: From this many tokens of a response on a sequence is worth cutting, into parts of this length, and
-#: recomputation is worth its time.
+#: From this many tokens of a response on a sequence is worth cutting, into parts of this length.
 LONG_TOKENS, PART_TOKENS = 8192, 2048
 
 #: Bytes per parameter in the rollout (bfloat16).
@@ -40,8 +38,8 @@ ROLLOUT_BYTES = 2
 FSDP_BYTES = 16
 MEGATRON_BYTES, MEGATRON_ADAM_BYTES = 6, 12
 
-#: Weights with a larger share of the rollout's memory leave too little for its KV cache.
-CROWDED_SHARE = 0.8
+#: Weights with a larger fraction of the rollout's memory leave too little for its KV cache.
+CROWDED_FRACTION = 0.8
 
 #: Over more devices than this a layer of the rollout waits for the network.
 MAX_TENSOR_PARALLEL = 8
@@ -57,68 +55,8 @@ HYBRID_OPTIMIZER = {
     "optimizer_cpu_offload": True,
 }
 
-#: The settings that the guide has for a mixture of experts.
-MIXTURE = {
-    "moe_router_dtype": "fp32",
-    "moe_shared_expert_overlap": False,
-    "moe_permute_fusion": True,
-    "moe_enable_deepep": True,
-    "moe_token_dispatcher_type": "flex",
-}
 
-
-@rule("L-37", "error", TENSOR_PARALLEL, "GUIDE; BLOG; CODE")
-def parallel_sizes(values: PlanValues) -> Violations:
-    """Parallel sizes divide the devices and the attention heads; TP stays within a node."""
-    devices, heads, per_copy = values.devices, values.facts.heads, values.model_parallel
-    if devices and (size := values.tensor_parallel):
-        per_replica = size * (values.count(f"{ROLLOUT}.data_parallel_size") or 1)
-        if devices % per_replica:
-            message = f"{per_replica} does not divide {devices} devices."
-            best = _largest_divisor(size, devices)
-            yield set_to(TENSOR_PARALLEL, best, message, refusal="rollout-world")
-        if heads and heads % size:
-            best = _largest_divisor(size, heads, devices)
-            yield set_to(TENSOR_PARALLEL, best, _heads_message(size, heads))
-    size, pipeline = values.count(ACTOR_TENSOR), values.count(PIPELINE)
-    if not values.is_megatron or not devices or not per_copy or not size or not pipeline:
-        return
-    if devices % per_copy:
-        message = f"TP x PP x CP = {per_copy} does not divide {devices} devices."
-        fix = f"Set TP, PP and CP so that their product divides {devices}."
-        yield Violation(message, fix, ACTOR_TENSOR, refusal="megatron-world")
-    experts = values.count(EXPERT_PARALLEL) or 1
-    product = experts * pipeline
-    product *= values.count(f"{MEGATRON}.expert_tensor_parallel_size") or size
-    if experts > 1 and devices % product:
-        message = f"EP x ETP x PP = {product} does not divide {devices} devices."
-        yield set_to(EXPERT_PARALLEL, _largest_divisor(experts, devices // pipeline), message)
-    if heads and heads % size:
-        yield set_to(ACTOR_TENSOR, _largest_divisor(size, heads), _heads_message(size, heads))
-    per_node = values.devices_per_node
-    if per_node and size > per_node:
-        yield set_to(
-            ACTOR_TENSOR,
-            per_node,
-            f"{size} is more than the {per_node} devices of a node: every layer waits for the network.",
-            extra=", and raise pipeline_model_parallel_size",
-            severity="warning",
-        )
-
-
-def _heads_message(size: int, heads: int) -> str:
-    return f"{size} does not divide the model's {heads} attention heads."
-
-
-def _largest_divisor(limit: int, *totals: int) -> int:
-    """Return the largest power of two, up to a limit, that divides all totals."""
-    best = 1
-    while 2 * best <= limit and all(total % (2 * best) == 0 for total in totals):
-        best *= 2
-    return best
-
-
-@rule("L-57", "info", ULYSSES, "MODELARTS; CODE")
+@check("L-57")
 def sequence_parts(values: PlanValues) -> Violations:
     """The Ulysses size is about response / 2048 above 8K; it divides devices and heads."""
     size, devices, length = values.sequence_parallel(), values.devices, values.response_tokens or 0
@@ -126,7 +64,7 @@ def sequence_parts(values: PlanValues) -> Violations:
     if values.is_megatron or not size or not devices:
         return
     key = values.ulysses_key()
-    best = _largest_divisor(max(size, length // PART_TOKENS), devices, heads or devices)
+    best = largest_divisor(max(size, length // PART_TOKENS), devices, heads or devices)
     fix = f"Set {ULYSSES}={best}."
     if values.has_own_ulysses_size:  # verl deprecates the actor's
         models = (ACTOR, REF) if values.uses_reference else (ACTOR,)
@@ -135,7 +73,8 @@ def sequence_parts(values: PlanValues) -> Violations:
     if devices % size:
         yield Violation(f"{size} does not divide {devices} devices.", fix, key, "error")
     if heads and heads % size:
-        yield Violation(_heads_message(size, heads), fix, key, "error")
+        message = f"{size} does not divide the model's {heads} attention heads."
+        yield Violation(message, fix, key, "error")
     if kv_heads and kv_heads % size and size % kv_heads:
         message = f"neither of {size} and the model's {kv_heads} key-value heads divides the other."
         yield Violation(message, fix, key, "error")
@@ -145,7 +84,7 @@ def sequence_parts(values: PlanValues) -> Violations:
         yield Violation(message, f"{fix}{extra}", key)
 
 
-@rule("L-58", "error", REMOVE_PADDING, "ASCEND; CODE")
+@check("L-58")
 def parts_need_packing(values: PlanValues) -> Violations:
     """A Ulysses size above 1 needs use_remove_padding."""
     if values.is_megatron or values.flag(REMOVE_PADDING) is not False:
@@ -159,10 +98,10 @@ def parts_need_packing(values: PlanValues) -> Violations:
 
 def _rollout_bytes(values: PlanValues) -> float:
     """Return the bytes that the rollout has on a device; 0 if unknown."""
-    return max(0, (values.memory_share or 0) * (values.facts.device_bytes or 0))
+    return max(0, (values.number(MEMORY_FRACTION) or 0) * (values.facts.device_bytes or 0))
 
 
-@rule("L-14", "warning", TENSOR_PARALLEL, "GUIDE")
+@check("L-14")
 def weights_fit(values: PlanValues) -> Violations:
     """Memory x gpu_memory_utilization x TP > parameters x 2 bytes, with the smallest such TP."""
     size, room = values.tensor_parallel, _rollout_bytes(values)
@@ -180,19 +119,19 @@ def weights_fit(values: PlanValues) -> Violations:
             TENSOR_PARALLEL,
             smallest,
             f"{weights / GIB:,.0f} GiB of weights do not fit {size} x {room / GIB:,.0f} GiB.",
-            extra=f", or raise {MEMORY_SHARE}",
+            extra=f", or raise {MEMORY_FRACTION}",
             severity="error",
         )
     widest = min(MAX_TENSOR_PARALLEL, values.devices_per_node or MAX_TENSOR_PARALLEL)
     if not weights:  # a name like Qwen3-235B-A22B says it
         sizes = map(float, _NAMED_SIZE.findall(Path(values.recipe.model).name))
         weights = max(sizes, default=0) * 1e9 * ROLLOUT_BYTES
-    if size > widest and not (room and weights > CROWDED_SHARE * room * widest):
+    if size > widest and not (room and weights > CROWDED_FRACTION * room * widest):
         message = f"{size} is more than {widest}: the devices wait for each other."
         yield set_to(TENSOR_PARALLEL, widest, message, extra=", if the weights fit")
 
 
-@rule("L-61", "info", TENSOR_PARALLEL, "ASCEND")
+@check("L-61")
 def smaller_tensor_parallel(values: PlanValues) -> Violations:
     """TP is halved where half the devices can hold the weights twice, for more replicas."""
     half, weights = (values.tensor_parallel or 1) // 2, values.facts.parameters or 0
@@ -207,7 +146,7 @@ def smaller_tensor_parallel(values: PlanValues) -> Violations:
         )
 
 
-@rule("L-38", "info", OFFLOAD, "GUIDE")
+@check("L-38")
 def training_fits(values: PlanValues) -> Violations:
     """Weights, gradients and Adam's state fit on the devices that share them."""
     parameters, memory, devices = values.facts.parameters, values.facts.device_bytes, values.devices
@@ -232,25 +171,7 @@ def training_fits(values: PlanValues) -> Violations:
         yield Violation(message, fix, "trainer.nnodes")
 
 
-@rule("L-36", "warning", REF, "GUIDE")
-def reference_like_actor(values: PlanValues) -> Violations:
-    """The reference's parallel sizes and offload are the actor's: they share the devices."""
-    if not values.uses_reference:
-        return
-    names = ("tensor_model", "pipeline_model", "context", "expert_model")
-    for name in names if values.is_megatron else ():
-        key = f"megatron.{name}_parallel_size"
-        actor, ref = values.count(f"{ACTOR}.{key}"), values.count(f"{REF}.{key}", f"{ACTOR}.{key}")
-        if actor and ref and actor != ref:
-            message = f"{ref}, but the actor has {actor} on the same devices."
-            yield set_to(f"{REF}.{key}", actor, message)
-    key = f"{'megatron' if values.is_megatron else 'fsdp_config'}.param_offload"
-    if values.flag(f"{ACTOR}.{key}") and values.flag(f"{REF}.{key}", f"{ACTOR}.{key}") is False:
-        message = "False keeps the reference on the device, although the actor is offloaded."
-        yield set_to(f"{REF}.{key}", True, message)
-
-
-@rule("L-40", "warning", OPTIMIZER, "GUIDE")
+@check("L-40")
 def hybrid_optimizer(values: PlanValues) -> Violations:
     """The four settings of the hybrid optimizer are set together."""
     present = [name for name in HYBRID_OPTIMIZER if values.plan.get(f"{OPTIMIZER}.{name}")]
@@ -262,45 +183,7 @@ def hybrid_optimizer(values: PlanValues) -> Violations:
         yield Violation(message, f"Set {fix}.", f"{OPTIMIZER}.{missing[0]}")
 
 
-@rule("L-41", "info", MEGATRON, "GUIDE")
-def offload(values: PlanValues) -> Violations:
-    """Parameters and optimizer are offloaded together, and gradients where verl has a key for it."""
-    names = ["param_offload", "optimizer_offload"]
-    if values.plan.release.lists(f"{MEGATRON}.grad_offload"):
-        names.append("grad_offload")
-    on = [name for name in names if values.flag(f"{MEGATRON}.{name}")]
-    off = [name for name in names if values.flag(f"{MEGATRON}.{name}") is False]
-    if values.is_megatron and on and off:
-        message = f"False takes memory from the rollout, although {on[0]} is True."
-        yield set_to(f"{MEGATRON}.{off[0]}", True, message)
-
-
-@rule("L-42", "info", RECOMPUTE, "GUIDE")
-def recompute(values: PlanValues) -> Violations:
-    """Long responses: recompute_granularity is full, uniform, 1 layer."""
-    length = values.response_tokens or 0
-    if values.is_megatron and values.plan.get(RECOMPUTE) is None and length >= LONG_TOKENS:
-        message = f"it is not set, and Megatron keeps the activations of {length} tokens "
-        message += "(it does not read model.enable_gradient_checkpointing)."
-        extra = " with recompute_method=uniform and recompute_num_layers=1"
-        yield set_to(RECOMPUTE, "full", message, extra=extra)
-
-
-@rule("L-43", "info", f"{TRANSFORMER}.moe_router_dtype", "GUIDE")
-def experts(values: PlanValues) -> Violations:
-    """A mixture of experts chooses them in fp32."""
-    is_mixture = values.facts.experts or (values.count(EXPERT_PARALLEL) or 1) > 1
-    settings = {name: values.plan.get(f"{TRANSFORMER}.{name}", "not set") for name in MIXTURE}
-    other = [name for name, value in settings.items() if value != MIXTURE[name]]
-    value = settings["moe_router_dtype"]
-    is_other = "moe_router_dtype" in other and isinstance(value, str)
-    if values.is_megatron and is_mixture and is_other:
-        message = f"{value}, so training chooses experts in bfloat16, and others than the rollout."
-        fix = ", ".join(f"{name}={MIXTURE[name]}" for name in other)
-        yield Violation(message, f"Set {TRANSFORMER}.*: {fix}.")
-
-
-@rule("L-45", "error", PIPELINE, "GUIDE")
+@check("L-45")
 def pipeline_stages(values: PlanValues) -> Violations:
     """Layers divide over the pipeline, or the first and last stages are set."""
     size, layers = values.count(PIPELINE) or 1, values.facts.layers

@@ -1,32 +1,25 @@
-"""What a rule is, where the rules come from, and the two ways to write one.
+"""What a rule is: rows of `rules.yaml`, and a function for what no row can say.
 
-A rule on the values that single settings may have is an entry of `expected_values.yaml`; any other
-rule is a function with the decorator `rule`.
+The head of `rules.yaml` says what a row is.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import gcd
+from operator import ge, gt, le, lt
+from string import Formatter
 from typing import Any
 
 from rewardkit.launch.findings import LaunchFinding, Severity
-from rewardkit.launch.rules.values import PlanValues
+from rewardkit.launch.rules.values import PlanValues, has_type
 from rewardkit.launch.verl.key_renames import load_table
-from rewardkit.launch.verl.releases import parse_release
-from rewardkit.launch.verl.translate import with_release_keys
+from rewardkit.launch.verl.releases import LATEST, parse_release
+from rewardkit.registry import did_you_mean
 
+#: What a source's name in `rules.yaml` stands for where a finding names the line of verl.
 CODE = "verl's code"
-
-SOURCES = {
-    "BLOG": "blog: verl, DAPO-Math-17k and Qwen2.5-7B (2025-10-23)",
-    "ASCEND": "Ascend guide: verl, DAPO and Qwen3-32B (hiascend.com, 2025-11-07)",
-    "GUIDE": "verl docs/perf/best_practices.rst",
-    "MODELARTS": "ModelArts AscendFactory: verl's parameters (support.huaweicloud.com)",
-    "TUTORIAL": "tutorial: Qwen2.5-0.5B and GSM8K with verl",
-    "CODE": CODE,
-}
 
 
 @dataclass(frozen=True)
@@ -65,8 +58,21 @@ def set_to(
 Violations = Iterator[Violation]
 Check = Callable[[PlanValues], Violations]
 
+#: The functions of rules, by the rule's id.
+CHECKS: dict[str, Check] = {}
 
-@dataclass(frozen=True)
+
+def check(rule_id: str) -> Callable[[Check], Check]:
+    """Make a function that yields the violations in a plan a part of a rule."""
+
+    def register(function: Check) -> Check:
+        CHECKS[rule_id] = function
+        return function
+
+    return register
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlanRule:
     """One rule of the inventory.
 
@@ -76,8 +82,9 @@ class PlanRule:
         key: the setting that the rule is mostly about, by verl 0.9.1's name.
         source: the guide, post or code that the rule comes from.
         about: the rule in one line.
-        check: yields what is wrong with a plan; the first violation counts. A value that is missing or
-            has the wrong type never breaks a rule: verl's own composition reports it.
+        zh: the same in Chinese.
+        rows: its rows in `rules.yaml`.
+        every: whether every violation is a finding, and not only the first.
     """
 
     id: str
@@ -85,46 +92,67 @@ class PlanRule:
     key: str
     source: str
     about: str
-    check: Check
+    zh: str
+    rows: Sequence[Row] = ()
+    every: bool = False
 
-    def finding(self, values: PlanValues) -> LaunchFinding | None:
-        """Return the finding if a plan breaks the rule, else None; keys are named as in the release."""
-        release = values.plan.release
-        for violation in self.check(values):
-            place = values.refusal(violation.refusal)
+    def findings(self, values: PlanValues) -> Iterator[LaunchFinding]:
+        """Yield the finding if a plan breaks the rule; keys are named as in the release.
+
+        The first violation counts, those of the function before those of rows. A value that is
+        missing or has the wrong type breaks no rule: verl's own composition reports it.
+        """
+        for violation in self._violations(values):
+            place = refusal(violation.refusal, values.plan.verl)
             if place or not violation.refusal:
-                return LaunchFinding(
-                    severity=violation.severity or self.severity,
-                    rule=self.id,
-                    key=with_release_keys(violation.key or self.key, release),
-                    text=with_release_keys(violation.message, release),
-                    fix=with_release_keys(violation.fix, release),
-                    source=self.source.replace(CODE, place or CODE),
-                )
-        return None
+                sentences = (violation.key or self.key, violation.message, violation.fix)
+                key, text, fix = map(values.plan.release.with_own_names, sentences)
+                severity = violation.severity or self.severity
+                source = self.source.replace(CODE, place or CODE)
+                yield LaunchFinding(severity, self.id, key, text, fix, source)
+                if not self.every:
+                    return
+
+    def _violations(self, values: PlanValues) -> Violations:
+        if self.id in CHECKS:
+            yield from CHECKS[self.id](values)
+        yield from filter(None, (row.violation(values) for row in self.rows))
 
 
-def rule(rule_id: str, severity: Severity, key: str, source: str) -> Callable[[Check], PlanRule]:
-    """Make a rule of a function that yields the violations in a plan.
+def refusal(name: str, verl: str) -> str:
+    """Return the place where a release makes a check, `verl 0.9.1: utils/config.py:124`; else "".
 
-    The first line of the function's docstring says what the rule is. `source` may have names of
-    `SOURCES`.
+    A snapshot of main has the checks of the newest release.
     """
-
-    def decorate(check: Check) -> PlanRule:
-        about = (check.__doc__ or "").partition("\n")[0].rstrip(".")
-        return PlanRule(rule_id, severity, key, _sources(source), about, check)
-
-    return decorate
+    table = load_table(__file__, "refusals.yaml")
+    release = verl if verl in table else LATEST
+    line = table[release].get(name)
+    return f"verl {release}: {line}" if line else ""
 
 
-def _sources(names: str) -> str:
-    return re.sub(r"\b[A-Z]{4,}\b", lambda match: SOURCES.get(match[0], match[0]), names)
+#: What a value must be; the second argument is what a row says.
+TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "is": lambda value, good: value in _as_list(good),
+    "not": lambda value, bad: value not in _as_list(bad),
+    "above": gt,
+    "at_least": ge,
+    "below": lt,
+    "at_most": le,
+    "between": lambda value, ends: ends[0] <= value <= ends[1],
+    "outside": lambda value, ends: not ends[0] <= value <= ends[1],
+    "divides": lambda value, total: value < 1 or total % value == 0,
+    "multiple_of": lambda value, part: value % part == 0,
+    "contains": lambda value, part: part in value,
+    "set": lambda value, wanted: (value not in (None, "", [])) == wanted,
+}
+
+#: Tests of a value of any type, also of one that is missing; in a row only `set` is.
+_ANY_TYPE = {"is", "not", "set"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
-    """A row of `expected_values.yaml`, which says what the fields mean."""
+    """A row of `rules.yaml`."""
 
     key: str
     message: str
@@ -132,8 +160,8 @@ class Row:
     good: Any
     best: Any = None
     fix: str = "Set {key}={best}."
+    value: str = ""
     when: Mapping[str, Any] = field(default_factory=dict)
-    later: Mapping[str, list[str]] = field(default_factory=dict)
     since: str = "0.0.0"
     before: str = "99.0.0"
     severity: Severity | None = None
@@ -142,76 +170,92 @@ class Row:
     refusal: str = ""
 
     def violation(self, values: PlanValues) -> Violation | None:
-        """Return the violation if the plan has another value, of the right type."""
-        listed = self.good if isinstance(self.good, list) else [self.good]
-        value = self._value(values, type(listed[0]))
-        known = listed + [
-            name for v, names in self.later.items() if self._is(values, v) for name in names
-        ]
-        if value is None or _TESTS[self.test](value, known) or not self._applies(values):
+        """Return the violation if the row applies to a plan that has another value."""
+        name, good = self.value or self.key, _named(values, self.good)
+        value = values.explicit(name) if self.explicit else values.value(name)
+        number = values.plan.release.number
+        if (
+            (self.test != "set" and not has_type(value, good))
+            or not parse_release(self.since) <= number < parse_release(self.before)
+            or (self.user_set and not values.is_user_set(self.key))
+            or not all(_matches(values, key, wanted) for key, wanted in self.when.items())
+            or TESTS[self.test](value, good)
+        ):
             return None
-        best = known[0] if self.best is None else self.best
-        words = {"value": value, "good": known[0], "known": ", ".join(map(str, known))}
-        words |= {"verl": values.plan.verl, "values": values, "key": self.key, "best": best}
-        return Violation(
-            self.message.format(**words),
-            self.fix.format(**words),
-            self.key,
-            self.severity,
-            self.refusal,
-        )
-
-    def _value(self, values: PlanValues, kind: type) -> Any:
-        if self.explicit:
-            value = values.explicit(self.key)
-            return value if type(value) is kind else None
-        return _READERS[kind](values, self.key)
-
-    def _applies(self, values: PlanValues) -> bool:
-        is_release = self._is(values, self.since) and not self._is(values, self.before)
-        is_users = not self.user_set or values.is_user_set(self.key)
-        return (
-            is_release
-            and is_users
-            and all(values.matches(name, wanted) for name, wanted in self.when.items())
-        )
-
-    def _is(self, values: PlanValues, since: str) -> bool:
-        return values.is_since(*parse_release(since))
+        known = _as_list(good)
+        best = gcd(value, good) if self.test == "divides" else known[0]
+        words = {
+            "key": self.key,
+            "value": value,
+            "good": known[0],
+            "known": ", ".join(map(str, known)),
+            "near": did_you_mean(str(value), [str(each) for each in known]),
+            "best": best if self.best is None else _named(values, self.best),
+            "verl": values.plan.verl,
+        }
+        try:
+            message, fix = (
+                _TEMPLATE.format(text, words, values) for text in (self.message, self.fix)
+            )
+        except (LookupError, ValueError):  # a value in it is missing, or has the wrong type
+            return None
+        return Violation(message, fix, self.key, self.severity, self.refusal)
 
 
-_TESTS: Mapping[str, Callable[[Any, list[Any]], bool]] = {
-    "is": lambda value, good: value in good,
-    "not": lambda value, good: value not in good,
-    "above": lambda value, good: value > good[0],
-    "at_least": lambda value, good: value >= good[0],
-    "below": lambda value, good: value < good[0],
-    "between": lambda value, good: good[0] <= value <= good[1],
-}
+class _Template(Formatter):
+    """Templates with words, and with names of values."""
 
-#: How a setting is read, by the type of the value it should have.
-_READERS: Mapping[type, Callable[..., Any]] = {
-    bool: PlanValues.flag,
-    int: PlanValues.integer,
-    float: PlanValues.number,
-    str: PlanValues.text,
-}
+    def get_field(self, field_name: str, args: Sequence[Any], _: Any) -> tuple[Any, str]:
+        words, values = args
+        value = values.value(field_name, words)
+        if value is None:
+            raise LookupError(field_name)
+        return value, field_name
 
 
-def _row(fields: Mapping[str, Any], each: Mapping[str, Any]) -> Row:
-    when = {**each.get("when", {}), **fields.get("when", {})}
-    merged = {**each, **fields, "when": when}
-    test = next(name for name in _TESTS if name in merged)
-    return Row(test=test, good=merged.pop(test), **merged)
+_TEMPLATE = _Template()
 
 
-def expected_values() -> Iterator[PlanRule]:
-    """Yield the rules of `expected_values.yaml`."""
-    for entry in load_table(__file__, "expected_values.yaml"):
-        rows = [_row(fields, entry.get("each", {})) for fields in entry["rows"]]
+def _matches(values: PlanValues, name: str, wanted: Any) -> bool:
+    """Whether a value is the one that a row wants, one of a list, or passes tests."""
+    value = values.value(name)
+    if not isinstance(wanted, Mapping):
+        return any(value is w if isinstance(w, bool) else value == w for w in _as_list(wanted))
+    goods = {test: _named(values, good) for test, good in wanted.items()}
+    return all(
+        (test in _ANY_TYPE or has_type(value, good)) and TESTS[test](value, good)
+        for test, good in goods.items()
+    )
 
-        def check(values: PlanValues, rows: list[Row] = rows) -> Violations:
-            return (found for row in rows if (found := row.violation(values)))
 
-        source = _sources(entry["source"])
-        yield PlanRule(entry["id"], entry["severity"], rows[0].key, source, entry["about"], check)
+def _named(values: PlanValues, good: Any) -> Any:
+    """Return what a row says, with the values of names (`=batch`)."""
+    if isinstance(good, list):
+        return [_named(values, each) for each in good]
+    return values.value(good[1:]) if isinstance(good, str) and good[:1] == "=" else good
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def read_table() -> tuple[tuple[PlanRule, ...], Mapping[str, str]]:
+    """Return the rules of `rules.yaml`, and those that are checked elsewhere."""
+    table = load_table(__file__, "rules.yaml")
+    rules = []
+    for entry in table["rules"]:
+        source, each = entry["source"], {"key": entry["key"], **entry.get("each", {})}
+        for name, text in table["sources"].items():
+            source = source.replace(name, text)
+        rows = [_row(each, row) for row in entry.get("rows", ())]
+        head = {name: entry[name] for name in ("id", "severity", "key", "zh")}
+        every = entry.get("every", False)
+        rules.append(PlanRule(about=entry["en"], source=source, rows=rows, every=every, **head))
+    return tuple(rules), table["checked_elsewhere"]
+
+
+def _row(each: Mapping[str, Any], row: Mapping[str, Any]) -> Row:
+    fields = {**each, **row, "when": {**each.get("when", {}), **row.get("when", {})}}
+    tests = {name: fields.pop(name) for name in TESTS if name in fields}
+    ((test, good),) = ((name, good) for name, good in tests.items() if good is not None)
+    return Row(test=test, good=good, **fields)

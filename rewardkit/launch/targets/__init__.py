@@ -1,24 +1,29 @@
-"""The targets of a plan: a run on this machine, or files and commands for a cluster.
-
-Each target is a function of its name, `(plan, folder)`, in `scripts` or in a module of its name.
-"""
+"""The targets of a plan: a run on this machine, or files and commands for a cluster."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
-from typing import get_args
 
 from rewardkit.launch.plan import Plan
-from rewardkit.launch.recipe import Target
 from rewardkit.launch.secret_values import secret_variables
+from rewardkit.launch.targets import clusters, scripts
 from rewardkit.launch.targets.base import File, Launch, require_no_secrets
 
 __all__ = ["TARGETS", "File", "Launch", "render"]
 
-#: The values of `cluster.target` in a recipe; the function of `ray-job` is `ray_job`.
-TARGETS: tuple[str, ...] = get_args(Target)
+#: The values of `cluster.target` in a recipe, with the functions that render them.
+TARGETS: Mapping[str, Callable[[Plan, Path], Launch]] = {
+    "local": scripts.local,
+    "ray-job": clusters.ray_job,
+    "script": scripts.script,
+    "slurm": scripts.slurm,
+    "kuberay": clusters.kuberay,
+    "skypilot": clusters.skypilot,
+    "ascend": scripts.ascend,
+    "modelarts": clusters.modelarts,
+}
 
 
 def render(plan: Plan, folder: Path) -> Launch:
@@ -34,11 +39,7 @@ def render(plan: Plan, folder: Path) -> Launch:
     """
     require_no_secrets(plan)
     name = plan.recipe.cluster.target
-    function = name.replace("-", "_")
-    module = "scripts" if name in {"local", "script", "ascend", "slurm"} else function
-    target = getattr(import_module(f"{__name__}.{module}"), function)
-    launch: Launch = target(plan, folder.absolute())
-    secrets = secret_variables(plan.arguments)
+    launch, secrets = TARGETS[name](plan, folder.absolute()), secret_variables(plan.arguments)
     if not secrets or name == "local":
         return launch
     where = {"kuberay": "in the Secret", "ray-job": "on the Ray cluster's nodes"}

@@ -6,18 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from textwrap import indent
+from typing import Any
 
 from rewardkit.devices import RAY_RESOURCES
 from rewardkit.errors import SourceError, UsageError, unreadable_file
-from rewardkit.launch.plan import expand_home
+from rewardkit.launch.plan import Plan, expand_home
+from rewardkit.launch.recipe import Recipe
 from rewardkit.launch.scorer_location import node_path
 from rewardkit.launch.secret_values import MARK, secret_variables, shell_word
 from rewardkit.redact import Redactor, is_secret_name
-
-if TYPE_CHECKING:
-    from rewardkit.launch.plan import Plan
-    from rewardkit.launch.recipe import Recipe
 
 #: Ray gives these ports to its workers and refuses other components on them.
 WORKER_PORTS = range(10002, 20000)
@@ -78,33 +76,27 @@ def require_no_secrets(plan: Plan) -> None:
             )
 
 
-def require_free_port(port: int, key: str, users: Mapping[int, str] | None = None) -> None:
-    """Refuse a port that Ray's workers or another program on the node use.
+def require_free_ports(recipe: Recipe, users: Mapping[int, str] | None = None) -> None:
+    """Refuse ports of Ray's head that Ray's workers or another program on the node use.
 
     Args:
-        port: the port.
-        key: its field in the recipe.
-        users: the ports in use, with their programs.
+        recipe: the recipe.
+        users: further ports in use, with their programs.
 
     Raises:
-        UsageError: the port cannot be used. Source: Ray 2.60 refuses components on worker ports.
+        UsageError: a port cannot be used. Source: Ray 2.60 refuses components on worker ports.
     """
-    if port in WORKER_PORTS:
-        raise UsageError(
-            f"{key}: {port} is among Ray's worker ports (10002-19999), which Ray refuses. Set a "
-            "port below 10000, or one of 20000-32000."
-        )
-    if user := (users or {}).get(port):
-        raise UsageError(f"{key}: {user} uses {port}. Set another port.")
-
-
-def require_free_ports(recipe: Recipe, users: Mapping[int, str] | None = None) -> None:
-    """Refuse ports of Ray's head that cannot be used; see `require_free_port`."""
-    cluster = recipe.cluster
     users = {10001: "Ray's client server", 52365: "Ray's dashboard agent", **(users or {})}
-    require_free_port(cluster.port, "cluster.port", users)
-    users[cluster.port] = "cluster.port"
-    require_free_port(cluster.dashboard_port, "cluster.dashboard_port", users)
+    cluster = recipe.cluster
+    for key, port in (("port", cluster.port), ("dashboard_port", cluster.dashboard_port)):
+        if port in WORKER_PORTS:
+            raise UsageError(
+                f"cluster.{key}: {port} is among Ray's worker ports (10002-19999), which Ray refuses. "
+                "Set a port below 10000, or one of 20000-32000."
+            )
+        if user := users.get(port):
+            raise UsageError(f"cluster.{key}: {user} uses {port}. Set another port.")
+        users[port] = f"cluster.{key}"
 
 
 def require_absolute_data(recipe: Recipe, reason: str) -> None:
@@ -126,9 +118,9 @@ def comment_text(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
 
 
-def slug(text: str, *, longest: int = 40) -> str:
+def slug(text: str) -> str:
     """Return a name for files, Slurm and Kubernetes: `Qwen3 8B` -> `qwen3-8b`."""
-    plain = re.sub(r"[^a-z0-9]+", "-", text.lower())[:longest].strip("-")
+    plain = re.sub(r"[^a-z0-9]+", "-", text.lower())[:40].strip("-")
     return plain if plain[:1].isalpha() else f"run-{plain}".strip("-")
 
 
@@ -153,23 +145,33 @@ def required_files(plan: Plan) -> list[str]:
 def render_template(template: str, plan: Plan, **values: Any) -> str:
     """Render a template of this folder for a plan.
 
-    Every value that a template prints becomes one word for the shell, quoted by `shell_word`. Two
-    filters make exceptions: `line` prints a text in one line of a comment, `code` prints our own
-    shell code.
+    Every value that a template prints becomes one word for the shell, quoted by `shell_word`, or a value
+    of YAML where the template is YAML. Filters make exceptions: `line` prints a text in one line of a
+    comment, `code` prints our own code, `yaml(N)` prints a tree as YAML, N blanks to the right.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    def word(value: Any) -> Markup:
-        """Quote a value for the shell, unless a macro or a filter rendered it."""
+    def quote(value: Any) -> Markup:
+        """Quote a value, unless a macro or a filter rendered it."""
         if isinstance(value, Markup):
             return value
-        return Markup(shell_word("" if value is None else str(value)))  # noqa: S704 - no HTML
+        is_yaml = template.endswith(".yaml.j2")
+        word = (
+            as_yaml(value, in_line=True)
+            if is_yaml
+            else shell_word("" if value is None else str(value))
+        )
+        return Markup(word)  # noqa: S704 - no HTML
+
+    def block(tree: Any, blanks: int = 0) -> Markup:
+        text = indent(as_yaml(tree), " " * blanks, lambda _: True)
+        return Markup(text)  # noqa: S704 - no HTML
 
     environment = Environment(
         loader=PackageLoader("rewardkit.launch.targets", ""),
-        autoescape=True,  # so that macros return Markup, which `word` leaves alone
-        finalize=word,
+        autoescape=True,  # so that macros return Markup, which `quote` leaves alone
+        finalize=quote,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -178,6 +180,7 @@ def render_template(template: str, plan: Plan, **values: Any) -> str:
     environment.filters |= {
         "line": lambda text: Markup(comment_text(text or "")),  # noqa: S704 - no HTML
         "code": lambda text: Markup(text or ""),  # noqa: S704 - no HTML
+        "yaml": block,
     }
     recipe = plan.recipe
     return environment.get_template(template).render(
@@ -201,14 +204,12 @@ def scorer_files(plan: Plan) -> dict[str, str]:
     Raises:
         UsageError: a file cannot be read.
     """
-    reward = plan.recipe.reward
-    where = node_path(plan.recipe)
+    reward, where = plan.recipe.reward, node_path(plan.recipe)
     if where is None or plan.get("reward.custom_reward_function.path") != where:
         return {}
-    file = Path(reward.scorer.partition(":")[0]).expanduser()
-    if not reward.guard_file:
-        return {Path(where).name: _read_scorer(file)}
-    return {Path(where).name: _read_scorer(Path(reward.guard_file)), file.name: _read_scorer(file)}
+    name, file = Path(where).name, Path(reward.scorer.partition(":")[0]).expanduser()
+    files = {name: Path(reward.guard_file), file.name: file} if reward.guard_file else {name: file}
+    return {name: _read_scorer(path) for name, path in files.items()}
 
 
 def _read_scorer(file: Path) -> str:
@@ -220,11 +221,11 @@ def _read_scorer(file: Path) -> str:
         raise UsageError(f"reward.scorer: {file}: not UTF-8 text; save it as UTF-8.") from error
 
 
-def as_yaml(tree: Any) -> str:
+def as_yaml(tree: Any, *, in_line: bool = False) -> str:
     """Return YAML with the same meaning in YAML 1.1 and 1.2: texts that look like numbers are quoted.
 
-    Texts of several lines become blocks, and no aliases are written. Characters that end a line in
-    YAML 1.1 only are escaped.
+    Texts of several lines become blocks unless all is to be in one line, and no aliases are written.
+    Characters that end a line in YAML 1.1 only are escaped.
     """
     import yaml
 
@@ -237,13 +238,19 @@ def as_yaml(tree: Any) -> str:
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
         unsure = value[:1] in tuple("+-.0123456789") or value.lower() in {"y", "n"}
         style = "|" if "\n" in value else "'" if unsure else None
-        style = '"' if set(value) & set("\x85\u2028\u2029") else style
+        style = '"' if set(value) & set("\x85\u2028\u2029" + "\n" * in_line) else style
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
-    return str(yaml.dump(tree, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1000))
-
-
-def as_comment(lines: str) -> str:
-    """Return lines as a comment of YAML or a shell."""
-    return "".join(f"# {line}".rstrip() + "\n" for line in lines.strip().splitlines())
+    width = float("inf")
+    written = str(
+        yaml.dump(
+            tree,
+            Dumper=Dumper,
+            sort_keys=False,
+            allow_unicode=True,
+            width=width,
+            default_flow_style=in_line,
+        )
+    )
+    return written.removesuffix("\n").removesuffix("\n...") if in_line else written

@@ -24,7 +24,6 @@ from rewardkit.launch.targets.base import (
     File,
     Launch,
     render_template,
-    require_free_port,
     require_free_ports,
 )
 
@@ -106,7 +105,6 @@ def node_script(plan: Plan, *, rank: str | None = None, log: bool = False) -> st
 def slurm(plan: Plan, folder: Path) -> Launch:
     """Return the job's script, and the script that it runs on every node."""
     recipe = plan.recipe
-    require_free_port(recipe.cluster.port, "cluster.port")
     job = render_template(
         "slurm.sh.j2",
         plan,

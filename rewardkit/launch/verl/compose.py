@@ -15,15 +15,12 @@ from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, timeout_message
 from rewardkit.isolate.run import CommandResult, run
 from rewardkit.launch.verl.hydra_values import format_value
-from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS
-from rewardkit.launch.verl.reward_keys import NEW_KEY, OLD_KEY
+from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, NEW_KEY
+from rewardkit.launch.verl.reward_keys import OLD_KEY
 
 #: Timeout for verl, in seconds: importing torch and Ray from a cold disk can take a minute. The
 #: reward's file has a timeout of its own.
 COMPOSE_TIMEOUT_SECONDS = 300.0
-
-#: What a line of the child begins with; others are what verl or the reward's file prints.
-_REPLY = "rewardkit-reply:"
 
 _CHILD = Path(__file__).with_name("compose_child.py")
 
@@ -87,32 +84,21 @@ def compose_config(
         raise DataError(f"verl did not compose the configuration within {seconds:.0f} s.") from None
     except ChildCrashError as error:
         raise DataError(f"the process that runs verl ended ({error}).") from error
-    fields = _reply_fields(result.stdout)
-    if not fields or (result.code and not fields.get("is_loading")):
-        last = (result.stderr.strip().splitlines() or ["no output"])[-1]
-        raise DataError(f"verl's configuration cannot be composed: {last}")
-    if fields.pop("is_loading", False):
-        fields["reward_error"] = _load_error(result, fields["config"], load_seconds or 0)
-    return ComposedConfig(**fields)
-
-
-def _reply_fields(stdout: str) -> dict[str, Any]:
-    """Return the fields of a `ComposedConfig` that the child has sent."""
     fields: dict[str, Any] = {}
-    for line in stdout.splitlines():
-        if line.startswith(_REPLY):
-            fields |= json.loads(line.removeprefix(_REPLY))
-    return fields
-
-
-def _load_error(result: CommandResult, config: Mapping[str, Any], seconds: float) -> str:
-    """Return why the process ended while verl imported the reward's file."""
-    paths = (config.get(f"{key}.path") for key in (NEW_KEY, OLD_KEY))
-    name = str(next(filter(None, paths), "the reward"))
-    if "\nTimeout (" in f"\n{result.stderr}":
-        return timeout_message(result.stderr, name, seconds)
-    last = "".join(f": {line}" for line in result.stderr.strip().splitlines()[-1:])
-    return f"{name}: the process ended while it was imported ({exit_text(result.code)}){last}"
+    for line in result.stdout.splitlines():
+        fields |= json.loads(line)
+    last = "".join(result.stderr.strip().splitlines()[-1:])
+    if not fields:
+        raise DataError(f"verl's configuration cannot be composed: {last or 'no output'}")
+    if request["load_seconds"] and fields.keys().isdisjoint({"error", "reward", "reward_error"}):
+        config = fields["config"]
+        paths = (config.get(f"{key}.path") for key in (NEW_KEY, OLD_KEY))
+        name = str(next(filter(None, paths), "the reward"))
+        fields["reward_error"] = f"{name}: the process ended while it was imported "
+        fields["reward_error"] += f"({exit_text(result.code)}){f': {last}' if last else ''}"
+        if "\nTimeout (" in f"\n{result.stderr}":
+            fields["reward_error"] = timeout_message(result.stderr, name, load_seconds or 0)
+    return ComposedConfig(**fields)
 
 
 def config_name(arguments: Sequence[str]) -> str:

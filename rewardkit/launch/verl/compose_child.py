@@ -1,8 +1,8 @@
 """Child process of `compose`, in verl's environment: compose a configuration and validate it.
 
-The request is JSON on stdin; replies are lines of stdout, between those that verl prints. verl imports
-the user's reward last, under a deadline, so that a file that hangs costs no other part of the reply.
-This file does not import rewardkit, because that environment may not have it.
+The request is JSON on stdin; replies are lines of JSON on stdout, and what verl prints goes to stderr.
+verl imports the user's reward last, under a deadline, so that a file that hangs costs no other part of
+the reply. This file does not import rewardkit, because that environment may not have it.
 """
 
 from __future__ import annotations
@@ -18,35 +18,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-#: What a line of a reply begins with.
-REPLY = "rewardkit-reply:"
-
 
 def main() -> None:
     """Answer one request: a configuration's name, overrides, and what to do with the result."""
     del sys.path[0]  # this file's folder, whose modules could hide others of the same name
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def send(**reply: Any) -> None:
+        print(json.dumps(reply, default=str), file=replies, flush=True)
+
     request = json.load(sys.stdin)
-    reply: dict[str, Any] = {}
     try:
         config = compose(request["config_name"], request["overrides"])
-        reply["config"] = flat_config(config)
     except ValueError as error:  # Hydra's and OmegaConf's errors are made ValueErrors below
-        send({"error": str(error)})
+        send(error=str(error))
     else:
-        if request["validate"]:
-            reply["invalid"] = validation_error(config)
-        seconds = request["load_seconds"]
-        send({**reply, "is_loading": seconds is not None})
-        if seconds is not None:
-            send({**load_reward(config, seconds), "is_loading": False})
-    sys.stdout.flush()
+        invalid = validation_error(config) if request["validate"] else ""
+        send(config=flat_config(config), invalid=invalid)
+        if request["load_seconds"] is not None:
+            send(**load_reward(config, request["load_seconds"]))
     os._exit(0)  # threads of the reward's file may still run
-
-
-def send(reply: Mapping[str, Any]) -> None:
-    """Write a reply; text that is not ours may stand before it."""
-    sys.stdout.write(f"\n{REPLY}{json.dumps(reply, default=str)}\n")
-    sys.stdout.flush()
 
 
 @contextmanager

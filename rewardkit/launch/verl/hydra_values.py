@@ -133,12 +133,9 @@ def _trim_blanks(item: str) -> str:
 
 def _split_items(text: str) -> list[str]:
     """Split the items of a list at commas outside brackets and quotes."""
-    items, depth, quote, item, place = [], 0, "", "", 0
-    while place < len(text):
-        char = text[place]
-        if char == "\\":  # with the character it escapes, which then ends nothing
-            char = text[place : place + 2]
-        elif quote:
+    items, depth, quote, item = [], 0, "", ""
+    for char in re.findall(r"\\?.|\\", text, re.DOTALL):  # a backslash escapes the next character
+        if quote:
             quote = "" if char == quote else quote
         elif char in "'\"" and item.rstrip()[-1:] in _BEFORE_QUOTE:
             quote = char
@@ -146,7 +143,6 @@ def _split_items(text: str) -> list[str]:
             depth += 1
         elif char in "]})":
             depth -= 1
-        place += len(char)
         if char == "," and not depth and not quote:
             items.append(item)
             item = ""

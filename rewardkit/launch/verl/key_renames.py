@@ -53,6 +53,7 @@ class IgnoredKey:
     only: str = ""
 
 
+@cache
 def load_table(module: str, name: str) -> Any:
     """Read a YAML file that lies beside a module's file."""
     import yaml
@@ -61,72 +62,69 @@ def load_table(module: str, name: str) -> Any:
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
 
 
-@cache
-def _tables() -> dict[str, Any]:
-    tables: dict[str, Any] = load_table(__file__, "key_renames.yaml")
-    for entry in (*tables["renames"], *tables["ignored"]):
-        entry["since"] = tuple(map(int, entry["since"].split(".")))
-    return tables
+def _entries(section: str) -> list[dict[str, Any]]:
+    table = load_table(__file__, "key_renames.yaml")[section]
+    return [{**each, "since": tuple(map(int, each["since"].split(".")))} for each in table]
 
 
 @cache
 def renames() -> tuple[KeyRename, ...]:
     """Return the renames of all releases."""
-    return tuple(KeyRename(**entry) for entry in _tables()["renames"])
+    return tuple(KeyRename(**entry) for entry in _entries("renames"))
 
 
 @cache
 def ignored_keys() -> tuple[IgnoredKey, ...]:
     """Return the keys that some release ignores."""
-    return tuple(IgnoredKey(**entry) for entry in _tables()["ignored"])
+    return tuple(IgnoredKey(**entry) for entry in _entries("ignored"))
 
 
 @cache
 def gone_keys() -> Mapping[str, str]:
     """Return the keys that only releases before 0.7.1 list, with the newest of them."""
-    return {key: verl for verl, keys in _tables()["gone"].items() for key in keys}
+    table = load_table(__file__, "key_renames.yaml")["gone"]
+    return {key: verl for verl, keys in table.items() for key in keys}
 
 
 def _dapo_recipe_names() -> dict[str, str]:
     """Return the names in verl's DAPO recipe, which has the old ones of the reward's keys."""
-    return {
-        "reward.reward_kwargs.overlong_buffer_cfg.": "reward_model.overlong_buffer.",
-        **{entry.new: entry.old for entry in renames() if entry.new.startswith("reward.")},
-    }
+    names = {each.new: each.old for each in renames() if each.new.startswith("reward.")}
+    return {"reward.reward_kwargs.overlong_buffer_cfg.": "reward_model.overlong_buffer."} | names
 
 
-@cache
-def _release_names(number: tuple[int, ...], megatron: bool, dapo_recipe: bool) -> Mapping[str, str]:
+def names_of_release(
+    number: tuple[int, ...], *, megatron: bool, dapo_recipe: bool
+) -> dict[str, str]:
     """Return the keys of 0.9.1 that have another name in a release, with that name."""
     names = {
-        entry.new: entry.old
-        for entry in renames()
-        if number < entry.since and not (megatron and entry.fsdp_only)
+        each.new: each.old
+        for each in renames()
+        if number < each.since and not (megatron and each.fsdp_only)
     }
     return names | (_dapo_recipe_names() if dapo_recipe else {})
 
 
+def ignored_in_release(
+    number: tuple[int, ...], *, megatron: bool, dapo_recipe: bool
+) -> dict[str, IgnoredKey]:
+    """Return the entries of the keys that a release ignores, by key; the first entry counts."""
+    other = "fsdp" if megatron else "megatron"
+    return {
+        each.key: each
+        for each in reversed(ignored_keys())
+        if number >= each.since
+        and each.only != other
+        and not (dapo_recipe and "reward" in each.key)
+    }
+
+
 @cache
 def _latest_names(megatron: bool) -> Mapping[str, str]:
-    """Return the names of older releases with those of 0.9.1."""
-    names = {e.old: e.new for e in renames() if not (megatron and e.fsdp_only)}
+    names = {each.old: each.new for each in renames() if not (megatron and each.fsdp_only)}
     return names | {old: new for new, old in _dapo_recipe_names().items()}
 
 
-@cache
-def _ignored(
-    number: tuple[int, ...], megatron: bool, dapo_recipe: bool
-) -> Mapping[str, IgnoredKey]:
-    trainer = "megatron" if megatron else "fsdp"
-    table: dict[str, IgnoredKey] = {}
-    for entry in ignored_keys():
-        is_read_by_recipe = dapo_recipe and "reward" in entry.key
-        if number >= entry.since and entry.only in {"", trainer} and not is_read_by_recipe:
-            table.setdefault(entry.key, entry)
-    return table
-
-
-def _find(key: str, table: Mapping[str, Entry]) -> tuple[str, Entry] | None:
+def find_entry(key: str, table: Mapping[str, Entry]) -> tuple[str, Entry] | None:
     """Return the entry of a key, or of the innermost section that it is in, with its name."""
     name = key
     while name not in table:
@@ -136,27 +134,13 @@ def _find(key: str, table: Mapping[str, Entry]) -> tuple[str, Entry] | None:
     return name, table[name]
 
 
-def _rename(key: str, names: Mapping[str, str]) -> str:
-    match = _find(key, names)
+def rename(key: str, names: Mapping[str, str]) -> str:
+    """Return the name that a table of names has for a key, or for the section it is in."""
+    match = find_entry(key, names)
     return match[1] + key[len(match[0]) :] if match else key
 
 
 @lru_cache(maxsize=1 << 14)
 def to_latest_key(key: str, *, megatron: bool = False) -> str:
     """Return a key's name in the newest release we know, given its name in any release."""
-    return _rename(key, _latest_names(megatron))
-
-
-def to_release_key(
-    key: str, number: tuple[int, ...], *, megatron: bool = False, dapo_recipe: bool = False
-) -> str:
-    """Return the name that a key of verl 0.9.1 has in a release."""
-    return _rename(key, _release_names(number, megatron, dapo_recipe))
-
-
-def ignored_key(
-    key: str, number: tuple[int, ...], *, megatron: bool = False, dapo_recipe: bool = False
-) -> IgnoredKey | None:
-    """Return the entry for a key that a release ignores; None if no entry matches."""
-    match = _find(key, _ignored(number, megatron, dapo_recipe))
-    return match and match[1]
+    return rename(key, _latest_names(megatron))

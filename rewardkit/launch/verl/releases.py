@@ -21,8 +21,13 @@ from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.launch.verl.hydra_values import Raw
-from rewardkit.launch.verl.key_renames import IgnoredKey, ignored_key, to_latest_key, to_release_key
-from rewardkit.launch.verl.reward_managers import LIMITS
+from rewardkit.launch.verl.key_renames import (
+    IgnoredKey,
+    find_entry,
+    ignored_in_release,
+    names_of_release,
+    rename,
+)
 
 FOLDER = Path(__file__).parent / "release_keys"
 
@@ -31,6 +36,9 @@ LATEST = "0.9.1"
 
 #: The first release that plans are for.
 FIRST = (0, 7, 1)
+
+#: The section under which releases from 0.7.1 on read a custom reward function.
+NEW_KEY = "reward.custom_reward_function"
 
 #: The name of the newest snapshot, as a version.
 MAIN = "main"
@@ -56,14 +64,20 @@ DAPO_RECIPE_KEYS: Mapping[str, Any] = {
     "algorithm.filter_groups.max_num_gen_batches": 0,
 }
 
+#: Settings that only the reward manager `rate_limited` reads.
+_LIMITS = "max_concurrent max_rpm max_tpm estimated_tokens_per_request timeout".split()
+
 #: Keys that verl reads and its YAML does not list, and the first release that reads them.
 UNLISTED: Mapping[str, tuple[int, ...]] = {
     "algorithm.gdpo_reward_keys": FIRST,
     "algorithm.gdpo_reward_weights": FIRST,
-    **dict.fromkeys((*LIMITS, *(key.replace("reward.", "reward_model.") for key in LIMITS)), FIRST),
+    **{f"{section}.{name}": FIRST for section in ("reward", "reward_model") for name in _LIMITS},
     "critic.ppo_infer_max_token_len_per_gpu": (0, 8, 0),
     "critic.ppo_infer_micro_batch_size_per_gpu": (0, 8, 0),
 }
+
+#: A dotted key in a sentence, which is not part of a path.
+_KEY = re.compile(r"(?<![\w./-])[a-z_]\w*(?:\.\w+)+", re.ASCII)
 
 
 def installed_verl() -> str | None:
@@ -80,10 +94,10 @@ def parse_release(text: str) -> tuple[int, ...]:
     Raises:
         UsageError: the text does not begin with a version, or there is no snapshot of main.
     """
-    newest = snapshots()[-1:] if text == MAIN else [text]
-    if not newest:
+    if text == MAIN and not snapshots():
         raise UsageError(f"no snapshot of verl's {MAIN} is known; name a release, like {LATEST}.")
-    match = re.match(r"v?(\d{1,4}(?:\.\d{1,4}){0,3})(?!\d)", newest[0])
+    name = snapshots()[-1] if text == MAIN else text
+    match = re.match(r"v?(\d{1,4}(?:\.\d{1,4}){0,3})(?!\d)", name)
     if match is None:
         raise UsageError(f"{text!r} is not a version of verl; write it like {LATEST}, or {MAIN}.")
     parts = [int(part) for part in match[1].split(".")]
@@ -97,6 +111,8 @@ class Release:
     Attributes:
         verl: the version whose keys these are, like 0.9.1.
         keys: dotted key -> default; interpolations are not resolved.
+        names: the keys of 0.9.1 that have another name here, with that name.
+        ignored_keys: the keys that this release ignores, with their entries.
         megatron: whether it is the configuration of the Megatron trainer instead of FSDP's.
         dapo_recipe: whether it is the configuration of verl's DAPO recipe (up to 0.8).
         engines: the engines of the release that no plan can use, like `veomni`, each with the keys
@@ -107,6 +123,8 @@ class Release:
 
     verl: str
     keys: Mapping[str, Any]
+    names: Mapping[str, str] = field(repr=False)
+    ignored_keys: Mapping[str, IgnoredKey] = field(repr=False)
     megatron: bool = False
     dapo_recipe: bool = False
     engines: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -120,29 +138,16 @@ class Release:
 
     def name_of(self, key: str) -> str:
         """Return the name that a key of verl 0.9.1 has in this release."""
-        return to_release_key(
-            key, self.number, megatron=self.megatron, dapo_recipe=self.dapo_recipe
-        )
+        return rename(key, self.names)
 
-    def latest_name_of(self, key: str) -> str:
-        """Return the name in verl 0.9.1 of a key of this release.
-
-        If a release lists both names of a key, the name that it does not read stays unchanged.
-        """
-        return self._latest_names[key] if key in self._latest_names else self._latest_name(key)
-
-    @cached_property
-    def _latest_names(self) -> Mapping[str, str]:
-        return {key: self._latest_name(key) for key in self.keys}
-
-    def _latest_name(self, key: str) -> str:
-        latest = to_latest_key(key, megatron=self.megatron)
-        return latest if self.name_of(latest) == key else key
+    def with_own_names(self, sentence: str) -> str:
+        """Return a sentence in which verl 0.9.1's keys have the names that they have here."""
+        return _KEY.sub(lambda match: self.name_of(match[0]), sentence)
 
     def ignored(self, key: str) -> IgnoredKey | None:
-        """Return the entry for a key that this release lists and ignores; None for any other key."""
-        entry = ignored_key(key, self.number, megatron=self.megatron, dapo_recipe=self.dapo_recipe)
-        return None if entry and entry.removed and self.lists(key) else entry
+        """Return the entry for a key that this release ignores; None for any other key."""
+        match = find_entry(key, self.ignored_keys)
+        return None if match is None or (match[1].removed and self.lists(key)) else match[1]
 
     def lists(self, key: str) -> bool:
         """Whether the release has a key, or keys below it: they can be set without a `+`."""
@@ -154,16 +159,15 @@ class Release:
         return frozenset(k[:i] for k in self.keys for i, char in enumerate(k) if char == ".")
 
     def engines_of(self, key: str) -> tuple[str, ...]:
-        """Return the engines that a setting belongs to, if the release has it only for those.
+        """Return the engines of `engines` to which a setting belongs that the release has only for those.
 
-        Such an engine is one of `engines`: verl has it, and no plan can use it. Two engines may share a
-        key (`actor_rollout_ref.ref.optim.lr`). The tuple is empty for any other key.
+        Two engines may share a key (`actor_rollout_ref.ref.optim.lr`).
         """
-        if self.lists(key):
-            return ()
         sections = key.split(".")[1:]
         return tuple(
-            engine for engine, keys in self.engines.items() if engine in sections or key in keys
+            engine
+            for engine, keys in self.engines.items()
+            if not self.lists(key) and (engine in sections or key in keys)
         )
 
     def refuses(self, key: str, value: Any) -> bool:
@@ -194,8 +198,7 @@ def snapshots() -> list[str]:
 
 
 def _known_versions() -> list[str]:
-    names = (path.stem for path in FOLDER.glob("*.json"))
-    return sorted(names, key=parse_release)
+    return sorted((path.stem for path in FOLDER.glob("*.json")), key=parse_release)
 
 
 def nearest(verl: str) -> str:
@@ -216,8 +219,7 @@ def nearest(verl: str) -> str:
             f"verl {verl}: plans start at verl {known[0]}. For older releases use rewardkit 0.1.0."
         )
     same = [snapshot for snapshot in snapshots() if parse_release(snapshot) == wanted]
-    is_released = parse_release(older[-1]) == wanted
-    return same[-1] if same and not is_released else older[-1]
+    return older[-1] if not same or parse_release(older[-1]) == wanted else same[-1]
 
 
 def release_notice(verl: str) -> str:
@@ -257,7 +259,14 @@ def release_of(verl: str, *, megatron: bool = False, dapo_recipe: bool = False) 
     if megatron:
         lacks = frozenset(stored["megatron_lacks"])
         keys = {k: v for k, v in keys.items() if k not in lacks} | stored["megatron"]
-    keys |= DAPO_RECIPE_KEYS if dapo_recipe else {}
-    engines = {engine: frozenset(names) for engine, names in stored["engines"].items()}
-    date, commit = stored["date"], stored["commit"]
-    return Release(known, keys, megatron, dapo_recipe, engines, date, commit)
+    number, trainer = parse_release(known), {"megatron": megatron, "dapo_recipe": dapo_recipe}
+    return Release(
+        verl=known,
+        keys={**keys, **(DAPO_RECIPE_KEYS if dapo_recipe else {})},
+        names=names_of_release(number, **trainer),
+        ignored_keys=ignored_in_release(number, **trainer),
+        engines={engine: frozenset(names) for engine, names in stored["engines"].items()},
+        date=stored["date"],
+        commit=stored["commit"],
+        **trainer,
+    )

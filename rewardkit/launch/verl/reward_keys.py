@@ -12,10 +12,9 @@ from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.launch.verl.hydra_values import format_value
-from rewardkit.launch.verl.releases import parse_release
+from rewardkit.launch.verl.releases import NEW_KEY, parse_release
 
 OLD_KEY = "custom_reward_function"
-NEW_KEY = "reward.custom_reward_function"
 
 #: `NEW_KEY` works from this release on, and `OLD_KEY` before `OLD_KEY_IGNORED_SINCE`.
 NEW_KEY_SINCE = (0, 7, 1)

@@ -1,0 +1,353 @@
+"""Before a launch the files, the reward in another process, and this machine are checked."""
+
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rewardkit import prep
+from rewardkit.launch.preflight import check_before_rehearsal, environment, files, preflight
+from rewardkit.launch.preflight.environment import read_machine, reserved_cores
+from rewardkit.launch.preflight.report import FileFacts, PreflightReport
+from rewardkit.launch.preflight.reward import check_reward
+from tests.tables import every
+
+GOOD = "def compute_score(data_source, solution_str, ground_truth, extra_info=None{rest}):\n    return 1.0\n"
+LONG = "word " * 700
+
+
+def write(path, questions, **columns):
+    """Write a verl parquet with these questions; a column of None is left out."""
+    chats = [[{"role": "user", "content": text}] for text in questions]
+    golds = [{"ground_truth": "18", "style": "rule"}] * len(questions)
+    table = {"prompt": chats, "data_source": ["acme/test"] * len(questions), "reward_model": golds}
+    table |= {name: values and values * len(questions) for name, values in columns.items()}
+    pq.write_table(pa.table({name: v for name, v in table.items() if v}), path)
+    return str(path)
+
+
+@pytest.fixture
+def probe(plan, tmp_path):
+    """Return a function that checks columns and prompts of a file, for a release and with settings."""
+
+    def run(name, release="0.9.1", *settings, **parts):
+        report = PreflightReport()
+        parts = {"data": {"train": name, "val": name}, **parts}
+        files.check_files(
+            plan(release, "data.max_prompt_length=64", *settings, **parts), report, None
+        )
+        return report
+
+    return run
+
+
+@every(
+    ("release", "settings", "severity", "outcome"),
+    [
+        ("0.7.1", ["data.truncation=left"], "error", "verl 0.7.1 stops at the first"),
+        ("0.9.1", [], "error", "cuts them from the left, despite data.truncation=error"),
+        ("0.9.1", ["data.truncation=left"], "warning", "verl 0.9.1 cuts them"),
+        (
+            "0.9.1",
+            ["data.truncation=left", "actor_rollout_ref.model.path=/m/Qwen2.5-VL-7B"],
+            "error",
+            "verl 0.9.1 stops at the first",
+        ),
+        ("0.9.1", ["data.filter_overlong_prompts=True"], "warning", "verl filters them out"),
+    ],
+)
+def test_a_prompt_over_the_limit_is_named_once_with_what_verl_does(
+    probe, tmp_path, release, settings, severity, outcome
+):
+    """Without the model's tokenizer the words of a prompt are a lower bound of its tokens."""
+    file = write(tmp_path / "rows.parquet", ["short", LONG, "short"])
+    (finding,) = probe(file, release, *settings).findings
+    assert (finding.severity, finding.rule) == (severity, "L-24")
+    assert f"{file}: 1 of 3 prompts are over 64 tokens (longest at least 700)" in finding.text
+    assert outcome in finding.text
+
+
+def test_prompts_are_counted_with_the_tokenizer_of_the_model(probe, tmp_path, monkeypatch):
+    """Only prompts that have more bytes than the limit has tokens need it."""
+    lengths = {"short": 10**6, "x" * 200: 50, "y" * 201: 65, "z" * 202: 80}
+    count = lambda messages: lengths[messages[0]["content"]]  # noqa: E731
+    monkeypatch.setattr(files, "token_counter", lambda _: count)
+    file = write(tmp_path / "rows.parquet", lengths)
+    report = probe(file, model=str(tmp_path))
+    (finding,) = report.findings
+    assert "2 of 4 prompts are over 64 tokens (longest 80)" in finding.text
+    assert "data.max_prompt_length=80" in finding.fix
+    assert report.unchecked == []
+
+
+def test_a_file_of_which_no_prompt_is_left_is_an_error(probe, tmp_path):
+    file = write(tmp_path / "rows.parquet", [LONG])
+    (finding,) = probe(file, "0.9.1", "data.filter_overlong_prompts=True").findings
+    assert (finding.severity, finding.rule) == ("error", "L-24")
+
+
+def test_what_only_the_tokenizer_can_tell_is_not_checked_and_that_is_said(probe, tmp_path):
+    report = probe(write(tmp_path / "rows.parquet", ["x" * 500]))
+    assert report.findings == []
+    (line,) = report.unchecked
+    assert line.startswith("prompt lengths in tokens: /models/tiny is not a folder")
+    assert probe(write(tmp_path / "rows.parquet", ["short"])).unchecked == []
+
+
+@every(
+    ("columns", "settings", "words"),
+    [
+        ({"prompt": None}, (), "no column prompt[].content"),
+        ({"data_source": None}, (), "no column data_source"),
+        ({"reward_model": None}, (), "no column reward_model.ground_truth"),
+        ({"prompt": ["What?"]}, (), "prompt is string; verl reads prompt[].content"),
+        ({"chat": ["What?"]}, ("data.prompt_key=chat",), "chat is string; verl reads chat[]"),
+        ({}, ("data.prompt_key=chat",), "no column chat[].content"),
+    ],
+)
+def test_a_missing_column_or_a_text_prompt_is_named(probe, tmp_path, columns, settings, words):
+    file = write(tmp_path / "rows.parquet", ["a", "b"], **columns)
+    findings = probe(file, "0.9.1", *settings).findings
+    assert {finding.severity for finding in findings} == {"error"}
+    assert any(f"{file}: missing: {words}" in finding.text for finding in findings), findings
+
+
+def test_a_prompt_under_another_key_is_read_there(probe, tmp_path):
+    chat = [[{"role": "user", "content": LONG}]]
+    file = write(tmp_path / "rows.parquet", ["a", "b"], chat=chat, prompt=["text"])
+    (finding,) = probe(file, "0.9.1", "data.prompt_key=chat").findings
+    assert "2 of 2 prompts" in finding.text
+
+
+@pytest.mark.parametrize("role", ["train", "val"])
+def test_files_that_verl_cannot_load_together_are_named(plan, tmp_path, role):
+    def together(**types):
+        paths = []
+        for name, kind in types.items():
+            table = pq.read_table(write(tmp_path / "plain.parquet", ["a"]))
+            paths.append(str(tmp_path / f"{name}.parquet"))
+            pq.write_table(table.append_column("x", pa.nulls(len(table), kind)), paths[-1])
+        report = PreflightReport()
+        other = {"train": str(tmp_path / "plain.parquet")}
+        files.check_files(plan(data={**other, role: paths}), report, None)
+        return paths, [finding for finding in report.findings if "together" in finding.text]
+
+    paths, [finding] = together(text=pa.string(), number=pa.int64())
+    assert (finding.severity, finding.key) == ("error", f"data.{role}_files")
+    assert f"{paths[1]}: x is int64, but string in {paths[0]}" in finding.text
+    assert finding.fix == f"Write one file: rewardkit mix {' '.join(paths)} --out FILE"
+    one = pa.struct([("b", pa.string())])
+    both = pa.struct([("a", pa.string()), ("b", pa.string())])
+    paths, [finding] = together(one=one, both=both)  # an older pyarrow refuses it
+    assert finding.severity == "warning"
+    assert finding.fix.startswith(f"Name {paths[1]} first.")
+    assert together(both=both, one=one)[1] == []
+
+
+def test_a_file_that_is_not_parquet_is_an_error(plan, tmp_path):
+    broken = tmp_path / "broken.parquet"
+    broken.write_text("no parquet")
+    data = {"train": str(broken), "val": str(broken)}
+    (finding,) = check_before_rehearsal(plan(reward={"scorer": "verl"}, data=data)).findings
+    assert (finding.severity, finding.rule) == ("error", "files")
+    assert "broken.parquet" in finding.text
+
+
+@pytest.fixture
+def findings_of(tmp_path, plan):
+    """Return a function that returns the findings' texts about a reward file, with options."""
+
+    def check(text, settings=(), **options):
+        file = tmp_path / "mine.py"
+        file.write_text(text)
+        reward = {"scorer": f"{file}:compute_score", "options": options}
+        report = PreflightReport()
+        check_reward(plan("0.9.1", *settings, reward=reward), report)
+        return [finding.text for finding in report.findings]
+
+    return check
+
+
+def test_a_function_that_verl_can_call_has_no_finding(findings_of):
+    assert findings_of(GOOD.format(rest="")) == []
+    assert findings_of(GOOD.format(rest=", **kwargs"), bonus=1) == []
+
+
+def test_the_finding_for_a_function_without_verl_s_keywords_lists_them(findings_of):
+    (message,) = findings_of("def compute_score(solution_str, ground_truth):\n    return 1.0\n")
+    assert "mine.py:1: compute_score(solution_str, ground_truth): " in message
+    assert "an unexpected keyword argument" in message
+    assert "verl calls it with data_source=, solution_str=, ground_truth=, extra_info=" in message
+
+
+@pytest.mark.full
+def test_options_of_a_user_s_function_are_validated(findings_of):
+    code = "from typing import Literal\n" + GOOD.format(rest=", kind: Literal['a', 'bc'] = 'a'")
+    assert "has no kind 'bd'. Did you mean 'bc'?" in findings_of(code, kind="bd")[0]
+    assert "has no option 'kid'. Did you mean 'kind'?" in findings_of(code, kid="a")[0]
+
+
+def test_a_reward_file_that_exits_during_its_import_is_a_finding(findings_of):
+    (message,) = findings_of("import os\nos._exit(3)\n")
+    assert "ended while it was imported (exit code 3)" in message
+
+
+@pytest.mark.parametrize(("kind", "is_refused"), [("async def", True), ("def", False)])
+def test_the_manager_remote_refuses_async_functions(findings_of, kind, is_refused):
+    code = GOOD.format(rest="").replace("def", kind)
+    messages = findings_of(code, ["reward.reward_manager.name=remote"])
+    text = "is async, which the reward manager remote refuses"
+    assert any(text in message for message in messages) == is_refused
+
+
+@pytest.mark.full
+def test_a_call_that_hangs_is_reported_with_its_line_and_its_gold(tmp_path, plan):
+    file, rows = tmp_path / "mine.py", tmp_path / "train.parquet"
+    file.write_text(
+        "import time\n\ndef compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    while 'boxed' in solution_str:\n        time.sleep(1)\n    return 0.0\n"
+    )
+    prep("gsm8k", rows, sample=True)
+    reward, data = {"scorer": str(file)}, {"train": str(rows), "val": str(rows)}
+    findings = check_before_rehearsal(plan(reward=reward, data=data)).findings
+    (message,) = [finding.text for finding in findings if "No verdict" in finding.text]
+    assert f"no verdict within 5 s, at {file}:5" in message
+    assert "(gold '" in message
+
+
+def test_a_function_that_verl_cannot_call_has_one_finding(tmp_path, plan):
+    """The golds and the behaviour would fail for the same reason."""
+    file, rows = tmp_path / "mine.py", tmp_path / "train.parquet"
+    file.write_text("def compute_score(solution, gold):\n    return 1.0\n")
+    prep("gsm8k", rows, sample=True)
+    reward, data = {"scorer": str(file)}, {"train": str(rows), "val": str(rows)}
+    (finding,) = check_before_rehearsal(plan(reward=reward, data=data)).findings
+    assert "name them" in finding.text
+
+
+@every(
+    ("source", "scorer", "rules"),
+    [
+        ("openai/gsm8k", "verl", set()),
+        ("me/unknown", "verl", {"L-52"}),
+        ("numina_other", "verl", {"L-52"}),
+        ("numina_cn_k12", "verl", {"runs-answers"}),
+        ("numina_cn_k12", "math", set()),
+    ],
+)
+def test_verl_s_own_scorer_knows_the_data_sources_and_evaluates_no_answers(
+    tmp_path, plan, source, scorer, rules
+):
+    file = write(tmp_path / "rows.parquet", ["a"], data_source=[source])
+    data = {"train": file, "val": file}
+    findings = check_before_rehearsal(plan(reward={"scorer": scorer}, data=data)).findings
+    assert {finding.rule for finding in findings} == rules
+    for finding in findings:
+        line = "reward.custom_reward_function.path=$(rewardkit path math)"
+        assert (
+            ("CVE-2026-6878" in finding.text) == (line in finding.fix) == ("runs" in finding.rule)
+        )
+
+
+def test_a_scorer_that_only_raises_is_reported_without_a_score_under_the_release_s_key(
+    tmp_path, plan
+):
+    scorer, rows = tmp_path / "mine.py", write(tmp_path / "train.parquet", ["What is 9 + 9?"])
+    scorer.write_text(GOOD.format(rest="").replace("return 1.0", "raise KeyError('nope')"))
+    facts = FileFacts(path=rows, role="train", rows=1, data_sources=("acme/test",))
+    report = PreflightReport(files=[facts])
+    check_reward(plan(reward={"scorer": f"{scorer}:compute_score"}), report)
+    finding = {finding.rule: finding for finding in report.findings}["L-52"]
+    assert finding.key == "reward.custom_reward_function.path"
+    assert "the gold gets no score, a wrong answer no score" in finding.text
+
+
+@pytest.mark.full
+def test_the_rules_see_what_the_scorer_returns(tmp_path, plan):
+    """The text of a `pred` would become a number in verl for some answers, and fail for others."""
+    scorer, rows = tmp_path / "mine.py", write(tmp_path / "train.parquet", ["What is 9 + 9?"])
+    body = "return {'score': 1.0, 'form': 1, 'pred': '18'}"
+    scorer.write_text(GOOD.format(rest="").replace("return 1.0", body))
+    parts = {"reward": {"scorer": str(scorer)}, "data": {"train": rows, "val": rows}}
+    dapo = {"algorithm": "dapo", "dapo": {"dynamic_sampling": {"metric": "acc"}}}
+    texts = [finding.text for finding in preflight(plan(**parts, **dapo)).findings]
+    assert any("returns form, pred, score, but not acc: verl stops" in text for text in texts)
+    keys = {"algorithm.gdpo_reward_keys": ["score", "from", "pred"]}
+    gdpo = {"algorithm": "gdpo", "verl": keys}
+    texts = [finding.text for finding in preflight(plan(**parts, **gdpo)).findings]
+    assert any("returns form, score, but no number for from, pred: verl" in text for text in texts)
+
+
+@pytest.mark.full
+def test_a_judge_that_cannot_be_asked_here_does_not_stop_the_launch(tmp_path, plan):
+    """verl starts its reward model with the run, and a server may be reachable from the nodes only."""
+    rows = write(tmp_path / "rows.parquet", ["What is 9 + 9?"])
+    facts = FileFacts(path=rows, role="train", rows=1, data_sources=("acme/test",))
+    served = PreflightReport(files=[facts])
+    model = {"enable": True, "enable_resource_pool": True, "model_path": "/models/judge"}
+    options = {"rubric": "qa"}
+    reward = {"scorer": "judge", "options": options}
+    check_reward(plan(reward=reward, verl={"reward.reward_model": model}), served)
+    assert not served.findings
+    assert "starts with the run" in served.unchecked[0]
+    far = PreflightReport(files=[facts])
+    options |= {"base_url": "http://127.0.0.1:9/v1", "retries": 0}
+    check_reward(plan(reward=reward), far)
+    (finding,) = far.findings
+    assert (finding.severity, finding.rule) == ("warning", "conduct")
+    assert "cannot connect" in finding.text
+
+
+@every(
+    ("versions", "trl", "has_queue"),
+    [
+        ({"trl": "1.16.0"}, "1.16.0", False),
+        ({"trl": "1.13.0"}, "1.13.0", False),
+        ({"trl": "1.12.0", "transfer_queue": "0.1.11"}, None, True),
+        ({}, None, False),
+    ],
+)
+def test_the_packages_of_this_machine_are_read(versions, trl, has_queue, tmp_path, plan):
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("trl", "transfer_queue"):
+            patch.delitem(sys.modules, name, raising=False)
+        site = tmp_path / str(len(list(tmp_path.iterdir())))
+        for name, version in {"verl": "0.9.1", **versions}.items():
+            folder = site / f"{name}-{version}.dist-info"
+            folder.mkdir(parents=True)
+            text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+            (folder / "METADATA").write_text(text)
+            (site / f"{name}.py").touch()
+        patch.syspath_prepend(str(site))
+        machine = read_machine(plan(), [])
+    assert (machine.has_verl, machine.new_trl) == (True, trl)
+    assert machine.has_transfer_queue is has_queue
+
+
+def test_the_cores_of_another_ray_cluster_are_not_judged_by_this_machine(monkeypatch, plan):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(environment.os, "cpu_count", lambda: 3)
+    assert read_machine(plan(), []).cores == 3
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    assert read_machine(plan(), []).cores is None
+
+
+REMOTE = {"reward.reward_manager.name": "remote"}
+
+
+@every(
+    ("verl", "parts", "needed"),
+    [
+        ("0.7.1", {"devices_per_node": 1}, 4),
+        ("0.8.0", {"devices_per_node": 8}, 25),
+        ("0.9.1", {"devices_per_node": 1}, 12),
+        ("0.9.1", {"devices_per_node": 1, "verl": {"trainer.use_v1": False}}, 3),
+        ("0.9.1", {"devices_per_node": 1, "verl": REMOTE}, 12 + 64),
+        ("0.9.1", {"devices_per_node": 1, "nodes": 2, "verl": REMOTE}, 3 + 5 + 32),
+    ],
+)
+def test_verl_reserves_cores_for_devices_transfer_queue_and_remote_rewards(
+    plan, verl, parts, needed
+):
+    assert sum(reserved_cores(plan(verl, **parts)).values()) == needed
