@@ -69,7 +69,7 @@ _SETTING = re.compile(
     r"(?:ASCEND|CUDA|GLOO|HCCL|HF|HYDRA|MODELSCOPE|NCCL|OMP|PYTORCH|RAY|SWANLAB|TORCH|VLLM|WANDB)_"
     r"\w+|TASK_QUEUE_ENABLE|TOKENIZERS_PARALLELISM|PYTHONUNBUFFERED"
 )
-_SHELL = re.compile(r"HOME|LC_ALL|OLDPWD|PATH|PWD|SHELL|SHLVL|.*[^A-Z0-9_].*")
+_SHELL = re.compile(r"DEVICE|HOME|LC_ALL|OLDPWD|PATH|PWD|SHELL|SHLVL|.*[^A-Z0-9_].*")
 _INTERFACE = re.compile(r"(?:HCCL|NCCL|GLOO|TP)_SOCKET_IFNAME|HCCL_IF_IP")
 
 
@@ -139,11 +139,10 @@ def recipe_text(imported: ImportedScript) -> str:
     """Return the recipe as YAML; comments on top have the findings."""
     lines = [f"Imported from {imported.where}, for verl {imported.verl}; the script was not run."]
     lines += [f"{finding.severity}: {finding}" for finding in imported.findings]
+    wrapper = textwrap.TextWrapper(100, subsequent_indent="#   ", break_on_hyphens=False)
     comments = []
-    for line in ("".join(char if char.isprintable() else " " for char in line) for line in lines):
-        comments += textwrap.wrap(
-            f"# {line}", 100, subsequent_indent="#   ", break_on_hyphens=False
-        )
+    for line in lines:
+        comments += wrapper.wrap("# " + "".join(c if c.isprintable() else " " for c in line))
     return "\n".join([*comments, "", as_yaml(imported.recipe)])
 
 
@@ -246,12 +245,8 @@ class _Import:
             elif option in {"--config-path", "-cp"}:
                 _ = equals or next(words, "")
             elif option.startswith("-") or MARK.search(option) or (is_open and not equals):
-                way = (
-                    f": only a run can tell it ({env_options(names) or '--arg VALUE'})"
-                    if is_open
-                    else ""
-                )
-                self.note(line, f"{text[:80]!r} is not taken over{way}.")
+                why = f"only a run can tell it ({env_options(names) or '--arg VALUE'})"
+                self.note(line, f"{text[:80]!r} is not taken over{f': {why}' * is_open}.")
             elif is_secret_value(key, display(value).strip()) or self.redactor.text(text) != text:
                 self.add_secret(key, f"(line {line})")
             else:
@@ -260,10 +255,9 @@ class _Import:
                 except UsageError as error:
                     ends = [known for known in self.release.keys if known.endswith(f".{key}")]
                     near = f" verl has {ends[0]!r}." if ends else ""
-                    reason = (
-                        f"{str(error).removeprefix(': ')[:400].rstrip('.')} (line {line}).{near}"
-                    )
-                    self.add("error", "L-76", key, reason, "It is not in the recipe.")
+                    reason = str(error).removeprefix(": ")[:400].rstrip(".")
+                    text = f"{reason} (line {line}).{near}"
+                    self.add("error", "L-76", key, text, "It is not in the recipe.")
                 else:
                     if not is_open or setting.latest.key != NAME:
                         yield setting
@@ -326,34 +320,30 @@ class _Import:
                 self.add(severity, note.kind, key, note.text, fix)
         for entry, each in ignored.items():
             names = ", ".join(setting.original.key for setting in each)
-            new = sorted(
-                {o.key for s in each for o in s.overrides if not self.release.ignored(o.key)}
-            )
-            fix = (
-                f"The recipe has {', '.join(new[:6])}." if new else "It is left out of the command."
-            )
-            paths = [
-                s.original.value for s in each if s.original.key == "custom_reward_function.path"
-            ]
-            if paths:
-                text = (
-                    f"{verl} trains WITHOUT the reward function of this script ({paths[0]}): it takes "
-                    "these keys and ignores them silently, and its own scorer of each data_source decides."
-                )
-                self.add("error", "reward-ignored", names, text, fix)
-            else:
-                rule = "does-not-start" if entry.fatal else "ignored"
-                self.add("warning", rule, names, f"{verl}: {entry.why}.", fix)
+            keys = {override.key for setting in each for override in setting.overrides}
+            new = ", ".join(sorted(key for key in keys if not self.release.ignored(key))[:6])
+            fix = f"The recipe has {new}." if new else "It is left out of the command."
+            rule = "does-not-start" if entry.fatal else "ignored"
+            severity, text = "warning", f"{verl}: {entry.why}."
+            for original in (setting.original for setting in each):
+                if original.key == "custom_reward_function.path":
+                    severity, rule = "error", "reward-ignored"
+                    text = (
+                        f"{verl} trains WITHOUT the reward function of this script ({original.value}): it "
+                        "takes these keys and ignores them silently, and its own scorer of each "
+                        "data_source decides."
+                    )
+            self.add(severity, rule, names, text, fix)
 
     def find_repeated(self, settings: Iterable[Setting]) -> None:
-        by_key: dict[str, list[Setting]] = {}
+        last = {setting.latest.key: setting.original for setting in settings}
         for setting in settings:
-            by_key.setdefault(setting.latest.key, []).append(setting)
-        for times in by_key.values():
-            names = ", ".join(dict.fromkeys(setting.original.key for setting in times))
-            last = times[-1].original.value
-            if any(setting.original.value != last for setting in times):
-                text = f"given more than once with different values; the last one counts: {last!r}."
+            own, other = setting.original, last[setting.latest.key]
+            if own.value != other.value:
+                text = (
+                    f"given more than once with different values; {other.value!r} counts, the last."
+                )
+                names = ", ".join(dict.fromkeys((own.key, other.key)))
                 self.add("warning", "L-76", names, text, "Delete the others.")
 
     def find_trainer(self, start: Start) -> None:
@@ -374,10 +364,8 @@ class _Import:
         if words:
             program = PurePath(words[0]).name
             text = f"`{display(' '.join(words))[:400]}` starts verl in the script, and not in the recipe."
-            fix = _LAUNCHERS.get(
-                program, "Start the recipe through it as well if the run needs it."
-            )
-            self.add("warning", "launcher", program, text, fix)
+            other = "Start the recipe through it as well if the run needs it."
+            self.add("warning", "launcher", program, text, _LAUNCHERS.get(program, other))
 
     def variables(self, start: Start) -> Iterator[tuple[str, str]]:
         """Yield the exports that are settings of the run, not only of the script, and no secrets."""
@@ -405,10 +393,10 @@ class _Import:
 def _is_ours(start: Start) -> bool:
     """Whether a command starts a run of reinforcement learning."""
     sections = ("actor_rollout_ref", "algorithm.")
+    if OTHER_NAME.fullmatch(start.module):
+        return False
     is_ours = any(word.lstrip("+~").startswith(sections) for word in start.arguments)
-    return not OTHER_NAME.fullmatch(start.module) and (
-        is_ours or TRAINER_NAME.fullmatch(start.module) is not None
-    )
+    return is_ours or TRAINER_NAME.fullmatch(start.module) is not None
 
 
 def _no_run(run: ScriptRun) -> str:
