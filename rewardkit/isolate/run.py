@@ -97,7 +97,8 @@ def serve(channel: Channel) -> None:
     """
     words, text, environment, log = channel.receive()
     with ExitStack() as stack:
-        stdin, *outputs = (stack.enter_context(TemporaryFile()) for _ in range(3))
+        stdin, stdout, stderr = (stack.enter_context(TemporaryFile()) for _ in range(3))
+        outputs: list[IO[Any]] = [stdout, stderr]
         stdin.write(text.encode())
         stdin.seek(0)
         streams: list[IO[Any]] = [stack.enter_context(log.open("wb"))] * 2 if log else outputs

@@ -13,11 +13,9 @@ from rewardkit.launch.plan import DAPO_RECIPE, MISSING, Plan, make_plan
 from rewardkit.launch.presets import ACTOR, OVERLONG
 from rewardkit.launch.recipe import read_recipe
 from rewardkit.launch.script_import.script_runs import Start
-from rewardkit.launch.verl.effective_config import effective_config
 from rewardkit.launch.verl.key_renames import to_latest_key
-from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, Release
-from rewardkit.launch.verl.reward_keys import NEW_KEY
-from rewardkit.launch.verl.translate import Note
+from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, NEW_KEY, Release
+from rewardkit.launch.verl.translate import Note, resolve
 
 NAME = "trainer.experiment_name"
 _INPUTS = ("actor_rollout_ref.model.path", "data.train_files", "data.val_files")
@@ -66,7 +64,12 @@ def draft_recipe(
     own = DAPO_RECIPE_KEYS if start.module == DAPO_RECIPE else {}
     known = {to_latest_key(key): value for key, value in own.items()} | values
     overrides = [override for setting in latest.values() for override in setting.overrides]
-    config = effective_config(release, overrides)
+    effective = {**release.keys, **{override.key: override.value for override in overrides}}
+    latest_names = {name: to_latest_key(name, megatron=release.megatron) for name in effective}
+    config = {
+        key if release.name_of(key) == name else name: resolve(name, effective)
+        for name, key in latest_names.items()
+    }
     config |= {key: value for key, value in known.items() if not str(value).startswith("${")}
     tree = _choices(values, config, start, release, where, add)
     has_file = values.get(_REWARD[0]) not in (None, "", MISSING)

@@ -13,7 +13,7 @@ from rewardkit.errors import DataError
 from rewardkit.isolate.child import exit_text
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, timeout_message
-from rewardkit.isolate.run import CommandResult, run
+from rewardkit.isolate.run import run
 from rewardkit.launch.verl.hydra_values import format_value
 from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, NEW_KEY
 from rewardkit.launch.verl.reward_keys import OLD_KEY
