@@ -3,13 +3,13 @@
 import json
 
 import pytest
+from rewardkit.audit.question_holes import QUESTION_HOLES, question_rows
 
 from rewardkit import registry
 from rewardkit.audit import audit, conduct
 from rewardkit.audit import rows as rows_module
 from rewardkit.audit.attacks import ATTACKS
 from rewardkit.audit.model import FORMS, AnswerForm, AttackResult, ScorerProfile, Target, grade
-from rewardkit.audit.question_holes import QUESTION_HOLES, question_rows
 from rewardkit.audit.rows import packaged_rows, sample_rows
 from rewardkit.audit.run import check_behaviour
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError

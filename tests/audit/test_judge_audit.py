@@ -3,13 +3,12 @@
 import re
 
 import pytest
+from rewardkit.audit.judge_holes import JUDGE_HOLES, states_gold
 
 from rewardkit.audit import audit
-from rewardkit.audit.attacks import ATTACKS
-from rewardkit.audit.judge_holes import JUDGE_HOLES, states_gold
+from rewardkit.audit.attacks import ATTACKS, JUDGE_AUDIT
 from rewardkit.audit.model import FORMS, Target
 from rewardkit.audit.rows import packaged_rows
-from rewardkit.audit.attacks import JUDGE_AUDIT
 from rewardkit.errors import DataError
 from rewardkit.scorers.compose import write_reward_file
 from rewardkit.scorers.math import score as rules

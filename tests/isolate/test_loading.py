@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+from rewardkit.isolate.command import run_command
 
 from rewardkit.errors import UsageError
 from rewardkit.isolate.child_process import ChildTimeoutError
-from rewardkit.isolate.command import run_command
 from rewardkit.isolate.loading import timeout_message
 from rewardkit.scorers.isolated import IsolatedScorer
 

@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from rewardkit.isolate.worker import call
 
 from rewardkit.isolate import child_process, worker
-from rewardkit.isolate.worker import call
 
 ROOT = Path(__file__).parents[2]
 TARGETS = """

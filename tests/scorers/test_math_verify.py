@@ -3,10 +3,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from rewardkit.isolate.worker import Reply
 
 from rewardkit.errors import RewardkitError, UsageError
 from rewardkit.isolate import worker
-from rewardkit.isolate.worker import Reply
 from rewardkit.scorers import math_verify
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.math_verify import MAX_CHARS, compute_score, respond, score
