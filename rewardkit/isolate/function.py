@@ -317,7 +317,8 @@ class IsolatedFunction:
                 self._take_replies(worker)
             error: Exception = process.time_out()
         except ChildCrashError as crash:
-            late, error = worker.running_calls(), crash
+            # Its traceback would keep this frame, and the descriptors of the process, alive.
+            late, error = worker.running_calls(), crash.with_traceback(None)
         process.close()
         with self._lock:
             self._workers.remove(worker)

@@ -54,6 +54,8 @@ def run(
         ChildTimeoutError: it takes longer, or should end.
         ChildCrashError: the process that runs it was ended.
     """
+    if log:
+        log.touch()  # for `should_end`, which may read it before the command has started
     process = ChildProcess("rewardkit.isolate.run")
     end = time.monotonic() + seconds
     try:

@@ -83,7 +83,7 @@ def test_rows_show_the_keys_of_a_reward_that_needs_them(cli, folder):
     [
         # It raises unless there is a box: the score of the right one is no score for a failure.
         ("return float(re.search(r'boxed{(.*)}', solution_str).group(1) == ground_truth)", 0.0),
-        # It pays short responses, and an empty one more than any other.
+        # It pays short responses: the longest wrong one of the trial has the lowest score.
         ("return 1 / (1 + len(solution_str)) + (ground_truth in solution_str)", 1 / 15),
         ("return {True: 1.0}[ground_truth in solution_str]", None),
         ("return 1.0", 0.0),
@@ -99,7 +99,7 @@ def test_a_failure_never_scores_more_than_a_wrong_response(cli, tmp_path, body, 
         assert result.returncode == 2
         assert "--wrong-score 0" in result.stderr
     else:
-        assert json.loads(result.stdout)["wrong_score"] == score
+        assert score - 0.07 < json.loads(result.stdout)["wrong_score"] <= score
 
 
 def test_a_coroutine_function_is_seen(cli, folder):

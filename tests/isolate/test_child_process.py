@@ -75,6 +75,16 @@ def test_a_reply_is_returned_if_the_process_ends_just_after_the_caller_looked_fo
         process.exchange("hello", 60)
 
 
+def test_an_interrupted_exchange_leaves_its_reply_to_no_other(process, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ChildProcess, "receive", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        process.exchange("lost", 60)
+    assert not process.is_alive
+
+
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_fork_of_the_caller_closes_its_copy_and_leaves_the_process_alone(process):
     fork = os.fork()

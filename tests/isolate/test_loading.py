@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
-from rewardkit.isolate.command import run_command
 
 from rewardkit.errors import UsageError
 from rewardkit.isolate.child_process import ChildTimeoutError
 from rewardkit.isolate.loading import timeout_message
+from rewardkit.isolate.run import run
 from rewardkit.scorers.isolated import IsolatedScorer
 
 ROOT = Path(__file__).parents[2]
@@ -185,7 +185,7 @@ def test_the_line_of_a_thread_other_than_the_main_one_is_not_named(hanging_file)
 
 def test_a_command_that_leaves_a_process_behind_returns_its_output_and_the_process_ends(tmp_path):
     script = f"sleep 600 & echo $! > {tmp_path}/pid; cat; echo problem >&2; exit 3"
-    result = run_command(["sh", "-c", script], "text", {}, 60)
+    result = run(["sh", "-c", script], {}, 60, text="text")
     assert tuple(result) == (3, "text", "problem\n")
     assert wait_until(lambda: not is_running(int((tmp_path / "pid").read_text())))
 
@@ -193,5 +193,5 @@ def test_a_command_that_leaves_a_process_behind_returns_its_output_and_the_proce
 def test_a_command_that_takes_too_long_is_ended(tmp_path):
     script = f"echo $$ > {tmp_path}/pid; trap '' TERM; while true; do sleep 600; done"
     with pytest.raises(ChildTimeoutError):
-        run_command(["sh", "-c", script], "", {}, 0.5)
+        run(["sh", "-c", script], {}, 0.5)
     assert wait_until(lambda: not is_running(int((tmp_path / "pid").read_text())))

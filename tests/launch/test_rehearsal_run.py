@@ -7,7 +7,6 @@ import importlib.util
 import inspect
 import json
 import os
-import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.cli.train import _print_rehearsal
+from rewardkit.isolate import run as isolate_run
 from rewardkit.launch.rehearsal import rehearse as rehearse_module
 from rewardkit.launch.rehearsal import run as run_module
 from rewardkit.launch.rehearsal.calls import first_error, last_lines, read_calls, select_examples
@@ -27,7 +27,6 @@ from rewardkit.launch.rehearsal.run import (
     hanging_call,
     last_activity,
     run_command,
-    session_members,
 )
 from rewardkit.launch.rehearsal.sample import PictureTokens, RowSample
 from rewardkit.launch.rehearsal.settings import RehearsalPlan
@@ -55,7 +54,7 @@ sys.exit(3)
 @pytest.fixture(autouse=True)
 def grace(monkeypatch):
     """Wait only a little for a process that ignores SIGTERM, and for the stacks of a process."""
-    monkeypatch.setattr(run_module, "GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(isolate_run, "GRACE_SECONDS", 0.5)
 
 
 def alive(pid):
@@ -90,7 +89,7 @@ def test_an_interrupted_command_leaves_no_process(tmp_path):
     command = [sys.executable, "-c", STUBBORN, str(tmp_path / "pid"), "300"]
     with pytest.raises(KeyboardInterrupt):
         run_command(command, {}, tmp_path / "log", seconds=60, should_end=interrupt)
-    assert session_members(sessions[0]) == []
+    assert isolate_run.session_members(sessions[0]) == []
 
 
 LOG = """\
@@ -349,15 +348,14 @@ def plan(folder, **changes):
 def rehearse_with(folder, monkeypatch, code, seconds):
     """Rehearse with a process in place of verl that calls a scorer with this code."""
     (folder / "r").mkdir()
+    (folder / "hooks").mkdir()
     command, _ = caller(folder, code)
-    stub = folder / "python"
-    stub.write_text("#!/bin/sh\nexec " + " ".join(map(shlex.quote, command)) + "\n")
-    stub.chmod(0o755)
-    monkeypatch.setattr(
-        rehearse_module, "_installed", lambda name: {"verl": "0.9.1"}.get(name, "1")
-    )
+    stub = f"import os, sys; os.execv(sys.executable, {command!r})"
+    (folder / "hooks" / "rehearsal_train.py").write_text(stub)
+    installed = {"verl": "0.9.1"}
+    monkeypatch.setattr(rehearse_module, "_installed", lambda name: installed.get(name, "1"))
     monkeypatch.setattr(rehearse_module, "prepare", lambda *_: plan(folder / "r"))
-    monkeypatch.setattr(sys, "executable", str(stub))
+    monkeypatch.setattr(rehearse_module, "HOOKS_FOLDER", folder / "hooks")
     return rehearse([], folder=folder / "r", seconds=seconds, call_seconds=1)
 
 
