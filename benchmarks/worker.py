@@ -1,11 +1,11 @@
-"""Measure the killable worker: round trip, lateness of kills, recovery, leaks. Prints a table.
+"""Measure a function in a child process: round trip, lateness of kills, recovery, leaks. Prints a table.
 
 Run it on a quiet machine: `python benchmarks/worker.py`. The bare pipe sends the same number of bytes
 to a forked process and back, in the same run. Where the scheduler spreads two processes over two
 CPUs, waking them takes most of both times; `taskset -c 1` shows the share of the code.
 """
 
-# ruff: noqa: SLF001 - the worker has to call functions of this script, and helpers are counted
+# ruff: noqa: SLF001 - processes are counted
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
-try:
-    from rewardkit.isolate import child_process, worker
-except ImportError:
-    pass
+from rewardkit.isolate import child_process
+from rewardkit.isolate.child_process import ChildTimeoutError
+from rewardkit.isolate.function import IsolatedFunction, Reply
+from rewardkit.isolate.loading import start_function
+from rewardkit.isolate.serve import Limits
 
 TARGETS = """
 import re
+from rewardkit.isolate.serve import Loaded
 one = lambda _: 1
 catastrophe = lambda n: bool(re.match("(a|aa)+$", "a" * n + "b"))
 digits = lambda n: (7 ** n) ** 7 > 0
@@ -33,6 +37,9 @@ digits = lambda n: (7 ** n) ** 7 > 0
 def loop(_):
     while True:
         pass
+
+def load():
+    return Loaded(lambda request: globals()[request[0]](request[1]))
 """
 CPU_SECONDS = 0.2
 
@@ -66,15 +73,24 @@ def bare_pipe(times: int) -> list[float]:
     return microseconds
 
 
-def time_kills(function: str, payload: int, times: int) -> tuple[list[float], list[float]]:
+def isolated() -> IsolatedFunction:
+    """Return the targets in a process of their own."""
+    limits = Limits(cpu_seconds=CPU_SECONDS)
+    load = import_module("bench_targets").load
+    return IsolatedFunction(partial(start_function, load, (), "bench_targets", limits), limits)
+
+
+def time_kills(
+    function: IsolatedFunction, name: str, payload: int, times: int
+) -> tuple[list[float], list[float]]:
     """Return the milliseconds from the CPU deadline to the kill, and to the next good answer."""
     late, good = [], []
     for _ in range(times):
         started = time.perf_counter()
-        reply = worker.call(f"bench_targets:{function}", payload, cpu_seconds=CPU_SECONDS)
+        outcome = function.call((name, payload))
         late.append((time.perf_counter() - started - CPU_SECONDS) * 1000)
-        assert reply.status == "timeout", reply
-        good.append(timed(lambda: worker.call("bench_targets:one", 0), 1)[0] / 1000)
+        assert isinstance(outcome, ChildTimeoutError), outcome
+        good.append(timed(lambda: function.call(("one", 0)), 1)[0] / 1000)
     return late, good
 
 
@@ -110,7 +126,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "bench_targets.py").write_text(TARGETS, encoding="utf-8")
         sys.path.insert(0, folder)
-        worker._ALLOWED = ("bench_targets",)
         print_table(options.trips, options.kills, options.calls)
 
 
@@ -118,19 +133,20 @@ def print_table(trips: int, times: int, calls: int) -> None:
     """Print the table."""
     print("| what | median | p99 |\n|---|---|---|")
     print_row("bare pipe there and back", bare_pipe(trips), "us")
-    worker.call("bench_targets:one", 0)
-    print_row("call, warm", timed(lambda: worker.call("bench_targets:one", "x^2+1"), trips), "us")
-    for name, function, payload in (
+    function = isolated()
+    assert isinstance(function.call(("one", 0)), Reply)
+    print_row("call, warm", timed(lambda: function.call(("one", "x^2+1")), trips), "us")
+    for title, name, payload in (
         ("Python loop", "loop", 0),
         ("re in C", "catastrophe", 200),
         ("long integers in C", "digits", 5_000_000),
     ):
-        late, good = time_kills(function, payload, times)
-        print_row(f"{name}: killed after its deadline", late, "ms")
-        print_row(f"{name}: next good answer", good, "ms")
+        late, good = time_kills(function, name, payload, times)
+        print_row(f"{title}: killed after its deadline", late, "ms")
+        print_row(f"{title}: next good answer", good, "ms")
     before = resources_in_use()
     for _ in range(calls):
-        worker.call("bench_targets:one", 0)
+        function.call(("one", 0))
     print(
         f"\nDescriptors, helpers, resident kB: {before}; after {calls:,} calls: {resources_in_use()}"
     )
