@@ -1,14 +1,28 @@
-"""Conditions of rules: each inspects a run and returns its evidence, or None."""
+"""Conditions of rules: each looks at a run and returns its evidence, or None.
+
+The first argument is the run; `rules.yaml` has the others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from typing import TypeAlias
 
-from rewardkit.trainlog.series import Onset, Series, fall_step, finite, mean, part
-from rewardkit.trainlog.topics import step_seconds
+from rewardkit.trainlog.series import (
+    CHANGE_ERRORS,
+    Onset,
+    Series,
+    change,
+    fall_step,
+    finite,
+    mean,
+    noise,
+    part,
+    trend,
+)
+from rewardkit.trainlog.topics import REWARD, step_seconds, validations
 from rewardkit.trainlog.training_run import FIXED, FULL, TrainingRun
 from rewardkit.trainlog.translations import translations, with_note
 
@@ -18,38 +32,41 @@ LAST_STEPS = 10
 #: Fewest points of a curve whose earlier part is compared with a later one.
 MIN_POINTS = 15
 
+#: Compared parts of a run: its middle third and its last tenth.
+MIDDLE, END = (0.33, 0.67), (0.9, 1.0)
+
+#: A reward has risen if it is this many standard errors above the first part; few, because most of a
+#: run's gain may lie within that part.
+RISE_ERRORS = 2.0
+
+#: Kinds of facts that are shares from 0 to 1, which are written as percentages.
+_SHARES = frozenset({"phrase", "answer", "among", "others"})
+
 
 @dataclass(frozen=True)
 class Fact:
     """A number that supports a finding.
 
     Attributes:
-        what: description of the number.
+        name: the metric, or what else the number describes.
         steps: first and last step that it covers.
         value: the number.
-        is_share: whether it is a share from 0 to 1, which is written as a percentage.
+        kind: what it says of the name, a key of `facts` in `translations.yaml`.
     """
 
-    what: str
+    name: str
     steps: tuple[int, int]
     value: float
-    is_share: bool = False
+    kind: str = "mean"
+
+    def what(self, lang: str = "en") -> str:
+        """Return the description of the number; metrics keep their names."""
+        return translations("facts", lang)[self.kind].format(name=self.name)
 
     def text(self, lang: str = "en") -> str:
         """Return the fact in words: `actor/entropy 0.31 (steps 20-29)`."""
-        value = f"{self.value:.0%}" if self.is_share else f"{self.value:.4g}"
-        what, span = _described(self.what, lang), span_text(self.steps, lang)
-        return with_note(f"{what} {value}", span, lang)
-
-
-def _described(what: str, lang: str) -> str:
-    """Return the description of a fact in a language; metrics keep their names."""
-    english = translations("facts", "en")
-    for name, translated in translations("facts", lang).items():
-        before, _, after = english[name].partition("{name}")
-        if what.startswith(before) and what.endswith(after):
-            return translated.format(name=what[len(before) : len(what) - len(after)])
-    return what
+        value = f"{self.value:.0%}" if self.kind in _SHARES else f"{self.value:.4g}"
+        return with_note(f"{self.what(lang)} {value}", span_text(self.steps, lang), lang)
 
 
 @dataclass(frozen=True)
@@ -71,13 +88,6 @@ class RuleEvidence:
     phrase: str = ""
 
 
-def span_text(steps: tuple[int, int], lang: str) -> str:
-    """Return a range of steps in words: `step 7` or `steps 20-29`."""
-    first, last = steps
-    words = translations("tables", lang)
-    return words["at_step" if first == last else "at_steps"].format(first=first, last=last)
-
-
 @dataclass(frozen=True)
 class NotEnoughData:
     """Why a condition could not be judged: a key of `hacking` in `translations.yaml`, and its values."""
@@ -90,69 +100,47 @@ class NotEnoughData:
         return translations("hacking", lang)[self.reason].format(**self.values)
 
 
-Condition: TypeAlias = Callable[[TrainingRun], RuleEvidence | None]
-
-#: A condition that may lack the data to be judged.
-OnsetCondition: TypeAlias = Callable[[TrainingRun], RuleEvidence | NotEnoughData | None]
+#: What a condition says; those on an onset may lack the data to be judged.
+Judgement: TypeAlias = RuleEvidence | NotEnoughData | None
 
 
-def mean_fact(what: str, points: Series) -> Fact:
+def span_text(steps: tuple[int, int], lang: str) -> str:
+    """Return a range of steps in words: `step 7` or `steps 20-29`."""
+    first, last = steps
+    words = translations("tables", lang)
+    return words["at_step" if first == last else "at_steps"].format(first=first, last=last)
+
+
+def curve(run: TrainingRun, names: Iterable[str]) -> tuple[str, list[tuple[int, float]]]:
+    """Return the first of these metrics that the run has, else the first, and its finite points."""
+    names = tuple(names)
+    return next((name for name in names if name in run.table), names[0]), finite(run.series(*names))
+
+
+def mean_fact(name: str, points: Series, kind: str = "mean") -> Fact:
     """Return the mean of points as a fact."""
-    return Fact(what, (points[0][0], points[-1][0]), mean(points))
+    return Fact(name, (points[0][0], points[-1][0]), mean(points), kind)
 
 
-def evidence_of(*facts: Fact | None, steps: tuple[int, int] | None = None) -> RuleEvidence:
-    """Return the evidence of facts, leaving out None; `steps` are by default those of the first."""
-    present = tuple(item for item in facts if item)
-    return RuleEvidence(present, steps or present[0].steps)
+def last_outside(
+    run: TrainingRun, low: float, high: float, *names: str, below: float = inf, times: int = 0
+) -> RuleEvidence | None:
+    """The mean of a metric over the last steps is outside a range, and not above `below`.
+
+    With `times`, it counts at how many of these steps the metric is above `high`.
+    """
+    name, series = curve(run, names)
+    last = series[-LAST_STEPS:]
+    if not last or mean(last) > below:
+        return None
+    if not (sum(y > high for _, y in last) >= times if times else mean(last) > high):
+        return _evidence(mean_fact(name, last)) if mean(last) < low else None
+    return _above(name, series, high)
 
 
-def last_above(limit: float, *names: str, below: float | None = None) -> Condition:
-    """The mean of a metric over the last steps is above `limit` and not above `below`."""
-
-    def holds(run: TrainingRun) -> RuleEvidence | None:
-        series = finite(run.series(*names))
-        last = series[-LAST_STEPS:]
-        if not last or not mean(last) > limit or (below is not None and mean(last) > below):
-            return None
-        name = logged_name(run, names)
-        return evidence_of(
-            mean_fact(name, last), _highest(name, series), steps=_steps_above(series, limit)
-        )
-
-    return holds
-
-
-def often_above(limit: float, least: int, *names: str) -> Condition:
-    """A metric is above a limit in at least `least` of the last steps."""
-
-    def holds(run: TrainingRun) -> RuleEvidence | None:
-        series = finite(run.series(*names))
-        if sum(value > limit for _, value in series[-LAST_STEPS:]) < least:
-            return None
-        name = logged_name(run, names)
-        return evidence_of(
-            mean_fact(name, series[-LAST_STEPS:]),
-            _highest(name, series),
-            steps=_steps_above(series, limit),
-        )
-
-    return holds
-
-
-def last_outside(low: float, high: float, *names: str) -> Condition:
-    """The mean of a metric over the last steps is outside a range."""
-
-    def holds(run: TrainingRun) -> RuleEvidence | None:
-        last = finite(run.series(*names))[-LAST_STEPS:]
-        if not last or low <= mean(last) <= high:
-            return None
-        return evidence_of(mean_fact(logged_name(run, names), last))
-
-    return holds
-
-
-def at_limit(limit: float, kind: str, *keys: str, infer: bool = False) -> Condition:
+def at_limit(
+    run: TrainingRun, limit: float, kind: str, *keys: str, infer: bool = False
+) -> RuleEvidence | None:
     """Too many prompts or responses are cut, and the longest one reaches the length limit.
 
     0.9, and any trainer that pads to the longest of the batch, measures `clip_ratio` against that
@@ -160,188 +148,241 @@ def at_limit(limit: float, kind: str, *keys: str, infer: bool = False) -> Condit
     with `infer`, a length that is often the longest. If neither is known, the ratio of verl 0.1 to
     0.8 counts if the longest is the same in all of the last steps, or is not logged.
     """
+    name, series = curve(run, [f"{kind}/clip_ratio"])
+    if not series or not mean(series[-LAST_STEPS:]) > limit:
+        return None
+    longest = finite(run.series(f"{kind}/max"))
+    lengths = [length for _, length in longest]
+    allowed: float | None
+    try:
+        allowed = float(run.setting(*keys))
+    except (TypeError, ValueError):
+        top = max(lengths, default=0.0)
+        is_frequent = infer and lengths.count(top) >= max(3, len(lengths) / 4)
+        allowed = top if is_frequent else None
+    last = lengths[-LAST_STEPS:]
+    if last and allowed is not None:
+        is_reached = 2 * sum(length >= allowed for length in last) >= len(last)
+    else:
+        is_reached = run.era in {FIXED, FULL} and len(set(last)) <= 1
+    if not is_reached:
+        return None
+    return _above(
+        name, series, limit, *([mean_fact(f"{kind}/max", longest[-LAST_STEPS:])] * bool(last))
+    )
 
-    def holds(run: TrainingRun) -> RuleEvidence | None:
-        cut = finite(run.series(f"{kind}/clip_ratio"))
-        last = cut[-LAST_STEPS:]
-        if not last or not mean(last) > limit:
-            return None
-        longest = finite(run.series(f"{kind}/max"))
-        allowed = _configured(run, keys) or (_frequent_maximum(longest) if infer else None)
-        if not _reaches_limit(
-            longest[-LAST_STEPS:], allowed, is_relative_to_limit=run.era in {FIXED, FULL}
-        ):
-            return None
-        return evidence_of(
-            mean_fact(f"{kind}/clip_ratio", last),
-            _highest(f"{kind}/clip_ratio", cut),
-            mean_fact(f"{kind}/max", longest[-LAST_STEPS:]) if longest else None,
-            steps=_steps_above(cut, limit),
-        )
 
-    return holds
-
-
-def not_a_number(*prefixes: str) -> Condition:
+def not_a_number(run: TrainingRun, *prefixes: str) -> RuleEvidence | None:
     """A metric of the training itself is NaN or infinite."""
-
-    def holds(run: TrainingRun) -> RuleEvidence | None:
-        bad = {
-            metric: steps
-            for metric in run.table
-            if metric.startswith(prefixes)
-            and (steps := [step for step, value in run.series(metric) if not isfinite(value)])
-        }
-        if not bad:
-            return None
-        facts = [
-            Fact(
-                f"number of steps with {metric} NaN or infinite", (steps[0], steps[-1]), len(steps)
-            )
-            for metric, steps in sorted(bad.items(), key=lambda item: item[1][0])[:4]
-        ]
-        first = min(steps[0] for steps in bad.values())
-        last = max(steps[-1] for steps in bad.values())
-        return RuleEvidence(tuple(facts), (first, last), tuple(bad))
-
-    return holds
+    bad = {
+        metric: steps
+        for metric in run.table
+        if metric.startswith(prefixes)
+        and (steps := [step for step, value in run.series(metric) if not isfinite(value)])
+    }
+    if not bad:
+        return None
+    facts = [
+        Fact(metric, (steps[0], steps[-1]), len(steps), "not_a_number")
+        for metric, steps in sorted(bad.items(), key=lambda item: item[1][0])
+    ]
+    span = facts[0].steps[0], max(fact.steps[1] for fact in facts)
+    return RuleEvidence(tuple(facts[:4]), span, tuple(bad))
 
 
 def never_differs(
-    low: tuple[str, ...], high: tuple[str, ...], mean: tuple[str, ...], first: int, most: int
-) -> Condition:
+    run: TrainingRun,
+    low: Sequence[str],
+    high: Sequence[str],
+    middle: Sequence[str],
+    *,
+    first: int,
+    most: int,
+) -> RuleEvidence | None:
     """All responses get the same score from the first step on.
 
     In all of at least `first` steps, or in the first `most` steps. A log without the lowest and the
     highest score is judged by the mean, unless it is rounded to three decimals: it hardly stays the
     same unless all scores do.
     """
-
-    def holds(run: TrainingRun) -> RuleEvidence | None:
-        has_range = bool(run.series(*low) and run.series(*high))
-        if not has_range and run.era == FIXED:
-            return None
-        lows = dict(finite(run.series(*(low if has_range else mean))))
-        highs = dict(finite(run.series(*high))) if has_range else lows
-        steps = [step for step in run.steps if step in lows and step in highs]
-        same: list[tuple[int, float]] = []
-        for step in steps:
-            if lows[step] != highs[step] or (same and same[0][1] != lows[step]):
-                break
-            same.append((step, lows[step]))
-        if len(same) < first or (len(same) < len(steps) and len(same) < most):
-            return None
-        names = (low, high) if has_range else (mean,)
-        return evidence_of(*(mean_fact(logged_name(run, name), same) for name in names))
-
-    return holds
-
-
-def both_zero(low: str, high: str, least: int) -> Condition:
-    """The lowest and the highest value are exactly 0 in several steps, which train nothing."""
-
-    def holds(run: TrainingRun) -> RuleEvidence | None:
-        lows, highs = dict(run.series(low)), dict(run.series(high))
-        # A mean of 0.000 with three decimals may be anything below half a thousandth.
-        steps = [] if run.era == FIXED else [s for s in lows if lows[s] == highs.get(s) == 0]
-        if len(steps) < least:
-            return None
-        span = (steps[0], steps[-1])
-        return RuleEvidence(
-            (Fact(f"number of steps with {low} = {high} = 0", span, len(steps)),), span
-        )
-
-    return holds
-
-
-def falls_to(share: float, limit: float, *names: str) -> Condition:
-    """A metric ends below a share of its initial value, and below a limit."""
-
-    def holds(run: TrainingRun) -> RuleEvidence | None:
-        series = finite(run.series(*names))
-        if len(series) < MIN_POINTS:
-            return None
-        begin, end = part(series, 0, 0.1), series[-LAST_STEPS:]
-        if not (mean(end) < share * mean(begin) and mean(end) < limit):
-            return None
-        name = logged_name(run, names)
-        steps = (fall_step(series, min(share * mean(begin), limit)), series[-1][0])
-        return evidence_of(mean_fact(name, begin), mean_fact(name, end), steps=steps)
-
-    return holds
-
-
-def time_share(limit: float, *names: str) -> Condition:
-    """A phase takes more than a share of the time of the last steps."""
-
-    def holds(run: TrainingRun) -> RuleEvidence | None:
-        phase, whole = dict(finite(run.series(*names))), dict(finite(step_seconds(run)))
-        shares = [(s, phase[s] / whole[s]) for s in run.steps if s in phase and whole.get(s)]
-        last = shares[-LAST_STEPS:]
-        if not last or mean(last) <= limit:
-            return None
-        name = logged_name(run, names)
-        return evidence_of(
-            mean_fact(f"{name} as a share of the step", last),
-            mean_fact(name, [(step, phase[step]) for step, _ in last]),
-        )
-
-    return holds
-
-
-def imbalanced(limit: float) -> Condition:
-    """After balancing, the workers' numbers of tokens still differ by more than a share of the mean."""
-
-    def holds(run: TrainingRun) -> RuleEvidence | None:
-        names = ("balanced_max", "balanced_min", "mean")
-        high, low, mid = (dict(finite(run.series(f"global_seqlen/{name}"))) for name in names)
-        spread = [(s, (high[s] - low[s]) / mid[s]) for s in high if s in low and mid.get(s)]
-        last = spread[-LAST_STEPS:]
-        if not last or mean(last) <= limit:
-            return None
-        at = last[-1][0]
-        return evidence_of(
-            mean_fact("(balanced_max - balanced_min) / mean of global_seqlen", last),
-            Fact("global_seqlen/balanced_max", (at, at), high[at]),
-            Fact("global_seqlen/balanced_min", (at, at), low[at]),
-        )
-
-    return holds
-
-
-def _configured(run: TrainingRun, keys: Iterable[str]) -> float | None:
-    try:
-        return float(run.setting(*keys))
-    except (TypeError, ValueError):
+    has_range = bool(run.series(*low) and run.series(*high))
+    if not has_range and run.era == FIXED:
         return None
+    curves = [curve(run, names) for names in ((low, high) if has_range else (middle,))]
+    lows, highs = dict(curves[0][1]), dict(curves[-1][1])
+    steps = [step for step in run.steps if step in lows and step in highs]
+    same: list[tuple[int, float]] = []
+    for step in steps:
+        if lows[step] != highs[step] or (same and same[0][1] != lows[step]):
+            break
+        same.append((step, lows[step]))
+    if len(same) < first or (len(same) < len(steps) and len(same) < most):
+        return None
+    return _evidence(*(mean_fact(name, same) for name, _ in curves))
 
 
-def _reaches_limit(longest: Series, allowed: float | None, *, is_relative_to_limit: bool) -> bool:
-    values = [value for _, value in longest]
-    if not values:
-        return is_relative_to_limit
-    if allowed is None:
-        return is_relative_to_limit and len(set(values)) == 1
-    return 2 * sum(value >= allowed for value in values) >= len(values)
+def both_zero(run: TrainingRun, low: str, high: str, least: int) -> RuleEvidence | None:
+    """The lowest and the highest value are exactly 0 in several steps, which train nothing."""
+    lows, highs = dict(run.series(low)), dict(run.series(high))
+    # A mean of 0.000 with three decimals may be anything below half a thousandth.
+    steps = [] if run.era == FIXED else [s for s in lows if lows[s] == highs.get(s) == 0]
+    if len(steps) < least:
+        return None
+    return _evidence(Fact(f"{low} = {high} = 0", (steps[0], steps[-1]), len(steps), "steps"))
 
 
-def _frequent_maximum(longest: Series) -> float | None:
-    values = [value for _, value in longest]
-    top = max(values, default=0.0)
-    return top if values.count(top) >= max(3, len(values) / 4) else None
+def falls_to(run: TrainingRun, share: float, limit: float, *names: str) -> RuleEvidence | None:
+    """A metric ends below a share of its initial value, and below a limit."""
+    name, series = curve(run, names)
+    if len(series) < MIN_POINTS:
+        return None
+    begin, end = part(series, 0, 0.1), series[-LAST_STEPS:]
+    level = min(share * mean(begin), limit)
+    if not mean(end) < level:
+        return None
+    steps = fall_step(series, level), series[-1][0]
+    return _evidence(mean_fact(name, begin), mean_fact(name, end), steps=steps)
 
 
-def logged_name(run: TrainingRun, names: Iterable[str]) -> str:
-    """Return the first of these metrics that the run has, else the first name."""
-    return next((name for name in names if name in run.table), next(iter(names)))
+def time_share(run: TrainingRun, limit: float, *names: str) -> RuleEvidence | None:
+    """A phase takes more than a share of the time of the last steps."""
+    (name, series), whole = curve(run, names), dict(finite(step_seconds(run)))
+    last = [(step, seconds) for step, seconds in series if whole.get(step)][-LAST_STEPS:]
+    shares = [(step, seconds / whole[step]) for step, seconds in last]
+    if not shares or mean(shares) <= limit:
+        return None
+    return _evidence(mean_fact(name, shares, "share"), mean_fact(name, last))
 
 
-def _highest(name: str, series: Series) -> Fact | None:
-    """The highest point, unless the curve has only one point."""
+def imbalanced(run: TrainingRun, limit: float) -> RuleEvidence | None:
+    """After balancing, the workers' numbers of tokens still differ by more than a share of the mean."""
+    names = [f"global_seqlen/{name}" for name in ("balanced_max", "balanced_min", "mean")]
+    high, low, mid = (dict(finite(run.series(name))) for name in names)
+    spread = [(s, (high[s] - low[s]) / mid[s]) for s in high if s in low and mid.get(s)]
+    last = spread[-LAST_STEPS:]
+    if not last or mean(last) <= limit:
+        return None
+    at = last[-1][0]
+    ends = [Fact(name, (at, at), ys[at]) for name, ys in zip(names, (high, low), strict=False)]
+    return _evidence(mean_fact("", last, "balance"), *ends)
+
+
+def grows_without_reward(
+    run: TrainingRun, factor: float, least: float, *names: str, first: float, beyond: float = 0.0
+) -> RuleEvidence | None:
+    """A metric grows by a factor while the reward does not rise.
+
+    Its last tenth is at least `least` and `factor` times the middle third; or at least `beyond` and
+    twice the `first` share of the steps, which finds steady growth too.
+    """
+    curves = [curve(run, names), curve(run, REWARD.names)]
+    (_, series), (_, reward) = curves
+    if min(len(series), len(reward)) < 2 * MIN_POINTS:
+        return None
+    spans = (MIDDLE, factor, least, CHANGE_ERRORS), ((0.0, first), 2.0, beyond, RISE_ERRORS)
+    for span, times, low, errors in spans:
+        has_grown = _has_grown(series, span, times) and mean(part(series, *END)) >= low
+        if has_grown and not change(reward, span, END, errors) > 0:
+            return _changes(curves, span)
+    return None
+
+
+def grow_together(run: TrainingRun, **factors: float) -> RuleEvidence | None:
+    """Several metrics grow, each by its factor, since the first fifth or the middle third."""
+    curves = [curve(run, [name]) for name in factors]
+    if any(len(series) < 2 * MIN_POINTS for _, series in curves):
+        return None
+    for span in (MIDDLE, (0.0, 0.2)):
+        if all(_has_grown(series, span, factors[name]) for name, series in curves):
+            return _changes(curves, span, begins_late=True)
+    return None
+
+
+def loses_gain(run: TrainingRun, share: float) -> RuleEvidence | None:
+    """The reward loses a share of its gain, or ends below its start.
+
+    The loss exceeds the noise and a tenth of the range of scores (0.05 if that is not logged).
+    """
+    name, reward = curve(run, REWARD.names)
+    if len(reward) < 2 * MIN_POINTS:
+        return None
+    tenths = [part(reward, i / 10, (i + 1) / 10) for i in range(10)]
+    begin, peak, end = tenths[0], max(tenths, key=mean), tenths[-1]
+    # The noise of means of twentieths includes the correlation of neighbouring points within them.
+    slow = noise([(i, mean(part(reward, i / 20, (i + 1) / 20))) for i in range(20)])
+    error = max(noise(reward) * (2 / len(end)) ** 0.5, slow)
+    fell = mean(peak) - mean(end)
+    gained = max(mean(peak) - mean(begin), 8 * error)
+    if not fell > max(share * gained, 6 * error, 0.1 * _range(run)) or not fell:
+        return None
+    steps = fall_step(reward, mean(peak) - fell / 4), end[-1][0]
+    return _evidence(*(mean_fact(name, points) for points in (begin, peak, end)), steps=steps)
+
+
+def rises_without_validation(
+    run: TrainingRun, gain: float, share: float, ceiling: float
+) -> RuleEvidence | None:
+    """The training reward rises, but the validation of no data source does.
+
+    Sources with too few validations, and those above `ceiling` from the start, do not count.
+    """
+    name, reward = curve(run, REWARD.names)
+    rise = (trend(reward) or 0.0) if len(reward) >= MIN_POINTS else 0.0
+    sources = {source: finite(points) for source, points in validations(run).items()}
+    sources = {
+        source: points
+        for source, points in sources.items()
+        if source != "loss" and len(points) >= 6 and points[0][1] < ceiling
+    }
+    if rise < gain or not sources:
+        return None
+    facts = [mean_fact(name, part(reward, *span)) for span in ((0, 0.2), (0.8, 1))]
+    for source, points in sources.items():
+        early, late = part(points, 0, 0.34), part(points, 0.66, 1)
+        if mean(late) - mean(early) > share * rise:
+            return None
+        facts += [mean_fact(source, points, "validation") for points in (early, late)]
+    return _evidence(*facts[:8], steps=(reward[0][0], reward[-1][0]))
+
+
+def _evidence(*facts: Fact, steps: tuple[int, int] | None = None) -> RuleEvidence:
+    return RuleEvidence(facts, steps or facts[0].steps)
+
+
+def _above(name: str, series: Series, limit: float, *more: Fact) -> RuleEvidence:
+    """Return the mean over the last steps, the highest of several points, and the steps above a limit."""
     step, value = max(series, key=lambda point: point[1])
-    return Fact(f"highest {name}", (step, step), value) if len(series) > 1 else None
-
-
-def _steps_above(series: Series, limit: float) -> tuple[int, int]:
+    highest = [Fact(name, (step, step), value, "highest")] if len(series) > 1 else []
     above = [step for step, value in series if value > limit]
-    return above[0], above[-1]
+    last = mean_fact(name, series[-LAST_STEPS:])
+    return _evidence(last, *highest, *more, steps=(above[0], above[-1]))
+
+
+def _changes(
+    curves: Sequence[tuple[str, Series]], span: tuple[float, float], *, begins_late: bool = False
+) -> RuleEvidence:
+    """Return the means of curves over an early part of the run and over its end."""
+    facts = [mean_fact(name, part(points, *at)) for name, points in curves for at in (span, END)]
+    begin = facts[1].steps[0] if begins_late else facts[0].steps[1]
+    return _evidence(*facts, steps=(begin, facts[1].steps[1]))
+
+
+def _has_grown(series: Series, span: tuple[float, float], factor: float) -> bool:
+    early, late = part(series, *span), part(series, *END)
+    return change(series, span, END) > 0 and mean(late) >= factor * mean(early)
+
+
+def _range(run: TrainingRun) -> float:
+    """Range from the lowest to the highest score of the run; 0.5 if they are not logged."""
+    low, high = (
+        [
+            y
+            for _, y in finite(
+                run.series(
+                    *(f"{name}/{end}" for name in ("critic/rewards", "critic/score", "score"))
+                )
+            )
+        ]
+        for end in ("min", "max")
+    )
+    return max(high) - min(low) if low and high else 0.5

@@ -8,46 +8,21 @@ NaN, which must never occur.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
-from rewardkit.trainlog import conditions, hacking_conditions, trend_conditions
-from rewardkit.trainlog.conditions import NotEnoughData, OnsetCondition, RuleEvidence
+from rewardkit.trainlog import conditions, hacking_conditions
+from rewardkit.trainlog.conditions import Judgement, NotEnoughData, RuleEvidence
 from rewardkit.trainlog.training_run import TrainingRun
 
 Severity: TypeAlias = Literal["error", "warning"]
 
 #: Fewest steps between the parts of a run that are judged.
 MIN_PART_STEPS = 32
-
-#: Conditions by the name that `rules.yaml` uses.
-_CONDITIONS: Mapping[str, Callable[..., OnsetCondition]] = {
-    condition.__name__: condition
-    for condition in (
-        conditions.at_limit,
-        conditions.both_zero,
-        conditions.falls_to,
-        conditions.imbalanced,
-        conditions.last_above,
-        conditions.last_outside,
-        conditions.never_differs,
-        conditions.not_a_number,
-        conditions.often_above,
-        conditions.time_share,
-        trend_conditions.grow_together,
-        trend_conditions.grows_without_reward,
-        trend_conditions.loses_gain,
-        trend_conditions.rises_without_validation,
-        hacking_conditions.correctness_falls,
-        hacking_conditions.length_turns,
-        hacking_conditions.phrase_spreads,
-        hacking_conditions.score_unearned,
-        hacking_conditions.share_spreads,
-    )
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +46,7 @@ class LogRule:
     id: str
     severity: Severity
     when: Mapping[str, str]
-    condition: OnsetCondition
+    condition: Callable[[TrainingRun], Judgement]
     title: Mapping[str, str]
     meaning: Mapping[str, str]
     advice: Mapping[str, str]
@@ -102,7 +77,7 @@ class LogFinding:
             "onset": onset_values(self.evidence),
             "phrase": self.evidence.phrase,
             "evidence": [
-                {"what": item.what, "steps": list(item.steps), "value": item.value}
+                {"what": item.what(), "steps": list(item.steps), "value": item.value}
                 for item in self.evidence.facts
             ],
             "meaning": rule.meaning[lang],
@@ -117,7 +92,7 @@ class OnsetCheck:
     """What a rule on the onset of reward hacking says of a run: evidence, nothing, or why neither."""
 
     rule: LogRule
-    result: RuleEvidence | NotEnoughData | None
+    result: Judgement
 
     def summary(self, lang: str = "en") -> dict[str, Any]:
         """Return the check as plain values for JSON."""
@@ -155,7 +130,7 @@ def check_onsets(run: TrainingRun) -> list[OnsetCheck]:
     return [OnsetCheck(rule, _judge(rule, run)) for rule in rules() if rule.is_onset]
 
 
-def _judge(rule: LogRule, run: TrainingRun) -> RuleEvidence | NotEnoughData | None:
+def _judge(rule: LogRule, run: TrainingRun) -> Judgement:
     """Return what a rule says of a run; of an onset, also what it said of the run's earlier parts.
 
     An onset is clear while the behaviour spreads, and may no longer be when it is everywhere.
@@ -180,15 +155,24 @@ def _earlier_parts(run: TrainingRun) -> Iterator[TrainingRun]:
 @cache
 def rules() -> tuple[LogRule, ...]:
     """Return all rules in the order of the files."""
-    return (*_read_rules("rules.yaml"), *_read_rules("hacking.yaml", is_onset=True))
+    return (*_read_rules("rules", conditions), *_read_rules("hacking", hacking_conditions))
 
 
-def _read_rules(name: str, *, is_onset: bool = False) -> Iterator[LogRule]:
+def _read_rules(name: str, module: ModuleType) -> Iterator[LogRule]:
     import yaml
 
-    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    text = Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8")
     for fields in yaml.safe_load(text):
-        make = _CONDITIONS[fields.pop("condition")]
-        arguments, options = fields.pop("arguments"), fields.pop("options", {})
+        function = getattr(module, fields.pop("condition"))
+        bound = partial(_call, function, fields.pop("arguments", ()), fields.pop("options", {}))
         fields |= {key: tuple(fields[key]) for key in ("keys", "metrics")}
-        yield LogRule(condition=make(*arguments, **options), is_onset=is_onset, **fields)
+        yield LogRule(condition=bound, is_onset=module is hacking_conditions, **fields)
+
+
+def _call(
+    function: Callable[..., Judgement],
+    arguments: Sequence[Any],
+    options: Mapping[str, Any],
+    run: TrainingRun,
+) -> Judgement:
+    return function(run, *arguments, **options)

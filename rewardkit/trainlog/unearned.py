@@ -11,19 +11,11 @@ responses without the gold, and it has no flat part before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import hypot, sqrt
+from typing import NamedTuple
 
 from rewardkit.trainlog.conditions import NotEnoughData
-from rewardkit.trainlog.series import (
-    AFTER,
-    BEFORE,
-    Onset,
-    date_rise,
-    flat_start,
-    mean,
-    noise,
-)
+from rewardkit.trainlog.series import AFTER, BEFORE, Onset, date_rise, flat_start, mean, noise
 from rewardkit.trainlog.training_run import TrainingRun
 
 #: Share of the range of scores that must not be explained, and its distance from 0 in standard errors;
@@ -37,48 +29,44 @@ FALL = 0.05
 MIN_RESPONSES = 8
 
 
-@dataclass(frozen=True)
-class GoldStep:
-    """A step: responses, mean score, share with the gold, mean and spread of the score with it and without."""
+class Scores(NamedTuple):
+    """Scores of some responses."""
+
+    n: float
+    mean: float
+    variance: float
+
+
+class GoldStep(NamedTuple):
+    """A step, or several: mean score, share with the gold, scores with it and without it."""
 
     step: int
-    count: float
     score: float
     share: float
-    with_gold: tuple[float, float]
-    without: tuple[float, float]
+    stating: Scores
+    others: Scores
 
-
-@dataclass(frozen=True)
-class _Level:
-    """Means over some steps; numbers of responses and variances of the score with the gold and without."""
-
-    score: float
-    share: float
-    counts: tuple[float, float]
-    means: tuple[float, float]
-    variances: tuple[float, float]
+    @property
+    def n(self) -> float:
+        """Number of responses."""
+        return self.stating.n + self.others.n
 
 
 def gold_steps(run: TrainingRun, prefix: str) -> list[GoldStep]:
     """Return the steps of a data source at which responses were compared with the gold."""
-
-    def column(name: str) -> dict[int, float]:
-        return dict(run.series(f"{prefix}{name}"))
-
-    count, score, share = column("count"), column("score/mean"), column("states_gold/mean")
-    spreads = [
-        (column(f"score_{kind}_gold/mean"), column(f"score_{kind}_gold/std"))
-        for kind in ("with", "without")
+    kinds = [
+        f"score_{kind}_gold/{what}" for kind in ("with", "without") for what in ("mean", "std")
     ]
-    return [
-        GoldStep(
-            step, count.get(step, 1.0), score[step], share[step],
-            *((means.get(step, 0.0), stds.get(step, 0.0)) for means, stds in spreads),
-        )
-        for step in share
-        if step in score
-    ]  # fmt: skip
+    names = "count", "score/mean", "states_gold/mean", *kinds
+    count, score, share, *values = (dict(run.series(f"{prefix}{name}")) for name in names)
+    steps = []
+    for step in share.keys() & score.keys():
+        mean, std, other_mean, other_std = (column.get(step, 0.0) for column in values)
+        stating = count.get(step, 1.0) * share[step]
+        others = count.get(step, 1.0) * (1 - share[step])
+        scores = Scores(stating, mean, std * std), Scores(others, other_mean, other_std**2)
+        steps.append(GoldStep(step, score[step], share[step], *scores))
+    return sorted(steps)
 
 
 def unearned_rise(
@@ -94,13 +82,12 @@ def unearned_rise(
     least = BEFORE + AFTER
     if len(steps) < least:
         return NotEnoughData("steps", {"n": len(steps), "least": least})
-    start = _level(steps[:BEFORE])
-    worth = start.means[0] - start.means[1]
-    error = _error(start)
-    if min(start.counts) < MIN_RESPONSES or not worth > 3 * error:
+    start = _together(steps[:BEFORE])
+    worth, error = start.stating.mean - start.others.mean, _error(start.stating, start.others)
+    if min(start.stating.n, start.others.n) < MIN_RESPONSES or not worth > 3 * error:
         return NotEnoughData("gold")
     rate = (start.score - lowest) / start.share
-    prices = ((worth, error), (rate, rate * sqrt((1 - start.share) / start.counts[0])))
+    prices = (worth, error), (rate, rate * sqrt((1 - start.share) / start.stating.n))
     least_gain = LEAST * (highest - lowest)
     curves = [[(one.step, one.score - price * one.share) for one in steps] for price, _ in prices]
     for begin, must_fall in ((flat_start(curves[0]) or len(steps), False), (BEFORE, True)):
@@ -109,56 +96,51 @@ def unearned_rise(
             gains = [mean(part[-AFTER:]) - mean(part[begin - BEFORE : begin]) for part in parts]
             if min(gains) < least_gain:
                 continue
-            early, late = _level(steps[begin - BEFORE : begin]), _level(steps[end - AFTER : end])
-            shares = [(one.step, one.share) for one in steps[:end]]
-            fall = max(FALL, ERRORS * noise(shares) / sqrt(AFTER))
-            has_fallen = early.share - late.share >= fall
-            spreads = [
-                hypot(
-                    noise(part) * sqrt(1 / BEFORE + 1 / AFTER), error * (late.share - early.share)
-                )
-                for part, (_, error) in zip(parts, prices, strict=True)
-            ]
-            is_clear = all(g > ERRORS * s for g, s in zip(gains, spreads, strict=True))
-            is_more_paid = _is_more_paid(steps[begin:end], early, least_gain)
-            if is_clear and is_more_paid and (has_fallen or not must_fall):
+            early, late = (
+                _together(steps[begin - BEFORE : begin]),
+                _together(steps[end - AFTER : end]),
+            )
+            rise = late.share - early.share
+            fall = max(
+                FALL, ERRORS * noise([(it.step, it.share) for it in steps[:end]]) / sqrt(AFTER)
+            )
+            is_clear = all(
+                gain > ERRORS * hypot(noise(part) * sqrt(1 / BEFORE + 1 / AFTER), error * rise)
+                for gain, part, (_, error) in zip(gains, parts, prices, strict=True)
+            )
+            is_paid = _is_more_paid(steps[begin:end], early.others, least_gain)
+            if is_clear and is_paid and (-rise >= fall or not must_fall):
                 return date_rise(parts[gains.index(min(gains))], begin)
     return None
 
 
-def _is_more_paid(steps: Sequence[GoldStep], early: _Level, least: float) -> bool:
-    ends = (_level(steps[-n:]) for n in range(AFTER, len(steps) + 1))
-    late = next((level for level in ends if level.counts[1] >= MIN_RESPONSES), None)
+def _is_more_paid(steps: Sequence[GoldStep], early: Scores, least: float) -> bool:
+    """Return whether the last responses without the gold, enough of them, score higher than early ones."""
+    ends = (_together(steps[-n:]).others for n in range(AFTER, len(steps) + 1))
+    late = next((scores for scores in ends if scores.n >= MIN_RESPONSES), None)
     if late is None:
         return False
-    error = sqrt(sum(it.variances[1] / it.counts[1] for it in (early, late) if it.counts[1]))
-    return late.means[1] - early.means[1] >= max(least, 3 * error)
+    error = sqrt(sum(it.variance / it.n for it in (early, late) if it.n))
+    return late.mean - early.mean >= max(least, 3 * error)
 
 
-def _level(steps: Sequence[GoldStep]) -> _Level:
-    counts = sum(one.count for one in steps)
-    kinds = [
-        [(one.count * one.share, *one.with_gold) for one in steps],
-        [(one.count * (1 - one.share), *one.without) for one in steps],
-    ]
-    moments = [_moments(kind) for kind in kinds]
-    return _Level(
-        score=sum(one.count * one.score for one in steps) / counts,
-        share=moments[0][0] / counts,
-        counts=(moments[0][0], moments[1][0]),
-        means=(moments[0][1], moments[1][1]),
-        variances=(moments[0][2], moments[1][2]),
+def _together(steps: Sequence[GoldStep]) -> GoldStep:
+    stating, others = (
+        _pool([getattr(one, kind) for one in steps]) for kind in ("stating", "others")
     )
+    count = sum(one.n for one in steps)
+    score = sum(one.n * one.score for one in steps) / count
+    return GoldStep(steps[-1].step, score, stating.n / count, stating, others)
 
 
-def _moments(parts: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
-    n = sum(count for count, _, _ in parts)
+def _pool(groups: Sequence[Scores]) -> Scores:
+    n = sum(it.n for it in groups)
     if n <= 0:
-        return 0.0, 0.0, 0.0
-    middle = sum(count * average for count, average, _ in parts) / n
-    squares = sum(count * (std * std + (average - middle) ** 2) for count, average, std in parts)
-    return n, middle, squares / n
+        return Scores(0.0, 0.0, 0.0)
+    middle = sum(it.n * it.mean for it in groups) / n
+    squares = sum(it.n * (it.variance + (it.mean - middle) ** 2) for it in groups)
+    return Scores(n, middle, squares / n)
 
 
-def _error(level: _Level) -> float:
-    return sqrt(sum(v / max(n, 1.0) for v, n in zip(level.variances, level.counts, strict=True)))
+def _error(*groups: Scores) -> float:
+    return sqrt(sum(it.variance / max(it.n, 1.0) for it in groups))

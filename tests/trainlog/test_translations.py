@@ -50,13 +50,13 @@ def test_every_rule_and_its_source_have_both_languages():
 
 
 @pytest.mark.parametrize(
-    ("english", "chinese"),
+    ("name", "kind", "chinese"),
     [
-        ("responses with 'so x'", "含 'so x' 的回复占比"),
-        ("responses with the answer '2'", "答案为 '2' 的回复占比"),
-        ("highest a/b", "a/b 最高值"),
-        ("a/b", "a/b"),
+        ("'so x'", "phrase", "含 'so x' 的回复占比 50%"),
+        ("'2'", "answer", "答案为 '2' 的回复占比 50%"),
+        ("a/b", "highest", "a/b 最高值 0.5"),
+        ("a/b", "mean", "a/b 0.5"),
     ],
 )
-def test_a_fact_is_described_in_chinese_and_metrics_keep_their_names(english, chinese):
-    assert Fact(english, (7, 7), 0.5).text("zh") == f"{chinese} 0.5（第 7 步）"
+def test_a_fact_is_described_in_chinese_and_metrics_keep_their_names(name, kind, chinese):
+    assert Fact(name, (7, 7), 0.5, kind).text("zh") == f"{chinese}（第 7 步）"
