@@ -14,7 +14,7 @@ run rewardkit score examples/gsm8k_responses.jsonl --scorer gsm8k
 run rewardkit score examples/gsm8k_responses.jsonl --scorer gsm8k --set method=robust \
     --out demo/scored.jsonl --overwrite
 
-run rewardkit report demo/scored.jsonl --html demo/report.html --overwrite
+run rewardkit score demo/scored.jsonl --html demo/report.html --overwrite
 
 printf '\nThe command of a run, and the log of a finished one:\n'
 run rewardkit train qwen2.5-0.5b-ppo-gsm8k --dry-run --verl-version 0.9.1 \

@@ -30,7 +30,7 @@ HEAD_BYTES = 1 << 20
 FIRST_LINES = 5
 
 _NOT_LOGS = {
-    b"PAR1": "a parquet file; `rewardkit report` shows responses",
+    b"PAR1": "a parquet file; `rewardkit score --html` shows responses",
     b"PK\x03\x04": "a zip archive; unpack it",
     b"\x28\xb5\x2f\xfd": "compressed with zstd; unpack it",
     b"BZh": "compressed with bzip2; unpack it",
