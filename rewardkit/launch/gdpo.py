@@ -35,9 +35,6 @@ def gdpo_settings(weights: Mapping[str, float], verl: str) -> dict[str, Any]:
         weights: the weight of each part in the composed reward; a part with the weight 0 is left
             out. Without parts, the keys are not set.
         verl: the release.
-
-    Raises:
-        UsageError: plans do not start at the release.
     """
     sizes = {name: abs(weight) for name, weight in weights.items() if weight}
     settings: dict[str, Any] = {ESTIMATOR: "gdpo", "reward.reward_manager.name": "gdpo"}
@@ -47,11 +44,7 @@ def gdpo_settings(weights: Mapping[str, float], verl: str) -> dict[str, Any]:
 
 
 def gdpo_overrides(weights: Mapping[str, float], verl: str) -> list[str]:
-    """Return Hydra's overrides that make a release train a composed reward with GDPO.
-
-    Raises:
-        UsageError: the release is too old, or the reward has no part with a weight.
-    """
+    """Return Hydra's overrides that make a release train a composed reward with GDPO."""
     settings = gdpo_settings(weights, verl)
     if REWARD_KEYS not in settings:
         raise UsageError("every part of the reward has the weight 0; give one a weight.")

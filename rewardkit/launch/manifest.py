@@ -73,22 +73,13 @@ def manifest_of(plan: Plan, request: LaunchRequest) -> Manifest:
 
 
 def write_manifest(manifest: Manifest, path: Path) -> None:
-    """Write a manifest as JSON.
-
-    Raises:
-        OutputError: the file exists, or cannot be written.
-    """
+    """Write a manifest as JSON."""
     with atomic(path) as part:
         part.write_text(json.dumps(asdict(manifest), indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read a manifest.
-
-    Raises:
-        SourceError: the file cannot be opened.
-        DataError: the file is not a manifest, or has another format.
-    """
+    """Read a manifest."""
     try:
         manifest = Manifest(**json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:

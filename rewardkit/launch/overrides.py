@@ -48,11 +48,7 @@ class Override:
 
 
 def parse_overrides(texts: Iterable[str], origin: str) -> list[Override]:
-    """Return the overrides of a command line.
-
-    Raises:
-        UsageError: a text is not `key=value`.
-    """
+    """Return the overrides of a command line."""
     return [_parse(text, origin) for text in texts]
 
 
@@ -85,11 +81,7 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def parse_verl_section(tree: Mapping[str, Any], origin: str) -> list[Override]:
-    """Return the overrides of a recipe's `verl:`; a key may begin with a sign.
-
-    Raises:
-        UsageError: a key, or its sign, is not one that Hydra reads.
-    """
+    """Return the overrides of a recipe's `verl:`; a key may begin with a sign."""
     overrides = []
     for name, value in flatten(tree):
         key = name.lstrip("+~")

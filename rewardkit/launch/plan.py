@@ -146,11 +146,6 @@ def make_plan(
         verl: the release; an unknown one is planned as the nearest older one, `main` as the snapshot.
         overrides: settings of the command line; they win over the recipe's.
         secrets: the values of the secrets that the recipe and the overrides have marks for.
-
-    Raises:
-        DataError: an override sets a field of the recipe to a value of the wrong type.
-        UsageError: the release, a key or the scorer is unknown, or an override sets what only the
-            recipe may.
     """
     overrides = list(overrides)
     section = parse_verl_section(recipe.verl, "the recipe's `verl:`")
@@ -193,12 +188,7 @@ def make_plan(
 
 
 def _merge_overrides(recipe: Recipe, overrides: Iterable[Override]) -> Recipe:
-    """Return the recipe with the fields that overrides set by verl's names.
-
-    Raises:
-        DataError: a value is not of the field's type.
-        UsageError: an override sets what only the recipe may, or the reward function is not a file.
-    """
+    """Return the recipe with the fields that overrides set by verl's names."""
     fields: dict[str, Any] = {}
     reward = {"path": "", "name": "compute_score"}
     for override in overrides:

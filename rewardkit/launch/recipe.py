@@ -310,12 +310,7 @@ def built_in() -> list[str]:
 
 
 def recipe_path(name: str) -> Path:
-    """Return the file of a built-in recipe, or of a path that ends in `.yaml` or `.yml`.
-
-    Raises:
-        UnknownNameError: there is no such recipe; the message suggests the nearest name.
-        SourceError: there is no such file.
-    """
+    """Return the file of a built-in recipe, or of a path that ends in `.yaml` or `.yml`."""
     path = Path(name).expanduser()
     if path.suffix in {".yaml", ".yml"}:
         if not path.is_file():
@@ -331,12 +326,7 @@ def recipe_path(name: str) -> Path:
 
 
 def load_tree(name: str) -> dict[str, Any]:
-    """Read a recipe's YAML without validating it.
-
-    Raises:
-        UnknownNameError: there is no such recipe.
-        DataError: the file is not a YAML mapping.
-    """
+    """Read a recipe's YAML without validating it."""
     path = recipe_path(name)
     tree = read_yaml_file(path)
     if tree is None:
@@ -366,11 +356,6 @@ def read_recipe(
         where: its name or file, for messages.
         variant: a variant of its sweep, merged into it.
         fields: the fields, dotted, that the command line sets; a mistake in one is a UsageError.
-
-    Raises:
-        DataError: keys are unknown or have values of the wrong type; the message has a line for
-            each.
-        UnknownNameError: there is no such variant.
     """
     _require_writable(tree, where)
     tree = flatten_verl_section(tree, where)
@@ -380,11 +365,7 @@ def read_recipe(
 
 
 def merge_fields(recipe: Recipe, fields: Mapping[str, Any], where: str) -> Recipe:
-    """Return a recipe with fields replaced; in `data`, only the files in `fields` are replaced.
-
-    Raises:
-        DataError: a value is not of the field's type.
-    """
+    """Return a recipe with fields replaced; in `data`, only the files in `fields` are replaced."""
     _require_writable(fields, where)
     changed = dict(fields)
     if "data" in changed:
@@ -440,11 +421,7 @@ def _key_suggestion(loc: tuple[Any, ...]) -> str:
 
 
 def _require_writable(value: Any, where: str) -> None:
-    """Refuse text that neither a file nor a command can hold.
-
-    Raises:
-        DataError: a text has a NUL or a lone surrogate.
-    """
+    """Refuse text that neither a file nor a command can hold."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             _require_writable(key, where)
@@ -457,11 +434,7 @@ def _require_writable(value: Any, where: str) -> None:
 
 
 def flatten_verl_section(tree: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the tree without empty sections, and with dotted keys under `verl:`.
-
-    Raises:
-        DataError: a key is set twice under `verl:`, nested and dotted.
-    """
+    """Return the tree without empty sections, and with dotted keys under `verl:`."""
     sections = {key: value for key, value in tree.items() if value is not None}
     if isinstance(sections.get("verl"), Mapping):
         pairs = list(flatten(sections["verl"]))

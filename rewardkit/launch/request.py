@@ -54,11 +54,6 @@ def read_request(
         fields: fields of the recipe as `FIELD=VALUE`, dotted for nested ones.
         overrides: verl's keys as `key=value`.
         verl: the release to plan for; by default the installed one, or the newest we know.
-
-    Raises:
-        UnknownNameError: there is no such recipe.
-        DataError: the recipe is not a YAML mapping.
-        UsageError: a field is not `FIELD=VALUE`, or a secret is in a place where no variable can replace it.
     """
     fields, tree = tuple(fields), load_tree(name)
     for setting in fields:
@@ -90,11 +85,7 @@ def _set_field(tree: Mapping[str, Any], setting: str) -> dict[str, Any]:
 
 
 def sweep_variants(request: LaunchRequest) -> list[str]:
-    """Return the names of a recipe's variants.
-
-    Raises:
-        UsageError: the recipe has no sweep.
-    """
+    """Return the names of a recipe's variants."""
     names = list(request.tree.get("sweep") or {})
     if not names:
         raise UsageError(f"{request.where} has no variants under `sweep:`.")
@@ -107,11 +98,6 @@ def plan_from_request(request: LaunchRequest, load_seconds: float = 60.0) -> Pla
     Args:
         request: the request.
         load_seconds: timeout for importing a scorer of another package, to check its options.
-
-    Raises:
-        DataError: the recipe has an unknown key, or a value of the wrong type.
-        UnknownNameError: the recipe has no such variant.
-        UsageError: an override cannot be planned, or the scorer does not load.
     """
     recipe = read_recipe(request.tree, request.where, request.variant, request.fields)
     if recipe.reward.scorer in known("scorers").keys() - SCORERS.keys():

@@ -39,11 +39,6 @@ def guard_reward(
         load_seconds: timeout for importing the reward.
         secrets: the values of the secrets that the reward's options have marks for. The file reads
             them from the environment.
-
-    Raises:
-        UsageError: a secret is not in the environment, the reward is not a file's function or does
-            not load, or the trial does not show its keys and its wrong score.
-        OutputError: the file cannot be written.
     """
     scorer = recipe.reward.scorer
     if not is_path(scorer):
@@ -70,11 +65,7 @@ def guard_reward(
 
 
 def _options(options: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
-    """Return a reward's options with the values of secrets, for the trial.
-
-    Raises:
-        UsageError: a secret is where no variable can replace it, or is not in the environment.
-    """
+    """Return a reward's options with the values of secrets, for the trial."""
     revealed = reveal_options(options, secrets)
     if MARK.search(str(revealed)):
         raise UsageError(

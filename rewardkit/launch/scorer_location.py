@@ -51,10 +51,6 @@ def reward_settings(recipe: Recipe) -> dict[str, Any]:
     """Return the settings of the reward function by verl 0.9.1's names; none for verl's own scorers.
 
     The options of a custom scorer are checked where it may be imported, in a process of its own.
-
-    Raises:
-        UsageError: the scorer does not exist, a built-in one has no such option, verl's own
-            scorers are given options or are to record, or the nodes cannot find the folder.
     """
     reward, scorer = recipe.reward, recipe.reward.scorer
     options, record = reward.options, reward.record
@@ -109,10 +105,6 @@ def compare_scorers(
 
     Returns:
         A note if the command line has another function.
-
-    Raises:
-        UsageError: `verl:` names another function, or another value for one of its options, which no
-            override replaces: no key may silently win.
     """
     reward = recipe.reward
     if "reward" not in recipe.model_fields_set or (reward.scorer == "verl" and not reward.options):

@@ -47,11 +47,7 @@ def secret_variables(arguments: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def reveal_secrets(text: str, secrets: Mapping[str, str]) -> str:
-    """Replace the marks in an argument of verl, or in another value, by the secrets.
-
-    Raises:
-        UsageError: a secret is neither in `secrets` nor in the environment.
-    """
+    """Replace the marks in an argument of verl, or in another value, by the secrets."""
 
     def value(name: str) -> str:
         secret = secrets.get(name) or os.environ.get(name)
@@ -66,11 +62,7 @@ def reveal_secrets(text: str, secrets: Mapping[str, str]) -> str:
 
 
 def reveal_options(options: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
-    """Return a scorer's options with the values of secrets, as verl passes them.
-
-    Raises:
-        UsageError: a secret is neither in `secrets` nor in the environment.
-    """
+    """Return a scorer's options with the values of secrets, as verl passes them."""
     return {
         name: reveal_secrets(value, secrets) if isinstance(value, str) else value
         for name, value in options.items()
@@ -88,9 +80,6 @@ def conceal_secrets(
 
     Returns:
         The recipe and the overrides with marks, and the secrets by their variables.
-
-    Raises:
-        UsageError: a secret is in a place where no variable can replace it.
     """
     concealer = _Concealer(redactor_of(os.environ, overrides).learn(tree))
     marked = [concealer.override(text) for text in overrides]
@@ -123,9 +112,6 @@ class _Concealer:
             value: the part.
             place: its dotted name in the recipe.
             key: its key within a section of settings; None outside of such a section.
-
-        Raises:
-            UsageError: a secret is in a list, or outside of the settings.
         """
         if key is None and _SETTINGS.fullmatch(place):
             key = ""

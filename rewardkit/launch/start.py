@@ -27,11 +27,7 @@ MAX_LINE_BYTES = 1 << 20
 
 
 def run_folder(name: str, out: Path | None) -> Path:
-    """Return the folder of a new run: `out`, or `runs/NAME-DATE-TIME`. It does not create it.
-
-    Raises:
-        OutputError: the path exists and is not an empty folder.
-    """
+    """Return the folder of a new run: `out`, or `runs/NAME-DATE-TIME`. It does not create it."""
     folder = out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     others = (folder.with_name(f"{folder.name}-{i}") for i in count(2))
     while out is None and folder.exists():
@@ -45,11 +41,7 @@ def run_folder(name: str, out: Path | None) -> Path:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[None]:
-    """Create a run's folder; remove it again if the run is refused before it starts.
-
-    Raises:
-        OutputError: the folder cannot be created, or is not empty.
-    """
+    """Create a run's folder; remove it again if the run is refused before it starts."""
     new = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -70,11 +62,7 @@ def new_folder(folder: Path) -> Iterator[None]:
 
 
 def write_files(files: Iterable[File], folder: Path) -> list[Path]:
-    """Write a target's files below a run's folder, and return their paths.
-
-    Raises:
-        OutputError: a file cannot be written.
-    """
+    """Write a target's files below a run's folder, and return their paths."""
     paths = []
     for file in files:
         path = folder / file.name
@@ -101,10 +89,6 @@ def execute(
 
     Returns:
         The command's exit code: 130 after Ctrl-C, 128 + N after signal N.
-
-    Raises:
-        SourceError: the program or the folder does not exist.
-        UsageError: the program cannot be started.
     """
     if not Path(cwd).is_dir():
         raise SourceError(

@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from rewardkit import prep
+from rewardkit.launch.findings import FileFacts, PreflightReport
 from rewardkit.launch.preflight import check_before_rehearsal, environment, files, preflight
 from rewardkit.launch.preflight.environment import read_machine, reserved_cores
-from rewardkit.launch.preflight.report import FileFacts, PreflightReport
 from rewardkit.launch.preflight.reward import check_reward
 from tests.tables import every
 

@@ -94,8 +94,9 @@ def test_a_recipe_sets_what_the_script_sets_and_leaves_the_rest_at_verl_s_defaul
         assert plan.settings.get(key, plan.get(key)) == value, key
     differs = {finding.key for finding in result.findings if finding.rule == "differs"}
     ours = {"reward.reward_kwargs.max_resp_len", f"{F}.fsdp_config.use_torch_compile"}
-    defaults = release_of(verl, megatron="megatron" in name).keys
-    names = {plan.release.latest_name_of(key): value for key, value in defaults.items()}
+    megatron = "megatron" in name
+    defaults = release_of(verl, megatron=megatron).keys
+    names = {to_latest_key(key, megatron=megatron): value for key, value in defaults.items()}
     for key in plan.settings.keys() - settings - differs - ours:
         default = names.get(key)
         is_reference = str(default).startswith("${")

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
-from rewardkit.launch.findings import sort_by_severity
+from rewardkit.launch.findings import PreflightReport, sort_by_severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.environment import read_machine
 from rewardkit.launch.preflight.files import check_files
-from rewardkit.launch.preflight.report import PreflightReport
 from rewardkit.launch.preflight.reward import check_reward, check_with_verl
 from rewardkit.launch.rules import check_rules
 from rewardkit.launch.rules.facts import read_facts
@@ -26,10 +25,7 @@ def preflight(
 ) -> PreflightReport:
     """Check a plan: the files, the rules, the reward, verl's own validation, this machine.
 
-    Args:
-        plan: the run.
-        load_seconds: timeout for importing the scorer's file.
-        on_step: called with what is checked now.
+    `load_seconds` is the timeout for importing the scorer's file; `on_step` gets what is checked now.
     """
     report, rows = PreflightReport(), 0
 
@@ -64,12 +60,7 @@ def preflight(
 def check_before_rehearsal(
     plan: Plan, *, load_seconds: float = LOAD_TIMEOUT_SECONDS
 ) -> PreflightReport:
-    """Check the columns and prompts of the files on this machine, and the reward; it takes seconds.
-
-    Args:
-        plan: the run.
-        load_seconds: timeout for importing the scorer's file.
-    """
+    """Check the columns and prompts of the files on this machine, and the reward; it takes seconds."""
     report = PreflightReport()
     check_files(plan, report, None)
     check_reward(plan, report, load_seconds)

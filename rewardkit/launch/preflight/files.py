@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewardkit.errors import RewardkitError
-from rewardkit.launch.findings import Severity
+from rewardkit.launch.findings import FileFacts, PreflightReport, Severity
 from rewardkit.launch.plan import Plan
-from rewardkit.launch.preflight.report import FileFacts, PreflightReport
 from rewardkit.launch.rehearsal.sample import prompt_tokens
 from rewardkit.launch.rules.values import PlanValues
 from rewardkit.preprocess.check import check
@@ -50,201 +51,183 @@ def check_files(
     Returns:
         Whether all prompts are known to be within the run's limit.
     """
-    counter, doubt = _load_tokenizer(plan)
     roles = ["train"]
     if plan.recipe.data.val or PlanValues(plan).validates:  # otherwise verl reads and ignores it
         roles.append("val")
-    fits: set[bool | None] = set()
-    seen: set[str] = set()
+    fits, seen = set[bool | None](), set[str]()
     for role in roles:
-        names = file_names(plan, role)
-        for name in [name for name in names if name not in seen]:
+        names = PlanValues(plan).strings(f"data.{role}_files")
+        checks = _FileChecks(plan, report, role)
+        for name in names:
+            if name not in seen:
+                fits.add(checks.check(name, progress))
             seen.add(name)
-            _check_path(plan, role, name, report)
-            path = Path(name).expanduser()
-            if not path.is_file():
-                fits.add(False)
-                continue
-            try:
-                with open_parquet(path) as file:
-                    has_columns = _has_columns(plan, role, name, file, report)
-                    fits.add(has_columns and _check_lengths(plan, name, file, report, counter))
-                if progress and has_columns:
-                    _check_rows(plan, role, name, report, progress)
-            except RewardkitError as error:
-                report.add("error", "files", f"data.{role}_files", str(error))
-        _check_together(role, names, report)
+        checks.check_together(names)
     if None in fits:
-        report.unchecked.append(f"prompt lengths in tokens: {doubt}")
+        report.unchecked.append(f"prompt lengths in tokens: {checks.tokenizer[1]}")
     return fits == {True}
 
 
-def file_names(plan: Plan, role: str) -> list[str]:
-    """Return the files of a role, `train` or `val`, as the plan names them."""
-    names = plan.get(f"data.{role}_files")
-    listed = names if isinstance(names, (list, tuple)) else [names]
-    return [str(name) for name in listed if name is not None]
+@dataclass(frozen=True)
+class _FileChecks:
+    """Checks the files of a role."""
 
+    plan: Plan
+    report: PreflightReport
+    role: str
 
-def _load_tokenizer(plan: Plan) -> tuple[TokenCounter | None, str]:
-    """Load the tokenizer of the plan's model, if the model is a folder here; else say why not."""
-    folder = Path(plan.recipe.model).expanduser()
-    if folder.is_dir():
+    @cached_property
+    def tokenizer(self) -> tuple[TokenCounter | None, str]:
+        """The tokenizer of the plan's model, if the model is a folder here; else why there is none."""
+        folder = Path(self.plan.recipe.model).expanduser()
+        if not folder.is_dir():
+            how = "rewardkit check FILE --tokenizer FOLDER --max-prompt-length N"
+            name = self.plan.recipe.model
+            return None, f"{name} is not a folder on this machine. With its tokenizer: {how}."
         try:
             return token_counter(str(folder)), ""
         except RewardkitError as error:
             return None, str(error)
-    return None, (
-        f"{plan.recipe.model} is not a folder on this machine. With its tokenizer: rewardkit check "
-        "FILE --tokenizer FOLDER --max-prompt-length N."
-    )
 
+    @cached_property
+    def prompt(self) -> str:
+        return str(self.plan.get("data.prompt_key") or "prompt")
 
-def _check_path(plan: Plan, role: str, name: str, report: PreflightReport) -> None:
-    """Check for a path that verl or the nodes will not find."""
-    key, target = f"data.{role}_files", plan.recipe.cluster.target
-    if name.startswith("~"):
-        fix = "Write the absolute path."
-        report.add("error", "files", key, f"{name}: verl does not expand ~.", fix)
-    is_remote = plan.recipe.nodes > 1 or target not in {"local", "script"}
-    if is_remote and not Path(name).is_absolute() and "://" not in name:
-        text = f"{name} is relative, and each node starts in its own folder."
-        fix = "Write an absolute path that all nodes share."
-        report.add("warning", "L-56", key, text, fix)
-    if Path(name).expanduser().is_file():
-        return
-    commands = [command for command in plan.recipe.data.prepare if f" {name}" in command]
-    how = (*commands, "use rewardkit prep, or fix data: in the recipe.")[0]
-    if target == "local":
-        report.add("machine", "L-56", key, f"{name}: no such file.", f"Create it: {how}")
-    else:
-        text = f"{name}: not on this machine; every node must have it. Create it: {how}"
-        report.unchecked.append(text)
+    def add(self, severity: Severity, text: str, fix: str = "", rule: str = "files") -> None:
+        self.report.add(severity, rule, f"data.{self.role}_files", text, fix)
 
+    def check(self, name: str, progress: Callable[[int], object] | None) -> bool | None:
+        """Check one file; return whether its prompts fit, None where only the tokenizer can tell."""
+        self._check_path(name)
+        path = Path(name).expanduser()
+        if not path.is_file():
+            return False
+        try:
+            with open_parquet(path) as file:
+                has_columns = self._has_columns(name, file)
+                fits = has_columns and self._check_lengths(name, file)
+            if progress and has_columns:
+                self._check_rows(name, progress)
+        except RewardkitError as error:
+            self.add("error", str(error))
+            return False
+        return fits
 
-def _check_together(role: str, names: list[str], report: PreflightReport) -> None:
-    """Add a finding if verl cannot load the files of a role together."""
-    paths = [path for name in names if (path := Path(name).expanduser()).is_file()]
-    try:
-        fault = concatenation_fault(paths)
-    except RewardkitError:  # the check of the file reports it
-        return
-    if fault is None:
-        return
-    fix = f"Write one file: rewardkit mix {' '.join(map(str, paths))} --out FILE"
-    if fault.first is not None:
-        fix = f"Name {fault.first} first. Or: {fix}"
-    severity: Severity = "warning" if fault.only_in_old else "error"
-    pyarrow = " with older pyarrow (such as 20)" if fault.only_in_old else ""
-    text = f"verl cannot load the files together{pyarrow}: {fault.message}."
-    report.add(severity, "files", f"data.{role}_files", text, fix)
+    def _check_path(self, name: str) -> None:
+        """Check for a path that verl or the nodes will not find."""
+        target = self.plan.recipe.cluster.target
+        if name.startswith("~"):
+            self.add("error", f"{name}: verl does not expand ~.", "Write the absolute path.")
+        is_remote = self.plan.recipe.nodes > 1 or target not in {"local", "script"}
+        if is_remote and not Path(name).is_absolute() and "://" not in name:
+            text = f"{name} is relative, and each node starts in its own folder."
+            self.add("warning", text, "Write an absolute path that all nodes share.", "L-56")
+        if Path(name).expanduser().is_file():
+            return
+        commands = [c for c in self.plan.recipe.data.prepare if f" {name}" in c]
+        how = (*commands, "use rewardkit prep, or fix data: in the recipe.")[0]
+        if target == "local":
+            self.add("machine", f"{name}: no such file.", f"Create it: {how}", "L-56")
+        else:
+            text = f"{name}: not on this machine; every node must have it. Create it: {how}"
+            self.report.unchecked.append(text)
 
+    def check_together(self, names: list[str]) -> None:
+        """Add a finding if verl cannot load the files of a role together."""
+        paths = [path for name in names if (path := Path(name).expanduser()).is_file()]
+        try:
+            fault = concatenation_fault(paths)
+        except RewardkitError:  # the check of the file reports it
+            return
+        if fault is None:
+            return
+        fix = f"Write one file: rewardkit mix {' '.join(map(str, paths))} --out FILE"
+        if fault.first is not None:
+            fix = f"Name {fault.first} first. Or: {fix}"
+        pyarrow = " with older pyarrow (such as 20)" if fault.only_in_old else ""
+        text = f"verl cannot load the files together{pyarrow}: {fault.message}."
+        self.add("warning" if fault.only_in_old else "error", text, fix)
 
-def _check_rows(
-    plan: Plan, role: str, name: str, report: PreflightReport, progress: Callable[[int], object]
-) -> None:
-    """Add one finding for each rule that rows of a file break."""
-    reward = plan.recipe.reward
-    is_own = reward.scorer == "verl" or is_path(reward.scorer)
-    is_built_in = reward.scorer != "auto" and not is_own
-    result = check(
-        Path(name).expanduser(),
-        scorer=load_scorer(reward.scorer, **reward.options) if is_built_in else None,
-        options=reward.options if reward.scorer == "auto" else {},
-        progress=progress,
-    )
-    # A finding of its own says it for the reward of the run.
-    ignored = {"runs_answers"}
-    ignored |= _OWN_SCORER if is_own else frozenset()
-    ignored |= _TRAIN_ONLY if role == "val" else frozenset()
-    examples = {finding.rule: finding for finding in reversed(result.examples)}
-    for rule, count in result.counts.most_common():
-        if rule in ignored:
-            continue
-        example = examples[rule]
-        where = "" if example.row is None else f":{example.row}"
-        rows = "" if example.row is None else f" ({count:,} of {result.rows:,} rows)"
-        text = f"{name}{where}: {rule}{rows}: {example.message}."
-        severity: Severity = "warning" if rule in _TRAIN_ONLY else "error"
-        fix = f"List all: rewardkit check {name}"
-        report.add(severity, "files", f"data.{role}_files", text, fix)
+    def _check_rows(self, name: str, progress: Callable[[int], object]) -> None:
+        """Add one finding for each rule that rows of a file break."""
+        reward = self.plan.recipe.reward
+        is_own = reward.scorer == "verl" or is_path(reward.scorer)
+        is_built_in = reward.scorer != "auto" and not is_own
+        result = check(
+            Path(name).expanduser(),
+            scorer=load_scorer(reward.scorer, **reward.options) if is_built_in else None,
+            options=reward.options if reward.scorer == "auto" else {},
+            progress=progress,
+        )
+        # A finding of its own says `runs_answers` for the reward of the run.
+        ignored = {"runs_answers", *(_OWN_SCORER if is_own else ())}
+        ignored |= _TRAIN_ONLY if self.role == "val" else set()
+        examples = {finding.rule: finding for finding in reversed(result.examples)}
+        for rule, count in result.counts.most_common():
+            if rule in ignored:
+                continue
+            example, where, rows = examples[rule], "", ""
+            if example.row is not None:
+                where, rows = f":{example.row}", f" ({count:,} of {result.rows:,} rows)"
+            text = f"{name}{where}: {rule}{rows}: {example.message}."
+            fix = f"List all: rewardkit check {name}"
+            self.add("warning" if rule in _TRAIN_ONLY else "error", text, fix)
 
+    def _has_columns(self, name: str, file: pq.ParquetFile) -> bool:
+        """Add the facts of a file, and a finding for each column that verl misses."""
+        schema, has_sources = file.schema_arrow, "data_source" in file.schema_arrow.names
+        sources = file.read(["data_source"]).column(0).unique() if has_sources else ()
+        facts = FileFacts(name, self.role, file.metadata.num_rows, tuple(sorted(map(str, sources))))
+        self.report.files.append(facts)
+        fields = [field for field in schema if field.name not in {self.prompt, "prompt"}]
+        fields += [field.with_name("prompt") for field in schema if field.name == self.prompt]
+        missing = [each for each in schema_findings(pa.schema(fields)) if each.rule == "missing"]
+        for finding in missing:
+            message = re.sub(r"\bprompt(?=\[| is )", self.prompt, finding.message)
+            self.add("error", f"{name}: missing: {message}.", f"List all: rewardkit check {name}")
+        return not missing
 
-def _has_columns(
-    plan: Plan, role: str, name: str, file: pq.ParquetFile, report: PreflightReport
-) -> bool:
-    """Add the facts of a file, and a finding for each column that verl misses."""
-    schema, prompt = file.schema_arrow, _prompt_column(plan)
-    has_sources = "data_source" in schema.names
-    sources = file.read(["data_source"]).column(0).unique() if has_sources else ()
-    names = tuple(sorted(map(str, sources)))
-    rows = file.metadata.num_rows
-    report.files.append(FileFacts(path=name, role=role, rows=rows, data_sources=names))
-    fields = [field for field in schema if field.name not in {prompt, "prompt"}]
-    fields += [field.with_name("prompt") for field in schema if field.name == prompt]
-    missing = [each for each in schema_findings(pa.schema(fields)) if each.rule == "missing"]
-    for finding in missing:
-        message = re.sub(r"\bprompt(?=\[| is )", prompt, finding.message)
-        fix = f"List all: rewardkit check {name}"
-        report.add("error", "files", f"data.{role}_files", f"{name}: missing: {message}.", fix)
-    return not missing
+    def _check_lengths(self, name: str, file: pq.ParquetFile) -> bool | None:
+        """Add a finding if prompts are over the limit, which says what verl does with them.
 
+        Only a prompt with more bytes than the limit has tokens is counted. A token never joins two
+        words, so that without a tokenizer the words are a lower bound.
 
-def _prompt_column(plan: Plan) -> str:
-    return str(plan.get("data.prompt_key") or "prompt")
-
-
-def _check_lengths(
-    plan: Plan,
-    name: str,
-    file: pq.ParquetFile,
-    report: PreflightReport,
-    count_tokens: TokenCounter | None,
-) -> bool | None:
-    """Add a finding if prompts are over the limit, which says what verl does with them.
-
-    Only a prompt with more bytes than the limit has tokens is counted. A token never joins two words,
-    so that without a tokenizer the words are a lower bound.
-
-    0.7 neither cuts a prompt nor raises, and ends where it joins prompts of different lengths
-    (`agent_loop.py`). From 0.8 on its agent loop cuts prompts of text from the left, and raises for
-    those with images.
-
-    Returns:
-        Whether all prompts fit; None where only the tokenizer can tell.
-    """
-    limit, values, rows = plan.get(MAX_PROMPT), PlanValues(plan), file.metadata.num_rows
-    if not isinstance(limit, int):
-        return False
-    count, lengths = count_tokens or _count_words, list[int]()
-    for batch in file.iter_batches(BATCH_ROWS, columns=[_prompt_column(plan)]):
-        prompts = filter(None, batch.column(0).to_pylist())
-        lengths += [count(prompt) for prompt in prompts if prompt_tokens(prompt) > limit]
-    over = [length for length in lengths if length > limit]
-    if not over:
-        return True if count_tokens or not lengths else None
-    if plan.get("data.filter_overlong_prompts") is True:
-        outcome, is_fatal = "verl filters them out", len(over) == rows
-    elif values.reads_images or not values.is_since(0, 8, 0):
-        outcome, is_fatal = f"verl {plan.verl} stops at the first of them", True
-    else:
-        outcome, is_fatal = f"verl {plan.verl} cuts them", plan.get("data.truncation") == "error"
-        outcome += " from the left, despite data.truncation=error" if is_fatal else ""
-    longest, fix = f"{max(over)}", f"Set {MAX_PROMPT}={max(over)}, or "
-    if count_tokens is None:
-        longest, fix = f"at least {longest}", f"Raise {MAX_PROMPT}, or set "
-    text = (
-        f"{name}: {len(over):,} of {rows:,} prompts are over {limit} tokens (longest {longest}): "
-    )
-    report.add(
-        "error" if is_fatal else "warning",
-        "L-24",
-        MAX_PROMPT,
-        f"{text}{outcome}.",
-        f"{fix}data.filter_overlong_prompts=True.",
-        "verl best practices",
-    )
-    return False if count_tokens or len(over) == len(lengths) else None
+        0.7 neither cuts a prompt nor raises, and ends where it joins prompts of different lengths
+        (`agent_loop.py`). From 0.8 on its agent loop cuts prompts of text from the left, and raises for
+        those with images.
+        """
+        limit, plan, values = self.plan.get(MAX_PROMPT), self.plan, PlanValues(self.plan)
+        if not isinstance(limit, int):
+            return False
+        lengths = list[int]()
+        for batch in file.iter_batches(BATCH_ROWS, columns=[self.prompt]):
+            prompts = filter(None, batch.column(0).to_pylist())
+            long = [prompt for prompt in prompts if prompt_tokens(prompt) > limit]
+            lengths += map(self.tokenizer[0] or _count_words, long) if long else ()
+        is_exact = not lengths or self.tokenizer[0] is not None
+        over = [length for length in lengths if length > limit]
+        if not over:
+            return is_exact or None
+        if plan.get("data.filter_overlong_prompts") is True:
+            outcome, is_fatal = "verl filters them out", len(over) == file.metadata.num_rows
+        elif values.reads_images or not values.is_since(0, 8, 0):
+            outcome, is_fatal = f"verl {plan.verl} stops at the first of them", True
+        else:
+            is_fatal = plan.get("data.truncation") == "error"
+            outcome = f"verl {plan.verl} cuts them"
+            outcome += " from the left, despite data.truncation=error" if is_fatal else ""
+        longest, fix = f"{max(over)}", f"Set {MAX_PROMPT}={max(over)}, or "
+        if not is_exact:
+            longest, fix = f"at least {longest}", f"Raise {MAX_PROMPT}, or set "
+        text = (
+            f"{name}: {len(over):,} of {file.metadata.num_rows:,} prompts are over {limit} tokens "
+        )
+        text += f"(longest {longest}): {outcome}."
+        fix += "data.filter_overlong_prompts=True."
+        severity: Severity = "error" if is_fatal else "warning"
+        self.report.add(severity, "L-24", MAX_PROMPT, text, fix, "verl best practices")
+        return False if is_exact or len(over) == len(lengths) else None
 
 
 def _count_words(messages: Any) -> int:

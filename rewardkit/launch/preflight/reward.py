@@ -9,9 +9,8 @@ from typing import NamedTuple
 from rewardkit.audit.model import AttackResult
 from rewardkit.errors import DataError, RewardkitError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
-from rewardkit.launch.findings import Severity
+from rewardkit.launch.findings import FileFacts, PreflightReport, Severity
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
-from rewardkit.launch.preflight.report import FileFacts, PreflightReport
 from rewardkit.launch.rules.values import MANAGER
 from rewardkit.launch.secret_values import reveal_options
 from rewardkit.launch.verl.compose import compose_config

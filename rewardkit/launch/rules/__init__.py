@@ -6,11 +6,7 @@ from collections.abc import Mapping
 
 from rewardkit.launch.findings import LaunchFinding, sort_by_severity
 from rewardkit.launch.plan import Plan
-from rewardkit.launch.rules import (  # noqa: F401 - they register the functions of rules
-    batches,
-    parallel,
-    trainer,
-)
+from rewardkit.launch.rules import checks  # noqa: F401 - it registers the functions of rules
 from rewardkit.launch.rules.facts import RunFacts
 from rewardkit.launch.rules.rule import PlanRule, read_table
 from rewardkit.launch.rules.values import PlanValues

@@ -28,16 +28,9 @@ _BYTES_PER_PARAMETER = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3f
 class MachineFacts:
     """Facts about the machines of a run; None for what is unknown or does not matter to its target.
 
-    Attributes:
-        has_verl: whether verl is installed here.
-        has_transfer_queue: whether transfer_queue is installed here.
-        new_trl: the version of trl here, if verl's FSDP engine cannot import it.
-        has_dapo_recipe: whether the working folder has verl's DAPO recipe.
-        devices: the number of devices here.
-        cores: the number of CPU cores here.
-        reserved_cores: the CPU cores that verl reserves in Ray on the first node.
-        reserved_for: what they are for.
-        cluster_devices: the devices of the Ray cluster to which the run is submitted.
+    `new_trl` is the version of trl here, if verl's FSDP engine cannot import it; `reserved_cores` are the
+    CPU cores that verl reserves in Ray on the first node, and `reserved_for` says for what;
+    `cluster_devices` are those of the Ray cluster to which the run is submitted.
     """
 
     has_verl: bool | None = None
@@ -55,21 +48,10 @@ class MachineFacts:
 class RunFacts:
     """Facts that the rules use besides the plan; None for an unknown fact.
 
-    Attributes:
-        layers: the model's number of layers.
-        heads: its attention heads.
-        kv_heads: its key-value heads.
-        experts: the experts of a mixture; 0 for a dense model.
-        parameters: the number of its parameters.
-        context: the longest sequence it was trained for, in tokens; None if it is scaled (RoPE).
-        vision: whether it reads images.
-        device_bytes: memory of one device.
-        train_rows: rows of all training files.
-        val_rows: rows of all validation files.
-        fits_prompts: whether all prompts of the files are known to be within the run's limit.
-        reward_keys: the keys that the reward returns.
-        numeric_keys: those of them that are always numbers.
-        machine: the machines.
+    The first ones are about the model: a dense one has 0 experts, and `context` is the longest sequence it
+    was trained for, in tokens, None if it is scaled (RoPE). `device_bytes` is the memory of one device,
+    `fits_prompts` whether all prompts are known to be within the run's limit; `numeric_keys` are the
+    `reward_keys` that are always numbers.
     """
 
     layers: int | None = None
@@ -89,12 +71,8 @@ class RunFacts:
 
 
 def read_facts(plan: Plan) -> RunFacts:
-    """Read the device's memory from `hardware` and the model's config.json, if its folder is here.
-
-    Nothing is downloaded. What the files hold is left to the caller.
-    """
-    memory = device_memory(plan.recipe.hardware)
-    folder = Path(plan.recipe.model).expanduser()
+    """Read the device's memory from `hardware` and the model's config.json, if its folder is here."""
+    memory, folder = device_memory(plan.recipe.hardware), Path(plan.recipe.model).expanduser()
     outer = _read_json(folder / "config.json")
     if not outer:
         return RunFacts(device_bytes=memory)
@@ -141,14 +119,12 @@ def _positive_integer(config: Mapping[str, Any], *names: str) -> int | None:
 
 
 def _indexed_parameters(folder: Path, config: Mapping[str, Any]) -> int | None:
-    """Read the number of parameters from the index of the weights."""
     metadata = _read_json(folder / "model.safetensors.index.json").get("metadata")
     if not isinstance(metadata, dict):
         return None
-    width = _BYTES_PER_PARAMETER.get(str(config.get("torch_dtype") or config.get("dtype")))
-    size = _positive_integer(metadata, "total_size")
-    stated = _positive_integer(metadata, "total_parameters")
-    return stated or (size // width if size and width else None)
+    width = _BYTES_PER_PARAMETER.get(str(config.get("torch_dtype") or config.get("dtype")), 1 << 99)
+    size = _positive_integer(metadata, "total_size") or 0
+    return _positive_integer(metadata, "total_parameters") or size // width or None
 
 
 def _computed_parameters(config: Mapping[str, Any]) -> int | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import gcd
 from operator import ge, gt, le, lt
 from string import Formatter
@@ -24,15 +25,10 @@ CODE = "verl's code"
 
 @dataclass(frozen=True)
 class Violation:
-    """What breaks a rule in a plan.
+    """What breaks a rule in a plan; without a key or a severity it has those of the rule.
 
-    Attributes:
-        message: what is wrong, with the numbers; it follows the key and a colon.
-        fix: what to do; it names the key and the value.
-        key: the setting to change; empty for the key of the rule.
-        severity: severity of the finding; None for that of the rule.
-        refusal: the check of `refusals.yaml` with which verl stops; in a release without it, nothing is
-            wrong. "" for what does not depend on such a check.
+    `refusal` is the check of `refusals.yaml` with which verl stops; in a release without it, nothing is
+    wrong. It is "" for what does not depend on such a check.
     """
 
     message: str
@@ -64,27 +60,15 @@ CHECKS: dict[str, Check] = {}
 
 def check(rule_id: str) -> Callable[[Check], Check]:
     """Make a function that yields the violations in a plan a part of a rule."""
-
-    def register(function: Check) -> Check:
-        CHECKS[rule_id] = function
-        return function
-
-    return register
+    return partial(CHECKS.setdefault, rule_id)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRule:
-    """One rule of the inventory.
+    """One rule of the inventory: its number there, as in L-17, or a short name for later rules.
 
-    Attributes:
-        id: the number in the inventory, as in L-17; a short name for later rules.
-        severity: severity of its findings, unless a violation has its own.
-        key: the setting that the rule is mostly about, by verl 0.9.1's name.
-        source: the guide, post or code that the rule comes from.
-        about: the rule in one line.
-        zh: the same in Chinese.
-        rows: its rows in `rules.yaml`.
-        every: whether every violation is a finding, and not only the first.
+    `about` and `zh` are the rule in one line. With `every` each violation is a finding, and not only the
+    first.
     """
 
     id: str
@@ -193,27 +177,26 @@ class Row:
             "best": best if self.best is None else _named(values, self.best),
             "verl": values.plan.verl,
         }
+        template = _Template(words, values)
         try:
-            message, fix = (
-                _TEMPLATE.format(text, words, values) for text in (self.message, self.fix)
-            )
+            message, fix = template.format(self.message), template.format(self.fix)
         except (LookupError, ValueError):  # a value in it is missing, or has the wrong type
             return None
         return Violation(message, fix, self.key, self.severity, self.refusal)
 
 
+@dataclass(frozen=True)
 class _Template(Formatter):
-    """Templates with words, and with names of values."""
+    """A template's words, and the values that it may name."""
 
-    def get_field(self, field_name: str, args: Sequence[Any], _: Any) -> tuple[Any, str]:
-        words, values = args
-        value = values.value(field_name, words)
+    words: Mapping[str, Any]
+    values: PlanValues
+
+    def get_field(self, field_name: str, *_: Any) -> tuple[Any, str]:
+        value = self.values.value(field_name, self.words)
         if value is None:
             raise LookupError(field_name)
         return value, field_name
-
-
-_TEMPLATE = _Template()
 
 
 def _matches(values: PlanValues, name: str, wanted: Any) -> bool:
@@ -243,14 +226,12 @@ def read_table() -> tuple[tuple[PlanRule, ...], Mapping[str, str]]:
     """Return the rules of `rules.yaml`, and those that are checked elsewhere."""
     table = load_table(__file__, "rules.yaml")
     rules = []
-    for entry in table["rules"]:
-        source, each = entry["source"], {"key": entry["key"], **entry.get("each", {})}
+    for entry in map(dict, table["rules"]):
+        fields = {"key": entry["key"]} | entry.pop("each", {})
+        rows = [_row(fields, row) for row in entry.pop("rows", ())]
         for name, text in table["sources"].items():
-            source = source.replace(name, text)
-        rows = [_row(each, row) for row in entry.get("rows", ())]
-        head = {name: entry[name] for name in ("id", "severity", "key", "zh")}
-        every = entry.get("every", False)
-        rules.append(PlanRule(about=entry["en"], source=source, rows=rows, every=every, **head))
+            entry["source"] = entry["source"].replace(name, text)
+        rules.append(PlanRule(about=entry.pop("en"), rows=rows, **entry))
     return tuple(rules), table["checked_elsewhere"]
 
 

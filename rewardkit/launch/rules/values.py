@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from operator import attrgetter
+from operator import add, attrgetter, mul, sub
 from typing import Any, ClassVar, TypeVar
 
 from rewardkit.devices import RAY_RESOURCES
@@ -90,10 +90,6 @@ class PlanValues:
 
     Every reader takes keys by verl 0.9.1's names. Several keys stand for verl's `${oc.select:...}`
     defaults: the first one that is set counts.
-
-    Attributes:
-        plan: the plan.
-        facts: the model, the devices and the data, as far as they are known.
     """
 
     plan: Plan
@@ -126,6 +122,8 @@ class PlanValues:
             return self.value(name[:-1], words) or 1
         if words and name in words:
             return words[name]
+        if name in COMPUTED:
+            return COMPUTED[name](self)
         if name.isdigit():
             return int(name)
         is_setting = "." in name and name.partition(".")[0] not in {"plan", "recipe", "facts"}
@@ -183,30 +181,9 @@ class PlanValues:
         return self.plan.release.number >= release
 
     @property
-    def algorithm(self) -> str:
-        """The recipe's algorithm, for messages."""
-        return self.recipe.algorithm.upper()
-
-    @property
     def is_megatron(self) -> bool:
         """Whether Megatron trains the actor; FSDP does otherwise."""
         return self.plan.release.megatron
-
-    @property
-    def has_reward_file(self) -> bool:
-        """Whether the reward is a file of the user."""
-        return is_path(self.recipe.reward.scorer)
-
-    @property
-    def has_own_code(self) -> bool:
-        """Whether the run imports code of a user, which may register estimators and losses."""
-        keys = (f"{MODEL}.external_lib", "data.custom_cls.path")
-        return self.has_reward_file or any(map(self.is_set, keys))
-
-    @property
-    def asks_no_model(self) -> bool:
-        """Whether the scorer is one of ours that does not ask a model."""
-        return self.recipe.reward.scorer in SCORERS.keys() - ASYNC_SCORERS
 
     @property
     def is_dynamic(self) -> bool:
@@ -214,25 +191,14 @@ class PlanValues:
         return self.flag(DYNAMIC_BATCH) is True
 
     @property
-    def has_shared_logger(self) -> bool:
-        """Whether the run has a logger that other people look at."""
-        return not _SHARED_LOGGERS.isdisjoint(self.strings("trainer.logger"))
-
-    @property
     def reads_images(self) -> bool:
         """Whether the model reads images, by its configuration or its name."""
         return self.facts.vision is True or bool(_VISION_NAME.search(self.recipe.model))
 
     @property
-    def thinks(self) -> bool:
-        """Whether the model thinks before it answers, by its name."""
-        return bool(_THINKING_NAME.search(self.recipe.model))
-
-    @property
     def devices(self) -> int | None:
         """The devices of all nodes."""
-        nodes, per_node = self.nodes, self.devices_per_node
-        return nodes * per_node if nodes and per_node else None
+        return _known(mul, self.nodes, self.devices_per_node)
 
     @property
     def response_tokens(self) -> int | None:
@@ -242,38 +208,13 @@ class PlanValues:
     @property
     def sequence_tokens(self) -> int | None:
         """The tokens of the longest sequence: prompt and response."""
-        prompt, response = self.prompt_tokens, self.response_tokens
-        return prompt + response if prompt and response else None
+        return _known(add, self.prompt_tokens, self.response_tokens)
 
     @property
     def rollout_tokens(self) -> int | None:
         """The tokens of the longest sequence that the rollout allows."""
-        longest, limit = self.sequence_tokens, self.count(f"{ROLLOUT}.max_model_len") or 0
-        return max(longest, limit) if longest else None
-
-    @property
-    def batched_tokens(self) -> int | None:
-        """Enough tokens for the rollout to process at once."""
-        longest = self.rollout_tokens
-        return max(_DEFAULT_TOKENS, longest) if longest else None
-
-    @property
-    def penalty_tokens(self) -> int | None:
-        """A good length for DAPO's length penalty: the last fifth of the response."""
-        limit = self.response_tokens
-        return max(1, limit // 5) if limit else None
-
-    @property
-    def pass_rows(self) -> int | None:
-        """The rows of a pass that fits on a device."""
-        longest = self.sequence_tokens
-        return max(1, _PASS_TOKENS // longest) if longest else None
-
-    @property
-    def response_room(self) -> int | None:
-        """The tokens that the model's context leaves for the response."""
-        limit, prompt = self.facts.context, self.prompt_tokens
-        return limit - prompt if limit and prompt else None
+        limit = self.count(f"{ROLLOUT}.max_model_len") or 0
+        return _known(lambda longest: max(longest, limit), self.sequence_tokens)
 
     def sequence_parallel(self, model: str = ACTOR) -> int | None:
         """Return how many devices share a sequence: Ulysses (FSDP), context parallel (Megatron)."""
@@ -301,33 +242,25 @@ class PlanValues:
     @property
     def model_parallel(self) -> int | None:
         """How many devices hold a copy of the actor: the Ulysses size, or TP x PP x CP (Megatron)."""
-        context = self.sequence_parallel()
-        if not self.is_megatron:
-            return context
-        tensor = self.count(f"{ACTOR}.megatron.tensor_model_parallel_size")
-        pipeline = self.count(f"{ACTOR}.megatron.pipeline_model_parallel_size")
-        return tensor * pipeline * context if tensor and pipeline and context else None
+        sizes = [self.sequence_parallel()]
+        if self.is_megatron:
+            parts = ("tensor", "pipeline")
+            sizes += [self.count(f"{ACTOR}.megatron.{part}_model_parallel_size") for part in parts]
+        return _known(lambda *known: math.prod(known), *sizes)
 
     @property
     def data_parallel(self) -> int | None:
         """How many copies of the actor share a batch; None if the copies do not fill the devices."""
-        devices, per_copy = self.devices, self.model_parallel
-        is_known = devices and per_copy and devices % per_copy == 0
-        return devices // per_copy if is_known and devices and per_copy else None
+        return _known(
+            lambda devices, copy: 0 if devices % copy else devices // copy,
+            *(self.devices, self.model_parallel),
+        )
 
-    def _rows_per_copy(self, prompts: int | None) -> int | None:
-        samples, copies = self.samples, self.data_parallel
-        return (prompts * samples // copies or None) if prompts and samples and copies else None
-
-    @property
-    def batch_rows(self) -> int | None:
-        """The rows that each copy of the actor has of a batch."""
-        return self._rows_per_copy(self.batch)
-
-    @property
-    def mini_batch_rows(self) -> int | None:
-        """The rows that each copy of the actor has of a mini batch."""
-        return self._rows_per_copy(self.mini_batch)
+    def rows_per_copy(self, prompts: int | None) -> int | None:
+        """Return the rows that each copy of the actor has of so many prompts."""
+        return _known(
+            lambda n, p, copies: p * n // copies, self.samples, prompts, self.data_parallel
+        )
 
     @property
     def batch_unit(self) -> int | None:
@@ -344,88 +277,16 @@ class PlanValues:
         return unit // math.gcd(unit, self.samples or unit)
 
     @property
-    def divisible_batch(self) -> int | None:
+    def divisible_batch(self) -> int:
         """The next larger batch that divides; the next smaller one if the rows are fewer."""
-        batch, step, rows = self.batch or 0, self.batch_step, self.facts.train_rows
-        larger = -(-batch // step) * step
+        step, rows = self.batch_step, self.facts.train_rows
+        larger = -(-(self.batch or 0) // step) * step
         return larger - step if rows and step <= rows < larger else larger
-
-    @property
-    def divisible_mini_batch(self) -> int | None:
-        """The next larger mini batch that divides over the copies of the actor."""
-        mini, copies, samples = self.mini_batch, self.data_parallel, self.samples
-        if not mini or not copies or not samples:
-            return None
-        step = copies // math.gcd(copies, samples)
-        return -(-mini // step) * step
-
-    @property
-    def possible_batch(self) -> int:
-        """The largest batch that the training rows fill."""
-        return (self.facts.train_rows or 0) // self.batch_step * self.batch_step
-
-    @property
-    def steps(self) -> int | None:
-        """The steps of the run."""
-        rows, batch = self.facts.train_rows, self.batch
-        if not rows or not batch:
-            return None
-        stated = self.count("trainer.total_training_steps")
-        return stated or rows // batch * (self.count("trainer.total_epochs") or 1)
-
-    @property
-    def widest_tensor(self) -> int | None:
-        """The largest tensor parallel size of the rollout up to its own that divides devices and heads."""
-        devices, size = self.devices, self.tensor_parallel
-        return (
-            largest_divisor(size, devices, self.facts.heads or devices)
-            if devices and size
-            else None
-        )
-
-    @property
-    def _parts(self) -> list[Any]:
-        parts = self.plan.get(REWARD_KEYS)
-        return list(parts) if isinstance(parts, (list, tuple)) else []
-
-    @property
-    def gdpo_keys(self) -> int:
-        """The number of GDPO's reward keys."""
-        return len(self._parts)
-
-    @property
-    def gdpo_weights(self) -> int | None:
-        """The number of GDPO's weights."""
-        weights = self.plan.get(REWARD_WEIGHTS)
-        return len(weights) if isinstance(weights, (list, tuple)) else None
-
-    @property
-    def numeric_keys(self) -> str:
-        """The keys that the reward returns as numbers."""
-        return ", ".join(self.facts.numeric_keys or ()) or "no dictionary of numbers"
-
-    @property
-    def unscored_parts(self) -> str:
-        """The parts of GDPO that the reward does not return as numbers."""
-        keys = self.facts.numeric_keys
-        return "" if keys is None else ", ".join(str(p) for p in self._parts if p not in keys)
-
-    @property
-    def scorer(self) -> str:
-        """The reward function's name."""
-        scorer = self.recipe.reward.scorer
-        return with_function(scorer) if is_path(scorer) else scorer
-
-    @property
-    def device(self) -> str:
-        """Ray's name for a device."""
-        return RAY_RESOURCES[self.recipe.devices] or "CPU"
 
     @property
     def uses_reference(self) -> bool:
         """Whether verl loads a reference model."""
-        keys = ("algorithm.use_kl_in_reward", f"{ACTOR}.use_kl_loss")
-        return any(self.flag(key) for key in keys)
+        return any(map(self.flag, ("algorithm.use_kl_in_reward", f"{ACTOR}.use_kl_loss")))
 
     @property
     def uses_critic(self) -> bool:
@@ -450,35 +311,86 @@ class PlanValues:
         val_only = self.flag("trainer.val_only") is True
         return val_only and self.flag("trainer.val_before_train") is not False
 
-    @property
-    def is_validated(self) -> bool:
-        """Whether the run validates, with or without training."""
-        return self.validates or self.only_validates
 
-    @property
-    def shared_files(self) -> str:
-        """The files for training and for validation alike."""
-        files = (set(self.strings(f"data.{role}_files")) for role in ("train", "val"))
-        return ", ".join(sorted(set.intersection(*files)))
+def _known(compute: Callable[..., int], *numbers: int | None) -> int | None:
+    """Return what a function computes from numbers; None where one is unknown or the result is 0."""
+    return (compute(*numbers) or None) if all(numbers) else None
 
-    @property
-    def validation_step(self) -> float | None:
-        """The points by which one row moves the score of a validation."""
-        return 100 / self.facts.val_rows if self.facts.val_rows else None
 
-    @property
-    def validation_samples(self) -> int | None:
-        """Enough responses per row for a validation on few rows."""
-        rows = self.facts.val_rows
-        return min(max(4, 2000 // rows), 64) if rows else None
+def _next_mini_batch(mini: int, samples: int, copies: int) -> int:
+    step = copies // math.gcd(copies, samples)
+    return -(-mini // step) * step
 
-    @property
-    def task_queue(self) -> str:
-        """The mode of torch_npu's task queue."""
-        return self.plan.env.get("TASK_QUEUE_ENABLE") or "the default"
 
-    @property
-    def home_folder(self) -> str:
-        """The working folder if it is below /home; "" otherwise."""
-        folder = self.recipe.cluster.workdir
-        return folder if f"{folder}/".startswith("/home/") else ""
+def _steps(values: PlanValues) -> int | None:
+    rows, batch = values.facts.train_rows, values.batch
+    if not rows or not batch:
+        return None
+    stated = values.count("trainer.total_training_steps")
+    return stated or rows // batch * (values.count("trainer.total_epochs") or 1)
+
+
+def _length(value: Any) -> int | None:
+    return len(value) if isinstance(value, (list, tuple)) else None
+
+
+def _unscored_parts(values: PlanValues) -> str:
+    parts, keys = values.plan.get(REWARD_KEYS), values.facts.numeric_keys
+    listed = parts if _length(parts) and keys is not None else ()
+    return ", ".join(str(part) for part in listed if part not in (keys or ()))
+
+
+def _shared_files(values: PlanValues) -> str:
+    files = (set(values.strings(f"data.{role}_files")) for role in ("train", "val"))
+    return ", ".join(sorted(set.intersection(*files)))
+
+
+#: What only rules.yaml names: values that are computed from a plan.
+COMPUTED: Mapping[str, Callable[[PlanValues], Any]] = {
+    "algorithm": lambda v: v.recipe.algorithm.upper(),
+    "has_reward_file": lambda v: is_path(v.recipe.reward.scorer),
+    # Code of a user may register estimators and losses.
+    "has_own_code": lambda v: (
+        is_path(v.recipe.reward.scorer)
+        or any(map(v.is_set, (f"{MODEL}.external_lib", "data.custom_cls.path")))
+    ),
+    "asks_no_model": lambda v: v.recipe.reward.scorer in SCORERS.keys() - ASYNC_SCORERS,
+    "has_shared_logger": lambda v: not _SHARED_LOGGERS.isdisjoint(v.strings("trainer.logger")),
+    "thinks": lambda v: bool(_THINKING_NAME.search(v.recipe.model)),
+    # Enough tokens for the rollout to process at once; DAPO's penalty is on the last fifth.
+    "batched_tokens": lambda v: _known(lambda n: max(_DEFAULT_TOKENS, n), v.rollout_tokens),
+    "penalty_tokens": lambda v: _known(lambda limit: max(1, limit // 5), v.response_tokens),
+    "pass_rows": lambda v: _known(lambda n: max(1, _PASS_TOKENS // n), v.sequence_tokens),
+    "response_room": lambda v: _known(sub, v.facts.context, v.prompt_tokens),
+    "batch_rows": lambda v: v.rows_per_copy(v.batch),
+    "mini_batch_rows": lambda v: v.rows_per_copy(v.mini_batch),
+    "divisible_mini_batch": lambda v: _known(
+        _next_mini_batch, v.mini_batch, v.samples, v.data_parallel
+    ),
+    "possible_batch": lambda v: (v.facts.train_rows or 0) // v.batch_step * v.batch_step,
+    "steps": _steps,
+    "widest_tensor": lambda v: _known(
+        lambda size, n: largest_divisor(size, n, v.facts.heads or n), v.tensor_parallel, v.devices
+    ),
+    "gdpo_keys": lambda v: _length(v.plan.get(REWARD_KEYS)) or 0,
+    "gdpo_weights": lambda v: _length(v.plan.get(REWARD_WEIGHTS)),
+    "numeric_keys": lambda v: ", ".join(v.facts.numeric_keys or ()) or "no dictionary of numbers",
+    "unscored_parts": _unscored_parts,
+    "scorer": lambda v: (
+        with_function(v.recipe.reward.scorer)
+        if is_path(v.recipe.reward.scorer)
+        else v.recipe.reward.scorer
+    ),
+    "device": lambda v: RAY_RESOURCES[v.recipe.devices] or "CPU",
+    "is_validated": lambda v: v.validates or v.only_validates,
+    "shared_files": _shared_files,
+    # The points by which one row moves the score, and enough responses per row for few rows.
+    "validation_step": lambda v: 100 / v.facts.val_rows if v.facts.val_rows else None,
+    "validation_samples": lambda v: _known(
+        lambda rows: min(max(4, 2000 // rows), 64), v.facts.val_rows
+    ),
+    "task_queue": lambda v: v.plan.env.get("TASK_QUEUE_ENABLE") or "the default",
+    "home_folder": lambda v: (
+        v.recipe.cluster.workdir if f"{v.recipe.cluster.workdir}/".startswith("/home/") else ""
+    ),
+}

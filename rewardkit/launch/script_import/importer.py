@@ -91,12 +91,7 @@ class ImportedScript:
 
 
 def read_script(path: str | Path) -> str:
-    """Return the text of a script's file.
-
-    Raises:
-        SourceError: it cannot be opened.
-        DataError: it is not UTF-8 text.
-    """
+    """Return the text of a script's file."""
     try:
         with Path(path).expanduser().open("rb") as file:
             return file.read(4 * MAX_SCRIPT).decode("utf-8-sig")
@@ -122,11 +117,6 @@ def import_script(
         verl: the release that the recipe and the findings are for.
         env: variables that the script is started with.
         arguments: the arguments that the script is started with.
-
-    Raises:
-        DataError: it is binary, too long or too complex, does not start a run of verl, or what it
-            runs depends on a test or a value that only a run can tell.
-        UsageError: the release is unknown, or bash is missing.
     """
     redactor = Redactor().learn([text, dict(env or {}), *(env or {}).values()])
     try:
@@ -222,11 +212,7 @@ class _Import:
         return first._replace(arguments=[f"model_engine={engine}", *words] if engine else words)
 
     def settings(self, start: Start, runs: ScriptRuns) -> Iterator[Setting]:
-        """Yield the settings that a recipe can have.
-
-        Raises:
-            DataError: there are too many, or a recipe of them would train something else.
-        """
+        """Yield the settings that a recipe can have."""
         if len(start.arguments) > MAX_SETTINGS:
             raise DataError(f"more than {MAX_SETTINGS:,} settings.")
         words = iter(start.arguments)
@@ -263,12 +249,7 @@ class _Import:
                         yield setting
 
     def setting(self, text: str, line: int, names: Sequence[str] | None) -> Setting:
-        """Return a setting by its names; `names` are variables to give if only a run can tell it.
-
-        Raises:
-            UsageError: a recipe cannot have it.
-            DataError: a recipe without it would train something else.
-        """
+        """Return a setting by its names; `names` are variables to give if only a run can tell it."""
         key, _, value = text.partition("=")
         is_open, way = names is not None, env_options((names or [])[:1])
         if not re.search(r"[.@/]", key) and key.lstrip("+") != "model_engine":

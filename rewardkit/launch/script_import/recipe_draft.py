@@ -54,10 +54,6 @@ def draft_recipe(
     """Return a recipe with the effect of a script, as `read_recipe` takes it.
 
     `env` has the variables of the run; `add` gets the fields of each finding.
-
-    Raises:
-        DataError: a recipe cannot have the value of a field.
-        UsageError: the reward function is not a file.
     """
     latest = {setting.latest.key: setting for setting in settings}
     values = {key: setting.latest.value for key, setting in latest.items()}

@@ -154,11 +154,7 @@ class ScriptRuns:
             self.process.close()
 
     def explore(self) -> ScriptRun:
-        """Return what the script starts.
-
-        Raises:
-            DataError: it depends on something that only a run can tell, or takes too much work.
-        """
+        """Return what the script starts."""
         flips: list[int] = []
         first = run = self._read(flips)
         while not run.starts and (rest := [line for line in run.tests if line not in flips]):

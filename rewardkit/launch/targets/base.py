@@ -56,11 +56,7 @@ class Launch:
 
 
 def require_no_secrets(plan: Plan) -> None:
-    """Refuse a plan that contains a secret, although `conceal_secrets` has replaced all of them.
-
-    Raises:
-        UsageError: a variable or an argument has a secret.
-    """
+    """Refuse a plan that contains a secret, although `conceal_secrets` has replaced all of them."""
     for name, value in plan.env.items():
         if is_secret_name(name) or Redactor().text(value) != value:
             raise UsageError(
@@ -82,9 +78,6 @@ def require_free_ports(recipe: Recipe, users: Mapping[int, str] | None = None) -
     Args:
         recipe: the recipe.
         users: further ports in use, with their programs.
-
-    Raises:
-        UsageError: a port cannot be used. Source: Ray 2.60 refuses components on worker ports.
     """
     users = {10001: "Ray's client server", 52365: "Ray's dashboard agent", **(users or {})}
     cluster = recipe.cluster
@@ -100,11 +93,7 @@ def require_free_ports(recipe: Recipe, users: Mapping[int, str] | None = None) -
 
 
 def require_absolute_data(recipe: Recipe, reason: str) -> None:
-    """Refuse parquet files whose path depends on the folder in which verl starts.
-
-    Raises:
-        UsageError: a path is relative; the message has the reason.
-    """
+    """Refuse parquet files whose path depends on the folder in which verl starts."""
     for name in (*recipe.data.train, *recipe.data.val):
         if not name.startswith(("/", "~")) and "://" not in name:
             raise UsageError(
@@ -200,9 +189,6 @@ def scorer_files(plan: Plan) -> dict[str, str]:
     """Return the texts of the scorer's files on the nodes by name; none if the target copies none.
 
     There are two for a guarded reward: the guard looks for the reward beside itself.
-
-    Raises:
-        UsageError: a file cannot be read.
     """
     reward, where = plan.recipe.reward, node_path(plan.recipe)
     if where is None or plan.get("reward.custom_reward_function.path") != where:

@@ -62,9 +62,6 @@ def compose_config(
             imports torch.
         load_seconds: timeout for the reward's file; None to leave it out.
         python: the interpreter of verl's environment.
-
-    Raises:
-        DataError: the interpreter fails, or takes longer than `COMPOSE_TIMEOUT_SECONDS`.
     """
     keys = DAPO_RECIPE_KEYS.items() if dapo_recipe else ()
     request = {

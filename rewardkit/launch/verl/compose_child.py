@@ -56,11 +56,7 @@ def load_deadline(seconds: float | None) -> Iterator[None]:
 
 
 def compose(config_name: str, overrides: list[str]) -> Any:
-    """Compose a configuration of verl's trainer, with interpolations resolved.
-
-    Raises:
-        ValueError: Hydra or OmegaConf refuses it, or no verl is installed.
-    """
+    """Compose a configuration of verl's trainer, with interpolations resolved."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.errors import HydraException

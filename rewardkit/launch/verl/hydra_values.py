@@ -48,9 +48,6 @@ def format_value(value: Any) -> str:
 
     Text is quoted where Hydra would read something else: the text `1e-6`, `a b`, `a=b`.
     Interpolations (`${data.max_response_length}`) stay interpolations.
-
-    Raises:
-        UsageError: a mapping has a key that Hydra's grammar cannot express.
     """
     if isinstance(value, Raw):
         return str(value)

@@ -89,11 +89,7 @@ def installed_verl() -> str | None:
 
 
 def parse_release(text: str) -> tuple[int, ...]:
-    """`"0.7.1.dev0"` -> `(0, 7, 1)`, `"0.8"` -> `(0, 8, 0)`, `"main"` -> that of its snapshot.
-
-    Raises:
-        UsageError: the text does not begin with a version, or there is no snapshot of main.
-    """
+    """`"0.7.1.dev0"` -> `(0, 7, 1)`, `"0.8"` -> `(0, 8, 0)`, `"main"` -> that of its snapshot."""
     if text == MAIN and not snapshots():
         raise UsageError(f"no snapshot of verl's {MAIN} is known; name a release, like {LATEST}.")
     name = snapshots()[-1] if text == MAIN else text
@@ -205,9 +201,6 @@ def nearest(verl: str) -> str:
     """Return the known version with whose keys a version is planned: `0.7` -> 0.7.1, `0.9.2` -> 0.9.1.
 
     A snapshot is planned for its own number only: `main`, `0.10` and `0.10.0.dev0` -> 0.10.0.dev0.
-
-    Raises:
-        UsageError: it is older than every known version.
     """
     wanted, known = parse_release(verl), known_releases()
     minor = [release for release in known if parse_release(release)[:2] == wanted[:2]]
@@ -223,11 +216,7 @@ def nearest(verl: str) -> str:
 
 
 def release_notice(verl: str) -> str:
-    """Return what a user has to know about the keys with which a version is planned; "" if nothing.
-
-    Raises:
-        UsageError: the version is older than every known one.
-    """
+    """Return what a user has to know about the keys with which a version is planned; "" if nothing."""
     release = release_of(verl)
     if release.commit:
         latest = release_of(LATEST)
@@ -249,9 +238,6 @@ def release_of(verl: str, *, megatron: bool = False, dapo_recipe: bool = False) 
         verl: a version; an unknown version is planned as the nearest older release.
         megatron: for the Megatron trainer.
         dapo_recipe: with the keys of verl's DAPO recipe (up to 0.8).
-
-    Raises:
-        UsageError: the version is older than every known one.
     """
     known = nearest(verl)
     stored = json.loads((FOLDER / f"{known}.json").read_text(encoding="utf-8"))

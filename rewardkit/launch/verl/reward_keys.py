@@ -48,9 +48,6 @@ def reward_overrides(
         options: options of the scorer, which become `reward_kwargs`.
         verl: the release.
         function: the name of the function in the file.
-
-    Raises:
-        UsageError: the location is `pkg://`, and the release loads rewards from files only.
     """
     if location.startswith("pkg://") and parse_release(verl) < PKG_SINCE:
         raise UsageError(f"verl {verl} loads rewards from files only; leave --pkg out.")

@@ -64,10 +64,6 @@ def translate(settings: Iterable[Override], release: Release) -> tuple[list[Over
     Args:
         settings: overrides whose keys are those of verl 0.9.1.
         release: the release, as composed by the run's trainer.
-
-    Raises:
-        UsageError: no release knows a key that has no `+` before it, or the release refuses the type
-            of a value.
     """
     overrides: list[Override] = []
     notes: list[Note] = []
@@ -97,11 +93,7 @@ def translate(settings: Iterable[Override], release: Release) -> tuple[list[Over
 
 
 def _drop_reason(setting: Override, key: str, release: Release) -> str | None:
-    """Return why a setting is not in the command; None if it is.
-
-    Raises:
-        UsageError: no release knows the key, which has no `+` before it.
-    """
+    """Return why a setting is not in the command; None if it is."""
     if release.dapo_recipe and setting.key == MAX_RESP_LEN:
         return "verl's DAPO recipe sets it itself."
     if entry := release.ignored(key):

@@ -1,14 +1,18 @@
-"""Rules of the parallel sizes and of memory: which devices hold a model together, and whether it fits."""
+"""Rules that no row can say: batches and lengths, parallel sizes and memory, engines and folders."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from rewardkit.launch.presets import ACTOR, REF
 from rewardkit.launch.rules.facts import GIB
-from rewardkit.launch.rules.rule import Violation, Violations, check, set_to
+from rewardkit.launch.rules.rule import Violation, Violations, check, refusal, set_to
 from rewardkit.launch.rules.values import (
+    DYNAMIC_BATCH,
+    LOG_PROB_MICRO_BATCH,
+    MICRO_BATCH,
     MODEL,
     ROLLOUT,
     TENSOR_PARALLEL,
@@ -17,6 +21,10 @@ from rewardkit.launch.rules.values import (
     largest_divisor,
 )
 
+TOKENS = f"{ACTOR}.ppo_max_token_len_per_gpu"
+
+#: verl's default of the critic's budget, which its YAML does not list, from 0.9 on.
+CRITIC_TOKENS = 32768
 MEMORY_FRACTION = f"{ROLLOUT}.gpu_memory_utilization"
 REMOVE_PADDING = f"{MODEL}.use_remove_padding"
 MEGATRON = f"{ACTOR}.megatron"
@@ -54,6 +62,88 @@ HYBRID_OPTIMIZER = {
     "use_precision_aware_optimizer": True,
     "optimizer_cpu_offload": True,
 }
+
+ENGINE_SETTINGS = f"{ROLLOUT}.engine_kwargs"
+FOLDER = "trainer.default_local_dir"
+
+#: Temporary folders, of which every node has its own.
+TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108 - prefixes that the rule warns of
+
+LOGGERS = (
+    "clearml console file mlflow swanlab tensorboard tracking trackio vemlp_wandb wandb".split()
+)
+
+
+@check("micro-batch")
+def micro_batches(values: PlanValues) -> Violations:
+    """Yield micro batch sizes that are missing, or set twice, where batches are cut by rows."""
+    missing = []
+    for name, key in _micro_batch_keys(values):
+        total = key.removesuffix("_per_gpu")
+        has_own, has_total = values.is_set(key), values.is_set(total)
+        if has_own and has_total:
+            message = f"it is set, and so is {total}: verl {values.plan.verl} stops."
+            yield Violation(message, f"Leave {total} out.", key, refusal=f"{name}-micro-both")
+        is_unread = refusal(f"worker-{name}-micro", values.plan.verl) and not key.startswith(REF)
+        if not has_own and not has_total:
+            missing.append((f"{name}-micro-none", key))
+        elif has_total and is_unread:
+            missing.append((f"worker-{name}-micro", key))
+    if missing:
+        name, key = missing[0]
+        if values.is_megatron and key == MICRO_BATCH:
+            name = "megatron-micro-none"
+        keys = " and ".join(f"{key}=1" for _, key in missing)
+        yield Violation(
+            f"it is not set, and batches are cut by rows: verl {values.plan.verl} stops.",
+            f"Set {DYNAMIC_BATCH}=True, or {keys} or more.",
+            key,
+            refusal=name,
+        )
+
+
+def _micro_batch_keys(values: PlanValues) -> Iterator[tuple[str, str]]:
+    """Yield the name and the key of each model whose batches are cut by rows."""
+    if not values.is_dynamic:
+        yield "actor", MICRO_BATCH
+        yield "log-prob", LOG_PROB_MICRO_BATCH
+        if values.uses_reference:
+            yield "log-prob", f"{REF}.log_prob_micro_batch_size_per_gpu"
+    if values.uses_critic and not values.flag("critic.use_dynamic_bsz"):
+        yield "critic", "critic.ppo_micro_batch_size_per_gpu"
+
+
+@check("L-17")
+def token_budget(values: PlanValues) -> Violations:
+    """Yield the budgets of dynamic batches that are less than the longest sequence."""
+    longest = values.sequence_tokens or 0
+    small = [
+        (key, tokens, size)
+        for key, tokens, size in _token_budgets(values)
+        if tokens and size and tokens * size < longest
+    ]
+    if small:
+        key, tokens, size = small[0]
+        message = f"{tokens} x sequence parallel {size} is less than prompt + response = {longest}."
+        sizes = " and ".join(f"{key}={-(-longest // (size or 1))}" for key, _, size in small)
+        yield Violation(message, f"Set {sizes}, or more.", key)
+
+
+def _token_budgets(values: PlanValues) -> Iterator[tuple[str, int | None, int | None]]:
+    """Yield key, tokens and sequence parallel size of each model that has dynamic batches."""
+    if values.is_dynamic:
+        yield TOKENS, values.count(TOKENS), values.sequence_parallel()
+    for model, owner in ((ROLLOUT, ACTOR), (REF, REF)):
+        key = f"{model}.log_prob_max_token_len_per_gpu"
+        is_dynamic = values.flag(f"{model}.log_prob_use_dynamic_bsz", DYNAMIC_BATCH)
+        if is_dynamic and (model == ROLLOUT or values.uses_reference):
+            yield key, values.count(key, TOKENS), values.sequence_parallel(owner)
+    if values.uses_critic and values.flag("critic.use_dynamic_bsz", DYNAMIC_BATCH):
+        name = "megatron.context_parallel_size" if values.is_megatron else ULYSSES_SIZE
+        is_new = values.is_since(0, 9, 0)
+        key = f"critic.{'ppo_infer' if is_new else 'ppo'}_max_token_len_per_gpu"
+        tokens = values.count(key) or (CRITIC_TOKENS if is_new else None)
+        yield key, tokens, values.count(f"critic.{name}")
 
 
 @check("L-57")
@@ -205,3 +295,45 @@ def pipeline_stages(values: PlanValues) -> Violations:
     if last > 0:
         yield set_to(LAST_STAGE, last, message, extra=", and leave the first stage out")
     yield Violation(message, f"Set {PIPELINE} to a divisor of {layers}.")
+
+
+@check("L-30")
+def engine_settings(values: PlanValues) -> Violations:
+    """Yield engine_kwargs of another engine, or of a pipeline."""
+    engine = values.text(f"{ROLLOUT}.name")
+    for key in values.plan.settings:
+        prefix, _, rest = key.partition(f"{ENGINE_SETTINGS}.")
+        owner, dot, setting = rest.partition(".")
+        if prefix or not dot:
+            continue
+        if setting in {"pipeline_parallel_size", "pp_size"}:
+            fix = f"Leave it out, and raise {TENSOR_PARALLEL}."
+            yield Violation("verl's rollout does not support a pipeline.", fix, key)
+        if engine and owner != engine:
+            message = f"it has no effect, because the rollout engine is {engine}."
+            fix = f"Write {ENGINE_SETTINGS}.{engine}.{setting}."
+            yield Violation(message, fix, key, "warning")
+
+
+@check("L-65")
+def loggers(values: PlanValues) -> Violations:
+    """Yield the loggers that the release does not have."""
+    known = sorted([*LOGGERS, "rl_insight"] if values.is_since(0, 9, 0) else LOGGERS)
+    unknown = [name for name in values.strings("trainer.logger") if name not in known]
+    if unknown:
+        message = f"verl {values.plan.verl} has no logger {', '.join(unknown)}; it has "
+        yield set_to("trainer.logger", "[console]", f"{message}{', '.join(known)}.")
+
+
+@check("L-78")
+def shared_folder(values: PlanValues) -> Violations:
+    """Yield a folder of checkpoints that the nodes of a run do not share."""
+    nodes, folder = values.nodes or 1, values.explicit(FOLDER) or ""
+    if nodes == 1 or values.only_validates or not isinstance(folder, str):
+        return
+    is_absolute = folder.startswith("/") and not folder.startswith(TEMPORARY)
+    if not is_absolute and "://" not in folder:
+        name = folder or "verl's default"
+        message = f"{name} is another folder on each of the {nodes} nodes."
+        fix = f"Set {FOLDER} to an absolute path on storage that all nodes share."
+        yield Violation(message, fix)
