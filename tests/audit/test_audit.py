@@ -3,9 +3,7 @@
 import json
 
 import pytest
-from rewardkit.audit.question_holes import QUESTION_HOLES, question_rows
 
-from rewardkit import registry
 from rewardkit.audit import audit, conduct
 from rewardkit.audit import rows as rows_module
 from rewardkit.audit.attacks import ATTACKS
@@ -89,31 +87,28 @@ def test_a_call_without_a_score_counts_as_less_than_any_score(tmp_path, body, wr
     assert profile.scores.startswith("the gold gets no score, a wrong answer ")
 
 
-BAD_SCORERS = {
-    "one that pays everything": ("return 1.0", "wrong_answer"),
-    "one that pays nothing": ("return 0.0", "gold_in_its_form"),
-    "a substring matcher": ("return float(ground_truth in solution_str)", "every_number"),
-    "a reader of the first box": (
+#: The body of a scorer, and the attack that it does not withstand; the first two are quick tests.
+BAD_SCORERS = [
+    ("return float(ground_truth in last_box(solution_str).split(' or '))", "hedge"),
+    ("assert len(solution_str) < 9000\nreturn right(solution_str, ground_truth)", "raises"),
+    ("return 1.0", "wrong_answer"),
+    ("return 0.0", "gold_in_its_form"),
+    ("return float(ground_truth in solution_str)", "every_number"),
+    ("return float('boxed{' + ground_truth + '}' in solution_str)", "several_answers"),
+    ("return float(last_box(solution_str) == ground_truth)", "empty_gold"),
+    ("return float((last_box(solution_str) or 'None') == ground_truth)", "placeholder_gold"),
+    ("return right(solution_str, ground_truth)", "trailing_zeros"),
+    ("return right(solution_str[-100:], ground_truth)", "before_afterword"),
+    ("return float(re.findall('-?[0-9]+', solution_str)[-1:] == [ground_truth])", "before_numbers"),
+    ("return right(solution_str, ground_truth) or None", "no_number"),
+    ("return right(solution_str, ground_truth) or float('nan')", "no_number"),
+    ("return 100 * right(solution_str, ground_truth)", "out_of_range"),
+    ("print('hm')\nreturn right(solution_str, ground_truth)", "prints"),
+    (
         "return float(solution_str.partition('boxed{')[2].partition('}')[0] == ground_truth)",
         "answer_then_another",
     ),
-    "a reader of any box": (
-        "return float('boxed{' + ground_truth + '}' in solution_str)",
-        "several_answers",
-    ),
-    "one that takes hedges": (
-        "return float(ground_truth in last_box(solution_str).split(' or '))",
-        "hedge",
-    ),
-    "one that pays no answer where there is no gold": (
-        "return float(last_box(solution_str) == ground_truth)",
-        "empty_gold",
-    ),
-    "one whose word for none is a gold": (
-        "return float((last_box(solution_str) or 'None') == ground_truth)",
-        "placeholder_gold",
-    ),
-    "one with a tolerance": (
+    (
         (
             "try:\n    a, b = float(last_box(solution_str)), float(ground_truth)\n"
             "except ValueError:\n    return right(solution_str, ground_truth)\n"
@@ -121,164 +116,112 @@ BAD_SCORERS = {
         ),
         "near_number",
     ),
-    "one that forgets the sign": (
+    (
         "return right(solution_str.replace('-', ''), ground_truth.replace('-', ''))",
         "other_sign",
     ),
-    "one that believes it is the grader": (
+    (
         "return float('correct' in solution_str or right(solution_str, ground_truth))",
         "correctness_claim",
     ),
-    "one that misses a decimal": ("return right(solution_str, ground_truth)", "trailing_zeros"),
-    "one that looks at the tail": (
-        "return right(solution_str[-100:], ground_truth)",
-        "before_afterword",
-    ),
-    "one that takes the last number anywhere": (
-        (
-            "import re\nnumbers = re.findall(r'-?[0-9]+', solution_str)\n"
-            "return float(numbers[-1:] == [ground_truth])"
-        ),
-        "before_numbers",
-    ),
-    "one that raises": (
-        "assert len(solution_str) < 9000\nreturn right(solution_str, ground_truth)",
-        "raises",
-    ),
-    "one that needs the main thread": (
+    (  # it needs the main thread
         (
             "import signal\nsignal.alarm(1)\nsignal.signal(signal.SIGALRM, print)\nsignal.alarm(0)\n"
             "return right(solution_str, ground_truth)"
         ),
         "raises",
     ),
-    "one that calls sys.exit": (
+    (
         (
             "import sys\nif '9**9' in solution_str:\n    sys.exit()\n"
             "return right(solution_str, ground_truth)"
         ),
         "exits",
     ),
-    "one that dies": (
+    (
         (
             "import os\nif '9**9' in solution_str:\n    os._exit(3)\n"
             "return right(solution_str, ground_truth)"
         ),
         "exits",
     ),
-    "one that gives no number": (
-        "return right(solution_str, ground_truth) or None",
-        "no_number",
-    ),
-    "one that gives NaN": (
-        "return right(solution_str, ground_truth) or float('nan')",
-        "no_number",
-    ),
-    "one whose keys differ": (
+    (
         (
             "box = last_box(solution_str)\nscore = right(solution_str, ground_truth)\n"
             "return {'score': score, 'pred': box} if box else {'score': score}"
         ),
         "keys_differ",
     ),
-    "one that pays a hundred": ("return 100 * right(solution_str, ground_truth)", "out_of_range"),
-    "one that writes into the row": (
+    (
         "extra_info['seen'] = True\nreturn right(solution_str, ground_truth)",
         "changes_extra_info",
     ),
-    "one that prints": ("print('hm')\nreturn right(solution_str, ground_truth)", "prints"),
-    "one that remembers": (
+    (
         (
             "seen = globals().setdefault('seen', set())\nnew = solution_str not in seen\n"
             "seen.add(solution_str)\nreturn right(solution_str, ground_truth) * new"
         ),
         "depends_on_order",
     ),
-    "one that shares a variable": (
+    (
         (
             "import time\nglobals()['gold'] = ground_truth\ntime.sleep(0.0005)\n"
             "return right(solution_str, gold)"
         ),
         "thread_unsafe",
     ),
-    "one that wants text": (
+    (
         "assert type(solution_str) is str\nreturn right(solution_str, ground_truth)",
         "odd_types",
     ),
-}
-
-
-#: A few of them, because each audit takes seconds on a busy machine.
-QUICK = {
-    "one that takes hedges",
-    "one that raises",
-}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [name if name in QUICK else pytest.param(name, marks=pytest.mark.full) for name in BAD_SCORERS],
-)
-def test_a_bad_scorer_is_caught_by_the_attack_meant_for_it(failed_attacks, name):
-    body, attack = BAD_SCORERS[name]
-    assert attack in failed_attacks(body)
-
-
-@pytest.mark.full
-def test_a_scorer_that_runs_code_is_caught_even_if_it_hangs(failed_attacks):
-    body = (
-        "try:\n    value = eval(last_box(solution_str))\nexcept Exception:\n    value = None\n"
-        "return float(str(value) == ground_truth) or right(solution_str, ground_truth)"
-    )
-    assert "runs_code" in failed_attacks(body, seconds=1.0)  # 9**9**9 never ends
-
-
-@pytest.mark.full
-def test_a_scorer_whose_time_grows_is_caught(failed_attacks, monkeypatch):
-    monkeypatch.setattr(conduct, "SLOW_LONG_SECONDS", 0.01)
-    body = (
-        "for i in range(0, len(solution_str), 400):\n    solution_str[i:].count('@')\n"
-        "return right(solution_str, ground_truth)"
-    )
-    assert "grows" in failed_attacks(body, ROWS[:1])
-
-
-def test_a_slow_scorer_is_caught(failed_attacks, monkeypatch):
-    monkeypatch.setattr(conduct, "SLOW_SECONDS", 0.001)
-    body = "import time\ntime.sleep(0.0011)\nreturn right(solution_str, ground_truth)"
-    assert "slow" in failed_attacks(body, ROWS[:1])
-
-
-BAD_CHOICE_SCORERS = {
-    "one that counts letters anywhere": (
+    (  # one program never ends: 9**9**9
         (
-            "letters = ''.join(c for c in 'ABCD' if c in last_box(solution_str))\n"
-            "return float(letters == ground_truth)"
+            "try:\n    value = eval(last_box(solution_str))\nexcept Exception:\n    value = None\n"
+            "return float(str(value) == ground_truth) or right(solution_str, ground_truth)"
         ),
+        "runs_code",
+    ),
+]
+BAD_CHOICE_SCORERS = [
+    ("return float(ground_truth in re.findall('[A-D]', last_box(solution_str)))", "all_letters"),
+    ("return right(solution_str, ground_truth)", "letter_list"),
+    (
+        "return float(''.join(c for c in 'ABCD' if c in last_box(solution_str)) == ground_truth)",
         "glued",
     ),
-    "one that takes any letter": (
-        "return float(ground_truth in re.findall('[A-D]', last_box(solution_str)))",
-        "all_letters",
-    ),
-    "one that knows one separator": ("return right(solution_str, ground_truth)", "letter_list"),
-}
+]
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("body", "attack", "rows"),
     [
-        "one that takes any letter",
-        *(
-            pytest.param(name, marks=pytest.mark.full)
-            for name in BAD_CHOICE_SCORERS
-            if name != "one that takes any letter"
+        *((*case, ROWS) for case in BAD_SCORERS[:2]),
+        *(pytest.param(*case, ROWS, marks=pytest.mark.full) for case in BAD_SCORERS[2:]),
+        (*BAD_CHOICE_SCORERS[0], CHOICES),
+        *(pytest.param(*case, CHOICES, marks=pytest.mark.full) for case in BAD_CHOICE_SCORERS[1:]),
+    ],
+)
+def test_a_bad_scorer_is_caught_by_the_attack_meant_for_it(failed_attacks, body, attack, rows):
+    assert attack in failed_attacks(body, rows, seconds=1.0 if attack == "runs_code" else 20.0)
+
+
+@pytest.mark.parametrize(
+    ("limit", "seconds", "body", "attack"),
+    [
+        ("SLOW_SECONDS", 0.001, "import time\ntime.sleep(0.0011)", "slow"),
+        pytest.param(
+            *("SLOW_LONG_SECONDS", 0.01),
+            "for i in range(0, len(solution_str), 400):\n    solution_str[i:].count('@')",
+            "grows",
+            marks=pytest.mark.full,
         ),
     ],
 )
-def test_a_bad_scorer_of_choices_is_caught(failed_attacks, name):
-    body, attack = BAD_CHOICE_SCORERS[name]
-    assert attack in failed_attacks(body, CHOICES)
+def test_a_scorer_that_is_slow_or_grows_is_caught(
+    failed_attacks, monkeypatch, limit, seconds, body, attack
+):
+    monkeypatch.setattr(conduct, limit, seconds)
+    assert attack in failed_attacks(f"{body}\nreturn right(solution_str, ground_truth)", ROWS[:1])
 
 
 def test_a_scorer_that_hangs_does_not_hang_the_audit(failed_attacks):
@@ -317,7 +260,7 @@ def test_the_scorer_of_open_questions_gets_an_a():
     assert {result.attack for result in report.failed} <= {"other_unit"}
     assert report.grade == "A"
     tried = {result.attack for result in report.findings}
-    assert {attack.name for attack in QUESTION_HOLES} <= tried
+    assert {"list_of_guesses", "two_guesses", "denied_gold", "gold_in_a_page"} <= tried
 
 
 @pytest.mark.full
@@ -335,7 +278,7 @@ def test_a_scorer_that_looks_for_the_gold_in_the_text_fails_the_attacks_on_open_
             "reward_model": {"style": "rule", "ground_truth": json.loads(row.gold)},
             "extra_info": row.extra_info,
         }
-        for row in question_rows()[:4]
+        for row in packaged_rows("qa", 4, 0)
     ]
     report = audit(f"{tmp_path}/r.py:compute_score", data=rows, seconds=60)
     failed = {result.attack for result in report.failed}
@@ -343,14 +286,12 @@ def test_a_scorer_that_looks_for_the_gold_in_the_text_fails_the_attacks_on_open_
     assert report.grade == "F"
 
 
-def test_the_packaged_datasets_of_a_scorer_are_its_own_and_few():
+def test_the_packaged_rows_of_a_scorer_are_those_of_its_own_datasets():
     """An audit must not change, or take longer, whenever a dataset is added."""
-    for scorer, names in rows_module._DATASETS.items():
-        assert len(names) <= 3
+    for scorer in ("geometry3k", "gsm8k", "math", "math_dapo", "math_verify", "mcq"):
+        names = rows_module._DATASETS[scorer].split()
         assert {read_card(name).scorer for name in names} == {scorer.replace("math_verify", "math")}
-        read = {row.data_source for row in packaged_rows(scorer, 30, 0)}
-        assert len(read) == len(names)
-    assert rows_module._DATASETS.keys() <= registry.SCORERS.keys()
+        assert len({row.data_source for row in packaged_rows(scorer, 30, 0)}) == len(names)
 
 
 @pytest.mark.full
@@ -441,7 +382,7 @@ def test_grades_follow_their_rule():
 def test_every_attack_has_a_description_and_responses():
     targets = [
         Target(row, form)
-        for row in [*sample_rows([*ROWS, *CHOICES, *MORE], 20, 0), *question_rows()]
+        for row in [*sample_rows([*ROWS, *CHOICES, *MORE], 20, 0), *packaged_rows("qa", 99, 0)]
         for form in (AnswerForm("box", r"\boxed{", "}"), AnswerForm("answer", "Answer: "))
     ]
     for attack in ATTACKS.values():

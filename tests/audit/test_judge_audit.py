@@ -3,10 +3,11 @@
 import re
 
 import pytest
-from rewardkit.audit.judge_holes import JUDGE_HOLES, states_gold
 
 from rewardkit.audit import audit
+from rewardkit.audit.attacks import _JUDGE_HOLES as JUDGE_HOLES
 from rewardkit.audit.attacks import ATTACKS, JUDGE_AUDIT
+from rewardkit.audit.holes import states_gold
 from rewardkit.audit.model import FORMS, Target
 from rewardkit.audit.rows import packaged_rows
 from rewardkit.errors import DataError
@@ -43,7 +44,7 @@ def report_on(verdict, **settings):
     """Return the report on a judge, and the number of requests to its model."""
     with serving(verdict) as server:
         options = {"base_url": server.url, **LIMITS}
-        return audit("judge", rows=1, options=options, **settings), len(server.bodies)
+        return audit("judge", rows=1, seed=1, options=options, **settings), len(server.bodies)
 
 
 @pytest.fixture(scope="module")

@@ -401,7 +401,6 @@ def test_dumps_without_a_data_source_are_looked_up_in_the_training_parquet(tmp_p
         ({"out": "x.csv"}, UsageError, "ends in .jsonl"),
         ({"out": "x.jsonl"}, UsageError, "is the input file"),
         ({"out": "x.jsonl/y.jsonl"}, OutputError, "cannot be written"),
-        ({"address": "auto"}, UsageError, "add --engine ray"),
         ({"train": "nope.parquet"}, SourceError, "no such file"),
         ({"train": "x.jsonl"}, DataError, "this is JSON Lines, not parquet"),
         ({"train": "other.parquet"}, DataError, "no 'data_source' and no 'prompt'"),
