@@ -27,8 +27,7 @@ from rewardkit.errors import DataError, UsageError
 if TYPE_CHECKING:
     from rewardkit.responses.compare import CompareReport
     from rewardkit.responses.figures import Tally
-    from rewardkit.responses.score import ScoreReport
-    from rewardkit.responses.scoring import ScoringPlan
+    from rewardkit.responses.score import ScoreReport, ScoringPlan
 
 EXAMPLES = examples(
     "rewardkit score responses.jsonl --scorer gsm8k",
@@ -247,7 +246,7 @@ def _plan(
     load_seconds: float,
 ) -> ScoringPlan:
     from rewardkit.responses.samples import FieldNames
-    from rewardkit.responses.scoring import ScoringPlan
+    from rewardkit.responses.score import ScoringPlan
 
     return ScoringPlan(
         names=FieldNames(response_key, gold_key),

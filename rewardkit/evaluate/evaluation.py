@@ -38,7 +38,7 @@ from rewardkit.responses.files import (
 )
 from rewardkit.responses.matching import PLACE_ALONE, Match, TrainIndex, index_parquet
 from rewardkit.responses.samples import FieldNames, Sample, samples_of
-from rewardkit.responses.scoring import ScoringPlan, loaded_plan, score_in_order
+from rewardkit.responses.score import ScoringPlan, loaded_plan, score_in_order
 from rewardkit.responses.store import Store, open_store
 from rewardkit.row import batched
 

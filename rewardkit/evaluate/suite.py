@@ -19,7 +19,7 @@ from rewardkit.preprocess.set_names import (
     read_set_name,
 )
 from rewardkit.preprocess.source import Hub
-from rewardkit.responses.scoring import ScoringPlan
+from rewardkit.responses.score import ScoringPlan
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from rewardkit.responses.files import (
     require_outside,
 )
 from rewardkit.responses.samples import Sample, read_samples
-from rewardkit.responses.scoring import ScoringPlan, call_plan, loaded_plan, plan_samples
+from rewardkit.responses.score import ScoringPlan, call_plan, loaded_plan, plan_samples
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.call import NO_VERDICT, NoVerdictError, error_line
 from rewardkit.statistics import mcnemar_p_value, wilson_interval

@@ -8,7 +8,7 @@ responses all have the same score has no gradient.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -20,10 +20,8 @@ from rewardkit.statistics import Interval, clustered_interval
 #: Rows without a score that a report lists; all are counted.
 MAX_EXAMPLES = 20
 
-#: Most prompts of a tally that are clusters of its interval each. More are counted in this number of
-#: buckets, each with all responses to some prompts: the variance over buckets estimates that over
-#: prompts within about 1 %, in bounded memory.
-MAX_CLUSTERS = 4096
+#: Clusters of an interval; prompts beyond this number share them, so that memory is bounded.
+MAX_CLUSTERS = 1 << 16
 
 #: A cluster is one number: the responses above this bit, the correct ones below it.
 _ONE_RESPONSE = 1 << 32
@@ -117,25 +115,14 @@ def prompt_key(prompt: str) -> int:
 
 @dataclass
 class Tally:
-    """Counts of scores.
-
-    Attributes:
-        n: scores.
-        correct: scores of correct responses.
-        score_sum: their sum.
-        characters: length of all responses.
-        statuses: scores by status.
-        clusters: responses and correct responses by `prompt_key`, or by bucket.
-        has_buckets: whether there are more than `MAX_CLUSTERS` prompts, so that buckets are counted.
-    """
+    """Counts of scores; `clusters` has the responses and the correct ones by `prompt_key`."""
 
     n: int = 0
     correct: int = 0
     score_sum: float = 0.0
     characters: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
-    clusters: dict[int, int] = field(default_factory=dict)
-    has_buckets: bool = False
+    clusters: Counter[int] = field(default_factory=Counter)
 
     def add(self, score: Score, characters: int, prompt: int) -> None:
         """Count a score of a response of a length to a prompt."""
@@ -145,24 +132,15 @@ class Tally:
         self.score_sum += score.score
         self.characters += characters
         self.statuses[score.status.value] += 1
-        self._add_clusters({prompt: _ONE_RESPONSE + correct})
+        self.clusters[prompt % MAX_CLUSTERS] += _ONE_RESPONSE + correct
 
     def merge(self, other: Tally) -> None:
         """Add the counts of another tally."""
-        self.n += other.n
-        self.correct += other.correct
-        self.score_sum += other.score_sum
-        self.characters += other.characters
-        self.statuses.update(other.statuses)
-        self._add_clusters(other.clusters, buckets=other.has_buckets)
-
-    def _add_clusters(self, clusters: Mapping[int, int], *, buckets: bool = False) -> None:
-        for prompt, counts in clusters.items():
-            key = prompt % MAX_CLUSTERS if self.has_buckets else prompt
-            self.clusters[key] = self.clusters.get(key, 0) + counts
-        if not self.has_buckets and (buckets or len(self.clusters) > MAX_CLUSTERS):
-            prompts, self.clusters, self.has_buckets = self.clusters, {}, True
-            self._add_clusters(prompts)
+        for name, value in vars(other).items():
+            if isinstance(value, Counter):
+                getattr(self, name).update(value)
+            else:
+                setattr(self, name, getattr(self, name) + value)
 
     @property
     def accuracy(self) -> float | None:
@@ -185,10 +163,7 @@ class Tally:
         return self.statuses[Status.BAD_GROUND_TRUTH.value]
 
     def summary(self) -> dict[str, Any]:
-        """Count, means (0.0 without scores), the accuracy's interval, and statuses.
-
-        Accuracy and interval are None if it is not known which score is right.
-        """
+        """Return count, means (0.0 without scores), the accuracy with its interval, and statuses."""
         n = max(self.n, 1)
         return {
             "n": self.n,
@@ -208,45 +183,46 @@ class ScoreFigures:
         unscored: number of rows that could not be scored.
         examples: the first of these.
         between: number of scores between those of wrong and of right answers; see `RightRule`.
-        total: the figures of all scored rows.
-        sources: those of each data source.
-        steps: those of each training step, by its text.
+        tallies: the figures of the scored rows of each data source and step.
     """
 
     unscored: int = 0
     examples: list[SkippedRow] = field(default_factory=list)
     between: int = 0
-    total: Tally = field(default_factory=Tally)
-    sources: dict[str, Tally] = field(default_factory=dict)
-    steps: dict[str, Tally] = field(default_factory=dict)
+    tallies: dict[tuple[str, str | None], Tally] = field(default_factory=dict)
 
-    def add_tally(self, source: str, step: str | None, tally: Tally) -> None:
-        """Add the scores of rows of one data source and one step."""
-        self.total.merge(tally)
-        self.sources.setdefault(source, Tally()).merge(tally)
-        if step is not None:
-            self.steps.setdefault(step, Tally()).merge(tally)
+    @property
+    def n(self) -> int:
+        """The number of scored rows."""
+        return sum(tally.n for tally in self.tallies.values())
+
+    def merged(self, group: Callable[[str, str | None], str | None]) -> dict[str, Tally]:
+        """Return the tallies of the groups that a function of data source and step names."""
+        groups: dict[str, Tally] = {}
+        for key, tally in self.tallies.items():
+            if (name := group(*key)) is not None:
+                groups.setdefault(name, Tally()).merge(tally)
+        return groups
 
     def add(self, other: ScoreFigures) -> None:
         """Add the figures of other rows."""
         self.unscored += other.unscored
         self.between += other.between
         self.examples += other.examples[: MAX_EXAMPLES - len(self.examples)]
-        self.total.merge(other.total)
-        for own, others in ((self.sources, other.sources), (self.steps, other.steps)):
-            for name, tally in others.items():
-                own.setdefault(name, Tally()).merge(tally)
+        for key, tally in other.tallies.items():
+            self.tallies.setdefault(key, Tally()).merge(tally)
+
+    def values(self) -> dict[str, Any]:
+        """Return the figures as JSON values."""
+        return {**vars(self), "tallies": [[*key, vars(t)] for key, t in self.tallies.items()]}
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> ScoreFigures:
-        """Return the figures that `json_value` returned, from JSON."""
+        """Return the figures whose `values` were written as JSON."""
         figures = cls(values["unscored"], [SkippedRow(*row) for row in values["examples"]])
-        figures.between, figures.total = values["between"], _tally(values["total"])
-        figures.sources = {name: _tally(tally) for name, tally in values["sources"].items()}
-        figures.steps = {name: _tally(tally) for name, tally in values["steps"].items()}
+        figures.between = values["between"]
+        for source, step, tally in values["tallies"]:
+            clusters = Counter({int(prompt): n for prompt, n in tally["clusters"].items()})
+            counts = {**tally, "statuses": Counter(tally["statuses"]), "clusters": clusters}
+            figures.tallies[source, step] = Tally(**counts)
         return figures
-
-
-def _tally(values: Mapping[str, Any]) -> Tally:
-    clusters = {int(prompt): counts for prompt, counts in values["clusters"].items()}
-    return Tally(**{**values, "statuses": Counter(values["statuses"]), "clusters": clusters})

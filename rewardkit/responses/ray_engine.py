@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError, MissingPackageError, UsageError
-from rewardkit.output import json_value
 from rewardkit.responses.figures import ScoreFigures
 from rewardkit.responses.files import Chunk, read_chunks
-from rewardkit.responses.scoring import ScoredChunk, ScoringPlan, score_chunk
+from rewardkit.responses.score import ScoredChunk, ScoringPlan, score_chunk
 from rewardkit.row import batched
 
 #: Chunks of a plain jsonl in one task.
@@ -108,7 +107,7 @@ def _chunks(task: dict[str, Any]) -> Iterator[Chunk]:
 
 
 def _ray_row(scored: ScoredChunk) -> dict[str, Any]:
-    figures = json.dumps(json_value(scored.figures))
+    figures = json.dumps(scored.figures.values())
     return {"lines": scored.lines, "unscored": scored.unscored, "figures": figures}
 
 

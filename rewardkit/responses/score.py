@@ -1,49 +1,62 @@
-"""`rewardkit score`: score the responses of a run in bulk and summarise them."""
+"""Score responses, a chunk at a time in any process; `rewardkit score` and `eval` do it here."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from functools import cached_property, partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from rewardkit.errors import UsageError
-from rewardkit.jsonl import fingerprint
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
+from rewardkit.jsonl import fingerprint, json_bytes, parsed_json_bytes
 from rewardkit.output import (
     atomic,
     atomic_side_file,
-    json_value,
     require_not_input,
     require_side_file,
     require_suffix,
     resolve_output,
 )
-from rewardkit.parallel import INLINE_BATCHES
+from rewardkit.parallel import INLINE_BATCHES, in_order
 from rewardkit.registry import is_path
-from rewardkit.responses.figures import ScoreFigures, Tally
+from rewardkit.responses.figures import MAX_EXAMPLES, ScoreFigures, Tally, prompt_key
 from rewardkit.responses.files import (
     CHUNK_BYTES,
     Chunk,
+    SkippedRow,
     expand_paths,
     read_chunks,
     require_outside,
 )
-from rewardkit.responses.samples import Sample
-from rewardkit.responses.scoring import (
-    ScoredChunk,
-    ScoringPlan,
-    loaded_chunks,
-    release_scorer,
-    score_in_order,
+from rewardkit.responses.samples import (
+    USUAL_NAMES,
+    FieldNames,
+    Sample,
+    rule_of_samples,
+    samples_of,
+    stated_score,
 )
 from rewardkit.responses.store import Store, open_store
-from rewardkit.scorers.base import Score, Scorer
-from rewardkit.scorers.reward_result import RightRule
+from rewardkit.scorers import isolated
+from rewardkit.scorers.base import Score, Scorer, Status, to_verl
+from rewardkit.scorers.call import NO_VERDICT, call_scorer, failure_reason, require_verdict
+from rewardkit.scorers.concurrent_calls import call_each
+from rewardkit.scorers.reward_result import LITERAL, RightRule
+from rewardkit.scorers.right_score import GoldRow
 
 Engine: TypeAlias = Literal["local", "ray"]
+
+#: The fields that scoring adds to a row.
+SCORE_FIELDS = frozenset({*to_verl(Score.wrong()), "status"})
+
+#: The size of chunks is divided by this for a custom scorer, which may be slow.
+CUSTOM_SCORER_DIVISOR = 16
 
 #: Size of the input from which other processes are started at once.
 LARGE_INPUT_BYTES = 3 * INLINE_BATCHES * CHUNK_BYTES
@@ -51,28 +64,117 @@ LARGE_INPUT_BYTES = 3 * INLINE_BATCHES * CHUNK_BYTES
 #: How a file of rows that could not be scored begins.
 _UNSCORED_START = re.compile(rb'\{"where": "(?:[^"\\]|\\.)*", "reason": "')
 
+_scorers: dict[ScoringPlan, Scorer] = {}
+
+
+@dataclass(frozen=True)
+class ScoringPlan:
+    """How responses are scored. It can be pickled, unless the scorer is a function.
+
+    Attributes:
+        scorer: a scorer's name or `file.py:function`, loaded in every process; `auto` scores each
+            row with its own. Or a function.
+        options: options of the scorer, as `(name, value)`.
+        names: the fields with response and ground truth.
+        train: the training parquet in which rows without a `data_source` are looked up.
+        seconds: timeout per response for a custom scorer.
+        load_seconds: timeout for importing a custom scorer.
+        right_score: the lowest right score of a custom scorer; None to learn it from the first golds.
+        rule: which results of a custom scorer are right; None before it is learned.
+        keeps_scores: whether a row that states a score keeps it.
+        counts_failures: whether a response without a verdict counts as wrong, with a `reason`.
+        lines: whether to return the rows with their scores, beside the figures.
+        samples: whether to return the samples with their scores, too.
+    """
+
+    scorer: str | Scorer = "auto"
+    options: tuple[tuple[str, Any], ...] = ()
+    names: FieldNames = USUAL_NAMES
+    train: Path | None = None
+    seconds: float = isolated.CALL_TIMEOUT_SECONDS
+    load_seconds: float = LOAD_TIMEOUT_SECONDS
+    right_score: float | None = None
+    rule: RightRule | None = None
+    keeps_scores: bool = False
+    counts_failures: bool = False
+    lines: bool = True
+    samples: bool = False
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether the scorer is loaded by name and runs in a process of its own."""
+        return isinstance(self.scorer, str) and not isolated.is_built_in(self.scorer)
+
+    @property
+    def divisor(self) -> int:
+        """The divisor of the size of chunks: a custom scorer may call a model for each response."""
+        return CUSTOM_SCORER_DIVISOR if self.is_custom else 1
+
+    @property
+    def label(self) -> str:
+        """The scorer with its options: `gsm8k?method=strict`."""
+        settings = dict(self.options)
+        if self.right_score is not None:
+            settings["right_score"] = self.right_score
+        options = ",".join(f"{name}={value}" for name, value in sorted(settings.items()))
+        return f"{self.scorer}?{options}" if options else str(self.scorer)
+
+
+@dataclass(frozen=True)
+class ScoredChunk:
+    """The scores of a chunk.
+
+    Attributes:
+        lines: the rows with their scores, as jsonl.
+        unscored: `where` and `reason` of the rows that could not be scored, as jsonl.
+        figures: the figures of these rows.
+        samples: the samples with their scores, if the plan wants them.
+    """
+
+    lines: bytes
+    unscored: bytes
+    figures: ScoreFigures
+    samples: tuple[tuple[Sample, Score], ...] = ()
+
 
 @dataclass
 class ScoreReport(ScoreFigures):
-    """The figures of the responses in `files`, by a rule of which score is right."""
+    """The figures of the responses in `files`, by a rule of which score is right.
+
+    `total`, `sources` and `steps` are computed when they are first read, at the end of a run.
+    """
 
     files: tuple[str, ...] = ()
     rule: RightRule = field(default_factory=RightRule)
 
+    @cached_property
+    def total(self) -> Tally:
+        """The figures of all scored rows."""
+        return self.merged(lambda _source, _step: "").get("", Tally())
+
+    @cached_property
+    def sources(self) -> dict[str, Tally]:
+        """The figures of each data source."""
+        return self.merged(lambda source, _: source)
+
+    @cached_property
+    def steps(self) -> dict[str, Tally]:
+        """The figures of each training step, by its text."""
+        return self.merged(lambda _, step: step)
+
     def summary(self) -> dict[str, Any]:
         """Return the report as plain values, for people and for JSON."""
-
-        def summaries(tallies: Mapping[str, Tally]) -> dict[str, Any]:
-            return {name: tally.summary() for name, tally in tallies.items()}
-
+        groups = {"by_data_source": self.sources, "by_step": self.steps}
         return {
             "files": list(self.files),
             "right_score": self.rule.least,
             "unscored": self.unscored,
             "unscored_examples": [f"{row.where}: {row.reason}" for row in self.examples],
             "total": self.total.summary(),
-            "by_data_source": summaries(self.sources),
-            "by_step": summaries(self.steps),
+            **{
+                group: {name: tally.summary() for name, tally in tallies.items()}
+                for group, tallies in groups.items()
+            },
         }
 
 
@@ -141,13 +243,13 @@ def score_files(
         rest = islice(chunks, store.count if store else 0, None)
         for chunk in _scored_chunks(plan, files, rest, jobs, engine, address):
             if store:
-                head = {"rows": len(chunk.lines), "figures": json_value(chunk.figures)}
+                head = {"rows": len(chunk.lines), "figures": chunk.figures.values()}
                 store.append(head, chunk.lines + chunk.unscored)
             report.add(chunk.figures)
             if on_score:
                 for sample, score in chunk.samples:
                     on_score(sample, score)
-            progress(chunk.figures.total.n + chunk.figures.unscored)
+            progress(chunk.figures.n + chunk.figures.unscored)
         if out and store:
             _write_output(store, out, report.unscored, overwrite=overwrite)
     return report
@@ -224,3 +326,175 @@ def _write_output(store: Store, out: Path, unscored: int, *, overwrite: bool) ->
     if not unscored:
         path.unlink()
     store.remove()
+
+
+def score_chunk(plan: ScoringPlan, chunk: Chunk) -> ScoredChunk:
+    """Score the rows of a chunk; a row that cannot be scored is returned with the reason."""
+    # A parquet may have values that JSON does not.
+    to_json = json_bytes if chunk.rows else parsed_json_bytes
+    lines: list[bytes] = []
+    unscored: list[SkippedRow] = []
+    scored: list[tuple[Sample, Score]] = []
+    rule, figures = plan.rule or LITERAL, ScoreFigures()
+    for result in _score_samples(plan, plan_samples(plan, chunk)):
+        if isinstance(result, SkippedRow):
+            unscored.append(result)
+            continue
+        sample, score = result
+        step = sample.fields.get("step")
+        key = sample.source, None if step is None else str(step)
+        prompt = prompt_key(sample.group(sample.prompt))
+        figures.tallies.setdefault(key, Tally()).add(score, len(sample.response), prompt)
+        figures.between += rule.is_between(score.score)
+        if plan.lines:
+            lines.append(to_json(_scored_row(sample.fields, score)))
+        if plan.samples:
+            scored.append(result)
+    figures.unscored, figures.examples = len(unscored), unscored[:MAX_EXAMPLES]
+    return ScoredChunk(
+        lines=b"\n".join([*lines, b""]) if lines else b"",
+        unscored="".join(json.dumps(row._asdict()) + "\n" for row in unscored).encode(),
+        figures=figures,
+        samples=tuple(scored),
+    )
+
+
+def plan_samples(plan: ScoringPlan, chunk: Chunk) -> list[Sample | SkippedRow]:
+    """Return the samples of a chunk, looked up in the training parquet if the plan has one."""
+    samples = list(samples_of(chunk, plan.names))
+    if not plan.train:
+        return samples
+    from rewardkit.responses.matching import look_up_row
+
+    train = plan.train
+    return [look_up_row(s, train) if isinstance(s, Sample) else s for s in samples]
+
+
+def call_plan(plan: ScoringPlan, samples: Iterable[Sample]) -> Iterator[Score | Exception]:
+    """Yield the score of each sample, or why it has none."""
+    scorer = plan_scorer(plan)
+    requests = [(sample.response, sample.ground_truth, sample.extra_info) for sample in samples]
+    if isinstance(scorer, isolated.IsolatedScorer):
+        return map(require_verdict, scorer.score_batch(requests))
+    results = call_each(scorer, lambda request: call_scorer(scorer, *request), requests)
+    return map(require_verdict, results)
+
+
+def _score_samples(
+    plan: ScoringPlan, samples: Sequence[Sample | SkippedRow]
+) -> Iterator[tuple[Sample, Score] | SkippedRow]:
+    stated: list[Score | str | None] = [None] * len(samples)
+    if plan.keeps_scores:
+        rule = plan.rule or LITERAL
+        stated = [stated_score(s, rule) if isinstance(s, Sample) else None for s in samples]
+    pairs = list(zip(samples, stated, strict=True))
+    results = call_plan(plan, (s for s, own in pairs if isinstance(s, Sample) and own is None))
+    for sample, own in pairs:
+        if isinstance(sample, SkippedRow):
+            yield sample
+            continue
+        result = next(results) if own is None else own
+        if isinstance(result, Score) and (result.correct is not None or not plan.counts_failures):
+            yield sample, result
+            continue
+        reason = NO_VERDICT if isinstance(result, Score) else result
+        reason = failure_reason(reason) if isinstance(reason, Exception) else reason
+        if plan.counts_failures:
+            fields = {**sample.fields, "reason": reason}
+            yield sample._replace(fields=fields), Score.wrong("", Status.FAILED)
+        else:
+            yield SkippedRow(sample.where, reason)
+
+
+def _scored_row(fields: Mapping[str, Any], score: Score) -> dict[str, Any]:
+    row = {**fields, **{f"{name}_before": fields[name] for name in SCORE_FIELDS & fields.keys()}}
+    row.update(to_verl(score), status=score.status.value)
+    if score.correct is None:
+        row["acc"] = None
+    return row
+
+
+def plan_scorer(plan: ScoringPlan) -> Scorer:
+    """Return the scorer of a plan, loaded once in a process.
+
+    Raises:
+        UsageError: it does not load.
+    """
+    if not isinstance(plan.scorer, str):
+        return plan.scorer
+    if plan not in _scorers:
+        _scorers[plan] = isolated.start_scorer(
+            plan.scorer, dict(plan.options), plan.seconds, plan.load_seconds, plan.rule
+        )
+    return _scorers[plan]
+
+
+def release_scorer(plan: ScoringPlan) -> None:
+    """Drop the scorer of a plan from this process, and end its own process if it has one."""
+    if scorer := _scorers.pop(plan, None):
+        isolated.close_scorer(scorer)
+
+
+@contextmanager
+def loaded_plan(
+    plan: ScoringPlan, golds: Iterable[GoldRow], *, is_required: bool = False
+) -> Iterator[ScoringPlan]:
+    """Load the scorer of a plan, so that its errors come first, and release it at the end.
+
+    Yields the plan with the rule that a custom scorer learns from golds.
+
+    Raises:
+        UsageError, DataError: as `isolated.learn_rule` does.
+    """
+    try:
+        scorer = plan_scorer(plan)
+        may_learn = plan.is_custom or plan.right_score is not None or callable(plan.scorer)
+        if plan.rule is None and may_learn:
+            scorer, rule = isolated.learn_rule(
+                scorer, golds, plan.right_score, is_required=is_required
+            )
+            _scorers.pop(plan, None)
+            plan = replace(plan, rule=rule)
+            if isinstance(plan.scorer, str):
+                _scorers[plan] = scorer
+            else:
+                plan = replace(plan, scorer=scorer)
+        yield plan
+    finally:
+        release_scorer(plan)
+
+
+@contextmanager
+def loaded_chunks(
+    plan: ScoringPlan, chunks: Iterator[Chunk]
+) -> Iterator[tuple[ScoringPlan, Iterator[Chunk]]]:
+    """`loaded_plan` with the golds of the first chunk; also yields all chunks."""
+    first: list[Chunk] = []
+
+    def samples() -> Iterator[Sample | SkippedRow]:
+        first.extend(islice(chunks, not first))
+        for chunk in first:
+            yield from plan_samples(plan, chunk)
+
+    if plan.keeps_scores:
+        plan = replace(plan, rule=rule_of_samples(samples(), plan.right_score))
+    golds = ((s.ground_truth, s.extra_info) for s in samples() if isinstance(s, Sample))
+    with loaded_plan(plan, golds) as learned:
+        yield learned, chain(first, chunks)
+
+
+def score_in_order(
+    plan: ScoringPlan, chunks: Iterator[Chunk], jobs: int, *, is_large: bool = False
+) -> Iterator[ScoredChunk]:
+    """Yield the scored chunks in order.
+
+    Args:
+        plan: how responses are scored; a function is called in this process only.
+        chunks: the chunks.
+        jobs: number of processes.
+        is_large: whether other processes are started at once.
+    """
+    jobs = jobs if isinstance(plan.scorer, str) else 1
+    inline = 0 if plan.is_custom or is_large else INLINE_BATCHES
+    for _, scored in in_order(partial(score_chunk, plan), chunks, jobs, inline):
+        yield scored

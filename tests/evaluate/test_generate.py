@@ -21,7 +21,7 @@ from rewardkit.model_client import retries
 from rewardkit.model_client.adaptive_concurrency import AdaptiveConcurrency
 from rewardkit.model_client.client import ClientPool, Server, _retry_after
 from rewardkit.model_client.completions import parse_choice
-from rewardkit.responses.scoring import ScoringPlan
+from rewardkit.responses.score import ScoringPlan
 from rewardkit.row import build_row, write_rows
 
 E400 = (400, {}, {"error": {"message": "This model's maximum context length is 512 tokens"}})

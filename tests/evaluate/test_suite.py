@@ -11,7 +11,7 @@ from rewardkit.evaluate.generate import GenerationConfig, Sampling
 from rewardkit.evaluate.runs import compare_runs, parse_runs, read_run
 from rewardkit.evaluate.suite import SuiteMember, evaluate_suite, parse_suite, prepare_member
 from rewardkit.model_client.client import Server
-from rewardkit.responses.scoring import ScoringPlan
+from rewardkit.responses.score import ScoringPlan
 
 
 @pytest.fixture

@@ -15,8 +15,7 @@ from rewardkit.responses.compare import (
     compare_page,
     describe_difference,
 )
-from rewardkit.responses.score import score_file
-from rewardkit.responses.scoring import ScoringPlan
+from rewardkit.responses.score import ScoringPlan, score_file
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.load import load_scorer
 from tests.responses.test_files import write

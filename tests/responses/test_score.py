@@ -10,12 +10,11 @@ import pytest
 
 import rewardkit
 from rewardkit.errors import DataError, OutputError, SourceError, UsageError
-from rewardkit.output import json_value
+from rewardkit.responses import figures as figures_module
 from rewardkit.responses import files as files_module
 from rewardkit.responses import score as score_module
-from rewardkit.responses import scoring as scoring_module
 from rewardkit.responses import store as store_module
-from rewardkit.responses.figures import MAX_CLUSTERS, Cell, GradientGroups, ScoreFigures, Tally
+from rewardkit.responses.figures import Cell, GradientGroups, ScoreFigures, Tally
 from rewardkit.responses.files import SkippedRow
 from rewardkit.responses.samples import Sample
 from rewardkit.responses.score import score_file, score_files
@@ -358,25 +357,6 @@ def test_a_small_file_is_shared_among_processes_for_a_custom_scorer(tmp_path):
     assert len({row["pred"] for row in read_lines(out)}) == 2
 
 
-@pytest.mark.parametrize(("seconds", "are_together"), [(1000.0, True), (0.0, False)])
-def test_fast_chunks_are_sent_to_a_process_together(
-    tmp_path, small_chunks, monkeypatch, seconds, are_together
-):
-    (tmp_path / "mine.py").write_text(
-        "from rewardkit.scorers.base import Score, Status\n"
-        "def score(r, g, e=None): return Score(1.0, True, r, Status.CORRECT)\n"
-    )
-    sizes, score_group = [], scoring_module._score_group
-    monkeypatch.setattr(scoring_module, "GROUP_SECONDS", seconds)
-    monkeypatch.setattr(
-        scoring_module, "_score_group", lambda plan, own: sizes.append(len(own)) or score_group(plan, own)
-    )  # fmt: skip
-    file, out = write(tmp_path / "x.jsonl", ROWS), tmp_path / "out.jsonl"
-    score_file(file, f"{tmp_path}/mine.py:score", out=out)
-    assert (max(sizes) > 1) is are_together
-    assert [row["pred"] for row in read_lines(out)] == [row["output"] for row in ROWS]
-
-
 def test_dumps_without_a_data_source_are_looked_up_in_the_training_parquet(tmp_path):
     """By their prompt or their index."""
     train = tmp_path / "train.parquet"
@@ -432,26 +412,21 @@ def test_the_interval_is_over_prompts(tmp_path):
     assert widths[2] < widths[0] / 2
 
 
-def test_memory_of_the_interval_does_not_grow_with_prompts():
+def test_memory_of_the_interval_does_not_grow_with_prompts(monkeypatch):
+    """Prompts that share a cluster estimate the interval all the same."""
+    monkeypatch.setattr(figures_module, "MAX_CLUSTERS", 4096)
     tally, merged, rng = Tally(), Tally(), Random(3)
-    for prompt in range(MAX_CLUSTERS + 2000):
-        part, score = Tally(), Score.right("1") if prompt % 3 else Score.wrong()
+    for _ in range(9000):
+        part, score = Tally(), Score.right("1") if rng.random() < 0.3 else Score.wrong()
+        prompt = rng.getrandbits(64)
         for own in (tally, part):
-            own.add(score, 7, prompt << 20 | rng.getrandbits(0))
+            own.add(score, 7, prompt)
         merged.merge(part)
-    assert len(tally.clusters) <= MAX_CLUSTERS
-    assert merged == tally
-    figures = ScoreFigures(1, [SkippedRow("x.jsonl:1", "no gold")], 2)
-    figures.add_tally("a", "3", tally)
-    assert ScoreFigures.from_values(json.loads(json.dumps(json_value(figures)))) == figures
-
-
-def test_buckets_of_prompts_estimate_the_interval():
-    tally, rng = Tally(), Random(3)
-    for _ in range(2 * MAX_CLUSTERS):
-        score = Score.right("1") if rng.random() < 0.3 else Score.wrong()
-        tally.add(score, 1, rng.getrandbits(64))
+    assert len(tally.clusters) <= 4096
     assert tally.interval == pytest.approx(wilson_interval(tally.correct, tally.n), abs=1e-3)
+    assert merged == tally
+    figures = ScoreFigures(1, [SkippedRow("x.jsonl:1", "no gold")], 2, {("a", "3"): tally})
+    assert ScoreFigures.from_values(json.loads(json.dumps(figures.values()))) == figures
 
 
 def test_a_group_with_a_single_score_has_no_gradient():

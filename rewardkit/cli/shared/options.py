@@ -16,7 +16,7 @@ from rewardkit.cli.shared.completion import complete_recipes, complete_scorers
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.responses.scoring import ScoringPlan
+    from rewardkit.responses.score import ScoringPlan
 
 
 def option(text: str, *names: str, **settings: Any) -> Any:
@@ -131,7 +131,7 @@ class ScorerOptions:
 
     def plan(self) -> ScoringPlan:
         """Return the plan of scoring that the options describe."""
-        from rewardkit.responses.scoring import ScoringPlan
+        from rewardkit.responses.score import ScoringPlan
 
         return ScoringPlan(
             self.scorer,
