@@ -60,11 +60,7 @@ def value_type(kind: pa.DataType) -> pa.DataType | None:
 
 
 def union_type(one: pa.DataType, other: pa.DataType, column: str) -> pa.DataType:
-    """Return a type with the fields of both, those of `one` first.
-
-    Raises:
-        TypeConflictError: a field has different types in the two.
-    """
+    """Return a type with the fields of both, those of `one` first."""
     if one.equals(other):
         return one
     if pa.types.is_struct(one) and pa.types.is_struct(other):

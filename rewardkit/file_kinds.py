@@ -1,65 +1,48 @@
-"""What a file really is, by its first and last bytes: for messages about a file of the wrong kind.
-
-Users bring JSON Lines where a parquet is expected, text that Excel wrote in GBK, archives, and pages
-of a download that failed.
-"""
+"""What a file really is, by its first and last bytes: for messages about a file of the wrong kind."""
 
 from __future__ import annotations
 
 import codecs
 import re
-import stat
+from contextlib import suppress
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from shlex import quote
 
 from rewardkit.errors import SourceError
+from rewardkit.registry import did_you_mean
 
-#: Bytes at the start of a file that decide what it is.
-PREFIX_BYTES = 1 << 16
-#: Most names of a folder that are compared with that of a missing file.
-MAX_NAMES = 1000
+#: Bytes at the start of a file that decide what it is; names that a missing file is compared with.
+PREFIX_BYTES, MAX_NAMES = 1 << 16, 1000
 
 #: Suffixes of compressed text that is read as it is.
 COMPRESSIONS = (".gz", ".zst")
 
-#: The first bytes of archives of one file, their kind, suffix, and the command that unpacks them.
-_ARCHIVES = (
-    (b"\x1f\x8b", "a gzip archive", ".gz", "gunzip"),
-    (b"\x28\xb5\x2f\xfd", "a zstd archive", ".zst", "zstd -d"),
-    (b"BZh", "a bzip2 archive", ".bz2", "bunzip2"),
-    (b"\xfd7zXZ", "an xz archive", ".xz", "unxz"),
-)
-
-_WORKBOOK = "an Excel workbook. Save it as CSV UTF-8 first."
-_POINTER = (
-    "a pointer of Git LFS, not the file itself. Run git lfs pull in its repository, or download the "
-    "file again."
-)
-
-#: What the first bytes of other files say, and what to do.
+#: What the first bytes of a file say, what to do, and the suffix that the command in it wants.
 _SIGNATURES = (
-    (
-        re.compile(rb"\s*<(?:!doctype|html|head|\?xml)", re.IGNORECASE),
-        "a web page: its download failed. Download the file again.",
-    ),
-    (re.compile(rb"\xd0\xcf\x11\xe0"), _WORKBOOK),
-    (re.compile(rb"PK\x03\x04"), "a zip archive. Unpack it with `unzip {file}`."),
-    (re.compile(b"version https://git-lfs"), _POINTER),
+    (rb"\x1f\x8b", "a gzip archive. Unpack it with `{rename}gunzip {file}`.", ".gz"),
+    (rb"\x28\xb5\x2f\xfd", "a zstd archive. Unpack it with `{rename}zstd -d {file}`.", ".zst"),
+    (rb"BZh", "a bzip2 archive. Unpack it with `{rename}bunzip2 {file}`.", ".bz2"),
+    (rb"\xfd7zXZ", "an xz archive. Unpack it with `{rename}unxz {file}`.", ".xz"),
+    (rb"\s*<(?i:!doctype|html|head|\?xml)", "a web page: its download failed. {again}", ""),
+    (rb"\xd0\xcf\x11\xe0", "an Excel workbook. Save it as CSV UTF-8 first.", ""),
+    (rb"PK\x03\x04", "a zip archive. Unpack it with `unzip {file}`.", ""),
+    (rb"version https://git-lfs", "a pointer of Git LFS, not the file itself. {pull}", ""),
 )
+_ADVICE = {
+    "again": "Download the file again.",
+    "pull": "Run git lfs pull in its repository, or download the file again.",
+}
 _JSON_LINE = re.compile(rb"\s*\{[^\n]*\}\s*(?:\n\s*\{|\Z)")
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
 
 #: Characters of GB2312, which nearly all Chinese text consists of, as pairs of bytes.
 _GB2312_PAIR = re.compile(rb"[\xa1-\xf7][\xa1-\xfe]")
-_NOT_ASCII = re.compile(rb"[\x80-\xff]")
 
 #: The byte order marks of encodings other than UTF-8; those of UTF-32 begin like those of UTF-16.
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "UTF-32"),
-    (codecs.BOM_UTF32_BE, "UTF-32"),
-    (codecs.BOM_UTF16_LE, "UTF-16"),
-    (codecs.BOM_UTF16_BE, "UTF-16"),
-)
+_MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32"}
+_MARKS |= {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
 
 
 def stem_and_suffix(path: Path) -> tuple[str, str]:
@@ -74,16 +57,7 @@ def row_suffix(path: Path) -> str:
 
 
 def missing_file(path: Path, kind: str = "file") -> str:
-    """Return the message that a file does not exist, with files of similar names beside it.
-
-    Args:
-        path: the path that was given.
-        kind: what it may be: `file`, or `file or folder`.
-    """
-    from difflib import get_close_matches
-
-    from rewardkit.registry import did_you_mean
-
+    """Return the message that a `kind` does not exist, with files of similar names beside it."""
     try:
         files = list(islice(path.parent.iterdir(), MAX_NAMES))
     except OSError:
@@ -95,19 +69,10 @@ def missing_file(path: Path, kind: str = "file") -> str:
 
 
 def require_regular_file(path: Path) -> None:
-    """Require that a path, if it exists, is a file or a folder.
-
-    Opening a pipe may wait for ever, and its content can be read only once.
-
-    Raises:
-        SourceError: it is a pipe or a device.
-    """
-    try:
-        mode = path.stat().st_mode
-    except OSError:  # what opens it says why
-        return
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise SourceError(f"{path} is not a regular file. Save its content to one first.")
+    """Raise `SourceError` for a pipe or a device: opening one may wait for ever."""
+    with suppress(OSError):  # what opens it says why
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise SourceError(f"{path} is not a regular file. Save its content to one first.")
 
 
 def read_prefix(path: Path) -> bytes:
@@ -121,17 +86,13 @@ def read_prefix(path: Path) -> bytes:
 
 def content_fault(path: Path, prefix: bytes) -> str:
     """Return what a file is that nothing can read as it stands, and what to do; "" if it may be fine."""
-    for start, kind, suffix, unpack in _ARCHIVES:
-        if prefix.startswith(start):
+    for start, advice, suffix in _SIGNATURES:
+        if re.match(start, prefix):
+            if prefix.startswith(b"PK") and path.suffix.lower() == ".xlsx":
+                return content_fault(path, b"\xd0\xcf\x11\xe0")
             archive = path if path.suffix.lower() == suffix else Path(f"{path}{suffix}")
-            # the commands want the suffix
             rename = "" if archive == path else f"mv {quote(str(path))} {quote(str(archive))} && "
-            return f"this is {kind}. Unpack it with `{rename}{unpack} {quote(str(archive))}`."
-    for pattern, advice in _SIGNATURES:
-        if pattern.match(prefix):
-            is_workbook = prefix.startswith(b"PK") and path.suffix.lower() == ".xlsx"
-            advice = _WORKBOOK if is_workbook else advice  # noqa: PLW2901
-            return f"this is {advice.format(file=quote(str(path)))}"
+            return f"this is {advice.format(file=quote(str(archive)), rename=rename, **_ADVICE)}"
     return ""
 
 
@@ -152,7 +113,7 @@ def parquet_fault(path: Path) -> str:
         return fault
     out, source, rename = path.with_suffix(".parquet"), path, ""
     if path == out:  # prep reads a file as its name says
-        source = path.with_suffix({"JSON Lines": ".jsonl"}.get(kind, ".json"))
+        source = path.with_suffix(".jsonl" if kind == "JSON Lines" else ".json")
         rename = f"mv {quote(str(path))} {quote(str(source))} && "
     command = f"rewardkit prep {quote(str(source))} --out {quote(str(out))}"
     return f"this is {kind}, not parquet. Run `{rename}{command}` first."
@@ -160,12 +121,12 @@ def parquet_fault(path: Path) -> str:
 
 def table_kind(path: Path, prefix: bytes) -> str:
     """Return which format of rows other than parquet a file has, in words; "" if none is known."""
-    text = prefix.removeprefix(codecs.BOM_UTF8)
-    if row_suffix(path) in (".jsonl", ".ndjson") or _JSON_LINE.match(text):
+    text, suffix = prefix.removeprefix(codecs.BOM_UTF8), row_suffix(path)
+    if suffix in (".jsonl", ".ndjson") or _JSON_LINE.match(text):
         return "JSON Lines"
-    if row_suffix(path) == ".json" or text.lstrip()[:1] in (b"[", b"{"):
+    if suffix == ".json" or text.lstrip()[:1] in (b"[", b"{"):
         return "JSON"
-    return {".csv": "CSV", ".tsv": "TSV", ".arrow": "Arrow"}.get(row_suffix(path), "")
+    return {".csv": "CSV", ".tsv": "TSV", ".arrow": "Arrow"}.get(suffix, "")
 
 
 def text_fault(path: Path) -> str:
@@ -182,62 +143,40 @@ def encoding_fault(path: Path, prefix: bytes) -> str:
             "the text is not UTF-8. Convert it: iconv -f ENCODING -t UTF-8, with the encoding of the "
             "program that wrote it."
         )
-    if encoding == "UTF-8":
-        return ""
     out = path.with_name(f"{path.stem}-utf8{path.suffix}")
     command = f"iconv -f {encoding} -t UTF-8 {quote(str(path))} > {quote(str(out))}"
-    return f"the text is {encoding}, not UTF-8. Run `{command}` and use the new file."
+    fault = f"the text is {encoding}, not UTF-8. Run `{command}` and use the new file."
+    return "" if encoding == "UTF-8" else fault
 
 
 def lines_fault(path: Path) -> str:
     """Return why a file has no line that is a JSON object and what to do; "" if nothing is known."""
-    if fault := text_fault(path):
-        return fault
-    kind = table_kind(path, prefix := read_prefix(path))
-    if prefix.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"[":
+    prefix, fault = read_prefix(path), text_fault(path)
+    if not fault and prefix.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"[":
         out = path.with_name(f"{path.stem}-lines.jsonl")
         command = f"jq -c '.[]' {quote(str(path))} > {quote(str(out))}"
         return f"this is a JSON array. Run `{command}` and use the new file."
-    if kind in ("CSV", "TSV"):
+    if not fault and (kind := table_kind(path, prefix)) in ("CSV", "TSV"):
         return f"this is {kind}. Write one JSON object per line, or parquet."
-    return ""
-
-
-def json_fault(path: Path) -> str:
-    """Return what to do about a .json file that is neither an array nor lines of objects."""
-    if path.suffix.lower() != ".json":
-        return ""
-    out = path.with_suffix(".jsonl").name
-    return (
-        "an array of rows, or one object per line, is expected. If a key of one object holds the "
-        f"rows, run `jq -c '.KEY[]' {quote(str(path))} > {quote(out)}` with its name."
-    )
+    return fault
 
 
 def text_encoding(prefix: bytes) -> str | None:
-    """Return the encoding of text as iconv names it: UTF-8, UTF-16, UTF-32 or GBK; None if unknown.
+    """Return the encoding of the start of a text as iconv names it; None if unknown.
 
     Args:
         prefix: the first bytes of a text; a character at its end may be cut off.
     """
-    if encoding := next((name for mark, name in _MARKS if prefix.startswith(mark)), ""):
+    if encoding := next((name for mark, name in _MARKS.items() if prefix.startswith(mark)), ""):
         return encoding
     if prefix and prefix.count(0) > len(prefix) // 4:  # ASCII in two bytes: every second one is 0
         return "UTF-16LE" if prefix[1::2].count(0) > prefix[::2].count(0) else "UTF-16BE"
-    other = len(_NOT_ASCII.findall(prefix))
-    # or UTF-8 with some bytes that are broken
-    repaired = prefix.decode("utf-8", "ignore").encode()
-    if _decodes(prefix, "utf-8") or len(_NOT_ASCII.findall(repaired)) > 0.8 * other:
+    most = 0.8 * len(_NOT_ASCII.findall(prefix))
+    # some bytes of UTF-8 may be broken
+    if len(_NOT_ASCII.findall(prefix.decode("utf-8", "ignore").encode())) >= most:
         return "UTF-8"
-    is_chinese = 2 * len(_GB2312_PAIR.findall(prefix)) >= 0.8 * other
-    names = (name for name in ("gbk", "gb18030") if is_chinese and _decodes(prefix, name))
-    return next(map(str.upper, names), None)
-
-
-def _decodes(data: bytes, encoding: str) -> bool:
-    """Whether bytes are text of an encoding, perhaps with a character cut off at the end."""
-    try:
-        codecs.getincrementaldecoder(encoding)().decode(data)
-    except UnicodeDecodeError:
-        return False
-    return True
+    for name in ("gbk", "gb18030") if 2 * len(_GB2312_PAIR.findall(prefix)) >= most else ():
+        with suppress(UnicodeDecodeError):
+            codecs.getincrementaldecoder(name)().decode(prefix)
+            return name.upper()
+    return None

@@ -67,11 +67,7 @@ def bounded_lines(stream: IO[bytes], limit: int = MAX_LINE_BYTES) -> Iterator[by
 def checked_lines(
     stream: IO[bytes], name: object, limit: int = MAX_LINE_BYTES
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a stream with their numbers, from 1.
-
-    Raises:
-        DataError: a line is longer than `limit`; the message begins with `name` and its number.
-    """
+    """Yield the lines of a stream with their numbers, from 1."""
     for number, line in enumerate(bounded_lines(stream, limit), 1):
         if isinstance(line, LongLine):
             raise DataError(f"{name}:{number}: {line.reason}; split the line or leave it out.")
@@ -83,10 +79,6 @@ def parse_json(line: bytes) -> Any:
 
     Integers of any size stay exact. `json.loads` reads the lines that pydantic's parser refuses
     (lone surrogates, deep nesting).
-
-    Raises:
-        ValueError: the line is not JSON.
-        RecursionError: it is nested too deeply.
     """
     try:
         return from_json(line)
@@ -132,9 +124,6 @@ def fingerprint(path: Path | str) -> Fingerprint:
 
     The digest helps where a copy tool keeps size and time though the content differs. A change in
     the middle of a file of more than 2 MiB shows only in its time.
-
-    Raises:
-        OSError: the file cannot be read.
     """
     digest = blake2b(digest_size=16)
     with Path(path).open("rb") as file:

@@ -58,12 +58,7 @@ class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]
         row_groups: Sequence[int] | None = None,
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in order, in batches of at most `batch_size`.
-
-        Raises:
-            DataError: a row is larger than the limit, or a column or the rows stand for far more
-                bytes than they have in the file.
-        """
+        """Yield the rows in order, in batches of at most `batch_size`."""
         groups = list(range(self.num_row_groups) if row_groups is None else row_groups)
         sizes = [min(batch_size, self._rows_in_bounds(group, columns)) for group in groups]
         parts = [(size, [group]) for size, group in zip(sizes, groups, strict=True)]
@@ -130,10 +125,6 @@ def bounded_slices(
         path: the parquet or Arrow file of the batches.
         batches: the batches, whose dictionaries may stand for far more bytes than they have.
         row: the place of the first row.
-
-    Raises:
-        DataError: a row is larger than the limit, or the rows stand for far more bytes than the
-            file has.
     """
     # half, so that the first batch of a parquet that explodes is refused before its rows are used
     limit, total = max(MAX_BATCH_BYTES // 2, MAX_ROWS_RATIO * path.stat().st_size), 0

@@ -162,21 +162,12 @@ class Card:
 
 
 def read_card(name: str) -> Card:
-    """Read the front matter of a dataset's card.
-
-    Raises:
-        UnknownNameError: no card has this name.
-        DataError: the card cannot be read, or a field is missing, unknown or of the wrong type.
-    """
+    """Read the front matter of a dataset's card."""
     return read_card_file(card_path(name))
 
 
 def read_card_file(path: Path) -> Card:
-    """Read the front matter of a card.
-
-    Raises:
-        DataError: as for `read_card`.
-    """
+    """Read the front matter of a card."""
     from rewardkit.strict_yaml import read_yaml
 
     front_matter = _FRONT_MATTER.match(_read_text(path))
@@ -197,11 +188,7 @@ def card_text(name: str) -> str:
 
 
 def card_path(name: str) -> Path:
-    """Return the path of a card: in the package, in the repository, or beside a plug-in's module.
-
-    Raises:
-        UnknownNameError: no card has this name.
-    """
+    """Return the path of a card: in the package, in the repository, or beside a plug-in's module."""
     if (path := registry.card_folder() / f"{name}.md").is_file():
         return path
     home = registry.home("datasets", name)  # imports the plug-in

@@ -122,11 +122,7 @@ def dataset_from_file(
 
 
 def read_problem(raw: Mapping[str, Any], *, card: Card, options_seed: int = 0) -> Problem | Dropped:
-    """Return the problem in a raw row, or the reason to drop it.
-
-    Raises:
-        TypeError: a value has an unexpected type.
-    """
+    """Return the problem in a raw row, or the reason to drop it."""
     try:
         return _problem(raw, _layout(raw, card.maps), card, options_seed)
     except UnreadableValueError as error:
@@ -167,10 +163,6 @@ def answer_in_chat(value: Any) -> str:
     """Return the answer that the last message of a chat states in a form that scorers read.
 
     The form is a box, `<answer>`, `Answer:`, `####`, or nothing but the answer.
-
-    Raises:
-        UnreadableValueError: the last message is not the assistant's text, or states no such answer.
-        TypeError: its content is not text.
     """
     role, text = messages_in(value)[-1]
     if role != "assistant" or text == "":

@@ -79,9 +79,6 @@ class OptionalChecks:
         max_tokens: the run's `data.max_prompt_length`; longer prompts are findings.
         earlier_prompts: the files of the prompts that were checked before, by the prompt's digest;
             those of this file are added. None for a file that is checked alone.
-
-    Raises:
-        UsageError: `max_tokens` is set without `count_tokens`.
     """
 
     against: EvalIndex | None = None

@@ -72,9 +72,6 @@ def check_files(
     Args:
         files: parquets.
         check_file: checks one file; the second argument is `OptionalChecks.earlier_prompts`.
-
-    Raises:
-        NeverAnswersError: the scorer answers nothing, whatever the file.
     """
     report, prompts = FilesReport(), dict[bytes, str]()
     for file in files:
@@ -92,11 +89,6 @@ def parquet_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
     """Return the parquets that are named or lie in folders, and the other data files of the folders.
 
     A folder stands for all parquets in it and in its folders, by name; hidden ones are left out.
-
-    Raises:
-        SourceError: a path does not exist, or a folder has no parquet.
-        DataError: a file has rows in another format.
-        UsageError: a file is named twice.
     """
     parquets: list[Path] = []
     others: list[Path] = []

@@ -322,10 +322,6 @@ def require_columns(
 
     Returns:
         The columns of the question.
-
-    Raises:
-        DataError: a column is missing. The message has the file's columns and a command with the
-            likely ones.
     """
     questions = question_columns(rows, keys["--question-key"] or "")
     missing = {
@@ -401,11 +397,7 @@ def prep_command(file: Path, out: Path, keys: Mapping[str, str]) -> str:
 
 
 def require_parquet(name: str) -> None:
-    """Require that a name is not that of a file with rows in another format.
-
-    Raises:
-        DataError: it is JSON Lines, JSON, CSV or Arrow. The message has the command that prepares it.
-    """
+    """Require that a name is not that of a file with rows in another format."""
     file = Path(name)
     suffix = row_suffix(file)
     if suffix == ".parquet" or not is_row_file(file) or not file.is_file():
@@ -430,11 +422,7 @@ def require_parquet(name: str) -> None:
 
 
 def _require_rows(file: Path, rows: Sequence[RawRow], question: str) -> None:
-    """Require that a row of JSON is one problem: it may be an object around all of them.
-
-    Raises:
-        DataError: the likely question is one of several in a list or an object of the first row.
-    """
+    """Require that a row of JSON is one problem: it may be an object around all of them."""
     if not rows or row_suffix(file) not in (".json", ".jsonl", ".ndjson"):
         return
     row, names = rows[0], question.split(".")

@@ -91,9 +91,6 @@ def as_plain_text(value: Any) -> str:
     """Return a text, or the text of a number; "" for null.
 
     A whole number is one without a point, because a column of integers with a null has floats.
-
-    Raises:
-        TypeError: the value is neither a text nor a finite number.
     """
     if isinstance(value, str):
         return value
@@ -141,11 +138,7 @@ class Condition:
 
 
 def parse_condition(text: str) -> Condition:
-    """Return the condition that a text describes.
-
-    Raises:
-        UsageError: the text is not `COLUMN SIGN VALUE`, or an order is asked of a text.
-    """
+    """Return the condition that a text describes."""
     match = _CONDITION.fullmatch(text.strip())
     if match is None:
         raise UsageError(
@@ -160,11 +153,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def conditions_of_card(texts: Sequence[str], where: str) -> tuple[Condition, ...]:
-    """Return the conditions in a card; `where` names the card.
-
-    Raises:
-        DataError: a text is not a condition.
-    """
+    """Return the conditions in a card; `where` names the card."""
     try:
         return tuple(map(parse_condition, texts))
     except UsageError as error:
@@ -207,12 +196,7 @@ class Field:
     names_option: bool = False
 
     def value(self, raw: Mapping[str, Any]) -> Any:
-        """Return the value in a raw row.
-
-        Raises:
-            UnreadableValueError: a transform does not apply to the value.
-            TypeError: the value has an unexpected type.
-        """
+        """Return the value in a raw row."""
         column = self.column
         if not column:
             return self.constant
@@ -269,10 +253,6 @@ def parse_columns(values: Any, where: str) -> tuple[ColumnMap, ...]:
     Args:
         values: the value of `columns` in the card.
         where: the card, for messages.
-
-    Raises:
-        DataError: a part of a problem or a transform does not exist, or `question` or `gold` is
-            missing.
     """
     layouts = values if isinstance(values, list) else [values]
     if not all(isinstance(layout, dict) for layout in layouts):
@@ -438,11 +418,7 @@ _WITH_ARGUMENT: Mapping[str, Callable[[str], Transform]] = {
 
 
 def letter_of_option(gold: str, options: Sequence[str]) -> str:
-    """Return the letter of the option with a text; the text itself if there are no options.
-
-    Raises:
-        UnreadableValueError: no option or several options have the text.
-    """
+    """Return the letter of the option with a text; the text itself if there are no options."""
     places = [place for place, option in enumerate(options) if option.strip() == gold.strip()]
     if options and len(places) != 1:
         raise UnreadableValueError(

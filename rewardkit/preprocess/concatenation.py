@@ -35,11 +35,7 @@ class ConcatenationFault:
 
 
 def concatenation_fault(paths: Sequence[Path]) -> ConcatenationFault | None:
-    """Return why verl cannot load these files together in this order; None if it can.
-
-    Raises:
-        DataError: a file cannot be read.
-    """
+    """Return why verl cannot load these files together in this order; None if it can."""
     types = {path: _struct_of(path) for path in paths}
     fault = _first_fault(types)
     if fault is None:

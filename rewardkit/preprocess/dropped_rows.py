@@ -68,9 +68,6 @@ def full_rows(files: Sequence[Path], places: Iterable[int]) -> Iterator[RawRow]:
     Args:
         files: the files of a split, in the order in which `RawRows` reads them.
         places: ascending; rows are counted over all files, as `RawRows` does.
-
-    Raises:
-        DataError: a file cannot be read.
     """
     cursor = PlaceCursor(places)
     for file in files:

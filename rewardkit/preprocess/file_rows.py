@@ -12,13 +12,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
+from shlex import quote
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from rewardkit.arrow_types import python_values
 from rewardkit.errors import DataError, RewardkitError, unreadable_file
-from rewardkit.file_kinds import COMPRESSIONS, json_fault, row_suffix, table_kind, text_fault
+from rewardkit.file_kinds import COMPRESSIONS, row_suffix, table_kind, text_fault
 from rewardkit.jsonl import MAX_LINE_BYTES, checked_lines
 from rewardkit.parquet_file import bounded_slices
 from rewardkit.row import BATCH_ROWS, open_parquet, python_rows
@@ -98,10 +99,6 @@ def rows_in(
         file: a file whose `row_suffix` is in `READERS`.
         choose: chooses the columns of a table; None for all. A row of JSON has all its columns.
         cursor: the places of the wanted rows; None for all rows.
-
-    Raises:
-        SourceError: the file cannot be opened.
-        DataError: the file is broken; the message says where.
     """
     suffix = row_suffix(file)
     try:
@@ -288,7 +285,13 @@ def _json_lines(file: Path, cursor: PlaceCursor | None) -> Iterator[tuple[str, A
             try:
                 yield where, json.loads(line)
             except (ValueError, RecursionError) as error:  # also a number with too many digits
-                fault = _text_fault(file) or (json_fault(file) if place == 0 else "")
+                fault = _text_fault(file)
+                if not fault and place == 0 and file.suffix.lower() == ".json":
+                    out = quote(file.with_suffix(".jsonl").name)
+                    fault = (
+                        "an array of rows, or one object per line, is expected. If a key of one object "
+                        f"holds the rows, run `jq -c '.KEY[]' {quote(str(file))} > {out}` with its name."
+                    )
                 reason = f"not JSON ({error})."
                 if isinstance(error, UnicodeDecodeError):
                     reason = f"not UTF-8 ({error.reason} at byte {error.start})."

@@ -36,10 +36,6 @@ def to_schema_row(row: Mapping[str, Any], place: int) -> tuple[Row, frozenset[st
         row: a row of any verl parquet.
         place: place of the row in its file; becomes `extra_info.index` if the row has no integer
             there.
-
-    Raises:
-        DataError: a field that verl needs is missing or cannot be converted, or our schema does not
-            have a field that verl reads. The message names the field, not the file.
     """
     info, model = _struct(row, "extra_info"), _struct(row, "reward_model")
     _require_unset(row, "", VERL_FIELDS)

@@ -66,9 +66,6 @@ def require_dataset_loads(dataset: str, load_seconds: float) -> None:
     Args:
         dataset: as `load_dataset` takes it.
         load_seconds: timeout for the import.
-
-    Raises:
-        UsageError: the import does not end in time, or it ends the process or fails.
     """
     target = "" if registry.is_path(dataset) else registry.target("datasets", dataset)
     limits = Limits(load_seconds=load_seconds)

@@ -1,23 +1,21 @@
 """`rewardkit mix`: write several verl parquets as one in our schema, each with its share.
 
 Some rows of a mix may have tools and others not. verl reads a missing field as an empty one, but
-Arrow fills the rows of a file with nulls, which verl does not expect. In verl 0.9 a row whose
-`agent_name` is null ends the run, and a call of a tool whose entry is null is answered with an error.
-In verl 0.5's SGLang rollout the null entry, or null `tools_kwargs`, ends the run
-(`experimental/agent_loop`, `workers/rollout/sglang_rollout`). Null `interaction_kwargs` end the run
-of 0.5's SGLang rollout, and of the tool agent of 0.6 and 0.7, if the run has interactions; nothing in
-a row could prevent that.
+Arrow fills the rows of a file with nulls. In verl 0.9 a row whose `agent_name` is null ends the run,
+and a call of a tool whose entry is null is answered with an error (`experimental/agent_loop`). Null
+`interaction_kwargs` end a run with interactions up to 0.7; nothing in a row could prevent that.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, repeat
 from math import ceil, floor, isfinite
+from operator import le
 from pathlib import Path
 
 import pyarrow as pa
@@ -61,13 +59,9 @@ class MixPartReport:
     """What a mix contains of one file.
 
     Attributes:
-        path: the file.
         weight: the weight from the command; the number of the file's rows if no file has a weight.
         share: share of the mix that the weight asks for, 0 to 1.
-        available: number of rows in the file.
-        rows: number of rows of the mix that are from the file.
-        times: maximum number of times that the mix has one of its rows; above 1 only if rows are
-            repeated.
+        times: maximum number of times that the mix has one of its rows.
         left_out: number of rows with a field that our schema does not have, by field.
         changes: number of rows with a value that was changed, by change.
     """
@@ -84,17 +78,7 @@ class MixPartReport:
 
 @dataclass
 class MixReport:
-    """What `mix` did.
-
-    Attributes:
-        out: the parquet.
-        seed: random seed of the choice and order of its rows.
-        parts: what the mix contains of each file.
-        written: number of rows written.
-        shared: number of questions that are in several of the files.
-        conflicting: number of those with several golds.
-        stats: statistics of the rows written.
-    """
+    """What `mix` did; `shared` is the number of questions in several files, `conflicting` of those with several golds."""
 
     out: Path
     seed: int
@@ -109,9 +93,6 @@ def parse_part(text: str) -> MixPart:
     """Parse a part, such as `a.parquet:0.7`; without a number it has no weight.
 
     Only a number after the last colon is a weight: write `run:2:1` for a file named `run:2`.
-
-    Raises:
-        UsageError: the weight is not above 0, or the path is empty.
     """
     path, colon, number = text.rpartition(":")
     try:
@@ -142,11 +123,8 @@ def mix(
     """Write verl parquets as one parquet that contains each with its share.
 
     Without weights the mix has all rows of all parts. With weights, the rows of a part are a random
-    sample without replacement. The parts are interleaved at random. Sample and order depend only on
-    the arguments, not on the machine or the Python version. Within a part the rows keep their file's
-    order, so that every file is streamed in bounded memory; verl shuffles in training anyway
-    (`data.shuffle`). Only the digests of the questions, which find questions of several parts, grow
-    with the number of rows.
+    sample without replacement, interleaved at random, which depends only on the arguments. Within a
+    part the rows keep their file's order, so that every file is streamed in bounded memory.
 
     Args:
         parts: the files and their weights; only the ratios of the weights count. If some parts have
@@ -168,19 +146,25 @@ def mix(
     _check_arguments(parts, out, rows=rows, oversample=oversample)
     require_absent(out, overwrite=overwrite)
     available = [_count_rows(part.path) for part in parts]
-    if all(part.weight is None for part in parts):
-        weights = list(map(float, available))
-    else:
-        weights = [1.0 if part.weight is None else part.weight for part in parts]
+    has_weights = any(part.weight is not None for part in parts)
+    weights = [
+        (1.0 if has_weights else float(size)) if part.weight is None else part.weight
+        for part, size in zip(parts, available, strict=True)
+    ]
     most = largest_total(weights, available)
     counts = share_out(weights, most if rows is None else rows)
-    if not any(counts) or (not oversample and _exceeds(counts, available)):
-        raise UsageError(_too_few_message(parts, counts, available, most))
+    sizes = list(zip(parts, counts, available, strict=True))
+    lacking = [entry for entry in sizes if entry[1] > entry[2]]
+    if not any(counts) or (lacking and not oversample):
+        part, count, size = lacking[0] if lacking else (parts[0], 1, available[0])
+        remedy = f"--rows {most}, or " if most else ""
+        raise UsageError(
+            f"{part.path} has {size:,} rows, but the mix needs {count:,} of them. With these shares a "
+            f"mix has at most {most:,} rows. Use {remedy}--rows N with --oversample to repeat rows."
+        )
     reports = [
         MixPartReport(part.path, weight, float(share), size, count, ceil(count / size))
-        for part, weight, share, size, count in zip(
-            parts, weights, shares(weights), available, counts, strict=True
-        )
+        for weight, share, (part, count, size) in zip(weights, shares(weights), sizes, strict=True)
     ]
     report = MixReport(out, seed, tuple(reports))
     schema = mix_schema([part.path for part in parts])
@@ -216,16 +200,14 @@ def largest_total(weights: Sequence[float], available: Sequence[int]) -> int:
     pairs = list(zip(shares(weights), available, strict=True))
     lower = min(floor(size / share) for share, size in pairs)
     upper = min(ceil((size + 1) / share) for share, size in pairs)
-    totals = (n for n in range(upper, lower, -1) if not _exceeds(share_out(weights, n), available))
-    return next(totals, lower)
+    return next(
+        (n for n in range(upper, lower, -1) if all(map(le, share_out(weights, n), available))),
+        lower,
+    )
 
 
 def mix_schema(paths: Sequence[Path]) -> pa.Schema:
-    """Return the schema that holds the rows of all files.
-
-    Raises:
-        DataError: a file cannot be read, or a tool's field has different types in two files.
-    """
+    """Return the schema that holds the rows of all files."""
     types: dict[str, pa.DataType] = {}
     columns: set[str] = set()
     some_are_plain = False
@@ -295,22 +277,6 @@ def _turn_types(schema: pa.Schema) -> dict[str, pa.DataType]:
     }
 
 
-def _exceeds(counts: Sequence[int], available: Sequence[int]) -> bool:
-    return any(count > size for count, size in zip(counts, available, strict=True))
-
-
-def _too_few_message(
-    parts: Sequence[MixPart], counts: Sequence[int], available: Sequence[int], most: int
-) -> str:
-    sizes = zip(parts, counts, available, strict=True)
-    part, count, size = next((p for p in sizes if p[1] > p[2]), (parts[0], 1, available[0]))
-    remedy = f"--rows {most}, or " if most else ""
-    return (
-        f"{part.path} has {size:,} rows, but the mix needs {count:,} of them. With these shares a "
-        f"mix has at most {most:,} rows. Use {remedy}--rows N with --oversample to repeat rows."
-    )
-
-
 def _check_arguments(
     parts: Sequence[MixPart], out: Path, *, rows: int | None, oversample: bool
 ) -> None:
@@ -365,10 +331,13 @@ def _rows(report: MixReport, schema: pa.Schema, progress: Callable[[int], object
 
 
 def _order(counts: Sequence[int], rng: random.Random) -> Iterator[int]:
-    """Yield the part of each row of the mix; every order of the parts is equally likely."""
+    """Yield the part of each row of the mix; every order of the parts is equally likely.
+
+    Python guarantees only for `random()` that all versions return the same numbers.
+    """
     left = list(counts)
     for total in range(sum(left), 0, -1):
-        offset, part = _draw(rng, total), 0
+        offset, part = min(int(rng.random() * total), total - 1), 0
         while offset >= left[part]:
             offset -= left[part]
             part += 1
@@ -379,8 +348,9 @@ def _order(counts: Sequence[int], rng: random.Random) -> Iterator[int]:
 def _part_rows(part: MixPartReport, schema: pa.Schema, rng: random.Random) -> Iterator[Row]:
     """Yield the rows of a part: the whole file as often as necessary, then a sample of it."""
     passes, rest = divmod(part.rows, part.available)
-    samples = [iter(range(part.available)) for _ in range(passes)]
-    for places in (*samples, _sample(part.available, rest, rng)):
+    chosen = _order([rest, part.available - rest], rng) if rest else ()
+    sample = (place for place, is_left_out in enumerate(chosen) if not is_left_out)
+    for places in (*repeat(range(part.available), passes), sample):
         for place, raw in _rows_at(part.path, places):
             try:
                 row, left_out = to_schema_row(raw, place)
@@ -392,23 +362,7 @@ def _part_rows(part: MixPartReport, schema: pa.Schema, rng: random.Random) -> It
             yield row
 
 
-def _sample(available: int, size: int, rng: random.Random) -> Iterator[int]:
-    """Yield `size` of `available` places in order, without memory (Knuth's selection sampling)."""
-    for place in range(available if size else 0):
-        if _draw(rng, available - place) < size:
-            size -= 1
-            yield place
-
-
-def _draw(rng: random.Random, below: int) -> int:
-    """Return a random number from 0 to `below` - 1.
-
-    Python guarantees only for `random()` that all versions return the same numbers.
-    """
-    return min(int(rng.random() * below), below - 1)
-
-
-def _rows_at(path: Path, places: Iterator[int]) -> Iterator[tuple[int, Row]]:
+def _rows_at(path: Path, places: Iterable[int]) -> Iterator[tuple[int, Row]]:
     """Yield the rows at ascending places, with one batch of the file in memory at a time."""
     cursor = PlaceCursor(places)
     if cursor.is_done():

@@ -56,10 +56,6 @@ def token_counter(name: str) -> TokenCounter:
     Args:
         name: a folder with a tokenizer, or its name on Hugging Face. Code of the model's
             repository is never run.
-
-    Raises:
-        MissingPackageError: transformers is not installed.
-        SourceError: the tokenizer was not found or cannot be loaded.
     """
     folder = Path(name).expanduser()
     if not folder.exists() and name.startswith(("/", ".", "~")):

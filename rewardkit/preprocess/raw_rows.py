@@ -44,9 +44,6 @@ class RawRows:
         noted: columns of which a note tells already; None to count no text that is not read.
         read: number of rows that the last iteration has read, copies included.
         unread_text: number of rows with text in each column that is neither read nor noted.
-
-    Raises:
-        DataError: a file is broken or columns are missing; the message says where.
     """
 
     files: Sequence[Path]

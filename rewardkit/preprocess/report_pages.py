@@ -247,11 +247,7 @@ def _pair(overlap: Overlap) -> Pair:
 
 
 def first_rows_sections(path: Path, suffix: str = "") -> Iterator[Rows]:
-    """Yield a section with the first rows of a parquet, if there are any.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
+    """Yield a section with the first rows of a parquet, if there are any."""
     if not path.is_file():
         return
     with open_parquet(path) as file:

@@ -107,9 +107,6 @@ def check_row(
         scorer: scores in place of the row's own scorer, also the dataset's own solution.
         options: options of the row's own scorer.
         respond: writes an answer in the form that `scorer` asks for, if it runs in another process.
-
-    Raises:
-        NeverAnswersError: `scorer` is isolated and failed on all of its first responses.
     """
     faults = list(_check_contents(row)) or list(_self_check(row, scorer, options or {}, respond))
     return [DataFinding(index, rule, message) for rule, message in faults]

@@ -37,11 +37,7 @@ class SetName:
 
 
 def read_set_name(text: str) -> SetName:
-    """Return the dataset and the split of a name; the longest name of a dataset wins.
-
-    Raises:
-        UnknownNameError: no dataset, or no split of it, has this name; the message suggests others.
-    """
+    """Return the dataset and the split of a name; the longest name of a dataset wins."""
     dataset, _, split = text.partition(":")
     if registry.is_path(text):
         return SetName(text)
@@ -106,11 +102,7 @@ def _known_names() -> Iterator[str]:
 
 
 def evaluation_split(card: Card) -> str:
-    """Return the split that a dataset's name alone stands for: `test`, or the only one.
-
-    Raises:
-        UsageError: the dataset has several splits and none is called `test`.
-    """
+    """Return the split that a dataset's name alone stands for: `test`, or the only one."""
     if split := _unnamed_split(card):
         return split
     raise UsageError(f"{card.name} has no test split. Choose {' or '.join(set_names(card))}.")

@@ -40,12 +40,7 @@ class Source:
 
 
 def find_source(card: Card, split: str, *, path: Path | None, hub: Hub, sample: bool) -> Source:
-    """Return the files of a split: the sample, `path`, the local Hugging Face cache, or the hub.
-
-    Raises:
-        UsageError: both `path` and `sample` are given.
-        SourceError: the rows were not found; the message lists the ways to get them.
-    """
+    """Return the files of a split: the sample, `path`, the local Hugging Face cache, or the hub."""
     if sample and path is not None:
         raise UsageError("--sample and --source exclude each other.")
     if sample:
@@ -89,9 +84,6 @@ def files_in_path(path: Path, split: str, layouts: Sequence[str]) -> tuple[Path,
             the split in the names of its files.
         split: the name of the split.
         layouts: patterns of the files in the hub's own layouts.
-
-    Raises:
-        SourceError: there are no such files.
     """
     if path.is_dir():
         return _files_in_folder(path, split, layouts)

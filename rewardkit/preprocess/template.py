@@ -139,10 +139,6 @@ def load_template(name: str, system: str | None = None) -> Template:
 
     If the template asks for no form of answer, the system message is searched for `####`, `\boxed`
     and `Answer:`, too.
-
-    Raises:
-        UnknownNameError: the name is neither a built-in one nor a file.
-        UsageError: the file does not contain `{question}` exactly once.
     """
     template = BUILT_IN.get(name) or _read(name)
     form = _form(template.text) or _form(system or "")

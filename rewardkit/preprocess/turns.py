@@ -129,12 +129,7 @@ INTERACTIONS: Mapping[str, Turns] = {
 
 
 def load_turns(tools: str | None, interaction: str | None) -> Turns | None:
-    """Return the tool or the interaction of that name; None if neither is named.
-
-    Raises:
-        UsageError: both are named.
-        UnknownNameError: no tool or interaction has this name.
-    """
+    """Return the tool or the interaction of that name; None if neither is named."""
     if tools and interaction:
         raise UsageError("--tools and --interaction exclude each other.")
     name = tools or interaction

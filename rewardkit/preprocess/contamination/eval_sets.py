@@ -84,10 +84,6 @@ def read_eval_sets(
             sets come from the folder (`find_in_folder`), or from where those of single sets do.
         hub: the hub to download rows from that are not on this machine.
         broken: datasets that cannot be imported, with the reasons; `all-eval` leaves them out.
-
-    Raises:
-        SourceError: the rows of a set were not found, or those of no set of `all-eval`.
-        DataError: the rows of a set cannot be read, or there are none.
     """
     named = list(
         dict.fromkeys(each for spec in specs if not names_all(spec) for each in read_spec(spec))
@@ -121,23 +117,13 @@ def eval_items(spec: str, *, hub: Hub = "huggingface") -> Iterator[EvalItem]:
             the path of its rows (`aime2024=/data/aime24`), or a verl parquet. The name of a
             dataset means all splits except `train`, or `train` if it has no other.
         hub: the hub to download rows from that are not on this machine.
-
-    Raises:
-        SourceError: the rows were not found.
-        DataError: the rows cannot be read, or there are none.
     """
     for each in read_spec(spec):
         yield from _items_of(each, hub)
 
 
 def read_spec(spec: str) -> list[EvalSet]:
-    """Return the sets that a text names, as for `eval_items`.
-
-    Raises:
-        UnknownNameError: no dataset, or no split of it, has this name.
-        UsageError: a file cannot have the rows of several splits.
-        SourceError, DataError: a file is missing, or it is not a verl parquet.
-    """
+    """Return the sets that a text names, as for `eval_items`."""
     text, _, path = spec.partition("=")
     if text.endswith(".parquet") and not path:
         return [EvalSet("", "", Path(text))]
@@ -178,9 +164,6 @@ def find_in_folder(folder: Path | None, card: Card, split: str) -> Sequence[Path
     (`aime2024.parquet`, `AIME_2024/`), or a folder that has the name of the dataset; or they have
     the names that the card gives to the repository's files, unless other repositories have such
     files too (`test.jsonl`).
-
-    Raises:
-        SourceError: a folder with the name of the set has no file of it.
     """
     if folder is None:
         return ()
@@ -258,12 +241,7 @@ def _letters(name: str) -> str:
 
 
 def _require_name(text: str) -> None:
-    """Require that a text names no file of raw rows, whose columns nobody has named.
-
-    Raises:
-        SourceError: there is no such file.
-        DataError: the message says how to name the file's set, or what to write.
-    """
+    """Require that a text names no file of raw rows, whose columns nobody has named."""
     file = Path(text)
     if file.suffix.lower() in READERS and not file.exists():
         raise SourceError(f"--against {text}: no such file.")
@@ -303,11 +281,7 @@ def _local_files(card: Card, split: str) -> Sequence[Path]:
 
 
 def _items_in_files(dataset: Dataset, split: str, files: Sequence[Path]) -> Iterator[EvalItem]:
-    """Yield the problems of a dataset's files, which may be verl parquets.
-
-    Raises:
-        DataError: the rows cannot be read, or there are none.
-    """
+    """Yield the problems of a dataset's files, which may be verl parquets."""
     card = card_of(dataset)
     name = set_name(card, split)
     items: Iterator[EvalItem]
