@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 
 
 class TypeConflictError(ValueError):
-    """Two types that no type can hold.
-
-    Attributes:
-        column: dotted path of the field.
-        one: its first type.
-        other: its second type.
-    """
+    """Two types of one field, `column`, that no type can hold."""
 
     def __init__(self, column: str, one: pa.DataType, other: pa.DataType) -> None:
         super().__init__(f"{column} is {one} and {other}")
         self.column, self.one, self.other = column, one, other
-
-
-def python_values(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return the rows of a batch; a number of 32 bits is its shortest text: 0.1, not 0.10000000149."""
-    for place, column in enumerate(batch.schema):
-        if column.type == pa.float32():
-            shortest = batch.column(place).cast(pa.string()).cast(pa.float64())
-            batch = batch.set_column(place, column.name, shortest)
-    rows: list[dict[str, Any]] = batch.to_pylist()
-    return rows
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

@@ -94,18 +94,8 @@ def build_row(
     prompt: list[dict[str, str]],
     ability: str,
     ground_truth: str,
-    index: int,
-    split: str,
-    source_id: str,
-    question: str,
-    answer: str,
-    scorer: str,
-    subject: str = "",
-    level: str = "",
-    kind: str = "",
-    options: Sequence[str] = (),
-    columns: str = "",
     images: Sequence[bytes] | None = None,
+    **info: Any,
 ) -> Row:
     """Return a verl row.
 
@@ -114,38 +104,17 @@ def build_row(
         prompt: the chat.
         ability: verl's `ability` column.
         ground_truth: the gold answer.
-        index: place of the row in its split.
-        split: name of the split.
-        source_id: the dataset's own id of the row; "" if it has none.
-        question: the question without the instruction.
-        answer: the dataset's own solution; "" if it has none.
-        scorer: name of the scorer of the row.
-        subject: subject of the problem; "" if unknown.
-        level: difficulty of the problem; "" if unknown.
-        kind: kind of choice question; "" for an open one.
-        options: texts of the options of a choice question, A first.
-        columns: further columns of the raw row, as the text of a JSON object; "" for none.
         images: contents of the image files for the column `images` (verl's `data.image_key`); None
             for a dataset without pictures, an empty list for a row without pictures.
+        **info: the fields of `extra_info` that are not empty; `index` is always given.
     """
+    empty = {item.name: "" for item in SCHEMA.field("extra_info").type.fields}
     row: Row = {
         "data_source": data_source,
         "prompt": prompt,
         "ability": ability,
         "reward_model": {"style": "rule", "ground_truth": ground_truth},
-        "extra_info": {
-            "index": index,
-            "split": split,
-            "source_id": source_id,
-            "question": question,
-            "answer": answer,
-            "scorer": scorer,
-            "subject": subject,
-            "level": level,
-            "kind": kind,
-            "options": list(options),
-            "columns": columns,
-        },
+        "extra_info": {**empty, **info, "options": list(info.get("options", ()))},
     }
     if images is not None:
         row[IMAGES.name] = [{"bytes": image, "path": None} for image in images]
@@ -154,16 +123,13 @@ def build_row(
 
 def question_of(row: Mapping[str, Any]) -> str:
     """Return the question of a verl row: `extra_info.question`, or else the last user message."""
-    question = (row.get("extra_info") or {}).get("question")
+    question, prompt = (row.get("extra_info") or {}).get("question"), row["prompt"]
     if isinstance(question, str) and question:
         return question
-    prompt = row["prompt"]
     if isinstance(prompt, str):
         return prompt
-    messages = [
-        m.get("content") for m in prompt or () if isinstance(m, Mapping) and m.get("role") == "user"
-    ]
-    return str(messages[-1] or "") if messages else ""
+    messages = (m for m in reversed(prompt or ()) if isinstance(m, Mapping))
+    return str(next((m.get("content") for m in messages if m.get("role") == "user"), "") or "")
 
 
 def row_schema(
@@ -171,10 +137,7 @@ def row_schema(
 ) -> pa.Schema:
     """Return the schema of a file: the common one, and what its rows have in addition.
 
-    Args:
-        turn_types: the types of those of `TURN_FIELDS` that the rows have.
-        agent_name: whether the rows name their agent loop.
-        images: whether the rows have pictures.
+    `turn_types` are the types of those of `TURN_FIELDS` that the rows have.
     """
     schema, place = SCHEMA, SCHEMA.get_field_index("extra_info")
     added = [pa.field(name, turn_types[name]) for name in TURN_FIELDS if name in turn_types]
@@ -241,31 +204,27 @@ def write_rows(
 
 
 def _turn_types(rows: Sequence[Row]) -> dict[str, pa.DataType]:
-    types = {}
-    for name in TURN_FIELDS:
-        values = [(row.get("extra_info") or {}).get(name) for row in rows]
-        kind = value_type(pa.array(values).type) if any(v is not None for v in values) else None
-        if kind is not None:
-            types[name] = kind
-    return types
+    infos = [row.get("extra_info") or {} for row in rows]
+    types = {n: value_type(pa.array([i.get(n) for i in infos]).type) for n in TURN_FIELDS}
+    return {name: kind for name, kind in types.items() if kind is not None}
 
 
 def _require_schema(batches: Iterable[list[Row]], schema: pa.Schema) -> Iterator[list[Row]]:
     """Yield the batches; Arrow would leave out fields that the schema does not have."""
     known = {item.name: item.type for item in schema.field("extra_info").type.fields}
+    later = f"in a row after the first {BATCH_ROWS:,}, but"
     for batch in batches:
         for name, kind in _turn_types(batch).items():
             with suppress(TypeConflictError):
                 if name in known and union_type(known[name], kind, name).equals(known[name]):
                     continue
             raise DataError(
-                f"extra_info.{name} is {kind} in a row after the first {BATCH_ROWS:,}, but "
-                f"{known.get(name, 'missing')} in those. Write rows of one kind, or mix two files."
+                f"extra_info.{name} is {kind} {later} {known.get(name, 'missing')} in those. Write "
+                "rows of one kind, or mix two files."
             )
         if AGENT_NAME.name not in schema.names and any(row.get(AGENT_NAME.name) for row in batch):
             raise DataError(
-                f"{AGENT_NAME.name} is in a row after the first {BATCH_ROWS:,}, but in none of "
-                "those. Write it in every row."
+                f"{AGENT_NAME.name} is {later} in none of those. Write it in every row."
             )
         yield batch
 
@@ -324,10 +283,13 @@ def open_parquet(path: Path) -> Iterator[BoundedParquetFile]:
 def python_rows(batch: pa.RecordBatch) -> list[Row]:
     """Return the rows of a batch with columns of any type.
 
-    Values without a Python type, such as timestamps in nanoseconds, become text.
+    A number of 32 bits is its shortest text: 0.1, not 0.10000000149. Values without a Python type,
+    such as timestamps in nanoseconds, become text.
     """
 
     def values(column: pa.Array) -> list[Any]:
+        if column.type == pa.float32():
+            column = column.cast(pa.string()).cast(pa.float64())
         for read in (column.to_pylist, lambda: column.cast(pa.string()).to_pylist()):
             with suppress(ValueError, pa.ArrowException):
                 return list(read())

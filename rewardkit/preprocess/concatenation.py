@@ -9,8 +9,9 @@ a list of nulls is not aligned with a list of texts; datasets 5.2 with pyarrow 2
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,8 +26,7 @@ class ConcatenationFault:
     Attributes:
         message: which file and field, and what differs.
         only_in_old: whether newer versions of `datasets` and `pyarrow` load the files.
-        first: a file with which the list could begin, so that the files do load; None if there is
-            none.
+        first: a file with which the list could begin, so that the files do load; None if none.
     """
 
     message: str
@@ -36,81 +36,64 @@ class ConcatenationFault:
 
 def concatenation_fault(paths: Sequence[Path]) -> ConcatenationFault | None:
     """Return why verl cannot load these files together in this order; None if it can."""
-    types = {path: _struct_of(path) for path in paths}
-    fault = _first_fault(types)
-    if fault is None:
-        return None
-    message, only_in_old = fault
+    types = dict[Path, pa.DataType]()
     for path in paths:
-        if _first_fault({path: types[path], **types}) is None:
-            return ConcatenationFault(message, only_in_old, path)
-    return ConcatenationFault(message, only_in_old, None)
+        with open_parquet(path) as file:
+            types[path] = pa.struct(list(file.schema_arrow))
+    if fault := _first_fault(types):
+        orders = ((path, {path: types[path], **types}) for path in paths)
+        first = next((path for path, order in orders if _first_fault(order) is None), None)
+        return ConcatenationFault(*fault, first)
+    return None
 
 
-def _struct_of(path: Path) -> pa.StructType:
-    with open_parquet(path) as file:
-        return pa.struct(list(file.schema_arrow))
-
-
-def _first_fault(types: dict[Path, pa.StructType]) -> tuple[str, bool] | None:
+def _first_fault(types: dict[Path, pa.DataType]) -> tuple[str, bool] | None:
     """Return the first fault, as its message and whether newer versions accept it."""
-    old = None
+    for (earlier, one), (path, other) in combinations(types.items(), 2):
+        if fault := _merge(one, other, "")[1]:
+            return f"{path}: {fault} in {earlier}", False
+    merged: pa.DataType = pa.struct([])
+    faults = []
     for path, kind in types.items():
-        for earlier, other in types.items():
-            if earlier == path:
-                break
-            if fault := _conflict(other, kind, ""):
-                return f"{path}: {fault} in {earlier}", False
-    merged = pa.struct([])
-    for path, kind in types.items():
-        merged, fault = _merge(merged, kind, "")
-        old = old or (fault and f"{path}: {fault} in the files before")
-    return (old, True) if old else None
+        merged, _, fault = _merge(merged, kind, "")
+        faults += [(f"{path}: {fault} in the files before", True)] if fault else []
+    return next(iter(faults), None)
 
 
-def _conflict(one: pa.DataType, other: pa.DataType, column: str) -> str:
-    """Return the first field whose types cannot be aligned, with both types; "" if there is none."""
+def _merge(one: pa.DataType, other: pa.DataType, column: str) -> tuple[pa.DataType, str, str]:
+    """Return the fields of both, the first fault, and the first that newer versions accept."""
     one, other = (k.value_type if pa.types.is_dictionary(k) else k for k in (one, other))
+    text = f"{column} is {other}, but {one}"
     if pa.types.is_struct(one) and pa.types.is_struct(other):
-        kinds = {item.name: item.type for item in one.fields}
-        shared = (item for item in other.fields if item.name in kinds)
-        faults = (
-            _conflict(kinds[item.name], item.type, f"{column}.{item.name}".lstrip("."))
-            for item in shared
-        )
-        return next(filter(None, faults), "")
-    if pa.types.is_null(one) and pa.types.is_struct(other):
-        return f"{column} is {other}, but null"
-    are_lists = pa.types.is_list(one) and pa.types.is_list(other)
-    pair = (one.value_type, other.value_type) if are_lists else (one, other)
-    is_same = _sorted(one) == _sorted(other) or any(map(pa.types.is_null, pair))
-    return "" if is_same else f"{column} is {other}, but {one}"
-
-
-def _sorted(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_list(kind):
-        return pa.list_(_sorted(kind.value_type))
-    if pa.types.is_struct(kind):
-        items = sorted(kind.fields, key=lambda item: str(item.name))
-        return pa.struct([(item.name, _sorted(item.type)) for item in items])
-    return kind
-
-
-def _merge(one: pa.DataType, other: pa.DataType, column: str) -> tuple[pa.DataType, str]:
-    """Return the fields of both, and the first fault that newer versions accept; "" if none."""
+        kinds, fault, old = {item.name: item.type for item in one.fields}, "", ""
+        for item in other.fields:
+            path = f"{column}.{item.name}".lstrip(".")
+            known = kinds.get(item.name, item.type)
+            kinds[item.name], *inner = _merge(known, item.type, path)
+            fault, old = fault or inner[0], old or inner[1]
+        names = list(kinds)
+        places = [names.index(item.name) for item in other.fields]
+        if column and places != sorted(places):  # the order of columns does not matter
+            old = f"the fields of {column} have another order than"
+        return pa.struct(list(kinds.items())), fault, old
     if pa.types.is_list(one) and pa.types.is_list(other):
-        if pa.types.is_null(one.value_type) != pa.types.is_null(other.value_type):
-            return one, f"{column} is {other}, but {one}"
-        return one, _merge(one.value_type, other.value_type, f"{column}[]")[1]
-    if not (pa.types.is_struct(one) and pa.types.is_struct(other)):
-        return (other if pa.types.is_null(one) else one), ""
-    kinds, fault = {item.name: item.type for item in one.fields}, ""
-    for item in other.fields:
-        path = f"{column}.{item.name}".lstrip(".")
-        kinds[item.name], inner = _merge(kinds.get(item.name, item.type), item.type, path)
-        fault = fault or inner
-    names = list(kinds)
-    places = [names.index(item.name) for item in other.fields]
-    if column and places != sorted(places):  # the order of columns does not matter
-        fault = f"the fields of {column} have another order than"
-    return pa.struct(list(kinds.items())), fault
+        nulls = pa.types.is_null(one.value_type), pa.types.is_null(other.value_type)
+        if any(nulls):
+            return one, "", text if nulls[0] != nulls[1] else ""
+        merged, fault, old = _merge(one.value_type, other.value_type, f"{column}[]")
+        is_same = {*_leaves(one.value_type)} == {*_leaves(other.value_type)}
+        return pa.list_(merged), "" if is_same else fault or text, old
+    if pa.types.is_null(one):
+        return other, text if pa.types.is_struct(other) else "", ""
+    return one, "" if other in (one, pa.null()) else text, ""
+
+
+def _leaves(kind: pa.DataType, path: str = "") -> Iterator[tuple[str, pa.DataType]]:
+    """Yield the path and the type of each field, in any order of the fields."""
+    if pa.types.is_list(kind):
+        yield from _leaves(kind.value_type, f"{path}[]")
+    elif pa.types.is_struct(kind):
+        for item in kind.fields:
+            yield from _leaves(item.type, f"{path}.{item.name}")
+    else:
+        yield path, kind

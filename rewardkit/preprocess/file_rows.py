@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from rewardkit.arrow_types import python_values
 from rewardkit.errors import DataError, RewardkitError, unreadable_file
 from rewardkit.file_kinds import COMPRESSIONS, row_suffix, table_kind, text_fault
 from rewardkit.jsonl import MAX_LINE_BYTES, checked_lines
@@ -107,7 +106,7 @@ def rows_in(
         elif suffix in (".parquet", ".arrow"):
             read = _parquet_batches if suffix == ".parquet" else _arrow_batches
             batches = read(file, choose, cursor)
-            rows = ((str(file), row) for batch in batches for row in _python_rows(batch))
+            rows = ((str(file), row) for batch in batches for row in python_rows(batch))
         else:
             rows = _read_json(file, cursor, may_be_whole=suffix == ".json")
         yield from rows
@@ -165,13 +164,6 @@ def _arrow_batches(
             yield cursor.take(piece)[1] if cursor else piece
             if cursor and cursor.is_done():
                 return
-
-
-def _python_rows(batch: pa.RecordBatch) -> list[RawRow]:
-    try:
-        return python_values(batch)
-    except (ValueError, pa.ArrowException):  # a type without a Python one, such as nanoseconds
-        return python_rows(batch)
 
 
 def _read_csv(file: Path, choose: ChooseColumns | None, cursor: PlaceCursor | None) -> _Rows:

@@ -16,14 +16,16 @@ from numbers import Integral, Real
 from string import ascii_uppercase
 from typing import Any
 
+import pyarrow as pa
+
 from rewardkit.errors import DataError
-from rewardkit.row import AGENT_NAME, IMAGES, TURN_FIELDS, Row, build_row
+from rewardkit.row import AGENT_NAME, IMAGES, SCHEMA, TURN_FIELDS, Row, build_row
 
 #: Fields that verl 0.9.1 reads and our schema does not have (`utils/dataset/rl_dataset.py`).
 VERL_FIELDS = ("videos", "audios")
 
 #: Fields of `extra_info` that are copied as text.
-_TEXT_FIELDS = ("split", "question", "answer", "scorer", "subject", "level", "kind", "columns")
+_TEXTS = tuple(item.name for item in SCHEMA.field("extra_info").type if item.type == pa.string())
 
 #: Key of the golden answers in the golds of verl's script for Search-R1.
 SEARCH_GOLD = "target"
@@ -42,23 +44,23 @@ def to_schema_row(row: Mapping[str, Any], place: int) -> tuple[Row, frozenset[st
     data_source = _text(row.get("data_source"))
     if not data_source:
         raise DataError("data_source is missing: verl chooses the reward by it. Add the column.")
-    index, source_id = _whole(info.get("index")), _text(info.get("source_id")) or ""
-    texts: Mapping[str, Any] = {name: _text(info.get(name)) or "" for name in _TEXT_FIELDS}
+    index = _whole(info.get("index"))
+    texts: dict[str, Any] = {name: _text(info.get(name)) or "" for name in _TEXTS}
+    if index is None and not texts["source_id"]:
+        texts["source_id"] = _text(info.get("index")) or ""
     schema_row = build_row(
         data_source=data_source,
         prompt=_messages(row.get("prompt")),
         ability=_text(row.get("ability")) or "",
         ground_truth=_gold(model.get("ground_truth")),
         index=place if index is None else index,
-        source_id=source_id or (_text(info.get("index")) or "" if index is None else ""),
         options=_options(info.get("options")),
         **texts,
     )
     schema_row["reward_model"]["style"] = _text(model.get("style")) or "rule"
-    if images := _images(row.get(IMAGES.name)):
-        schema_row[IMAGES.name] = images
-    if agent := _text(row.get(AGENT_NAME.name)):
-        schema_row[AGENT_NAME.name] = agent
+    images, agent = _images(row.get(IMAGES.name)), _text(row.get(AGENT_NAME.name))
+    schema_row |= {IMAGES.name: images} if images else {}
+    schema_row |= {AGENT_NAME.name: agent} if agent else {}
     schema_row["extra_info"].update(_turn_values(info))
     return schema_row, frozenset(_omitted_fields(row, schema_row))
 
@@ -81,10 +83,8 @@ def describe_changes(row: Mapping[str, Any], schema_row: Row) -> Iterator[str]:
 
 def is_blank(value: Any) -> bool:
     """Return whether a value is null, NaN, empty, or consists of such values, as Arrow's structs may."""
-    if isinstance(value, Mapping):
-        return all(map(is_blank, value.values()))
-    if isinstance(value, (list, tuple)):
-        return all(map(is_blank, value))
+    if isinstance(value, (Mapping, list, tuple)):
+        return all(map(is_blank, value.values() if isinstance(value, Mapping) else value))
     if isinstance(value, (str, bytes)):
         return not value
     return value is None or bool(value != value)  # noqa: PLR0124 - NaN
@@ -101,8 +101,7 @@ def _omitted_fields(row: Mapping[str, Any], schema_row: Row) -> Iterator[str]:
             if not is_blank(value) and is_blank(after.get(name)):
                 yield prefix + name
     index = info.get("index")
-    has_index = _whole(index) is not None or _text(index) == schema_info["source_id"]
-    if not has_index and not is_blank(index):
+    if _whole(index) is None and _text(index) != schema_info["source_id"] and not is_blank(index):
         yield "extra_info.index"
 
 
@@ -185,10 +184,8 @@ def _options(value: Any) -> list[str]:
         letters = [name for name in sorted(value) if not is_blank(value[name])]
         in_order = letters == list(ascii_uppercase[: len(letters)])
         value = [value[name] for name in letters] if in_order else None
-    if not isinstance(value, list):
-        return []
-    texts = [_text(option) for option in value]
-    return [] if None in texts else [text for text in texts if text is not None]
+    texts = list(map(_text, value)) if isinstance(value, list) else []
+    return [] if None in texts else list(map(str, texts))
 
 
 def _images(value: Any) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rewardkit.arrow_types import python_values
 from rewardkit.errors import DataError
 from rewardkit.preprocess.column_guess import has_text
 from rewardkit.preprocess.column_map import value_at_path
 from rewardkit.preprocess.file_rows import PlaceCursor, RawRow, rows_in
 from rewardkit.registry import did_you_mean
-from rewardkit.row import BATCH_ROWS, open_parquet
+from rewardkit.row import BATCH_ROWS, open_parquet, python_rows
 
 #: Rows whose `repeats` columns are compared at once; more rows are faster and need more memory.
 _SCAN_ROWS = 32_768
@@ -83,7 +82,9 @@ class RawRows:
                 if is_counted and has_text(name, raw[name]):
                     self.unread_text[name] += 1
             self.read += 1
-            if not self._is_copy(raw):
+            values = [value_at_path(raw, path) for path in self.repeats]
+            is_whole = bool(values) and None not in values
+            if not self._is_repeated(_SEPARATOR.join(map(str, values)) if is_whole else None):
                 yield self.read - 1, {column: raw.get(column) for column in columns}
 
     def _columns(self, where: object, present: Iterable[str]) -> list[str]:
@@ -116,67 +117,48 @@ class RawRows:
         noted = self.noted
         return [] if noted is None else [n for n in present if n not in noted and n not in columns]
 
-    def _is_copy(self, raw: Mapping[str, object]) -> bool:
-        """Return whether an earlier row has the same `repeats` values, and remember the values."""
-        values = [value_at_path(raw, path) for path in self.repeats]
-        if not values or None in values:
-            return False
-        return self._is_repeated(_SEPARATOR.join(map(str, values)))
-
     def _is_repeated(self, key: str | None) -> bool:
         """Return whether a key occurred before, and remember it; None never counts as repeated."""
-        if key is None:
-            return False
         before = len(self._keys)
-        self._keys.add(key)
-        return len(self._keys) == before
+        if key is not None:
+            self._keys.add(key)
+        return key is not None and len(self._keys) == before
 
     def _distinct_rows(self, file: Path, parquet: pq.ParquetFile) -> Iterator[tuple[int, RawRow]]:
         """Yield the rows that are no copies, and their places; of the others only keys are read."""
-        columns, firsts = (
-            self._columns(file, parquet.schema_arrow.names),
-            self._first_places(parquet),
-        )
-        for group, (start, places) in enumerate(firsts):
+        columns = self._columns(file, parquet.schema_arrow.names)
+        for group, (start, places) in enumerate(self._first_places(parquet)):
             cursor = PlaceCursor(places, start)
             if places:
                 for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
                     chosen, rows = cursor.take(batch)
-                    yield from zip(chosen, python_values(rows), strict=True)
+                    yield from zip(chosen, python_rows(rows), strict=True)
                     if cursor.is_done():
                         break
 
     def _first_places(self, parquet: pq.ParquetFile) -> list[tuple[int, list[int]]]:
         """Return for each row group its first place, and the places of rows that are not copies."""
-        firsts = []
-        known = pa.array([], pa.string())  # the first keys, which Arrow looks up faster than Python
+        firsts = list[tuple[int, list[int]]]()
         place, paths = 0, list(self.repeats)
         for group in range(parquet.num_row_groups):
-            firsts.append((place, list[int]()))
+            firsts.append((place, []))
             for batch in parquet.iter_batches(_SCAN_ROWS, row_groups=[group], columns=paths):
-                keys_and_places = list(_keys(batch, paths, known))
-                new = [at for key, at in keys_and_places if not self._is_repeated(key)]
-                if len(known) < _SCAN_ROWS:
-                    keys = [key for key, _ in keys_and_places if key is not None]
-                    known = pa.concat_arrays([known, pa.array(keys, pa.string())])
+                new = [at for key, at in _keys(batch, paths) if not self._is_repeated(key)]
                 firsts[-1][1].extend(sorted(place + at for at in new))
                 place += batch.num_rows
         return firsts
 
 
-def _keys(
-    batch: pa.RecordBatch, paths: Sequence[str], known: pa.Array
-) -> Iterator[tuple[str | None, int]]:
-    """Yield the distinct keys of a batch, without `known`, with their first places.
+def _keys(batch: pa.RecordBatch, paths: Sequence[str]) -> Iterator[tuple[str | None, int]]:
+    """Yield the distinct keys of a batch with their first places.
 
     A row with a null in its key has the key None; each of these rows is yielded.
     """
     parts = [pc.struct_field(batch[p.split(".")[0]], p.split(".")[1:]) for p in paths]
     key = pc.binary_join_element_wise(*(part.cast(pa.string()) for part in parts), _SEPARATOR)
-    places = pc.indices_nonzero(pc.invert(pc.is_in(key, value_set=known)))
-    key = key.take(places)
-    yield from ((None, at) for at in places.filter(key.is_null()).to_pylist())
-    table = pa.table({"key": key, "at": places})
-    firsts = table.group_by("key", use_threads=False).aggregate([("at", "min")])
-    keys_and_places = zip(firsts["key"].to_pylist(), firsts["at_min"].to_pylist(), strict=True)
-    yield from ((key, at) for key, at in keys_and_places if key is not None)
+    yield from ((None, at) for at in pc.indices_nonzero(key.is_null()).to_pylist())
+    table = pa.table({"key": key, "at": range(len(key))}).group_by("key", use_threads=False)
+    firsts = table.aggregate([("at", "min")])
+    for name, at in zip(firsts["key"].to_pylist(), firsts["at_min"].to_pylist(), strict=True):
+        if name is not None:
+            yield name, at
