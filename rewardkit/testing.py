@@ -41,10 +41,9 @@ from rewardkit.preprocess.raw_rows import RawRows
 from rewardkit.preprocess.row_checks import RULES
 from rewardkit.preprocess.template import load_template
 from rewardkit.row import IMAGES, SCHEMA, Row, read_rows
-from rewardkit.scorers.base import Score, Scorer, Status, to_verl
+from rewardkit.scorers.base import Score, Scorer, Status, spec_of, to_verl
 from rewardkit.scorers.isolated import require_scorer_loads
-from rewardkit.scorers.load import load_scorer, location, respond_of
-from rewardkit.scorers.options import asks_server
+from rewardkit.scorers.load import load_scorer, location
 from rewardkit.scorers.row_scorer import scorer_for
 
 #: Values that a column of text may have in a broken row.
@@ -171,8 +170,8 @@ def check_prompts(rows: Iterable[Row]) -> None:
         info, gold = row["extra_info"], row["reward_model"]["ground_truth"]
         scorer = scorer_for(row["data_source"], info)
         prompt = row["prompt"][-1]["content"]
-        is_example = info["options"] and (respond_of(scorer) or str)(gold) in prompt
-        if not is_example and not asks_server(scorer):
+        is_example = info["options"] and (spec_of(scorer).respond or str)(gold) in prompt
+        if not is_example and not spec_of(scorer).asks_server:
             is_correct = scorer(prompt, gold, info).correct
             _require(not is_correct, f"the gold is {gold!r}, but {prompt[-200:]!r} is correct.")
 
@@ -220,7 +219,7 @@ def check_scorer(
     lowest = min(_checked_score(function, pair, info, correct=True) for pair in right)
     highest = max(_checked_score(function, pair, info, correct=False) for pair in wrong)
     _require(lowest > highest, f"a wrong answer scores {highest}, a correct one {lowest}.")
-    if respond := respond_of(function):
+    if respond := spec_of(function).respond:
         for _, gold in right:
             _checked_score(function, (respond(gold), gold), info, correct=True)
     _check_behaviour(function, [*right, *wrong], info)

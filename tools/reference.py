@@ -376,7 +376,7 @@ def scorer_row(name: str) -> tuple[str, str, str]:
         if p.kind is Parameter.KEYWORD_ONLY
     ]
     default = "those of the row's scorer" if name == "auto" else ""
-    wrong = "as the row's scorer" if name == "auto" else code(getattr(module, "WRONG_SCORE", 0.0))
+    wrong = "as the row's scorer" if name == "auto" else code(module.SPEC.wrong_score)
     return f"[`{name}`](#{name})", wrong, "; ".join(options) or default
 
 

@@ -27,10 +27,10 @@ from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
 from rewardkit.isolate.function import IsolatedFunction, Outcome, Reply
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, place_in_stacks, start_function
 from rewardkit.isolate.serve import Limits, Loaded
-from rewardkit.scorers.base import Status, as_text, to_verl
+from rewardkit.scorers.base import Status, as_text, spec_of, to_verl
 from rewardkit.scorers.call import error_text
-from rewardkit.scorers.load import load_scorer, respond_of
-from rewardkit.scorers.options import VERL_PARAMETERS, asks_server
+from rewardkit.scorers.load import load_scorer
+from rewardkit.scorers.options import VERL_PARAMETERS
 from rewardkit.scorers.reward_result import RewardResult
 
 #: Calls at a time, and calls that never return.
@@ -89,7 +89,7 @@ class ScorerProcess:
         form: the form of answers that the scorer asks for, if it declares one.
         signature_error: why verl cannot call the function with its keywords; "" if it can.
         asks_server: whether each score is a request to a model, so that calls are few and many of
-            them are made at once: `ASKS_SERVER` of the scorer's module.
+            them are made at once: `asks_server` of its `ScorerSpec`.
         is_async: whether the function is `async`.
     """
 
@@ -193,7 +193,7 @@ def load_audited(spec: str, options: Mapping[str, Any]) -> Loaded:
     """Load a scorer and describe it; the reply to a call has the fields of a `CallOutcome`."""
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - a reward beside which verl is started
     scorer = load_scorer(spec, **options)
-    function, respond = registry.load("scorers", spec), respond_of(scorer)
+    function, declared = registry.load("scorers", spec), spec_of(scorer)
     entry = partial(_call_scorer, scorer)
     if "solution_str" in signature(function).parameters:
         entry = partial(_call_verl, partial(function, **options))
@@ -204,8 +204,9 @@ def load_audited(spec: str, options: Mapping[str, Any]) -> Loaded:
         """Return the outcome of a call, or the scores of several in their order."""
         return await asyncio.wrap_future(threads.submit(observer.answer, request))
 
-    form, error = respond(ANSWER_MARK) if respond else None, _signature_error(function, options)
-    return Loaded(call, (form, error, asks_server(scorer), iscoroutinefunction(function)))
+    form = declared.respond(ANSWER_MARK) if declared.respond else None
+    error = _signature_error(function, options)
+    return Loaded(call, (form, error, declared.asks_server, iscoroutinefunction(function)))
 
 
 def _signature_error(function: Callable[..., Any], options: Mapping[str, Any]) -> str:

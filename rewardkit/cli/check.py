@@ -270,9 +270,9 @@ def _judging(
     A custom scorer runs in its own process, as in `score`.
     """
     from rewardkit.parallel import cores
+    from rewardkit.scorers.base import spec_of
     from rewardkit.scorers.isolated import is_built_in
     from rewardkit.scorers.load import load_scorer
-    from rewardkit.scorers.options import asks_server
 
     jobs = jobs or cores()
     if name == "auto":
@@ -281,7 +281,7 @@ def _judging(
         return
     if is_built_in(name):
         scorer = load_scorer(name, **options)
-        if asks_server(scorer):
+        if spec_of(scorer).asks_server:
             warn(f"scorer {name!r} asks a model server: golds and solutions are not scored.")
         yield {"scorer": scorer, "jobs": jobs}
         return

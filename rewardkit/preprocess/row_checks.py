@@ -21,19 +21,24 @@ from rewardkit.errors import call_catching
 from rewardkit.preprocess.duplicates import question_key
 from rewardkit.preprocess.turns import SINGLE_TURN_AGENT
 from rewardkit.row import AGENT_NAME, BATCH_ROWS, SCHEMA, Row, open_parquet
-from rewardkit.scorers.base import Score, Scorer, Status, as_text, options_for
+from rewardkit.scorers.base import (
+    Score,
+    Scorer,
+    Status,
+    as_text,
+    explain_bad_gold,
+    options_for,
+    spec_of,
+)
 from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop
 from rewardkit.scorers.gold import (
     MISSING,
     accept_gold,
     alternatives,
     another_answer,
-    explain_bad_gold,
-    takes_several_golds,
     unwrap_gold,
 )
-from rewardkit.scorers.load import own_options, respond_of
-from rewardkit.scorers.options import asks_server
+from rewardkit.scorers.load import own_options
 from rewardkit.scorers.right_score import GoldRow
 from rewardkit.scorers.row_scorer import scorer_for
 
@@ -191,13 +196,13 @@ def _self_check(
     if isinstance(judge, Exception):
         yield "unknown_data_source", str(judge)
         return
-    if asks_server(judge):
+    if spec_of(judge).asks_server:
         return  # thousands of golds would cost money, and a judge's answer proves nothing
-    respond = respond or respond_of(judge)
+    respond = respond or spec_of(judge).respond
     if options:
         judge = partial(judge, **options_for(judge, own_options(judge, options)))
     # Our scorers compare with the single item of a list; another scorer may want the list.
-    if takes_several_golds(judge):
+    if spec_of(judge).several_golds:
         golds = alternatives(gold) or (gold,)
         answers = [golds[0]]
     else:

@@ -22,7 +22,8 @@ from pathlib import Path
 
 from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.registry import did_you_mean
-from rewardkit.scorers.load import load_scorer, respond_of
+from rewardkit.scorers.base import spec_of
+from rewardkit.scorers.load import load_scorer
 
 #: The text that a template has in place of the question.
 SLOT = "{question}"
@@ -51,7 +52,7 @@ class Template:
 
     def asks_for(self, scorer: str) -> bool:
         """Return whether it asks for the form that a scorer reads, such as a box for `math`."""
-        response = respond_of(load_scorer(scorer))
+        response = spec_of(load_scorer(scorer)).respond
         form = _form(self.text) or _form(self.system or "")
         return response is not None and form is not None and form in response("1")
 

@@ -13,9 +13,8 @@ from typing import Any
 
 from rewardkit.errors import RewardkitError, UnknownNameError, UsageError, call_catching
 from rewardkit.reward_server.payload import ItemResult, RequestItem
-from rewardkit.scorers.base import Score, Status, failure_result, wrong_score
+from rewardkit.scorers.base import Score, Status, explain_bad_gold, failure_result, spec_of
 from rewardkit.scorers.call import call_scorer, error_text, failed_score, failure_reason
-from rewardkit.scorers.gold import explain_bad_gold
 from rewardkit.scorers.isolated import close_scorer, is_built_in, start_scorer
 
 #: Scorers that look at a text once and never wait: a thread would cost more than they do.
@@ -62,7 +61,7 @@ class ScorerPool:
         trial = call_catching(self._scorer, "", "1", {}) if is_ours else None
         if isinstance(trial, UsageError):  # `math_verify` needs a package
             raise trial
-        self._wrong = wrong_score(self._scorer) if wrong is None else wrong
+        self._wrong = spec_of(self._scorer).wrong_score if wrong is None else wrong
         self._threads = ThreadPoolExecutor(jobs, "scorer")
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from rewardkit.errors import call_catching
 from rewardkit.scorers.base import (
     VERL_KWARGS,
     Score,
+    ScorerSpec,
     failure_result,
     options_for,
     recorded_result,
@@ -61,3 +62,6 @@ def compute_score(
     accepted = own_options(scorer, options) if options else options
     info["data_source"] = data_source
     return verl_result(scorer, data_source, solution_str, ground_truth, info, accepted)
+
+
+SPEC = ScorerSpec(score, __doc__)

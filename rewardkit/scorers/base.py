@@ -1,14 +1,16 @@
-"""What a scorer's file needs: `Score`, `Status`, and `verl_result`, the boundary to verl.
+"""What a scorer's file needs: `Score`, `Status`, and `ScorerSpec`, the boundary to verl.
 
 verl calls rewards from executor threads of Ray actors, passes NumPy scalars and None, and adds keys
 to `extra_info` and keyword arguments of its own. From 0.9 on it swallows the exceptions of a reward
-and trains on the remaining samples. `verl_result` handles all of this.
+and trains on the remaining samples. `ScorerSpec.compute_score` handles all of this.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -16,29 +18,14 @@ from typing import TYPE_CHECKING, Any
 from rewardkit.errors import RewardkitError, call_catching
 from rewardkit.redact import process_redactor
 from rewardkit.scorers.call import NoVerdictError, error_text, require_score
-from rewardkit.scorers.gold import explain_bad_gold, unwrap_gold
-from rewardkit.scorers.options import asks_server, check_values, module_of, option_names
+from rewardkit.scorers.gold import MAX_LIST_CHARACTERS, MISSING, accept_gold, unwrap_gold
+from rewardkit.scorers.options import check_values, inner_function, option_names
 from rewardkit.scorers.score import Score, Scorer, Status, as_text
 
 if TYPE_CHECKING:
     from rewardkit.recorder.writer import Recorder
 
-__all__ = [
-    "Score",
-    "Scorer",
-    "Status",
-    "as_text",
-    "failure_result",
-    "log_bad_gold",
-    "log_once",
-    "options_for",
-    "record_result",
-    "recorded_result",
-    "to_verl",
-    "verl_result",
-    "verl_reward",
-    "wrong_score",
-]
+__all__ = ["Score", "Scorer", "Status", "as_text"]
 
 _log = logging.getLogger("rewardkit")
 _logged: set[Hashable] = set()
@@ -75,6 +62,77 @@ _FLAGS = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class ScorerSpec:
+    """What verl and our commands need of a scorer: `compute_score = ScorerSpec(score).compute_score`.
+
+    Attributes:
+        score: the scorer, whose attribute `spec` this becomes.
+        text: the docstring of its file; the first line is its summary, and a table in it says what is
+            read with which setting.
+        respond: writes the shortest well-formed response with an answer.
+        wrong_score: the score of a wrong answer.
+        several_golds: whether any of several golds is right.
+        asks_server: whether it waits for a model server: commands call it concurrently, and check no
+            golds with it.
+        explain_gold: returns why a gold cannot be scored; "" if there is nothing to add.
+        check_options: raises `UsageError` for what the annotation of an option cannot say.
+        blank_metrics: returns the numbers that verl gets of a sample that the scorer is not asked
+            about, from its options.
+        verl_function: the function for verl of a scorer that has numbers beside its score.
+    """
+
+    score: Scorer
+    text: str | None = ""
+    respond: Callable[[str], str] | None = None
+    wrong_score: float = 0.0
+    several_golds: bool = False
+    asks_server: bool = False
+    explain_gold: Callable[[str], str] | None = None
+    check_options: Callable[[Mapping[str, Any]], None] | None = None
+    blank_metrics: Callable[[Mapping[str, Any]], Mapping[str, float]] | None = None
+    verl_function: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        with suppress(AttributeError):  # a class or a function in C has no room for it
+            self.score.spec = self  # type: ignore[attr-defined]
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring of its file."""
+        return str(self.text or "").partition("\n")[0]
+
+    def compute_score(
+        self,
+        data_source: Any,
+        solution_str: Any,
+        ground_truth: Any,
+        extra_info: Any = None,
+        **kwargs: Any,
+    ) -> dict[str, float | str]:
+        """`verl_result` with verl's signature."""
+        return verl_result(self.score, data_source, solution_str, ground_truth, extra_info, kwargs)
+
+
+def spec_of(scorer: Any) -> ScorerSpec:
+    """Return the spec of a scorer, perhaps with bound options.
+
+    For a reward without one it is made of `respond`, `WRONG_SCORE` and `ASKS_SERVER` in its file.
+    """
+    function = inner_function(scorer)
+    spec = getattr(function, "spec", None)
+    if isinstance(spec, ScorerSpec):
+        return spec
+    names = getattr(function, "__globals__", {})
+    return ScorerSpec(
+        function,
+        names.get("__doc__"),
+        names.get("respond"),
+        float(names.get("WRONG_SCORE", 0.0)),
+        asks_server=bool(names.get("ASKS_SERVER")),
+    )
+
+
 def verl_result(
     scorer: Scorer,
     data_source: Any,
@@ -105,22 +163,6 @@ def verl_result(
     return to_verl(verl_score(scorer, data_source, solution_str, ground_truth, extra_info, kwargs))
 
 
-def verl_reward(
-    scorer: Scorer,
-    /,
-    data_source: Any,
-    solution_str: Any,
-    ground_truth: Any,
-    extra_info: Any = None,
-    **kwargs: Any,
-) -> dict[str, float | str]:
-    """`verl_result` with verl's signature: `compute_score = partial(verl_reward, score)`.
-
-    A partial and no closure, because verl's reward managers send it to other processes.
-    """
-    return verl_result(scorer, data_source, solution_str, ground_truth, extra_info, kwargs)
-
-
 def verl_score(
     scorer: Scorer,
     data_source: Any,
@@ -132,7 +174,7 @@ def verl_score(
     """Return the score of a sample of verl, which `verl_result` turns into a dictionary."""
     result = call_catching(_verl_call, scorer, solution_str, ground_truth, extra_info, kwargs)
     if isinstance(result, Exception):
-        return failed_verl_score(data_source, result, wrong_score(scorer))
+        return failed_verl_score(data_source, result, spec_of(scorer).wrong_score)
     if result.status is Status.BAD_GROUND_TRUTH:
         log_bad_gold(scorer, data_source, ground_truth)
     return result
@@ -156,6 +198,22 @@ def log_bad_gold(scorer: Scorer, data_source: Any, ground_truth: Any) -> None:
         f"{explain_bad_gold(ground_truth, scorer)}. Such samples count as wrong; run "
         "`rewardkit check` on the parquet.",
     )
+
+
+def explain_bad_gold(value: Any, scorer: Any) -> str:
+    """Return why a scorer cannot score a gold, as the end of a sentence; "" if unknown."""
+    text, spec = unwrap_gold(value), spec_of(scorer)
+    if text.strip() in MISSING:
+        return ": it is a missing value" if text.strip() else ": it is empty"
+    if text.lstrip()[:1] in ("[", "{") and len(text) > MAX_LIST_CHARACTERS:
+        return f": a list or an object of more than {MAX_LIST_CHARACTERS:,} characters is not read"
+    if spec.several_golds:
+        return ': it has no text; write one answer, a list, or {"target": [...]}'
+    if text.lstrip()[:1] in ("[", "{") and not accept_gold(text):
+        kind = "an object" if text.lstrip()[0] == "{" else "a list of several answers"
+        return f": it is {kind}; write one answer as text"
+    reason = spec.explain_gold(accept_gold(text)) if spec.explain_gold else ""
+    return f": {reason}" if reason else ""
 
 
 def recorded_result(
@@ -207,11 +265,6 @@ def _recorder(folder: str) -> Recorder:
     return recorder_of(folder)
 
 
-def wrong_score(scorer: Scorer) -> float:
-    """Return the score of a wrong answer: `WRONG_SCORE` of the scorer's module, by default 0.0."""
-    return float(module_of(scorer).get("WRONG_SCORE", 0.0))
-
-
 def failure_result(
     data_source: Any, error: Exception, score: float = 0.0
 ) -> dict[str, float | str]:
@@ -260,7 +313,7 @@ def options_for(scorer: Scorer, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         for name in options.keys() - names:
             log_once(name, f"reward_kwargs.{name} is not an option of this scorer; it is ignored.")
         options = {name: value for name, value in options.items() if name in names}
-    if (router := kwargs.get("reward_router_address")) and asks_server(scorer):
+    if (router := kwargs.get("reward_router_address")) and spec_of(scorer).asks_server:
         options["base_url"] = options.get("base_url") or f"http://{router}/v1"
     check_values(scorer, options)
     return options

@@ -68,17 +68,19 @@ from rewardkit.scorers.base import (
     VERL_KWARGS,
     Score,
     Scorer,
+    ScorerSpec,
     Status,
     as_text,
     failure_result,
     record_result,
     recorded_result,
+    spec_of,
     to_verl,
     verl_score,
 )
 from rewardkit.scorers.call import error_line
 from rewardkit.scorers.load import load_scorer
-from rewardkit.scorers.options import asks_server, check_values, option_names
+from rewardkit.scorers.options import check_values, option_names
 from rewardkit.scorers.reward_result import LITERAL, RightRule
 from rewardkit.scorers.right_score import GoldRow
 from rewardkit.scorers.second_opinion import (
@@ -175,7 +177,19 @@ class Reward:
     @property
     def asks_server(self) -> bool:
         """Whether a score may wait for a model server."""
-        return asks_server(self.scorer) or (self.second is not None and self.second.asks_server)
+        return spec_of(self.scorer).asks_server or (
+            self.second is not None and self.second.asks_server
+        )
+
+    def spec(self, score: Scorer, text: str, verl_function: Callable[..., Any]) -> ScorerSpec:
+        """Return the spec for the file of this reward."""
+        return ScorerSpec(
+            score,
+            text,
+            spec_of(self.scorer).respond,
+            asks_server=self.asks_server,
+            verl_function=verl_function if self.asks_server else None,
+        )
 
     def __call__(
         self,
@@ -508,16 +522,10 @@ def _never_called(response: str, ground_truth: str, extra_info: Any = None) -> S
 _TEMPLATE = '''"""A reward of several parts, for verl. Written by rewardkit.scorers.compose."""
 
 from rewardkit.scorers.compose import build
-from rewardkit.scorers.load import respond_of
 
 REWARD = build(
 {spec}
 )
-
-respond = respond_of(REWARD.scorer)
-
-
-ASKS_SERVER = REWARD.asks_server
 
 
 def score(response, ground_truth, extra_info=None):
@@ -537,6 +545,8 @@ async def _compute_async(data_source, solution_str, ground_truth, extra_info=Non
 
 #: What verl calls; it awaits rewards that ask a judge, many at once, from 0.7 on.
 compute_score = _compute_async if REWARD.is_async else _compute_now
+
+SPEC = REWARD.spec(score, __doc__, compute_score)
 '''
 
 

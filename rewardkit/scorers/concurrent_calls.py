@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from rewardkit.scorers.options import asks_server, effective_settings
+from rewardkit.scorers.base import spec_of
+from rewardkit.scorers.options import effective_settings
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -20,7 +21,7 @@ def call_each(scorer: Any, call: Callable[[T], R], items: Iterable[T]) -> Iterat
         call: scores one item.
         items: the items.
     """
-    if not asks_server(scorer):
+    if not spec_of(scorer).asks_server:
         yield from map(call, items)
         return
     from concurrent.futures import ThreadPoolExecutor

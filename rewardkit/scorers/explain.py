@@ -31,13 +31,14 @@ from rewardkit.answers.extract import (
 from rewardkit.answers.parsing.tree import Node, symbols
 from rewardkit.answers.type_rules import value_type
 from rewardkit.errors import UsageError
+from rewardkit.scorers.base import explain_bad_gold, spec_of
 from rewardkit.scorers.call import call_scorer
-from rewardkit.scorers.gold import accept_gold, explain_bad_gold
+from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.isolated import open_scorer
 from rewardkit.scorers.judge import explain_judgement
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.math import gold_letters, question_of
-from rewardkit.scorers.options import asks_server, effective_settings, module_of, other_settings
+from rewardkit.scorers.options import effective_settings, other_settings
 from rewardkit.scorers.score import Score, Scorer, Status
 
 #: The comparisons of `answers.equal`, in the order in which they are tried.
@@ -194,7 +195,7 @@ def explain_miss(
         return explanation
     candidates = _answer_candidates(response)
     reason = _reason(explanation, scorer, response, ground_truth, extra_info, candidates)
-    if asks_server(scorer):
+    if spec_of(scorer).asks_server:
         return replace(explanation, miss=MissedAnswer(reason, candidates, (), ""))
     own: list[Setting] = [(name, {**options, key: value}) for key, value in other_settings(scorer)]
     others: list[Setting] = [
@@ -334,7 +335,7 @@ def reading_rule(name: str, scorer: Scorer) -> str:
     The result is "" if the module has no such table. The first column has the values of one option,
     or settings such as `strict_box=True`; the second column is `reads`.
     """
-    lines = str(module_of(scorer).get("__doc__") or "").splitlines()
+    lines = str(spec_of(scorer).text or "").splitlines()
     rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
     if len(rows) < 2 or rows[0][1] != "reads":
         return ""

@@ -20,10 +20,9 @@ format.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Annotated, Any
 
-from rewardkit.scorers.base import Score, verl_reward
+from rewardkit.scorers.base import Score, ScorerSpec
 from rewardkit.scorers.math import score as math_score
 from rewardkit.scorers.options import Range, invalid_value_error
 
@@ -56,10 +55,6 @@ def score(
     return result._replace(score=(1.0 - format_weight) * result.score + format_score)
 
 
-#: What verl calls.
-compute_score = partial(verl_reward, score)
-
-
 def respond(answer: str) -> str:
     """Return the shortest well-formed response with this answer."""
     return rf"<think></think>\boxed{{{answer}}}"
@@ -79,3 +74,9 @@ def is_well_formed(response: str) -> bool:
             return False
         end = start + len(mark)
     return True
+
+
+SPEC = ScorerSpec(score, __doc__, respond)
+
+#: What verl calls.
+compute_score = SPEC.compute_score

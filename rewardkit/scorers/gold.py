@@ -16,7 +16,6 @@ from itertools import count
 from typing import Any
 
 from rewardkit.answers.number import read_number
-from rewardkit.scorers.options import module_of
 
 #: The words that Python, NumPy, pandas and JSON write for a missing value, without `NaN` and `none`:
 #: benchmarks have questions whose answer is one of these words.
@@ -99,11 +98,6 @@ def _read_alternatives(text: str) -> list[str]:
     return [item for item in items if isinstance(item, str)]
 
 
-def takes_several_golds(scorer: Any) -> bool:
-    """Return whether a scorer accepts any of several golds: `SEVERAL_GOLDS` of its module."""
-    return bool(module_of(scorer).get("SEVERAL_GOLDS"))
-
-
 def accept_gold(value: Any, *, several: bool = False) -> str:
     """Return the text of a gold for comparison with a response; "" if it cannot be an answer.
 
@@ -120,26 +114,6 @@ def accept_gold(value: Any, *, several: bool = False) -> str:
         single = _single_item(text)
         text = text if several and not single else single
     return "" if text.strip() in MISSING else text
-
-
-def explain_bad_gold(value: Any, scorer: Any) -> str:
-    """Return why a scorer cannot score a gold, as the end of a sentence; "" if unknown.
-
-    A scorer's module may have `explain_gold(gold)` for reasons of its own.
-    """
-    text = unwrap_gold(value)
-    if text.strip() in MISSING:
-        return ": it is a missing value" if text.strip() else ": it is empty"
-    if text.lstrip()[:1] in ("[", "{") and len(text) > MAX_LIST_CHARACTERS:
-        return f": a list or an object of more than {MAX_LIST_CHARACTERS:,} characters is not read"
-    if takes_several_golds(scorer):
-        return ': it has no text; write one answer, a list, or {"target": [...]}'
-    if text.lstrip()[:1] in ("[", "{") and not accept_gold(text):
-        kind = "an object" if text.lstrip()[0] == "{" else "a list of several answers"
-        return f": it is {kind}; write one answer as text"
-    explain = module_of(scorer).get("explain_gold")
-    reason: str = explain(accept_gold(text)) if explain else ""
-    return f": {reason}" if reason else ""
 
 
 def _single_item(text: str) -> str:

@@ -17,12 +17,11 @@ it 0. `robust` accepts correct answers that strict mode is known to reject: `###
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from rewardkit.answers.extract import last_hash
 from rewardkit.answers.number import AMBIGUOUS, read_number
-from rewardkit.scorers.base import Score, Status, verl_reward
+from rewardkit.scorers.base import Score, ScorerSpec, Status
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import Range, invalid_value_error
 
@@ -77,10 +76,6 @@ def score(
     return Score.wrong(pred or "", Status.NO_ANSWER if pred is None else Status.WRONG, wrong_score)
 
 
-#: What verl calls.
-compute_score = partial(verl_reward, score)
-
-
 def respond(answer: str) -> str:
     """Return the shortest well-formed response with this answer."""
     return f"#### {answer}"
@@ -130,3 +125,9 @@ def _robust(response: str, ground_truth: str, format_score: float) -> Score:
     if value == gold:
         return Score.right(pred)
     return Score.wrong(pred, Status.WRONG, format_score)
+
+
+SPEC = ScorerSpec(score, __doc__, respond, explain_gold=explain_gold)
+
+#: What verl calls.
+compute_score = SPEC.compute_score

@@ -7,8 +7,9 @@ from typing import Any
 
 from rewardkit.errors import call_catching
 from rewardkit.isolate.serve import Loaded
+from rewardkit.scorers.base import spec_of
 from rewardkit.scorers.call import call_scorer
-from rewardkit.scorers.load import load_scorer, summary_of
+from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import other_settings
 from rewardkit.scorers.right_score import own_form
 
@@ -25,4 +26,4 @@ def load_isolated(name: str, options: Mapping[str, Any]) -> Loaded:
             raise result
         return [*result]
 
-    return Loaded(call, [summary_of(scorer), settings, own_form(scorer)])
+    return Loaded(call, [spec_of(scorer).summary, settings, own_form(scorer)])

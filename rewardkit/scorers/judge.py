@@ -39,6 +39,7 @@ from rewardkit.judging.settings import read_api_key, read_question
 from rewardkit.scorers.base import (
     RECORD,
     Score,
+    ScorerSpec,
     Status,
     as_text,
     failure_result,
@@ -59,14 +60,9 @@ from rewardkit.scorers.judge_sample import (
     score_of,
     submit_question,
 )
+from rewardkit.scorers.math import respond
 from rewardkit.scorers.options import Range
 from rewardkit.versions import verl_awaits_rewards
-
-#: The gold may be a list of alternatives.
-SEVERAL_GOLDS = True
-
-#: Commands call the scorer concurrently, and check no golds with it.
-ASKS_SERVER = True
 
 
 def score(
@@ -162,10 +158,8 @@ def explain_judgement(
 _DEFAULTS: Mapping[str, Any] = dict(score.__kwdefaults__ or {})
 
 
-def validate_options(options: Mapping[str, Any]) -> None:
+def check_options(options: Mapping[str, Any]) -> None:
     """Require that the rubric, the API key and the URL in some options can be used.
-
-    `load_scorer` calls it, so that a mistake is an error before training.
 
     Raises:
         UsageError: one of them cannot.
@@ -220,15 +214,6 @@ async def _compute_async(
     return fields
 
 
-#: verl asks once whether it is a coroutine function: 0.7 and later await it, older ones call it.
-compute_score: Any = _compute_async if verl_awaits_rewards() else _compute_now
-
-
-def respond(answer: str) -> str:
-    """Return the shortest well-formed response with this answer."""
-    return rf"\boxed{{{answer}}}"
-
-
 def _question(
     solution_str: Any, ground_truth: Any, extra_info: Any, kwargs: Mapping[str, Any]
 ) -> Any:
@@ -262,3 +247,18 @@ def _verl_fields(
         is_failed = float(answer.status is Status.FAILED)
         return {**to_verl(answer), **blank_metrics_of(rubric), "judge_failed": is_failed}
     return {**to_verl(score_of(question, answer)), **metrics_of(question.settings, answer)}
+
+
+#: verl asks once whether it is a coroutine function: 0.7 and later await it, older ones call it.
+compute_score: Any = _compute_async if verl_awaits_rewards() else _compute_now
+
+SPEC = ScorerSpec(
+    score,
+    __doc__,
+    respond,
+    several_golds=True,
+    asks_server=True,
+    check_options=check_options,
+    blank_metrics=blank_metrics,
+    verl_function=compute_score,
+)

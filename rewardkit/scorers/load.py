@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
 from importlib.util import find_spec
 from inspect import signature
@@ -12,14 +12,13 @@ from typing import Any
 from rewardkit import registry
 from rewardkit.errors import RewardkitError, SourceError, UnknownNameError, UsageError
 from rewardkit.redact import process_redactor
-from rewardkit.scorers.base import Scorer
+from rewardkit.scorers.base import Scorer, spec_of
 from rewardkit.scorers.call import as_scorer
 from rewardkit.scorers.options import (
     accepts_option,
     annotation,
     check_values,
     invalid_value_error_of,
-    module_of,
     option_names,
 )
 
@@ -61,8 +60,7 @@ def check_options(name: str, scorer: Scorer, options: Mapping[str, Any]) -> None
 
     Raises:
         UnknownNameError: an option is unknown; the message suggests similar ones.
-        UsageError: a value is invalid; the message names the valid ones. A scorer's module may have
-            `validate_options(options)`, which raises it for what an annotation cannot say.
+        UsageError: a value is invalid; the message names the valid ones.
     """
     if name == "auto":  # at least one built-in scorer has to accept an option and its value
         scorers = _configurable_scorers()
@@ -78,8 +76,8 @@ def check_options(name: str, scorer: Scorer, options: Mapping[str, Any]) -> None
     if names is not None:
         _require_known(name, names, options)
     check_values(scorer, options, f"scorer {name!r}")
-    if validate := module_of(scorer).get("validate_options"):
-        validate(options)
+    if check := spec_of(scorer).check_options:
+        check(options)
 
 
 def own_options(scorer: Scorer, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,19 +129,8 @@ def location(name: str, *, pkg: bool = False) -> str:
 
 
 def summary(name: str) -> str:
-    """Return `summary_of` a scorer by name, or the reason why it cannot be loaded."""
+    """Return the first line of the docstring of a scorer's file, or the reason why it cannot be loaded."""
     try:
-        return summary_of(registry.load("scorers", name))
+        return spec_of(registry.load("scorers", name)).summary
     except RewardkitError as error:
         return f"broken: {error}"
-
-
-def summary_of(scorer: Scorer) -> str:
-    """Return the first line of the docstring of a scorer's module."""
-    return str(module_of(scorer).get("__doc__") or "").partition("\n")[0]
-
-
-def respond_of(scorer: Scorer) -> Callable[[str], str] | None:
-    """Return the `respond` of a scorer's module, which writes a well-formed response, or None."""
-    respond: Callable[[str], str] | None = module_of(scorer).get("respond")
-    return respond

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import Annotated, Any
 
 from rewardkit.answers.choices import AMBIGUOUS, final_choice, read_gold, read_letters
@@ -27,7 +26,7 @@ from rewardkit.answers.extract import (
 )
 from rewardkit.answers.option_letters import option_texts
 from rewardkit.answers.scalar import STRICT, Policy
-from rewardkit.scorers.base import Score, Status, verl_reward
+from rewardkit.scorers.base import Score, ScorerSpec, Status
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import Range
 
@@ -156,10 +155,12 @@ _STATUS = {
 }
 
 
-#: What verl calls.
-compute_score = partial(verl_reward, score)
-
-
 def respond(answer: str) -> str:
     """Return the shortest well-formed response with this answer."""
     return rf"\boxed{{{answer}}}"
+
+
+SPEC = ScorerSpec(score, __doc__, respond)
+
+#: What verl calls.
+compute_score = SPEC.compute_score

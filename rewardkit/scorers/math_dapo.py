@@ -25,11 +25,10 @@ that answer. Four holes are closed on purpose and reported as `bad_ground_truth`
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Literal
 
 from rewardkit.scorers import math
-from rewardkit.scorers.base import Score, Status, verl_reward
+from rewardkit.scorers.base import Score, ScorerSpec, Status
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.minerva_form import normalize
 from rewardkit.scorers.options import invalid_value_error
@@ -92,10 +91,6 @@ def score(
     return _compare(pred if box is None else box, ground_truth, gold)
 
 
-#: What verl calls.
-compute_score = partial(verl_reward, score)
-
-
 def respond(answer: str) -> str:
     """Return the shortest well-formed response with this answer."""
     return f"Answer: {answer}"
@@ -128,3 +123,9 @@ def _last_box(tail: str) -> str | None:
         if depth == 0:
             return text[start + len(_BOX) : brace.start()]
     return None
+
+
+SPEC = ScorerSpec(score, __doc__, respond, WRONG_SCORE)
+
+#: What verl calls.
+compute_score = SPEC.compute_score

@@ -28,7 +28,7 @@ from rewardkit.isolate.function import CallError, IsolatedFunction, Reply
 from rewardkit.isolate.loading import start_function
 from rewardkit.isolate.serve import Limits
 from rewardkit.scorers._math_verify_target import load
-from rewardkit.scorers.base import Score, Status, verl_reward
+from rewardkit.scorers.base import Score, ScorerSpec, Status
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import Range, invalid_value_error
 
@@ -105,10 +105,12 @@ def _function(seconds: float) -> IsolatedFunction:
     return IsolatedFunction(start, limits)
 
 
-#: What verl calls.
-compute_score = partial(verl_reward, score)
-
-
 def respond(answer: str) -> str:
     """Return the shortest well-formed response with this answer."""
     return rf"\boxed{{{answer}}}"
+
+
+SPEC = ScorerSpec(score, __doc__, respond)
+
+#: What verl calls.
+compute_score = SPEC.compute_score

@@ -28,13 +28,12 @@ without such a letter for a gold without one, which is an error in the data here
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Literal
 
 from rewardkit.answers.choices import MAX_GAP, final_choice
 from rewardkit.answers.extract import texts_between
 from rewardkit.answers.option_letters import AMBIGUOUS, DEFAULT_LETTERS, option_texts, read_gold
-from rewardkit.scorers.base import Score, Status, verl_reward
+from rewardkit.scorers.base import Score, ScorerSpec, Status
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import invalid_value_error
 
@@ -97,10 +96,6 @@ def score(
     return Score.wrong(text, Status.AMBIGUOUS_ANSWER if is_ambiguous else Status.UNPARSED_ANSWER)
 
 
-#: What verl calls.
-compute_score = partial(verl_reward, score)
-
-
 def respond(answer: str) -> str:
     """Return the shortest well-formed response with this answer."""
     return rf"\boxed{{{answer}}}"
@@ -159,3 +154,9 @@ def _last_box(response: str, mode: str) -> str | None:
 
 def _dianjin_letters(text: str) -> str:
     return "".join(letter for letter in DIANJIN_LETTERS if letter in text)
+
+
+SPEC = ScorerSpec(score, __doc__, respond)
+
+#: What verl calls.
+compute_score = SPEC.compute_score

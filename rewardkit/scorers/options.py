@@ -55,8 +55,9 @@ def _unwrap(scorer: Any) -> tuple[Any, dict[str, Any], bool]:
     while isinstance(scorer, partial):
         options = {**scorer.keywords, **options}
         is_verl_function |= scorer.func is call_verl_function
-        is_ours = scorer.args and scorer.func.__module__.startswith("rewardkit.scorers.")
-        scorer = scorer.args[0] if is_ours else scorer.func
+        scorer = scorer.args[0] if scorer.func is call_verl_function else scorer.func
+    if getattr(scorer, "__qualname__", "") == "ScorerSpec.compute_score":
+        scorer = scorer.__self__.score
     return scorer, options, is_verl_function
 
 
@@ -73,17 +74,6 @@ def bound_options(scorer: Any) -> dict[str, Any]:
 def is_verl_function(scorer: Any) -> bool:
     """Return whether a scorer is a function with verl's signature, perhaps with bound options."""
     return _unwrap(scorer)[2]
-
-
-def module_of(scorer: Any) -> Mapping[str, Any]:
-    """Return the names in a scorer's module, such as `respond`; empty if it is not a function."""
-    names: Mapping[str, Any] = getattr(inner_function(scorer), "__globals__", {})
-    return names
-
-
-def asks_server(scorer: Any) -> bool:
-    """Return whether a scorer waits for a model server: `ASKS_SERVER` of its module."""
-    return bool(module_of(scorer).get("ASKS_SERVER"))
 
 
 def accepts_option(scorer: Any, option: str, value: Any) -> bool:

@@ -27,18 +27,15 @@ for it.
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from rewardkit.answers.extract import boxes, text_after_thought, texts_between
 from rewardkit.answers.open_answers.squad import f1, normalize
 from rewardkit.answers.open_answers.verdict import MAX_ANSWER_CHARS, MAX_GOLDS, Outcome, judge
-from rewardkit.scorers.base import Score, Status, verl_reward
+from rewardkit.scorers.base import Score, ScorerSpec, Status
 from rewardkit.scorers.gold import alternatives
 from rewardkit.scorers.options import Range, invalid_value_error
 
-#: The gold may be a list of alternatives.
-SEVERAL_GOLDS = True
 #: From this number of tags of one kind on, verl pays a quarter.
 MANY_TAGS = 11
 
@@ -98,10 +95,6 @@ def score(
     return Score.wrong(pred, _STATUS.get(outcome, Status.WRONG))
 
 
-#: What verl calls.
-compute_score = partial(verl_reward, score)
-
-
 def respond(answer: str) -> str:
     """Return the shortest well-formed response with this answer."""
     return f"{_OPEN}{answer}{_CLOSE}"
@@ -145,3 +138,9 @@ def _score_exact(response: str, golds: tuple[str, ...], format_score: float) -> 
         return Score.wrong(pred, score=format_score)
     is_spam = max(response.count(_OPEN), response.count(_CLOSE)) >= MANY_TAGS
     return Score.right(pred, 0.25 if is_spam else 1.0)
+
+
+SPEC = ScorerSpec(score, __doc__, respond, several_golds=True)
+
+#: What verl calls.
+compute_score = SPEC.compute_score

@@ -9,8 +9,8 @@ from random import Random
 from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.errors import call_catching
+from rewardkit.scorers.base import spec_of
 from rewardkit.scorers.gold import alternatives, another_answer
-from rewardkit.scorers.load import respond_of
 from rewardkit.scorers.reward_result import LITERAL, TOLERANCE, RightRule
 from rewardkit.scorers.score import Score, Scorer, Status
 
@@ -83,7 +83,7 @@ class _GoldTrial(NamedTuple):
 
 def own_form(scorer: Scorer) -> AnswerForm | None:
     """Return the form that `respond` of a scorer's module writes; None without one."""
-    respond = respond_of(scorer)
+    respond = spec_of(scorer).respond
     text = call_catching(respond, _MARK) if respond else None
     before, mark, after = text.partition(_MARK) if isinstance(text, str) else ("", "", "")
     return ("", before, after) if mark else None

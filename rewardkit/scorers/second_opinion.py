@@ -24,16 +24,14 @@ from rewardkit.scorers.base import (
     Status,
     as_text,
     failed_verl_score,
+    spec_of,
     verl_score,
-    wrong_score,
 )
 from rewardkit.scorers.call import require_score
 from rewardkit.scorers.options import (
-    asks_server,
     bound_options,
     inner_function,
     is_verl_function,
-    module_of,
 )
 from rewardkit.scorers.reward_result import LITERAL, RewardResult, RightRule
 
@@ -111,7 +109,7 @@ class SecondOpinion:
     @property
     def asks_server(self) -> bool:
         """Whether the second scorer waits for a model server."""
-        return self.ask != "never" and asks_server(self.scorer)
+        return self.ask != "never" and spec_of(self.scorer).asks_server
 
     def revise(self, first: Score, sample: VerlSample) -> Opinion:
         """Return the score of a response and the numbers for verl. Never raises."""
@@ -166,7 +164,7 @@ class SecondOpinion:
 
 def blank_metrics(scorer: Scorer) -> dict[str, float]:
     """Return the numbers that a scorer's file adds for verl: its `blank_metrics(options)`."""
-    blank = module_of(scorer).get("blank_metrics")
+    blank = spec_of(scorer).blank_metrics
     return dict(blank(bound_options(scorer))) if blank else {}
 
 
@@ -178,9 +176,7 @@ def _verl_function(scorer: Scorer) -> Callable[..., Any] | None:
     function = inner_function(scorer)
     if iscoroutinefunction(function):
         return function if is_verl_function(scorer) else None
-    names = module_of(scorer)
-    entry: Callable[..., Any] | None = names.get("compute_score")
-    return entry if asks_server(scorer) and names.get("score") is function else None
+    return spec_of(scorer).verl_function
 
 
 def _ask(scorer: Scorer, sample: VerlSample) -> Opinion:
@@ -201,7 +197,7 @@ async def _ask_async(scorer: Scorer, sample: VerlSample) -> Opinion:
 
 def _arguments(scorer: Scorer, sample: VerlSample) -> dict[str, Any]:
     """Return the arguments of a function for verl; a scorer that asks a server gets verl's address."""
-    fields, kwargs = sample._asdict(), sample.kwargs if asks_server(scorer) else {}
+    fields, kwargs = sample._asdict(), sample.kwargs if spec_of(scorer).asks_server else {}
     del fields["kwargs"]
     return {**fields, **bound_options(scorer), **kwargs}
 
@@ -212,6 +208,8 @@ def _opinion(result: Any, scorer: Scorer, sample: VerlSample) -> Opinion:
     if not isinstance(result, Exception):
         score = call_catching(lambda: require_score(RewardResult.of(result).as_score()))
     if isinstance(score, Exception):
-        return Opinion(failed_verl_score(sample.data_source, score, wrong_score(scorer)), {})
+        return Opinion(
+            failed_verl_score(sample.data_source, score, spec_of(scorer).wrong_score), {}
+        )
     pairs = result.items() if isinstance(result, Mapping) else ()
     return Opinion(score, {k: float(v) for k, v in pairs if type(v) in (int, float)})

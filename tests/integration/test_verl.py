@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import rewardkit
+from rewardkit.scorers.base import spec_of
 from rewardkit.scorers.gold import alternatives, another_answer
-from rewardkit.scorers.load import location, respond_of
+from rewardkit.scorers.load import location
 from rewardkit.scorers.row_scorer import scorer_for
 from tests.integration.conftest import VERL, make_batch
 
@@ -122,7 +123,7 @@ def test_verl_scores_rows_with_several_golds_and_with_ten_options(score_batch, t
         gold = row["reward_model"]["ground_truth"]
         golds = alternatives(gold) or (gold,)
         answer = golds[-1] if expected(row) else another_answer(*golds)
-        return respond_of(scorer_for(row["data_source"], row["extra_info"]))(answer)
+        return spec_of(scorer_for(row["data_source"], row["extra_info"])).respond(answer)
 
     whole = ("data.truncation=left", "data.filter_overlong_prompts=False")
     rewards, extras = score_batch("naive", location("auto"), files, respond, *whole)

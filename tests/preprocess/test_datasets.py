@@ -27,8 +27,9 @@ from rewardkit.preprocess.prep import preview
 from rewardkit.preprocess.raw_rows import RawRows
 from rewardkit.preprocess.source import SAMPLES, find_source
 from rewardkit.row import IMAGES, METADATA_KEY, read_rows
+from rewardkit.scorers.base import spec_of
 from rewardkit.scorers.gold import another_answer
-from rewardkit.scorers.load import load_scorer, respond_of
+from rewardkit.scorers.load import load_scorer
 from rewardkit.testing import (
     check_card,
     check_counts,
@@ -450,7 +451,7 @@ def test_another_answer_is_none_of_several_golds(golds):
 def test_another_answer_to_an_expression_is_wrong_for_the_scorer_too(gold):
     for scorer in ("math", "qa"):
         score = load_scorer(scorer)
-        respond = respond_of(score)
+        respond = spec_of(score).respond
         assert score(respond(gold), gold).correct
         assert not score(respond(another_answer(gold)), gold).correct
 

@@ -6,7 +6,7 @@ import pytest
 
 from rewardkit.errors import UsageError
 from rewardkit.scorers import base, math_dapo
-from rewardkit.scorers.base import Score, Status, options_for, verl_result, wrong_score
+from rewardkit.scorers.base import Score, Status, options_for, spec_of, verl_result
 from rewardkit.scorers.options import option_names
 
 
@@ -40,9 +40,9 @@ def test_each_status_sets_its_own_flag_and_no_other(status, flags):
 
 
 def test_a_failure_scores_like_a_wrong_answer():
-    assert wrong_score(math_dapo.score) == -1.0
-    assert wrong_score(returning(None)) == 0.0
-    assert wrong_score(len) == 0.0
+    assert spec_of(math_dapo.score).wrong_score == -1.0
+    assert spec_of(returning(None)).wrong_score == 0.0
+    assert spec_of(len).wrong_score == 0.0
     result = math_dapo.compute_score("d", "Answer: 5", "5", mode="no")
     assert (result["score"], result["error"]) == (-1.0, 1.0)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import OutputError, UsageError
 from rewardkit.scorers import gsm8k
+from rewardkit.scorers.base import spec_of
 from rewardkit.scorers.compose import (
     KEYS,
     PART_VALUES,
@@ -21,7 +22,7 @@ from rewardkit.scorers.compose import (
     load_reward,
     write_reward_file,
 )
-from rewardkit.scorers.load import load_scorer, respond_of
+from rewardkit.scorers.load import load_scorer
 from tests.tables import every
 
 FIXED = {"score", "acc", "pred", "no_answer", "timeout", "error"}
@@ -131,7 +132,7 @@ def test_the_generated_file_is_a_scorer_of_rewardkit_too(write_yaml, tmp_path):
     out = write_reward_file(write_yaml(), tmp_path / "my_reward.py")
     scorer = load_scorer(f"{out}:score")
     assert scorer(GOOD, "18").correct
-    assert respond_of(scorer)("18") == "#### 18"
+    assert spec_of(scorer).respond("18") == "#### 18"
 
 
 def test_no_text_of_the_yaml_becomes_code(write_yaml, tmp_path):

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 from rewardkit import registry
 from rewardkit.scorers import base
-from rewardkit.scorers.base import Status
+from rewardkit.scorers.base import Status, explain_bad_gold
 from rewardkit.scorers.gold import (
     MAX_LIST_CHARACTERS,
     MISSING,
     accept_gold,
     alternatives,
-    explain_bad_gold,
     unwrap_gold,
 )
 from rewardkit.scorers.load import load_scorer

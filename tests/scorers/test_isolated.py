@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from rewardkit.errors import SourceError, UsageError
-from rewardkit.isolate.child_process import ChildProcess
 from rewardkit.responses.score import score_files
 from rewardkit.scorers import isolated
 from rewardkit.scorers.base import Score, Status
@@ -245,27 +244,6 @@ def test_a_scorer_that_writes_to_the_socket_loses_only_that_response(tmp_path, r
     assert [r["pred"] for r in map(json.loads, out.read_text().splitlines())] == [
         f"row {i}" for i in range(12) if i != 3
     ]
-
-
-def test_a_slow_scorer_sends_each_score_of_a_batch_at_once(tmp_path, monkeypatch):
-    """Scores wait for others only while scoring takes almost no time."""
-    text = (
-        "import time\nfrom rewardkit.scorers.base import Score, Status\n"
-        "def score(response, ground_truth, extra_info=None):\n"
-        "    time.sleep(0.1 * (response == 'slow'))\n"
-        "    return Score(1.0, True, response, Status.CORRECT)\n"
-    )
-    replies = []
-    receive = ChildProcess.receive
-
-    def recorded(self, deadline):
-        replies.append(receive(self, deadline))
-        return replies[-1]
-
-    with open_scorer(scorer(tmp_path, text), {}) as judge:
-        monkeypatch.setattr(ChildProcess, "receive", recorded)
-        assert [score.pred for score in judge.score_batch([("slow", "1", {})] * 4)] == ["slow"] * 4
-        assert [len(verdicts) for _, _, verdicts in replies] == [1, 1, 1, 1]
 
 
 @pytest.mark.full

@@ -7,8 +7,8 @@ import pytest
 
 from rewardkit import registry
 from rewardkit.errors import SourceError, UnknownNameError, UsageError
-from rewardkit.scorers.base import Status
-from rewardkit.scorers.load import load_scorer, location, respond_of, summary
+from rewardkit.scorers.base import Status, spec_of
+from rewardkit.scorers.load import load_scorer, location, summary
 
 NAMES = sorted(registry.SCORERS)
 
@@ -72,7 +72,7 @@ def test_a_user_s_scorer_file_is_loaded_by_path(tmp_path):
     )
     scorer = load_scorer(f"{file}:score", bonus=0.5)
     assert scorer("a", "b").score == 1.5
-    assert respond_of(scorer)("x") == "x"
+    assert spec_of(scorer).respond("x") == "x"
 
 
 @pytest.mark.parametrize(
@@ -115,9 +115,9 @@ def test_the_summary_of_a_scorer_is_its_first_line_or_its_import_error(monkeypat
 def test_respond_is_found_inside_every_wrapper(tmp_path):
     from rewardkit.scorers import gsm8k, math
 
-    assert respond_of(math.score) is math.respond
-    assert respond_of(load_scorer("gsm8k", method="robust")) is gsm8k.respond
-    assert respond_of(len) is None
+    assert spec_of(math.score).respond is math.respond
+    assert spec_of(load_scorer("gsm8k", method="robust")).respond is gsm8k.respond
+    assert spec_of(len).respond is None
     file = tmp_path / "reward.py"
     file.write_text(
         "def respond(answer):\n    return '!' + answer\n"
@@ -126,7 +126,7 @@ def test_respond_is_found_inside_every_wrapper(tmp_path):
     )
     scorer = load_scorer(f"{file}:compute_score", bonus=1)
     assert scorer("", "").score == 2.0
-    assert respond_of(scorer)("x") == "!x"
+    assert spec_of(scorer).respond("x") == "!x"
 
 
 def test_a_scorer_without_its_module_has_no_location(monkeypatch):

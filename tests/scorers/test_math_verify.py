@@ -1,12 +1,13 @@
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
-from rewardkit.isolate.worker import Reply
 
 from rewardkit.errors import RewardkitError, UsageError
-from rewardkit.isolate import worker
+from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
+from rewardkit.isolate.function import CallError
 from rewardkit.scorers import math_verify
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.math_verify import MAX_CHARS, compute_score, respond, score
@@ -88,49 +89,44 @@ def test_verl_sees_a_timeout_as_a_metric():
     assert (result["score"], result["timeout"], result["error"]) == (0.0, 1.0, 0.0)
 
 
-def test_the_error_for_a_missing_package_is_one_line_that_says_what_to_install(
-    monkeypatch, tmp_path
-):
+@pytest.fixture
+def no_process():
+    """Start processes in this test, and let none of them stay for another."""
+    math_verify._function.cache_clear()
+    yield
+    math_verify._function.cache_clear()
+
+
+@pytest.mark.usefixtures("no_process")
+def test_a_missing_package_is_one_line_that_says_what_to_install(monkeypatch, tmp_path):
     (tmp_path / "math_verify.py").write_text("raise ModuleNotFoundError('No such module')")
     monkeypatch.syspath_prepend(tmp_path)  # a helper has the module path of its caller
-    monkeypatch.setattr(worker, "_pools", {})
     with pytest.raises(UsageError, match=r"pip install 'rewardkit\[math-verify\]'"):
         score(respond("5"), "5")
     assert compute_score("x", respond("5"), "5")["error"] == 1.0
 
 
+@pytest.mark.usefixtures("no_process")
 def test_a_helper_that_does_not_start_is_an_error(monkeypatch):
-    monkeypatch.setattr(worker, "_pools", {})
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(RewardkitError, match="no helper process"):
+    with pytest.raises(RewardkitError, match="math_verify"):
         score(respond("5"), "5")
 
 
 @pytest.mark.parametrize(
-    ("reply", "status"),
+    ("outcome", "status"),
     [
-        (Reply("crash", None, "needed more than 512 MiB"), Status.TOO_LONG),
-        (Reply("crash", None, "killed by signal 11"), Status.TOO_LONG),
-        (Reply("error", None, "RecursionError: too deep"), Status.UNPARSED_ANSWER),
+        (ChildCrashError("needed more than 512 MiB"), Status.TOO_LONG),
+        (CallError("RecursionError", "too deep", ""), Status.UNPARSED_ANSWER),
+        (ChildTimeoutError("CPU time limit reached"), Status.TIMEOUT),
     ],
 )
-def test_a_response_that_crashes_the_helper_is_a_wrong_answer(monkeypatch, reply, status):
-    monkeypatch.setattr(math_verify, "call", lambda *_, **__: reply)
+def test_a_response_that_crashes_the_helper_is_a_wrong_answer(monkeypatch, outcome, status):
+    function = SimpleNamespace(call=lambda _: outcome)
+    monkeypatch.setattr(math_verify, "_function", lambda _: function)
     assert score(respond("5"), "5") == (0.0, False, "", status)
 
 
 def test_a_deadline_of_zero_is_an_error():
     with pytest.raises(UsageError, match="seconds=0 is invalid; give a number from 0.001 to 3600"):
         score(respond("5"), "5", seconds=0)
-
-
-def test_a_call_has_a_limit_of_cpu_time_and_of_five_times_as_much_wall_time(monkeypatch):
-    calls = []
-    reply = Reply("timeout", None, "CPU time limit reached")
-    monkeypatch.setattr(math_verify, "call", lambda *_, **options: calls.append(options) or reply)
-    score("5", "5")
-    score("5", "5", seconds=0.5)
-    assert calls == [
-        {"cpu_seconds": 2.0, "wall_seconds": 10.0},
-        {"cpu_seconds": 0.5, "wall_seconds": 2.5},
-    ]

@@ -196,7 +196,7 @@ def test_the_file_of_a_reward_with_the_judge_asks_it_about_what_the_rules_reject
         )
         path = write_reward_file(tmp_path / "r.yaml", tmp_path / "reward.py")
         module = load_as_verl_does(path)
-        assert module.ASKS_SERVER
+        assert module.SPEC.asks_server
         texts = (r"\boxed{18}", r"\boxed{\text{eighteen, I think}}", r"\boxed{19}", "")
         results = [module.compute_score("s", text, "18") for text in texts]
         scores = [load_scorer(f"{path}:score")(text, "18").correct for text in texts]
