@@ -40,7 +40,7 @@ from rewardkit.trainlog.translations import translations
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from rewardkit.trainlog.rewards import RunTail
+    from rewardkit.trainlog.follow import RunTail
 
 EXAMPLES = examples(
     "rewardkit logs train.log",
@@ -180,7 +180,7 @@ def _read(
 ) -> Iterator[TrainingRun]:
     """Yield the runs, each with its configuration and the records of its reward."""
     from rewardkit.trainlog.config_file import with_config
-    from rewardkit.trainlog.rewards import SOURCE, with_own_records, with_rewards
+    from rewardkit.trainlog.rewards import with_rewards
 
     with progress(f"reading {', '.join(paths)[:60]}") as advance:
         runs = read_runs(paths, progress=advance)
@@ -195,10 +195,7 @@ def _read(
         )
     for path, log in zip(paths, runs, strict=True):
         run = with_config(log, config) if config else log
-        if rewards or (is_for_one and run.source == SOURCE):
-            yield with_rewards(run, rewards, samples_per_step)
-            continue
-        run, note = with_own_records(run, Path(path), samples_per_step)
+        run, note = with_rewards(run, Path(path), rewards, samples_per_step)
         if note:
             warn(note)
         yield run
@@ -257,7 +254,7 @@ def _follow(
     interval: float,
     lang: str,
 ) -> None:
-    from rewardkit.trainlog.rewards import RunTail
+    from rewardkit.trainlog.follow import RunTail
 
     if len(paths) != 1:
         raise UsageError("--follow takes one RUN.")

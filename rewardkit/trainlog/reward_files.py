@@ -12,18 +12,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from math import isfinite
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf, isfinite
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
 from rewardkit.errors import DataError, SourceError, unreadable_file
 from rewardkit.jsonl import MAX_LINE_BYTES, LongLine
 from rewardkit.recorder.gold import stated_answer, states_gold
 from rewardkit.recorder.writer import LARGEST, MAX_NAME_CHARACTERS, PATTERN
+from rewardkit.trainlog.jsonl_reader import LineFeed
 from rewardkit.trainlog.text_measures import has_copied_question, has_several_answers
 from rewardkit.trainlog.training_run import ResponseSample, UnreadLine
 
@@ -64,154 +65,119 @@ _SESSION = re.compile(r"(.+)_\d+_\d+")
 #: Fields of a dump's line that are not parts of the reward.
 _NOT_PARTS = frozenset({"step", "input", "output", "gts", "uid"})
 
-
-class Response(NamedTuple):
-    """A line: one response with what the reward returned; `text` is None if it was not written."""
-
-    time: float
-    seconds: float | None
-    source: str
-    is_validation: bool
-    values: Mapping[str, float]
-    characters: float
-    prompt: int
-    answer: int
-    gold: bool | None
-    text: str | None = None
-    question: str = ""
-    pred: str = ""
-    prompt_id: str = ""
+_Key = TypeVar("_Key", str, int)
 
 
-@dataclass
-class Total:
-    """Count, sum, sum of squares, least and most of some numbers."""
+class Total(NamedTuple):
+    """Count, sum, sum of squares, least and most of some numbers, and hashes of the answers beside them."""
 
-    count: int = 0
-    sum: float = 0.0
-    squares: float = 0.0
-    least: float = float("inf")
-    most: float = float("-inf")
+    n: int
+    sum: float
+    squares: float
+    least: float
+    most: float
+    answers: frozenset[int] = frozenset()
 
-    def add(self, number: float) -> None:
-        """Add a number."""
-        self.include(Total(1, number, number * number, number, number))
-
-    def include(self, other: Total) -> None:
-        """Add another total."""
-        self.count += other.count
-        self.sum += other.sum
-        self.squares += other.squares
-        self.least, self.most = min(self.least, other.least), max(self.most, other.most)
-
-
-@dataclass
-class Group:
-    """The responses to a prompt: how many, their least and most score, and hashes of their answers."""
-
-    count: int = 0
-    least: float = float("inf")
-    most: float = float("-inf")
-    answers: set[int] = field(default_factory=set)
-
-    def include(self, other: Group) -> None:
-        """Add responses to the same prompt."""
-        self.count += other.count
-        self.least, self.most = min(self.least, other.least), max(self.most, other.most)
-        self.answers |= other.answers
+    def plus(self, other: Total) -> Total:
+        """Return the total of both."""
+        sums = self.n + other.n, self.sum + other.sum, self.squares + other.squares
+        ends = min(self.least, other.least), max(self.most, other.most)
+        return Total(*sums, *ends, self.answers | other.answers)
 
 
 @dataclass
 class Sums:
-    """What a reward returned for one data source, of training or of validation."""
+    """What a reward returned for one data source, of training or of validation.
 
-    count: int = 0
+    Attributes:
+        n: number of responses.
+        start: time of the first call; for a dump, its step as is `end`.
+        end: time of the last call.
+        totals: the numbers that it returned, and measures of the response.
+        groups: the scores of each prompt, by its hash.
+        group_limit: prompts with a hash from here on are left out.
+        samples: responses with their text.
+    """
+
+    n: int = 0
+    start: float = inf
+    end: float = -inf
     totals: dict[str, Total] = field(default_factory=dict)
-    groups: dict[int, Group] = field(default_factory=dict)
+    groups: dict[int, Total] = field(default_factory=dict)
     group_limit: int = 1 << 32
     samples: list[ResponseSample] = field(default_factory=list)
 
-    def add(self, response: Response) -> None:
-        """Add a response."""
-        self.count += 1
-        numbers = {**response.values, "response_characters": response.characters}
-        if response.seconds is not None:
-            numbers["seconds"] = response.seconds
-        score = response.values.get("score")
-        if response.gold is not None:
-            numbers["states_gold"] = response.gold
-            if score is not None:
-                numbers["score_with_gold" if response.gold else "score_without_gold"] = score
-        if response.text is not None:
-            numbers["several_boxes"] = has_several_answers(response.text)
-            if response.question:
-                numbers["copied_prompt"] = has_copied_question(response.text, response.question)
-        for key, number in numbers.items():
-            total = self.totals.get(key)
-            if total is None:
-                if len(self.totals) >= MAX_KEYS:
-                    continue
-                total = self.totals[key] = Total()
-            total.add(number)
-        if response.prompt < self.group_limit:
-            score = 0.0 if score is None else score
-            one = Group(1, score, score, {response.answer})
-            self.groups.setdefault(response.prompt, Group()).include(one)
-
     def include(self, other: Sums) -> None:
-        """Add the sums of another process or slot."""
-        self.count += other.count
-        for key, total in other.totals.items():
-            if key in self.totals or len(self.totals) < MAX_KEYS:
-                self.totals.setdefault(key, Total()).include(total)
-        for prompt, group in other.groups.items():
-            self.groups.setdefault(prompt, Group()).include(group)
-        self.group_limit = min(self.group_limit, other.group_limit)
-        self.groups = {p: group for p, group in self.groups.items() if p < self.group_limit}
+        """Add the sums of another process, slot or source."""
+        self.n += other.n
+        self.start, self.end = min(self.start, other.start), max(self.end, other.end)
+        _include(self.totals, other.totals, MAX_KEYS)
+        groups = {key: one for key, one in other.groups.items() if key < self.group_limit}
+        _include(self.groups, groups)
+        if other.group_limit < self.group_limit:
+            self.limit_groups(other.group_limit)
         self.samples += other.samples
 
-    def limit_groups(self, most: int = MAX_GROUPS) -> None:
-        """Keep the prompts with the lowest hashes, which are the same in every process."""
-        if len(self.groups) > most:
-            self.group_limit = sorted(self.groups)[most]
-            self.groups = {p: group for p, group in self.groups.items() if p < self.group_limit}
+    def limit_groups(self, limit: int | None = None) -> None:
+        """Keep the prompts below a hash: by default the first of all, the same ones in every process."""
+        if limit is None and len(self.groups) > MAX_GROUPS:
+            limit = sorted(self.groups)[MAX_GROUPS]
+        if limit is not None:
+            self.group_limit = limit
+            self.groups = {key: one for key, one in self.groups.items() if key < limit}
 
     @property
-    def shared_groups(self) -> list[Group]:
+    def shared_groups(self) -> list[Total]:
         """The prompts with several responses."""
-        return [group for group in self.groups.values() if group.count > 1]
+        return [group for group in self.groups.values() if group.n > 1]
+
+
+def _include(mine: dict[_Key, Total], others: Mapping[_Key, Total], most: float = inf) -> None:
+    for key, total in others.items():
+        if key in mine:
+            mine[key] = mine[key].plus(total)
+        elif len(mine) < most:
+            mine[key] = total
 
 
 @dataclass
 class Slot:
-    """The responses of a step, or of a second or more.
+    """The responses of a step, or of a second or more: sums by data source and by whether of validation."""
 
-    Attributes:
-        start: time of the first call; for a dump, its step as is `end`.
-        end: time of the last call.
-        sources: sums by data source and by whether its rows are of validation.
-    """
-
-    start: float
-    end: float
     sources: dict[tuple[str, bool], Sums] = field(default_factory=dict)
 
-    def sums(self, source: str, is_validation: bool) -> Sums:
-        """Return the sums of a data source, or those of `other` if there are too many."""
+    def include(self, source: str, is_validation: bool, sums: Sums) -> Sums:
+        """Add sums to those of their data source, or to `other` if there are too many; return these."""
         key = source, is_validation
         if key not in self.sources and len(self.sources) >= MAX_SOURCES:
             key = OTHER, is_validation
-        return self.sources.setdefault(key, Sums())
+        mine = self.sources.setdefault(key, Sums())
+        mine.include(sums)
+        return mine
 
-    def include(self, other: Slot) -> None:
-        """Add another slot."""
-        self.start, self.end = min(self.start, other.start), max(self.end, other.end)
-        for key, sums in other.sources.items():
-            self.sums(*key).include(sums)
+    @property
+    def start(self) -> float:
+        """Time of the first call."""
+        return min(sums.start for sums in self.sources.values())
+
+    @property
+    def end(self) -> float:
+        """Time of the last call."""
+        return max(sums.end for sums in self.sources.values())
 
     def count(self, *, is_validation: bool) -> int:
         """Return the number of responses of training or of validation."""
-        return sum(sums.count for key, sums in self.sources.items() if key[1] is is_validation)
+        return sum(sums.n for key, sums in self.sources.items() if key[1] is is_validation)
+
+
+def merge_slots(slots: Iterable[tuple[int, Slot]]) -> dict[int, Slot]:
+    """Return the slots with the same number as one, in the order of the numbers."""
+    merged: dict[int, Slot] = {}
+    for number, slot in sorted(slots, key=lambda item: item[0]):
+        whole = merged.setdefault(number, Slot())
+        for key, sums in slot.sources.items():
+            whole.include(*key, sums)
+    return merged
 
 
 @dataclass(frozen=True)
@@ -220,10 +186,8 @@ class RewardRecords:
 
     Attributes:
         folder: the folder of the files.
-        is_dumped: whether they are verl's dumps, so that `steps` has the step of each slot.
-        processes: number of files with responses.
+        is_dumped: whether they are verl's dumps, whose slots have the step as their time.
         slots: in order of time.
-        steps: the step of each slot of a dump.
         generations: when the run began and when it was started again: the starts of processes that
             began after all earlier ones had made their last call.
         lost: calls that a recorder could not write.
@@ -233,13 +197,11 @@ class RewardRecords:
 
     folder: str
     is_dumped: bool
-    processes: int
     slots: tuple[Slot, ...]
-    steps: tuple[int, ...] = ()
-    generations: tuple[float, ...] = ()
-    lost: int = 0
-    unread: int = 0
-    examples: tuple[UnreadLine, ...] = ()
+    generations: tuple[float, ...]
+    lost: int
+    unread: int
+    examples: tuple[UnreadLine, ...]
 
 
 def has_records(folder: Path) -> bool:
@@ -275,17 +237,15 @@ def read_rewards(folder: Path | str) -> RewardRecords:
 
 @dataclass
 class _File:
-    """A file as far as it is read; `step` is that of a dump."""
+    """A file as far as it is read; `step` is that of a dump, `start` and `end` are times of calls."""
 
     path: Path
     inode: int
     step: int | None
+    lines: LineFeed
     at: int = 0
-    line: int = 0
-    rest: bytes = b""
-    dropped: int = 0
-    start: float = 0.0
-    end: float = 0.0
+    start: float = inf
+    end: float = -inf
 
 
 class RewardTail:
@@ -293,11 +253,13 @@ class RewardTail:
 
     Attributes:
         folder: the folder.
+        since: records of earlier calls are left out, as a second run may record into the folder of a first.
         rewrites: how often a file was replaced or removed, so that all were read again.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, since: float = 0.0) -> None:
         self.folder = folder
+        self.since = since
         self.rewrites = 0
         self._begin()
 
@@ -320,7 +282,7 @@ class RewardTail:
             SourceError: the folder or a file of it cannot be read.
         """
         try:
-            if self.files and self._is_replaced():
+            if self._is_replaced():
                 self._begin()
                 self.rewrites += 1
             has_grown = sum([self._read_file(*each) for each in self._paths()]) > 0
@@ -328,9 +290,9 @@ class RewardTail:
             if isinstance(error, SourceError):
                 raise
             raise unreadable_file(self.folder, error) from error
-        for file in self.files.values():
-            if is_last and file.step is not None and (file.rest or file.dropped):
-                self._feed(file, b"\n")
+        for file in self.files.values() if is_last else ():
+            if file.step is not None:
+                self._read_lines(file, file.lines.finish())
         return self._records() if has_grown else None
 
     def _is_replaced(self) -> bool:
@@ -360,203 +322,194 @@ class RewardTail:
         if known and path.stat().st_size == known.at:
             return False
         with path.open("rb") as stream:
-            file = known or _File(path, os.fstat(stream.fileno()).st_ino, step)
+            inode = os.fstat(stream.fileno()).st_ino
+            file = known or _File(path, inode, step, LineFeed(MAX_LINE_BYTES))
             self.files[path.name] = file
             before = file.at
             stream.seek(before)
             while data := stream.read(CHUNK_BYTES):
                 file.at += len(data)
-                self._feed(file, data)
+                self._read_lines(file, file.lines.feed(data))
         return file.at > before
 
-    def _feed(self, file: _File, data: bytes) -> None:
-        """Read the whole lines of a piece of a file; the rest waits for the next piece."""
-        *lines, rest = (file.rest + data).split(b"\n")
+    def _read_lines(self, file: _File, lines: Iterator[bytes | LongLine]) -> None:
         for line in lines:
-            file.line += 1
-            if file.dropped or len(line) > MAX_LINE_BYTES:
-                size, file.dropped = file.dropped + len(line), 0
-                self._skip(file, LongLine(size, MAX_LINE_BYTES).reason)
-            elif line.strip():  # an empty one ends a line that a full disk cut
-                self._read_line(file, line)
-        if file.dropped or len(rest) > MAX_LINE_BYTES:
-            file.dropped, rest = file.dropped + len(rest), b""
-        file.rest = rest
+            if isinstance(line, LongLine):
+                reason = line.reason
+            elif not line.strip():  # an empty one ends a line that a full disk cut
+                continue
+            else:
+                reason = self._read_line(file, line)
+            if reason:
+                self.unread += 1
+                if len(self.examples) < MAX_EXAMPLES:
+                    where = f"{file.path.name}:{file.lines.number}"
+                    self.examples.append(UnreadLine(where, reason))
 
-    def _skip(self, file: _File, reason: str) -> None:
-        self.unread += 1
-        if len(self.examples) < MAX_EXAMPLES:
-            self.examples.append(UnreadLine(f"{file.path.name}:{file.line}", reason))
-
-    def _read_line(self, file: _File, line: bytes) -> None:
+    def _read_line(self, file: _File, line: bytes) -> str:
+        """Add a response; return why it cannot be read, or ""."""
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
-            self._skip(file, "not JSON")
-            return
-        if isinstance(record, dict) and "rewardkit_rewards" in record:
-            raise DataError(
-                f"{file.path}: recorded by an earlier development version of rewardkit, which this "
-                "one does not read; record the run again, or read verl's dumps."
-            )
+            return "not JSON"
         try:
-            parse = _recorded if file.step is None else _dumped
-            response = parse(record)
+            key, sums = _recorded(record) if file.step is None else _dumped(record, file.step)
             lost = _count(record.get("lost", 0))
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError):
-            self._skip(file, "not an object with a numeric 'score'" if file.step is not None
-                       else "not a line of a recorder")  # fmt: skip
-            return
+            is_record = file.step is None
+            return (
+                "not a line of a recorder" if is_record else "not an object with a numeric 'score'"
+            )
         self.lost += lost
-        self._add(file, response)
+        file.start, file.end = min(file.start, sums.start), max(file.end, sums.end)
+        self._add(key, sums, int(sums.end // self.width) if file.step is None else file.step)
+        if file.step is None and len(self.slots) > MAX_SLOTS:
+            self.width *= 2
+            self.slots = merge_slots((number // 2, slot) for number, slot in self.slots.items())
+        return ""
 
-    def _add(self, file: _File, response: Response) -> None:
-        start = response.time - (response.seconds or 0.0)
-        file.start = min(file.start or start, start)
-        file.end = max(file.end, response.time, 1.0)
-        step = file.step
-        number = int(response.time // self.width) if step is None else step
-        slot = self.slots.get(number)
-        if slot is None:
-            first, last = (start, response.time) if step is None else (step, step)
-            slot = self.slots[number] = Slot(first, last)
-        elif step is None:
-            slot.start, slot.end = min(slot.start, start), max(slot.end, response.time)
-        sums = slot.sums(response.source, response.is_validation)
-        sums.add(response)
-        if step is None:
-            if len(sums.groups) >= 2 * MAX_GROUPS:
-                sums.limit_groups()
-            if len(self.slots) > MAX_SLOTS:
-                self._double_width()
-        if response.text is not None and self.chooser.random() < self.sample_share:
-            sums.samples.append(_sample(response))
-            self.sample_count += 1
-            if self.sample_count > MAX_SAMPLES:
-                self._thin_samples()
+    def _add(self, key: tuple[str, bool], sums: Sums, number: int) -> None:
+        if sums.samples and self.chooser.random() >= self.sample_share:
+            sums.samples = []
+        self.sample_count += len(sums.samples)
+        mine = self.slots.setdefault(number, Slot()).include(*key, sums)
+        if self.sample_count > MAX_SAMPLES:
+            self._thin_samples()
+        if len(mine.groups) >= 2 * MAX_GROUPS and not self._is_dumped:
+            mine.limit_groups()
 
     def _thin_samples(self) -> None:
         self.sample_share /= 2
         self.sample_count = 0
-        for slot in self.slots.values():
-            for sums in slot.sources.values():
-                sums.samples = [each for each in sums.samples if self.chooser.random() < 0.5]
-                self.sample_count += len(sums.samples)
+        for sums in (sums for slot in self.slots.values() for sums in slot.sources.values()):
+            sums.samples = [each for each in sums.samples if self.chooser.random() < 0.5]
+            self.sample_count += len(sums.samples)
 
-    def _double_width(self) -> None:
-        self.width *= 2
-        slots, self.slots = self.slots, {}
-        for number, slot in slots.items():
-            mine = self.slots.setdefault(number // 2, Slot(slot.start, slot.end))
-            mine.include(slot)
-            for sums in mine.sources.values():
-                sums.limit_groups()
+    @property
+    def _is_dumped(self) -> bool:
+        return any(file.step is not None for file in self.files.values())
 
     def _records(self) -> RewardRecords | None:
-        active = sorted((file.start, file.end) for file in self.files.values() if file.end)
+        active = [file for file in self.files.values() if file.end >= file.start]
         if not active:
             return None
-        numbers = sorted(self.slots)
-        is_dumped = any(file.step is not None for file in self.files.values())
+        slots = [self.slots[number] for number in sorted(self.slots)]
         return RewardRecords(
             folder=str(self.folder),
-            is_dumped=is_dumped,
-            processes=len(active),
-            slots=tuple(self.slots[number] for number in numbers),
-            steps=tuple(numbers) if is_dumped else (),
-            generations=() if is_dumped else tuple(_generations(active)),
+            is_dumped=self._is_dumped,
+            slots=tuple(slot for slot in slots if self._is_dumped or slot.start >= self.since),
+            generations=tuple(start for start in _generations(active) if start >= self.since),
             lost=self.lost,
             unread=self.unread,
             examples=tuple(self.examples),
         )
 
 
-def _generations(processes: list[tuple[float, float]]) -> Iterator[float]:
-    end = float("-inf")
-    for start, last in processes:
-        if start > end:
-            yield start
-        end = max(end, last)
+def _generations(files: Iterable[_File]) -> Iterator[float]:
+    end = -inf
+    for file in sorted(files, key=lambda file: (file.start, file.end)):
+        if file.start > end:
+            yield file.start
+        end = max(end, file.end)
 
 
-def _recorded(record: Mapping[str, Any]) -> Response:
-    """Return the response in a line of a recorder.
+def _recorded(record: Mapping[str, Any]) -> tuple[tuple[str, bool], Sums]:
+    """Return the data source and the response in a line of a recorder.
 
     Raises:
         KeyError, TypeError, ValueError, OverflowError, AttributeError: it is not such a line.
     """
-    time, text = _number(record["time"]), record.get("response")
+    time, seconds, text = (
+        _number(record["time"]),
+        _number(record["seconds"]),
+        record.get("response"),
+    )
     if not 0 < time < LATEST:
         raise ValueError(f"{time!r} is not a time")
     gold = record.get("gold")
-    return Response(
-        time=time,
-        seconds=_number(record["seconds"]),
-        source=str(record["source"])[:MAX_NAME_CHARACTERS],
-        is_validation=bool(record.get("validation")),
-        values={str(key): _number(value) for key, value in record["values"].items()},
-        characters=_count(record["characters"]),
-        prompt=_count(record["prompt"]) % (1 << 32),
-        answer=_count(record["answer"]),
-        gold=None if gold is None else bool(gold),
-        text=None if text is None else str(text),
-        question=str(record.get("question", "")),
+    sample = ResponseSample(
+        step=0,
+        response="" if text is None else str(text),
+        score=float("nan"),
         pred=str(record.get("pred", ""))[:MAX_NAME_CHARACTERS],
-        prompt_id=str(record.get("index", "")),
+        data_source=str(record["source"])[:MAX_NAME_CHARACTERS],
+        index=str(record.get("index", "")),
+        gold=None if gold is None else bool(gold),
+        parts={str(key): _number(value) for key, value in record["values"].items()},
     )
+    numbers = {"response_characters": _count(record["characters"]), "seconds": seconds}
+    question = None if text is None else str(record.get("question", ""))
+    hashes = _count(record["prompt"]) % (1 << 32), _count(record["answer"])
+    key = sample.data_source, bool(record.get("validation"))
+    return key, _sums(sample, numbers, question, hashes, time - seconds, time)
 
 
-def _dumped(row: Mapping[str, Any]) -> Response:
-    """Return the response in a line of a dump.
+def _dumped(row: Mapping[str, Any], step: int) -> tuple[tuple[str, bool], Sums]:
+    """Return the data source and the response in a line of a dump.
 
     Raises:
         KeyError, TypeError, ValueError, OverflowError, AttributeError: it has no numeric score.
     """
     text, prompt = str(row.get("output", "")), str(row.get("input", ""))
-    uid = row.get("uid")
+    uid, gold = row.get("uid"), row.get("gts")
     session = None if uid is None else _SESSION.fullmatch(str(uid))
     group = prompt if uid is None else session[1] if session else str(uid)
-    pred = str(
-        row["pred"] if isinstance(row.get("pred"), (str, int, float)) else stated_answer(text)
-    )
-    gold = row.get("gts")
+    pred = row["pred"] if isinstance(row.get("pred"), (str, int, float)) else stated_answer(text)
     parts = {
         str(key): float(value)
         for key, value in row.items()
         if key not in _NOT_PARTS and isinstance(value, (int, float)) and abs(value) < LARGEST
     }
-    return Response(
-        time=0.0,
-        seconds=None,
-        source=str(row.get("data_source") or "")[:MAX_NAME_CHARACTERS],
-        is_validation=False,
-        values={**parts, "score": _number(row["score"])},
-        characters=len(text),
-        prompt=crc32(group.encode("utf-8", "surrogatepass")),
-        answer=crc32(pred[:MAX_NAME_CHARACTERS].encode("utf-8", "surrogatepass")),
+    sample = ResponseSample(
+        step=step,
+        response=text,
+        score=float("nan"),
+        pred=str(pred)[:MAX_NAME_CHARACTERS],
+        data_source=str(row.get("data_source") or "")[:MAX_NAME_CHARACTERS],
+        index=group[:MAX_NAME_CHARACTERS],
         gold=None if gold is None else states_gold(text, gold),
-        text=text,
-        question=prompt,
-        pred=pred[:MAX_NAME_CHARACTERS],
-        prompt_id=group[:MAX_NAME_CHARACTERS],
+        parts={**parts, "score": _number(row["score"])},
     )
+    hashes = _hash(group), _hash(sample.pred)
+    numbers = {"response_characters": len(text)}
+    return (sample.data_source, False), _sums(sample, numbers, prompt, hashes, step, step)
 
 
-def _sample(response: Response) -> ResponseSample:
-    """Return a response as it is kept; its step is set when it is known."""
-    text, half = response.text or "", MAX_RESPONSE_CHARACTERS // 2
+def _sums(
+    sample: ResponseSample,
+    numbers: Mapping[str, float],
+    question: str | None,
+    hashes: tuple[int, int],
+    start: float,
+    end: float,
+) -> Sums:
+    """Return the sums of one response; `question` is None if the text of the response is not known."""
+    numbers, text, score = {**sample.parts, **numbers}, sample.response, sample.parts.get("score")
+    if sample.gold is not None:
+        numbers["states_gold"] = sample.gold
+        if score is not None:
+            numbers["score_with_gold" if sample.gold else "score_without_gold"] = score
+    if question is not None:
+        numbers["several_boxes"] = has_several_answers(text)
+    if question:
+        numbers["copied_prompt"] = has_copied_question(text, question)
+    half = MAX_RESPONSE_CHARACTERS // 2
     if (left_out := len(text) - MAX_RESPONSE_CHARACTERS) > 0:
         text = f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"
-    return ResponseSample(
-        step=0,
-        response=text,
-        score=response.values.get("score", float("nan")),
-        pred=response.pred,
-        data_source=response.source,
-        index=response.prompt_id,
-        gold=response.gold,
-        parts=response.values,
+    kept = replace(sample, response=text, score=float("nan") if score is None else score)
+    prompt, answer = hashes
+    return Sums(
+        n=1,
+        start=start,
+        end=end,
+        totals={key: Total(1, x, x * x, x, x) for key, x in list(numbers.items())[:MAX_KEYS]},
+        groups={prompt: Total(1, 0.0, 0.0, score or 0.0, score or 0.0, frozenset([answer]))},
+        samples=[] if question is None else [kept],
     )
+
+
+def _hash(text: str) -> int:
+    return crc32(text.encode("utf-8", "surrogatepass"))
 
 
 def _number(value: Any) -> float:

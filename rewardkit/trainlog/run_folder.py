@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError
-from rewardkit.trainlog.reward_files import has_dumps, has_records
+from rewardkit.trainlog.reward_files import RewardTail, has_dumps, has_records
 
 #: Logs that `rewardkit train` writes into the folder of a run, the one to read first: a run's own
 #: output, a rehearsal's, and the metrics of verl's `file` logger, which lack the configuration.
@@ -29,30 +28,16 @@ def run_logs(folder: Path) -> list[Path]:
     return [file for file in files if file.is_file() and file.stat().st_size]
 
 
-@dataclass(frozen=True)
-class RunRecords:
-    """Where the reward of a run records.
+def own_records(folder: Path, config: Mapping[str, Any]) -> RewardTail | None:
+    """Return the records of the reward of a run: where its manifest says, or in the folder itself.
 
-    Attributes:
-        folder: the folder.
-        since: when the run was launched, in seconds since 1970: an earlier run may have recorded into
-            the same folder.
-    """
-
-    folder: Path
-    since: float
-
-
-def run_records(folder: Path, config: Mapping[str, Any]) -> RunRecords | None:
-    """Return where the reward of a run records: where its manifest says, or in the folder itself.
-
-    Without records, it is the folder of verl's dumps that the run's configuration names. None if there
+    Without records, they are verl's dumps in the folder that the run's configuration names. None if there
     is neither, or no log beside which they can be shown.
     """
     if not run_logs(folder):
         return None
     if has_records(folder):
-        return RunRecords(folder, 0.0)
+        return RewardTail(folder)
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         base, since = manifest["folder"], datetime.fromisoformat(manifest["created"]).timestamp()
@@ -62,12 +47,12 @@ def run_records(folder: Path, config: Mapping[str, Any]) -> RunRecords | None:
     try:
         record = Path(base, Path(tree["reward"]["record"]).expanduser())
         if record.is_dir() and has_records(record):
-            return RunRecords(record, since)
+            return RewardTail(record, since)
     except (TypeError, KeyError, RuntimeError):
         pass
     dumps = config.get("trainer.rollout_data_dir")
     if isinstance(dumps, str) and (named := Path(base, dumps)).is_dir() and has_dumps(named):
-        return RunRecords(named, since)
+        return RewardTail(named)
     return None
 
 

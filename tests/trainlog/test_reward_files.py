@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from rewardkit.errors import DataError, SourceError
 from rewardkit.recorder.writer import Recorder
 from rewardkit.trainlog import reward_files
+from rewardkit.trainlog.follow import RunTail
 from rewardkit.trainlog.reward_files import RewardTail, read_rewards
-from rewardkit.trainlog.rewards import RunTail, join_rewards, recorded_run
+from rewardkit.trainlog.rewards import join_rewards, recorded_run
 from rewardkit.trainlog.training_run import Restart, TrainingRun
 
 START = 1.75e9
@@ -112,7 +113,7 @@ def test_the_totals_of_processes_are_those_of_all_calls(tmp_path_factory, calls_
         assert RewardTail(folder).poll() is None
         return
     totals = [slot.sources["a", False].totals["score"] for slot in read_rewards(folder).slots]
-    assert sum(total.count for total in totals) == len(scores)
+    assert sum(total.n for total in totals) == len(scores)
     assert sum(total.sum for total in totals) == sum(scores)
     assert sum(total.squares for total in totals) == sum(score * score for score in scores)
     assert min(total.least for total in totals) == min(scores)
@@ -213,12 +214,6 @@ def test_a_folder_without_records_is_refused_in_one_line(tmp_path):
         read_rewards(tmp_path / "nothing")
 
 
-def test_records_of_an_earlier_format_are_named_as_such(tmp_path):
-    (tmp_path / "rewards-x.jsonl").write_text('{"rewardkit_rewards": 1, "start": 5}\n')
-    with pytest.raises(DataError, match="earlier development version"):
-        read_rewards(tmp_path)
-
-
 def test_unreadable_lines_are_counted_with_the_first_of_them_and_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr(reward_files, "MAX_LINE_BYTES", 5_000)
     monkeypatch.setattr(reward_files, "CHUNK_BYTES", 1_000)
@@ -309,9 +304,9 @@ def test_the_dumps_that_a_run_s_configuration_names_are_shown_with_it(tmp_path):
     tail = RunTail(run)
     tail.poll()
     from rewardkit.trainlog.read import read_run
-    from rewardkit.trainlog.rewards import with_own_records
+    from rewardkit.trainlog.rewards import with_rewards
 
-    joined, note = with_own_records(read_run(run), run, None)
+    joined, note = with_rewards(read_run(run), run, None, None)
     assert joined.table["rewards/score/mean"] == (0.5,)
     assert "rollouts" in note
     assert tail.poll().table["rewards/score/mean"] == (0.5,)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from rewardkit.cli import logs
 from rewardkit.errors import DataError, UsageError
-from rewardkit.trainlog.rewards import RunTail
+from rewardkit.trainlog.follow import RunTail
 from tests.trainlog.simulated_runs import GROUP, Exploit, Scenario, record, rising
 
 app = typer.Typer()
