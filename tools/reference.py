@@ -419,9 +419,8 @@ def answers() -> str:
         "The answer policy",
         f"These are the {count} rows by which the scorer `math` decides what is equal. Each is a test of\n"
         "`rewardkit.answers.equal` and of the scorer, which reads `\\boxed{answer}`.\n"
-        "[../answers.md](../answers.md) has the rules in short, [../labels.md](../labels.md) says where\n"
-        "public labels differ. `geometry3k` and `math_dapo` with `mode=robust` follow this policy, too;\n"
-        "`mcq` follows the rows on choices.",
+        "[../answers.md](../answers.md) has the rules in short. `geometry3k` and `math_dapo` with\n"
+        "`mode=robust` follow this policy, too; `mcq` follows the rows on choices.",
         *parts,
     )
 

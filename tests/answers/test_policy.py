@@ -1,6 +1,6 @@
 """Every row of the policy, policy.yaml, holds for `equal` and for the scorer.
 
-docs/reference/answers.md shows its rows, docs/answers.md some of them; docs/labels.md says where public labels differ from it; its rows are tests as well.
+docs/reference/answers.md shows its rows, docs/answers.md some of them.
 """
 
 import ast
@@ -26,7 +26,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 POLICY = yaml.safe_load(Path(__file__).with_name("policy.yaml").read_text(encoding="utf-8"))
 PAGE = (DOCS / "reference/answers.md").read_text(encoding="utf-8")
 SHORT_PAGE = (DOCS / "answers.md").read_text(encoding="utf-8")
-LABELS_PAGE = (DOCS / "labels.md").read_text(encoding="utf-8")
 #: Fewer rows than this and somebody has lost a part of the policy.
 MIN_ROWS = 350
 #: Sections whose rows only the scorer decides: a bare comparison knows nothing of choices.
@@ -79,11 +78,7 @@ SHOWN = [
     for _, (answer, gold, verdict, _) in tables("| answer | gold | verdict | why |", SHORT_PAGE)
 ]
 LABELS = [
-    (section, text(answer), text(gold), label, verdict)
-    for header in ("what we chose", "what is wrong")
-    for section, (answer, gold, label, verdict, _) in tables(
-        f"| answer | gold | label | verdict | {header} |", LABELS_PAGE
-    )
+    (section, *row[:4]) for section, row in rows_of("answer", "gold", "label", "verdict", "why")
 ]
 
 
@@ -186,7 +181,7 @@ def test_every_link_within_the_page_leads_to_a_section():
 
 
 def test_the_prose_of_the_pages_is_at_most_100_columns_wide():
-    lines = [line for page in (PAGE, SHORT_PAGE, LABELS_PAGE) for line in page.split("\n")]
+    lines = [line for page in (PAGE, SHORT_PAGE) for line in page.split("\n")]
     assert not [line for line in lines if len(line) > 100 and not line.startswith("|")]
 
 
