@@ -16,7 +16,6 @@ from rewardkit.output import (
     atomic_folder,
     open_no_follow,
     resolve_output,
-    temporary_folder,
 )
 
 WRITER = (
@@ -164,20 +163,6 @@ def test_a_growing_file_is_read_and_appended_to(tmp_path):
         file.write(b"2\n")
         file.seek(0)
         assert file.read() == b"1\n2\n"
-
-
-def test_temporary_folders_of_killed_runs_are_removed_and_living_ones_stay(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    leftover = tmp_path / f"rewardkit-eval.{ended_process()}.tmp"
-    (leftover / "deep").mkdir(parents=True)
-    (leftover / "deep" / "part").write_text("lost")
-    with temporary_folder("eval") as living:
-        (living / "part").write_text("text")
-        with temporary_folder("eval") as other:
-            assert {living.name, other.name} == set(names(tmp_path))
-            assert living.stat().st_mode & 0o777 == 0o700
-    assert not names(tmp_path)
 
 
 def test_a_folder_that_a_killed_run_left_half_written_is_removed_by_the_next(tmp_path):

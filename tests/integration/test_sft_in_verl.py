@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from rewardkit.responses.select.sft import SftConfig, select_sft
 
+from rewardkit.responses.sft import SftConfig, select_sft
 from rewardkit.row import build_row, write_rows
 
 #: A template in the form of Qwen's: every message between marks, tools in the system prompt, and a
@@ -89,7 +89,7 @@ def write_sft(tmp_path):
         (tmp_path / "s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         out = tmp_path / "sft.parquet"
         config = SftConfig(tools=tuple(tools))
-        report = select_sft(tmp_path / "s.jsonl", tmp_path / "train.parquet", out, config)
+        report = select_sft([tmp_path / "s.jsonl"], tmp_path / "train.parquet", out, config)
         assert report.written == len(pairs), report
         return out, report
 
