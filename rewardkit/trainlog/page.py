@@ -5,41 +5,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from rewardkit.pages.html import render, script_json, write_pieces
-from rewardkit.pages.model import Badge
+from rewardkit.pages.model import Badge, Level
 from rewardkit.pages.text import brief, clean
-from rewardkit.trainlog.charts import (
-    COLOURS,
-    MIN_SMOOTHED_POINTS,
-    MetricChart,
-    best_point,
-    default_window,
-    elapsed_hours,
-    metric_charts,
-    topic_charts,
-)
-from rewardkit.trainlog.comparison_view import verdict_badges, view_comparison
 from rewardkit.trainlog.conditions import span_text
 from rewardkit.trainlog.hacking_examples import examples_of
 from rewardkit.trainlog.rules import LogFinding, check_onsets
-from rewardkit.trainlog.run_comparison import compare_runs
-from rewardkit.trainlog.series import Series
-from rewardkit.trainlog.summary import summarize
-from rewardkit.trainlog.tables import check_text, format_duration, format_number, onset_text
-from rewardkit.trainlog.topics import Better, better_validation, reward_metrics
+from rewardkit.trainlog.run_comparison import CurveDifference, RunComparison, Verdict, compare_runs
+from rewardkit.trainlog.series import Series, finite, mean
+from rewardkit.trainlog.summary import RunSummary, summarize
+from rewardkit.trainlog.tables import (
+    MAX_SETTINGS,
+    check_text,
+    difference_cells,
+    format_duration,
+    format_number,
+    onset_text,
+)
+from rewardkit.trainlog.topics import TOPICS, Better, elapsed_hours
 from rewardkit.trainlog.training_run import TrainingRun
 from rewardkit.trainlog.translations import translations, with_note
 
 #: Points of all metrics that can be added on the page; further metrics are left out.
 MAX_OTHER_POINTS = 2_000_000
 
+#: Points of a drawn curve; a longer curve is drawn as means of neighbours.
+MAX_CURVE_POINTS = 2000
+
+#: Fewest points of a curve that is smoothed; shorter ones, such as validations, are drawn as logged.
+MIN_SMOOTHED_POINTS = 40
+
 #: Characters of an example response on each side of its phrase.
 MAX_EXAMPLE_CHARACTERS = 2_000
+
+#: Distinguishable with any colour vision (Okabe and Ito), and on light and dark paper.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f")
+
+_LEVELS: dict[Verdict, Level] = {"better": "good", "worse": "error", "too_few": "neutral"}
 
 
 def write_page(
@@ -69,139 +77,226 @@ def write_page(
         OutputError: `out` cannot be written, or exists and `overwrite` is False.
         UsageError, DataError: with `compare`, as in `compare_runs`.
     """
-    words = translations("page", lang)
+    words, names = translations("page", lang), [run.name for run in runs]
     comparisons = compare_runs(runs, "hours" if x == "hours" else "step", lang) if compare else []
-    badges = verdict_badges(comparisons, lang) if compare else _finding_badges(findings, words)
-    charts = topic_charts(runs, findings, lang)
-    window = default_window(charts) if window is None else window
+    heading, badges = ", ".join(names), _finding_badges(findings, words)
+    if compare:
+        of_comparison = translations("comparison", lang)
+        heading = of_comparison["heading"].format(base=names[0], other=", ".join(names[1:]))
+        badges = verdict_badges(comparisons, lang)
+    summaries = [summarize(run, lang) for run in runs]
+    charts = list(_charts(summaries, findings, lang))
+    metrics = sorted({metric for run in runs for metric in run.table})
+    others = (_chart(metric, [run.series(metric) for run in runs]) for metric in metrics)
+    data = {
+        "charts": charts,
+        "others": list(_within_point_limit(others)),
+        "runs": [_run_values(run, COLOURS[i % len(COLOURS)]) for i, run in enumerate(runs)],
+        "smoothed": MIN_SMOOTHED_POINTS,
+        "words": words,
+        "window": _window(charts) if window is None else window,
+        "x": x,
+    }
     pieces = render(
         "trainlog/page.html.j2",
-        title=f"{words['title']}{words['colon']}{', '.join(run.name for run in runs)}",
-        heading=_heading(runs, compare=compare, lang=lang),
+        title=f"{words['title']}{words['colon']}{', '.join(names)}",
+        heading=heading,
         badges=badges,
-        views=[view_comparison(comparison, lang) for comparison in comparisons],
-        better_validation=better_validation,
+        views=[_view_comparison(comparison, lang) for comparison in comparisons],
         best_point=best_point,
         format_number=format_number,
         lang=lang,
         script=Path(__file__).with_name("page.js").read_text(encoding="utf-8"),
         words=words,
-        summaries=[summarize(run, lang) for run in runs],
+        summaries=summaries,
         findings=[finding for run_findings in findings for finding in run_findings],
         several=len(runs) > 1,
         colours=COLOURS,
         format_duration=format_duration,
         span_text=span_text,
         with_note=with_note,
-        **_hacking_values(runs, findings, lang),
-        data=script_json({**_chart_data(runs, charts, words), "window": window, "x": x}),
-    )
-    write_pieces(pieces, out, overwrite=overwrite)
-
-
-def _chart_data(
-    runs: Sequence[TrainingRun], charts: Sequence[MetricChart], words: Mapping[str, str]
-) -> dict[str, Any]:
-    others = _within_point_limit(metric_charts(runs))
-    return {
-        "charts": [_chart_values(chart, words) for chart in charts],
-        "others": [_chart_values(chart, words) for chart in others],
-        "runs": [
-            {
-                "name": brief(run.name, 60),
-                "colour": COLOURS[i % len(COLOURS)],
-                "ends": [run.steps[0], run.steps[-1]],
-                "hours": _hours_by_step(run),
-            }
-            for i, run in enumerate(runs)
+        hacking_words=translations("hacking", lang),
+        checks=[
+            (summary.run.name, check)
+            for summary in summaries
+            if summary.rewards
+            for check in check_onsets(summary.run)
         ],
-        "smoothed": MIN_SMOOTHED_POINTS,
-        "words": words,
-    }
-
-
-def _hacking_values(
-    runs: Sequence[TrainingRun], findings: Sequence[Sequence[LogFinding]], lang: str
-) -> dict[str, Any]:
-    return {
-        "hacking_words": translations("hacking", lang),
-        "checks": [
-            (run.name, check) for run in runs if reward_metrics(run) for check in check_onsets(run)
-        ],
-        "comparisons": [
+        comparisons=[
             (finding, *examples_of(run, finding.evidence))
             for run, run_findings in zip(runs, findings, strict=True)
             for finding in run_findings
             if finding.evidence.onset and run.samples
         ],
-        "check_text": check_text,
-        "onset_text": onset_text,
-        "example_text": _example_text,
-    }
+        check_text=check_text,
+        onset_text=onset_text,
+        example_text=_example_text,
+        data=script_json(data),
+    )
+    write_pieces(pieces, out, overwrite=overwrite)
 
 
-def _example_text(text: str) -> str:
-    cut = len(text) - MAX_EXAMPLE_CHARACTERS
-    return clean(text) if cut <= 0 else f"{clean(text[:MAX_EXAMPLE_CHARACTERS])} …"
-
-
-def _heading(runs: Sequence[TrainingRun], *, compare: bool, lang: str) -> str:
-    if not compare:
-        return ", ".join(run.name for run in runs)
-    others = ", ".join(run.name for run in runs[1:])
+def verdict_badges(comparisons: Sequence[RunComparison], lang: str) -> list[Badge]:
+    """Return how many curves are better, worse or without an interval, or that none differs."""
     words = translations("comparison", lang)
-    return words["heading"].format(base=runs[0].name, other=others)
+    counts = Counter(item.verdict for one in comparisons for item in one.differences)
+    badges = [
+        Badge(words[f"count_{name}"].format(n=counts[name], total=counts.total()), level)
+        for name, level in _LEVELS.items()
+        if counts[name]
+    ]
+    return badges or [Badge(words["unclear"], "neutral")]
+
+
+def best_point(points: Series, better: Better) -> tuple[int, float] | None:
+    """Return the first of the best points; None without a finite point or without a direction."""
+    sign = 1 if better == "higher" else -1
+    numbers = finite(points) if better else []
+    return max(numbers, key=lambda point: sign * point[1], default=None)
 
 
 def _finding_badges(
     findings: Sequence[Sequence[LogFinding]], words: Mapping[str, str]
 ) -> list[Badge]:
-    severities = [finding.rule.severity for items in findings for finding in items]
-    badges = [
-        Badge(words[f"{severity}s"].format(n=severities.count(severity)), severity)
-        for severity in ("error", "warning")
-        if severity in severities
-    ]
+    counts = Counter(finding.rule.severity for items in findings for finding in items)
+    badges = [Badge(words[f"{name}s"].format(n=n), name) for name, n in sorted(counts.items())]
     return badges or [Badge(words["no_findings"], "good")]
 
 
-def _chart_values(chart: MetricChart, words: Mapping[str, str]) -> dict[str, Any]:
+def _charts(
+    summaries: Sequence[RunSummary], findings: Sequence[Sequence[LogFinding]], lang: str
+) -> Iterator[dict[str, Any]]:
+    """Yield the charts that people look at first: the reward, validations, its records, and the rest."""
+    words = translations("tables", lang)
+    best = translations("page", lang)["best"]
+    order = [topic.id for topic in TOPICS]
+    curves = [(summary.curves, summary.validations, summary.rewards) for summary in summaries]
+    for kind, ids in ((0, order[:1]), (1, None), (2, None), (0, order[1:])):
+        own = [{curve.id: curve for curve in of_run[kind]} for of_run in curves]
+        for name in ids or dict.fromkeys(name for by_id in own for name in by_id):
+            same = [by_id.get(name) for by_id in own]
+            if not any(same):
+                continue
+            one = max(filter(None, same), key=lambda curve: len(curve.title))
+            rule, title = "", one.title
+            if kind == 1:
+                rule, title = "validation_flat", f"{words['validation']}: {title}"
+            marks = _marks(findings, one.metrics, lang, rule)
+            points = [curve.points if curve else () for curve in same]
+            yield _chart(title, points, marks, one.better if kind == 1 else "", best)
+
+
+def _chart(
+    title: str,
+    curves: Sequence[Series],
+    marks: Iterable[dict[str, Any]] = (),
+    better: Better = "",
+    best: str = "",
+) -> dict[str, Any]:
     """Return a chart as values for the script; NaN and infinity become null."""
+    values = []
+    for run, points in enumerate(curves):
+        drawn = list(_reduce(points))
+        curve = {
+            "run": run,
+            "steps": [step for step, _ in drawn],
+            "values": [float(f"{y:.5g}") if isfinite(y) else None for _, y in drawn],
+        }
+        if (top := best_point(drawn, better)) and len(drawn) > 1:
+            curve["best"] = top[0]
+            curve["best_text"] = best.format(step=f"{top[0]:,}", value=format_number(top[1]))
+        if drawn:
+            values.append(curve)
+    return {"title": clean(title), "curves": values, "marks": list(marks)}
+
+
+def _reduce(points: Series) -> Iterator[tuple[int, float]]:
+    size = -(-len(points) // MAX_CURVE_POINTS)
+    for at in range(0, len(points), size or 1):
+        near = points[at : at + size]
+        is_whole = all(isfinite(value) for _, value in near)
+        yield near[-1][0], mean(near) if is_whole else float("nan")
+
+
+def _marks(
+    findings: Sequence[Sequence[LogFinding]], metrics: Sequence[str], lang: str, rule: str
+) -> Iterator[dict[str, Any]]:
+    """Yield the steps that the findings on some metrics, or of a rule, point to."""
+    for run, run_findings in enumerate(findings):
+        for finding in run_findings:
+            shown = finding.evidence.metrics or finding.rule.metrics
+            if set(metrics) & set(shown) or finding.rule.id == rule:
+                first, last = finding.evidence.steps
+                label, severity = finding.rule.title[lang], finding.rule.severity
+                yield {
+                    "run": run,
+                    "first": first,
+                    "last": last,
+                    "severity": severity,
+                    "label": label,
+                }
+
+
+def _within_point_limit(charts: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    total = 0
+    for chart in charts:
+        total += sum(len(curve["steps"]) for curve in chart["curves"])
+        if total <= MAX_OTHER_POINTS:
+            yield chart
+
+
+def _window(charts: Sequence[Mapping[str, Any]]) -> int:
+    """Return the default smoothing window: a fiftieth of the longest curve, an odd number."""
+    longest = max((len(it["steps"]) for chart in charts for it in chart["curves"]), default=0)
+    return longest // 50 * 2 + 1 if longest >= MIN_SMOOTHED_POINTS else 1
+
+
+def _run_values(run: TrainingRun, colour: str) -> dict[str, Any]:
+    hours = elapsed_hours(run)
     return {
-        "title": clean(chart.title),
-        "curves": [
-            {
-                "run": curve.run,
-                "steps": [step for step, _ in curve.points],
-                "values": [float(f"{y:.5g}") if isfinite(y) else None for _, y in curve.points],
-                **_best_values(curve.points, chart.better, words),
-            }
-            for curve in chart.curves
-        ],
-        "marks": [vars(mark) for mark in chart.marks],
+        "name": brief(run.name, 60),
+        "colour": colour,
+        "ends": [run.steps[0], run.steps[-1]],
+        "hours": hours and {"steps": run.steps, "at": [round(hour, 4) for hour in hours]},
     }
 
 
-def _best_values(points: Series, better: Better, words: Mapping[str, str]) -> dict[str, Any]:
-    best = best_point(points, better)
-    if not best or len(points) < 2:
-        return {}
-    step, value = best
-    text = words["best"].format(step=f"{step:,}", value=format_number(value))
-    return {"best": step, "best_text": text}
+def _view_comparison(comparison: RunComparison, lang: str) -> dict[str, Any]:
+    """Return the section of a comparison: differences of curves with a bar each, and of settings."""
+    words = translations("comparison", lang)
+    names, total = {"base": comparison.base, "other": comparison.other}, len(comparison.settings)
+    base, other = comparison.unshared_keys
+    notes = []
+    if total > MAX_SETTINGS:
+        notes.append(words["more_settings"].format(n=MAX_SETTINGS, total=total))
+    if base or other:
+        notes.append(words["unshared"].format(base=base, other=other))
+    curve, points, *rest = (
+        words[name] for name in ("curve", "points", "difference", "end", "verdict")
+    )
+    return {
+        "heading": words["heading"].format(**names),
+        "note": f"{words[comparison.align]} {words['note']}",
+        "columns": (curve, points, comparison.base, comparison.other, *rest),
+        "rows": [_difference_row(item, words) for item in comparison.differences],
+        "settings_heading": words["settings"],
+        "settings": [
+            (s.name, str(s.base), str(s.other)) for s in comparison.settings[:MAX_SETTINGS]
+        ],
+        "settings_note": " ".join(notes),
+    }
 
 
-def _within_point_limit(all_charts: Sequence[MetricChart]) -> list[MetricChart]:
-    charts, total = [], 0
-    for chart in all_charts:
-        total += sum(len(curve.points) for curve in chart.curves)
-        if total <= MAX_OTHER_POINTS:
-            charts.append(chart)
-    return charts
+def _difference_row(item: CurveDifference, words: Mapping[str, str]) -> dict[str, Any]:
+    """Return the cells of a difference, its badge, and places in percent; 50 is a difference of 0."""
+    mean, low, high = item.whole.mean, item.whole.low, item.whole.high
+    ends = mean, mean if low is None else low, mean if high is None else high
+    reach = max(map(abs, ends)) or 1.0
+    places = zip(("mean", "low", "high"), (50 + 46 * end / reach for end in ends), strict=True)
+    badge = Badge(words[item.verdict], _LEVELS.get(item.verdict, "neutral"))
+    return {"cells": difference_cells(item), "badge": badge, **dict(places)}
 
 
-def _hours_by_step(run: TrainingRun) -> dict[str, list[float]] | None:
-    hours = elapsed_hours(run)
-    if hours is None:
-        return None
-    return {"steps": list(map(float, run.steps)), "at": [round(hour, 4) for hour in hours]}
+def _example_text(text: str) -> str:
+    cut = len(text) - MAX_EXAMPLE_CHARACTERS
+    return clean(text) if cut <= 0 else f"{clean(text[:MAX_EXAMPLE_CHARACTERS])} …"

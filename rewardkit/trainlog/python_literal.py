@@ -1,4 +1,4 @@
-"""Python literals that verl prints over several lines: its configuration, and metrics."""
+"""The configuration that verl prints as a Python literal over several lines."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
-
-from rewardkit.trainlog.metric_value import VALUE, parse_metric
 
 #: Lines and characters of a literal; verl prints no longer ones.
 MAX_LINES, MAX_CHARACTERS = 20_000, 2_000_000
@@ -28,7 +26,6 @@ _CLOSER = {"(": ")", "[": "]", "{": "}"}
 _STRING = r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\""
 _TEXTS = re.compile(rf"\s*(?:{_STRING})\s*")
 _TOKENS = re.compile(rf"{_STRING}|[\[({{]|[\])}}]")
-_PAIR = re.compile(rf"({_STRING}): ({VALUE})(?=, *['\"]|\}})")
 
 #: The time stamp that a log collector puts before each line.
 _TIME = re.compile(
@@ -118,16 +115,6 @@ def literal_value(text: str) -> Any:
         return ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
-
-
-def printed_metrics(text: str) -> dict[str, float]:
-    """Return the numbers of a printed dictionary of metrics, including NaN and NumPy scalars."""
-    metrics: dict[str, float] = {}
-    for match in _PAIR.finditer(text):
-        key, value = literal_value(match[1]), parse_metric(match[2])
-        if isinstance(key, str) and value is not None:
-            metrics[key] = value
-    return metrics
 
 
 def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

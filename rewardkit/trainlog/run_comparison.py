@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import fsum, sqrt
 from statistics import fmean
@@ -12,9 +13,9 @@ from typing import Any, Literal, TypeAlias
 
 from rewardkit.errors import DataError, UsageError
 from rewardkit.statistics import student_t_quantile
-from rewardkit.trainlog.charts import elapsed_hours
 from rewardkit.trainlog.series import Series, finite, part
-from rewardkit.trainlog.topics import TOPICS, Better, better_validation, validations
+from rewardkit.trainlog.summary import CurveSummary, summarize
+from rewardkit.trainlog.topics import Better, elapsed_hours
 from rewardkit.trainlog.training_run import TrainingRun
 from rewardkit.trainlog.translations import translations
 
@@ -40,6 +41,9 @@ END_START = 0.8
 
 #: Characters of a setting that is parsed; a longer one is compared as text.
 MAX_SETTING_CHARACTERS = 10_000
+
+#: Values of a setting as a command line spells them.
+_WORDS = {"true": True, "false": False, "null": None, "none": None}
 
 
 @dataclass(frozen=True)
@@ -92,21 +96,16 @@ class CurveDifference:
 
 
 @dataclass(frozen=True)
-class NotFinite:
-    """The number of steps at which a curve is NaN or infinite, in each of two runs."""
+class ValuePair:
+    """What two runs have of the same name."""
 
-    title: str
-    base: int
-    other: int
-
-
-@dataclass(frozen=True)
-class SettingDifference:
-    """A configuration key that has different values in two runs."""
-
-    key: str
+    name: str
     base: Any
     other: Any
+
+    def summary(self, name: str) -> dict[str, Any]:
+        """Return the pair as plain values for JSON, its name in a field."""
+        return {name: self.name, "base": self.base, "other": self.other}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +117,7 @@ class RunComparison:
         other: name of the other run.
         align: whether values at the same `step` or after the same `hours` are compared.
         differences: one for each curve.
-        not_finite: the curves with values that no difference has.
+        not_finite: numbers of steps at which a curve is NaN or infinite, which no difference has.
         settings: configuration keys that both runs have, with different values.
         unshared_keys: number of keys that only one of them has: (base, other).
     """
@@ -127,8 +126,8 @@ class RunComparison:
     other: str
     align: Align
     differences: tuple[CurveDifference, ...]
-    not_finite: tuple[NotFinite, ...]
-    settings: tuple[SettingDifference, ...]
+    not_finite: tuple[ValuePair, ...]
+    settings: tuple[ValuePair, ...]
     unshared_keys: tuple[int, int]
 
     def summary(self) -> dict[str, Any]:
@@ -137,12 +136,9 @@ class RunComparison:
             "base": self.base,
             "other": self.other,
             "align": self.align,
-            "differences": [
-                {**vars(item), "whole": vars(item.whole), "end": vars(item.end)}
-                for item in self.differences
-            ],
-            "not_finite": [vars(item) for item in self.not_finite],
-            "settings": [vars(item) for item in self.settings],
+            "differences": [asdict(item) for item in self.differences],
+            "not_finite": [item.summary("title") for item in self.not_finite],
+            "settings": [item.summary("key") for item in self.settings],
             "keys_only_in": {"base": self.unshared_keys[0], "other": self.unshared_keys[1]},
         }
 
@@ -187,72 +183,63 @@ def correlated_mean_interval(differences: Sequence[float]) -> MeanInterval:
 
 
 def _compare(base: TrainingRun, other: TrainingRun, align: Align, lang: str) -> RunComparison:
-    times = (_times(base, align), _times(other, align))
+    times = [_times(run) for run in (base, other)] if align == "hours" else None
     differences, not_finite = [], []
-    for title, better, first, second in _common_curves(base, other, lang):
-        missing = NotFinite(
-            title, len(first) - len(finite(first)), len(second) - len(finite(second))
-        )
-        if missing.base or missing.other:
-            not_finite.append(missing)
-        hourly = align == "hours"
-        pairs = _at_same_times(first, second, *times) if hourly else _at_same_steps(first, second)
+    for title, first, second in _common_curves(base, other, lang):
+        if first.missing or second.missing:
+            not_finite.append(ValuePair(title, first.missing, second.missing))
+        points, values = finite(first.points), dict(finite(second.points))
+        if times:
+            pairs = _at_same_times(points, [*values.items()], *times)
+        else:
+            pairs = [(value, values[step]) for step, value in points if step in values]
         if len(pairs) >= MIN_COMMON_STEPS:
-            differences.append(_difference(title, pairs, better))
+            steps = [(i, b - a) for i, (a, b) in enumerate(pairs)]
+            whole, end = (
+                correlated_mean_interval([value for _, value in part(steps, start, 1.0)])
+                for start in (0.0, END_START)
+            )
+            means = {"base": fmean(a for a, _ in pairs), "other": fmean(b for _, b in pairs)}
+            differences.append(
+                CurveDifference(
+                    title=title, n=len(pairs), whole=whole, end=end, better=first.better, **means
+                )
+            )
     if not differences:
         raise DataError(f"{base.path} and {other.path} have no curve with two common steps.")
-    settings, unshared = _setting_differences(base.config, other.config)
+    one, two = base.config, other.config
+    settings = [ValuePair(key, one[key], two[key]) for key in sorted(one.keys() & two.keys())]
     return RunComparison(
         base=base.name,
         other=other.name,
         align=align,
         differences=tuple(differences),
         not_finite=tuple(not_finite),
-        settings=settings,
-        unshared_keys=unshared,
-    )
-
-
-def _difference(
-    title: str, pairs: Sequence[tuple[float, float]], better: Better
-) -> CurveDifference:
-    ones, others = zip(*pairs, strict=True)
-    differences = [b - a for a, b in pairs]
-    end = [value for _, value in part(list(enumerate(differences)), END_START, 1.0)]
-    return CurveDifference(
-        title=title,
-        n=len(pairs),
-        base=fmean(ones),
-        other=fmean(others),
-        whole=correlated_mean_interval(differences),
-        end=correlated_mean_interval(end),
-        better=better,
+        settings=tuple(s for s in settings if _setting(s.base) != _setting(s.other)),
+        unshared_keys=(len(one.keys() - two.keys()), len(two.keys() - one.keys())),
     )
 
 
 def _common_curves(
     base: TrainingRun, other: TrainingRun, lang: str
-) -> Iterator[tuple[str, Better, Series, Series]]:
-    titles = translations("topics", lang)
-    for topic in TOPICS:
-        names = topic.names
-        yield titles[topic.id], topic.better, base.series(*names), other.series(*names)
-    first, second = validations(base), validations(other)
-    word = translations("tables", lang)["validation"]
-    for name in first:
-        yield f"{word} {name}", better_validation(name), first[name], second.get(name, ())
-
-
-def _at_same_steps(first: Series, second: Series) -> list[tuple[float, float]]:
-    values = dict(finite(second))
-    return [(value, values[step]) for step, value in finite(first) if step in values]
+) -> Iterator[tuple[str, CurveSummary, CurveSummary]]:
+    first, second = summarize(base, lang), summarize(other, lang)
+    titles, words = translations("topics", lang), translations("tables", lang)
+    others = {curve.id: curve for curve in second.curves}
+    for curve in first.curves:
+        if curve.id in others:
+            yield titles[curve.id], curve, others[curve.id]
+    others = {curve.id: curve for curve in second.validations}
+    for curve in first.validations:
+        if curve.id in others:
+            yield f"{words['validation']} {curve.id}", curve, others[curve.id]
 
 
 def _at_same_times(
     first: Series, second: Series, times: Mapping[int, float], other_times: Mapping[int, float]
 ) -> list[tuple[float, float]]:
-    ones = [(times[step], value) for step, value in finite(first)]
-    twos = [(other_times[step], value) for step, value in finite(second)]
+    ones = [(times[step], value) for step, value in first]
+    twos = [(other_times[step], value) for step, value in second]
     if not ones or not twos:
         return []
     start, end = max(ones[0][0], twos[0][0]), min(ones[-1][0], twos[-1][0])
@@ -264,42 +251,24 @@ def _at_same_times(
 
 
 def _values_at(points: Sequence[tuple[float, float]], moments: Sequence[float]) -> Iterator[float]:
-    i = 0
+    times = [time for time, _ in points]
     for moment in moments:
-        while i + 1 < len(points) and points[i + 1][0] <= moment:
-            i += 1
-        yield points[i][1]
+        yield points[max(bisect_right(times, moment) - 1, 0)][1]
 
 
-def _times(run: TrainingRun, align: Align) -> dict[int, float]:
-    if align == "step":
-        return {}
+def _times(run: TrainingRun) -> dict[int, float]:
     hours = elapsed_hours(run)
     if hours is None:
         raise UsageError(f"{run.path}: the log has no times; use --x step.")
     return dict(zip(run.steps, hours, strict=True))
 
 
-def _setting_differences(
-    base: Mapping[str, Any], other: Mapping[str, Any]
-) -> tuple[tuple[SettingDifference, ...], tuple[int, int]]:
-    both = sorted(base.keys() & other.keys())
-    pairs = (SettingDifference(key, base[key], other[key]) for key in both)
-    settings = tuple(
-        item for item in pairs if _parse_setting(item.base) != _parse_setting(item.other)
-    )
-    return settings, (len(base.keys() - other.keys()), len(other.keys() - base.keys()))
-
-
-def _parse_setting(setting: Any) -> Any:
+def _setting(setting: Any) -> Any:
     """Parse a setting, so that a command line and a configuration compare equal."""
-    if not isinstance(setting, str):
+    if not isinstance(setting, str) or len(setting) > MAX_SETTING_CHARACTERS:
         return setting
-    if len(setting) > MAX_SETTING_CHARACTERS:
-        return setting
-    words = {"true": True, "false": False, "null": None, "none": None}
-    if setting.lower() in words:
-        return words[setting.lower()]
+    if setting.lower() in _WORDS:
+        return _WORDS[setting.lower()]
     try:
         return ast.literal_eval(setting)
     except (ValueError, SyntaxError, RecursionError, MemoryError):

@@ -3,17 +3,17 @@
 Such a line is `step:N - key:value - key:value` after any prefix: Ray's, colours, a timestamp, a
 progress bar. Keys may contain `/`, `@`, `(1e-4)`, spaces, colons or ` - `: a pair ends where ` - `
 follows a number. (A key with a colon before a ` - ` looks like a value that is not a number.)
+
+Up to 0.4 every value has three decimals; later ones are `pprint.pformat` of a Python or NumPy
+scalar (`verl/utils/logger/aggregate_logger.py`), which under NumPy 2 reads `np.float64(0.5)`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from sys import intern
-
-from rewardkit.trainlog.metric_value import VALUE, parse_metric
 
 #: Start of the pairs of a step line. A file is searched for its first bytes.
 STEP = re.compile(rb"(?:(?<![\w/.-])|(?<=\x1b\[\dm)|(?<=\x1b\[\d\dm))step:(\d{1,12}) - ")
@@ -26,19 +26,19 @@ _REPEATED = re.compile(r"\[repeated \d+x across cluster\].*$")
 #: Start of another process's output within a line.
 _OTHER = re.compile(r"\([\w.:-]+ pid=\d+(?:, ip=[\w.:]+)?\)")
 
-#: A pair that more text follows.
-_PAIR = re.compile(rf"(.+?):({VALUE})(?=[\s(])", re.DOTALL)
-
 _BETWEEN, _WORD = " - ", b"step:"
 
-#: The usual form of a value.
+#: A value: a plain number or a truth value, or the repr of a NumPy scalar.
+_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|inf|nan)"
+_PLAIN = rf"{_NUMBER}|(?:np\.)?True_?|(?:np\.)?False_?"
+_VALUE = re.compile(rf"(?:np|numpy)\.\w+\(({_NUMBER}|True|False)\)|({_PLAIN})")
+
+#: A pair that more text follows, and the usual form of a value.
+_PAIR = re.compile(rf"(.+?):({_VALUE.pattern})(?=[\s(])", re.DOTALL)
 _DECIMAL = re.compile(r"-?[0-9]+\.[0-9]+(?:e[+-][0-9]+)?").fullmatch
 
-#: A NumPy 2 scalar, and the number of digits that a float holds exactly.
-_SCALAR, _EXACT = re.compile(r"np\.\w+\(([^()]*)\)"), 15
-
-#: Shapes of lines that are remembered: of training, with a validation, ...
-MAX_SHAPES = 8
+#: Digits of an integer; Python refuses to parse thousands of them.
+_MAX_DIGITS = 300
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,22 @@ def split_steps(raw: bytes) -> list[bytes]:
     return [raw[a:b] for a, b in pairwise((0, *starts[1:], len(raw)))]
 
 
+def parse_metric(text: str) -> float | None:
+    """Parse a value; None if the text is not one.
+
+    Integers stay integers, so that large counts keep all their digits. True is 1.
+    """
+    match = _VALUE.fullmatch(text)
+    if match is None:
+        return None
+    number = match[1] or match[2]
+    if number[-1] in "e_":
+        return int("True" in number)
+    if not number.lstrip("+-").isdigit():
+        return float(number)
+    return int(number) if len(number) <= _MAX_DIGITS else None
+
+
 def parse_step_line(raw: bytes, *, cut: bool = False) -> StepLine | None:
     """Parse the step of a line of a log; None if it has none.
 
@@ -93,98 +109,22 @@ def parse_step_line(raw: bytes, *, cut: bool = False) -> StepLine | None:
         text = _REPEATED.sub("", text).rstrip()
     text, *others = _OTHER.split(text, maxsplit=1)
     pieces = text.rstrip().split(_BETWEEN)
-    metrics: dict[str, float] = {}
     cut_off = pieces.pop() if cut and not others else ""
-    rest, fixed = _parse_pairs(pieces, metrics)
-    rest = _BETWEEN.join(filter(None, (rest, cut_off, *map(str.strip, others))))
-    return StepLine(int(match[1]), metrics, rest, fixed)
-
-
-def _parse_pairs(pieces: list[str], metrics: dict[str, float]) -> tuple[str, bool]:
-    """Add pairs to `metrics`; return unreadable text, and whether all values have three decimals."""
-    pending, left, fixed = "", [], True
+    metrics: dict[str, float] = {}
+    pending, left, is_fixed = "", [], True
     for piece in pieces:
-        if pending:
-            if ":" in pending:  # not part of a key but an unreadable value
-                left.append(pending)
-            else:
-                piece = f"{pending}{_BETWEEN}{piece}"  # noqa: PLW2901 - the key continues
+        if ":" in pending:  # not part of a key but an unreadable value
+            left.append(pending)
             pending = ""
-        key, _, value = piece.rpartition(":")
-        if _DECIMAL(value) and key:
-            metrics[intern(key)] = float(value)
-            fixed = fixed and value[-4:-3] == "."
-            continue
-        parsed = parse_metric(value) if key else None
-        if parsed is None:
-            pending = piece
-            continue
-        metrics[intern(key)] = parsed
-        fixed = fixed and not value[-1].isdigit()
+        pair = f"{pending}{_BETWEEN}{piece}" if pending else piece
+        key, _, value = pair.rpartition(":")
+        number = float(value) if _DECIMAL(value) else parse_metric(value)
+        if key and number is not None:
+            metrics[intern(key)] = number
+            is_fixed = is_fixed and (value[-4:-3] == "." or not value[-1].isdigit())
+        pending = "" if key and number is not None else pair
     if pending and (last := _PAIR.match(pending)):
         metrics[last[1]] = parse_metric(last[2]) or 0.0
         pending = pending[last.end() :].strip()
-    return _BETWEEN.join([*left, pending] if pending else left), fixed
-
-
-@dataclass(frozen=True)
-class _Shape:
-    keys: tuple[str, ...]
-    heads: list[str]
-    ends: list[int]
-
-
-@dataclass
-class LineShapes:
-    """Shapes of the step lines so far.
-
-    A run logs the same metrics in the same order at nearly every step. If a line has a known shape,
-    the place of every value is known too, which makes it twice as fast to read.
-
-    Attributes:
-        fixed_decimals: accept only lines whose values all have three decimals.
-    """
-
-    fixed_decimals: bool = True
-    _known: list[_Shape] = field(default_factory=list)
-    _seen: set[tuple[str, ...]] = field(default_factory=set)
-
-    def read(self, raw: bytes) -> tuple[int, dict[str, float]] | None:
-        """Return step and metrics of a line of a known shape; None for other lines."""
-        match = STEP.search(raw) if self._known else None
-        if match is None:
-            return None
-        text = decode_line(raw[match.end() :]).rstrip()
-        if "np." in text:
-            text = _SCALAR.sub(r"\1", text)
-        pieces = text.split(_BETWEEN)
-        for shape in self._known:
-            if len(pieces) == len(shape.ends):
-                heads = [piece[:end] for piece, end in zip(pieces, shape.ends, strict=True)]
-                if heads == shape.heads:
-                    return self._parse_values(int(match[1]), pieces, shape)
-        return None
-
-    def learn(self, line: StepLine) -> None:
-        """Remember the shape of a line when it occurs for the second time."""
-        keys = tuple(line.metrics)
-        if line.rest or len(self._known) >= MAX_SHAPES or any(_BETWEEN in key for key in keys):
-            return
-        if keys in self._seen:
-            heads = [f"{key}:" for key in keys]
-            self._known.append(_Shape(keys, heads, list(map(len, heads))))
-        elif len(self._seen) < 8 * MAX_SHAPES:
-            self._seen.add(keys)
-
-    def _parse_values(
-        self, step: int, pieces: Sequence[str], shape: _Shape
-    ) -> tuple[int, dict[str, float]] | None:
-        values = [piece[end:] for piece, end in zip(pieces, shape.ends, strict=True)]
-        if any(len(value) > _EXACT and "." not in value for value in values):
-            return None
-        if self.fixed_decimals and not all(value[-4:-3] == "." for value in values):
-            return None
-        try:
-            return step, dict(zip(shape.keys, map(float, values), strict=True))
-        except ValueError:
-            return None
+    rest = (*left, pending, cut_off, *map(str.strip, others))
+    return StepLine(int(match[1]), metrics, _BETWEEN.join(filter(None, rest)), is_fixed)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 from rewardkit.trainlog.series import Series, finite, trend
 from rewardkit.trainlog.topics import (
+    TOPICS,
+    Better,
     reward_metrics,
     step_seconds,
     time_parts,
-    topic_series,
     topic_title,
     validations,
 )
@@ -38,8 +38,10 @@ class CurveSummary:
     """Summary of a curve.
 
     Attributes:
-        id: id of the topic, or data source of a validation.
+        id: id of the topic, data source of a validation, or name of the metric.
         title: title in the language of the summary.
+        metrics: metrics that show it, as far as rules name them.
+        better: which of its values are better.
         first: first finite point; None if there is none, as for the next three.
         last: last finite point.
         low: lowest point.
@@ -52,6 +54,8 @@ class CurveSummary:
 
     id: str
     title: str
+    metrics: tuple[str, ...]
+    better: Better
     first: tuple[int, float] | None
     last: tuple[int, float] | None
     low: tuple[int, float] | None
@@ -105,42 +109,54 @@ class RunSummary:
             "seconds": self.seconds,
             "hours_by_clock": self.hours,
             "time_split": self.phases,
-            "curves": {curve.id: _curve_values(curve) for curve in self.curves},
-            "validation": {curve.id: _curve_values(curve) for curve in self.validations},
-            "rewards": {curve.id: _curve_values(curve) for curve in self.rewards},
+            "curves": _curve_values(self.curves),
+            "validation": _curve_values(self.validations),
+            "rewards": _curve_values(self.rewards),
         }
 
 
 def summarize(run: TrainingRun, lang: str = "en") -> RunSummary:
     """Summarize a run, with titles in `en` or `zh`."""
-    times = step_seconds(run)
+    times = finite(step_seconds(run))
     settings = {name: run.setting(*keys) for name, keys in SETTINGS.items()}
+    algorithm = settings.pop("algorithm")
+    if not algorithm and "critic/vf_loss" in run.table:
+        algorithm = "PPO (has a critic)"
+    clock = [time for time in run.clock if time is not None]
     return RunSummary(
         run=run,
-        algorithm=str(settings.pop("algorithm") or _algorithm_of_metrics(run)),
+        algorithm=str(algorithm or ("SFT" if "train/loss" in run.table else "")),
         settings={name: value for name, value in settings.items() if value is not None},
-        seconds=sum(value for _, value in finite(times)) if times else None,
-        hours=_logged_hours(run),
+        seconds=sum(seconds for _, seconds in times) if times else None,
+        hours=(clock[-1] - clock[0]) / 3600 if len(clock) > 1 else None,
         phases=_phase_shares(run, times),
         curves=tuple(
-            summarize_curve(topic.id, topic_title(topic, [run], lang), points)
-            for topic, points in topic_series(run)
+            summarize_curve(
+                topic.id, points, topic_title(topic, run, lang), topic.names, topic.better
+            )
+            for topic in TOPICS
+            if (points := run.series(*topic.names))
         ),
         validations=tuple(
-            summarize_curve(name, name, points) for name, points in validations(run).items()
+            summarize_curve(name, points, better="lower" if name == "loss" else "higher")
+            for name, points in validations(run).items()
         ),
         rewards=tuple(
-            summarize_curve(name, name, run.series(name)) for name in reward_metrics(run)
+            summarize_curve(name, run.series(name), metrics=(name,)) for name in reward_metrics(run)
         ),
     )
 
 
-def summarize_curve(name: str, title: str, points: Series) -> CurveSummary:
+def summarize_curve(
+    name: str, points: Series, title: str = "", metrics: tuple[str, ...] = (), better: Better = ""
+) -> CurveSummary:
     """Summarize a curve."""
     numbers = finite(points)
     return CurveSummary(
         id=name,
-        title=title,
+        title=title or name,
+        metrics=metrics,
+        better=better,
         first=numbers[0] if numbers else None,
         last=numbers[-1] if numbers else None,
         low=min(numbers, key=lambda point: point[1], default=None),
@@ -151,36 +167,25 @@ def summarize_curve(name: str, title: str, points: Series) -> CurveSummary:
     )
 
 
-def _algorithm_of_metrics(run: TrainingRun) -> str:
-    if "critic/vf_loss" in run.table:
-        return "PPO (has a critic)"
-    return "SFT" if "train/loss" in run.table else ""
-
-
-def _logged_hours(run: TrainingRun) -> float | None:
-    times = [time for time in run.clock if time is not None]
-    return (times[-1] - times[0]) / 3600 if len(times) > 1 else None
-
-
-def _phase_shares(run: TrainingRun, times: Iterable[tuple[int, float]]) -> dict[str, float]:
-    total = sum(seconds for _, seconds in times if isfinite(seconds))
+def _phase_shares(run: TrainingRun, times: Series) -> dict[str, float]:
+    total = sum(seconds for _, seconds in times)
     if total <= 0:
         return {}
-    sums = {
-        name: sum(value for _, value in finite(series)) for name, series in time_parts(run).items()
-    }
+    sums = {name: sum(y for _, y in finite(series)) for name, series in time_parts(run).items()}
     rest = total - sum(sums.values())
     if rest > 0.005 * total:
         sums["other"] = rest
-    return {
-        name: seconds / total for name, seconds in sorted(sums.items(), key=lambda item: -item[1])
-    }
+    return {name: sums[name] / total for name in sorted(sums, key=lambda name: -sums[name])}
 
 
-def _curve_values(curve: CurveSummary) -> dict[str, Any]:
+def _curve_values(curves: Iterable[CurveSummary]) -> dict[str, dict[str, Any]]:
+    ends = ("first", "last", "low", "high", "trend")
     return {
-        "title": curve.title,
-        "points": len(curve.points),
-        "not_a_number": curve.missing,
-        **{name: getattr(curve, name) for name in ("first", "last", "low", "high", "trend")},
+        curve.id: {
+            "title": curve.title,
+            "points": len(curve.points),
+            "not_a_number": curve.missing,
+            **{name: getattr(curve, name) for name in ends},
+        }
+        for curve in curves
     }

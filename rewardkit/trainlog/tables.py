@@ -10,7 +10,7 @@ from rewardkit.pages.text import brief as shorten
 from rewardkit.trainlog.conditions import NotEnoughData, RuleEvidence, span_text
 from rewardkit.trainlog.hacking_examples import examples_of
 from rewardkit.trainlog.rules import LogFinding, OnsetCheck
-from rewardkit.trainlog.run_comparison import MeanInterval, RunComparison
+from rewardkit.trainlog.run_comparison import CurveDifference, MeanInterval, RunComparison
 from rewardkit.trainlog.series import sparkline
 from rewardkit.trainlog.summary import CurveSummary, RunSummary
 from rewardkit.trainlog.training_run import TrainingRun
@@ -115,28 +115,18 @@ def verdict(summary: RunSummary, findings: Sequence[LogFinding], lang: str) -> s
 
 def comparison_tables(comparison: RunComparison) -> list[TextTable]:
     """Return the tables of a comparison: differences of curves, and of settings."""
-    rows = tuple(
-        (
-            item.title,
-            f"{item.n:,}",
-            format_number(item.base),
-            format_number(item.other),
-            _format_interval(item.whole),
-            _format_interval(item.end),
-        )
-        for item in comparison.differences
-    )
+    rows = tuple(map(difference_cells, comparison.differences))
     unit = "steps" if comparison.align == "step" else "times"
     title = f"{comparison.other} compared with {comparison.base}, at the same {'step' if unit == 'steps' else 'hours'}"
     columns = ("curve", unit, "first", "other", "other - first (95%)", "in the last fifth (95%)")
     tables = [TextTable(title, columns, rows)]
     if comparison.not_finite:
-        counts = tuple((m.title, f"{m.base:,}", f"{m.other:,}") for m in comparison.not_finite)
+        counts = tuple((m.name, f"{m.base:,}", f"{m.other:,}") for m in comparison.not_finite)
         title = "steps with NaN or infinity, which are not compared"
         tables.append(TextTable(title, ("curve", "first", "other"), counts))
     if comparison.settings:
         settings = tuple(
-            (item.key, _shorten(item.base), _shorten(item.other))
+            (item.name, _shorten(item.base), _shorten(item.other))
             for item in comparison.settings[:MAX_SETTINGS]
         )
         more = len(comparison.settings) - len(settings)
@@ -144,6 +134,12 @@ def comparison_tables(comparison: RunComparison) -> list[TextTable]:
         names = ("key", "first", "other")
         tables.append(TextTable(title, names, settings, wrap=frozenset(names[1:])))
     return tables
+
+
+def difference_cells(item: CurveDifference) -> tuple[str, ...]:
+    """Return a difference as cells: curve, number of steps, both means, the difference, and its end."""
+    numbers = f"{item.n:,}", format_number(item.base), format_number(item.other)
+    return (item.title, *numbers, _format_interval(item.whole), _format_interval(item.end))
 
 
 def _format_interval(interval: MeanInterval) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal, TypeAlias
 
+from rewardkit.trainlog.series import finite
 from rewardkit.trainlog.training_run import V1, TrainingRun
 from rewardkit.trainlog.translations import translations
 
@@ -72,21 +74,14 @@ TOPICS = (
 REWARD, STEP_TIME = TOPICS[0], TOPICS[-1]
 
 
-def topic_series(run: TrainingRun) -> Iterator[tuple[Topic, list[tuple[int, float]]]]:
-    """Yield the topics that the run has values for, with their points."""
-    for topic in TOPICS:
-        if series := run.series(*topic.names):
-            yield topic, series
-
-
-def topic_title(topic: Topic, runs: Iterable[TrainingRun], lang: str) -> str:
+def topic_title(topic: Topic, run: TrainingRun, lang: str) -> str:
     """Return the title of a topic.
 
     For shares of responses cut it says that 0.9 measures against the longest of the batch. A source
     that does not tell its release may be of 0.9.
     """
     titles = translations("topics", lang)
-    is_relative = topic.id in _RELATIVE_TO_LONGEST and any(run.era in {V1, ""} for run in runs)
+    is_relative = topic.id in _RELATIVE_TO_LONGEST and run.era in {V1, ""}
     return f"{titles[topic.id]}{titles['or_longest']}" if is_relative else titles[topic.id]
 
 
@@ -129,11 +124,6 @@ def validations(run: TrainingRun) -> dict[str, list[tuple[int, float]]]:
     if series := run.series("val/loss"):
         scores["loss"] = dict(series)
     return {name: sorted(values.items()) for name, values in scores.items() if values}
-
-
-def better_validation(name: str) -> Better:
-    """Return which values of a validation are better, by its name in `validations`."""
-    return "lower" if name == "loss" else "higher"
 
 
 def _score_variables(
@@ -193,6 +183,19 @@ def step_seconds(run: TrainingRun) -> list[tuple[int, float]]:
     if not (series := run.series(*STEP_TIME.names)):
         return sorted(totals.items())
     return [(step, _with_outside(step, whole, parts, totals)) for step, whole in series]
+
+
+def elapsed_hours(run: TrainingRun) -> list[float] | None:
+    """Return when each step ended, in hours from the start; None if the run logs no times.
+
+    The time stamps of the steps count, else the sum of their durations.
+    """
+    times = [time for time in run.clock if time is not None]
+    if times and len(times) == len(run.steps):
+        return [(time - times[0]) / 3600 for time in times]
+    seconds = dict(finite(step_seconds(run)))
+    ends = list(accumulate(seconds.get(step, 0.0) / 3600 for step in run.steps))
+    return ends if any(ends) else None
 
 
 def _with_outside(

@@ -14,10 +14,10 @@ from math import nan
 import pytest
 
 from rewardkit.errors import OutputError
-from rewardkit.trainlog.charts import MAX_CURVE_POINTS, elapsed_hours, metric_charts, topic_charts
-from rewardkit.trainlog.page import write_page
+from rewardkit.trainlog.page import MAX_CURVE_POINTS, write_page
 from rewardkit.trainlog.rules import diagnose
 from rewardkit.trainlog.table_builder import TableBuilder
+from rewardkit.trainlog.topics import elapsed_hours
 
 
 def make(n=60, name="run", *, grad=0.5, times=True):
@@ -42,22 +42,24 @@ def data(text):
     return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
 
 
-def test_every_topic_and_validation_has_a_chart_with_its_findings():
-    run = make(grad=nan)
-    charts = {chart.title: chart for chart in topic_charts([run], [diagnose(run)])}
+def charts_of(tmp_path, *runs):
+    return {chart["title"]: chart for chart in data(page(tmp_path, *runs))["charts"]}
+
+
+def test_every_topic_and_validation_has_a_chart_with_its_findings(tmp_path):
+    charts = charts_of(tmp_path, make(grad=nan))
     assert list(charts) == ["reward", "validation: a set", "gradient norm", "seconds per step"]
-    (mark,) = charts["gradient norm"].marks
-    assert (mark.first, mark.last, mark.severity) == (31, 60, "error")
-    assert len(charts["reward"].curves[0].points) == 60
+    (mark,) = charts["gradient norm"]["marks"]
+    assert (mark["first"], mark["last"], mark["severity"]) == (31, 60, "error")
+    assert len(charts["reward"]["curves"][0]["steps"]) == 60
+    assert charts["gradient norm"]["curves"][0]["values"][-1] is None  # it interrupts the curve
 
 
-def test_nan_marks_the_curve_that_has_it():
+def test_nan_marks_the_curve_that_has_it(tmp_path):
     run = make()
-    table = {**run.table, "actor/kl_loss": (nan,) * 60}
-    run = replace(run, table=table)
-    charts = {chart.title: chart for chart in topic_charts([run], [diagnose(run)])}
-    titles = [title for title, chart in charts.items() if chart.marks]
-    assert titles == ["KL to the reference"]
+    run = replace(run, table={**run.table, "actor/kl_loss": (nan,) * 60})
+    charts = charts_of(tmp_path, run)
+    assert [title for title, chart in charts.items() if chart["marks"]] == ["KL to the reference"]
 
 
 def test_control_characters_of_names_are_escaped_in_the_page(tmp_path):
@@ -72,20 +74,18 @@ def test_control_characters_of_names_are_escaped_in_the_page(tmp_path):
     assert bad not in titles
 
 
-def test_several_runs_share_a_chart():
-    runs = [make(10, "a"), make(20, "b")]
-    assert [curve.run for curve in topic_charts(runs, [[], []])[0].curves] == [0, 1]
+def test_several_runs_share_a_chart_and_every_metric_can_be_added(tmp_path):
+    runs = make(10, "a"), make(20, "b")
+    content = data(page(tmp_path, *runs))
+    assert [curve["run"] for curve in content["charts"][0]["curves"]] == [0, 1]
+    assert [chart["title"] for chart in content["others"]] == sorted(runs[1].table)
 
 
-def test_every_metric_has_a_chart():
-    assert [chart.title for chart in metric_charts([make()])] == sorted(make().table)
-
-
-def test_long_curves_are_reduced_to_means_and_keep_their_end():
-    (curve,) = topic_charts([make(5000)], [[]])[0].curves
-    assert len(curve.points) <= MAX_CURVE_POINTS
-    assert curve.points[-1][0] == 5000
-    assert curve.points[0][1] == pytest.approx((1 + 2 + 3) / 3 / 5000)
+def test_long_curves_are_reduced_to_means_and_keep_their_end(tmp_path):
+    (curve,) = charts_of(tmp_path, make(5000))["reward"]["curves"]
+    assert len(curve["steps"]) <= MAX_CURVE_POINTS
+    assert curve["steps"][-1] == 5000
+    assert curve["values"][0] == pytest.approx((1 + 2 + 3) / 3 / 5000)
 
 
 def test_hours_come_from_the_time_stamps_or_the_durations_of_steps():
@@ -124,12 +124,6 @@ def test_text_of_a_log_stays_text_in_the_page(tmp_path):
     assert any(hostile in chart["title"] for chart in data(text)["others"])
 
 
-def test_nan_interrupts_a_curve(tmp_path):
-    content = data(page(tmp_path, make(grad=nan)))
-    (chart,) = (chart for chart in content["charts"] if chart["title"] == "gradient norm")
-    assert chart["curves"][0]["values"][-1] is None
-
-
 def test_a_chinese_page_is_chinese_throughout(tmp_path):
     text = page(tmp_path, make(grad=nan), lang="zh")
     for label in ("奖励", "发现的问题", "出现 NaN 或无穷", "损失或梯度", "第 31-60 步"):
@@ -160,7 +154,7 @@ def test_a_comparison_shows_each_difference_with_its_verdict(tmp_path):
     text = page(tmp_path, slow, fast, compare=True)
     assert "fast compared with slow" in text
     assert "better on 1 of 4 curves" in text
-    assert "-18 [-18, -18]" in text
+    assert "-18 (-18 to -18) *" in text
     row = next(part for part in text.split("<tbody>") if "seconds per step" in part)
     assert 'class="badge good">better<' in row
     chinese = page(tmp_path, slow, fast, compare=True, lang="zh", overwrite=True)

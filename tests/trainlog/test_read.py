@@ -9,13 +9,13 @@ import time
 from math import isnan
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, SourceError
 from rewardkit.trainlog.console_reader import ConsoleReader
-from rewardkit.trainlog.metric_value import parse_metric
 from rewardkit.trainlog.read import read_run, read_runs
+from rewardkit.trainlog.step_line import parse_metric
 from rewardkit.trainlog.training_run import FIXED, FULL, V1
 
 RAY = "\x1b[36m(TaskRunner pid=77, ip=10.0.0.9)\x1b[0m "
@@ -64,9 +64,6 @@ LINES = [
     b"(TaskRunner pid=1) ",
     b"{'actor_rollout_ref': {'actor': 1},",
     b" 'data': {'max_response_length': 8}}",
-    b"Initial validation metrics: {'val/x': 0.5}",
-    b"(\"Initial validation metrics: {'val/x': \"",
-    b" '0.5}')",
     b"+ python3 -m verl.trainer.main_ppo data.n=1",
 ]
 
@@ -186,22 +183,6 @@ def test_a_repeated_line_is_not_a_restart():
     assert console(line + line).restarts == ()
 
 
-def test_validation_dictionaries_over_several_lines_are_read():
-    text = (
-        "(TaskRunner pid=5) (\"Initial validation metrics: {'val-core/a/reward/mean@1': \"\n"
-        "(WorkerDict pid=9) something in between\n"
-        "(TaskRunner pid=5)  \"np.float64(0.25), 'val-aux/a/reward/std@2': \"\n"
-        "(TaskRunner pid=5)  'nan}')\n"
-        + STEP.format(1, 0.5, 2)
-        + "Final validation metrics: {'val/loss': 0.125}\n"
-    )
-    run = console(text)
-    assert row(run, 0)["val-core/a/reward/mean@1"] == 0.25
-    assert isnan(row(run, 0)["val-aux/a/reward/std@2"])
-    assert row(run, 1)["val/loss"] == 0.125
-    assert run.unread == 0
-
-
 CONFIG = """{'actor_rollout_ref': {'actor': {'optim': {'lr': 1e-06}},
                        'rollout': {'n': 8,
                                    'name': 'vllm'}},
@@ -302,10 +283,6 @@ def test_text_of_a_model_is_not_a_step():
     assert run.unread == 1
 
 
-def test_a_run_whose_metrics_have_no_slash_is_read():
-    assert console("step:1 - loss:3\nstep:2 - loss:2\n").table["loss"] == (3, 2)
-
-
 def test_missing_steps_are_found_unless_a_run_logs_every_tenth_step():
     assert console("".join(STEP.format(i, 1, i) for i in (1, 2, 3, 6, 7))).gaps == ((4, 5),)
     assert console("".join(STEP.format(i, 1, i) for i in (10, 20, 30))).gaps == ()
@@ -329,7 +306,6 @@ def test_a_file_without_line_ends_does_not_fill_memory():
         assert len(reader._rest) <= (33 << 20)
 
 
-@example([b"(\"Initial validation metrics: {'val/x': \"", LINES[2], b"\n", b" '0.5}')", b"\n"], 1)
 @given(
     st.lists(st.sampled_from([*LINES, b"\n", b"\r", b" ", b"\x1b[0m", b"\xff", b"\0"])),
     st.integers(1, 60),

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from rewardkit.cli import logs
 from rewardkit.errors import DataError, UsageError
-from rewardkit.trainlog.comparison_view import verdict_badges
+from rewardkit.trainlog.page import verdict_badges
 from rewardkit.trainlog.run_comparison import (
     CurveDifference,
     MeanInterval,
@@ -96,7 +96,7 @@ def test_values_that_are_not_finite_are_counted_and_not_compared():
     """A curve that is NaN throughout has no difference; it must not vanish."""
     nan = float("nan")
     [comparison] = compare_runs([make("a", [0.5] * 10), make("b", [nan] * 3 + [0.5] * 7)])
-    assert {(m.title, m.base, m.other) for m in comparison.not_finite} >= {("reward", 0, 3)}
+    assert {(m.name, m.base, m.other) for m in comparison.not_finite} >= {("reward", 0, 3)}
     assert comparison.differences[0].n == 7
     [comparison] = compare_runs([make("a", [0.5] * 10), make("b", [nan] * 10)])
     assert "reward" not in {difference.title for difference in comparison.differences}
@@ -144,7 +144,7 @@ def test_settings_are_compared_by_value_not_by_spelling():
     a = make("a", [1, 2], actor__lr="1e-6", actor__use_kl_loss="True", data__n=8, only_a=1)
     b = make("b", [1, 2], actor__lr=1e-06, actor__use_kl_loss=False, data__n=16)
     (comparison,) = compare_runs([a, b])
-    assert [(item.key, item.base, item.other) for item in comparison.settings] == [
+    assert [(item.name, item.base, item.other) for item in comparison.settings] == [
         ("actor.use_kl_loss", "True", False),
         ("data.n", 8, 16),
     ]
