@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -50,15 +51,7 @@ CAUSE_COLUMNS = ("samples", "status of A", "status of B", "gold", "preds")
 
 
 class Verdict(NamedTuple):
-    """The fields of a `Score`, or the error in its place.
-
-    Attributes:
-        correct: None if the scorer failed.
-        score: the reward; 0.0 if the scorer failed.
-        pred: the answer that the scorer read, or the message of its error.
-        status: the score's status; of a scorer that failed, `raised` and the name of the exception,
-            or what it did instead (`ended its process`, `took too long`).
-    """
+    """The fields of a `Score`; of a scorer that failed, None, 0.0, its message and what it did."""
 
     correct: bool | None
     score: float
@@ -95,18 +88,18 @@ class DisagreementExample(NamedTuple):
     pred_b: str
     ending: str
 
+    @property
+    def text(self) -> str:
+        """The example in a paragraph."""
+        preds = f"A read '{self.pred_a}', B read '{self.pred_b}'"
+        return f"{self.where}: gold '{self.gold}', {preds}\n…{self.ending}"
+
 
 @dataclass
 class ScorerSide:
-    """One of the two scorers.
+    """One of the two scorers: its name with its options, and counts.
 
-    Attributes:
-        scorer: its name with its options.
-        score_sum: sum of the scores of the samples that both scorers scored.
-        right: number of these samples that the scorer accepts.
-        failed: number of samples on which it failed.
-        first_failure: place, kind and message of the first of these.
-        bad_golds: number of samples whose gold the scorer cannot score.
+    `score_sum` and `right` count the samples that both scorers scored.
     """
 
     scorer: str
@@ -137,9 +130,7 @@ class CompareReport:
     n: int = 0
     outcomes: Counter[tuple[bool, bool]] = field(default_factory=Counter)
     causes: Counter[DisagreementCause] = field(default_factory=Counter)
-    examples: defaultdict[DisagreementCause, list[DisagreementExample]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
+    examples: dict[DisagreementCause, list[DisagreementExample]] = field(default_factory=dict)
     unread: int = 0
     unread_examples: list[SkippedRow] = field(default_factory=list)
 
@@ -161,25 +152,27 @@ class CompareReport:
     def add(self, sample: Sample, a: Verdict, b: Verdict) -> None:
         """Count the two verdicts on a sample."""
         self.n += 1
+        is_judged = a.correct is not None and b.correct is not None
         for side, verdict in zip(self.sides.values(), (a, b), strict=True):
             side.bad_golds += verdict.status == Status.BAD_GROUND_TRUTH.value
             if verdict.correct is None:
                 side.failed += 1
                 failure = f"{sample.where}: {verdict.status}: {verdict.pred}"
                 side.first_failure = side.first_failure or failure
-            elif None not in (a.correct, b.correct):
+            elif is_judged:
                 side.score_sum += verdict.score
                 side.right += verdict.correct
-        if a.correct is not None and b.correct is not None:
-            self.outcomes[a.correct, b.correct] += 1
+        if is_judged:
+            self.outcomes[bool(a.correct), bool(b.correct)] += 1
         if a.correct != b.correct:
-            gold, ending = sample.ground_truth, sample.response[-ENDING_CHARACTERS:]
+            gold = sample.ground_truth
             preds = describe_difference(a, b)
             cause = DisagreementCause(a.status, b.status, answer_kind(gold), preds)
             self.causes[cause] += 1
-            if len(self.examples[cause]) < MAX_EXAMPLES:
-                example = DisagreementExample(sample.where, gold, a.pred, b.pred, ending)
-                self.examples[cause].append(example)
+            examples = self.examples.setdefault(cause, [])
+            if len(examples) < MAX_EXAMPLES:
+                ending = sample.response[-ENDING_CHARACTERS:]
+                examples.append(DisagreementExample(sample.where, gold, a.pred, b.pred, ending))
 
     def summary(self) -> dict[str, Any]:
         """Return the report as plain values, for JSON."""
@@ -275,21 +268,12 @@ def compare_files(
 ) -> CompareReport:
     """Score every response of files, folders and patterns with two scorers.
 
-    Args:
-        names: jsonl and parquet; see `expand_paths`.
-        a: a scorer.
-        b: another, for the same fields.
-        jobs: number of processes.
-        announce: called with a sentence about which scores of a scorer are right.
-        export: a jsonl to write: the samples on which the scorers disagree, with both results.
-        overwrite: replace `export` if it exists.
-        progress: called with the number of rows since the last call.
+    `announce` is called with a sentence about which scores of a scorer are right. `export` is a jsonl
+    to write: the samples on which the scorers disagree, with both results.
 
     Raises:
-        UsageError: `export` does not end in .jsonl.
         DataError: a file cannot be read, or a custom scorer fails on all of its first responses, or
             it is not known which of its scores are right.
-        OutputError: `export` cannot be written.
     """
     require_suffix("--export", export, ".jsonl")
     require_outside(export, names)
@@ -343,29 +327,28 @@ def _compare_chunk(
 def _test_case(sample: Sample, report: CompareReport, *verdicts: Verdict) -> dict[str, Any]:
     """Return a sample as a test case, which `score` reads, with both results."""
     info = dict(sample.extra_info)
-    case: dict[str, Any] = {
+    return {
         "response": sample.response,
         "ground_truth": sample.ground_truth,
         "data_source": info.pop("data_source", ""),
         "extra_info": info,
+        **{
+            letter.lower(): {"scorer": side.scorer, **verdict._asdict()}
+            for (letter, side), verdict in zip(report.sides.items(), verdicts, strict=True)
+        },
     }
-    for (letter, side), verdict in zip(report.sides.items(), verdicts, strict=True):
-        names = ("correct", "score", "pred", "status")
-        own = {name: getattr(verdict, name) for name in names}
-        case[letter.lower()] = {"scorer": side.scorer, **own}
-    return case
 
 
 def compare_page(report: CompareReport) -> Page:
     """Return the page of a comparison."""
-    names = {(True, True): "both", (True, False): "only A", (False, True): "only B"}
-    verdicts = [(f"{name} correct", report.outcomes[each]) for each, name in names.items()]
-    verdicts.append(("neither correct", report.outcomes[False, False]))
+    names = ("both correct", "only A correct", "only B correct", "neither correct")
+    pairs = product((True, False), repeat=2)
+    verdicts = [(name, report.outcomes[pair]) for name, pair in zip(names, pairs, strict=True)]
     title = f"A and B agree on {share(report.agreed, report.judged)} of {report.judged:,} samples"
     facts = (("file", report.name), ("rows without a usable response", f"{report.unread:,}"))
     note = "Correct and mean score count the samples that both judged."
     causes = (
-        TableRow((f"{n:,}", *cause), tuple(map(_example_text, report.examples[cause])))
+        TableRow((f"{n:,}", *cause), tuple(example.text for example in report.examples[cause]))
         for cause, n in report.causes.most_common()
     )
     heading = "Disagreements by cause"
@@ -375,8 +358,3 @@ def compare_page(report: CompareReport) -> Page:
         Table(heading, CAUSE_COLUMNS, tuple(causes), formulas=True),
     )
     return Page(title, facts, sections)
-
-
-def _example_text(example: DisagreementExample) -> str:
-    preds = f"A read '{example.pred_a}', B read '{example.pred_b}'"
-    return f"{example.where}: gold '{example.gold}', {preds}\n…{example.ending}"
