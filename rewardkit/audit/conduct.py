@@ -40,8 +40,6 @@ REQUESTS_AT_ONCE = 16
 CODE_ROWS_PER_SOURCE = 2
 #: Longest response in these calls, in characters.
 MAX_REPEATED_CHARS = 2000
-#: Larger rewards are out of range: none is in use.
-MAX_SANE_SCORE = 10.0
 #: Limits for a slow scorer: the median of a call; the ratio of the times for 1 MB and 50 KB, which
 #: is 20 for a linear scorer; and the time for 1 MB.
 SLOW_SECONDS, SLOW_GROWTH, SLOW_LONG_SECONDS = 0.05, 80, 1.0
@@ -58,7 +56,7 @@ _OWN_CALLS = frozenset(
 
 
 #: A call that can be repeated, and its score.
-RecordedCall: TypeAlias = tuple[AuditRow, str, float | None]
+RecordedCall: TypeAlias = tuple[AuditRow, str, float]
 
 
 class CallRecorder:
@@ -108,33 +106,20 @@ class CallRecorder:
     def _record(self, row: AuditRow, response: str, outcome: CallOutcome) -> CallOutcome | None:
         """Count a call, and record the checks that it fails."""
         self.seconds.append(outcome.seconds)
-        for check, got in self._failed_checks(outcome):
+        for check, got in outcome.checks:
             self.checks[check].add_failure(response, row.gold, got)
-        if len(response) < MAX_REPEATED_CHARS and not outcome.problem:
-            self.repeatable_calls.append((row, response, outcome.score))
-        is_verdict = outcome.score is not None and outcome.has_verdict
+        if outcome.score is not None:
+            keys, numbers = tuple(outcome.keys), tuple(outcome.numeric_keys)
+            if self.keys is None:
+                self.keys, self.numeric_keys = keys, numbers
+            self.numeric_keys = tuple(filter(numbers.__contains__, self.numeric_keys))
+            if keys != self.keys:
+                got = f"keys {', '.join(keys) or 'none, a bare number'}"
+                self.checks["keys_differ"].add_failure(response, row.gold, got)
+            if len(response) < MAX_REPEATED_CHARS:
+                self.repeatable_calls.append((row, response, outcome.score))
+        is_verdict = outcome.score is not None and not outcome.fails("no_verdict")
         return outcome if is_verdict or not self.process.asks_server else None
-
-    def _failed_checks(self, outcome: CallOutcome) -> Iterator[tuple[str, str]]:
-        """Yield the checks that a call fails, and what happened."""
-        if self.process.asks_server and not outcome.has_verdict:
-            yield "no_verdict", outcome.detail or "error or timeout is set"
-        if outcome.problem:
-            yield outcome.problem, outcome.summary
-        if outcome.has_changed_info:
-            yield "changes_extra_info", "extra_info changed"
-        if outcome.has_printed:
-            yield "prints", "text on stdout"
-        if outcome.score is None:
-            return
-        if abs(outcome.score) > MAX_SANE_SCORE:
-            yield "out_of_range", outcome.summary
-        keys, numbers = tuple(outcome.keys), tuple(outcome.numeric_keys)
-        if self.keys is None:
-            self.keys, self.numeric_keys = keys, numbers
-        self.numeric_keys = tuple(filter(numbers.__contains__, self.numeric_keys))
-        if keys != self.keys:
-            yield "keys_differ", f"keys {', '.join(keys) or 'none, a bare number'}"
 
     def sample_calls(self) -> list[RecordedCall]:
         """Return calls from the whole audit, to repeat them."""
@@ -149,13 +134,7 @@ class CallRecorder:
 
 
 def check_conduct(recorder: CallRecorder, targets: list[Target], sources: int) -> None:
-    """Make the calls of the checks with their own calls, and record the failures.
-
-    Args:
-        recorder: recorder of the audit.
-        targets: the rows in the scorer's own form.
-        sources: number of their data sources.
-    """
+    """Make the checks with calls of their own on rows of some data sources in the scorer's form."""
     # Even if calls hang, as many do on a busy machine.
     check_code(recorder, targets[: CODE_ROWS_PER_SOURCE * sources])
     if not recorder.is_stopped:
@@ -175,7 +154,7 @@ def check_types(recorder: CallRecorder, t: Target) -> None:
     if odd_call.score != call(t.row, response, t.gold).score:
         odd.add_failure(f"np.str_({response!r})", f"np.str_({t.gold!r})", odd_call.summary)
     for text, gold in ((None, t.gold), (response, None), (None, None)):
-        if (outcome := call(t.row, text, gold)).problem:
+        if (outcome := call(t.row, text, gold)).score is None:
             odd.add_failure(str(text), str(gold), outcome.summary)
 
 
@@ -220,7 +199,7 @@ def check_code(recorder: CallRecorder, targets: list[Target]) -> None:
                 if marker.exists():
                     marker.unlink()
                     recorder.checks["runs_code"].add_failure(response, gold, "the program was run")
-                hangs += outcome.problem == "hangs"
+                hangs += outcome.fails("hangs")
                 if hangs >= MAX_HANGS:
                     return
 

@@ -254,7 +254,7 @@ class AttackResult:
             self.failures.append(Failure(*map(shorten_middle, (response, gold, got))))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ScorerProfile:
     """How a scorer reads and rewards the rows of a data source.
 

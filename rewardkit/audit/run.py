@@ -6,10 +6,11 @@ import math
 import operator
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import fmean
 from typing import Any, TypeAlias
 
 from rewardkit.audit.attacks import JUDGE_AUDIT, RULE_AUDIT
@@ -29,6 +30,7 @@ from rewardkit.audit.rows import packaged_rows, sample_rows
 from rewardkit.audit.scorer_process import ScorerProcess
 from rewardkit.errors import DataError, UsageError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
+from rewardkit.pages.text import row_count
 from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES
 
 #: The score of a call that returned none: less than any score.
@@ -104,40 +106,31 @@ def audit(
             sample = sample_rows(data, count, seed)
         if process.asks_server:
             announce(_announcement(process, sample))
-        report = _audit(process, sample, progress, keep_all=data is not None)
-    return replace(report, scorer=scorer)
-
-
-def _audit(
-    process: ScorerProcess,
-    sample: list[AuditRow],
-    progress: Callable[[int], object],
-    *,
-    keep_all: bool,
-) -> AuditReport:
-    """Attack a scorer with some rows. Packaged rows that it does not reward say nothing about it."""
-    probe = CallRecorder(process)
-    all_profiles = profile_scorer(probe, sample)
-    profiles = [each for each in all_profiles if keep_all or each.rewards_golds] or all_profiles
-    silences = probe.checks["no_verdict"]
-    if process.asks_server and silences.failed == len(probe.seconds):
-        raise DataError(
-            f"{process.spec}: none of its first {silences.failed} calls has a verdict: "
-            f"{silences.failures[0].got}"
-        )
-    targets = _row_targets(sample, profiles)
-    sources = {profile.data_source for profile in profiles}
-    recorder = CallRecorder(process)
-    recorder.repeatable_calls = [c for c in probe.repeatable_calls if c[0].data_source in sources]
-    attacks = JUDGE_AUDIT if process.asks_server else RULE_AUDIT
-    results = [_run_attack(attack, recorder, targets, progress) for attack in attacks]
-    ordinary = statistics.median(recorder.seconds)
-    if not process.asks_server:
-        check_conduct(recorder, [own for own, _, _ in targets], len(profiles))
-        results.append(_run_attack(HOSTILE_TEXT, recorder, targets, progress))
-        check_growth(recorder, targets[0][0])
+        probe = CallRecorder(process)
+        all_profiles = profile_scorer(probe, sample)
+        # Packaged rows that a scorer does not reward say nothing about it.
+        profiles = [p for p in all_profiles if p.rewards_golds or data is not None] or all_profiles
+        silences = probe.checks["no_verdict"]
+        if process.asks_server and silences.failed == len(probe.seconds):
+            raise DataError(
+                f"{spec}: none of its first {silences.failed} calls has a verdict: "
+                f"{silences.failures[0].got}"
+            )
+        targets = _row_targets(sample, profiles)
+        sources = {profile.data_source for profile in profiles}
+        recorder = CallRecorder(process)
+        recorder.repeatable_calls = [
+            call for call in probe.repeatable_calls if call[0].data_source in sources
+        ]
+        attacks = JUDGE_AUDIT if process.asks_server else RULE_AUDIT
+        results = [_run_attack(attack, recorder, targets, progress) for attack in attacks]
+        ordinary = statistics.median(recorder.seconds)
+        if not process.asks_server:
+            check_conduct(recorder, [own for own, _, _ in targets], len(profiles))
+            results.append(_run_attack(HOSTILE_TEXT, recorder, targets, progress))
+            check_growth(recorder, targets[0][0])
     return AuditReport(
-        scorer=process.spec,
+        scorer=scorer,
         options=process.options,
         readings=tuple(profiles),
         findings=(*(result for result in results if result.tried), *recorder.results()),
@@ -156,8 +149,8 @@ def _announcement(process: ScorerProcess, rows: list[AuditRow]) -> str:
         len({*attack.responses(Target(row, forms[0]))}) for attack in JUDGE_AUDIT for row in rows
     )
     return (
-        f"{process.spec} asks a model: it will judge up to {calls:,} responses to {len(rows)} "
-        f"{'row' if len(rows) == 1 else 'rows'}, {REQUESTS_AT_ONCE} at a time."
+        f"{process.spec} asks a model: it will judge up to {calls:,} responses to "
+        f"{row_count(len(rows))}, {REQUESTS_AT_ONCE} at a time."
     )
 
 
@@ -170,25 +163,13 @@ def check_behaviour(
     seconds: float = CALL_TIMEOUT_SECONDS,
     load_seconds: float = LOAD_TIMEOUT_SECONDS,
 ) -> tuple[list[ScorerProfile], list[AttackResult], tuple[str, ...], tuple[str, ...]]:
-    """Check how a scorer rewards golds and how it behaves, without the other attacks.
+    """Check how a scorer rewards golds and how it behaves, as `audit` does without the attacks.
 
     A scorer that asks a model only scores golds and wrong answers of a few rows.
-
-    Args:
-        scorer: a built-in name, or `my_reward.py:function`.
-        data: a verl parquet, or rows in its schema.
-        rows: number of rows to sample.
-        options: options of the scorer.
-        seconds: timeout per call; a longer call counts as a hang.
-        load_seconds: timeout for importing the scorer.
 
     Returns:
         A profile for each data source, a result for each check of conduct, the keys of the
         dictionary that the scorer returns (none for a number), and those that are always numbers.
-
-    Raises:
-        UsageError: the scorer does not load, or has no such option.
-        DataError: the data cannot be read, or has no rows.
     """
     sample = sample_rows(data, rows, seed=0)
     most_seconds = max(seconds, MODEL_CALL_TIMEOUT_SECONDS)
@@ -224,37 +205,28 @@ def _run_attack(
     rows: list[_RowTarget],
     progress: Callable[[int], object],
 ) -> AttackResult:
-    """Run an attack on all rows that it applies to."""
-    result = AttackResult.of(attack)
-    for target, profile in _attack_targets(attack, rows, in_own_form=recorder.process.asks_server):
-        calls = [
-            (replace(target.row, gold=gold), response)
-            for gold in attack.golds or [target.row.gold]
-            for response in dict.fromkeys(attack.responses(target))
-        ]
-        for (row, response), outcome in zip(calls, recorder.call_all(calls), strict=True):
-            if outcome is None:
-                continue
-            result.tried += 1
-            is_rewarded = outcome.score is not None and outcome.score > profile.threshold
-            if is_rewarded != (attack.kind == "miss"):
-                result.add_failure(response, row.gold, outcome.summary)
-        progress(1)
-    return result
-
-
-def _attack_targets(
-    attack: Attack, rows: list[_RowTarget], *, in_own_form: bool
-) -> Iterator[tuple[Target, ScorerProfile]]:
-    """Yield the targets of an attack. Holes are also tried in the other forms."""
-    counts: Counter[str] = Counter()
+    """Run an attack on all rows that it applies to; holes are also tried in the other forms."""
+    result, counts = AttackResult.of(attack), Counter[str]()
+    has_other_forms = attack.kind == "hole" and not recorder.process.asks_server
     for own, other, profile in rows:
         counts[profile.data_source] += 1
         if attack.max_rows and counts[profile.data_source] > attack.max_rows:
             continue
-        yield own, profile
-        if other is not None and attack.kind == "hole" and not in_own_form:
-            yield other, profile
+        for target in [own, other] if other and has_other_forms else [own]:
+            calls = [
+                (replace(target.row, gold=gold), response)
+                for gold in attack.golds or [target.row.gold]
+                for response in dict.fromkeys(attack.responses(target))
+            ]
+            for (row, response), outcome in zip(calls, recorder.call_all(calls), strict=True):
+                if outcome is None:
+                    continue
+                result.tried += 1
+                is_rewarded = outcome.score is not None and outcome.score > profile.threshold
+                if is_rewarded != (attack.kind == "miss"):
+                    result.add_failure(response, row.gold, outcome.summary)
+            progress(1)
+    return result
 
 
 def profile_scorer(recorder: CallRecorder, rows: Iterable[AuditRow]) -> list[ScorerProfile]:
@@ -276,9 +248,15 @@ def profile_forms(process: ScorerProcess) -> tuple[AnswerForm, ...]:
 
 def _profile(recorder: CallRecorder, source: str, rows: list[AuditRow]) -> ScorerProfile:
     own, forms = recorder.process.form, profile_forms(recorder.process)
-    targets = {form: [Target(row, form) for row in rows] for form in forms}
-    golds = {form: _scores(recorder, [(t, t.gold) for t in targets[form]]) for form in forms}
-    wrongs = {form: _scores(recorder, [(t, t.wrong) for t in targets[form]]) for form in forms}
+
+    def scores(form: AnswerForm, name: str) -> list[float]:
+        """Return the scores of each row's `gold` or `wrong` answer in a form."""
+        answers = ((row, form(getattr(Target(row, form), name))) for row in rows)
+        outcomes = recorder.call_all([*answers])
+        return [_NO_SCORE if o is None or o.score is None else o.score for o in outcomes]
+
+    golds = {form: scores(form, "gold") for form in forms}
+    wrongs = {form: scores(form, "wrong") for form in forms}
 
     def fit(form: AnswerForm) -> tuple[int, int, float]:
         """Return how well a form is rewarded, how many prompts ask for it, and how strict it is."""
@@ -286,35 +264,20 @@ def _profile(recorder: CallRecorder, source: str, rows: list[AuditRow]) -> Score
         mark = form.before.strip().split("{", maxsplit=1)[0]
         prompts = sum(bool(mark) and mark in row.prompt for row in rows)
         margins = [right - wrong for right, wrong in pairs if _NO_SCORE not in (right, wrong)]
-        return (
-            sum(right > wrong for right, wrong in pairs),
-            prompts,
-            statistics.mean(margins or [0.0]),
-        )
+        return sum(right > wrong for right, wrong in pairs), prompts, fmean(margins or [0.0])
 
     best = max(forms, key=fit)
     if own and fit(own)[0] > sum(map(operator.lt, golds[own], wrongs[own])):
         best = own  # otherwise an option may ask for another form than that of `respond`
+    right, wrong = _median(golds[best]), _median(wrongs[best])
     profile = ScorerProfile(
-        data_source=source,
-        rows=len(rows),
-        form=best,
-        forms=(best,),
-        right=_median(golds[best]),
-        wrong=_median(wrongs[best]),
-        declared=best == own,
+        source, len(rows), form=best, forms=(best,), right=right, wrong=wrong, declared=best == own
     )
     paid = {form: sum(score > profile.threshold for score in golds[form]) for form in forms}
     others = [form for form in forms if form != best and 2 * paid[form] >= len(rows)]
     medians = ((_median(golds[form]), _median(wrongs[form])) for form in others)
     known = tuple((r, w) for r, w in medians if r is not None and w is not None)
     return replace(profile, forms=(best, *others), others=known)
-
-
-def _scores(recorder: CallRecorder, answers: list[tuple[Target, str]]) -> list[float]:
-    """Return the scores of answers; -inf if a call has no score."""
-    outcomes = recorder.call_all([(t.row, t.respond(answer)) for t, answer in answers])
-    return [_NO_SCORE if o is None or o.score is None else o.score for o in outcomes]
 
 
 def _median(scores: list[float]) -> float | None:

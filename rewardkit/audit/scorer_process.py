@@ -18,7 +18,7 @@ from functools import partial
 from inspect import iscoroutine, iscoroutinefunction, signature, unwrap
 from math import isfinite
 from time import perf_counter
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from rewardkit import registry
 from rewardkit.audit.model import AnswerForm, AuditRow
@@ -39,46 +39,43 @@ MAX_THREADS = 64
 #: Timeout of calls that several threads make, as a multiple of that of a call.
 THREADS_FACTOR = 12
 
+#: Larger rewards are out of range: none is in use.
+MAX_SANE_SCORE = 10.0
+
 #: The answer with which a scorer's `respond` is called to learn its form.
 ANSWER_MARK = "@ANSWER@"
 
 #: The response, gold, data_source and extra_info of a call, and whether texts have another type.
 Call: TypeAlias = dict[str, Any]
 
-#: How a call fails, as the name of a check in `conduct`.
-CallProblem: TypeAlias = Literal["raises", "hangs", "exits", "no_number", ""]
 
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class CallOutcome:
     """The outcome of one call.
 
     Attributes:
+        checks: the checks of conduct that it fails, each with what happened; the first says why
+            there is no score.
         score: the reward; None if the call failed.
         keys: keys of the result, if it is a dictionary.
         numeric_keys: those of them whose values are numbers.
-        problem: how the call failed; "" if it did not.
-        detail: the problem in one line.
         seconds: the duration of the call.
-        has_printed: whether it wrote to stdout.
-        has_changed_info: whether it changed `extra_info`.
-        has_verdict: whether the result is a verdict: neither `error` nor `timeout` is set in it.
     """
 
+    checks: Sequence[tuple[str, str]] = ()
     score: float | None = None
     keys: Sequence[str] = ()
     numeric_keys: Sequence[str] = ()
-    problem: CallProblem = ""
-    detail: str = ""
     seconds: float = 0.0
-    has_printed: bool = False
-    has_changed_info: bool = False
-    has_verdict: bool = True
+
+    def fails(self, check: str) -> bool:
+        """Return whether the call fails a check."""
+        return check in dict(self.checks)
 
     @property
     def summary(self) -> str:
         """The outcome in one line."""
-        return self.detail if self.problem else f"score {self.score:g}"
+        return self.checks[0][1] if self.score is None else f"score {self.score:g}"
 
 
 class ScorerProcess:
@@ -125,13 +122,9 @@ class ScorerProcess:
     def call(
         self, row: AuditRow, response: str | None, gold: str | None, *, is_odd: bool = False
     ) -> CallOutcome:
-        """Score a response. Nothing that the scorer does raises here.
+        """Score a response; nothing that the scorer does raises here.
 
-        Args:
-            row: for its data source and extra_info.
-            response: the response.
-            gold: the ground truth.
-            is_odd: whether the texts are passed in a type such as NumPy's.
+        `is_odd` passes the texts in a type such as NumPy's.
         """
         request = {**_call(row, response, gold), "is_odd": is_odd}
         value = self._value(self._function.call(request, self.seconds), self.seconds)
@@ -149,10 +142,10 @@ class ScorerProcess:
         if isinstance(outcome, Reply):
             return outcome.value
         if isinstance(outcome, ChildTimeoutError):
-            detail = f"no verdict within {seconds:g} s{place_in_stacks(outcome, self.spec)}"
-            return CallOutcome(problem="hangs", detail=detail, seconds=seconds)
+            got = f"no verdict within {seconds:g} s{place_in_stacks(outcome, self.spec)}"
+            return CallOutcome([("hangs", got)], seconds=seconds)
         if isinstance(outcome, ChildCrashError):
-            return CallOutcome(problem="exits", detail=f"the process ended ({outcome})")
+            return CallOutcome([("exits", f"the process ended ({outcome})")])
         raise outcome
 
 
@@ -256,31 +249,29 @@ class _Observer:
         if own.pop("is_odd", False):
             own |= {name: _OddText(own[name]) for name in ("response", "gold")}
         result = call_catching(self._entry, own)
-        return {
-            "seconds": perf_counter() - start,
-            "has_printed": self._stdout.characters > before,
-            "has_changed_info": own["extra_info"] != request["extra_info"],
-            **self._read(result),
-        }
+        values, seconds = self._read(result), perf_counter() - start
+        if own["extra_info"] != request["extra_info"]:
+            values["checks"].append(("changes_extra_info", "extra_info changed"))
+        if self._stdout.characters > before:
+            values["checks"].append(("prints", "text on stdout"))
+        return {**values, "seconds": seconds}
 
     def _read(self, result: Any) -> dict[str, Any]:
         """Return the score of a result as verl 0.9 reads it: a number, or a mapping with `score`."""
         if isinstance(result, ScorerExitedError):
-            return {"problem": "exits", "detail": "called sys.exit"}
+            return {"checks": [("exits", "called sys.exit")]}
         if isinstance(result, Exception):
             message = f"{type(result).__name__}: {error_text(result)}"[:300]
-            return {"problem": "raises", "detail": f"raised {message}"}
+            return {"checks": [("raises", f"raised {message}")]}
         keys = sorted(map(str, result)) if isinstance(result, Mapping) else []
         read = call_catching(RewardResult.of, result)
         if isinstance(read, Exception) or not isfinite(read.score):
-            detail = str(read) if isinstance(read, Exception) else f"returned {read.score}"
-            return {"keys": keys, "problem": "no_number", "detail": detail}
+            got = str(read) if isinstance(read, Exception) else f"returned {read.score}"
+            return {"keys": keys, "checks": [("no_number", got)]}
+        checks = []
+        if read.as_score().status in (Status.FAILED, Status.TIMEOUT):
+            checks.append(("no_verdict", self._log.last or "error or timeout is set"))
+        if abs(read.score) > MAX_SANE_SCORE:
+            checks.append(("out_of_range", f"score {read.score:g}"))
         numbers = [name for name in keys if isinstance(read.fields.get(name), float)]
-        has_verdict = read.as_score().status not in (Status.FAILED, Status.TIMEOUT)
-        return {
-            "score": read.score,
-            "keys": keys,
-            "numeric_keys": numbers,
-            "has_verdict": has_verdict,
-            "detail": "" if has_verdict else self._log.last,
-        }
+        return {"score": read.score, "keys": keys, "numeric_keys": numbers, "checks": checks}

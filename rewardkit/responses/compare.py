@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -342,7 +341,7 @@ def _test_case(sample: Sample, report: CompareReport, *verdicts: Verdict) -> dic
 def compare_page(report: CompareReport) -> Page:
     """Return the page of a comparison."""
     names = ("both correct", "only A correct", "only B correct", "neither correct")
-    pairs = product((True, False), repeat=2)
+    pairs = (True, True), (True, False), (False, True), (False, False)
     verdicts = [(name, report.outcomes[pair]) for name, pair in zip(names, pairs, strict=True)]
     title = f"A and B agree on {share(report.agreed, report.judged)} of {report.judged:,} samples"
     facts = (("file", report.name), ("rows without a usable response", f"{report.unread:,}"))
