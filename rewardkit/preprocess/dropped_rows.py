@@ -13,13 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rewardkit.output import (
-    atomic,
-    atomic_side_file,
-    json_value,
-    require_absent,
-    require_side_file,
-)
+from rewardkit.output import atomic, atomic_side_file, json_value, require_absent, require_side_file
 from rewardkit.preprocess.file_rows import PlaceCursor, RawRow, rows_in
 
 #: How the file begins; `select` writes more keys between the reasons and the row.

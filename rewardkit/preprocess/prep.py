@@ -23,12 +23,7 @@ from rewardkit.parallel import importable_in_child, in_order
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.card_dataset import dataset_of_card, has_system_message
-from rewardkit.preprocess.column_map import (
-    Condition,
-    parse_condition,
-    top_level,
-    value_at_path,
-)
+from rewardkit.preprocess.column_map import Condition, parse_condition, top_level, value_at_path
 from rewardkit.preprocess.dropped_rows import (
     atomic_with_dropped,
     dropped_line,

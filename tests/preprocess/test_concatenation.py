@@ -83,10 +83,7 @@ def test_types_that_older_versions_do_not_load_together(one, other, tmp_path_fac
 
 @every(
     ("one", "other", "only_in_old"),
-    [
-        (struct(b=TEXT), struct(a=TEXT, b=TEXT), True),
-        (pa.null(), struct(a=TEXT), False),
-    ],
+    [(struct(b=TEXT), struct(a=TEXT, b=TEXT), True), (pa.null(), struct(a=TEXT), False)],
 )
 def test_the_file_that_must_be_first_is_named(one, other, only_in_old, tmp_path_factory):
     paths = write(tmp_path_factory.mktemp("types"), one, other)

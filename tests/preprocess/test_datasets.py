@@ -131,14 +131,7 @@ REAL = [
     ("geometry3k", "test", "geometry3k", 2, 2, {}),
     ("gsm8k", "train", "gsm8k", 7_473, 7_473, {}),
     ("gsm8k", "test", "gsm8k", 1_319, 1_319, {}),
-    (
-        "imo-answerbench",
-        "test",
-        "benchmarks/imo_answerbench_v2.csv",
-        400,
-        400,
-        {IMO_CATEGORIES: 1},
-    ),
+    ("imo-answerbench", "test", "benchmarks/imo_answerbench_v2.csv", 400, 400, {IMO_CATEGORIES: 1}),
     (
         "math",
         "train",

@@ -254,11 +254,7 @@ def test_pictures_are_written_even_if_the_first_rows_have_none(files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"rows": 0}, "at least one"),
-        ({"oversample": True}, "needs --rows"),
-    ],
+    ("options", "message"), [({"rows": 0}, "at least one"), ({"oversample": True}, "needs --rows")]
 )
 def test_invalid_options_are_errors(files, tmp_path, options, message):
     [a] = files(a=5)

@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import UsageError
 from rewardkit.preprocess.contamination import overlap
-from rewardkit.preprocess.contamination.overlap import (
-    EvalItem,
-    find_overlaps,
-    index_items,
-)
+from rewardkit.preprocess.contamination.overlap import EvalItem, find_overlaps, index_items
 
 PROBLEM = (
     "A train leaves the station at noon and travels east at $60$ miles per hour. A second train "

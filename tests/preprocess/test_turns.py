@@ -53,12 +53,7 @@ def search_row(i=0, gold='["Ann Lee", "A. Lee"]'):
 
 
 #: A row of each kind.
-KINDS = {
-    "plain": plain_row,
-    "tool": tool_row,
-    "search": search_row,
-    "interaction": interaction_row,
-}
+KINDS = {"plain": plain_row, "tool": tool_row, "search": search_row, "interaction": interaction_row}
 
 
 @pytest.fixture
