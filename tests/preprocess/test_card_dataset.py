@@ -10,7 +10,7 @@ from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageErro
 from rewardkit.preprocess.base import Dropped, Problem
 from rewardkit.preprocess.load import load_dataset
 from rewardkit.registry import card_folder
-from rewardkit.row import METADATA_KEY, open_parquet, read_rows
+from rewardkit.row import read_rows
 from rewardkit.strict_yaml import read_yaml
 
 CARD = """---
@@ -95,11 +95,6 @@ def test_a_card_alone_prepares_a_file(tmp_path):
     assert report.dropped == {"no gold answer": 1}
 
 
-def test_rows_with_other_columns_end_in_one_line_that_names_the_column(tmp_path):
-    with pytest.raises(DataError, match=r"sums.jsonl:1: has no 'a'; it has answer, q\.$"):
-        prepare(tmp_path, {"question": "q", "gold": "a"}, {"q": "1 + 1?", "answer": "2"})
-
-
 def test_the_first_layout_whose_columns_a_file_has_is_read(tmp_path):
     card = tmp_path / "sums.md"
     layouts = "- {question: q, gold: a, id: n}\n  - {question: q, gold: a}"
@@ -137,30 +132,6 @@ def test_options_are_listed_below_the_question_and_the_gold_is_a_letter(tmp_path
     assert len({row["reward_model"]["ground_truth"] for row in rows}) > 1
 
 
-def test_the_order_of_options_depends_on_the_seed_and_the_question_alone(tmp_path):
-    def orders(seed, *numbers):
-        rows, _ = prepare(
-            tmp_path,
-            CHOICE_COLUMNS,
-            *map(choice, numbers),
-            options={"options_seed": seed},
-            **CHOICE,
-        )
-        return {row["extra_info"]["question"].split("?")[0]: row for row in rows}
-
-    def options(rows):
-        return {name: row["extra_info"]["options"] for name, row in rows.items()}
-
-    first = orders(1, *range(12))
-    assert options(first) == options(orders(1, *reversed(range(12))))
-    assert options(first) != options(orders(2, *range(12)))
-    assert json.loads(first["What is 3 + 1"]["extra_info"]["columns"]) == {"options_seed": 1}
-    orders(7, 1)
-    with open_parquet(tmp_path / "out.parquet") as file:
-        metadata = json.loads(file.schema_arrow.metadata[METADATA_KEY])
-    assert metadata["options_seed"] == 7
-
-
 def test_a_seed_without_shuffled_options_is_refused(tmp_path):
     columns = {"question": "q", "gold": "a"}
     with pytest.raises(UsageError, match="sums does not shuffle options: leave out --options-seed"):
@@ -193,16 +164,6 @@ def test_keep_writes_columns_as_one_json_text(tmp_path):
     )
     text = rows[0]["extra_info"]["columns"]
     assert json.loads(text) == {"info.difficulty": 6.5, "topic": ["sums", "加法"]}
-
-
-def test_keep_of_a_column_that_is_not_there_names_it(tmp_path):
-    with pytest.raises(DataError, match="has no 'topic'; it has a, q"):
-        prepare(
-            tmp_path,
-            {"question": "q", "gold": "a"},
-            {"q": "1 + 1?", "a": "2"},
-            options={"keep": ["topic"]},
-        )
 
 
 def test_where_drops_the_other_rows_with_the_condition_as_reason(tmp_path):
@@ -274,16 +235,6 @@ def test_the_marks_of_options_count_as_marks_of_the_question(tmp_path):
     assert problem.options == ("<image1>", "<image2>")
     two = to_problem({**raw, "i": [{"bytes": b"one"}, {"bytes": b"two"}]})
     assert two.question == "Which one?\nA. <image>\nB. <image>"
-
-
-@pytest.mark.parametrize(
-    ("gold", "kind"), [("B", "single"), ("AC", "multiple"), ("A B D", "multiple"), ("7", "single")]
-)
-def test_a_gold_of_several_letters_makes_a_question_of_several_choices(tmp_path, gold, kind):
-    columns = {"question": "q", "gold": "a", "options": "o"}
-    to_problem = load_dataset(str(write_card(tmp_path, columns))).to_problem
-    assert to_problem({"q": "Which?", "a": gold, "o": ["1", "2", "3", "4"]}).kind == kind
-    assert to_problem({"q": "Which?", "a": gold, "o": []}).kind == ""
 
 
 def test_a_card_s_front_matter_is_read_strictly(tmp_path):

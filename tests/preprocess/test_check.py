@@ -5,11 +5,9 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import rewardkit
-from rewardkit.cli.main import app
-from rewardkit.errors import DataError, OutputError, SourceError, UsageError
+from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.preprocess.row_checks import RULES
 from rewardkit.row import SCHEMA, build_row, read_rows, write_rows
 from rewardkit.scorers.base import Score, Status
@@ -99,39 +97,11 @@ def test_two_spellings_of_one_gold_are_no_conflict(tmp_path, other):
     assert "conflicting_gold" not in {f.rule for f in checked(tmp_path, *rows).examples}
 
 
-def test_drop_bad_says_that_the_first_of_several_golds_may_be_wrong(tmp_path):
-    write_rows([row(1), row(1, ground_truth="2", answer="")], tmp_path / "in.parquet", {})
-    arguments = ["check", str(tmp_path / "in.parquet"), "--drop-bad", str(tmp_path / "o.parquet")]
-    done = CliRunner().invoke(app, arguments)
-    assert "prep --dedup drops all of them" in " ".join(done.stderr.split())
-
-
 def test_the_solution_is_judged_in_the_dataset_s_own_form(tmp_path):
     """A boxed template keeps GSM8K's `####` solutions; a wrong gold is still a finding."""
     assert checked(tmp_path, row(5, scorer="math")).ok
     report = checked(tmp_path, row(5, scorer="math", ground_truth="6"))
     assert set(report.counts) == {"solution_is_wrong"}
-
-
-def test_a_scorer_that_pays_anything_raises_or_rejects_the_gold_is_a_finding(tmp_path):
-    file = tmp_path / "reward.py"
-    file.write_text(
-        "def compute_score(data_source, solution_str, ground_truth, extra_info=None, kind=''):\n"
-        "    if kind == 'raises': raise RuntimeError('boom')\n"
-        "    return 1.0 if kind == 'pays' else 0.0\n"
-        "def respond(answer):\n"
-        "    return answer\n"
-    )
-    for kind, rules in (
-        ("pays", {"unknown_right"}),
-        ("raises", {"scorer_raises", "unknown_right"}),
-        ("none", {"unknown_right"}),
-    ):
-        scorer = load_scorer(f"{file}:compute_score", kind=kind)
-        report = checked(tmp_path, row(1, data_source="mine", answer=""), scorer=scorer)
-        assert set(report.counts) == rules
-        report = checked(tmp_path, row(1), scorer=scorer)
-        assert rules <= set(report.counts)
 
 
 def test_an_explicit_scorer_without_respond_is_used(tmp_path):
@@ -152,12 +122,6 @@ def test_an_explicit_scorer_without_respond_is_used(tmp_path):
     ):
         report = checked(tmp_path, row(1), scorer=load_scorer(f"{file}:{name}", **kind))
         assert set(report.counts) == rules
-
-
-def test_options_reach_each_row_s_own_scorer(tmp_path):
-    assert not checked(tmp_path, row(1, ground_truth="1,000", answer="")).ok
-    options = {"method": "robust"}
-    assert checked(tmp_path, row(1, ground_truth="1,000", answer=""), options=options).ok
 
 
 def test_examples_are_bounded_and_all_findings_counted(tmp_path):
@@ -195,21 +159,6 @@ def set_column(table, name, values):
     return table.set_column(table.schema.get_field_index(name), name, values)
 
 
-@pytest.mark.parametrize(
-    ("column", "values", "message"),
-    [
-        ("reward_model", pa.array([{"style": "rule", "ground_truth": i} for i in range(3)]), "ground_truth is int64"),
-        ("extra_info", pa.array([{"index": "a"}] * 3), "extra_info.index is string"),
-        ("ability", pa.array([["x"]] * 3, pa.large_list(pa.string())), "ability is large_list"),
-    ],
-)  # fmt: skip
-def test_a_type_that_verl_cannot_concatenate_is_a_finding(tmp_path, column, values, message):
-    report = rewardkit.check(foreign(tmp_path, lambda table: set_column(table, column, values)))
-    assert any(
-        f.row is None and f.rule == "schema" and message in f.message for f in report.examples
-    )
-
-
 def as_large(kind):
     """Return a type with large strings and lists, as pandas 3 and Polars write them."""
     if pa.types.is_string(kind):
@@ -221,49 +170,40 @@ def as_large(kind):
     return kind
 
 
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("reward_model", [{"style": "rule", "ground_truth": i} for i in range(3)], "ground_truth is int64"),
+        ("extra_info", [{"index": "a"}] * 3, "extra_info.index is string"),
+        ("ability", pa.array([["x"]] * 3, pa.large_list(pa.string())), "ability is large_list"),
+        ("prompt", ["q"] * 3, "rewardkit mix writes text prompts as chats"),
+        ("data_source", pa.array(["openai/gsm8k"] * 3).dictionary_encode(), None),
+    ],
+)  # fmt: skip
+def test_a_type_that_verl_cannot_concatenate_is_a_finding(tmp_path, column, values, message):
+    array = values if isinstance(values, pa.Array) else pa.array(values)
+    report = rewardkit.check(foreign(tmp_path, lambda table: set_column(table, column, array)))
+    of_file = [f.message for f in report.examples if f.row is None]
+    assert any(message in text for text in of_file) if message else report.ok
+
+
+def test_a_file_without_rows_or_with_two_columns_of_one_name_is_a_finding(tmp_path):
+    assert set(checked(tmp_path).counts) == {"empty_file"}
+    golds = pa.array([{"style": "rule", "ground_truth": {"target": ["a"]}}] * 3)
+    nested = foreign(tmp_path, lambda table: set_column(table, "reward_model", golds))
+    assert set(rewardkit.check(nested).counts) == {"bad_gold"}
+    file = foreign(tmp_path, lambda table: table.append_column("ability", table["ability"]))
+    assert "the file has 2 columns ability" in rewardkit.check(file).examples[0].message
+
+
 def test_large_strings_and_lists_are_no_finding_because_verl_loads_them(tmp_path):
     def large(table):
         return table.cast(pa.schema([(f.name, as_large(f.type)) for f in table.schema]))
 
-    report = rewardkit.check(foreign(tmp_path, large))
+    report = rewardkit.check(foreign(tmp_path, large), drop_bad=tmp_path / "plain.parquet")
     assert report.ok, report.examples
     assert report.stats.groups["data_source"]
-
-
-def test_a_file_without_rows_is_a_finding(tmp_path):
-    assert set(checked(tmp_path).counts) == {"empty_file"}
-
-
-def test_two_columns_of_one_name_are_a_finding(tmp_path):
-    file = foreign(tmp_path, lambda table: table.append_column("ability", table["ability"]))
-    report = rewardkit.check(file)
-    assert "the file has 2 columns ability" in report.examples[0].message
-
-
-def test_columns_that_verl_does_not_read_are_copied(tmp_path):
-    """With any type: a nanosecond timestamp cannot become a Python value."""
-    stamps = pa.array([1, 2, 3], pa.timestamp("ns"))
-    file = foreign(tmp_path, lambda table: table.append_column("made", stamps))
-    assert rewardkit.check(file, drop_bad=tmp_path / "good.parquet").ok
-    assert "made" in pq.read_schema(tmp_path / "good.parquet").names
-
-
-def test_drop_bad_writes_plain_types_for_large_ones(tmp_path):
-    sources = pa.array(["openai/gsm8k"] * 3, pa.large_string())
-    file = foreign(tmp_path, lambda table: set_column(table, "data_source", sources))
-    assert rewardkit.check(file, drop_bad=tmp_path / "plain.parquet").ok
     assert pq.read_schema(tmp_path / "plain.parquet").field("data_source").type == pa.string()
-
-
-def test_a_dictionary_of_strings_loads_as_strings(tmp_path):
-    sources = pa.array(["openai/gsm8k"] * 3).dictionary_encode()
-    assert rewardkit.check(foreign(tmp_path, lambda t: set_column(t, "data_source", sources))).ok
-
-
-def test_a_nested_gold_is_reported_as_nested_not_as_missing(tmp_path):
-    golds = pa.array([{"style": "rule", "ground_truth": {"target": ["a"]}}] * 3)
-    report = rewardkit.check(foreign(tmp_path, lambda t: set_column(t, "reward_model", golds)))
-    assert "missing" not in report.counts
 
 
 def test_the_input_cannot_be_the_output(tmp_path):
@@ -271,13 +211,6 @@ def test_the_input_cannot_be_the_output(tmp_path):
     write_rows([row(1)], file, {})
     with pytest.raises(UsageError, match="is the input file"):
         rewardkit.check(file, drop_bad=file, overwrite=True)
-
-
-def test_a_plain_string_prompt_is_a_finding(tmp_path):
-    """verl loads it and fails later."""
-    values = pa.array(["q"] * 3)
-    report = rewardkit.check(foreign(tmp_path, lambda table: set_column(table, "prompt", values)))
-    assert "missing" in report.counts
 
 
 def test_rows_as_verl_s_own_script_writes_them_are_good(tmp_path):
@@ -307,14 +240,6 @@ def test_rows_with_different_images_are_not_duplicates(tmp_path):
 
     report = rewardkit.check(foreign(tmp_path, change))
     assert [(f.row, f.rule) for f in report.examples] == [(2, "conflicting_gold")]
-
-
-def test_a_file_other_than_a_parquet_is_one_clear_error(tmp_path):
-    with pytest.raises(SourceError, match="no such file"):
-        rewardkit.check(tmp_path / "nope.parquet")
-    (tmp_path / "x.parquet").write_text("hello")
-    with pytest.raises(DataError, match="not a readable parquet"):
-        rewardkit.check(tmp_path / "x.parquet")
 
 
 def test_real_gsm8k_is_good(shared, tmp_path):

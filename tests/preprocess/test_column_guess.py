@@ -12,7 +12,6 @@ from rewardkit.preprocess.column_guess import (
     ColumnGuess,
     column_notes,
     guess_columns,
-    prep_command,
     question_columns,
     require_columns,
     require_parquet,
@@ -77,10 +76,6 @@ def test_a_constant_column_and_a_label_of_the_row_are_no_answers():
         for n in range(9)
     ]
     assert guess_columns(rows) == ColumnGuess("q", "value")
-
-
-def test_nothing_is_guessed_without_rows():
-    assert guess_columns([]) == guess_columns([{}]) == ColumnGuess("", "")
 
 
 @pytest.fixture
@@ -190,15 +185,6 @@ def test_an_object_around_all_rows_is_not_taken_for_one_row(tmp_path, wrapper, f
         assert filter_of_jq in str(raised.value)
 
 
-def test_columns_with_the_usual_names_are_not_named_in_the_command(tmp_path):
-    file = tmp_path / "x.jsonl"
-    file.write_text('{"question": "What?", "answer": 2}\n')
-    keys = {"--question-key": "question", "--answer-key": "answer"}
-    assert prep_command(file, tmp_path / "x y.parquet", keys) == (
-        f"rewardkit prep {file} --out '{tmp_path}/x y.parquet'"
-    )
-
-
 def test_columns_with_options_that_no_prompt_shows_are_found(tmp_path):
     def options_of(header):
         file = tmp_path / "quiz.csv"
@@ -252,23 +238,6 @@ def test_the_question_of_a_chat_is_its_user_s_message_also_after_a_system_messag
     assert guess_columns([{"c": chat} for chat in chats]) == ColumnGuess("c", "c")
     rows = [{"c": chat, "answer": str(n)} for n, chat in enumerate(chats)]
     assert guess_columns(rows) == ColumnGuess("c", "answer")
-
-
-def test_a_chat_with_tool_calls_is_a_chat_and_its_gold_is_the_assistant_s_last_message():
-    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
-    chats = [
-        [
-            {"role": "system", "content": "You are a very careful assistant."},
-            {"role": "user", "content": f"What is {n}+1?"},
-            call,
-            {"role": "tool", "content": "99"},
-            *([{"role": "assistant", "content": f"{n + 1}"}] if n else []),
-        ]
-        for n in range(4)
-    ]
-    assert guess_columns([{"messages": chat} for chat in chats]) == ColumnGuess(
-        "messages", "messages"
-    )
 
 
 def test_text_that_no_row_will_have_is_named_with_the_options_that_keep_it():

@@ -22,20 +22,10 @@ JSON = st.recursive(
     max_leaves=6,
 )
 NAMES = [
-    "boxed",
-    "if boxed",
-    "after ####",
-    "until Answer",
-    "question mark",
-    "without commas",
-    "json list",
-    "only item",
-    "float as integer",
-    "integer",
-    "integer 0 to 999",
-    "index as letter",
+    "boxed", "if boxed", "after ####", "until Answer", "question mark", "without commas",
+    "json list", "only item", "float as integer", "integer", "integer 0 to 999", "index as letter",
     "without letters",
-]
+]  # fmt: skip
 
 
 def gold(text, value):

@@ -122,12 +122,6 @@ def test_an_invalid_weight_is_an_error(text):
         parse_part(text)
 
 
-def test_a_share_that_is_not_a_number_is_no_part_of_a_file_name(tmp_path):
-    (tmp_path / "a.parquet").touch()
-    with pytest.raises(UsageError, match="'30%' is not a weight. Write FILE:0.7"):
-        parse_part(f"{tmp_path}/a.parquet:30%")
-
-
 # The mix
 
 
@@ -155,13 +149,6 @@ def test_the_shares_are_exact_and_no_row_occurs_twice(files, tmp_path):
     assert [(p.rows, p.available, p.times) for p in report.parts] == [(300, 300, 1), (700, 5000, 1)]
     assert (report.written, report.stats.rows, report.shared) == (1000, 1000, 0)
     assert report.stats.groups["data_source"] == {"a": 300, "b": 700}
-
-
-def test_without_a_number_of_rows_the_mix_is_as_large_as_possible(files, tmp_path):
-    a, b = files(a=30, b=200)
-    report = mix([MixPart(a, 3), MixPart(b, 7)], tmp_path / "m.parquet")
-    assert [p.rows for p in report.parts] == [30, report.written - 30]
-    assert report.written == largest_total([3, 7], [30, 200])
 
 
 def test_a_part_keeps_its_file_s_order_and_parts_are_interleaved(files, tmp_path):
@@ -421,21 +408,6 @@ def test_an_index_is_a_whole_number_and_any_other_is_an_id(info, index, source_i
     assert left_out == lost
 
 
-def test_changes_are_described():
-    row = foreign(
-        prompt="q", extra_info={"index": "u"}, reward_model={"ground_truth": 1, "style": "model"}
-    )
-    made, _ = to_schema_row(row, 0)
-    assert made["prompt"] == [{"role": "user", "content": "q"}]
-    assert made["reward_model"]["style"] == "model"
-    assert list(describe_changes(row, made)) == [
-        "prompt was text: written as the user's message",
-        "reward_model.ground_truth was int: written as text",
-        "extra_info.index was str: kept as source_id",
-    ]
-    assert "was missing" in next(describe_changes(foreign(), to_schema_row(foreign(), 0)[0]))
-
-
 def test_fields_outside_the_schema_are_omitted_and_named_unless_they_are_blank():
     row = foreign(
         level="Level 5",
@@ -536,20 +508,3 @@ def test_real_files_that_verl_cannot_list_together_become_one(shared, tmp_path):
     schema = pq.read_schema(tmp_path / "m.parquet")
     assert list(schema_findings(schema)) == []
     assert schema.remove_metadata() == SCHEMA
-
-
-def test_rows_of_verl_s_own_scripts_can_be_converted(shared):
-    """MATH has additional columns level and type, Geometry3k id, choices and ground_truth."""
-    [math] = (shared / "data/math/data").glob("train-*")
-    [geometry] = (shared / "data/geometry3k/data").glob("train-*")
-    model = {"style": "rule", "ground_truth": "5"}
-    info = {"split": "train", "index": 0}
-    row = next(read_rows(math))
-    verl = foreign(level=row["level"], type=row["type"], reward_model=model, extra_info=info)
-    assert to_schema_row(verl, 0)[1] == {"level", "type"}
-    row = next(read_rows(geometry))
-    leaked = {name: row[name] for name in ("images", "id", "choices", "ground_truth")}
-    made, left_out = to_schema_row(foreign(**leaked, reward_model=model, extra_info=info), 0)
-    assert left_out == {"id", "choices", "ground_truth"}
-    assert made["images"] == row["images"]
-    assert made["reward_model"]["ground_truth"] == "5"

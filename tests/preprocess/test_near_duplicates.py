@@ -85,13 +85,6 @@ def test_a_template_does_not_make_rows_similar():
     assert near_duplicates([*rows, rows[7].upper()]) == [[7, 300]]
 
 
-def test_copies_of_one_row_are_not_boilerplate():
-    """Half of the file is one row, but its near-duplicate is still in its cluster."""
-    text = " ".join(f"{word} {i}" for i, word in enumerate(LONG))
-    rows = [text] * 300 + [template(i) for i in range(300)] + [f"{text} more"]
-    assert near_duplicates(rows) == [[*range(300), 600]]
-
-
 def comparisons(rows, monkeypatch):
     calls = []
     similar = module._similar

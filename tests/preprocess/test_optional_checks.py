@@ -104,24 +104,6 @@ def test_a_variant_with_other_numbers_is_no_finding_however_much_of_the_item_it_
     assert report.counts["overlap"] == 4
 
 
-def test_an_evaluation_item_in_other_words_is_a_finding(tmp_path):
-    item = (
-        "A gardener plants $48$ tulips in rows so that every row has the same number of tulips. "
-        "When she adds $15$ daffodils to each row, the garden has $228$ flowers. Find the number of "
-        "rows."
-    )
-    row = (
-        "A gardener has planted $48$ tulips in rows, and each row has the same number of tulips. "
-        "After she adds $15$ daffodils to every row, the garden has $228$ flowers. How many rows "
-        "does it have?"
-    )
-    rows, evals = write(tmp_path, "rows", (row, "12")), write(tmp_path, "evals", (item, "12"))
-    report = rewardkit.check(rows, extras=against(evals))
-    assert report.counts == {"overlap": 1}
-    [finding] = report.examples
-    assert "in other words" in finding.message
-
-
 def test_drop_overlap_does_not_drop_rows_with_other_findings(tmp_path, held_out):
     twice = write(tmp_path, "twice", ("What is 1+1?", "2"), ("What is 1+1?", "2"))
     out = tmp_path / "out.parquet"
@@ -191,22 +173,3 @@ def test_lengths_are_counted_and_the_share_over_the_limit_is_reported(train):
     plain = rewardkit.check(train)
     assert plain.lengths.unit == "characters"
     assert plain.lengths.counts == plain.stats.prompt_chars
-
-
-def test_check_reports_the_aime_problems_in_a_real_training_set(shared, tmp_path):
-    """Only rows 24 to 60 of the fork are from AIME, most of them word for word."""
-    source = shared / "data/orz/orz_fork_contaminated_2028.json"
-    dataset = dataset_from_file(
-        source, question_key="row.0.value", answer_key="row.1.ground_truth.value"
-    )
-    out = tmp_path / "orz.parquet"
-    rewardkit.prep(dataset, out, source=source)
-    aime = {
-        year: f"aime:{year}={shared / 'data' / place}"
-        for year, place in (("2024", "aime_2024/HuggingFaceH4"), ("2025", "aime_2025/math-ai"))
-    }
-    report = rewardkit.check(out, extras=against(*aime.values()))
-    rows = {year: {o.row for o in report.overlaps if year in o.source} for year in aime}
-    assert len(rows["2024"]) >= 14
-    assert len(rows["2025"]) >= 4
-    assert (rows["2024"] | rows["2025"]) <= set(range(24, 61))

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.errors import UsageError
 from rewardkit.preprocess.contamination import overlap
 from rewardkit.preprocess.contamination.overlap import EvalItem, find_overlaps, index_items
 
@@ -141,20 +140,6 @@ def test_the_lookups_grow_with_the_rows(monkeypatch):
     assert lookups([longer]) <= 4.1 * lookups([text])
 
 
-def test_rows_are_read_one_at_a_time():
-    def rows():
-        yield PROBLEM
-        raise RuntimeError("the second row was taken too early")
-
-    assert next(find_overlaps(rows(), index_items(items(PROBLEM)))).row == 0
-
-
-@pytest.mark.parametrize("threshold", [0, -1, 1.1, float("nan")])
-def test_a_threshold_out_of_range_is_one_clear_error(threshold):
-    with pytest.raises(UsageError, match="threshold"):
-        next(find_overlaps([], index_items([]), threshold))
-
-
 def column(file, name):
     return pq.read_table(file, columns=[name])[name].to_pylist()
 
@@ -174,7 +159,7 @@ def test_the_aime_problems_in_a_public_training_set_are_overlaps(shared, aime):
     file = shared / "data/orz/orz_fork_contaminated_2028.json"
     rows = [row[0]["value"] for row in json.loads(file.read_text(encoding="utf-8"))]
     overlaps = list(find_overlaps(rows, aime))
-    assert all(24 <= o.row <= 60 for o in overlaps)
+    assert sorted({o.row for o in overlaps}) == [*range(24, 54), *range(55, 61)]
     assert [o.source for o in overlaps if o.rule in ("copy", "part")] == ["24"] * 23 + ["25"] * 6
     assert [o.source for o in overlaps if o.rule == "reworded"] == ["24"] * 7
     assert len({(o.source, o.item) for o in overlaps}) == 36

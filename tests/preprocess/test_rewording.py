@@ -1,6 +1,5 @@
 """A problem in other words with the same numbers is found; a variant with other numbers is not."""
 
-import json
 import random
 import re
 
@@ -221,15 +220,3 @@ def test_recall_and_false_alarms_on_the_test_sets_of_gsm8k_and_math(shared, half
     rows = [variant(reworded(text, rng), rng) for text in long]
     alarms = [pair for pair in rules(rows, long) if pair[2] == "reworded"]
     assert len(alarms) <= 0.02 * len(rows)
-
-
-def test_every_aime_problem_of_a_public_training_set_is_found(shared):
-    """A person's reading: rows 24 to 53 are AIME 2024, rows 55 to 60 are of AIME 2025."""
-    [file] = (shared / "data/aime_2024/HuggingFaceH4/data").glob("*.parquet")
-    items = pq.read_table(file, columns=["problem"])["problem"].to_pylist()
-    lines = (shared / "data/aime_2025/math-ai/test.jsonl").read_text(encoding="utf-8").splitlines()
-    items += [json.loads(line)["problem"] for line in lines]
-    data = json.loads((shared / "data/orz/orz_fork_contaminated_2028.json").read_text("utf-8"))
-    hits = rules([row[0]["value"] for row in data], items)
-    assert sorted({row for row, _, _ in hits}) == [*range(24, 54), *range(55, 61)]
-    assert [row for row, _, rule in hits if rule == "reworded"] == [32, 33, 39, 40, 41, 46, 47]

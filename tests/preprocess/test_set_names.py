@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 import rewardkit
 from rewardkit import registry
-from rewardkit.cli.shared.completion import complete_against, complete_set, complete_sets
 from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.evaluate.suite import parse_suite
 from rewardkit.preprocess.card import Card, Split, read_card
@@ -152,10 +151,3 @@ def test_prep_show_and_card_take_the_names_on_the_command_line(cli, tmp_path):
     shown = cli("show", "aime2025", "--sample", "--json", cwd=tmp_path)
     assert json.loads(shown.stdout)[0]["data_source"] == "aime_2025"
     assert "# AIME" in cli("card", "aime2025", cwd=tmp_path).stdout
-
-
-def test_the_shell_completes_the_names_of_sets():
-    assert {"aime", "aime2024", "aime2025"} <= set(complete_set("ai"))
-    assert complete_sets("gsm8k,math-5") == ["gsm8k,math-500"]
-    assert complete_against("gsm8k,all") == ["gsm8k,all-eval"]
-    assert len(known_names()) == len(set(known_names()))

@@ -161,15 +161,6 @@ def test_a_template_or_system_message_of_the_user_replaces_that_part():
     assert row["prompt"] == [{"role": "system", "content": "Think."}, own["prompt"][1]]
 
 
-def test_code_interpreter_keeps_the_prompt_of_the_dataset():
-    [plain] = preview("dapo-math-17k", 1, sample=True)
-    [row] = preview("dapo-math-17k", 1, sample=True, tools="code_interpreter")
-    assert (row["prompt"], row["extra_info"]["scorer"]) == (
-        plain["prompt"],
-        plain["extra_info"]["scorer"],
-    )
-
-
 def test_an_unknown_tool_and_two_options_are_errors():
     with pytest.raises(UnknownNameError, match="calc_gsm8k_reward"):
         load_turns("calc_gsm8k_rewards", None)
@@ -190,11 +181,6 @@ def test_the_command_has_every_tool_and_interaction():
 # The file
 
 
-def test_a_file_of_plain_rows_has_the_common_schema(files):
-    [plain] = files("plain")
-    assert pq.read_schema(plain).remove_metadata().equals(SCHEMA)
-
-
 def test_the_further_fields_are_the_last_and_have_plain_types(files):
     [search] = files("search")
     schema = pq.read_schema(search)
@@ -212,12 +198,6 @@ def test_a_late_row_with_another_field_is_an_error_because_arrow_would_drop_it(t
     first = [search_row(i) if late is tool_row else plain_row(i) for i in range(2048)]
     with pytest.raises(DataError, match="after the first 2,048"):
         write_rows([*first, late()], tmp_path / "x.parquet", {})
-
-
-def test_late_rows_of_the_same_kind_are_written(tmp_path):
-    rows = [tool_row(i) for i in range(2050)]
-    assert write_rows(rows, tmp_path / "x.parquet", {}) == 2050
-    assert list(read_rows(tmp_path / "x.parquet")) == rows
 
 
 # The mix
@@ -350,18 +330,3 @@ def test_check_finds_what_a_column_has_for_other_rows_only(changes, message):
     [finding] = check_row(row, 0)
     assert finding.rule == "bad_agent"
     assert message in finding.message
-
-
-def test_select_copies_the_rows_of_a_mix(mixed, tmp_path, cli):
-    rows, _ = mixed("plain", "tool")
-    scored = tmp_path / "scored.jsonl"
-    lines = [
-        {**row, "response": "1", "score": i % 2, "correct": bool(i % 2)}
-        for i, row in enumerate(rows)
-    ]
-    scored.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    out = tmp_path / "out.parquet"
-    options = ("--train", tmp_path / "mix.parquet", "--pass-rate", "0:1", "--out", out)
-    done = cli("select", scored, *options)
-    assert done.returncode == 0, done.stderr
-    assert list(read_rows(out)) == rows
