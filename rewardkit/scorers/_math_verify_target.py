@@ -1,11 +1,47 @@
-"""The part of `math_verify` that needs the package Math-Verify, in a process of its own."""
+"""The part of `math_verify` that needs the package Math-Verify, in a process of its own.
+
+It is a module of its own because verl's reward manager `remote` pickles the file of a scorer, and a
+cached function pickles only where its module can be imported.
+"""
 
 from __future__ import annotations
 
+import os
+from functools import cache, partial
 from typing import Any
 
 from rewardkit.errors import MissingPackageError
-from rewardkit.isolate.serve import Loaded
+from rewardkit.isolate.function import IsolatedFunction
+from rewardkit.isolate.loading import start_function
+from rewardkit.isolate.serve import Limits, Loaded
+
+#: Memory for a response, in MiB, and processes: calls that run at once.
+MEMORY_MB, MAX_WORKERS = 512, min(4, os.cpu_count() or 1)
+
+# Wall time per second of CPU time: a busy machine must not cause a timeout.
+_WALL_FACTOR = 5
+
+
+@cache
+def isolated(seconds: float) -> IsolatedFunction:
+    """Return Math-Verify in processes of its own, each call with these seconds of CPU time."""
+    limits = Limits(
+        seconds=_WALL_FACTOR * seconds,
+        cpu_seconds=seconds,
+        memory_mb=MEMORY_MB,
+        workers=MAX_WORKERS,
+    )
+    # SymPy's results depend on the order of sets, which depends on the seed of the hash.
+    start = partial(
+        start_function,
+        load,
+        (),
+        "math_verify",
+        limits,
+        environment={"PYTHONHASHSEED": "0"},
+        is_quiet=True,
+    )
+    return IsolatedFunction(start, limits)
 
 
 def load() -> Loaded:

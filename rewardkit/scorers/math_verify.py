@@ -17,29 +17,19 @@ arithmetic, digits and operators only, to SymPy's `parse_expr`, which evaluates 
 happens in the helper process; the scorer `math` never does it.
 """
 
-import os
 from collections.abc import Mapping
-from functools import cache, partial
 from typing import Annotated, Any
 
 from rewardkit.errors import RewardkitError
 from rewardkit.isolate.child_process import ChildTimeoutError
-from rewardkit.isolate.function import CallError, IsolatedFunction, Reply
-from rewardkit.isolate.loading import start_function
-from rewardkit.isolate.serve import Limits
-from rewardkit.scorers._math_verify_target import load
+from rewardkit.isolate.function import CallError, Reply
+from rewardkit.scorers import _math_verify_target
 from rewardkit.scorers.base import Score, ScorerSpec, Status
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import Range, invalid_value_error
 
 #: Characters at the end of a response that are read, and the longest gold.
 MAX_CHARS = 20_000
-
-#: Memory for a response, in MiB, and processes: calls that run at once.
-MEMORY_MB, MAX_WORKERS = 512, min(4, os.cpu_count() or 1)
-
-# Wall time per second of CPU time: a busy machine must not cause a timeout.
-_WALL_FACTOR = 5
 
 
 def score(
@@ -67,7 +57,9 @@ def score(
     gold = accept_gold(ground_truth)
     if not gold.strip() or len(gold) > MAX_CHARS:
         return Score.wrong("", Status.BAD_GROUND_TRUTH)
-    outcome = _function(seconds).call({"gold": gold, "response": response[-MAX_CHARS:]})
+    outcome = _math_verify_target.isolated(seconds).call(
+        {"gold": gold, "response": response[-MAX_CHARS:]}
+    )
     if isinstance(outcome, RewardkitError):
         raise outcome
     if isinstance(outcome, CallError):
@@ -81,28 +73,6 @@ def score(
     if value["pred"] is None:
         return Score.wrong("", Status.NO_ANSWER)
     return Score.right(value["pred"]) if value["correct"] else Score.wrong(value["pred"])
-
-
-@cache
-def _function(seconds: float) -> IsolatedFunction:
-    """Return Math-Verify in processes of its own, each call with these seconds of CPU time."""
-    limits = Limits(
-        seconds=_WALL_FACTOR * seconds,
-        cpu_seconds=seconds,
-        memory_mb=MEMORY_MB,
-        workers=MAX_WORKERS,
-    )
-    # SymPy's results depend on the order of sets, which depends on the seed of the hash.
-    start = partial(
-        start_function,
-        load,
-        (),
-        "math_verify",
-        limits,
-        environment={"PYTHONHASHSEED": "0"},
-        is_quiet=True,
-    )
-    return IsolatedFunction(start, limits)
 
 
 def respond(answer: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from rewardkit.errors import RewardkitError, UsageError
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
 from rewardkit.isolate.function import CallError
-from rewardkit.scorers import math_verify
+from rewardkit.scorers import _math_verify_target
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.math_verify import MAX_CHARS, compute_score, respond, score
 
@@ -92,9 +92,9 @@ def test_verl_sees_a_timeout_as_a_metric():
 @pytest.fixture
 def no_process():
     """Start processes in this test, and let none of them stay for another."""
-    math_verify._function.cache_clear()
+    _math_verify_target.isolated.cache_clear()
     yield
-    math_verify._function.cache_clear()
+    _math_verify_target.isolated.cache_clear()
 
 
 @pytest.mark.usefixtures("no_process")
@@ -123,7 +123,7 @@ def test_a_helper_that_does_not_start_is_an_error(monkeypatch):
 )
 def test_a_response_that_crashes_the_helper_is_a_wrong_answer(monkeypatch, outcome, status):
     function = SimpleNamespace(call=lambda _: outcome)
-    monkeypatch.setattr(math_verify, "_function", lambda _: function)
+    monkeypatch.setattr(_math_verify_target, "isolated", lambda _: function)
     assert score(respond("5"), "5") == (0.0, False, "", status)
 
 
