@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from ruamel.yaml import YAML
 from ruamel.yaml.composer import Composer, ComposerError
@@ -18,7 +18,12 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
 from ruamel.yaml.nodes import MappingNode, ScalarNode
 
-from rewardkit.errors import DataError, unreadable_file
+from rewardkit.errors import DataError, UsageError, unreadable_file
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ConfigDict
+
+    M = TypeVar("M", bound=BaseModel)
 
 #: Depth of nested mappings and lists that a document may have.
 MAX_DEPTH = 40
@@ -127,3 +132,64 @@ class _PlainConstructor(SafeConstructor):
 _PlainConstructor.add_constructor("tag:yaml.org,2002:int", _PlainConstructor.construct_plain_int)
 for _tag in ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"):
     _PlainConstructor.add_constructor(_tag, _PlainConstructor.construct_plain_text)
+
+
+#: The configuration of a model of the values that a person writes.
+STRICT: ConfigDict = {"extra": "forbid", "strict": True, "frozen": True}
+
+#: What to write in place of a value of the wrong type, by pydantic's name of the error.
+_TYPES = {
+    **dict.fromkeys(("model_type", "dict_type"), "give `key: value` pairs"),
+    **dict.fromkeys(("list_type", "tuple_type"), "give a list"),
+    **dict.fromkeys(("float_type", "finite_number"), "give a number"),
+    "int_type": "give a whole number",
+    "bool_type": "give true or false",
+    "string_type": "give text",
+}
+
+
+def validate(model: type[M], value: Any, where: str) -> M:
+    """Return the model of a value that a person wrote as YAML.
+
+    Args:
+        model: a model with the configuration `STRICT`.
+        value: plain values.
+        where: their place, for messages.
+
+    Raises:
+        UsageError: a key is unknown or missing, or a value is invalid; the message has the first one.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+        fault = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
+        raise UsageError(_fault_text(model, fault, where)) from None
+
+
+def _fault_text(model: Any, fault: Any, where: str) -> str:
+    from rewardkit.registry import did_you_mean
+
+    *outer, key = fault["loc"] or ("",)
+    value, kind = fault["input"], fault["type"]
+    if kind == "extra_forbidden":
+        for part in outer:
+            field = getattr(model, "model_fields", {}).get(part)
+            model = field.annotation if field else get_args(model)[-1]
+        place, known = ".".join([where, *map(str, outer)]), list(model.model_fields)
+        near = did_you_mean(key, known)
+        return f"{place}: unknown key {key!r}.{near} Known: {', '.join(known)}."
+    place = f"{where}: {'.'.join(map(str, fault['loc']))}" if fault["loc"] else where
+    if kind == "value_error":
+        return f"{place}: {fault['ctx']['error']}"
+    if kind == "literal_error":
+        choices = re.findall(r"'([^']*)'", fault["ctx"]["expected"])
+        near = did_you_mean(str(value), choices)
+        return f"{place}: {value!r}; give {', '.join(choices)}.{near}"
+    if kind == "missing":
+        return f"{place}: it is missing."
+    shown = repr(value) if isinstance(value, str | int | float) else type(value).__name__
+    message = _TYPES.get(kind) or f"{fault['msg'][0].lower()}{fault['msg'][1:]}"
+    return f"{place}: {message}, not {shown}."

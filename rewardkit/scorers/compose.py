@@ -47,22 +47,21 @@ from __future__ import annotations
 import ast
 import asyncio
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from inspect import Parameter, signature
+from math import fsum, isfinite
 from pathlib import Path
 from pprint import pformat
 from textwrap import indent
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, Field
 
 from rewardkit import registry
 from rewardkit.errors import DataError, UnknownNameError, UsageError, call_catching
 from rewardkit.output import atomic
 from rewardkit.redact import process_redactor
-from rewardkit.scorers import shaping
 from rewardkit.scorers.base import (
     RECORD,
     VERL_KWARGS,
@@ -80,19 +79,19 @@ from rewardkit.scorers.base import (
 )
 from rewardkit.scorers.call import error_line
 from rewardkit.scorers.load import load_scorer
-from rewardkit.scorers.options import check_values, option_names
+from rewardkit.scorers.options import option_names
 from rewardkit.scorers.reward_result import LITERAL, RightRule
 from rewardkit.scorers.right_score import GoldRow
 from rewardkit.scorers.second_opinion import (
-    ASKS,
     METRICS,
+    Ask,
     Opinion,
     SecondOpinion,
     VerlSample,
     blank_metrics,
 )
-
-__all__ = ["Part", "Reward", "build", "load_reward", "part_weights", "write_reward_file"]
+from rewardkit.scorers.shaping import PARTS
+from rewardkit.strict_yaml import STRICT, read_yaml_file, validate
 
 #: Computes the value of a part from the scorer's score and the response.
 Value: TypeAlias = Callable[[Score, str], float]
@@ -104,15 +103,39 @@ _NO_SCORE = Score.wrong("", Status.NO_ANSWER)
 #: Keys of the result that a part may not have: ours, and those that verl sets.
 RESERVED = frozenset({*to_verl(_NO_SCORE), *METRICS, "reward", "overlong", "overlong_reward"})
 
+#: Keys that stand for a second scorer's settings.
 _SECOND_KEYS = ("second_options", "second_right_score", "ask", "confirm")
-#: The keys of the YAML; those of `parts` are in `PART_VALUES`.
-KEYS = ("scorer", "options", "right_score", "parts", "second", *_SECOND_KEYS)
 
 #: The golds by which a custom scorer is tried: a number, a choice and a formula.
 _GOLDS: tuple[GoldRow, ...] = (("42", {}), ("B", {}), (r"\frac{3}{4}", {}))
 
 #: A larger file is not one that `compose` wrote.
 _MAX_FILE_BYTES = 1 << 20
+
+#: What asks for confirmation with the question asked the other way round.
+_REVERSE = {"reverse": True}
+
+_Options: TypeAlias = dict[str, Any]
+
+
+def _confirm_options(value: Any) -> Any:
+    return {True: _REVERSE, False: None}[value] if isinstance(value, bool) else value
+
+
+class RewardYaml(BaseModel):
+    """The keys of a reward; docs/how-to/own-reward.md has their table."""
+
+    model_config = STRICT
+
+    scorer: str
+    options: _Options = Field(default_factory=dict)
+    right_score: float | None = None
+    parts: _Options = Field(default_factory=dict)
+    second: str | None = None
+    second_options: _Options = Field(default_factory=dict)
+    second_right_score: float | None = None
+    ask: Ask = "undecided"
+    confirm: Annotated[_Options | None, BeforeValidator(_confirm_options)] = None
 
 
 @dataclass(frozen=True)
@@ -130,7 +153,7 @@ class Part:
     value: Value
 
     def __post_init__(self) -> None:
-        if not _is_number(self.weight) or not math.isfinite(self.weight):
+        if not isfinite(self.weight):
             raise UsageError(f"part {self.name!r}: weight={self.weight!r}; give a number.")
 
     def finite_value(self, score: Score, response: str) -> float:
@@ -140,7 +163,7 @@ class Part:
             ValueError: it is not finite, so that it would reach every weight of the policy.
         """
         value = float(self.value(score, response))
-        if not math.isfinite(value):
+        if not isfinite(value):
             raise ValueError(f"part {self.name!r} is {value}")
         return value
 
@@ -203,10 +226,8 @@ class Reward:
         if self.second is not None:
             sample = VerlSample("", response, ground_truth, extra_info, {})
             score = self.second.revise(score, sample).score
-        values = {
-            part.name: (part.weight, part.finite_value(score, response)) for part in self.parts
-        }
-        return score._replace(score=shaping.weighted(values)[0])
+        values = (part.weight * part.finite_value(score, response) for part in self.parts)
+        return score._replace(score=fsum(values))
 
     def compute_score(
         self,
@@ -262,14 +283,14 @@ class Reward:
 
     def _result(self, opinion: Opinion, sample: VerlSample) -> dict[str, float | str]:
         fields, response = to_verl(opinion.score), as_text(sample.solution_str)
-        values = {}
+        contributions = {}
         for part in self.parts:
             value = call_catching(part.finite_value, opinion.score, response)
             if isinstance(value, Exception):
                 fields["error"] = failure_result(sample.data_source, value)["error"]
                 value = 0.0
-            values[part.name] = (part.weight, value)
-        fields["score"], contributions = shaping.weighted(values)
+            contributions[part.name] = part.weight * value
+        fields["score"] = fsum(contributions.values())
         return {**fields, **opinion.metrics, **contributions}
 
 
@@ -287,61 +308,6 @@ def _without_options(sample: VerlSample) -> VerlSample:
     return sample._replace(kwargs=kwargs)
 
 
-def _correct(score: Score, _response: str) -> float:
-    if score.correct is None:
-        raise UsageError("which score of the scorer is right is not known: add right_score.")
-    return float(score.correct)
-
-
-def _base(score: Score, _response: str) -> float:
-    return score.score
-
-
-def _format(
-    _score: Score,
-    response: str,
-    *,
-    tags: Sequence[str] = ("think", "answer"),
-    outside: bool = True,
-) -> float:
-    return shaping.format_tags(response, tags, outside=outside)
-
-
-def _repetition(_score: Score, response: str, *, n: int = 20, max_penalty: float = 1.0) -> float:
-    return shaping.repetition(response, n=n, max_penalty=max_penalty)
-
-
-def _length(
-    score: Score,
-    response: str,
-    *,
-    max_chars: int,
-    short_correct: float = 1.0,
-    long_correct: float = 0.5,
-    short_wrong: float = -1.0,
-    long_wrong: float | None = None,
-) -> float:
-    return shaping.length(
-        score,
-        len(response),
-        max_length=max_chars,
-        short_correct=short_correct,
-        long_correct=long_correct,
-        short_wrong=short_wrong,
-        long_wrong=long_wrong,
-    )
-
-
-#: The function of each part, by its name in the YAML; its keyword-only parameters are the settings.
-PART_VALUES: Mapping[str, Callable[..., float]] = {
-    "correct": _correct,
-    "base": _base,
-    "format": _format,
-    "repetition": _repetition,
-    "length": _length,
-}
-
-
 def load_reward(path: str | Path) -> Reward:
     """Return the reward in a YAML file; see the module's docstring.
 
@@ -352,12 +318,8 @@ def load_reward(path: str | Path) -> Reward:
     return build(_read_spec(Path(path)), where=str(path))
 
 
-def build(spec: Mapping[str, Any], *, where: str = "reward") -> Reward:
-    """Return the reward in a mapping of the YAML's form.
-
-    Args:
-        spec: `scorer`, `options`, `parts`, and those of the second scorer.
-        where: the place of the mapping, for messages.
+def build(spec: Any, *, where: str = "reward") -> Reward:
+    """Return the reward in a mapping of the YAML's form; `where` is its place, for messages.
 
     Raises:
         UsageError: a key, scorer, option, part or setting is unknown, or a value is invalid.
@@ -365,83 +327,42 @@ def build(spec: Mapping[str, Any], *, where: str = "reward") -> Reward:
     return _build(spec, where, _load)
 
 
-def _build(spec: Mapping[str, Any], where: str, load: LoadScorer) -> Reward:
-    _require_known_keys(where, spec, KEYS)
-    if not isinstance(spec.get("scorer"), str):
-        raise UsageError(f"{where}: name the scorer, as in `scorer: gsm8k`.")
-    options = _mapping(spec, where, "options")
-    parts = _mapping(spec, where, "parts")
-    _require_known_keys(f"{where}: parts", parts, list(PART_VALUES))
-    scorer = load(spec["scorer"], options)
-    second = _second(spec, where, load)
-    return Reward(
-        scorer,
-        tuple(_part(f"{where}: parts.{name}", name, value) for name, value in parts.items()),
-        second,
-        _rule(spec, where, "right_score"),
-    )
-
-
-def _rule(spec: Mapping[str, Any], where: str, key: str) -> RightRule:
-    value = spec.get(key)
-    if value is None:
-        return LITERAL
-    if not _is_number(value):
-        raise UsageError(f"{where}: {key}: {value!r}; give the lowest score of a right answer.")
-    return RightRule(float(value), False, key)
-
-
-def _second(spec: Mapping[str, Any], where: str, load: LoadScorer) -> SecondOpinion | None:
-    name = spec.get("second")
-    if name is None:
-        if unused := next((key for key in _SECOND_KEYS if key in spec), None):
-            raise UsageError(f"{where}: {unused} is for a second scorer, as in `second: judge`.")
-        return None
-    if not isinstance(name, str):
-        raise UsageError(f"{where}: name the second scorer, as in `second: judge`.")
-    asked = spec.get("ask", "undecided")
-    if asked not in ASKS:
-        near = registry.did_you_mean(str(asked), list(ASKS))
-        raise UsageError(f"{where}: ask: {asked!r}; give {', '.join(ASKS)}.{near}")
-    options = _mapping(spec, where, "second_options")
-    scorer = load(name, options)
-    confirm, other = spec.get("confirm", False), None
-    if confirm is True:
-        names = option_names(scorer)
-        if scorer is not _never_called and names is not None and "reverse" not in names:
+def _build(spec: Any, where: str, load: LoadScorer) -> Reward:
+    keys = validate(RewardYaml, spec, where)
+    if keys.second is None and (unused := next((k for k in _SECOND_KEYS if k in spec), None)):
+        raise UsageError(f"{where}: {unused} is for a second scorer, as in `second: judge`.")
+    scorer = load(keys.scorer, keys.options)
+    parts = []
+    for name, value in keys.parts.items():
+        if name not in PARTS:
+            near = registry.did_you_mean(name, PARTS)
             raise UsageError(
-                f"{where}: confirm: {name} has no option `reverse`, which asks the other way round; "
-                "give the options of the second question, as in `confirm: {model: another}`."
+                f"{where}: parts: unknown key {name!r}.{near} Known: {', '.join(PARTS)}."
             )
-        other = load(name, {**options, "reverse": True})
-    elif confirm is not False:
-        other = load(name, {**options, **_require_mapping(f"{where}: confirm", confirm)})
-    rule = _rule(spec, where, "second_right_score")
-    return SecondOpinion(scorer, asked, other, blank_metrics(scorer), rule)
+        part = validate(PARTS[name], value, f"{where}: parts.{name}")
+        parts.append(Part(name, part.weight, part.value))
+    second = _second(keys, where, load)
+    return Reward(scorer, tuple(parts), second, _rule(keys.right_score, "right_score"))
 
 
-def _part(where: str, name: str, value: Any) -> Part:
-    settings = dict(value) if isinstance(value, Mapping) else {"weight": value}
-    function = PART_VALUES[name]
-    parameters = signature(function).parameters.values()
-    known = [each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY]
-    _require_known_keys(where, settings, ["weight", *known])
-    weight: Any = settings.pop("weight", None)
-    try:
-        check_values(function, settings, f"part {name!r}")
-        part = Part(name, weight, partial(function, **settings))
-        # Called once, so that an invalid setting fails before training.
-        part.value(_NO_SCORE, "a response " * 100)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"{where}: {error}") from error
-    short, long = settings.get("short_wrong", -1.0), settings.get("long_wrong")
-    if long is not None and weight * (long - short) > 0:
-        # A policy that is mostly wrong would learn to fill `max_chars`.
-        raise UsageError(
-            f"{where}: it would pay a long wrong answer more than a short one (weight {weight}, "
-            f"short_wrong {short}, long_wrong {long}); leave out long_wrong."
-        )
-    return part
+def _rule(least: float | None, key: str) -> RightRule:
+    return LITERAL if least is None else RightRule(least, False, key)
+
+
+def _second(keys: RewardYaml, where: str, load: LoadScorer) -> SecondOpinion | None:
+    if keys.second is None:
+        return None
+    scorer, other = load(keys.second, keys.second_options), None
+    if keys.confirm is not None:
+        names = None if scorer is _never_called else option_names(scorer)
+        if keys.confirm == _REVERSE and names is not None and "reverse" not in names:
+            raise UsageError(
+                f"{where}: confirm: {keys.second} has no option `reverse`, which asks the other way "
+                "round; give the options of the second question, as in `confirm: {model: another}`."
+            )
+        other = load(keys.second, {**keys.second_options, **keys.confirm})
+    rule = _rule(keys.second_right_score, "second_right_score")
+    return SecondOpinion(scorer, keys.ask, other, blank_metrics(scorer), rule)
 
 
 def _load(name: str, options: Mapping[str, Any]) -> Scorer:
@@ -550,9 +471,7 @@ SPEC = REWARD.spec(score, __doc__, compute_score)
 '''
 
 
-def _read_spec(path: Path) -> dict[str, Any]:
-    from rewardkit.strict_yaml import read_yaml_file
-
+def _read_spec(path: Path) -> Any:
     try:
         spec = read_yaml_file(path)
         # NaN and infinity cannot be written into a Python file.
@@ -561,8 +480,7 @@ def _read_spec(path: Path) -> dict[str, Any]:
         raise UsageError(str(error)) from error
     except ValueError as error:
         raise UsageError(f"{path}: not YAML of plain values: {error_line(error)}.") from error
-    spec = _require_mapping(str(path), spec)
-    for key in ("scorer", "second"):
+    for key in ("scorer", "second") if isinstance(spec, dict) else ():
         name = spec.get(key)
         if isinstance(name, str) and registry.is_path(name):
             spec[key] = str(path.parent.resolve() / name)
@@ -585,7 +503,8 @@ def part_weights(file: str | Path) -> dict[str, float]:
     weights: dict[str, Any] = {
         name: part.get("weight") if isinstance(part, dict) else part for name, part in parts.items()
     }
-    return {name: float(value) if _is_number(value) else 0.0 for name, value in weights.items()}
+    is_number = {name: type(value) in (int, float) for name, value in weights.items()}
+    return {name: float(value) if is_number[name] else 0.0 for name, value in weights.items()}
 
 
 def _parts_of(statement: ast.stmt) -> dict[str, Any]:
@@ -596,24 +515,3 @@ def _parts_of(statement: ast.stmt) -> dict[str, Any]:
             parts = spec.get("parts") if isinstance(spec, dict) else None
             return parts if isinstance(parts, dict) else {}
     return {}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _require_known_keys(where: str, mapping: Mapping[Any, Any], names: Sequence[str]) -> None:
-    for key in mapping:
-        if key not in names:
-            near = registry.did_you_mean(str(key), list(names))
-            raise UsageError(f"{where}: unknown key {key!r}.{near} Known: {', '.join(names)}.")
-
-
-def _mapping(spec: Mapping[str, Any], where: str, key: str) -> dict[str, Any]:
-    return _require_mapping(f"{where}: {key}", spec.get(key) or {})
-
-
-def _require_mapping(where: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise UsageError(f"{where}: give `key: value` pairs, not {type(value).__name__}.")
-    return value

@@ -37,7 +37,6 @@ from rewardkit.scorers.reward_result import LITERAL, RewardResult, RightRule
 
 #: About which responses the second scorer is asked.
 Ask: TypeAlias = Literal["wrong", "undecided", "never"]
-ASKS: tuple[Ask, ...] = ("wrong", "undecided", "never")
 
 #: What rules could not read. TIMEOUT is that of a rule, such as Math-Verify's.
 _UNDECIDED = frozenset(

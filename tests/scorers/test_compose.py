@@ -2,7 +2,6 @@ import importlib.util
 import logging
 import pickle
 import re
-from inspect import Parameter, signature
 from pathlib import Path
 
 import pytest
@@ -14,15 +13,15 @@ from rewardkit.errors import OutputError, UsageError
 from rewardkit.scorers import gsm8k
 from rewardkit.scorers.base import spec_of
 from rewardkit.scorers.compose import (
-    KEYS,
-    PART_VALUES,
     Part,
     Reward,
+    RewardYaml,
     build,
     load_reward,
     write_reward_file,
 )
 from rewardkit.scorers.load import load_scorer
+from rewardkit.scorers.shaping import PARTS
 from tests.tables import every
 
 FIXED = {"score", "acc", "pred", "no_answer", "timeout", "error"}
@@ -138,7 +137,7 @@ def test_the_generated_file_is_a_scorer_of_rewardkit_too(write_yaml, tmp_path):
 def test_no_text_of_the_yaml_becomes_code(write_yaml, tmp_path):
     text = YAML.replace("[think, answer]", '[\'"""+open("x")+"""\', \'{spec}\', \'\\\', 你好]')
     module = load_as_verl_does(write_reward_file(write_yaml(text), tmp_path / "my_reward.py"))
-    tags = module.REWARD.parts[1].value.keywords["tags"]
+    tags = module.REWARD.parts[1].value.__self__.tags
     assert tags == ['"""+open("x")+"""', "{spec}", "\\", "你好"]
 
 
@@ -181,17 +180,34 @@ def test_auto_reads_the_data_source_that_verl_passes():
         ("scorer: gsm8\nparts: {correct: 1}", "Did you mean 'gsm8k'"),
         ("scorer: gsm8k\noptions: {metod: robust}\nparts: {correct: 1}", "Did you mean 'method'"),
         ("scorer: gsm8k\noptions: {method: robst}\nparts: {correct: 1}", "Did you mean 'robust'"),
-        ("parts: {correct: 1}", "name the scorer"),
+        ("parts: {correct: 1}", "reward.yaml: scorer: it is missing."),
+        ("scorer: [a]\nparts: {correct: 1}", "scorer: give text, not list."),
         ("scorer: gsm8k", "at least one part"),
-        ("scorer: gsm8k\nparts: [correct]", "not list"),
-        ("scorer: gsm8k\nparts: {correct: high}", "weight='high'"),
-        ("scorer: gsm8k\nparts: {correct: true}", "weight=True"),
+        ("scorer: gsm8k\nparts: [correct]", "parts: give `key: value` pairs, not list"),
+        (
+            "scorer: gsm8k\nparts: {correct: high}",
+            "parts.correct: weight: give a number, not 'high'.",
+        ),
+        ("scorer: gsm8k\nparts: {correct: true}", "weight: give a number, not True"),
         ("scorer: gsm8k\nparts: {correct: .nan}", "not YAML of plain values"),
-        ("scorer: gsm8k\nparts: {format: {tags: [a]}}", "weight=None"),
-        ("scorer: gsm8k\nparts: {format: {weight: 1, tags: think}}", "list of names"),
-        ("scorer: gsm8k\nparts: {repetition: {weight: 1, n: 0}}", "n=0"),
-        ("scorer: gsm8k\nparts: {repetition: {weight: 1, n: many}}", "parts.repetition"),
-        ("scorer: gsm8k\nparts: {length: 1}", "max_chars"),
+        ("scorer: gsm8k\nparts: {format: {tags: [a]}}", "parts.format: weight: it is missing"),
+        (
+            "scorer: gsm8k\nparts: {format: {weight: 1, tags: think}}",
+            "tags: give a list, not 'think'",
+        ),
+        ("scorer: gsm8k\nparts: {format: {weight: 1, tags: []}}", "parts.format: tags: "),
+        (
+            "scorer: gsm8k\nparts: {repetition: {weight: 1, n: 0}}",
+            "n: input should be greater than or equal to 1, not 0.",
+        ),
+        ("scorer: gsm8k\nparts: {repetition: {weight: 1, n: 1001}}", "less than or equal to 1000"),
+        ("scorer: gsm8k\nparts: {repetition: {weight: 1, max_penalty: -1}}", "max_penalty"),
+        (
+            "scorer: gsm8k\nparts: {repetition: {weight: 1, n: many}}",
+            "n: give a whole number, not 'many'",
+        ),
+        ("scorer: gsm8k\nparts: {length: 1}", "parts.length: max_chars: it is missing"),
+        ("scorer: gsm8k\nparts: {length: {weight: 1, max_chars: 0}}", "max_chars"),
         ("scorer: gsm8k\noptions: {method: 2020-01-01}\nparts: {correct: 1}", "2020-01-01"),
         ("scorer: [", "reward.yaml:1: "),
         ("", "not NoneType"),
@@ -228,20 +244,7 @@ def test_a_part_that_fails_contributes_nothing_and_sets_error(value, caplog):
     assert (result["score"], result["b"], result["acc"], result["error"]) == (1.0, 0.0, 1.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "score",
-        "acc",
-        "pred",
-        "no_answer",
-        "timeout",
-        "error",
-        "reward",
-        "overlong",
-        "overlong_reward",
-    ],
-)
+@pytest.mark.parametrize("name", sorted(FIXED | {"reward", "overlong", "overlong_reward"}))
 def test_a_part_cannot_have_a_reserved_name(name):
     with pytest.raises(UsageError, match="name is in use"):
         Reward(gsm8k.score, (Part(name, 1.0, brevity),))
@@ -265,22 +268,14 @@ def test_the_table_of_the_page_has_every_key_of_compose_with_its_default():
     rows = re.findall(r"^\| `([\w.]+)` \| (.*?) ?\|", table, re.MULTILINE)
     shown = {key: yaml.safe_load(default.strip("`")) for key, default in rows}
     settings = {
-        f"parts.{name}.{parameter.name}": parameter.default
-        for name, function in PART_VALUES.items()
-        for parameter in signature(function).parameters.values()
-        if parameter.kind is Parameter.KEYWORD_ONLY
+        f"parts.{name}.{key}": "required" if field.is_required() else field.default
+        for name, model in PARTS.items()
+        for key, field in model.model_fields.items()
+        if key != "weight"
     }
-    assert set(shown) == {*KEYS, *(f"parts.{name}" for name in PART_VALUES), *settings}
+    assert set(shown) == {*RewardYaml.model_fields, *(f"parts.{name}" for name in PARTS), *settings}
     for key, default in settings.items():
-        if default is Parameter.empty:
-            assert shown[key] == "required", key
-        else:
-            assert shown[key] == (list(default) if isinstance(default, tuple) else default), key
-
-
-def test_a_reward_without_parts_is_refused():
-    with pytest.raises(UsageError, match="at least one part"):
-        Reward(gsm8k.score, ())
+        assert shown[key] == default, key
 
 
 @every(

@@ -14,10 +14,11 @@ from rewardkit.recorder.writer import PATTERN
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.compose import Part, Reward, build, load_reward, write_reward_file
 from rewardkit.scorers.load import load_scorer
-from rewardkit.scorers.second_opinion import ASKS, METRICS, SecondOpinion
+from rewardkit.scorers.second_opinion import METRICS, SecondOpinion
 from tests.judging.faulty_server import prompt_of, serving
 from tests.scorers.test_compose import load_as_verl_does
 
+ASKS = ("wrong", "undecided", "never")
 CORRECT = Part("correct", 1.0, lambda score, _: float(score.correct))
 #: A response for each status of the rules below.
 STATUSES = {status.value: status for status in Status if status is not Status.SCORED}
@@ -244,7 +245,7 @@ def test_a_failing_server_never_costs_the_rule_s_verdict(fault):
         ("ask: wrong", "ask is for a second scorer, as in `second: judge`"),
         ("second_options: {}", "second_options is for a second scorer"),
         ("second: jugde", "Did you mean 'judge'"),
-        ("second: [judge]", "name the second scorer"),
+        ("second: [judge]", "second: give text, not list."),
         ("second: judge\nask: always", "ask: 'always'; give wrong, undecided, never."),
         ("second: judge\nask: wrog", "Did you mean 'wrong'"),
         ("second: judge\nask: no", "ask: 'no'; give wrong"),
