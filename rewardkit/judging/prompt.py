@@ -77,7 +77,7 @@ def _fixed_messages(rubric: Rubric) -> tuple[dict[str, str], ...]:
     for example in rubric.examples:
         shown = _user_text(rubric, example.question, example.gold, example.response)
         reason = (example.reason or "It follows from the texts.") if rubric.reason else ""
-        reply = JudgeVerdict(dict(example.verdict), reason).json()
+        reply = JudgeVerdict(rubric.grades_of(example), reason).json()
         messages += [{"role": "user", "content": shown}, {"role": "assistant", "content": reply}]
     return tuple(messages)
 
@@ -90,8 +90,8 @@ def _system_text(rubric: Rubric) -> str:
         parts.append(f"Question: {rubric.question} Answer yes or no.\n{rules}")
     else:
         lines = [
-            f"- {each.name}: {each.description.strip()} ({each.least} is worst, {each.most} is best)"
-            for each in rubric.criteria
+            f"- {name}: {each.description.strip()} ({each.scale[0]} is worst, {each.scale[1]} is best)"
+            for name, each in rubric.criteria.items()
         ]
         parts.append("\n".join(["Grade these criteria with whole numbers:", *lines]))
     form: dict[str, str] = {"reason": "one or two sentences"} if rubric.reason else {}

@@ -25,18 +25,17 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr, model_validator
 
 from rewardkit.errors import DataError, UsageError
 from rewardkit.registry import did_you_mean
-from rewardkit.strict_yaml import read_yaml_file
+from rewardkit.strict_yaml import STRICT, read_yaml_file, validate
 
 #: The rubrics of this package, by name.
 BUILT_IN = ("math", "open", "qa")
@@ -44,100 +43,179 @@ BUILT_IN = ("math", "open", "qa")
 #: Keys of metrics that every judge has, so that no criterion may have these names.
 METRICS = ("failed", "cached", "over_budget", "seconds", "tokens", "cost")
 
-#: Limits of a rubric.
-MAX_CRITERIA, MAX_EXAMPLES, MAX_STEPS = 20, 20, 101
-
-#: Limits of `max_characters`.
-MIN_CHARACTERS, MAX_CHARACTERS = 100, 200_000
+#: Limits of a rubric: criteria and examples, and steps of a scale.
+MAX_ITEMS, MAX_STEPS = 20, 101
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_KEYS = (
-    *("kind", "instructions", "question", "criteria", "examples", "see", "gold", "reason"),
-    *("threshold", "failed_score", "max_characters"),
-)
-_QUESTION = "Does the response give the same final answer as the reference?"
+
+#: Text, also one that YAML reads as a number, such as a gold.
+_Text = Annotated[str, BeforeValidator(lambda v: str(v) if type(v) in (int, float) else v)]
+_Share = Annotated[float, Field(ge=0, le=1)]
 
 
-@dataclass(frozen=True)
-class Criterion:
-    """One criterion, which the judge grades with a whole number.
+class Criterion(BaseModel):
+    """One criterion, which the judge grades with a whole number; `scale` has the worst and the best."""
 
-    Attributes:
-        name: the key of its grade in the verdict.
-        description: what the judge looks at.
-        weight: its factor in the weighted mean.
-        least: the worst grade.
-        most: the best grade.
-    """
+    model_config = STRICT
 
-    name: str
-    description: str
-    weight: float = 1.0
-    least: int = 1
-    most: int = 5
+    description: _Text
+    weight: float = Field(1.0, gt=0, le=1e9)
+    scale: list[int] = Field([1, 5], min_length=2, max_length=2)
 
+    @model_validator(mode="after")
+    def _require_scale(self) -> Criterion:
+        least, most = self.scale
+        if not 0 < most - least < MAX_STEPS or abs(least) > 1000:
+            raise ValueError(
+                f"scale: {self.scale}; give the worst and the best grade, such as [1, 5], at most "
+                f"{MAX_STEPS - 1} apart."
+            )
+        if not self.description.strip():
+            raise ValueError("write a description.")
+        return self
 
-@dataclass(frozen=True)
-class Example:
-    """A response with the verdict that the judge should give.
-
-    Attributes:
-        question: the question; "" for none.
-        gold: the reference answer; "" for none.
-        response: the response.
-        reason: the reason for the verdict; "" for none.
-        verdict: `(name, value)` of each key of the verdict.
-    """
-
-    question: str
-    gold: str
-    response: str
-    reason: str
-    verdict: tuple[tuple[str, str | int], ...]
+    def share(self, grade: int) -> float:
+        """Return a grade as a share of the scale, from 0.0 to 1.0."""
+        least, most = self.scale
+        return (grade - least) / (most - least)
 
 
-@dataclass(frozen=True)
-class Rubric:
+class Example(BaseModel):
+    """A response with the verdict that the judge should give, and texts that may be "" for none."""
+
+    model_config = STRICT
+
+    question: _Text = ""
+    gold: _Text = ""
+    response: _Text = ""
+    reason: _Text = ""
+    verdict: Any = None
+
+
+class Rubric(BaseModel):
     """What a judge is asked; the docstring of the module has the meaning of each field.
 
-    `right` is the answer to the question of `equivalence` that a correct response gets.
+    Attributes:
+        right: the answer to the question of `equivalence` that a correct response gets.
     """
 
-    name: str
+    model_config = STRICT
+    right: ClassVar[Literal["yes", "no"]] = "yes"
+
     kind: Literal["equivalence", "criteria"]
-    instructions: str = ""
-    question: str = _QUESTION
-    criteria: tuple[Criterion, ...] = ()
-    examples: tuple[Example, ...] = ()
-    see: Literal["answer", "response"] = "answer"
-    gold: bool = True
+    instructions: _Text = ""
+    question: _Text = "Does the response give the same final answer as the reference?"
+    criteria: dict[str, Criterion] = Field({}, max_length=MAX_ITEMS)
+    examples: list[Example] = Field([], max_length=MAX_ITEMS)
+    see: Literal["answer", "response"]
+    gold: bool
     reason: bool = True
-    threshold: float = 0.5
-    failed_score: float = 0.0
-    max_characters: int = 2000
-    right: Literal["yes", "no"] = "yes"
+    threshold: _Share = 0.5
+    failed_score: float = Field(0.0, ge=-1e9, le=1e9)
+    max_characters: int = Field(ge=100, le=200_000)
+
+    _name: str = PrivateAttr("")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_defaults(cls, value: Any) -> Any:
+        """Fill in what depends on the kind."""
+        if not isinstance(value, dict):
+            return value
+        is_question = value.get("kind") == "equivalence"
+        fields = {"see": "answer" if is_question else "response", "gold": is_question, **value}
+        return {"max_characters": 2000 if fields["see"] == "answer" else 12_000, **fields}
+
+    @model_validator(mode="after")
+    def _require_consistency(self) -> Rubric:
+        is_question = self.kind == "equivalence"
+        if not is_question and "question" in self.model_fields_set:
+            raise ValueError("question is for kind: equivalence; write criteria instead.")
+        if is_question == bool(self.criteria):
+            need = "has no criteria" if is_question else "needs criteria"
+            raise ValueError(f"kind: {self.kind} {need}.")
+        for name in self.criteria:
+            if not _NAME.fullmatch(name) or name in (*METRICS, "reason", "verdict"):
+                raise ValueError(
+                    f"criteria.{name}: choose another name, of small letters, digits and _."
+                )
+        for i, example in enumerate(self.examples):
+            grades = self.grades_of(example)
+            for name, valid in self.choices().items():
+                grade = grades.get(name)
+                if type(grade) is not type(valid[0]) or grade not in valid:
+                    known = map(str, valid) if len(valid) <= 10 else [f"{valid[0]} to {valid[-1]}"]
+                    raise ValueError(
+                        f"examples[{i}]: verdict: {name} must be one of {', '.join(known)}."
+                    )
+            if unknown := grades.keys() - self.choices():
+                raise ValueError(f"examples[{i}]: verdict: unknown key {min(unknown, key=str)!r}.")
+        return self
 
     @property
+    def name(self) -> str:
+        """Where the rubric is from, for messages."""
+        return self._name
+
+    @cached_property
     def digest(self) -> str:
         """The content as a hash, which identifies the rubric whatever its file is called."""
-        return _digest(self)
+        return sha256(
+            f"{self.right} {self.model_dump_json(exclude={'failed_score'})}".encode()
+        ).hexdigest()
+
+    def __hash__(self) -> int:
+        """Hash the content, so that what is made of a rubric can be cached."""
+        return hash(self.digest)
 
     def summary(self) -> str:
         """Return what is asked, in one line."""
-        if self.kind == "equivalence":
-            return self.question
-        return ", ".join(each.name for each in self.criteria)
+        return self.question if self.kind == "equivalence" else ", ".join(self.criteria)
 
     def choices(self) -> dict[str, tuple[str | int, ...]]:
         """Return the values that each key of a verdict may have."""
         if self.kind == "equivalence":
             return {"verdict": ("yes", "no")}
-        return {each.name: tuple(range(each.least, each.most + 1)) for each in self.criteria}
+        scales = {name: each.scale for name, each in self.criteria.items()}
+        return {name: tuple(range(least, most + 1)) for name, (least, most) in scales.items()}
+
+    def grades_of(self, example: Example) -> dict[str, Any]:
+        """Return the verdict of an example with the keys of `choices`."""
+        if self.kind == "equivalence":
+            return {"verdict": example.verdict}
+        return example.verdict if isinstance(example.verdict, dict) else {}
 
 
-@cache
-def _digest(rubric: Rubric) -> str:
-    return sha256(json.dumps({**asdict(rubric), "name": ""}).encode()).hexdigest()
+class ReversedRubric(Rubric):
+    """A rubric that asks the other way round: whether a response has to be rejected.
+
+    A judge that says yes to whatever it reads contradicts itself if it is asked both questions.
+    """
+
+    right: ClassVar[Literal["yes", "no"]] = "no"
+    question: _Text = (
+        "Does the response have to be rejected, because its final answer differs from the reference "
+        "or because it does not commit to one final answer?"
+    )
+
+
+def reverse_rubric(rubric: Rubric) -> Rubric:
+    """Return a rubric with the opposite question and verdicts.
+
+    Raises:
+        UsageError: the rubric has criteria.
+    """
+    if rubric.kind != "equivalence":
+        raise UsageError(f"rubric {rubric.name}: only a question of equivalence can be reversed.")
+    fields = rubric.model_dump(exclude={"question"})
+    for example in fields["examples"]:
+        example["verdict"] = {"yes": "no", "no": "yes"}[example["verdict"]]
+    return _named(ReversedRubric(**fields), rubric.name)
+
+
+def _named(rubric: Rubric, name: str) -> Rubric:
+    rubric._name = name  # noqa: SLF001 - a YAML may not set it
+    return rubric
 
 
 @cache
@@ -167,143 +245,4 @@ def parse_rubric(value: Any, where: str) -> Rubric:
     Raises:
         UsageError: a key is unknown or missing, or a value is invalid.
     """
-    fields = _Fields(where, value, _KEYS)
-    kind = fields.choice("kind", None, ("equivalence", "criteria"))
-    is_question = kind == "equivalence"
-    see = fields.choice("see", "answer" if is_question else "response", ("answer", "response"))
-    if not is_question and "question" in fields.values:
-        raise fields.error("question is for kind: equivalence; write criteria instead.")
-    named = _Fields(f"{where}: criteria", fields.values.get("criteria", {})).values
-    if len(named) > MAX_CRITERIA:
-        raise fields.error(f"more than {MAX_CRITERIA} criteria.")
-    criteria = tuple(
-        _criterion(f"{where}: criteria.{name}", name, each) for name, each in named.items()
-    )
-    if is_question == bool(criteria):
-        need = "has no criteria" if is_question else "needs criteria"
-        raise fields.error(f"kind: {kind} {need}.")
-    limits = (MIN_CHARACTERS, MAX_CHARACTERS)
-    rubric = Rubric(
-        name=where,
-        kind="equivalence" if is_question else "criteria",
-        instructions=fields.text("instructions"),
-        question=fields.text("question", _QUESTION),
-        criteria=criteria,
-        see="answer" if see == "answer" else "response",
-        gold=fields.boolean("gold", is_question),
-        reason=fields.boolean("reason", True),
-        threshold=fields.number("threshold", 0.5, 0, 1),
-        failed_score=fields.number("failed_score", 0.0),
-        max_characters=int(
-            fields.number("max_characters", 2000 if see == "answer" else 12_000, *limits)
-        ),
-    )
-    examples = fields.values.get("examples", [])
-    if not isinstance(examples, list) or len(examples) > MAX_EXAMPLES:
-        raise fields.error(f"examples: give a list of at most {MAX_EXAMPLES}.")
-    return replace(
-        rubric,
-        examples=tuple(
-            _example(f"{where}: examples[{i}]", each, rubric) for i, each in enumerate(examples)
-        ),
-    )
-
-
-def _criterion(where: str, name: str, value: Any) -> Criterion:
-    fields = _Fields(where, value, ("description", "weight", "scale"))
-    if not _NAME.fullmatch(name) or name in (*METRICS, "reason", "verdict"):
-        raise fields.error("choose another name, of small letters, digits and _.")
-    weight = fields.number("weight", 1.0, 0)
-    if not weight:
-        raise fields.error("weight: 0; leave the criterion out.")
-    match fields.values.get("scale", [1, 5]):
-        case [int(least), int(most)] if 0 < most - least < MAX_STEPS and abs(least) <= 1000:
-            scale = (least, most)
-        case other:
-            raise fields.error(
-                f"scale: {other!r}; give the worst and the best grade, such as [1, 5], at most "
-                f"{MAX_STEPS - 1} apart."
-            )
-    description = fields.text("description")
-    if not description.strip():
-        raise fields.error("write a description.")
-    return Criterion(name, description, weight, *scale)
-
-
-def _example(where: str, value: Any, rubric: Rubric) -> Example:
-    fields = _Fields(where, value, ("question", "gold", "response", "verdict", "reason"))
-    verdict, choices = fields.values.get("verdict"), rubric.choices()
-    given = {"verdict": verdict} if rubric.kind == "equivalence" else verdict
-    grades = _Fields(f"{where}: verdict", given, tuple(choices)).values
-    for name, valid in choices.items():
-        grade = grades.get(name)
-        if type(grade) is not type(valid[0]) or grade not in valid:
-            shown = map(str, valid) if len(valid) <= 10 else [f"{valid[0]} to {valid[-1]}"]
-            raise fields.error(f"verdict: {name} must be one of {', '.join(shown)}.")
-    texts = {key: fields.text(key) for key in ("question", "gold", "response", "reason")}
-    return Example(**texts, verdict=tuple((name, grades[name]) for name in choices))
-
-
-class _Fields:
-    """The values of a mapping of the YAML, each read with its type and its default."""
-
-    def __init__(self, where: str, value: Any, keys: tuple[str, ...] = ()) -> None:
-        self.where, self.values = where, value
-        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-            raise self.error(f"give `key: value` pairs, not {type(value).__name__}.")
-        for key in value:
-            if keys and key not in keys:
-                near = did_you_mean(key, list(keys))
-                raise self.error(f"unknown key {key!r}.{near} Known: {', '.join(keys)}.")
-
-    def error(self, message: str) -> UsageError:
-        return UsageError(f"{self.where}: {message}")
-
-    def choice(self, key: str, default: str | None, valid: tuple[str, ...]) -> str:
-        value = self.values.get(key, default)
-        if value not in valid:
-            raise self.error(f"{key}: {value!r}; give {' or '.join(valid)}.")
-        return str(value)
-
-    def text(self, key: str, default: str = "") -> str:
-        value = self.values.get(key, default)
-        if not isinstance(value, str | int | float) or isinstance(value, bool):
-            raise self.error(f"{key}: {value!r}; give text.")
-        return str(value)
-
-    def boolean(self, key: str, default: bool) -> bool:
-        value = self.values.get(key, default)
-        if not isinstance(value, bool):
-            raise self.error(f"{key}: {value!r}; give true or false.")
-        return value
-
-    def number(self, key: str, default: float, least: float = -1e9, most: float = 1e9) -> float:
-        value = self.values.get(key, default)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not least <= value <= most:  # also of NaN
-            raise self.error(f"{key}: {value!r}; give a number from {least:g} to {most:g}.")
-        return float(value)
-
-
-def reverse_rubric(rubric: Rubric) -> Rubric:
-    """Return a rubric that asks the other way round: whether a response has to be rejected.
-
-    A judge that says yes to whatever it reads contradicts itself if it is asked both questions.
-
-    Raises:
-        UsageError: the rubric has criteria.
-    """
-    if rubric.kind != "equivalence":
-        raise UsageError(f"rubric {rubric.name}: only a question of equivalence can be reversed.")
-    examples = tuple(
-        replace(each, verdict=tuple((key, _OPPOSITE[value]) for key, value in each.verdict))
-        for each in rubric.examples
-    )
-    return replace(rubric, question=_REVERSE_QUESTION, examples=examples, right="no")
-
-
-_OPPOSITE: Mapping[Any, str] = {"yes": "no", "no": "yes"}
-_REVERSE_QUESTION = (
-    "Does the response have to be rejected, because its final answer differs from the reference or "
-    "because it does not commit to one final answer?"
-)
+    return _named(validate(Rubric, value, where), where)

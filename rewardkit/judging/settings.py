@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache as memoize
 from typing import Any
 
@@ -59,7 +59,7 @@ def judge_settings(options: tuple[tuple[str, Any], ...]) -> JudgeSettings:
     others = dict(options)
     rubric, key = read_question(others), read_api_key(others.pop("api_key_env"))
     if (failed_score := others.pop("failed_score")) is not None:
-        rubric = replace(rubric, failed_score=float(failed_score))
+        rubric = rubric.model_copy(update={"failed_score": float(failed_score)})
     del others["rubric"], others["reverse"]
     return JudgeSettings(rubric=rubric, key=key, **others)
 

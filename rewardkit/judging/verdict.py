@@ -43,15 +43,12 @@ class JudgeVerdict:
         if rubric.kind == "equivalence":
             return float(self.grades["verdict"] == rubric.right)
         shares = self.shares(rubric)
-        total = sum(each.weight for each in rubric.criteria)
-        return sum(each.weight * shares[each.name] for each in rubric.criteria) / total
+        weights = {name: each.weight for name, each in rubric.criteria.items()}
+        return sum(weights[name] * shares[name] for name in weights) / sum(weights.values())
 
     def shares(self, rubric: Rubric) -> dict[str, float]:
         """Return the grade of each criterion as a share of its scale, from 0.0 to 1.0."""
-        return {
-            each.name: (int(self.grades[each.name]) - each.least) / (each.most - each.least)
-            for each in rubric.criteria
-        }
+        return {name: c.share(int(self.grades[name])) for name, c in rubric.criteria.items()}
 
     def json(self) -> str:
         """Return the verdict as the JSON object that `parse_verdict` reads."""

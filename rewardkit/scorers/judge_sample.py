@@ -128,7 +128,7 @@ _STATUS = {"failed": Status.FAILED, "timeout": Status.TIMEOUT, "over_budget": St
 
 def blank_metrics_of(rubric: Rubric | None) -> dict[str, float]:
     """Return the numbers of a sample that a judge with this rubric was not asked about."""
-    names = [each.name for each in rubric.criteria] if rubric else []
+    names = rubric.criteria if rubric else ()
     return {f"judge_{name}": 0.0 for name in (*METRICS, *names)}
 
 

@@ -78,5 +78,5 @@ def test_the_examples_of_a_rubric_are_replies_that_its_parser_accepts(name):
         m["content"] for m in build_messages(rubric, "q", "g", "r") if m["role"] == "assistant"
     ]
     assert [parse_verdict(reply, rubric).grades for reply in replies] == [
-        dict(example.verdict) for example in rubric.examples
+        rubric.grades_of(example) for example in rubric.examples
     ]

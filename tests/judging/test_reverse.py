@@ -18,8 +18,8 @@ def test_a_reversed_rubric_exchanges_yes_and_no_everywhere(name):
     text, other_text = (str(build_messages(each, "q", "g", "r")[0]) for each in (rubric, other))
     assert "Answer yes only if" in text
     assert "Answer no only if" in other_text
-    assert [dict(each.verdict)["verdict"] for each in rubric.examples] == [
-        {"yes": "no", "no": "yes"}[dict(each.verdict)["verdict"]] for each in other.examples
+    assert [each.verdict for each in rubric.examples] == [
+        {"yes": "no", "no": "yes"}[each.verdict] for each in other.examples
     ]
     for answer, score in (("yes", 0.0), ("no", 1.0)):
         reply = f'{{"reason": "x", "verdict": "{answer}"}}'
