@@ -41,10 +41,7 @@ def cores() -> int:
 
 
 def in_order(
-    work: Callable[[T], R],
-    batches: Iterable[T],
-    jobs: int,
-    inline_batches: int = INLINE_BATCHES,
+    work: Callable[[T], R], batches: Iterable[T], jobs: int, inline_batches: int = INLINE_BATCHES
 ) -> Iterator[tuple[T, R]]:
     """Yield each batch with the result of `work`, in order.
 

@@ -30,12 +30,7 @@ from rewardkit import registry
 from rewardkit.errors import call_catching
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.preprocess.base import Dataset, Dropped, Problem, ToProblem
-from rewardkit.preprocess.load import (
-    card_of,
-    is_plugin,
-    load_dataset,
-    require_dataset_loads,
-)
+from rewardkit.preprocess.load import card_of, is_plugin, load_dataset, require_dataset_loads
 from rewardkit.preprocess.prep import SplitReport, prep
 from rewardkit.preprocess.raw_rows import RawRows
 from rewardkit.preprocess.row_checks import RULES

@@ -191,9 +191,7 @@ def judge_url():
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "page",
-    [p for p in RUN if p not in IN_A_CLONE and blocks(p, "console")],
-    ids=lambda p: p.name,
+    "page", [p for p in RUN if p not in IN_A_CLONE and blocks(p, "console")], ids=lambda p: p.name
 )
 def test_commands_print_what_the_page_shows(page, user, judge_url):
     folder, environment = user

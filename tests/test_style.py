@@ -29,7 +29,7 @@ PAGES = sorted(
 PARTICIPLES = {"asked", "found", "kept", "said", "told"}
 #: Public names of a participle that stay, with the reason.
 ALLOWED_PARTICIPLES = {
-    "kept": "field of the public CheckReport, and of the JSON that `rewardkit check` prints",
+    "kept": "field of the public CheckReport, and of the JSON that `rewardkit check` prints"
 }
 
 #: "There is no file" is plain English; "x.jsonl is no file" is not.

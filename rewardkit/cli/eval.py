@@ -86,8 +86,7 @@ def run(
         ),
     ] = None,
     suite_dir: Annotated[
-        Path | None,
-        option("Folder of prepared sets; the default is ~/.cache/rewardkit/suite."),
+        Path | None, option("Folder of prepared sets; the default is ~/.cache/rewardkit/suite.")
     ] = None,
     hub: opt.Hub = "huggingface",
     n: Annotated[int, option("Responses per question.", "-n", min=1)] = 1,
@@ -100,8 +99,7 @@ def run(
     ] = None,
     top_p: Annotated[float | None, option("Nucleus sampling mass.", min=0.0, max=1.0)] = None,
     top_k: Annotated[
-        int | None,
-        option("Sample from the k most likely tokens; not every server has it.", min=-1),
+        int | None, option("Sample from the k most likely tokens; not every server has it.", min=-1)
     ] = None,
     max_tokens: Annotated[int | None, option("Maximum tokens per response.", min=1)] = None,
     stop: Annotated[list[str] | None, option("Text that ends a response. Repeatable.")] = None,

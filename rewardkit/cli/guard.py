@@ -97,12 +97,7 @@ def command(
         trial = try_reward(reward, guard_settings, trial_rows(rows))
     names = [name.strip() for name in keys.split(",") if name.strip()]
     guard_settings = settings_after_trial(
-        reward,
-        trial,
-        guard_settings,
-        keys=names,
-        wrong_score=wrong_score,
-        right_score=right_score,
+        reward, trial, guard_settings, keys=names, wrong_score=wrong_score, right_score=right_score
     )
     with atomic(out, overwrite=overwrite) as temporary:
         temporary.write_text(guard_file_text(reward, trial, guard_settings), encoding="utf-8")

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.console import (
-    print_json,
-    print_table,
-    print_wrapped,
-    show_import,
-    warn,
-)
+from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, show_import, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import argument
 from rewardkit.cli.shared.user_code import load_cards

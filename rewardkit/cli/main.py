@@ -50,9 +50,7 @@ PANELS = {
         "logs": "Show and diagnose the log of a training run.",
         "merge": "Merge a checkpoint into Hugging Face weights.",
     },
-    "Evaluation": {
-        "eval": "Evaluate a model with the reward it was trained on.",
-    },
+    "Evaluation": {"eval": "Evaluate a model with the reward it was trained on."},
     "Look-up": {
         "list": "List datasets, scorers, rubrics, templates and data sources.",
         "card": "Print a dataset's card: licence, schema and known defects.",

@@ -143,7 +143,5 @@ def rules(as_json: opt.JsonFlag = False) -> None:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
         print_table(
-            ("rule", "severity", "key", "condition", "source"),
-            rows,
-            wrap={"condition", "source"},
+            ("rule", "severity", "key", "condition", "source"), rows, wrap={"condition", "source"}
         )

@@ -77,15 +77,8 @@ CALLS = {
         "guarded.yaml --verl-version 0.9",
     ],
     "mix": ["train.parquet URL:2 --out m.parquet"],
-    "show": [
-        "train.parquet -n 1",
-        "URL",
-    ],
-    "path": [
-        "r.py --verl SECRET",
-        "judge --verl --set base_url=URL",
-        "bad.py --verl",
-    ],
+    "show": ["train.parquet -n 1", "URL"],
+    "path": ["r.py --verl SECRET", "judge --verl --set base_url=URL", "bad.py --verl"],
     "explain": ["--scorer r.py:compute_score --gold 1 --response text.txt SECRET"],
     "compose": ["reward.yaml --out w.py"],
     "guard": [
@@ -98,10 +91,7 @@ CALLS = {
         "some.py:compute_score --data train.parquet --rows 1 SECRET",
         "judge --set base_url=URL",
     ],
-    "reward-server": [
-        "bad.py:compute_score",
-        "r.py:compute_score SECRET --set x",
-    ],
+    "reward-server": ["bad.py:compute_score", "r.py:compute_score SECRET --set x"],
     "new": ["dataset a?key=SHAPED"],
     "score": [
         "responses.jsonl --scorer r.py:compute_score SECRET --out s.jsonl",
@@ -110,44 +100,27 @@ CALLS = {
         "responses.jsonl --scorer bad.py:compute_score",
         "URL",
     ],
-    "report": [
-        "scored.jsonl --html r.html",
-        "URL --html r2.html",
-    ],
+    "report": ["scored.jsonl --html r.html", "URL --html r2.html"],
     "compare": [
         "responses.jsonl --scorer r.py:compute_score --scorer some.py:compute_score --set-b api_key=CANARY",
         "responses.jsonl --scorer gsm8k --scorer bad.py:compute_score",
     ],
     "select": ["scored.jsonl --train URL --pass-rate 0:1 --out v.parquet"],
-    "recipes": [
-        "import run.sh --out n.yaml",
-        "show recipe.yaml",
-        "list",
-    ],
+    "recipes": ["import run.sh --out n.yaml", "show recipe.yaml", "list"],
     "train": [
         "recipe.yaml --dry-run --verl-version 0.9",
         "recipe.yaml --no-check --out o --verl-version 0.9",
         "guarded.yaml --dry-run --verl-version 0.9",
         "guarded.yaml --no-check --out o2 --verl-version 0.9",
     ],
-    "logs": [
-        "log.txt --html l.html",
-        "log.txt",
-        "URL",
-    ],
-    "merge": [
-        "URL out",
-        "checkpoint out --recipe recipe.yaml",
-    ],
+    "logs": ["log.txt --html l.html", "log.txt", "URL"],
+    "merge": ["URL out", "checkpoint out --recipe recipe.yaml"],
     "eval": [
         "run train.parquet --base-url URL --model m --out x.jsonl",
         "responses train.parquet responses.jsonl --scorer r.py:compute_score SECRET",
         "compare URL scored.jsonl",
     ],
-    "leaderboard": [
-        "URL",
-        "a=URL",
-    ],
+    "leaderboard": ["URL", "a=URL"],
     "list": [""],
     "card": ["URL"],
     "glossary": ["URL"],

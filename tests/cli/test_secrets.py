@@ -11,15 +11,7 @@ import pytest
 from tests.cli.test_cli import assert_failure
 
 CANARY = "Zq7canaryValue42"
-TARGETS = [
-    "ray-job",
-    "script",
-    "slurm",
-    "kuberay",
-    "skypilot",
-    "ascend",
-    "modelarts",
-]
+TARGETS = ["ray-job", "script", "slurm", "kuberay", "skypilot", "ascend", "modelarts"]
 
 
 def quick(names, some):
@@ -155,17 +147,7 @@ def test_a_script_reads_the_secret_from_the_environment_in_which_it_runs(
     run, recipe, tmp_path, target
 ):
     name = recipe(target)
-    done = run(
-        "train",
-        name,
-        "--no-check",
-        "--verl-version",
-        "0.9",
-        "--out",
-        "o",
-        "--",
-        WANDB,
-    )
+    done = run("train", name, "--no-check", "--verl-version", "0.9", "--out", "o", "--", WANDB)
     assert "next: Set WANDB_API_KEY" in done.stderr
     script = tmp_path / "o/train.sh"
     if target == "kuberay":

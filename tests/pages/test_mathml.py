@@ -71,10 +71,7 @@ def to_mathml(latex):
         (r"\sqrt[3]{x}", "root(x, 3)"),
         ("(1,2]", "( 1 , 2 ]"),
         (r"\pi", "π"),
-        (
-            r"\begin{pmatrix}1&2\\3&4\end{pmatrix}",
-            "( table(tr(td(1), td(2)), tr(td(3), td(4))) )",
-        ),
+        (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", "( table(tr(td(1), td(2)), tr(td(3), td(4))) )"),
         (
             r"\begin{aligned}x&=1\\y&=2\end{aligned}",
             "table(tr(td(x), td([i], =, 1)), tr(td(y), td([i], =, 2)))",

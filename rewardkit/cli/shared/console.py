@@ -72,10 +72,7 @@ def format_table(
         tuple(spare),
     )
     width = terminal_width()
-    return [
-        *(wrap_text(printable(title), width) if title else ()),
-        *table_lines(layout, width),
-    ]
+    return [*(wrap_text(printable(title), width) if title else ()), *table_lines(layout, width)]
 
 
 def terminal_width() -> int:
