@@ -23,7 +23,7 @@ COMMANDS = [
     ("check data/train.parquet --html check.html", 0, "rows"),
     ("score {root}/examples/gsm8k_responses.jsonl --scorer gsm8k --out s.jsonl", 0, "20 scored"),
     ("score {root}/examples/gsm8k_responses.jsonl --scorer math_verify", 0, "20 scored"),
-    ("report s.jsonl --html report.html", 0, "report.html"),
+    ("score s.jsonl --html report.html", 0, "report.html"),
     ("audit gsm8k", 0, "gsm8k"),
     (f"train qwen2.5-0.5b-ppo-gsm8k --dry-run --verl-version 0.9.1 {DATA}", 0, "main_ppo"),
     ("logs {root}/examples/train.log", 0, "step"),
