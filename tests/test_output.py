@@ -165,8 +165,6 @@ def test_a_growing_file_is_read_and_appended_to(tmp_path):
         assert file.read() == b"1\n2\n"
 
 
-
-
 def test_a_folder_that_a_killed_run_left_half_written_is_removed_by_the_next(tmp_path):
     (tmp_path / f".pack.{ended_process()}.tmp" / "tests").mkdir(parents=True)
     with atomic_folder(tmp_path / "pack") as folder:

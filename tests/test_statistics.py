@@ -44,6 +44,12 @@ def test_mcnemar_agrees_with_the_exact_sum_of_binomials(only_a, only_b):
     assert mcnemar_p_value(only_a, only_b) == pytest.approx(min(1.0, exact), rel=1e-11)
 
 
+@pytest.mark.parametrize(
+    ("only_a", "only_b", "p"),  # scipy 1.17: binomtest(only_a, only_a + only_b).pvalue
+    [(4000, 4300, 0.001029736761268162), (400_000, 402_500, 0.005277099061645644), (0, 2000, 0.0)],
+)
+def test_mcnemar_agrees_with_scipy_on_large_counts(only_a, only_b, p):
+    assert mcnemar_p_value(only_a, only_b) == pytest.approx(p, rel=1e-8)
 
 
 @pytest.mark.parametrize(("questions", "n", "a", "b"), [(30, 16, 0.5, 0.5), (100, 4, 2, 1)])
@@ -84,8 +90,6 @@ def test_95_percent_of_paired_intervals_hold_the_true_difference(effect):
         rejected += result.p < 0.05
     assert 0.935 <= covered / runs <= 0.965
     assert rejected / runs < 0.065 if not effect else rejected / runs > 0.2
-
-
 
 
 def test_equal_differences_have_the_p_value_of_the_sign_test_and_no_interval():
@@ -138,8 +142,6 @@ def test_a_clustered_interval_lies_within_0_and_1_and_holds_the_share(prompts):
     share = sum(right for _, right in clusters) / sum(n for n, _ in clusters)
     assert 0 <= low <= share + 1e-9
     assert share - 1e-9 <= high <= 1
-
-
 
 
 def test_95_percent_of_average_intervals_hold_the_average():
