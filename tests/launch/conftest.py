@@ -9,6 +9,7 @@ from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import deep_merge, read_recipe
 from rewardkit.launch.script_import import script_runs
+from rewardkit.launch.verl.hydra_values import parse_value
 
 SMALLEST = {
     "name": "tiny",
@@ -69,6 +70,27 @@ def plan(recipe):
         return make_plan(recipe(**parts), release, parse_overrides(overrides, "the command line"))
 
     return build
+
+
+def tree_of(words):
+    """Return the parts of a recipe that words name, as in `devices=npu verl.data.seed=1`."""
+    tree = {}
+    for word in words.split():
+        name, _, value = word.partition("=")
+        names = ["verl", name[5:]] if name.startswith("verl.") else name.split(".")
+        part = parse_value(value)
+        for each in reversed(names):
+            part = {each: part}
+        tree = deep_merge(tree, part)
+    return tree
+
+
+@pytest.fixture
+def words(plan):
+    """Return a function that plans the smallest recipe, with fields as words and with overrides."""
+    return lambda release="0.9.1", fields="", *overrides: plan(
+        release, *overrides, **tree_of(fields)
+    )
 
 
 @pytest.fixture
