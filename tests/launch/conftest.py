@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+
 import pytest
 
 from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
@@ -147,3 +155,146 @@ def shared_bash():
         yield
     for process in processes:
         process.close()
+
+
+#: Stand-ins for the programs that the generated scripts start.
+PYTHON = """
+import json, os, sys, time
+if sys.argv[1] == "-":  # the script that waits for the nodes
+    print("waiter", *sys.argv[2:], flush=True)
+    time.sleep(float(os.environ.get("WAITER_S", 0)))
+    sys.exit(os.environ.get("WAITER_ERROR") or 0)
+name = os.path.basename(sys.argv[0])
+seen = {"argv": [name, *sys.argv[1:]], "env": dict(os.environ), "cwd": os.getcwd()}
+with open(os.environ["DUMP"] + ".part", "w") as file:
+    json.dump(seen, file)
+os.rename(os.environ["DUMP"] + ".part", os.environ["DUMP"])
+print("verl runs", flush=True)
+nodes, until = int(os.environ.get("VERL_NODES", 0)), time.monotonic() + 120
+while nodes and len(open(os.environ["DUMP"] + ".ray").readlines()) < nodes:
+    assert time.monotonic() < until, "a node has started no Ray"
+    time.sleep(0.02)
+time.sleep(float(os.environ.get("VERL_S", 0)))
+sys.exit(int(os.environ.get("VERL_CODE", 0)))
+"""
+
+RAY = """
+import os, signal, socket, subprocess, sys, time
+with open(os.environ["DUMP"] + ".ray", "a") as file:
+    print(*sys.argv[1:], sep="\\t", file=file)
+if os.environ.get("RAY_FAILS"):
+    sys.exit("ray cannot")
+if os.environ.get("RAY_LEAVES"):
+    subprocess.Popen(["sleep", os.environ["RAY_LEAVES"]])
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # as Ray does
+if "--head" in sys.argv:
+    (port,) = [int(a.split("=")[1]) for a in sys.argv if a.startswith("--port=")]
+    listening = socket.create_server(("127.0.0.1", port), backlog=200)
+time.sleep(60)
+"""
+
+SRUN = """
+import os, subprocess, sys
+rest = [a for a in sys.argv[1:] if not a.startswith("--")]
+count = 1 if rest[0] == "getent" else int(os.environ["SLURM_NNODES"])
+def start(i):
+    node = {"SLURM_NODEID": str(i), "CURRENT_IP": f"127.0.0.{i + 1}"}
+    return subprocess.Popen(rest, env={**os.environ, **(node if rest[0] != "getent" else {})})
+sys.exit(max(p.wait() for p in [start(i) for i in range(count)]))
+"""
+
+#: The stand-in resolves no names, because getent would need a network.
+GETENT = """
+import os, sys
+with open(os.environ["DUMP"] + ".getent", "a") as file:
+    print(*sys.argv[1:], sep="\\0", end="\\0", file=file)
+if sys.argv[2].endswith(".invalid"):
+    sys.exit(2)
+is_address = not sys.argv[2].strip("0123456789.")
+print(sys.argv[2] if is_address else {"other": "127.0.0.2"}.get(sys.argv[2], "127.0.0.1"), "STREAM host")
+"""
+
+#: A node asks every two seconds whether the head answers; here more often.
+SLEEP = """#!/bin/sh
+[ "$1" = 2 ] && exec SLEEP 0.2
+exec SLEEP "$@"
+"""
+
+CLI = """
+import os, sys
+if sys.argv[1] == "config":
+    (out,) = [a.split("=", 1)[1] for a in sys.argv if a.startswith("--output_file_path=")]
+    open(out, "w").write(os.environ["PRESET"])
+with open(os.environ["DUMP"] + ".cli", "a") as file:
+    print(*sys.argv[1:], sep="\\0", end="\\0", file=file)
+"""
+
+STAND_INS = {
+    "python3": PYTHON,
+    "ray": RAY,
+    "getent": GETENT,
+    "srun": SRUN,
+    "scontrol": "print('localhost')\nprint('other')",
+    "ascendfactory-cli": CLI,
+}
+
+
+def program(folder, name, code):
+    file = folder / name
+    file.write_text(f"#!{sys.executable}\n{code}", encoding="utf-8")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+@pytest.fixture
+def bash(tmp_path):
+    """Return a function that starts a script with stand-ins; its processes end with the test."""
+    bin_dir = tmp_path / "bin"
+    bin_dir.mkdir()
+    for name, code in STAND_INS.items():
+        program(bin_dir, name, code)
+    quick_sleep = bin_dir / "sleep"
+    quick_sleep.write_text(SLEEP.replace("SLEEP", shutil.which("sleep")))
+    quick_sleep.chmod(0o755)
+    processes = []
+    base = {
+        "CHECK_FILES": "0",
+        "PATH": f"{bin_dir}:{os.environ['PATH']}:/usr/sbin:/sbin",
+        "DUMP": str(tmp_path / "dump.json"),
+        "TMPDIR": str(tmp_path),
+        "HOME": str(tmp_path),
+        "RAY_PORT": str(free_port()),
+        "MASTER_ADDR": "127.0.0.1",
+        "USER": "must not be seen",
+        "PRESET": "",
+    }
+
+    def start(script, *, cwd=tmp_path, **env):
+        process = subprocess.Popen(
+            ["bash", str(script)],
+            env={k: str(v) for k, v in {**base, **env}.items() if v is not None},
+            cwd=cwd,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.stdout.close()
+        process.wait()
+
+
+def finish(process, limit=300):
+    """Return (exit code, output) after the script and its children have closed the output."""
+    output, _ = process.communicate(timeout=limit)
+    return process.returncode, output

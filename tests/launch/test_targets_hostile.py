@@ -7,12 +7,7 @@ generated script in an empty folder, with stand-ins for every program that it st
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import signal
-import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin
 
@@ -25,6 +20,7 @@ from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import Cluster, Recipe, deep_merge, read_recipe
 from rewardkit.launch.rehearsal.rehearse import write_command
 from rewardkit.launch.targets import TARGETS, render
+from tests.launch.conftest import PYTHON, finish, program, tree_of
 
 VALUES = {
     "substitution": "$(touch pwned)",
@@ -41,73 +37,21 @@ VALUES = {
 TOGETHER = "-x'\"; touch pwned; $(touch pwned)`touch pwned`${IFS}\ntouch pwned\n\\ "
 
 #: Every setting that a target may use, with harmless values.
-TREE: dict[str, Any] = {
-    "name": "run",
-    "algorithm": "grpo",
-    "nodes": 2,
-    "devices_per_node": 1,
-    "model": "/m",
-    "data": {"train": ["/d/train.parquet"], "val": ["/d/val.parquet"]},
-    "reward": {"scorer": "verl"},
-    "env": {"NOTE": "note"},
-    "dapo": {"overlong_buffer": {"len": 4}, "dynamic_sampling": {"metric": "acc"}},
-    "cluster": {
-        "head": "head-0",
-        "interface": "eth0",
-        "python": "python3",
-        "workdir": "work",
-        "image": "repo/verl:1",
-        "accelerator": "H100",
-        "model_name": "qwen3-8b",
-        "partition": "p",
-        "account": "a",
-        "time_limit": "1:00:00",
-        "device_resource": "gpu",
-        "volumes": {"claim": "/data"},
-    },
-    "verl": {"trainer.project_name": "p", "trainer.logger": ["console"]},
-}
+TREE: dict[str, Any] = tree_of(
+    "name=run algorithm=grpo nodes=2 devices_per_node=1 model=/m data.train=[/d/train.parquet] "
+    "data.val=[/d/val.parquet] reward.scorer=verl env.NOTE=note dapo.overlong_buffer.len=4 "
+    "dapo.dynamic_sampling.metric=acc cluster.head=head-0 cluster.interface=eth0 "
+    "cluster.python=python3 cluster.workdir=work cluster.image=repo/verl:1 cluster.accelerator=H100 "
+    "cluster.model_name=qwen3-8b cluster.partition=p cluster.account=a cluster.time_limit=1:00:00 "
+    "cluster.device_resource=gpu cluster.volumes.claim=/data verl.trainer.project_name=p "
+    "verl.trainer.logger=[console]"
+)
 
 #: `setup` is shell code by design; `sweep` contains recipes with the same fields.
 NOT_VALUES = {("cluster", "setup"), ("sweep",)}
 
 #: Keys of mappings that accept any key, for a hostile value.
 KEYS = {"env": "NOTE", "verl": "trainer.project_name", "volumes": "claim", "options": "method"}
-
-PYTHON = """
-import json, os, sys
-if sys.argv[1] == "-":  # the script that waits for the nodes
-    sys.exit(0)
-seen = {"argv": sys.argv[1:], "name": os.path.basename(sys.argv[0]), "env": dict(os.environ), "cwd": os.getcwd()}
-with open(os.environ["DUMP"], "w") as file:
-    json.dump(seen, file)
-"""
-
-RAY = """
-import os, signal, socket, subprocess, sys, time
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-if "--head" in sys.argv:
-    (port,) = [int(a.split("=")[1]) for a in sys.argv if a.startswith("--port=")]
-    listening = socket.create_server(("127.0.0.1", port), backlog=200)
-time.sleep(60)
-"""
-
-#: Writes its arguments, each ended by NUL, and answers as the program would.
-RECORDER = """#!/bin/sh
-printf '%s\\0' "$@" >>"$DUMP.$(basename "$0")"
-"""
-ANSWERS = {
-    "getent": "echo '127.0.0.1 STREAM host'",
-    "ip": "echo '1: lo inet 127.0.0.1/8 scope host lo src 127.0.0.1'",
-    "scontrol": "echo localhost",
-    "ascendfactory-cli": "",
-    "ssh": "",
-    "kubectl": "",
-    "sky": "",
-    "sbatch": "",
-    "pip": "",
-    "srun": 'while case $1 in --*) true;; *) false;; esac; do shift; done; SLURM_NODEID=0 exec "$@"',
-}
 
 
 def leaves(model: type[BaseModel], path: tuple[str, ...] = ()):
@@ -134,12 +78,6 @@ def values_with(path: tuple[str, ...], annotation: Any, value: str) -> list[Any]
     return [[value], ["a", value]] if "list" in shape else [value]
 
 
-def nested_tree(path: tuple[str, ...], value: Any) -> dict[str, Any]:
-    for name in reversed(path):
-        value = {name: value}
-    return value
-
-
 FIELDS = [entry for entry in leaves(Recipe) if entry[0] not in NOT_VALUES]
 
 
@@ -148,18 +86,17 @@ def plan_for(tree, target):
     return make_plan(recipe, "0.9.1")
 
 
-def tree_for(target):
-    return deep_merge(TREE, {"nodes": 1}) if target == "local" else TREE
-
-
 def fill_fields(target, value, folder):
     """Return the recipe with the value in each field that accepts it, and the errors of the rest."""
-    tree, refusals = tree_for(target), {}
+    tree, refusals = deep_merge(TREE, {"nodes": 1 if target == "local" else 2}), {}
     for path, annotation in FIELDS:
         for entry in values_with(path, annotation, value):
             if path == ("cluster", "target"):
                 continue
-            more = deep_merge(tree, nested_tree(path, entry))
+            part = entry
+            for name in reversed(path):
+                part = {name: part}
+            more = deep_merge(tree, part)
             try:
                 render(plan_for(more, target), folder)
             except RewardkitError as error:
@@ -170,53 +107,19 @@ def fill_fields(target, value, folder):
     return tree, refusals
 
 
-def program(folder: Path, name: str, text: str) -> None:
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    path.chmod(0o755)
-
-
 @pytest.fixture
-def bash(tmp_path):
-    """Return a function that runs a script with stand-ins and ends its processes."""
-    stubs, home = tmp_path / "bin", tmp_path / "home"
-    for folder in (stubs, home, home / "work"):
-        folder.mkdir()
-    program(stubs, "ray", f"#!{sys.executable}\n{RAY}")
-    for name, answer in ANSWERS.items():
-        program(stubs, name, RECORDER + answer + "\n")
+def run_script(bash, tmp_path):
+    """Return a function that runs a script in an empty home, with stand-ins also for a Python."""
 
-    def run_script(script: Path, python: str, workdir: str, **env: str):
+    def run(script: Path, python: str, workdir: str, **env: str):
+        home = tmp_path / "home"
+        (home / "work").mkdir(parents=True, exist_ok=True)
         (home / workdir).mkdir(exist_ok=True)
-        program(stubs, python, f"#!{sys.executable}\n{PYTHON}")
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            port = server.getsockname()[1]
-        variables = {
-            "CHECK_FILES": "0",
-            "PATH": f"{stubs}:{os.environ['PATH']}:/usr/sbin:/sbin",
-            "DUMP": str(tmp_path / "dump"),
-            "TMPDIR": str(tmp_path),
-            "HOME": str(home),
-            "RAY_PORT": str(port),
-            "CURRENT_IP": "127.0.0.1",
-            **env,
-        }
-        process = subprocess.Popen(
-            ["bash", str(script)],
-            env=variables,
-            cwd=home,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            output = process.communicate(timeout=120)[0].decode(errors="replace")
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-        return process.returncode, output
+        program(tmp_path / "bin", python, PYTHON)
+        own = {"HOME": home, "CURRENT_IP": "127.0.0.1", "MASTER_ADDR": None}
+        return finish(bash(script, cwd=home, **own, **env))
 
-    return run_script
+    return run
 
 
 def scripts_of(launch, folder):
@@ -236,7 +139,7 @@ def scripts_of(launch, folder):
     return script
 
 
-def check(target, value, bash, tmp_path):
+def check(target, value, run_script, tmp_path):
     folder = tmp_path / "run"
     tree, refusals = fill_fields(target, value, folder)
     plan = plan_for(tree, target)
@@ -251,23 +154,24 @@ def check(target, value, bash, tmp_path):
         env = yaml.safe_load((folder / "runtime_env.yaml").read_text(encoding="utf-8"))
         assert env["env_vars"].items() >= plan.env.items()
     job = {"SLURM_JOB_NODELIST": "localhost", "SLURM_JOB_ID": "77", "SLURM_CPUS_PER_TASK": "1"}
+    job["SLURM_NNODES"] = "1"
     sky = {"SKYPILOT_NODE_IPS": "127.0.0.1", "SKYPILOT_NODE_RANK": "0"}
-    code, output = bash(script, cluster.python, cluster.workdir, **job, **sky)
+    code, output = run_script(script, cluster.python, cluster.workdir, **job, **sky)
     assert not list(tmp_path.rglob("pwned")), output
     assert code == 0, output
     if target == "modelarts":  # verl is started by ascendfactory-cli
-        arguments = (tmp_path / "dump.ascendfactory-cli").read_bytes().decode().split("\0")
+        arguments = (tmp_path / "dump.json.cli").read_bytes().decode().split("\0")
         assert f"--af_model_name={cluster.model_name}" in arguments
         return refusals
-    call = json.loads((tmp_path / "dump").read_text(encoding="utf-8"))
-    assert [call["name"], *call["argv"]] == plan.command()
+    call = json.loads((tmp_path / "dump.json").read_text(encoding="utf-8"))
+    assert call["argv"] == plan.command()
     assert call["cwd"] == str(tmp_path / "home" / cluster.workdir)
     if target not in {"ray-job", "kuberay"}:  # their environment is in YAML
         assert call["env"].items() >= plan.env.items()
     if target in {"ascend", "slurm", "skypilot"}:
         assert call["env"]["GLOO_SOCKET_IFNAME"] == cluster.interface
     if target == "ascend":
-        arguments = (tmp_path / "dump.getent").read_bytes().decode().split("\0")
+        arguments = (tmp_path / "dump.json.getent").read_bytes().decode().split("\0")
         assert cluster.head in arguments
     return refusals
 
@@ -287,17 +191,17 @@ AT_ONCE = [
 
 
 @pytest.mark.parametrize("target", AT_ONCE)
-def test_no_value_of_a_recipe_is_executed(target, bash, tmp_path):
+def test_no_value_of_a_recipe_is_executed(target, run_script, tmp_path):
     """Every field that accepts text has all characters that are special to a shell."""
-    refusals = check(target, TOGETHER, bash, tmp_path)
+    refusals = check(target, TOGETHER, run_script, tmp_path)
     assert {("nodes",), ("algorithm",), ("cluster", "port")} <= refusals.keys()
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
 @pytest.mark.parametrize("target", sorted({*TARGETS} - WITH_NODE_SCRIPT))
-def test_each_hostile_value_arrives_unchanged(target, value, bash, tmp_path):
-    check(target, value, bash, tmp_path)
+def test_each_hostile_value_arrives_unchanged(target, value, run_script, tmp_path):
+    check(target, value, run_script, tmp_path)
 
 
 def test_a_field_for_names_refuses_text_that_a_shell_would_run():
@@ -335,11 +239,11 @@ def test_values_in_commands_to_paste_are_one_word_for_a_shell(target, tmp_path):
     assert "touch" not in text
 
 
-def test_a_rehearsal_runs_its_command_unchanged(bash, tmp_path):
+def test_a_rehearsal_runs_its_command_unchanged(run_script, tmp_path):
     command = ["python3", "-m", TOGETHER, *VALUES.values()]
     write_command(tmp_path / "command.sh", command, {"NOTE": TOGETHER})
-    code, output = bash(tmp_path / "command.sh", "python3", "work")
+    code, output = run_script(tmp_path / "command.sh", "python3", "work")
     assert code == 0, output
-    call = json.loads((tmp_path / "dump").read_text(encoding="utf-8"))
-    assert (call["argv"], call["env"]["NOTE"]) == (command[1:], TOGETHER)
+    call = json.loads((tmp_path / "dump.json").read_text(encoding="utf-8"))
+    assert (call["argv"], call["env"]["NOTE"]) == (command, TOGETHER)
     assert not list(tmp_path.rglob("pwned"))

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import signal
 import socket
-import stat
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -20,139 +16,7 @@ import pytest
 import yaml
 
 from rewardkit.launch.targets import render
-
-PYTHON = """
-import json, os, sys, time
-if sys.argv[1] == "-":  # the script that waits for the nodes
-    print("waiter", *sys.argv[2:], flush=True)
-    time.sleep(float(os.environ.get("WAITER_S", 0)))
-    sys.exit(os.environ.get("WAITER_ERROR") or 0)
-seen = {"argv": ["python3", *sys.argv[1:]], "env": dict(os.environ), "cwd": os.getcwd()}
-with open(os.environ["DUMP"] + ".part", "w") as file:
-    json.dump(seen, file)
-os.rename(os.environ["DUMP"] + ".part", os.environ["DUMP"])
-print("verl runs", flush=True)
-nodes, until = int(os.environ.get("VERL_NODES", 0)), time.monotonic() + 120
-while nodes and len(open(os.environ["DUMP"] + ".ray").readlines()) < nodes:
-    assert time.monotonic() < until, "a node has started no Ray"
-    time.sleep(0.02)
-time.sleep(float(os.environ.get("VERL_S", 0)))
-sys.exit(int(os.environ.get("VERL_CODE", 0)))
-"""
-
-RAY = """
-import os, signal, socket, subprocess, sys, time
-with open(os.environ["DUMP"] + ".ray", "a") as file:
-    print(*sys.argv[1:], sep="\\t", file=file)
-if os.environ.get("RAY_FAILS"):
-    sys.exit("ray cannot")
-if os.environ.get("RAY_LEAVES"):
-    subprocess.Popen(["sleep", os.environ["RAY_LEAVES"]])
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # as Ray does
-if "--head" in sys.argv:
-    (port,) = [int(a.split("=")[1]) for a in sys.argv if a.startswith("--port=")]
-    listening = socket.create_server(("127.0.0.1", port), backlog=200)
-time.sleep(60)
-"""
-
-SRUN = """
-import os, subprocess, sys
-rest = [a for a in sys.argv[1:] if not a.startswith("--")]
-count = 1 if rest[0] == "getent" else int(os.environ["SLURM_NNODES"])
-def start(i):
-    node = {"SLURM_NODEID": str(i), "CURRENT_IP": f"127.0.0.{i + 1}"}
-    return subprocess.Popen(rest, env={**os.environ, **(node if count > 1 else {})})
-sys.exit(max(p.wait() for p in [start(i) for i in range(count)]))
-"""
-
-#: The stand-in resolves no names, because getent would need a network.
-GETENT = """
-import sys
-known = {"localhost": "127.0.0.1", "other": "127.0.0.2"}
-address = known.get(sys.argv[2], sys.argv[2])
-if address.strip("0123456789."):
-    sys.exit(2)
-print(address, "STREAM", sys.argv[2])
-"""
-
-#: A node asks every two seconds whether the head answers; here more often.
-SLEEP = """#!/bin/sh
-[ "$1" = 2 ] && exec SLEEP 0.2
-exec SLEEP "$@"
-"""
-
-CLI = """
-import os, sys
-if sys.argv[1] == "config":
-    (out,) = [a.split("=", 1)[1] for a in sys.argv if a.startswith("--output_file_path=")]
-    open(out, "w").write(os.environ["PRESET"])
-with open(os.environ["DUMP"], "a") as file:
-    print(*sys.argv[1:], file=file)
-"""
-
-
-def program(folder, name, code):
-    file = folder / name
-    file.write_text(f"#!{sys.executable}\n{code}", encoding="utf-8")
-    file.chmod(file.stat().st_mode | stat.S_IXUSR)
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
-@pytest.fixture
-def bash(tmp_path):
-    """Return a function that starts a script with stand-ins; its processes end with the test."""
-    bin_dir = tmp_path / "bin"
-    bin_dir.mkdir()
-    program(bin_dir, "python3", PYTHON)
-    program(bin_dir, "ray", RAY)
-    program(bin_dir, "getent", GETENT)
-    program(bin_dir, "srun", SRUN)
-    program(bin_dir, "scontrol", "print('localhost')\nprint('other')")
-    program(bin_dir, "ascendfactory-cli", CLI)
-    quick_sleep = bin_dir / "sleep"
-    quick_sleep.write_text(SLEEP.replace("SLEEP", shutil.which("sleep")))
-    quick_sleep.chmod(0o755)
-    processes = []
-    base = {
-        "CHECK_FILES": "0",
-        "PATH": f"{bin_dir}:{os.environ['PATH']}:/usr/sbin:/sbin",
-        "DUMP": str(tmp_path / "dump.json"),
-        "TMPDIR": str(tmp_path),
-        "HOME": str(tmp_path),
-        "RAY_PORT": str(free_port()),
-        "MASTER_ADDR": "127.0.0.1",
-        "USER": "must not be seen",
-    }
-
-    def start(script, *, cwd=tmp_path, **env):
-        process = subprocess.Popen(
-            ["bash", str(script)],
-            env={k: str(v) for k, v in {**base, **env}.items()},
-            cwd=cwd,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        processes.append(process)
-        return process
-
-    yield start
-    for process in processes:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.stdout.close()
-        process.wait()
-
-
-def finish(process, limit=300):
-    """Return (exit code, output) after the script and its children have closed the output."""
-    output, _ = process.communicate(timeout=limit)
-    return process.returncode, output
+from tests.launch.conftest import finish, free_port
 
 
 def processes_with(text):
@@ -179,29 +43,18 @@ def wait_for(path, limit=120):
         time.sleep(0.05)
 
 
+@pytest.fixture
+def launch(plan_of, write, tmp_path):
+    """Return a function that writes the files of a plan for a target, and returns plan and folder."""
+
+    def make(target, folder="run", **changes):
+        plan = plan_of(target, **changes)
+        return plan, write(render(plan, tmp_path / folder), tmp_path / folder)
+
+    return make
+
+
 devices = pytest.mark.parametrize("devices", ["gpu", "npu"])
-
-
-@devices
-@pytest.mark.parametrize(
-    ("target", "script"),
-    [
-        ("script", "train.sh"),
-        ("ascend", "node.sh"),
-        ("ray-job", "working_dir/launch.sh"),
-    ],
-)
-def test_verl_gets_the_plans_command_word_for_word(
-    plan_of, bash, write, tmp_path, target, script, devices
-):
-    plan = plan_of(target, devices=devices)
-    folder = write(render(plan, tmp_path / "r u 中 $x"), tmp_path / "r u 中 $x")
-    code, output = finish(bash(folder / script))
-    assert code == 0, output
-    assert read_call(tmp_path)["argv"] == plan.command()
-    if target != "ray-job":  # there the variables are in runtime_env.yaml
-        assert read_call(tmp_path)["env"].items() >= plan.env.items()
-    assert not (tmp_path / "pwned").exists()
 
 
 @devices
@@ -234,13 +87,17 @@ def test_skypilots_script_reads_rank_and_addresses_from_skypilot(plan_of, bash, 
     assert "address 127.0.0.2, interface lo, head 127.0.0.1" in output
 
 
-@devices
-def test_slurm_starts_one_ray_for_the_job_on_every_host(plan_of, bash, write, tmp_path, devices):
-    plan = plan_of("slurm", devices=devices)
-    folder = write(render(plan, tmp_path / "a b"), tmp_path / "a b")
-    job = {"SLURM_JOB_NODELIST": "n[0-1]", "SLURM_JOB_ID": 4711, "SLURM_NNODES": 2, "VERL_NODES": 2}
-    code, output = finish(bash(folder / "slurm.sh", SLURM_CPUS_PER_TASK=64, GONE_S=1, **job))
-    assert (code, read_call(tmp_path)["argv"]) == (0, plan.command()), output
+JOB = {"SLURM_JOB_NODELIST": "n[0-1]", "SLURM_NNODES": 2, "VERL_NODES": 2, "GONE_S": 1}
+
+
+@pytest.mark.parametrize(("devices", "verl_code"), [("gpu", 0), ("npu", 7)])
+def test_slurm_starts_one_ray_for_the_job_on_every_host_and_has_the_exit_code_of_verl(
+    launch, bash, tmp_path, devices, verl_code
+):
+    plan, folder = launch("slurm", "a b", devices=devices)
+    job = {"SLURM_JOB_ID": 4711, "SLURM_CPUS_PER_TASK": 64, "VERL_CODE": verl_code, **JOB}
+    code, output = finish(bash(folder / "slurm.sh", **job))
+    assert (code, read_call(tmp_path)["argv"]) == (verl_code, plan.command()), output
     assert "nodes: localhost other" in output
     starts = [line.split("\t") for line in (tmp_path / "dump.json.ray").read_text().splitlines()]
     head, *workers = sorted(starts, key=lambda words: "--head" not in words)
@@ -253,80 +110,58 @@ def test_slurm_starts_one_ray_for_the_job_on_every_host(plan_of, bash, write, tm
 
 
 @pytest.mark.full
-def test_slurm_uses_other_ports_if_the_job_s_are_in_use(plan_of, bash, write, tmp_path):
-    folder = write(render(plan_of("slurm"), tmp_path / "run"), tmp_path / "run")
-    job = {"SLURM_JOB_NODELIST": "n[0-1]", "SLURM_JOB_ID": 99, "SLURM_NNODES": 2, "VERL_NODES": 2}
+def test_slurm_uses_other_ports_if_the_job_s_are_in_use(launch, bash, tmp_path):
+    _, folder = launch("slurm")
     with socket.create_server(("127.0.0.1", 20000 + 99 * 5 + 1)):
-        code, _ = finish(bash(folder / "slurm.sh", SLURM_CPUS_PER_TASK=1, GONE_S=1, **job))
-    assert code == 0
+        job = {"SLURM_JOB_ID": 99, "SLURM_CPUS_PER_TASK": 1, **JOB}
+        assert finish(bash(folder / "slurm.sh", **job))[0] == 0
     assert f"--port={20000 + 106 * 5}" in (tmp_path / "dump.json.ray").read_text()
 
 
-def test_a_slurm_job_has_the_exit_code_of_verl(plan_of, bash, write, tmp_path):
-    folder = write(render(plan_of("slurm"), tmp_path / "run"), tmp_path / "run")
-    job = {
-        "SLURM_JOB_NODELIST": "n[0-1]",
-        "SLURM_JOB_ID": 5,
-        "SLURM_NNODES": 2,
-        "VERL_NODES": 2,
-        "VERL_CODE": 7,
-    }
-    code, _ = finish(bash(folder / "slurm.sh", SLURM_CPUS_PER_TASK=1, GONE_S=1, **job))
-    assert code == 7
-
-
-def test_modelarts_merges_the_recipe_into_the_platforms_preset(plan_of, bash, write, tmp_path):
-    plan = plan_of("modelarts", cluster={"python": sys.executable})
-    folder = write(render(plan, tmp_path / "run"), tmp_path / "run")
+def test_modelarts_merges_the_recipe_into_the_platforms_preset(launch, bash, tmp_path):
+    _, folder = launch("modelarts", cluster={"python": sys.executable})
     preset = (
         "backend_config:\n  trainer: {nnodes: 9, own: 1}\n  algorithm: {gamma: 0.5}\nother: 2\n"
     )
     code, output = finish(bash(folder / "modelarts.sh", PRESET=preset))
     assert code == 0, output
     merged = yaml.safe_load((folder / "run.yaml").read_text(encoding="utf-8"))
-    assert merged["other"] == 2
-    assert merged["backend_config"]["trainer"]["own"] == 1
-    assert merged["backend_config"]["trainer"]["nnodes"] == 2
-    assert merged["backend_config"]["algorithm"]["gamma"] == 0.5
-    config, train = (tmp_path / "dump.json").read_text().splitlines()
-    assert config.startswith("config --backend=verl --af_model_name=qwen3-8b --exp_name=qwen3")
-    assert train == f"train {folder}/run.yaml"
+    backend = merged["backend_config"]
+    assert (merged["other"], backend["algorithm"]["gamma"]) == (2, 0.5)
+    assert (backend["trainer"]["own"], backend["trainer"]["nnodes"]) == (1, 2)
+    words = (tmp_path / "dump.json.cli").read_text().split("\0")
+    assert words[:3] == ["config", "--backend=verl", "--af_model_name=qwen3-8b"]
+    assert words[-3:] == ["train", f"{folder}/run.yaml", ""]
 
 
 @pytest.mark.parametrize(("target", "script"), [("script", "train.sh"), ("ascend", "node.sh")])
-def test_a_run_has_verls_exit_code_and_a_dated_log(plan_of, bash, write, tmp_path, target, script):
-    folder = write(render(plan_of(target, nodes=1), tmp_path / "run"), tmp_path / "run")
-    code, _ = finish(bash(folder / script, VERL_CODE=3))
-    assert code == 3
+def test_a_run_has_verls_exit_code_a_dated_log_and_the_recipe_s_folder_and_setup(
+    launch, bash, tmp_path, target, script
+):
+    (tmp_path / "工作 x").mkdir()
+    cluster = {"workdir": str(tmp_path / "工作 x"), "setup": ["export HERE=$UNSET_VARIABLE/y"]}
+    _, folder = launch(target, nodes=1, cluster=cluster)
+    assert finish(bash(folder / script, VERL_CODE=3))[0] == 3
     (log,) = (folder / "logs").iterdir()
     assert time.strftime("%Y%m%d") in log.name
     assert "verl runs" in log.read_text()
+    call = read_call(tmp_path)
+    assert (call["cwd"], call["env"]["HERE"]) == (str(tmp_path / "工作 x"), "/y")
 
 
-def test_a_script_for_one_node_starts_its_own_ray(plan_of, bash, write, tmp_path):
-    for nodes, address in ((1, "local"), (2, "auto")):
-        folder = write(render(plan_of("script", nodes=nodes), tmp_path / "run"), tmp_path / "run")
-        assert finish(bash(folder / "train.sh"))[0] == 0
+def test_a_script_for_one_node_starts_its_own_ray(launch, bash, tmp_path):
+    given = "10.0.0.1:6379"
+    for nodes, address in ((1, "local"), (2, "auto"), (2, given)):
+        _, folder = launch("script", nodes=nodes)
+        env = {"RAY_ADDRESS": given} if address == given else {}
+        assert finish(bash(folder / "train.sh", **env))[0] == 0
         assert read_call(tmp_path)["env"]["RAY_ADDRESS"] == address
-        assert finish(bash(folder / "train.sh", RAY_ADDRESS="10.0.0.1:6379"))[0] == 0
-        assert read_call(tmp_path)["env"]["RAY_ADDRESS"] == "10.0.0.1:6379"
-
-
-def test_scripts_run_in_the_recipes_folder_after_its_setup(plan_of, bash, write, tmp_path):
-    (tmp_path / "工作 x").mkdir()
-    cluster = {"workdir": str(tmp_path / "工作 x"), "setup": ["export HERE=$UNSET_VARIABLE/y"]}
-    for target, script in (("script", "train.sh"), ("ascend", "node.sh")):
-        plan = plan_of(target, nodes=1, cluster=cluster)
-        folder = write(render(plan, tmp_path / target), tmp_path / target)
-        assert finish(bash(folder / script))[0] == 0
-        assert read_call(tmp_path)["cwd"] == str(tmp_path / "工作 x")
-        assert read_call(tmp_path)["env"]["HERE"] == "/y"
 
 
 @pytest.fixture
-def node(plan_of, write, tmp_path):
+def node(launch):
     """Return the path of an ascend script for two nodes."""
-    return write(render(plan_of("ascend"), tmp_path / "run"), tmp_path / "run") / "node.sh"
+    return launch("ascend")[1] / "node.sh"
 
 
 def test_the_head_gives_verl_rays_address_and_ray_none(bash, node, tmp_path):
@@ -401,11 +236,12 @@ def test_a_second_run_reports_the_first_one_and_leaves_it_alone(bash, node, tmp_
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("during", ["waiting", "training"])
-def test_a_script_that_is_ended_ends_the_processes_that_it_started(bash, node, tmp_path, during):
-    slow = {"WAITER_S": 30} if during == "waiting" else {"VERL_S": 30}
-    process = bash(node, **slow)
-    wait_for(tmp_path / ("dump.json.ray" if during == "waiting" else "dump.json"))
+@pytest.mark.parametrize(("slow", "file"), [("WAITER_S", "dump.json.ray"), ("VERL_S", "dump.json")])
+def test_a_script_that_is_ended_ends_the_processes_that_it_started(
+    bash, node, tmp_path, slow, file
+):
+    process = bash(node, **{slow: 30})
+    wait_for(tmp_path / file)
     time.sleep(1)
     process.terminate()
     assert finish(process)[0] == 143
@@ -418,28 +254,15 @@ def test_processes_that_ray_leaves_behind_are_ended(bash, node):
     assert processes_with("sleep 61.25") == []
 
 
-def test_a_file_below_the_home_folder_is_looked_for_where_verl_reads_it(
-    plan_of, bash, write, tmp_path
-):
-    data = {"train": ["~/no such folder/t.parquet"], "val": "hdfs://data/val.parquet"}
-    plan = plan_of("script", nodes=1, data=data, model="Qwen/Qwen3-8B")
-    folder = write(render(plan, tmp_path / "run"), tmp_path / "run")
-    _, output = finish(bash(folder / "train.sh", CHECK_FILES=1))
-    assert f"{Path.home()}/no such folder/t.parquet is not on this node" in output
-
-
-@pytest.mark.parametrize(
-    ("target", "script"),
-    [("ascend", "node.sh"), ("script", "train.sh")],
-)
+@pytest.mark.parametrize(("target", "script"), [("ascend", "node.sh"), ("script", "train.sh")])
 def test_a_file_that_is_missing_on_a_node_is_reported_before_a_process_starts(
-    plan_of, bash, write, tmp_path, target, script
+    launch, bash, tmp_path, target, script
 ):
+    """One below the home folder is looked for where verl reads it."""
     present, missing = tmp_path / "here.parquet", tmp_path / "数据 $x" / "it's gone.parquet"
     present.touch()
     data = {"train": [str(present), str(missing)], "val": "hdfs://data/val.parquet"}
-    plan = plan_of(target, nodes=1, data=data, model="Qwen/Qwen3-8B")
-    folder = write(render(plan, tmp_path / "run"), tmp_path / "run")
+    _, folder = launch(target, nodes=1, data=data, model="Qwen/Qwen3-8B")
     code, output = finish(bash(folder / script, CHECK_FILES=1))
     assert code == 1
     assert f"{missing} is not on this node, where verl reads it" in output
@@ -448,3 +271,7 @@ def test_a_file_that_is_missing_on_a_node_is_reported_before_a_process_starts(
     missing.parent.mkdir()
     missing.touch()
     assert "is not on this node" not in finish(bash(folder / script, CHECK_FILES=1))[1]
+    data = {"train": ["~/no such folder/t.parquet"], "val": "hdfs://data/val.parquet"}
+    _, folder = launch(target, "home", nodes=1, data=data, model="Qwen/Qwen3-8B")
+    output = finish(bash(folder / script, CHECK_FILES=1))[1]
+    assert f"{Path.home()}/no such folder/t.parquet is not on this node" in output
