@@ -3,9 +3,9 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.answers.open_answers import comparison, matching
-from rewardkit.answers.open_answers.comparison import is_same_word
+from rewardkit.answers.open_answers import guesses, matching
 from rewardkit.answers.open_answers.dates import Date, dates_in
+from rewardkit.answers.open_answers.matching import is_same_word
 from rewardkit.answers.open_answers.squad import f1, normalize
 from rewardkit.answers.open_answers.verdict import (
     MAX_ANSWER_WORDS,
@@ -106,7 +106,6 @@ def right(answer, gold, question=""):
         ("RMS Titania", "Titania", "Which ship sank?"),
         ("Dr. Tom Hale, Jr.", "Tom Hale Jr.", WHO),
         ("18 or older", "18", "At what age may one enter?"),
-        ("42 kilometres or 26 miles", "42 km", "How long is the race?"),
         ("a butterfly", "butterflies", "What do caterpillars become?"),
         ("imperial", "imperial rule", "What was its form of government?"),
         ("Anna Berg", "Berg", "Which Swedish painter made it?"),
@@ -327,7 +326,7 @@ def test_the_comparisons_with_400_long_golds_are_bounded(monkeypatch):
         calls += 1
         return is_same_word(word, gold)
 
-    monkeypatch.setattr(comparison, "is_same_word", counted)
+    monkeypatch.setattr(guesses, "is_same_word", counted)
     monkeypatch.setattr(matching, "is_same_word", counted)
     golds = [" or ".join(f"Name{i}x{k} Wordlonger{k}" for k in range(12)) for i in range(400)]
     answer = " ".join(["bridge", "river"][k % 2] for k in range(155))

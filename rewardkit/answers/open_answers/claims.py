@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-from rewardkit.answers.open_answers.questions import QuestionFacts
-from rewardkit.answers.open_answers.sentences import Sentence
-from rewardkit.answers.open_answers.vocabulary import FUNCTION_WORDS, HEDGES, split_words
-from rewardkit.answers.open_answers.words import Word
+from rewardkit.answers.open_answers.golds import QuestionFacts
+from rewardkit.answers.open_answers.vocabulary import HEDGES, split_words
+from rewardkit.answers.open_answers.words import Sentence, Word
 
 #: Words before a claim that are searched for a denial.
 REACH: Final = 7
@@ -37,8 +36,8 @@ _AFFIRMING: Final = frozenset(
 )
 #: Words after `not` that take the denial away: `not only Paris`.
 _NOT_ONLY: Final = split_words("only just merely simply solely")
-_DENIED: Final = split_words("not never wrong incorrect false untrue mistaken")
 _WRONG: Final = split_words("wrong incorrect false untrue mistaken")
+_DENIED: Final = _WRONG | {"not", "never"}
 #: `不是X`, `X是错的`.
 _DENIES_IN_CHINESE: Final = ("不是", "并非", "不为", "没有")
 _DENIED_IN_CHINESE: Final = ("是错", "不对", "错误")
@@ -94,24 +93,6 @@ def takes_back(sentence: Sentence, is_next: bool) -> bool:
     return not _TAKEN_BACK.isdisjoint(forms) or any(
         pair in _OTHER_ANSWERS for pair in pairwise(forms)
     )
-
-
-def has_same_form(sentence: Sentence, other: Sentence) -> bool:
-    """Whether two sentences say the same of different names or numbers, as in `It is A. It is B.`."""
-    mine, theirs = _form(sentence), _form(other)
-    is_same = mine == theirs and len(mine) > 1
-    return is_same and [w.form for w in sentence.words] != [w.form for w in other.words]
-
-
-def _form(sentence: Sentence) -> list[str]:
-    """Return the words of a sentence with a star for each row of names and numbers."""
-    forms: list[str] = []
-    for at, word in enumerate(sentence.words):
-        is_name = word.is_name and (at > 0 or word.form not in FUNCTION_WORDS)
-        form = "*" if is_name or word.is_number else word.form
-        if form != "*" or forms[-1:] != ["*"]:
-            forms.append(form)
-    return forms
 
 
 def is_hedged(sentence: Sentence) -> bool:

@@ -1,4 +1,4 @@
-"""A gold answer of an open question, prepared for comparison with sentences."""
+"""What golds and questions tell: the wordings of a gold, and the kind of thing that a question asks for."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from rewardkit.answers.open_answers.dates import Date, as_date
-from rewardkit.answers.open_answers.vocabulary import BOUNDS, FUNCTION_WORDS, NAME_PARTICLES
-from rewardkit.answers.open_answers.words import Word, words
+from rewardkit.answers.open_answers.vocabulary import (
+    BOUNDS,
+    FUNCTION_WORDS,
+    NAME_PARTICLES,
+    PERSON_WORDS,
+    SEVERAL_WORDS,
+)
+from rewardkit.answers.open_answers.words import Word, stem, words
 
 #: Most characters of a gold that are read.
 MAX_GOLD_CHARS: Final = 400
@@ -88,4 +94,55 @@ def _gold(text: str) -> Gold:
         and all(
             (word.is_name and not word.is_number) or word.form in NAME_PARTICLES for word in every
         ),
+    )
+
+
+# --- questions
+
+#: Most characters of a question that are read.
+MAX_QUESTION_CHARS: Final = 2000
+
+
+class QuestionFacts(NamedTuple):
+    """A question.
+
+    Attributes:
+        words: its words in order, without function words.
+        every: the forms of all its words.
+        forms: the forms of `words`: an answer that repeats them says nothing.
+        stems: their stems.
+        asks_person: whether it asks for a person.
+        asks_several: whether it asks for several things.
+        is_choice: whether it offers a choice: `left or right`.
+    """
+
+    words: tuple[Word, ...]
+    every: frozenset[str]
+    forms: frozenset[str]
+    stems: frozenset[str]
+    asks_person: bool
+    asks_several: bool
+    is_choice: bool
+
+    def has(self, word: Word) -> bool:
+        """Whether the question has a word in some form."""
+        return word.form in self.forms or stem(word.form) in self.stems
+
+
+@lru_cache(maxsize=1024)
+def read_question(text: str) -> QuestionFacts:
+    """Return what a question tells; "" is a question without words."""
+    every = words(text[:MAX_QUESTION_CHARS])
+    all_forms = frozenset(word.form for word in every)
+    content = tuple(word for word in every if word.form not in FUNCTION_WORDS)
+    forms = frozenset(word.form for word in content)
+    return QuestionFacts(
+        words=content,
+        every=all_forms,
+        forms=forms,
+        stems=frozenset(map(stem, forms)),
+        asks_person=bool(all_forms & PERSON_WORDS)
+        or any(form.endswith(("ologist", "ician", "ographer")) for form in all_forms),
+        asks_several=bool(all_forms & SEVERAL_WORDS),
+        is_choice="or" in all_forms,
     )

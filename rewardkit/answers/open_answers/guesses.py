@@ -1,17 +1,23 @@
-"""Whether a gold is only one of several answers that a sentence offers: `Paris, London or Rome`."""
+"""Whether a gold is only one of several answers: `Paris, London or Rome`, `London / Paris`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
-from rewardkit.answers.open_answers.comparison import is_same_word
-from rewardkit.answers.open_answers.dates import is_year
-from rewardkit.answers.open_answers.golds import Gold
-from rewardkit.answers.open_answers.questions import QuestionFacts
-from rewardkit.answers.open_answers.sentences import Sentence
-from rewardkit.answers.open_answers.vocabulary import COMPARATIVES, FUNCTION_WORDS, UNIT_NAMES
-from rewardkit.answers.open_answers.words import Word
+from rewardkit.answers.open_answers.dates import dates_in, is_year
+from rewardkit.answers.open_answers.golds import Gold, QuestionFacts
+from rewardkit.answers.open_answers.matching import Words, is_same_word
+from rewardkit.answers.open_answers.vocabulary import (
+    COMPARATIVES,
+    FUNCTION_WORDS,
+    GENERIC_NOUNS,
+    JOINTS,
+    NAME_SUFFIXES,
+    TITLES,
+    split_words,
+)
+from rewardkit.answers.open_answers.words import Sentence, Word
 
 #: Most items of a list where the question asks for several things, and where it asks for one.
 MAX_ITEMS_OF_SEVERAL: Final = 8
@@ -19,17 +25,16 @@ MAX_ITEMS: Final = 2
 #: Most words of an item of a list.
 MAX_ITEM_WORDS: Final = 5
 
-_JOINTS: Final = frozenset({"and", "or"})
-_HEDGES: Final = frozenset({"maybe", "perhaps", "possibly", "probably", "even", "also"})
+_JOINTS: Final = split_words("and or")
+_HEDGES: Final = split_words("maybe perhaps possibly probably even also")
 #: Words after a comma that name parts of what precedes: `Utah, including Provo and Ogden`.
-_PARTS: Final = frozenset({"including", "such", "especially", "with"})
-
+_PARTS: Final = split_words("including such especially with")
 #: Words that announce a list as guesses: `Possible answers are Paris and Rome`.
-_ANNOUNCEMENTS: Final = frozenset({"answers", "candidates", "guesses"})
+_ANNOUNCEMENTS: Final = split_words("answers candidates guesses")
+_NAMING: Final = split_words("called known termed named")
 
-_NAMING: Final = frozenset({"called", "known", "termed", "named"})
-
-Item = tuple[int, int]
+#: The indices of the first word of an item, and after its last one.
+Item: TypeAlias = tuple[int, int]
 
 
 def is_guess(
@@ -42,126 +47,72 @@ def is_guess(
     golds. A bare list may not even have two, unless the gold is the first, as in `London, England`.
     """
     parts = sentence.words
-    items, has_or = items_around(parts, start, end)
-    others = [item for item in items if item != (start, end)]
-    others = [item for item in others if not _is_gold(parts[slice(*item)], golds)]
-    others = [item for item in others if not _is_conversion(parts, end, item)]
-    if has_or and _are_synonyms(parts, start, end, items):
-        return False
-    if has_or and others and not any(parts[begin].form in COMPARATIVES for begin, _ in others):
-        return True
+    items = _items_around(parts, start, end)
+    others = [parts[slice(*item)] for item in items if item != (start, end)]
+    others = [item for item in others if not _is_gold(item, golds)]
+    joints = {word.form for word in parts[items[0][0] : items[-1][1]]} & _JOINTS
+    has_proper = any(word.is_name or word.is_number for word in parts[start:end])
+    if "or" in joints:
+        is_named = any(word.form in _NAMING for word in parts[max(0, start - 3) : start])
+        if is_named and not has_proper and len(items) == 2 and items[0] == (start, end):
+            return False  # `called a callable or redeemable bond`
+        if others and not any(item[0].form in COMPARATIVES for item in others):
+            return True
     is_announced = any(word.form in _ANNOUNCEMENTS for word in parts[:start])
     if others and is_announced and not question.asks_several:
         return True
     golden = len(items) - len(others)
     if not others or (golden > 1 and 2 * golden >= len(items)):
         return False
-    alike = [item for item in others if _is_alike(parts[slice(*item)], parts[start:end])]
-    if sum(close - begin for begin, close in items) + 2 >= len(parts):
-        before = [item for item in others if item[0] < start and item not in alike]
-        before = [item for item in before if _ends_in_names(parts[slice(*item)])]
-        figures = [item for item in others if item[0] > start and _is_figure(parts[slice(*item)])]
-        return _is_guess_alone(parts, (start, end), items, [*alike, *before, *figures], question)
-    most = MAX_ITEMS_OF_SEVERAL if question.asks_several else MAX_ITEMS
-    has_and = any(word.form == "and" for word in parts[items[0][0] : items[-1][1]])
-    return len(alike) + 1 > most + (not has_and)
-
-
-def _are_synonyms(parts: tuple[Word, ...], start: int, end: int, items: list[Item]) -> bool:
-    """Whether `or` joins two common names of one thing: `called a callable or redeemable bond`."""
-    named = any(word.form in _NAMING for word in parts[max(0, start - 3) : start])
-    has_proper = any(word.is_name or word.is_number for word in parts[start:end])
-    return named and len(items) == 2 and items[0] == (start, end) and not has_proper
-
-
-def _is_guess_alone(
-    parts: tuple[Word, ...],
-    answer: Item,
-    items: list[Item],
-    alike: list[Item],
-    question: QuestionFacts,
-) -> bool:
-    """Whether an answer in a list without a sentence is a guess; `London, England` is not."""
+    alike = sum(_is_alike(item, parts[start:end]) for item in others)
+    if sum(close - begin for begin, close in items) + 2 < len(parts):
+        most = MAX_ITEMS_OF_SEVERAL if question.asks_several else MAX_ITEMS
+        return alike + 1 > most + ("and" not in joints)
     if question.asks_several:
-        return len(alike) >= MAX_ITEMS_OF_SEVERAL
-    has_name = any(word.is_name for word in parts[slice(*answer)])
-    has_and = any(word.form == "and" for word in parts)
-    is_described = items[0] == answer and has_name and not has_and
-    has_figure = any(_is_figure(parts[slice(*item)]) for item in alike)
-    return len(alike) > (MAX_ITEMS if is_described and not has_figure else 0)
+        return alike >= MAX_ITEMS_OF_SEVERAL
+    is_described = items[0] == (start, end) and "and" not in joints
+    has_name = any(word.is_name for word in parts[start:end])
+    return alike > (MAX_ITEMS if is_described and has_name else 0)
 
 
-def _is_conversion(parts: tuple[Word, ...], end: int, item: Item) -> bool:
-    """Whether an item is the same quantity in another unit: `42 kilometres or 26 miles`."""
-    unit = next((word.form for word in parts[end - 1 : end + 1] if word.form in UNIT_NAMES), "")
-    others = {word.form for word in parts[slice(*item)]} & UNIT_NAMES
-    return bool(unit and others) and unit not in others
-
-
-def items_around(parts: tuple[Word, ...], start: int, end: int) -> tuple[list[Item], bool]:
-    """Return the items of the list around the words from `start` to `end`, and whether it has `or`."""
-    after, or_after = _items_after(parts, start, end)
-    before, or_before = _items_before(parts, start)
-    return [*before, (start, end), *after], or_before or or_after
-
-
-def _items_after(parts: tuple[Word, ...], start: int, end: int) -> tuple[list[Item], bool]:
-    items: list[Item] = []
-    has_or = False
+def _items_around(parts: Words, start: int, end: int) -> list[Item]:
+    """Return the items of the list around the words from `start` to `end`, which are one of them."""
+    items = [(start, end)]
     is_number = all(word.is_number for word in parts[start:end])
-    at = end
-    while (joint := _next_joint(parts, at)) is not None and joint - at <= 1:
-        begin = joint
-        while begin < len(parts) and parts[begin].form in _JOINTS:
-            has_or |= parts[begin].form == "or"
-            begin += 1
-        if begin >= len(parts) or parts[begin].form in _PARTS:
-            break
-        close = _next_joint(parts, begin + 1) or len(parts)
-        if close - begin > MAX_ITEM_WORDS or (is_year(parts[begin]) and not is_number):
+    segments = _segments(parts)
+    is_last = any(begin < end <= close <= end + 1 for begin, close in segments)
+    for begin, close in segments if is_last else ():
+        if begin < end:
+            continue
+        is_other = parts[begin].form in _PARTS or (is_year(parts[begin]) and not is_number)
+        if is_other or close - begin > MAX_ITEM_WORDS:
             break
         items.append((begin, close))
-        at = close
-    return items, has_or
+    while start and parts[start - 1].form in _HEDGES:
+        start -= 1
+    is_first = any(begin == start for begin, _ in segments)
+    for begin, close in reversed(segments) if is_first else ():
+        if close <= start:
+            items.insert(0, (max(begin, close - MAX_ITEM_WORDS), close))
+            if close - begin > MAX_ITEM_WORDS:
+                break
+    return items
 
 
-def _items_before(parts: tuple[Word, ...], start: int) -> tuple[list[Item], bool]:
-    items: list[Item] = []
-    has_or = False
-    at = start
-    while at > 0 and parts[at - 1].form in _HEDGES:
-        at -= 1
-    while at > 0 and (_has_comma(parts[at]) or parts[at - 1].form in _JOINTS):
-        close = at
-        while close > 0 and parts[close - 1].form in _JOINTS:
-            has_or |= parts[close - 1].form == "or"
-            close -= 1
-        if close == 0:
-            break
-        begin = close - 1
-        while begin > 0 and close - begin < MAX_ITEM_WORDS and not _is_joint(parts, begin):
-            begin -= 1
-        items.insert(0, (begin, close))
-        if not _is_joint(parts, begin):
-            break
-        at = begin
-    return items, has_or
+def _segments(parts: Words) -> list[Item]:
+    """Return the parts of a sentence between commas and conjunctions."""
+    segments: list[Item] = []
+    begin = 0
+    for at, word in enumerate(parts):
+        is_joint = word.form in _JOINTS
+        if is_joint or word.gap.strip("\"'()") in (",", "/", "|"):
+            segments.append((begin, at))
+            begin = at + is_joint
+    segments.append((begin, len(parts)))
+    return [(begin, close) for begin, close in segments if close > begin]
 
 
-def _next_joint(parts: tuple[Word, ...], at: int) -> int | None:
-    stop = min(at + MAX_ITEM_WORDS + 2, len(parts))
-    return next((place for place in range(at, stop) if _is_joint(parts, place)), None)
-
-
-def _is_joint(parts: tuple[Word, ...], at: int) -> bool:
-    return _has_comma(parts[at]) or parts[at].form in _JOINTS
-
-
-def _has_comma(word: Word) -> bool:
-    return word.gap.strip("\"'()") in (",", "/", "|")
-
-
-def _is_gold(item: tuple[Word, ...], golds: Sequence[Gold]) -> bool:
+def _is_gold(item: Words, golds: Sequence[Gold]) -> bool:
     content = [word for word in item if word.form not in FUNCTION_WORDS]
     return any(
         len(content) == len(gold.words) and all(map(is_same_word, content, gold.words))
@@ -169,24 +120,95 @@ def _is_gold(item: tuple[Word, ...], golds: Sequence[Gold]) -> bool:
     )
 
 
-def _ends_in_names(item: tuple[Word, ...]) -> bool:
-    """Whether an item is names, perhaps after the beginning of a sentence: `The answer is Paris`."""
-    last = max((at for at, word in enumerate(item) if word.form in FUNCTION_WORDS), default=-1)
-    return last + 1 < len(item) and all(word.is_name for word in item[last + 1 :])
-
-
-def _is_figure(item: tuple[Word, ...]) -> bool:
-    """Whether an item is a number that is not a year, which no name has as a description."""
-    return len(item) == 1 and item[0].is_number and not is_year(item[0])
-
-
-def _is_alike(item: tuple[Word, ...], answer: tuple[Word, ...]) -> bool:
+def _is_alike(item: Words, answer: Words) -> bool:
     """Whether an item is of the kind of an answer: a number, a name, or common words."""
     content = [word for word in item if word.form not in FUNCTION_WORDS]
-    if not content:
-        return False
-    if any(word.is_number for word in answer):
+    if not content or any(word.is_number for word in answer):
         return any(word.is_number for word in content)
     if any(word.is_name for word in answer):
         return all(word.is_name for word in content)
     return len(content) <= 2 and not content[0].is_name
+
+
+# --- answers that are only a row of names or numbers
+
+#: Punctuation inside a name: `J. R. R. Tolkien`, `Jean-Paul`, `O'Neill`.
+_INSIDE: Final = frozenset({"", "-", "'"})
+#: Punctuation before a closer description: `London, England`, `Samuel Clemens (Mark Twain)`.
+_DESCRIBING: Final = frozenset(",()")
+#: Words beside names that make no sentence of them.
+_EMPTY: Final = JOINTS | split_words("of in at on for with")
+
+
+def is_bare_list(parts: Sequence[Sentence], golds: Sequence[Gold], question: QuestionFacts) -> bool:
+    """Whether an answer is a row of names or numbers with others than the golds among them.
+
+    A row may begin with a gold and go on with one closer description. If the question asks for
+    several things, a row may hold others, unless a gold is itself a list of fewer.
+    """
+    items: list[list[Word]] = []
+    marks: set[str] = set()
+    for part in parts:
+        row = _row(part.words, question, marks)
+        if row is None:
+            return False
+        items += row
+    is_golden = [any(_is_part_of(item, gold) for gold in golds) for item in items]
+    if not any(is_golden):
+        return False
+    has_number = [any(word.is_number for word in item) for item in items]
+    kind = has_number[is_golden.index(True)]
+    others = sum(
+        number == kind and not gold for number, gold in zip(has_number, is_golden, strict=True)
+    )
+    is_described = len(parts) == 1 and is_golden[0] and bool(marks) and marks <= _DESCRIBING
+    if question.asks_several:
+        has_list = any(gold.is_list for gold in golds)
+        return others > (sum(is_golden) if has_list else MAX_ITEMS_OF_SEVERAL - 1)
+    return others > (is_described and not items[0][0].gap.startswith("("))
+
+
+def _row(words: Words, question: QuestionFacts, marks: set[str]) -> list[list[Word]] | None:
+    """Return the names and numbers of a sentence, and add what separates them to `marks`.
+
+    None if the sentence has other words, or words of the question, which make a sentence of it.
+    """
+    items: list[list[Word]] = []
+    is_open = False
+    in_dates = {at for _, (start, end) in dates_in(words) for at in range(start + 1, end)}
+    for at, word in enumerate(words):
+        if at in in_dates and items:
+            items[-1].append(word)
+            continue
+        if _is_marker(words, at):
+            is_open = False
+        elif word.form in _EMPTY or (word.is_name and question.has(word)):
+            marks.update({word.form} & JOINTS)
+            is_open = False
+        elif question.has(word) or not (word.is_name or word.is_number):
+            return None
+        else:
+            before = items[-1][-1].form if is_open else ""
+            is_short = word.gap == "." and (len(before) <= 2 or before in TITLES)
+            if is_open and (word.gap in _INSIDE or is_short or word.form in NAME_SUFFIXES):
+                items[-1].append(word)
+            else:
+                marks.update(word.gap.strip("\"'.") if items else "")
+                items.append([word])
+            is_open = True
+    return [item for item in items if any(w.form not in GENERIC_NOUNS | TITLES for w in item)]
+
+
+def _is_marker(words: Words, at: int) -> bool:
+    """Whether a word only numbers an item: `1.`, `(a)`, `B:`."""
+    word = words[at]
+    is_short = len(word.text) <= 2 if word.is_number else len(word.text) == 1
+    following = words[at + 1].gap if at + 1 < len(words) else ""
+    return is_short and following[:1] in (".", ")", ":") and (at == 0 or bool(word.gap))
+
+
+def _is_part_of(item: list[Word], gold: Gold) -> bool:
+    """Whether an item is a gold, a part of it, or a longer form of it."""
+    forms = {word.form for word in item}
+    golden = {word.form for word in gold.words}
+    return forms <= golden or golden <= forms

@@ -8,16 +8,19 @@ from enum import Enum
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from rewardkit.answers.open_answers.bare_lists import is_bare_list
-from rewardkit.answers.open_answers.claims import has_same_form, is_hedged, is_stated, takes_back
-from rewardkit.answers.open_answers.comparison import MatchedWords
-from rewardkit.answers.open_answers.golds import MAX_GOLD_CHARS, Gold, forms_of, read_gold
-from rewardkit.answers.open_answers.guesses import is_guess
-from rewardkit.answers.open_answers.matching import match
-from rewardkit.answers.open_answers.questions import QuestionFacts, read_question
-from rewardkit.answers.open_answers.sentences import Sentence, sentences
+from rewardkit.answers.open_answers.claims import is_hedged, is_stated, takes_back
+from rewardkit.answers.open_answers.golds import (
+    MAX_GOLD_CHARS,
+    Gold,
+    QuestionFacts,
+    forms_of,
+    read_gold,
+    read_question,
+)
+from rewardkit.answers.open_answers.guesses import is_bare_list, is_guess
+from rewardkit.answers.open_answers.matching import MatchedWords, match
 from rewardkit.answers.open_answers.vocabulary import FUNCTION_WORDS
-from rewardkit.answers.open_answers.words import fold, stem, words
+from rewardkit.answers.open_answers.words import Sentence, fold, sentences, stem, words
 
 #: Most words of an answer: 999 of 1,000 sentences that people called right have fewer.
 MAX_ANSWER_WORDS: Final = 160
@@ -169,13 +172,11 @@ def _weigh(
         return Outcome.DENIED
     if any(takes_back(part, index + 1 == at) for at, part in enumerate(parts) if at > index):
         return Outcome.DENIED
-    if not question.asks_several and any(has_same_form(sentence, part) for part in parts):
-        return Outcome.GUESSES
     if is_hedged(sentence) and sum(map(is_hedged, parts)) > 1:
         return Outcome.GUESSES
     if is_guess(sentence, place.start, place.end, golds, question):
         return Outcome.GUESSES
-    if any(_says_another(part, sentence, place) for part in parts[index + 1 :]):
+    if any(_says_another(part, sentence, place) for part in parts):
         return Outcome.GUESSES
     before = [part for part in parts[:index] if _answers_before(part, sentence, place, question)]
     if len(before) > 1 or (before and not _elaborates(sentence, place, question)):
@@ -183,16 +184,12 @@ def _weigh(
     return Outcome.RIGHT
 
 
-def _says_another(later: Sentence, sentence: Sentence, place: MatchedWords) -> bool:
-    """Whether a later sentence says the same of something else: `It is X`, `It is Y`."""
-    lead = [word.form for word in sentence.words[: place.start]]
-    rest = [word.form for word in later.words[place.start : place.end]]
-    return (
-        len(lead) > 1
-        and lead == [word.form for word in later.words[: place.start]]
-        and bool(rest)
-        and rest != [word.form for word in sentence.words[place.start : place.end]]
-    )
+def _says_another(other: Sentence, sentence: Sentence, place: MatchedWords) -> bool:
+    """Whether another sentence says the same of something else: `It is X`, `It is Y`."""
+    mine, theirs = ([word.form for word in part.words] for part in (sentence, other))
+    start, end = place
+    rest = theirs[start:end]
+    return start > 1 and mine[:start] == theirs[:start] and rest not in ([], mine[start:end])
 
 
 def _answers_before(

@@ -24,36 +24,20 @@ FUNCTION_WORDS: Final = ARTICLES | split_words(
     " about during around over under between within"
 )
 
-#: Words of a question that asks for a person.
+#: Words of a question that asks for a person: pronouns, and persons by what they do.
 PERSON_WORDS: Final = split_words(
-    "who whom whose surname actor actress author singer president king queen"
-)
-
-#: Persons by what they do, after `which` and `what`.
-PERSON_NOUNS: Final = split_words(
-    "person man woman scientist physicist chemist philosopher economist artist painter sculptor"
-    " composer writer novelist poet playwright author dramatist director comedian star dancer leader"
-    " explorer inventor engineer astronaut player footballer golfer boxer cricketer athlete coach"
-    " pope monarch emperor empress prince princess general admiral senator philanthropist"
+    "who whom whose surname actor actress author singer president king queen person man woman"
+    " scientist physicist chemist philosopher economist artist painter sculptor composer writer"
+    " novelist poet playwright dramatist director comedian star dancer leader explorer inventor"
+    " engineer astronaut player footballer golfer boxer cricketer athlete coach pope monarch emperor"
+    " empress prince princess general admiral senator philanthropist"
 )
 
 MONTHS: Final[Mapping[str, int]] = {
     name: month
     for month, names in enumerate(
-        (
-            "january jan",
-            "february feb",
-            "march mar",
-            "april apr",
-            "may",
-            "june jun",
-            "july jul",
-            "august aug",
-            "september sep sept",
-            "october oct",
-            "november nov",
-            "december dec",
-        ),
+        "january jan;february feb;march mar;april apr;may;june jun;july jul;august aug"
+        ";september sep sept;october oct;november nov;december dec".split(";"),
         start=1,
     )
     for name in names.split()
@@ -87,74 +71,35 @@ ORDINALS: Final[Mapping[str, int]] = {
     **{word: 10 * value for value, word in enumerate(_TENS_ORDINALS, start=3)},
 }
 
-#: Units and abbreviations that are read as another word. `m` and `in` only after a number.
-UNITS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("metre", "metres", "meters"), "meter"),
-    **dict.fromkeys(("km", "kms", "kilometre", "kilometres", "kilometers"), "kilometer"),
-    **dict.fromkeys(("cm", "centimetre", "centimetres", "centimeters"), "centimeter"),
-    **dict.fromkeys(("mm", "millimetre", "millimetres", "millimeters"), "millimeter"),
-    **dict.fromkeys(("ft", "feet"), "foot"),
-    **dict.fromkeys(("inches",), "inch"),
-    **dict.fromkeys(("mi", "miles"), "mile"),
-    **dict.fromkeys(("yd", "yds", "yards"), "yard"),
-    **dict.fromkeys(("kg", "kgs", "kilo", "kilos", "kilograms", "kilogramme"), "kilogram"),
-    **dict.fromkeys(("lb", "lbs", "pounds"), "pound"),
-    **dict.fromkeys(("oz", "ounces"), "ounce"),
-    **dict.fromkeys(("hr", "hrs", "hours"), "hour"),
-    **dict.fromkeys(("min", "mins", "minutes"), "minute"),
-    **dict.fromkeys(("sec", "secs", "seconds"), "second"),
-    **dict.fromkeys(("yr", "yrs", "years"), "year"),
-    **dict.fromkeys(("days",), "day"),
-    **dict.fromkeys(("weeks",), "week"),
-    **dict.fromkeys(("months",), "month"),
-    **dict.fromkeys(("litre", "litres", "liters"), "liter"),
-    **dict.fromkeys(("%", "percent", "percentage", "pct"), "percent"),
-    **dict.fromkeys(("$", "usd", "dollars"), "dollar"),
-    **dict.fromkeys(("€", "eur", "euros"), "euro"),
-    "£": "pound",
-    "degrees": "degree",
-    "°": "degree",
-    **dict.fromkeys(("fahrenheit",), "fahrenheit"),
-    **dict.fromkeys(("celsius", "centigrade"), "celsius"),
-    **dict.fromkeys(("kelvin", "kelvins"), "kelvin"),
-    **dict.fromkeys(("decades",), "decade"),
-    **dict.fromkeys(("centuries",), "century"),
-    **dict.fromkeys(("rubles", "roubles"), "ruble"),
-    **dict.fromkeys(("francs",), "franc"),
-    **dict.fromkeys(("rupees",), "rupee"),
-    **dict.fromkeys(("yen",), "yen"),
-    "mph": "mph",
-    "cents": "cent",
-}
-UNITS_AFTER_NUMBER: Final[Mapping[str, str]] = {
-    "m": "meter",
-    "in": "inch",
-    "g": "gram",
-    "l": "liter",
-}
+
+def _forms(table: str) -> dict[str, str]:
+    """Return the first word of each group of a table, by every word of the group."""
+    groups = [group.split() for group in table.split(";")]
+    return {word: group[0] for group in groups for word in group}
+
+
+#: Units that are read as another word.
+UNITS: Final = _forms(
+    "meter metre metres meters;kilometer km kms kilometre kilometres kilometers"
+    ";centimeter cm centimetre centimetres centimeters"
+    ";millimeter mm millimetre millimetres millimeters;foot ft feet;inch inches;mile mi miles"
+    ";yard yd yds yards;kilogram kg kgs kilo kilos kilograms kilogramme;pound lb lbs pounds £"
+    ";ounce oz ounces;hour hr hrs hours;minute min mins minutes;second sec secs seconds"
+    ";year yr yrs years;day days;week weeks;month months;liter litre litres liters"
+    ";percent % percentage pct;dollar $ usd dollars;euro € eur euros;degree degrees °;fahrenheit"
+    ";celsius centigrade;kelvin kelvins;decade decades;century centuries;ruble rubles roubles"
+    ";franc francs;rupee rupees;yen;mph;cent cents"
+)
+#: Letters that are a unit only after a number.
+UNITS_AFTER_NUMBER: Final = {"m": "meter", "in": "inch", "g": "gram", "l": "liter"}
 UNIT_NAMES: Final = frozenset({*UNITS.values(), *UNITS_AFTER_NUMBER.values()})
 
 #: Abbreviations of one word.
-ABBREVIATIONS: Final[Mapping[str, str]] = {
-    "st": "saint",
-    "mt": "mount",
-    "ft": "fort",
-    "jr": "junior",
-    "sr": "senior",
-    "dept": "department",
-    "univ": "university",
-    "corp": "corporation",
-    "co": "company",
-    "inc": "incorporated",
-    "ave": "avenue",
-    "&": "and",
-    "和": "and",
-    "或": "or",
-    "或者": "or",
-    "vs": "versus",
-    "v": "versus",
-    "tv": "television",
-}
+ABBREVIATIONS: Final = _forms(
+    "saint st;mount mt;fort ft;junior jr;senior sr;department dept;university univ"
+    ";corporation corp;company co;incorporated inc;avenue ave;and & 和;or 或 或者;versus vs v"
+    ";television tv"
+)
 
 #: Names of states and bodies, in words, by the form that they are compared in.
 PLACE_NAMES: Final[Mapping[tuple[str, ...], str]] = {
@@ -171,15 +116,6 @@ PLACE_NAMES: Final[Mapping[tuple[str, ...], str]] = {
     )
     for words in forms.split("|")
 }
-
-US_STATES: Final = frozenset(
-    "alabama|alaska|arizona|arkansas|california|colorado|connecticut|delaware|florida|georgia|hawaii"
-    "|idaho|illinois|indiana|iowa|kansas|kentucky|louisiana|maine|maryland|massachusetts|michigan"
-    "|minnesota|mississippi|missouri|montana|nebraska|nevada|new hampshire|new jersey|new mexico"
-    "|new york|north carolina|north dakota|ohio|oklahoma|oregon|pennsylvania|rhode island"
-    "|south carolina|south dakota|tennessee|texas|utah|vermont|virginia|washington|west virginia"
-    "|wisconsin|wyoming".split("|")
-)
 
 #: Titles, ranks and honorifics before a name, and prefixes of ships.
 TITLES: Final = split_words(
@@ -211,14 +147,6 @@ GENERIC_NOUNS: Final = split_words(
     " records"
 )
 
-#: Endings of the adjective or the people of a place, after the place's name without a last vowel.
-DEMONYM_ENDINGS: Final = ("n", "an", "ian", "ean", "ese", "ish", "i", "ic", "ine", "er", "nian")
-#: Words of a question that asks for a place.
-PLACE_WORDS: Final = split_words(
-    "where city town place country state county village region location"
-)
-#: Words of a question that asks for a nationality.
-ORIGIN_WORDS: Final = split_words("nationality nation country citizenship origin language where")
 #: Words of a question that asks for several things.
 SEVERAL_WORDS: Final = split_words(
     "list cast all some several two three four five six seven eight nine ten both members names"
@@ -251,4 +179,16 @@ NAME_PARTICLES: Final = split_words(
 #: Words that bound the number after them.
 BOUNDS: Final = split_words(
     "before after than until pre post under below above beyond nearly almost"
+)
+#: Words for somebody or something related, as in `the wife of X`.
+RELATIVES: Final = split_words(
+    "wife husband son daughter father mother brother sister widow widower friend uncle aunt cousin"
+    " nephew niece grandson granddaughter grandfather grandmother opposite rival successor"
+    " predecessor student pupil teacher contemporary imitator parent parents suburb outskirts colleague"
+    " assistant biographer admirer"
+)
+#: Kinds of places whose name follows `of`: `City of London`.
+KINDS_OF_PLACES: Final = split_words(
+    "city town village state republic kingdom island isle county province region district territory"
+    " commonwealth sultanate emirate duchy principality gulf bay strait cape lake"
 )

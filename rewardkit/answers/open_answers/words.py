@@ -24,6 +24,7 @@ from rewardkit.answers.open_answers.vocabulary import (
     UNITS,
     UNITS_AFTER_NUMBER,
 )
+from rewardkit.answers.parsing.vocabulary import pairs
 
 #: Most characters of a text that is split into words.
 MAX_CHARS: Final = 4000
@@ -53,7 +54,6 @@ _TOKEN = re.compile(
     r"\d+(?:,\d{3}(?!\d))*(?:\.\d+)?|[⺀-⿿\u3040-鿿가-힯]+|[^\W\d_⺀-鿿가-힯]+(?:'[^\W\d_]+)*(?:[+#]{1,2}(?!\w)|(?<=\b[A-Z])-(?![\w-]))?|[%$€£°&]"
 )
 _DOTTED_LETTERS = re.compile(r"\b[A-Za-z]\.(?: ?[A-Za-z]\b\.?)+")
-_CITATION = re.compile(r"\[\d{1,3}\]")
 #: A place where a blank is missing: `inNew York`.
 _GLUED = re.compile(
     r"(?<=\b(?:in|on|by|is|to|of|at))(?=[A-Z][a-z])|(?<=\b(?:was|the|and|for))(?=[A-Z][a-z])|(?<=\bfrom)(?=[A-Z][a-z])"
@@ -66,30 +66,9 @@ _ROMAN = re.compile(r"(?=[IVXL])(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50}
 _FOLDED = str.maketrans(
     {
-        "ß": "ss",
-        "æ": "ae",
-        "œ": "oe",
-        "ø": "o",
-        "ł": "l",
-        "đ": "d",
-        "ð": "d",
-        "þ": "th",
-        "ı": "i",
-        "Æ": "Ae",
-        "Œ": "Oe",
-        "Ø": "O",
-        "Ł": "L",
-        "Đ": "D",
-        "’": "'",
-        "‘": "'",
-        "`": "'",
-        "´": "'",
-        "ʼ": "'",
-        "–": "-",
+        **pairs("ß ss æ ae œ oe ø o ł l đ d ð d þ th ı i Æ Ae Œ Oe Ø O Ł L Đ D"),
+        **pairs("’ ' ‘ ' ` ' ´ ' ʼ ' – - − - ‐ - ‑ -"),
         "—": " - ",
-        "−": "-",
-        "‐": "-",
-        "‑": "-",
     }
 )
 
@@ -105,7 +84,7 @@ def fold(text: str) -> str:
 
 def words(text: str) -> tuple[Word, ...]:
     """Return the words of a text, without articles."""
-    text = _DOTTED_LETTERS.sub(_join_letters, _CITATION.sub(" ", fold(text)))
+    text = _DOTTED_LETTERS.sub(_join_letters, fold(text))
     text = _PER_CENT.sub("percent", _GLUED.sub(" ", text))
     return tuple(_join_places(_join_numbers(_raw_words(text))))
 
@@ -298,3 +277,61 @@ def stem(form: str) -> str:
 def month(word: Word) -> int:
     """Return the number of a month, 0 for another word."""
     return 0 if word.form == "may" and not word.is_name else MONTHS.get(word.form, 0)
+
+
+# --- sentences
+
+#: Most sentences of an answer that are read.
+MAX_SENTENCES: Final = 40
+
+_DOTTED = re.compile(r"\b([A-Za-z])\. ?(?=[A-Za-z]\.)")
+_STOP = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[^\W_])|[\n;]+")
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(\"'.])(?:[A-Za-z]|mr|mrs|ms|dr|st|mt|vs|v|jr|sr|prof|gen|col|lt|capt|rev|no|vol|approx|ca"
+    r"|inc|co|corp|ltd|dept|gov|sen|rep|pres|ft|e\.g|i\.e|etc|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\.$",
+    re.IGNORECASE,
+)
+
+
+#: Marks of sources that lost their raised form: `Jonathan Harris1.`, `in 19041.`, `on May 5, 20181.`
+_MARK_AFTER_WORD = re.compile(r"(?<=[a-z]{2})[1-9][0-9]?(?=[\s.,;)]|$)")
+_MARK_AFTER_YEAR = re.compile(
+    r"(\b(?:in|since|until|during|to|and|from|of|[0-9]{1,2},) ?(?:1[0-9]{3}|20[0-9]{2}))[1-9][0-9]?"
+    r"(?=[.,;)]|\s*$)",
+    re.MULTILINE,
+)
+#: Least words of a sentence in which a number that touches a word is a mark, not a part of a name.
+MIN_MARKED_WORDS: Final = 4
+
+
+class Sentence(NamedTuple):
+    """A sentence: its text and its words."""
+
+    text: str
+    words: tuple[Word, ...]
+
+
+def sentences(text: str) -> tuple[Sentence, ...]:
+    """Return the sentences of an answer."""
+    text = _DOTTED.sub(r"\1.", fold(text))
+    parts: list[str] = []
+    begin = 0
+    for stop in _STOP.finditer(text):
+        part = text[begin : stop.start()]
+        is_stop = "\n" in stop[0] or ";" in stop[0]
+        if not is_stop and _ABBREVIATION.search(part[-8:]):
+            continue
+        parts.append(part)
+        begin = stop.end()
+        if len(parts) >= MAX_SENTENCES:
+            break
+    parts.append(text[begin:])
+    parts = list(map(_without_marks, parts))
+    return tuple(Sentence(part, content) for part in parts if (content := words(part)))
+
+
+def _without_marks(part: str) -> str:
+    """Return a sentence without marks of sources."""
+    if part.count(" ") + 1 < MIN_MARKED_WORDS:
+        return part
+    return _MARK_AFTER_YEAR.sub(r"\1", _MARK_AFTER_WORD.sub("", part))

@@ -12,7 +12,7 @@ from typing import Final
 from rewardkit.answers.parsing.tree import INF, Node
 
 
-def _pairs(text: str) -> dict[str, str]:
+def pairs(text: str) -> dict[str, str]:
     """Return every second word of a text by the word before it."""
     words = text.split()
     return dict(zip(words[::2], words[1::2], strict=True))
@@ -36,8 +36,8 @@ HALF_WIDTH: Mapping[int, str] = str.maketrans(
         **dict.fromkeys("−–—‐‑‒―﹣˗", "-"),
         **dict.fromkeys("′’‘ʹ＇", "'"),
         **dict.fromkeys("“”″", '"'),
-        **_pairs("、 , ﹐ , ， , 。 . ． . ∣ | ｜ | ∶ : ﹕ : ∗ * ∕ / ∼ ~ 〜 ~ 【 [ 】 ] 〔 ( 〕 )"),
-        **_pairs("º ° ˚ ° ○ ° ª a µ μ Ω Ω"),
+        **pairs("、 , ﹐ , ， , 。 . ． . ∣ | ｜ | ∶ : ﹕ : ∗ * ∕ / ∼ ~ 〜 ~ 【 [ 】 ] 〔 ( 〕 )"),
+        **pairs("º ° ˚ ° ○ ° ª a µ μ Ω Ω"),
     }
 )  # fmt: skip
 SUPERSCRIPTS: Mapping[str, str] = dict(
@@ -47,7 +47,7 @@ SUBSCRIPTS: Mapping[str, str] = dict(
     zip("₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑᵢⱼₖₘₙₚₓ", "0123456789+-=()aeijkmnpx", strict=True)
 )
 #: The fractions that are one character.
-FRACTIONS: Mapping[str, str] = _pairs(
+FRACTIONS: Mapping[str, str] = pairs(
     "½ 1/2 ⅓ 1/3 ⅔ 2/3 ¼ 1/4 ¾ 3/4 ⅕ 1/5 ⅖ 2/5 ⅗ 3/5 ⅘ 4/5 ⅙ 1/6 ⅚ 5/6 ⅐ 1/7 ⅛ 1/8 ⅜ 3/8 ⅝ 5/8 ⅞ 7/8"
     " ⅑ 1/9 ⅒ 1/10"
 )
@@ -55,7 +55,7 @@ FRACTIONS: Mapping[str, str] = _pairs(
 SIGNS: Mapping[str, str] = {
     **{
         sign: f"\\{name}"
-        for sign, name in _pairs(
+        for sign, name in pairs(
             "α alpha β beta γ gamma δ delta ε epsilon ζ zeta η eta θ theta ι iota κ kappa λ lambda μ mu"
             " ν nu ξ xi ο omicron π pi ρ rho σ sigma ς sigma τ tau υ upsilon φ phi ϕ phi χ chi ψ psi"
             " ω omega ϵ epsilon ϑ theta Γ Gamma Δ Delta Θ Theta Λ Lambda Ξ Xi Π Pi Σ Sigma Φ Phi Ψ Psi"
@@ -69,7 +69,7 @@ SIGNS: Mapping[str, str] = {
             " ℂ mathbb{C} … dots ⋯ dots ° degree ‰ permille"
         ).items()
     },
-    **_pairs("℃ °C ℉ °F ％ % ￥ ¥ ∎ . ⁄ / ℯ e ⅈ i"),
+    **pairs("℃ °C ℉ °F ％ % ￥ ¥ ∎ . ⁄ / ℯ e ⅈ i"),
 }
 
 # --- commands
@@ -125,7 +125,7 @@ widetilde tilde
     for other in others
 }
 #: Command -> the operator it stands for.
-OPERATOR_COMMANDS: Mapping[str, str] = _pairs(
+OPERATOR_COMMANDS: Mapping[str, str] = pairs(
     r"\vert | \lvert | \rvert | \% % \lbrack [ \rbrack ] \colon : \prime ' \lt < \gt > \slash /"
 )
 
@@ -143,7 +143,7 @@ FUNCTION_COMMANDS: Mapping[str, str] = {
             f"{_TRIGONOMETRY} ln exp max min gcd lcm log lg det arcsinh arccosh arctanh dim ker arg cbrt deg"
         )
     },
-    **_pairs(r"\Re re \Im im"),
+    **pairs(r"\Re re \Im im"),
 }
 INVERSE_FUNCTIONS = frozenset("sin cos tan cot sec csc sinh cosh tanh".split())
 #: Word of plain text -> the command it stands for.
@@ -156,7 +156,7 @@ WORD_COMMANDS: Mapping[str, str] = {
         ).split()
     },
     **dict.fromkeys("infinity Infinity oo inf".split(), r"\infty"),
-    **_pairs(r"asin \arcsin acos \arccos atan \arctan"),
+    **pairs(r"asin \arcsin acos \arccos atan \arctan"),
 }
 #: Operators that are never evaluated.
 UNEVALUATED_OPERATORS = _commands("sum prod int iint iiint oint lim limsup liminf")
@@ -188,11 +188,11 @@ MATRIX_ENVIRONMENTS = frozenset(
 ROW_ENVIRONMENTS = frozenset("cases dcases rcases aligned align align* gathered split".split())
 
 #: Sign of a relation -> the operator that the tree uses.
-RELATION_SIGNS: Mapping[str, str] = _pairs(
+RELATION_SIGNS: Mapping[str, str] = pairs(
     r"= = \equiv = \approx ~ \doteq ~ < < > > \le <= \ge >= \ne != \in in \notin notin \subset subset"
     r" \subseteq subset \parallel parallel \perp perp \cong cong \sim sim \propto propto"
 )
-FLIPPED_OPERATORS: Mapping[str, str] = _pairs("< > > < <= >= >= <= = = != != ~ ~")
+FLIPPED_OPERATORS: Mapping[str, str] = pairs("< > > < <= >= >= <= = = != != ~ ~")
 CLOSING_SIGNS = frozenset(r") ] } \} | \rfloor \rceil \rangle \end".split())
 #: Commands with which a factor cannot begin.
 NON_FACTOR_COMMANDS = frozenset(
@@ -241,7 +241,7 @@ SHORT_WORDS = frozenset(
 #: Word after a number -> the factor it multiplies the number by.
 MULTIPLIERS: Mapping[str, int] = {
     word: int(factor)
-    for word, factor in _pairs(
+    for word, factor in pairs(
         "dozen 12 hundred 100 thousand 1000 million 1000000 billion 1000000000 trillion 1000000000000"
         " 十 10 百 100 千 1000 万 10000 百万 1000000 千万 10000000 亿 100000000"
     ).items()
