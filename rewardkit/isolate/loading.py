@@ -135,8 +135,14 @@ def place_in_stacks(error: ChildTimeoutError, name: str) -> str:
         name: `file.py:attribute`.
     """
     file = name.partition(":")[0]
-    frame = _user_frame(_frames(str(error)), file) if file.endswith(".py") else None
-    return f", at {file}:{frame.line}" if frame else ""
+    line = line_in_stacks(str(error), file) if file.endswith(".py") else ""
+    return f", at {file}:{line}" if line else ""
+
+
+def line_in_stacks(stacks: str, file: str) -> str:
+    """Return the innermost line of a file in stacks that `faulthandler` wrote; "" without one."""
+    frame = _user_frame(_frames(stacks), file)
+    return frame.line if frame else ""
 
 
 def _frames(stacks: str) -> list[_Frame]:

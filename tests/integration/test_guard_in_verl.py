@@ -422,7 +422,7 @@ def test_a_guarded_reward_ends_a_rehearsal_well(guarded, tmp_path):
     assert result.ok, result.checks
     details = {check.name: check.detail for check in result.checks}
     assert {"timeout", "error", "length"} < set(details["metrics"].replace(",", "").split())
-    assert f"{recorded_calls(tmp_path / 'records')} calls in " in details["scorer called"]
+    assert f"{recorded_calls(tmp_path / 'records')} calls, " in details["scorer called"]
 
 
 def plan(location, folder):

@@ -16,7 +16,6 @@ from rewardkit.launch.recipe import deep_merge, load_tree, read_recipe
 from rewardkit.launch.rehearsal.rehearse import rehearse
 from rewardkit.row import build_row, write_rows
 from rewardkit.scorers.load import location
-from rewardkit.trainlog.read import read_run
 from tests.integration.conftest import VERL, is_installed
 
 pytestmark = pytest.mark.skipif(
@@ -79,7 +78,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
 
 
 def test_grpo_learns_what_the_scorer_rewards(plan, tmp_path):
-    """The reward rises, so that the scorer drives the training; DAPO's penalty is in proportion."""
+    """The reward rises, so that the scorer drives the training."""
     scorer, short = tmp_path / "digits.py", tmp_path / "short.parquet"
     scorer.write_text(DIGITS)
     write_rows((_sum(i) for i in range(16)), short, {})
@@ -122,9 +121,8 @@ def test_grpo_learns_what_the_scorer_rewards(plan, tmp_path):
     assert activities[0] == "composing verl's configuration"
     assert {"starting Ray", f"training step {STEPS} of {STEPS}"} < set(activities)
     call = result.calls[0]
-    assert (call.data_source, call.returned, call.error) == ("rewardkit/digits", "dict", "")
-    assert {"index", "split", "question"} < set(call.extra_info)
-    assert "overlong_buffer_cfg.len=16" in (result.folder / "command.sh").read_text()
+    assert (call["data_source"], call["keys"]) == ("rewardkit/digits", ["score", "acc", "digits"])
+    assert {"index", "split", "question"} < set(call["extra_info"])
     metrics = (result.folder / "metrics.jsonl").read_text()
     assert "overlong_reward" in metrics
     assert "actor/kl_loss" in metrics
@@ -191,7 +189,7 @@ def test_a_call_that_hangs_ends_the_rehearsal_and_is_named(plan, tmp_path):
     ("code", "message"),
     [
         ("import json\nraise ValueError('no key')\n", "ValueError: no key (bad.py:2)"),
-        ("def compute_score(**_):\n    pass\n", "the scorer returned NoneType"),
+        ("def compute_score(**_):\n    pass\n", "the reward returned NoneType"),
         ("def compute_score(solution, gold):\n    return 1.0\n", "the scorer raised TypeError: "),
     ],
 )
@@ -222,8 +220,7 @@ def add(a: int, b: int) -> str:
 
 
 @pytest.mark.nightly
-def test_a_tool_agent_with_dynamic_sampling_is_rehearsed_as_planned(plan, tmp_path):
-    """Groups of two responses: verl drops those of which both or neither count as right."""
+def test_a_tool_agent_is_rehearsed(plan, tmp_path):
     (tmp_path / "tools.py").write_text(TOOLS)
     rollout = "actor_rollout_ref.rollout"
     settings = [
@@ -235,11 +232,9 @@ def test_a_tool_agent_with_dynamic_sampling_is_rehearsed_as_planned(plan, tmp_pa
     ]
     result = rehearse(plan(location("gsm8k"), *settings, n=2), folder=tmp_path / "r")
     assert result.ok, result.checks
-    assert {"tool_rewards", "turn_scores"} < set(result.calls[0].extra_info)
-    assert any("every second response" in note for note in result.notes)
-    assert [text.partition(":")[0] for text in result.not_rehearsed] == ["calls of tools"]
-    metrics = read_run(result.folder).table
-    assert any("filter_groups/evicted_samples" in name for name in metrics)
+    assert {"tool_rewards", "turn_scores"} < set(result.calls[0]["extra_info"])
+    parts = [text.partition(":")[0] for text in result.not_rehearsed]
+    assert parts == ["dynamic sampling", "calls of tools"]
 
 
 @pytest.mark.nightly
@@ -249,7 +244,7 @@ def test_a_ppo_plan_judged_by_verl_s_own_scorer_passes_every_check(plan, tmp_pat
     result = rehearse(plan("", *settings, n=1)[:-1], folder=tmp_path / "r")
     assert result.ok, result.checks
     assert "critic/vf_loss" in (result.folder / "metrics.jsonl").read_text()
-    assert result.calls[0].data_source == "openai/gsm8k"
+    assert result.calls[0]["data_source"] == "openai/gsm8k"
 
 
 def test_a_plan_that_verl_cannot_compose_is_refused_before_it_starts(plan, tmp_path):

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from rewardkit.errors import UsageError
-from rewardkit.isolate.child_process import ChildTimeoutError
 from rewardkit.isolate.loading import timeout_message
-from rewardkit.isolate.run import run
 from rewardkit.scorers.isolated import IsolatedScorer
 
 ROOT = Path(__file__).parents[2]
@@ -181,17 +179,3 @@ def test_the_line_of_a_thread_other_than_the_main_one_is_not_named(hanging_file)
     )
     with pytest.raises(UsageError, match=r"mine\.py:score: not imported within 0\.5 s\."):
         IsolatedScorer(hanging_file(text), {}, 60, 0.5)
-
-
-def test_a_command_that_leaves_a_process_behind_returns_its_output_and_the_process_ends(tmp_path):
-    script = f"sleep 600 & echo $! > {tmp_path}/pid; cat; echo problem >&2; exit 3"
-    result = run(["sh", "-c", script], {}, 60, text="text")
-    assert tuple(result) == (3, "text", "problem\n")
-    assert wait_until(lambda: not is_running(int((tmp_path / "pid").read_text())))
-
-
-def test_a_command_that_takes_too_long_is_ended(tmp_path):
-    script = f"echo $$ > {tmp_path}/pid; trap '' TERM; while true; do sleep 600; done"
-    with pytest.raises(ChildTimeoutError):
-        run(["sh", "-c", script], {}, 0.5)
-    assert wait_until(lambda: not is_running(int((tmp_path / "pid").read_text())))

@@ -6,7 +6,6 @@ import asyncio
 import importlib.util
 import inspect
 import json
-import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -16,82 +15,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.cli.train import _print_rehearsal
-from rewardkit.isolate import run as isolate_run
+from rewardkit.isolate.child_process import ChildTimeoutError
+from rewardkit.isolate.run import run
 from rewardkit.launch.rehearsal import rehearse as rehearse_module
-from rewardkit.launch.rehearsal import run as run_module
-from rewardkit.launch.rehearsal.calls import first_error, last_lines, read_calls, select_examples
-from rewardkit.launch.rehearsal.checks import check_rehearsal
-from rewardkit.launch.rehearsal.rehearse import HOOKS_FOLDER, Rehearsal, rehearse
-from rewardkit.launch.rehearsal.run import (
-    RunMonitor,
+from rewardkit.launch.rehearsal.calls import (
+    first_error,
     hanging_call,
     last_activity,
-    run_command,
+    last_lines,
+    read_calls,
+    select_examples,
 )
+from rewardkit.launch.rehearsal.checks import check_rehearsal
+from rewardkit.launch.rehearsal.rehearse import HOOKS_FOLDER, Rehearsal, rehearse
 from rewardkit.launch.rehearsal.sample import PictureTokens, RowSample
 from rewardkit.launch.rehearsal.settings import RehearsalPlan
 from rewardkit.trainlog.training_run import TrainingRun
 
-#: A process that starts another, which leaves its parent, ignores SIGTERM and outlives the parent.
-STUBBORN = """
-import os, signal, sys, time
-pid = os.fork()
-if pid == 0:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if os.fork() == 0:
-        open(sys.argv[1], "w").write(str(os.getpid()))
-        print("here", flush=True)
-        time.sleep(300)
-    os._exit(0)
-os.waitpid(pid, 0)
-while not os.path.exists(sys.argv[1]) or not open(sys.argv[1]).read():
-    time.sleep(0.02)
-time.sleep(float(sys.argv[2]))
-sys.exit(3)
-"""
-
-
-@pytest.fixture(autouse=True)
-def grace(monkeypatch):
-    """Wait only a little for a process that ignores SIGTERM, and for the stacks of a process."""
-    monkeypatch.setattr(isolate_run, "GRACE_SECONDS", 0.5)
-
-
-def alive(pid):
-    try:
-        return Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
-@pytest.mark.parametrize(
-    ("sleep", "code", "seconds"),
-    [("0", 3, 300), pytest.param("300", None, 5, marks=pytest.mark.full)],
-)
-def test_a_command_leaves_no_process_whether_it_ends_or_is_ended(tmp_path, sleep, code, seconds):
-    file = tmp_path / "pid"
-    command = [sys.executable, "-c", STUBBORN, str(file), sleep]
-    assert run_command(command, {}, tmp_path / "log", seconds=seconds)[0] == code
-    assert not alive(file.read_text())
-    assert (tmp_path / "log").read_text() == "here\n"
-
-
-def test_an_interrupted_command_leaves_no_process(tmp_path):
-    sessions = []
-
-    def interrupt():
-        """Raise as soon as the process has started; it stands in for Ctrl-C."""
-        if (tmp_path / "pid").exists() and (pid := int((tmp_path / "pid").read_text() or 0)):
-            sessions.append(os.getsid(pid))
-            raise KeyboardInterrupt
-        return False
-
-    command = [sys.executable, "-c", STUBBORN, str(tmp_path / "pid"), "300"]
-    with pytest.raises(KeyboardInterrupt):
-        run_command(command, {}, tmp_path / "log", seconds=60, should_end=interrupt)
-    assert isolate_run.session_members(sessions[0]) == []
-
-
+ROOT = Path(__file__).parents[2]
 LOG = """\
 Started a local Ray instance.
 (TaskRunner pid=1) dataset len: 4
@@ -106,16 +47,11 @@ Training Progress:  50%|#####     | 1/2 [00:01<00:01,  1.85s/it]
 """
 
 
-def test_progress_says_what_verl_is_doing_in_the_order_of_a_run(tmp_path):
-    activities, log = [], tmp_path / "verl.log"
-    monitor = RunMonitor(tmp_path, steps=2, limit=1, progress=activities.append)
-    for end in range(0, len(LOG), 10):  # the log grows by parts of lines
-        log.write_text(LOG[: end + 10])
-        assert monitor() is False
-    assert activities == [
+def test_progress_says_what_verl_is_doing_in_the_order_of_a_run():
+    grown = [last_activity(LOG[:end], 2) for end in range(0, len(LOG) + 10, 10)]
+    assert [*dict.fromkeys(grown)] == [
         "starting Ray", "starting verl's trainer", "reading the rows", "building the models",
-        "training step 1 of 2", "training step 2 of 2", "validating", "saving the checkpoint",
-        "ending",
+        "training step 1 of 2", "training step 2 of 2", "validating", "saving the checkpoint", "ending",
     ]  # fmt: skip
 
 
@@ -152,52 +88,47 @@ def test_the_first_error_is_the_cause():
     assert first_error("all is well\nstep:1 - a:1\n") == ""
 
 
-def hook_settings(folder, **changes):
-    settings = {"folder": str(folder), "pixels": 0, "call_seconds": 1, "varied_metric": ""}
-    return json.dumps(settings | changes)
+def hook_settings(folder):
+    scorer = str(folder / "mine.py")
+    return json.dumps({"folder": str(folder), "pixels": 0, "call_seconds": 1, "scorer": scorer})
 
 
 @pytest.fixture
-def hook(tmp_path, monkeypatch):
-    """Load the module that records the calls of a rehearsal in this folder."""
-
-    def load(**changes):
-        monkeypatch.setenv("REWARDKIT_REHEARSAL", hook_settings(tmp_path, **changes))
-        file = HOOKS_FOLDER / "rehearsal_calls.py"
-        spec = importlib.util.spec_from_file_location("rehearsal_calls", file)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    return load
-
-
-@pytest.fixture
-def record(hook):
-    """Return a function with its calls recorded."""
-    module = hook()
-    return lambda function: module.record_calls(function, function)
+def record(tmp_path, monkeypatch):
+    """Return the function of a rehearsal that records the calls of another, in this folder."""
+    monkeypatch.setenv("REWARDKIT_REHEARSAL", hook_settings(tmp_path))
+    spec = importlib.util.spec_from_file_location("calls", HOOKS_FOLDER / "rehearsal_calls.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module.record_calls
+    module._stacks.close()
 
 
 ROW = {"data_source": "d", "solution_str": "s", "ground_truth": "g"}
 
 
 def test_a_recorded_function_has_the_same_arguments_and_result(record, tmp_path):
-    seen, given_back = [], {"score": 0.5, "pred": "x", "acc": True}
+    arguments, result = [], {"score": 0.5, "pred": "x", "acc": True}
 
     def score(*args, **kwargs):
-        seen.append((args, kwargs))
-        return given_back
+        arguments.append((args, kwargs))
+        return result
 
     info = {"index": 3, "split": "train"}
-    assert record(score)(**ROW, extra_info=info, method="robust") is given_back
-    assert record(score)("d", "s", "g", info) is given_back
-    assert seen[0][1]["extra_info"] is info
-    assert seen[1][0] == ("d", "s", "g", info)
-    first, second = read_calls(tmp_path)
-    assert (first.data_source, first.ground_truth, first.score) == ("d", "g", 0.5)
-    assert (first.keys, first.numbers) == (("score", "pred", "acc"), ("score", "acc"))
-    assert first.extra_info == second.extra_info == ("index", "split")
+    assert record(score)(**ROW, extra_info=info, method="robust") is result
+    assert record(score)("d", "s", "g", info) is result
+    assert arguments[0][1]["extra_info"] is info
+    assert arguments[1][0] == ("d", "s", "g", info)
+    for call in read_calls(tmp_path):
+        expected = {
+            "data_source": "d",
+            "ground_truth": "g",
+            "response": "s",
+            "score": 0.5,
+            "index": "3",
+        }
+        lists = {"keys": ["score", "pred", "acc"], "numbers": ["score", "acc"]}
+        assert call.items() >= (expected | lists | {"extra_info": ["index", "split"]}).items()
 
 
 def test_a_recorded_coroutine_function_stays_one(record, tmp_path):
@@ -206,28 +137,24 @@ def test_a_recorded_coroutine_function_stays_one(record, tmp_path):
 
     assert inspect.iscoroutinefunction(record(score))
     assert asyncio.run(record(score)(**ROW)) == 1.0
-    assert read_calls(tmp_path)[0].score == 1.0
+    assert read_calls(tmp_path)[0]["score"] == 1.0
 
 
-def test_an_exception_of_a_recorded_function_reaches_verl(record, tmp_path):
+def test_the_cause_of_an_exception_is_recorded_and_the_exception_reaches_verl(record, tmp_path):
     def score(**_):
-        raise KeyError("gold")
+        {}["gold"]
 
-    with pytest.raises(KeyError, match="gold"):
-        record(score)(data_source="d", ground_truth=None)
+    def wrapper(**kwargs):
+        try:
+            score(**kwargs)
+        except KeyError as error:
+            raise RuntimeError from error
+
+    with pytest.raises(RuntimeError):
+        record(wrapper)(data_source="d", ground_truth=None)
     (call,) = read_calls(tmp_path)
-    assert call.error.startswith("KeyError: 'gold' (test_rehearsal_run.py:")
-    assert (call.ground_truth, call.returned) == (None, "")
-
-
-def test_numpy_and_unusual_results_are_recorded(record, tmp_path):
-    numpy = pytest.importorskip("numpy")
-    values = (None, numpy.float32(0.25), "text", {"score": "1"}, {("a", 1): object()}, float("nan"))
-    for value in values:
-        record(lambda value=value, **_: value)(**ROW)
-    scores = [call.score for call in read_calls(tmp_path)]
-    assert scores[:4] == [None, 0.25, None, None]
-    assert repr(scores[-1]) == "nan"
+    assert call["error"].startswith("the scorer raised KeyError: 'gold' (test_rehearsal_run.py:")
+    assert (call["ground_truth"], "score" in call) == (None, False)
 
 
 class Scorer:
@@ -235,40 +162,23 @@ class Scorer:
         return 1.0
 
 
-@pytest.mark.parametrize("function", [partial(Scorer()), Scorer(), partial(dict, score=1.0)])
-def test_partials_objects_and_functions_in_c_are_recorded(record, tmp_path, function):
-    """verl's own scorer is a partial for most managers."""
-    record(function)()
-    assert read_calls(tmp_path)[0].score == 1.0
+def test_results_of_any_function_and_type_are_recorded(record, tmp_path):
+    """verl's own scorer is a partial for most managers; some scorers are objects, or written in C."""
+    numpy = pytest.importorskip("numpy")
+    values = (None, numpy.float32(0.25), "text", {"score": "1"}, {("a", 1): object()}, 10**400)
+    functions = [lambda value=value, **_: value for value in values]
+    for function in (*functions, partial(Scorer()), Scorer(), partial(dict, score=1.0)):
+        record(function)()
+    calls = read_calls(tmp_path)
+    assert [call.get("score") for call in calls] == [None, 0.25, *[None] * 4, 1.0, 1.0, 1.0]
+    assert "returned NoneType" in calls[0]["error"]
+    assert all("seconds" in call for call in calls)
 
 
 def test_calls_that_differ_are_shown_first(record, tmp_path):
     for i in range(20):
         record(lambda i=i, **_: {"score": i})(data_source="a" if i < 19 else "b")
-    assert [call.score for call in select_examples(read_calls(tmp_path), 3)] == [0, 19, 1]
-
-
-@pytest.mark.parametrize(
-    ("metric", "result", "varied"),
-    [
-        ("acc", {"score": 0.5, "acc": 0.0}, {"score": 0.5, "acc": 1.0}),
-        ("reward", {"score": 0.5, "acc": 0.0}, {"score": 1.0, "acc": 0.0}),
-        ("acc", 0.5, 1.0),
-        ("acc", {"score": 0.5}, {"score": 0.5}),
-        ("acc", None, None),
-        ("", {"score": 0.5, "acc": 0.0}, {"score": 0.5, "acc": 0.0}),
-    ],
-)
-def test_the_metric_of_dynamic_sampling_varies_and_the_record_has_the_user_s(
-    hook, tmp_path, metric, result, varied
-):
-    def score(**_):
-        return result
-
-    wrapped = hook(varied_metric=metric).record_calls(score, score)
-    assert [wrapped(**ROW) for _ in range(2)][1] == varied
-    own = result["score"] if isinstance(result, dict) else result
-    assert [call.score for call in read_calls(tmp_path)] == [own] * 2
+    assert [call["score"] for call in select_examples(read_calls(tmp_path), 3)] == [0, 19, 1]
 
 
 #: A process that calls a scorer as verl does: rows 0 and 1 return, row 2 hangs.
@@ -315,28 +225,36 @@ def caller(folder, code):
     path = folder / "mine.py"
     path.write_text(code)
     command = [sys.executable, "-c", CALLER, str(HOOKS_FOLDER), str(path)]
-    return command, {"REWARDKIT_REHEARSAL": hook_settings(folder)}
+    env = {"REWARDKIT_REHEARSAL": hook_settings(folder), "PYTHONPATH": str(ROOT)}
+    return command, env
 
 
 @pytest.mark.parametrize("kind", HANGING)
 def test_a_call_that_hangs_is_found_with_its_line_and_its_row(tmp_path, kind):
     """A regex holds the interpreter's lock while it hangs; a coroutine that waits is on no stack."""
     command, env = caller(tmp_path, HANGING[kind])
-    monitor = RunMonitor(tmp_path, steps=2, limit=1, progress=lambda _: None)
-    assert run_command(command, env, tmp_path / "verl.log", 120, monitor)[0] is None
-    text = monitor.hanging_call
-    assert text.startswith(f"{tmp_path / 'mine.py'}:5: a call of the scorer has not returned after")
-    assert "extra_info.index 2, data_source 'd', ground_truth '7'" in text
-    assert "the response begins with 'an answer'. Fix the scorer, or raise" in text
+    messages = [""]
+
+    def should_end():
+        messages.append(hanging_call(tmp_path, str(tmp_path / "mine.py")))
+        return messages[-1]
+
+    with pytest.raises(ChildTimeoutError):
+        run(command, env, 120, should_end=should_end)
+    message = messages[-1]
+    assert message.startswith(
+        f"{tmp_path / 'mine.py'}:5: a call of the scorer has not returned after"
+    )
+    assert "extra_info.index 2, data_source 'd', ground_truth '7'" in message
+    assert "the response begins with 'an answer'. Fix the scorer, or raise" in message
 
 
-def test_calls_that_return_and_calls_of_ended_processes_do_not_hang(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_module, "STACK_SECONDS", 0.0)
-    for hang in ("time.sleep(0.1)", "import os; os._exit(1)"):
+def test_calls_that_return_or_end_their_process_do_not_hang(tmp_path):
+    for hang in ("time.sleep(0.9)", "import os; os._exit(1)"):
         command, env = caller(tmp_path, SCORER.format(def_="def", hang=hang, await_=""))
-        run_command(command, env, tmp_path / "log", 60)
-    assert '"index": 2' in (tmp_path / "calls.jsonl").read_text()
-    assert hanging_call(tmp_path, 0.0) == ""
+        run(command, env, 60)
+    assert '"index": "2"' in (tmp_path / "calls.jsonl").read_text()
+    assert hanging_call(tmp_path, "") == ""
 
 
 def plan(folder, **changes):
@@ -350,11 +268,12 @@ def rehearse_with(folder, monkeypatch, code, seconds):
     (folder / "r").mkdir()
     (folder / "hooks").mkdir()
     command, _ = caller(folder, code)
+    config = {"reward.custom_reward_function.path": str(folder / "mine.py")}
     stub = f"import os, sys; os.execv(sys.executable, {command!r})"
     (folder / "hooks" / "rehearsal_train.py").write_text(stub)
     installed = {"verl": "0.9.1"}
     monkeypatch.setattr(rehearse_module, "_installed", lambda name: installed.get(name, "1"))
-    monkeypatch.setattr(rehearse_module, "prepare", lambda *_: plan(folder / "r"))
+    monkeypatch.setattr(rehearse_module, "prepare", lambda *_: plan(folder / "r", config=config))
     monkeypatch.setattr(rehearse_module, "HOOKS_FOLDER", folder / "hooks")
     return rehearse([], folder=folder / "r", seconds=seconds, call_seconds=1)
 
@@ -404,14 +323,16 @@ def checks(record, tmp_path):
         actor = tmp_path / "checkpoint/global_step_2/actor"
         actor.mkdir(parents=True, exist_ok=True)
         (actor / "model_world_size_1_rank_0.pt").write_bytes(b"weights")
-        found = check_rehearsal(plan(tmp_path, **changes), log, run, read_calls(tmp_path))
-        return {check.name: check for check in found}
+        calls = read_calls(tmp_path)
+        return {
+            each.name: each for each in check_rehearsal(plan(tmp_path, **changes), log, run, calls)
+        }
 
     return check
 
 
 def test_a_run_without_problems_passes_every_check(checks):
-    results = checks(reward_manager="dapo")
+    results = checks(config={"reward.reward_manager.name": "dapo"})
     assert all(check.ok for check in results.values()), results
     assert list(results) == [
         "rows read", "scorer called", "rewards", "metrics", "validation", "checkpoint", "log",
@@ -461,12 +382,13 @@ def test_what_went_wrong_fails_its_check(checks, changes, name, detail):
 
 
 def test_pictures_that_reach_no_model_or_do_not_fit_the_plan_fail_their_check(checks, tmp_path):
-    def check(*parts, max_prompt=1024):
+    def check(*parts, max_prompt=1024, model="Qwen/Qwen2.5-VL-7B"):
         lines = (json.dumps({"part": part, "pictures": 2}) + "\n" for part in parts)
         (tmp_path / "pictures.jsonl").write_text("".join(lines))
-        pictures = PictureTokens((24, 0), (24, 0), 1024, 26)
-        found = checks(pictures=pictures, max_prompt=max_prompt)["pictures"]
-        return found.ok, found.detail
+        pictures = PictureTokens((24, 0), False, 1024, 26)
+        config = {"data.max_prompt_length": max_prompt, "actor_rollout_ref.model.path": model}
+        result = checks(pictures=pictures, config=config)["pictures"]
+        return result.ok, result.detail
 
     ok, detail = check("actor", "rollout", "actor")
     assert ok
@@ -477,7 +399,7 @@ def test_pictures_that_reach_no_model_or_do_not_fit_the_plan_fail_their_check(ch
         "no picture reached the model: verl trained on the text alone",
     )
     assert check("actor", max_prompt=24)[0] is False
-    assert check("actor", max_prompt=0)[0] is True
+    assert check("actor", max_prompt=24, model="Qwen/Qwen3-VL-8B")[0] is True
 
 
 def test_the_first_line_says_that_a_rehearsal_is_not_as_planned(tmp_path, capsys):

@@ -1,73 +1,27 @@
-"""What `rehearsal_calls.py` recorded of the calls of the scorer, and what failed in a traceback."""
+"""What a rehearsal's processes write while they run: the calls of the scorer, stacks, and verl's log."""
 
 from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-#: Characters of a line in a message.
-MAX_LINE_CHARACTERS = 400
+from rewardkit.isolate.loading import line_in_stacks
+from rewardkit.launch.rehearsal.settings import table
 
+#: A call of the scorer; `hooks/rehearsal_calls.py` says what is in it.
+ScorerCall: TypeAlias = Mapping[str, Any]
 
-@dataclass(frozen=True)
-class ScorerCall:
-    """One call of the scorer.
-
-    Attributes:
-        data_source: the argument; "" where it is not known.
-        ground_truth: the first characters of the argument; None for None.
-        extra_info: the keys of the argument, or its type if it is not a mapping.
-        response: the first characters of the response.
-        returned: the type of the result; "" if the call raised.
-        keys: the keys of the result, if it is a mapping.
-        numbers: the keys that have a number.
-        score: the number under `score`, or the result itself; None if neither is a number.
-        error: the exception; "" if the call returned.
-        thread: the name of the thread of the call.
-        seconds: the duration.
-    """
-
-    data_source: str
-    ground_truth: str | None
-    extra_info: tuple[str, ...] | str
-    response: str
-    returned: str = ""
-    keys: tuple[str, ...] = ()
-    numbers: tuple[str, ...] = ()
-    score: float | None = None
-    error: str = ""
-    thread: str = ""
-    seconds: float = 0.0
+#: Characters of a line in a message, and seconds in which a process has written its stacks.
+MAX_LINE_CHARACTERS, STACKS_SECONDS = 400, 0.3
 
 
 def read_calls(folder: Path) -> list[ScorerCall]:
-    """Return the calls of a rehearsal that have ended."""
-    return [_call(record) for record in read_records(folder) if "seconds" in record]
-
-
-def _call(record: Mapping[str, Any]) -> ScorerCall:
-    info, result = record["extra_info"], record.get("result")
-    values = result if isinstance(result, dict) else {"": result}
-    numbers = {key: value for key, value in values.items() if isinstance(value, (int, float))}
-    trace = record.get("traceback", "")
-    names = ("data_source", "ground_truth", "response", "returned", "thread", "seconds")
-    return ScorerCall(
-        **{name: record[name] for name in names},
-        extra_info=tuple(info) if isinstance(info, list) else info,
-        keys=tuple(filter(None, values)),
-        numbers=tuple(filter(None, numbers)),
-        score=numbers.get("score", numbers.get("")),
-        error=first_error(trace) or last_lines(trace, 1),
-    )
-
-
-def read_records(folder: Path) -> Iterable[dict[str, Any]]:
-    """Return the records of all calls of a rehearsal; the lines of a call are one record."""
+    """Return the calls of a rehearsal; the lines of a call are one record."""
     records: dict[str, dict[str, Any]] = {}
     file = folder / "calls.jsonl"
     text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
@@ -75,13 +29,58 @@ def read_records(folder: Path) -> Iterable[dict[str, Any]]:
         with suppress(ValueError):  # the last line of a process that was ended
             record = json.loads(line)
             records.setdefault(record["call"], {}).update(record)
-    return records.values()
+    return [*records.values()]
 
 
 def select_examples(calls: Sequence[ScorerCall], count: int = 5) -> tuple[ScorerCall, ...]:
     """Return calls to show: first those with different sources and results, then the earliest."""
-    kinds = {(call.data_source, call.returned, call.keys, call.error): call for call in calls[::-1]}
-    return tuple(dict.fromkeys([*reversed(kinds.values()), *calls]))[:count]
+    kinds = {
+        str((call["data_source"], call.get("keys"), call.get("error"))): call
+        for call in calls[::-1]
+    }
+    first = [*kinds.values()][::-1]
+    return (*first, *(call for call in calls if call not in first))[:count]
+
+
+def hanging_call(folder: Path, scorer: str) -> str:
+    """Return a message about a call that exceeded its limit, with its line and row; "" without one.
+
+    Args:
+        folder: the folder of the rehearsal.
+        scorer: the scorer's file; "" for verl's own.
+    """
+    for path in folder.glob("stacks-*.txt"):
+        if not path.stat().st_size:
+            continue
+        time.sleep(STACKS_SECONDS)
+        stacks, process = path.read_text(encoding="utf-8", errors="replace"), path.stem[7:]
+        calls = [call for call in read_calls(folder) if call["call"].startswith(f"{process}-")]
+        for call in sorted(calls, key=lambda call: float(call["started"])):
+            if "seconds" not in call:
+                stack = stacks.partition(f"hread 0x{call['stack']:016x} ")[2].partition("hread 0x")[
+                    0
+                ]
+                line = call.get("line") or (scorer and line_in_stacks(stack, scorer))
+                index = "" if call["index"] is None else f"extra_info.index {call['index']}, "
+                return (
+                    f"{scorer or 'verl'}{f':{line}' if line else ''}: a call of the scorer has not "
+                    f"returned after {time.monotonic() - call['started']:,.0f} s; its row has {index}"
+                    f"data_source {call['data_source']!r}, ground_truth {call['ground_truth']!r}; the "
+                    f"response begins with {call['response'][:60]!r}. Fix the scorer, or raise "
+                    "--rehearse-call-seconds if it is only slow"
+                )
+    return ""
+
+
+#: The steps that are done, in verl's line of metrics and in its progress bar.
+_STEPS_DONE = re.compile(r"\bstep:(\d{1,9}) - |Training Progress: [^\n]{0,200}?\| (\d{1,9})/\d+ \[")
+
+
+def last_activity(log: str, steps: int) -> str:
+    """Return the last activity, in the order of a rehearsal, that verl's log shows."""
+    done = max((int(one or other) for one, other in _STEPS_DONE.findall(log)), default=0)
+    activities = [text for mark, text in table("activities").items() if mark in log]
+    return str(activities[-1]).format(step=min(done + 1, steps), steps=steps)
 
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -109,10 +108,10 @@ def first_error(log: str) -> str:
     return reported or next(_errors(lines), "")
 
 
-def last_lines(log: str, count: int = 3) -> str:
-    """Return the last lines that are not empty, joined into one."""
+def last_lines(log: str) -> str:
+    """Return the last three lines that are not empty, joined into one."""
     lines = [" ".join(line.split()) for line in _plain_lines(log)]
-    return " | ".join([line[:200] for line in lines if line][-count:])
+    return " | ".join([line[:200] for line in lines if line][-3:])
 
 
 def _plain_lines(log: str) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rewardkit.launch.rehearsal.calls import ScorerCall
 from rewardkit.launch.rehearsal.sample import PictureTokens
-from rewardkit.launch.rehearsal.settings import RehearsalPlan
+from rewardkit.launch.rehearsal.settings import QWEN2_VL, A, RehearsalPlan
 from rewardkit.trainlog.training_run import TrainingRun
 
 #: Metrics of every step of training.
@@ -40,8 +40,9 @@ def check_rehearsal(
     plan: RehearsalPlan, log: str, run: TrainingRun | None, calls: Sequence[ScorerCall]
 ) -> tuple[RehearsalCheck, ...]:
     """Return the results of all checks of a run that ended with exit code 0."""
-    series = {name: run.series(name) for name in run.table} if run else {}
-    values = {name: [value for _, value in points] for name, points in series.items()}
+    names = run.table if run else ()
+    values = {name: [value for _, value in run.series(name)] for name in names} if run else {}
+    steps, log_file = len(run.steps) if run else 0, plan.folder / "metrics.jsonl"
     checks = {
         "rows read": _rows(plan, log),
         "scorer called": _scorer_calls(calls),
@@ -49,7 +50,7 @@ def check_rehearsal(
         "metrics": _metrics(values, calls),
         "validation": _validation(values),
         "checkpoint": _checkpoint(plan.folder / "checkpoint" / f"global_step_{plan.steps}"),
-        "log": _log(plan, run),
+        "log": (steps == plan.steps, f"{steps} of {plan.steps} steps in {log_file}"),
     }
     if plan.pictures is not None:
         checks["pictures"] = _pictures(plan, plan.pictures)
@@ -60,10 +61,7 @@ def _rows(plan: RehearsalPlan, log: str) -> tuple[bool, str]:
     """Compare the rows that verl read and kept, as its log has them, with the sample."""
     read: list[int] = []
     for filtered, count in _LENGTH.findall(log):
-        if filtered and read:
-            read[-1] = int(count)
-        elif not filtered:
-            read.append(int(count))
+        read = [*read[: -1 if filtered else None], int(count)]
     if len(read) < 2:
         return False, "verl's log does not say how many rows it read"
     train, val = plan.train, plan.val
@@ -78,16 +76,15 @@ def _rows(plan: RehearsalPlan, log: str) -> tuple[bool, str]:
 def _scorer_calls(calls: Sequence[ScorerCall]) -> tuple[bool, str]:
     if not calls:
         return False, "the scorer was never called: verl does not use the one you set"
-    if failures := [call.error for call in calls if call.error]:
-        return False, f"{len(failures):,} of {len(calls):,} calls raised; first: {failures[0]}"
-    if all(call.ground_truth is None for call in calls):
+    if failures := [call["error"] for call in calls if call.get("error")]:
+        return False, f"{len(failures):,} of {len(calls):,} calls failed; first: {failures[0]}"
+    if all(call["ground_truth"] is None for call in calls):
         return False, "every ground_truth is None: set reward_model.ground_truth in the rows"
-    sources = Counter(call.data_source or "(none)" for call in calls).most_common(4)
-    threads = "/".join(sorted({re.sub(r"\d+", "N", call.thread) for call in calls}))
-    info = calls[0].extra_info
+    sources = Counter(call["data_source"] or "(none)" for call in calls).most_common(4)
+    slowest = max(call.get("seconds", 0.0) for call in calls) * 1000
+    info = calls[0]["extra_info"]
     return True, (
-        f"{len(calls):,} calls in {threads}, slowest "
-        f"{max(call.seconds for call in calls) * 1000:,.1f} ms; data_source "
+        f"{len(calls):,} calls, slowest {slowest:,.1f} ms; data_source "
         f"{', '.join(f'{name} x {count:,}' for name, count in sources)}; extra_info: "
         f"{info if isinstance(info, str) else ', '.join(info) or 'no keys'}"
     )
@@ -101,10 +98,11 @@ def _rewards(
     if not all(map(math.isfinite, values)):
         return False, "a step's mean reward is not a number: the scorer returns NaN or infinity"
     means = ", ".join(f"{value:.3f}" for value in (*values[:3], *values[3:][-3:]))
-    manager = f" by the reward manager {plan.reward_manager}" if plan.reward_manager else ""
-    is_same = len({call.score for call in calls}) == 1
+    manager = plan.config.get("reward.reward_manager.name")
+    by = f" by the reward manager {manager}" if manager else ""
+    is_same = len({call.get("score") for call in calls}) == 1
     note = "; every response got the same score: the model is random" if is_same else ""
-    return True, f"mean by step {means}{manager}{note}"
+    return True, f"mean by step {means}{by}{note}"
 
 
 def _metrics(
@@ -121,12 +119,11 @@ def _metrics(
     ]
     if broken:
         return False, f"not a number: {', '.join(broken)}"
-    shapes = [call.keys for call in calls if call.returned]
-    keys = dict.fromkeys(key for shape in shapes for key in shape)
-    if missing := [key for key in keys if any(key not in shape for shape in shapes)]:
-        names = ", ".join(sorted(missing))
-        return False, f"return the same keys for every response; some lack {names}"
-    numbers = dict.fromkeys(key for call in calls for key in call.numbers)
+    shapes = [{*call["keys"]} for call in calls if "keys" in call]
+    if mixed := set().union(*shapes) - set.intersection(*shapes or [set()]):
+        lacking = ", ".join(sorted(mixed))
+        return False, f"return the same keys for every response; some lack {lacking}"
+    numbers = dict.fromkeys(key for call in calls for key in call.get("numbers", ()))
     expected = [key for key in numbers if key not in {"score", "reward"}]
     lost = [key for key in expected if not any(f"/{key}/" in name for name in values)]
     if lost:
@@ -141,8 +138,9 @@ def _validation(values: Mapping[str, Sequence[float]]) -> tuple[bool, str]:
     core = [name for name in last if name.startswith("val-core/")]
     if not core:
         return False, "no val-core/... metric was logged"
-    if broken := [name for name, value in last.items() if not math.isfinite(value)]:
-        broken.sort(key=lambda name: not name.startswith("val-core/"))
+    if broken := [
+        name for name in {**dict.fromkeys(core), **last} if not math.isfinite(last[name])
+    ]:
         names = ", ".join(f"{name}={last[name]}" for name in broken[:3])
         more = f" and {len(broken) - 3:,} more" if len(broken) > 3 else ""
         return False, f"not a number: {names}{more}; the scorer returns NaN or infinity"
@@ -157,11 +155,6 @@ def _checkpoint(folder: Path) -> tuple[bool, str]:
     return True, f"{len(files)} files, {size:.1f} MB in {folder}"
 
 
-def _log(plan: RehearsalPlan, run: TrainingRun | None) -> tuple[bool, str]:
-    steps = len(run.steps) if run else 0
-    return steps == plan.steps, f"{steps} of {plan.steps} steps in {plan.folder / 'metrics.jsonl'}"
-
-
 def _pictures(plan: RehearsalPlan, pictures: PictureTokens) -> tuple[bool, str]:
     """Check that the model got pictures, and that they fit the plan."""
     file, seen = plan.folder / "pictures.jsonl", Counter[str]()
@@ -170,7 +163,8 @@ def _pictures(plan: RehearsalPlan, pictures: PictureTokens) -> tuple[bool, str]:
         seen[record["part"]] += record["pictures"]
     if not seen["actor"]:
         return False, "no picture reached the model: verl trained on the text alone"
-    most, limit = max(pictures.planned), plan.max_prompt
+    has_tokens = QWEN2_VL.fullmatch(str(plan.config.get(f"{A}model.path")))
+    most, limit = max(pictures.planned), has_tokens and plan.config["data.max_prompt_length"]
     if limit and most >= limit:
         return False, (
             f"the pictures of a row have {most:,} tokens, and data.max_prompt_length is {limit:,}: "

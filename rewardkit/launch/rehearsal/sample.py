@@ -78,6 +78,7 @@ def take_sample(
         DataError: a file is not parquet, or has no rows.
         UsageError: a file is not named, is on another machine, has another format, or has videos.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     names = config.get(f"data.{kind}_files")
@@ -86,22 +87,18 @@ def take_sample(
         raise UsageError(f"data.{kind}_files={names}: name at least one file.")
     prompt, source, images, videos = (str(config.get(k) or v) for k, v in COLUMNS.items())
     each = -(-rows // (len(names) * steps)) * steps
-    files, count, longest, pictures = [], 0, 0, list[tuple[Any, ...]]()
+    files, longest, pictures = [], 0, list[tuple[Any, ...]]()
     for i, name in enumerate(map(str, names)):
         files.append(folder / f"{kind}-{i}.parquet")
         with open_parquet(_local(name)) as file:
             numbers = _choose_rows(file, name, each, prompt, source, steps)
-            with pq.ParquetWriter(files[-1], file.schema_arrow) as writer:
-                for table in _read_rows(file, numbers):
-                    writer.write_table(table)
-                    if any(_values(table, videos)):
-                        raise UsageError(
-                            f"{name}: rows with videos (column {videos}) cannot be rehearsed."
-                        )
-                    longest = max([longest, *map(prompt_tokens, _values(table, prompt))])
-                    pictures.extend(tuple(row or ()) for row in _values(table, images))
-        count += len(numbers)
-    return RowSample(tuple(files), count, longest, tuple(pictures))
+            table = pa.concat_tables(_read_rows(file, numbers))
+        pq.write_table(table, files[-1])
+        if any(_values(table, videos)):
+            raise UsageError(f"{name}: rows with videos (column {videos}) cannot be rehearsed.")
+        longest = max([longest, *map(prompt_tokens, _values(table, prompt))])
+        pictures.extend(tuple(row or ()) for row in _values(table, images))
+    return RowSample(tuple(files), len(pictures), longest, tuple(pictures))
 
 
 def prompt_tokens(prompt: Any) -> int:
@@ -145,37 +142,34 @@ def _choose_rows(
     total = file.metadata.num_rows
     if not total:
         raise DataError(f"{name}: no rows to train on.")
-    columns = {prompt, source, "reward_model"} & {*file.schema_arrow.names}
-    longest, sources = {"prompt": (-1, 0), "gold": (-1, 0)}, dict[str, int]()
-    batches = file.iter_batches(BATCH_ROWS, columns=sorted(columns))
+    columns = sorted({prompt, source, "reward_model"} & {*file.schema_arrow.names})
+    special = dict[Any, tuple[int, int]]()  # why a row is taken -> its size, and its number below 0
+    batches = file.iter_batches(BATCH_ROWS, columns=columns)
     for number, row in enumerate(row for batch in batches for row in batch.to_pylist()):
         reward = row.get("reward_model")
         gold = reward.get("ground_truth") if isinstance(reward, Mapping) else None
-        sizes = {"prompt": prompt_tokens(row.get(prompt)), "gold": len(str(gold))}
-        for kind, size in sizes.items():
-            longest[kind] = max(longest[kind], (size, -number))
-        if len(sources) < MAX_SOURCES:
-            sources.setdefault(str(row.get(source)), number)
-    special = {*sources.values(), *(-place for _, place in longest.values())}
-    count = min(total, max(rows, -(-len(special) // steps) * steps)) - len(special)
-    others = [number for number in range(total) if number not in special]
-    return sorted(special.union(others[i * len(others) // count] for i in range(count)))
+        sizes = {1: prompt_tokens(row.get(prompt)), 2: len(str(gold)), str(row.get(source)): 0}
+        for reason, size in sizes.items():
+            if reason in special or len(special) < MAX_SOURCES + 2:
+                special[reason] = max(special.get(reason, (-1, 0)), (size, -number))
+    taken = {-number for _, number in special.values()}
+    count = min(total, max(rows, -(-len(taken) // steps) * steps)) - len(taken)
+    others = [number for number in range(total) if number not in taken]
+    return sorted(taken.union(others[i * len(others) // count] for i in range(count)))
 
 
 def _read_rows(file: pq.ParquetFile, numbers: Sequence[int]) -> Iterator[pa.Table]:
     """Yield the rows with these numbers; row groups without any are not read."""
     import pyarrow as pa
 
-    start = 0
+    end = 0
     for group in range(file.metadata.num_row_groups):
-        end = start + file.metadata.row_group(group).num_rows
+        start, end = end, end + file.metadata.row_group(group).num_rows
         if any(start <= number < end for number in numbers):
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
                 here = [n - start for n in numbers if start <= n < start + batch.num_rows]
-                if here:
-                    yield pa.Table.from_batches([batch]).take(here)
+                yield pa.Table.from_batches([batch]).take(here)
                 start += batch.num_rows
-        start = end
 
 
 @dataclass(frozen=True)
@@ -184,13 +178,13 @@ class PictureTokens:
 
     Attributes:
         planned: tokens that the pictures of each row have in Qwen2.5-VL.
-        rehearsed: tokens that they have in the rehearsal.
+        is_scaled: whether a picture has more tokens than in the rehearsal.
         limit: the most tokens that a picture has in the rehearsal.
-        longest: the most tokens that a row's pictures add to its prompt, with their marks.
+        longest: the most tokens that a row's pictures may add to its prompt, with their marks.
     """
 
     planned: tuple[int, ...]
-    rehearsed: tuple[int, ...]
+    is_scaled: bool
     limit: int
     longest: int
 
@@ -204,43 +198,35 @@ def count_picture_tokens(pictures: Sequence[Sequence[Any]]) -> PictureTokens:
     """
     rows = []
     for number, row in enumerate(pictures):
-        sizes = [call_catching(_picture_size, picture) for picture in row]
-        if error := next((size for size in sizes if isinstance(size, Exception)), None):
+        tokens = [call_catching(_picture_tokens, picture) for picture in row]
+        if error := next((each for each in tokens if isinstance(each, Exception)), None):
             raise DataError(f"a picture of row {number} of the sample cannot be opened: {error}.")
-        rows.append(sizes)
+        rows.append([each for each in tokens if isinstance(each, int)])
     most = max(map(len, rows))
     limit = min(MAX_PICTURE_TOKENS, MAX_ROW_TOKENS // max(1, most))
     if limit < MIN_TOKENS:
         raise UsageError(f"a row has {most:,} pictures; a rehearsal takes at most 768.")
-    planned, rehearsed = (
-        tuple(sum(tokens_of(size, tokens) for size in row) for row in rows)
-        for tokens in (MAX_MODEL_TOKENS, limit)
-    )
-    return PictureTokens(planned, rehearsed, limit, max(rehearsed) + 2 * most)
+    longest = max(sum(min(tokens, limit) for tokens in row) for row in rows) + 2 * most
+    is_scaled = any(tokens > limit for row in rows for tokens in row)
+    return PictureTokens(tuple(map(sum, rows)), is_scaled, limit, longest)
 
 
-def _picture_size(picture: Any) -> tuple[int, int]:
+def _picture_tokens(picture: Any) -> int:
     data = picture.get("bytes") if isinstance(picture, Mapping) else None
     if isinstance(picture, Mapping):
         picture = BytesIO(data) if data else picture.get("image") or picture["path"]
     with import_module("PIL.Image").open(picture) as image:
-        width, height = image.size
-    return width, height
+        return tokens_of(image.width, image.height)
 
 
-def tokens_of(size: Any, limit: int) -> int:
-    """Return the tokens of a picture whose processor allows `limit`.
-
-    verl scales a picture by qwen_vl_utils before the processor does.
-    """
-    width, height = size
-    for most in (MAX_MODEL_TOKENS, limit):
-        columns, rows = max(1, round(width / SIDE)), max(1, round(height / SIDE))
-        if rows * columns > most:
-            scale = math.sqrt(height * width / (most * SIDE * SIDE))
-            columns, rows = (max(1, math.floor(side / scale / SIDE)) for side in (width, height))
-        elif rows * columns < MIN_TOKENS:
-            scale = math.sqrt(MIN_TOKENS * SIDE * SIDE / (height * width))
-            columns, rows = (math.ceil(side * scale / SIDE) for side in (width, height))
-        width, height = columns * SIDE, rows * SIDE
-    return int(columns * rows)
+def tokens_of(width: int, height: int) -> int:
+    """Return the tokens of a picture in Qwen2.5-VL."""
+    columns, rows = (max(1, round(side / SIDE)) for side in (width, height))
+    tokens = columns * rows
+    if not MIN_TOKENS <= tokens <= MAX_MODEL_TOKENS:
+        bound, cut = (
+            (MIN_TOKENS, math.ceil) if tokens < MIN_TOKENS else (MAX_MODEL_TOKENS, math.floor)
+        )
+        scale = math.sqrt(bound / (width * height))
+        columns, rows = (max(1, cut(side * scale)) for side in (width, height))
+    return columns * rows

@@ -26,14 +26,15 @@ MISSING = {
     **dict.fromkeys(
         "empty_cache ipc_collect reset_peak_memory_stats set_device".split(), answer(None)
     ),
-    **dict.fromkeys("memory_allocated memory_reserved".split(), answer(0)),
-    **dict.fromkeys("max_memory_allocated max_memory_reserved".split(), answer(0)),
+    **{
+        f"{kind}memory_{name}": answer(0)
+        for kind in ("", "max_")
+        for name in ("allocated", "reserved")
+    },
+    **{name: getattr(torch, name) for name in ("get_rng_state", "set_rng_state", "manual_seed")},
+    "manual_seed_all": torch.manual_seed,
     "mem_get_info": answer((8 << 30, 16 << 30)),
     "get_device_name": answer("cpu"),
-    "get_rng_state": torch.get_rng_state,
-    "set_rng_state": torch.set_rng_state,
-    "manual_seed": torch.manual_seed,
-    "manual_seed_all": torch.manual_seed,
 }
 
 #: `torch.cpu` as verl's one device.
