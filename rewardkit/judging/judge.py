@@ -7,7 +7,8 @@ the same prompt, such as equal answers of a group, share one request.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any, Literal
@@ -38,7 +39,6 @@ VERSION = 1
 #: Why a sample for which the budget was spent has no verdict.
 OVER_BUDGET = "the budget of this window is spent; raise it, or ask for fewer samples."
 
-_LATE = "it has not answered within {:g} s."
 _AGAIN = (
     "\n\nAn earlier reply to this message could not be read. Reply with the JSON object only: begin "
     "with { and end with }."
@@ -103,22 +103,29 @@ async def judge(settings: JudgeSettings, question: str, gold: str, response: str
         gold: the reference answer; "" if the rubric does not use it.
         response: what the judge sees of the response.
     """
+    work = _judge(settings, question, gold, response)
+    return await _within(settings.timeout_seconds, work, Judgement("failed"))
+
+
+async def _within(
+    seconds: float, work: Coroutine[Any, Any, Judgement], failure: Judgement
+) -> Judgement:
+    """Return the judgement of some work, or else the other one with the reason."""
     start = monotonic()
     try:
-        return await asyncio.wait_for(
-            _judge(settings, question, gold, response), settings.timeout_seconds
-        )
+        return await asyncio.wait_for(work, seconds)
     except asyncio.TimeoutError:
-        message = _LATE.format(settings.timeout_seconds)
-        return Judgement("timeout", message=message, seconds=monotonic() - start)
-    except (TryAgainError, RewardkitError) as error:  # the server's URL or its list of models
-        return Judgement("failed", message=str(error), seconds=monotonic() - start)
+        failure.outcome, failure.message = "timeout", f"it has not answered within {seconds:g} s."
+    except (TryAgainError, PromptRefusedError, RewardkitError) as error:
+        is_timeout = isinstance(error, TryAgainError) and error.is_timeout
+        failure.outcome, failure.message = "timeout" if is_timeout else "failed", str(error)
+    failure.seconds = monotonic() - start
+    return failure
 
 
 async def _judge(settings: JudgeSettings, question: str, gold: str, response: str) -> Judgement:
     state = _states.setdefault(asyncio.get_running_loop(), _LoopState())
-    owner = (settings.server, settings.budget)
-    budget = state.budgets.setdefault(owner, Budget(settings.budget))
+    budget = state.budgets.setdefault((settings.server, settings.budget), Budget(*settings.budget))
     budget.count_sample()
     server = state.servers.get(settings.server)
     if server is None:
@@ -134,101 +141,59 @@ async def _judge(settings: JudgeSettings, question: str, gold: str, response: st
             "sampling": [settings.temperature, settings.max_tokens, settings.seed],
         }
     )
-    if (task := state.pending.get(key)) is not None:
-        return _shared(await asyncio.shield(task))
-    if (cached := await _read_cache(settings, key, messages)) is not None:
-        return cached
-    if budget.is_spent():
-        return Judgement("over_budget", message=OVER_BUDGET, prompt=tuple(messages))
-    if (task := state.pending.get(key)) is not None:  # another sample has asked meanwhile
-        return _shared(await asyncio.shield(task))
+    judgement = Judgement("over_budget", message=OVER_BUDGET, prompt=tuple(messages))
+    if key not in state.pending:
+        if settings.cache and (reply := await asyncio.to_thread(read_entry, settings.cache, key)):
+            with suppress(VerdictError):  # it is read as strictly as a new one
+                verdict = parse_verdict(reply, settings.rubric)
+                prompt = judgement.prompt
+                return Judgement("verdict", verdict, prompt=prompt, reply=reply, is_cached=True)
+        if budget.is_spent():
+            return judgement
+    if (task := state.pending.get(key)) is not None:  # another sample asks, perhaps meanwhile
+        shared = await asyncio.shield(task)
+        return replace(shared, is_cached=True, seconds=0.0, prompt_tokens=0, reply_tokens=0)
 
     def forget(task: asyncio.Task[Judgement]) -> None:
         state.pending.pop(key, None)
         if not task.cancelled():
             task.exception()  # the samples that wait raise it; there may be none
 
-    asking = _ask_within_timeout(settings, server, budget, model, messages, response, key)
-    task = state.pending[key] = asyncio.create_task(asking)
+    work = _ask(judgement, settings, server, budget, model, response, key)
+    task = asyncio.create_task(_within(settings.timeout_seconds, work, judgement))
+    state.pending[key] = task
     task.add_done_callback(forget)
     return await asyncio.shield(task)
 
 
-def _shared(judgement: Judgement) -> Judgement:
-    return replace(judgement, is_cached=True, seconds=0.0, prompt_tokens=0, reply_tokens=0)
-
-
-async def _read_cache(
-    settings: JudgeSettings, key: str, messages: list[dict[str, str]]
-) -> Judgement | None:
-    """Return the judgement of an entry of the cache, whose reply is read as strictly as a new one."""
-    reply = await asyncio.to_thread(read_entry, settings.cache, key) if settings.cache else None
-    if reply is None:
-        return None
-    try:
-        verdict = parse_verdict(reply, settings.rubric)
-    except VerdictError:
-        return None
-    return Judgement("verdict", verdict, prompt=tuple(messages), reply=reply, is_cached=True)
-
-
-async def _ask_within_timeout(
-    settings: JudgeSettings,
-    server: JudgeServer,
-    budget: Budget,
-    model: str,
-    messages: list[dict[str, str]],
-    response: str,
-    key: str,
-) -> Judgement:
-    judgement, start = Judgement("failed", prompt=tuple(messages)), monotonic()
-    asking = _ask_twice(judgement, settings, server, budget, model, messages, response)
-    try:
-        await asyncio.wait_for(asking, settings.timeout_seconds)
-    except asyncio.TimeoutError:
-        judgement.outcome, judgement.message = "timeout", _LATE.format(settings.timeout_seconds)
-    except (TryAgainError, PromptRefusedError, RewardkitError) as error:
-        is_timeout = isinstance(error, TryAgainError) and error.is_timeout
-        judgement.outcome = "timeout" if is_timeout else "failed"
-        judgement.message = str(error)
-    if judgement.verdict and settings.cache:
-        await asyncio.to_thread(write_entry, settings.cache, key, judgement.reply)
-    judgement.seconds = monotonic() - start
-    return judgement
-
-
-async def _ask_twice(
+async def _ask(
     judgement: Judgement,
     settings: JudgeSettings,
     server: JudgeServer,
     budget: Budget,
     model: str,
-    messages: list[dict[str, str]],
     response: str,
-) -> None:
-    """Fill in the judgement; ask once more if the reply is not a verdict."""
-    body: dict[str, Any] = {
-        "model": model,
-        "messages": messages,
-        "temperature": settings.temperature,
-        "max_tokens": settings.max_tokens,
-        "seed": settings.seed,
-    }
+    key: str,
+) -> Judgement:
+    """Fill in the judgement, which has its prompt; ask once more if the reply is not a verdict."""
+    start, messages = monotonic(), [*judgement.prompt]
     for number in range(MAX_QUESTIONS):
         if number:
-            last = {**messages[-1], "content": messages[-1]["content"] + _AGAIN}
-            body |= {"messages": [*messages[:-1], last], "seed": settings.seed + number}
+            messages[-1] = {"role": "user", "content": judgement.prompt[-1]["content"] + _AGAIN}
         if budget.is_spent():  # also by samples that were waiting at the same time
-            if not number:
-                judgement.outcome, judgement.message = "over_budget", OVER_BUDGET
-            return
-        budget.begin_call()
+            break
+        body = {
+            "model": model,
+            "messages": messages,
+            "temperature": settings.temperature,
+            "max_tokens": settings.max_tokens,
+            "seed": settings.seed + number,
+        }
         before = judgement.tokens
-        try:
+        with budget.call() as count_tokens:
             reply = await server.ask(body, verdict_schema(settings.rubric))
-            _count_tokens(judgement, reply, body["messages"])
-        finally:
-            budget.end_call(judgement.tokens - before)
+            _count_tokens(judgement, reply, messages)
+            count_tokens(judgement.tokens - before)
         choice = reply.choices[0]
         judgement.reply = choice.text
         try:
@@ -237,14 +202,19 @@ async def _ask_twice(
         except VerdictError as error:
             is_cut = choice.finish_reason == TRUNCATED
             hint = " It was cut off: raise max_tokens." if is_cut else ""
+            judgement.outcome = "failed"
             judgement.message = f"the reply is not a verdict: {error}.{hint}"
         else:
             judgement.outcome, judgement.verdict, judgement.message = "verdict", verdict, ""
-            return
+            if settings.cache:
+                await asyncio.to_thread(write_entry, settings.cache, key, choice.text)
+            break
+    judgement.seconds = monotonic() - start
+    return judgement
 
 
 def _count_tokens(
-    judgement: Judgement, reply: CompletionReply, messages: list[dict[str, str]]
+    judgement: Judgement, reply: CompletionReply, messages: list[Mapping[str, str]]
 ) -> None:
     """Count the tokens of a question, at 4 characters each if the server does not say."""
     characters = sum(len(message["content"]) for message in messages)

@@ -37,7 +37,7 @@ class JudgeServer:
             max_reply_bytes=MAX_REPLY_BYTES,
         )
         self._client = ModelClient(server, settings.concurrency, settings.retries + 1)
-        self._model = settings.model
+        self._model: str = settings.model
         self._lock = asyncio.Lock()
         self._takes_schema: bool | None = None
         self._schema_errors = 0

@@ -4,37 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache as memoize
+from types import SimpleNamespace
 from typing import Any
 
 from rewardkit.errors import UsageError
-from rewardkit.judging.budget import BudgetLimits
 from rewardkit.judging.rubric import Rubric, read_rubric, reverse_rubric
 
 
-@dataclass(frozen=True, kw_only=True)
-class JudgeSettings:
-    """The options of the scorer `judge`, with the rubric and the API key that they name."""
+class JudgeSettings(SimpleNamespace):
+    """The options of the scorer `judge` by their names, with its `rubric` and its API `key`."""
 
-    rubric: Rubric
-    key: str = field(repr=False)  # tracebacks show the rest
-    base_url: str
-    model: str
-    concurrency: int
-    timeout_seconds: float
-    request_seconds: float
-    retries: int
-    cache: str
-    budget_calls: int
-    budget_tokens: int
-    budget_seconds: float
-    budget_window: int
-    seed: int
-    max_tokens: int
-    temperature: float
-    prompt_price: float
-    reply_price: float
+    def __repr__(self) -> str:
+        """Leave out the key, because tracebacks show this."""
+        return f"JudgeSettings({self.base_url!r})"
 
     @property
     def server(self) -> tuple[Any, ...]:
@@ -43,10 +26,9 @@ class JudgeSettings:
         return (self.base_url, self.model, self.key, *limits)
 
     @property
-    def budget(self) -> BudgetLimits:
-        """What this process may spend."""
-        limits = (self.budget_calls, self.budget_tokens, self.budget_seconds, self.budget_window)
-        return BudgetLimits(*limits)
+    def budget(self) -> tuple[Any, ...]:
+        """The limits of the `Budget` of this process."""
+        return (self.budget_calls, self.budget_tokens, self.budget_seconds, self.budget_window)
 
 
 @memoize
@@ -57,11 +39,10 @@ def judge_settings(options: tuple[tuple[str, Any], ...]) -> JudgeSettings:
         UsageError: the rubric or the API key cannot be read.
     """
     others = dict(options)
-    rubric, key = read_question(others), read_api_key(others.pop("api_key_env"))
-    if (failed_score := others.pop("failed_score")) is not None:
+    rubric, key = read_question(others), read_api_key(others["api_key_env"])
+    if (failed_score := others["failed_score"]) is not None:
         rubric = rubric.model_copy(update={"failed_score": float(failed_score)})
-    del others["rubric"], others["reverse"]
-    return JudgeSettings(rubric=rubric, key=key, **others)
+    return JudgeSettings(**{**others, "rubric": rubric, "key": key})
 
 
 def read_question(options: Mapping[str, Any]) -> Rubric:

@@ -1,8 +1,10 @@
 """A budget counts requests, tokens and waiting, and starts anew after a window of samples."""
 
+from contextlib import ExitStack
+
 import pytest
 
-from rewardkit.judging.budget import Budget, BudgetLimits
+from rewardkit.judging.budget import Budget
 
 
 class Clock:
@@ -17,14 +19,14 @@ class Clock:
 )
 def test_requests_are_sent_until_a_limit_is_reached(limits, calls):
     clock = Clock()
-    budget = Budget(BudgetLimits(**limits), clock)
+    budget = Budget(**limits, clock=clock)
     sent = 0
     for _ in range(10):
         budget.count_sample()
         if not budget.is_spent():
-            budget.begin_call()
-            clock.now += 2.0
-            budget.end_call(10)
+            with budget.call() as count_tokens:
+                clock.now += 2.0
+                count_tokens(10)
             sent += 1
         clock.now += 100.0  # time without a request is not the judge's
     assert sent == calls
@@ -32,25 +34,24 @@ def test_requests_are_sent_until_a_limit_is_reached(limits, calls):
 
 def test_concurrent_requests_count_their_common_time_once():
     clock = Clock()
-    budget = Budget(BudgetLimits(seconds=5.0), clock)
-    for _ in range(8):
-        budget.begin_call()
-    clock.now += 4.0
-    assert not budget.is_spent()
-    clock.now += 1.0
-    assert budget.is_spent()
-    for _ in range(8):
-        budget.end_call(0)
+    budget = Budget(seconds=5.0, clock=clock)
+    with ExitStack() as calls:
+        for _ in range(8):
+            calls.enter_context(budget.call())
+        clock.now += 4.0
+        assert not budget.is_spent()
+        clock.now += 1.0
+        assert budget.is_spent()
     assert budget.is_spent()
 
 
 def test_the_budget_starts_anew_after_its_window_of_samples():
-    budget = Budget(BudgetLimits(calls=1, window=3))
+    budget = Budget(calls=1, window=3)
     spent = []
     for _ in range(9):
         budget.count_sample()
         spent.append(budget.is_spent())
         if not spent[-1]:
-            budget.begin_call()
-            budget.end_call(0)
+            with budget.call():
+                pass
     assert spent == [False, True, True] * 3
