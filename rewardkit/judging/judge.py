@@ -19,7 +19,7 @@ from rewardkit.judging.budget import Budget
 from rewardkit.judging.cache import cache_key, read_entry, write_entry
 from rewardkit.judging.prompt import build_messages
 from rewardkit.judging.server import JudgeServer
-from rewardkit.judging.settings import JudgeSettings
+from rewardkit.judging.settings import JudgeQuestion
 from rewardkit.judging.verdict import (
     JudgeVerdict,
     VerdictError,
@@ -94,17 +94,10 @@ class _LoopState:
 _states: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopState] = WeakKeyDictionary()
 
 
-async def judge(settings: JudgeSettings, question: str, gold: str, response: str) -> Judgement:
-    """Ask a judge about a response, on the background loop; ends within its timeout.
-
-    Args:
-        settings: the judge.
-        question: the question of the row; "" if it is unknown.
-        gold: the reference answer; "" if the rubric does not use it.
-        response: what the judge sees of the response.
-    """
-    work = _judge(settings, question, gold, response)
-    return await _within(settings.timeout_seconds, work, Judgement("failed"))
+async def judge(question: JudgeQuestion) -> Judgement:
+    """Ask a judge about a response, on the background loop; ends within its timeout."""
+    seconds = question.settings.timeout_seconds
+    return await _within(seconds, _judge(question), Judgement("failed"))
 
 
 async def _within(
@@ -123,7 +116,8 @@ async def _within(
     return failure
 
 
-async def _judge(settings: JudgeSettings, question: str, gold: str, response: str) -> Judgement:
+async def _judge(question: JudgeQuestion) -> Judgement:
+    settings = question.settings
     state = _states.setdefault(asyncio.get_running_loop(), _LoopState())
     budget = state.budgets.setdefault((settings.server, settings.budget), Budget(*settings.budget))
     budget.count_sample()
@@ -131,7 +125,7 @@ async def _judge(settings: JudgeSettings, question: str, gold: str, response: st
     if server is None:
         server = state.servers[settings.server] = JudgeServer(settings)
     model = await server.model()
-    messages = build_messages(settings.rubric, question, gold, response)
+    messages = build_messages(settings.rubric, *question[1:4])
     key = cache_key(
         {
             "version": VERSION,
@@ -159,7 +153,7 @@ async def _judge(settings: JudgeSettings, question: str, gold: str, response: st
         if not task.cancelled():
             task.exception()  # the samples that wait raise it; there may be none
 
-    work = _ask(judgement, settings, server, budget, model, response, key)
+    work = _ask(judgement, question, server, budget, model, key)
     task = asyncio.create_task(_within(settings.timeout_seconds, work, judgement))
     state.pending[key] = task
     task.add_done_callback(forget)
@@ -168,15 +162,14 @@ async def _judge(settings: JudgeSettings, question: str, gold: str, response: st
 
 async def _ask(
     judgement: Judgement,
-    settings: JudgeSettings,
+    question: JudgeQuestion,
     server: JudgeServer,
     budget: Budget,
     model: str,
-    response: str,
     key: str,
 ) -> Judgement:
     """Fill in the judgement, which has its prompt; ask once more if the reply is not a verdict."""
-    start, messages = monotonic(), [*judgement.prompt]
+    start, messages, settings = monotonic(), [*judgement.prompt], question.settings
     for number in range(MAX_QUESTIONS):
         if number:
             messages[-1] = {"role": "user", "content": judgement.prompt[-1]["content"] + _AGAIN}
@@ -198,7 +191,7 @@ async def _ask(
         judgement.reply = choice.text
         try:
             verdict = parse_verdict(choice.text, settings.rubric)
-            require_no_echo(choice.text, verdict, settings.rubric, response)
+            require_no_echo(choice.text, verdict, settings.rubric, question.response)
         except VerdictError as error:
             is_cut = choice.finish_reason == TRUNCATED
             hint = " It was cut off: raise max_tokens." if is_cut else ""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from functools import cache as memoize
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewardkit.errors import UsageError
 from rewardkit.judging.rubric import Rubric, read_rubric, reverse_rubric
@@ -29,6 +29,24 @@ class JudgeSettings(SimpleNamespace):
     def budget(self) -> tuple[Any, ...]:
         """The limits of the `Budget` of this process."""
         return (self.budget_calls, self.budget_tokens, self.budget_seconds, self.budget_window)
+
+
+class JudgeQuestion(NamedTuple):
+    """A sample as its judge sees it.
+
+    Attributes:
+        settings: the judge.
+        question: the question of the row; "" if it is unknown.
+        gold: the reference answer; "" if the rubric does not use it.
+        response: the part of the response that is judged.
+        pred: the final answer of the response, by which verl counts votes.
+    """
+
+    settings: JudgeSettings
+    question: str
+    gold: str
+    response: str
+    pred: str = ""
 
 
 @memoize

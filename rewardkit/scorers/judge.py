@@ -27,42 +27,57 @@ criterion `judge_NAME`, its grade as a share of its scale.
 from __future__ import annotations
 
 import asyncio
+import re
+import unicodedata
 from collections.abc import Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from math import isfinite
 from time import perf_counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
+from rewardkit.answers.extract import final_answer, text_after_thought
+from rewardkit.background_loop import is_background_thread, submit
 from rewardkit.errors import UsageError, call_catching
-from rewardkit.judging.rubric import Rubric, read_rubric
-from rewardkit.judging.settings import read_api_key, read_question
+from rewardkit.judging.rubric import METRICS, Rubric, read_rubric
+from rewardkit.judging.settings import JudgeQuestion, judge_settings, read_api_key, read_question
 from rewardkit.scorers.base import (
     RECORD,
     Score,
     ScorerSpec,
     Status,
     as_text,
-    failure_result,
+    failed_verl_score,
     log_bad_gold,
+    log_once,
     options_for,
     record_result,
     recorded_result,
     to_verl,
 )
-from rewardkit.scorers.gold import unwrap_gold
-from rewardkit.scorers.judge_sample import (
-    JudgeQuestion,
-    ask,
-    blank_metrics_of,
-    failed,
-    metrics_of,
-    prepare,
-    score_of,
-    submit_question,
-)
+from rewardkit.scorers.gold import accept_gold, alternatives, unwrap_gold
 from rewardkit.scorers.math import respond
 from rewardkit.scorers.options import Range
 from rewardkit.versions import verl_awaits_rewards
+
+if TYPE_CHECKING:
+    from rewardkit.judging.judge import Judgement
+
+#: Characters at the end of a response without a marked answer that the judge sees as its answer.
+TAIL_CHARACTERS = 500
+
+#: Alternatives of a gold that the judge sees.
+MAX_GOLDS = 20
+
+#: Seconds that a thread waits longer than the judge's own timeout, if the background loop is busy.
+GRACE_SECONDS = 10.0
+
+#: Commands of LaTeX that are not an answer by themselves.
+_WRAPPERS = re.compile(r"\\(?:boxed|fbox|text|mathrm|left|right)(?![A-Za-z])")
+#: Numbers in messages, such as waiting times: they do not make another cause.
+_NUMBER = re.compile(r"[0-9]+")
+_COMMAND = re.compile(r"\\[A-Za-z]+")
 
 
 def score(
@@ -149,7 +164,7 @@ def explain_judgement(
     judgement = ask(question)
     prompt = "\n\n".join(f"{each['role']}: {each['content']}" for each in judgement.prompt)
     facts = {"prompt": prompt, "reply": judgement.reply, "failure": judgement.message}
-    numbers = metrics_of(question.settings, judgement)
+    numbers = _metrics_of(question, judgement)
     shown = {name: f"{value:g}" for name, value in numbers.items() if value}
     return score_of(question, judgement), tuple({**facts, **shown}.items())
 
@@ -173,7 +188,7 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 def blank_metrics(options: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers that verl gets of the judge for a sample that it is not asked about."""
-    return blank_metrics_of(read_rubric(as_text(options.get("rubric", "math"))))
+    return _blank_metrics_of(read_rubric(as_text(options.get("rubric", "math"))))
 
 
 def _compute_now(
@@ -214,6 +229,136 @@ async def _compute_async(
     return fields
 
 
+def prepare(
+    response: str,
+    ground_truth: Any,
+    extra_info: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> JudgeQuestion | Score:
+    """Return what the judge has to be asked, or the score of a sample that needs no judge.
+
+    Args:
+        response: the model's text.
+        ground_truth: the gold.
+        extra_info: the row's other fields.
+        options: all options of the scorer `judge`.
+
+    Raises:
+        UsageError: an option has an invalid value.
+    """
+    settings = judge_settings(tuple(sorted(options.items())))
+    rubric, gold = settings.rubric, ""
+    if rubric.gold:  # one gold as text, several as lines
+        several = alternatives(ground_truth)[:MAX_GOLDS]
+        gold = accept_gold(ground_truth) or "\n".join(f"- {text}" for text in several)
+    answer = final_answer(response, gold)
+    pred = answer.text if answer else ""
+    if rubric.gold and not gold:
+        return Score.wrong(pred, Status.BAD_GROUND_TRUTH)
+    text = pred if rubric.see == "answer" else text_after_thought(response)
+    if rubric.see == "answer" and not pred and "boxed" not in response:
+        text = text_after_thought(response).strip()[-TAIL_CHARACTERS:]
+    if not has_content(text):
+        return Score.wrong("", Status.NO_ANSWER)
+    if rubric.see == "answer" and len(text) > rubric.max_characters:
+        return Score.wrong(pred[: rubric.max_characters], Status.TOO_LONG)
+    info = extra_info if isinstance(extra_info, Mapping) else {}
+    question = as_text(info.get("question"))
+    if not question and not rubric.gold:
+        fault = f"rubric {rubric.name} needs extra_info.question, because it has no gold."
+        return failed(fault, pred, rubric.failed_score)
+    if not settings.base_url:
+        fault = (
+            "set the option base_url=http://HOST:PORT/v1, or serve a reward model with verl "
+            "(reward.reward_model.enable=True)."
+        )
+        return failed(fault, pred, rubric.failed_score)
+    return JudgeQuestion(settings, question, gold, text, pred)
+
+
+def failed(message: str, pred: str, score: float, status: Status = Status.FAILED) -> Score:
+    """Log once for each cause why a sample has no verdict, and return its score."""
+    log_once(
+        ("judge", status, _NUMBER.sub("#", message)[:80]),
+        f"scorer 'judge': {message[:500]} Such samples have no verdict.",
+    )
+    return Score.wrong(pred, status, score)
+
+
+def score_of(question: JudgeQuestion, judgement: Judgement) -> Score:
+    """Return the score of a judgement; one without a verdict is logged once for each cause."""
+    rubric = question.settings.rubric
+    if judgement.verdict is None:
+        status = _STATUS[judgement.outcome]
+        return failed(judgement.message, question.pred, rubric.failed_score, status)
+    value = judgement.verdict.score(rubric)
+    if value >= rubric.threshold and value > 0:
+        return Score.right(question.pred, value)
+    return Score.wrong(question.pred, score=value)
+
+
+_STATUS = {"failed": Status.FAILED, "timeout": Status.TIMEOUT, "over_budget": Status.WRONG}
+
+
+def _blank_metrics_of(rubric: Rubric | None) -> dict[str, float]:
+    """Return the numbers of a sample that a judge with this rubric was not asked about."""
+    return {f"judge_{name}": 0.0 for name in (*METRICS, *(rubric.criteria if rubric else ()))}
+
+
+def _metrics_of(question: JudgeQuestion, judgement: Judgement) -> dict[str, float]:
+    """Return the numbers of a judgement, with the same keys for every sample of a rubric."""
+    settings, verdict = question.settings, judgement.verdict
+    rubric = settings.rubric
+    shares = verdict.shares(rubric) if verdict else {}
+    return {
+        **_blank_metrics_of(rubric),
+        "judge_failed": float(judgement.outcome in ("failed", "timeout")),
+        "judge_cached": float(judgement.is_cached),
+        "judge_over_budget": float(judgement.outcome == "over_budget"),
+        "judge_seconds": judgement.seconds,
+        "judge_tokens": float(judgement.tokens),
+        "judge_cost": judgement.cost(settings.prompt_price, settings.reply_price),
+        **{f"judge_{name}": share for name, share in shares.items()},
+    }
+
+
+def has_content(text: str) -> bool:
+    r"""Return whether a text has a letter, a digit, a sign as `∅` or a LaTeX command such as `\infty`."""
+    text = _WRAPPERS.sub("", text)
+    return bool(_COMMAND.search(text)) or any(
+        c.isalnum() or (not c.isascii() and unicodedata.category(c) == "Sm") for c in text
+    )
+
+
+def submit_question(question: JudgeQuestion) -> Future[Judgement]:
+    """Ask the judge on the background loop and return the future of the judgement."""
+    from rewardkit.judging.judge import judge
+
+    return submit(judge(question))
+
+
+def ask(question: JudgeQuestion) -> Judgement:
+    """Ask the judge and wait in this thread.
+
+    Raises:
+        UsageError: this is the thread of the background loop, which would wait for itself.
+    """
+    from rewardkit.judging.judge import Judgement
+
+    if is_background_thread():
+        raise UsageError(
+            "scorer 'judge' waits; call it in a thread: await asyncio.to_thread(score, ...)."
+        )
+    seconds = question.settings.timeout_seconds
+    future = submit_question(question)
+    try:
+        judgement: Judgement = future.result(seconds + GRACE_SECONDS)
+    except FutureTimeoutError:
+        future.cancel()
+        return Judgement("timeout", message=f"it has not answered within {seconds:g} s.")
+    return judgement
+
+
 def _question(
     solution_str: Any, ground_truth: Any, extra_info: Any, kwargs: Mapping[str, Any]
 ) -> Any:
@@ -232,21 +377,19 @@ def _verl_fields(
     data_source: Any, ground_truth: Any, kwargs: Mapping[str, Any], question: Any, answer: Any
 ) -> dict[str, float | str]:
     """Return the dictionary for verl of a judgement, a score without a judge, or an exception."""
+    if not isinstance(answer, Exception | Score):
+        return {**to_verl(score_of(question, answer)), **_metrics_of(question, answer)}
     read = call_catching(read_rubric, as_text(kwargs.get("rubric", "math")))
     rubric = read if isinstance(read, Rubric) else None
     if isinstance(answer, Exception):
-        value = rubric.failed_score if rubric else 0.0
         own = kwargs.get("failed_score")
-        if isinstance(own, int | float) and isfinite(own):
-            value = float(own)
-        fields = failure_result(data_source, answer, value)
-        return {**fields, **blank_metrics_of(rubric), "judge_failed": 1.0}
-    if isinstance(answer, Score):
-        if answer.status is Status.BAD_GROUND_TRUTH:
-            log_bad_gold(score, data_source, ground_truth)
-        is_failed = float(answer.status is Status.FAILED)
-        return {**to_verl(answer), **blank_metrics_of(rubric), "judge_failed": is_failed}
-    return {**to_verl(score_of(question, answer)), **metrics_of(question.settings, answer)}
+        is_number = isinstance(own, int | float) and isfinite(own)
+        value: Any = own if is_number else rubric.failed_score if rubric else 0.0
+        answer = failed_verl_score(data_source, answer, value)
+    elif answer.status is Status.BAD_GROUND_TRUTH:
+        log_bad_gold(score, data_source, ground_truth)
+    is_failed = float(answer.status is Status.FAILED)
+    return {**to_verl(answer), **_blank_metrics_of(rubric), "judge_failed": is_failed}
 
 
 #: verl asks once whether it is a coroutine function: 0.7 and later await it, older ones call it.

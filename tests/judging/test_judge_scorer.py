@@ -21,7 +21,6 @@ from rewardkit.judging.judge import judge as ask_judge
 from rewardkit.model_client import retries
 from rewardkit.scorers import base, judge
 from rewardkit.scorers.base import Status
-from rewardkit.scorers.judge_sample import prepare
 from rewardkit.scorers.load import load_scorer
 
 KEYS = {
@@ -182,12 +181,11 @@ def test_verl_s_router_is_the_server_unless_another_one_is_named(serve):
 
 def test_equal_samples_in_flight_share_one_request(serve):
     async def ask_eight(question):
-        asked = (question.settings, question.question, question.gold, question.response)
-        return await asyncio.gather(*(ask_judge(*asked) for _ in range(8)))
+        return await asyncio.gather(*(ask_judge(question) for _ in range(8)))
 
     with serve() as server:
         options = {**judge._DEFAULTS, "base_url": server.url}
-        question = prepare("5", "5", QUESTION, options)
+        question = judge.prepare("5", "5", QUESTION, options)
         judgements = submit(ask_eight(question)).result(60)
     assert len(server.bodies) == 1
     assert sorted(judgement.is_cached for judgement in judgements) == [False] + [True] * 7
