@@ -119,13 +119,7 @@ class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]
 def bounded_slices(
     path: Path, batches: Iterable[pa.RecordBatch], row: int = 0
 ) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Yield batches in parts that are not larger than a row may be, each with its bytes in Python.
-
-    Args:
-        path: the parquet or Arrow file of the batches.
-        batches: the batches, whose dictionaries may stand for far more bytes than they have.
-        row: the place of the first row.
-    """
+    """Yield batches in parts that are not larger than a row may be, each with its bytes in Python."""
     # half, so that the first batch of a parquet that explodes is refused before its rows are used
     limit, total = max(MAX_BATCH_BYTES // 2, MAX_ROWS_RATIO * path.stat().st_size), 0
     for batch in batches:

@@ -30,13 +30,7 @@ _FRONT_MATTER = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
 
 @dataclass(frozen=True)
 class HubCopy:
-    """Where the hubs have the files of a split.
-
-    Attributes:
-        huggingface: the repository on Hugging Face; "" if there is none.
-        modelscope: the repository on ModelScope; "" if there is none.
-        files: glob of the split's files in the repository.
-    """
+    """Where the hubs have the files of a split."""
 
     huggingface: str
     modelscope: str

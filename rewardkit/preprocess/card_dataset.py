@@ -48,12 +48,7 @@ _ROLES = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "model": 
 
 
 def dataset_of_card(card: Card, options_seed: int = 0) -> Dataset:
-    """Return the dataset that a card describes.
-
-    Args:
-        card: a card whose `columns` say what they hold.
-        options_seed: random seed of the order of options, if the card shuffles them.
-    """
+    """Return the dataset that a card describes."""
     to_problem = partial(read_problem, card=card, options_seed=options_seed)
     return Dataset(card.name, to_problem, repeats=card.repeats, dedup=card.dedup, card=card)
 

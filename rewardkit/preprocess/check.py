@@ -99,12 +99,7 @@ class OptionalChecks:
 
 @dataclass(frozen=True)
 class NearDuplicateCluster:
-    """Rows that ask nearly the same question.
-
-    Attributes:
-        rows: place in the file, question and gold of each row.
-        conflicting: whether the golds differ, because the rows are variants or a gold is wrong.
-    """
+    """Rows that ask nearly the same question."""
 
     rows: tuple[tuple[int, str, str], ...]
     conflicting: bool
@@ -327,12 +322,7 @@ class _FirstRow(NamedTuple):
 
 @dataclass(frozen=True)
 class _RowChecker:
-    """Compares each row with other rows and evaluation items, and counts it in the report.
-
-    Attributes:
-        prompts: the first row with each prompt, by the digest of the prompt.
-        questions: place, question and gold of each row, for the search for near-duplicates.
-    """
+    """Compares each row with other rows and evaluation items, and counts it in the report."""
 
     report: CheckReport
     extras: OptionalChecks

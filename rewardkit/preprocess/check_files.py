@@ -27,13 +27,7 @@ MAX_NAMES = 3
 
 @dataclass
 class FilesReport:
-    """What was found in several files.
-
-    Attributes:
-        reports: the report of each file that could be read, in order.
-        unreadable: the files that could not be read, each with the reason.
-        concatenation: why verl cannot load the files as one list; None if it can.
-    """
+    """What was found in several files."""
 
     reports: list[CheckReport] = field(default_factory=list)
     unreadable: dict[Path, str] = field(default_factory=dict)
@@ -67,12 +61,7 @@ class FilesReport:
 def check_files(
     files: Sequence[Path], check_file: Callable[[Path, dict[bytes, str]], CheckReport]
 ) -> FilesReport:
-    """Check files one after the other.
-
-    Args:
-        files: parquets.
-        check_file: checks one file; the second argument is `OptionalChecks.earlier_prompts`.
-    """
+    """Check files one after the other."""
     report, prompts = FilesReport(), dict[bytes, str]()
     for file in files:
         try:

@@ -6,7 +6,7 @@ A guess is never used to read rows. It is printed in a command that the user che
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from pathlib import Path
@@ -70,18 +70,17 @@ _OPTION_NAMES = frozenset({"choices", "options", "选项", "a", "b", "c", "d"})
 #: Names of columns with responses of a model.
 RESPONSE_NAMES = frozenset({"response", "responses", "output", "solution_str", "completion"})
 
+#: Columns of a file that a message lists, and names of columns with golds that `rewardkit score` reads.
+MAX_COLUMNS = 20
+_SCORED_GOLD_NAMES = frozenset({"ground_truth", "gts", "gold"})
+
 #: The columns of a file that verl reads as it is.
 _VERL_COLUMNS = frozenset({"data_source", "prompt", "reward_model"})
 
 
 @dataclass(frozen=True)
 class ColumnGuess:
-    """The likely columns of a file, as dotted paths; "" where none is likely.
-
-    Attributes:
-        question: the question; several columns of one question are separated by commas.
-        answer: the answer.
-    """
+    """The likely columns of a file, as dotted paths; "" where none is likely."""
 
     question: str
     answer: str
@@ -105,11 +104,8 @@ def guess_columns(rows: Sequence[RawRow]) -> ColumnGuess:
         return ColumnGuess("prompt", next(golds, ""))
     questions = {path: _question_points(path, column) for path, column in values.items()}
     question = _best(questions)
-    answers = {
-        path: _answer_points(path, column)
-        for path, column in values.items()
-        if path != question and column != values.get(question)
-    }
+    asked = values.get(question)
+    answers = {path: _answer_points(path, c) for path, c in values.items() if c != asked}
     answer = _best(answers)
     chats = [messages_in(value) for value in values.get(question, ()) if is_chat(value)]
     has_answer = bool(answer) and _name_points(answer, _ANSWER_NAMES) > 0
@@ -128,20 +124,22 @@ def _question_parts(question: str, answer: str, columns: Mapping[str, Sequence[A
 
     They may be empty in the first rows and have text in later ones.
     """
-    others = [
-        path
-        for path, column in columns.items()
-        if path not in (question, answer)
-        and (
-            any(map(str.strip, map(_text, column)))
-            or all(value is None or isinstance(value, str) for value in column)
-        )
-    ]
-    before = [path for path in others if _word(path) in _CONTEXT_NAMES]
-    if _word(question) == "input":
-        before += [path for path in others if _word(path) == "instruction"]
-    inputs = [path for path in others if _word(path) == "input"]
-    return [*before, question, *(inputs if _word(question) == "instruction" else ())]
+
+    def others(names: Collection[str]) -> list[str]:
+        return [
+            path
+            for path, column in columns.items()
+            if path not in (question, answer)
+            and _word(path) in names
+            and (
+                any(map(str.strip, map(_text, column)))
+                or all(value is None or isinstance(value, str) for value in column)
+            )
+        ]
+
+    before = others(_CONTEXT_NAMES | ({"instruction"} if _word(question) == "input" else set()))
+    after = others({"input"}) if _word(question) == "instruction" else []
+    return [*before, question, *after]
 
 
 def are_verl_rows(rows: Sequence[RawRow]) -> bool:
@@ -152,14 +150,7 @@ def are_verl_rows(rows: Sequence[RawRow]) -> bool:
 def column_notes(
     rows: Sequence[RawRow], questions: Sequence[str], answer_key: str, others: Sequence[str] = ()
 ) -> list[str]:
-    """Return sentences about a user's columns: what no row will have, and where the golds are from.
-
-    Args:
-        rows: the first rows of the file.
-        questions: the columns of the question.
-        answer_key: the column of the answer.
-        others: further columns that are read.
-    """
+    """Return sentences about a user's columns: what no row will have, and where the golds are from."""
     notes = []
     columns = _columns(rows)
     names = dict.fromkeys(
@@ -176,14 +167,14 @@ def column_notes(
             "rows."
         )
     if texts := [path for path in texts if path not in systems]:
-        names_to_keep = shlex.quote(",".join(texts))
-        note = f"the text in {', '.join(texts)} is left out; --keep {names_to_keep} keeps it beside the prompt."
+        keep = shlex.quote(",".join(texts))
+        note = (
+            f"the text in {', '.join(texts)} is left out; --keep {keep} keeps it beside the prompt."
+        )
         if parts := [path for path in texts if _word(path) in _PART_NAMES]:
             inputs = [path for path in parts if _word(path) == "input"]
-            joined = ",".join(
-                [path for path in parts if path not in inputs] + [*questions, *inputs]
-            )
-            note += f" --question-key {shlex.quote(joined)} joins it to the question."
+            joined = [*(path for path in parts if path not in inputs), *questions, *inputs]
+            note += f" --question-key {shlex.quote(','.join(joined))} joins it to the question."
         notes.append(note)
     if any(is_chat(value_at_path(row, answer_key)) for row in rows):
         notes.append(
@@ -213,27 +204,21 @@ def _is_text(path: str, column: Sequence[Any]) -> bool:
 
 def unread_options(rows: Sequence[RawRow], keys: Sequence[str]) -> list[str]:
     """Return the columns that by their names have options, which no prompt shows."""
-    words = {
-        name: _word(name)
-        for name in _columns(rows)
-        if name not in keys and _word(name) in _OPTION_NAMES
-    }
-    letters = [name for name, word in words.items() if word in ("a", "b", "c", "d")]
-    return [name for name in words if name not in letters or len(letters) > 2]
+    names = [name for name in _columns(rows) if name not in keys and _word(name) in _OPTION_NAMES]
+    letters = [name for name in names if len(_word(name)) == 1]
+    return [name for name in names if name not in letters or len(letters) > 2]
 
 
 def _paths(row: Mapping[str, Any], before: str = "", depth: int = 1) -> Iterator[str]:
     for name, value in row.items():
-        path = f"{before}{name}"
-        if isinstance(value, list) and value and not is_chat(value):
-            items = {str(place): item for place, item in enumerate(value[:MAX_ITEMS])}
-            if depth < MAX_DEPTH and any(isinstance(item, (Mapping, list)) for item in value):
-                yield from _paths(items, f"{path}.", depth + 1)
-                continue
-        if isinstance(value, Mapping) and depth < MAX_DEPTH:
-            yield from _paths(value, f"{path}.", depth + 1)
+        has_structs = isinstance(value, list) and any(isinstance(v, (Mapping, list)) for v in value)
+        inner = value
+        if has_structs and not is_chat(value):
+            inner = {str(place): item for place, item in enumerate(value[:MAX_ITEMS])}
+        if isinstance(inner, Mapping) and depth < MAX_DEPTH:
+            yield from _paths(inner, f"{before}{name}.", depth + 1)
         else:
-            yield path
+            yield f"{before}{name}"
 
 
 def _best(points: Mapping[str, float]) -> str:
@@ -272,13 +257,13 @@ def _name_points(path: str, names: Sequence[str]) -> float:
     whole, last = "".join(filter(str.isalnum, path.casefold())), _word(path)
     if last in _OTHER_NAMES or last.startswith(_SYSTEM_NAMES):
         return -100
+    inside = 0.0
     for number, name in enumerate(names):
         if name in (whole, last):
             return 100 - number
-    inside = (
-        n for n, name in enumerate(names) if (len(name) > 3 or not name.isascii()) and name in whole
-    )
-    return max((50.0 - number for number in inside), default=0.0)
+        if name in whole and (len(name) > 3 or not name.isascii()):
+            inside = max(inside, 50.0 - number)
+    return inside
 
 
 def _word(path: str) -> str:
@@ -302,33 +287,17 @@ def _gold_text(value: Any) -> str:
     return str(value)[:MAX_CHARS] if is_plain else ""
 
 
-#: Columns of a file that a message lists.
-MAX_COLUMNS = 20
-
-#: Names of columns with golds that `rewardkit score` reads.
-_SCORED_GOLD_NAMES = frozenset({"ground_truth", "gts", "gold"})
-
-
 def require_columns(
     file: Path, rows: Sequence[RawRow], keys: Mapping[str, str | None], out: Path
 ) -> list[str]:
-    """Require that the first rows of a user's file have the columns that are named.
-
-    Args:
-        file: the user's file or folder.
-        rows: its first rows. If it cannot be read, there are none, and the reader says why.
-        keys: the columns by their options; None for an option that is not given.
-        out: the parquet to write, for the command in the message.
-
-    Returns:
-        The columns of the question.
-    """
+    """Require that the first rows of a user's file have the columns that are named."""
     questions = question_columns(rows, keys["--question-key"] or "")
     missing = {
         option: column
         for option, key in keys.items()
         for column in (questions if option == "--question-key" else [key])
-        if column and not _has_column(rows, column)
+        if column
+        and not any(column in row or value_at_path(row, column) is not None for row in rows)
     }
     if not rows or not missing:
         return questions
@@ -339,9 +308,8 @@ def require_columns(
             f"{shlex.quote(str(file))}`, or join it to others with rewardkit mix."
         )
     absent = " and no column ".join(f"{column!r}" for column in missing.values())
-    near = "".join(
-        did_you_mean(column, names) for column in missing.values() if column not in _DEFAULT_KEYS
-    )
+    named = (column for column in missing.values() if column not in ("question", "answer"))
+    near = "".join(did_you_mean(column, names) for column in named)
     column_list = ", ".join(names[:MAX_COLUMNS]) + (", ..." if len(names) > MAX_COLUMNS else "")
     guess = guess_columns(rows)
     _require_rows(file, rows, guess.question)
@@ -360,9 +328,6 @@ def require_columns(
     )
 
 
-_DEFAULT_KEYS = ("question", "answer")
-
-
 def question_columns(rows: Sequence[RawRow], key: str) -> list[str]:
     """Return the columns that `--question-key` names: one, or several that are separated by commas."""
     names = [name.strip() for name in key.split(",") if name.strip()]
@@ -378,22 +343,13 @@ def _verl_keys(rows: Sequence[RawRow]) -> dict[str, str]:
 
 
 def prep_command(file: Path, out: Path, keys: Mapping[str, str]) -> str:
-    """Return the command that prepares a user's file.
-
-    Args:
-        file: the user's file.
-        out: the parquet to write.
-        keys: the columns by their options, "" for unknown ones, which `prep` asks for.
-    """
-    options = [
-        part
+    """Return the command that prepares a user's file."""
+    options = "".join(
+        f"{option} {shlex.quote(key)} "
         for option, key in keys.items()
         if key and key != option.strip("-").removesuffix("-key")
-        for part in (option, shlex.quote(key))
-    ]
-    return " ".join(
-        ["rewardkit prep", shlex.quote(str(file)), *options, f"--out {shlex.quote(str(out))}"]
     )
+    return f"rewardkit prep {shlex.quote(str(file))} {options}--out {shlex.quote(str(out))}"
 
 
 def require_parquet(name: str) -> None:
@@ -406,8 +362,7 @@ def require_parquet(name: str) -> None:
         raise DataError(f"{file}: {fault}")
     if not file.stat().st_size:
         raise DataError(f"{file}: {parquet_fault(file)}")
-    kind = table_kind(file, read_prefix(file))
-    rows = sample_rows(file)
+    kind, rows = table_kind(file, read_prefix(file)), sample_rows(file)
     names = {name for row in rows for name in row}
     if names & RESPONSE_NAMES and names & _SCORED_GOLD_NAMES:
         raise DataError(
@@ -429,8 +384,15 @@ def _require_rows(file: Path, rows: Sequence[RawRow], question: str) -> None:
     for depth, name in enumerate(names):
         holder = value_at_path(row, ".".join(names[:depth])) if depth else row
         items = list(holder.values()) if isinstance(holder, Mapping) else holder
+        # a row is an object, and no message of a chat
         is_list = isinstance(items, list) and len(items) > 1
-        if name.isdigit() and is_list and all(map(_is_row, items)):
+        if (
+            name.isdigit()
+            and is_list
+            and all(
+                isinstance(item, Mapping) and not {"role", "from"} & item.keys() for item in items
+            )
+        ):
             place = "".join(f'."{outer}"' for outer in names[:depth]) or "."
             out = file.with_name(f"{stem_and_suffix(file)[0]}-rows.jsonl")
             source, jq = shlex.quote(str(file)), f"jq -c {shlex.quote(f'{place}[]')}"
@@ -440,12 +402,3 @@ def _require_rows(file: Path, rows: Sequence[RawRow], question: str) -> None:
                 f"{file}: its rows lie in a list or an object of one row. Write each on a line of "
                 f"its own, and use the new file:\n  {command} > {shlex.quote(str(out))}"
             )
-
-
-def _is_row(item: Any) -> bool:
-    """Whether an item of a list may be a problem: it is an object, and no message of a chat."""
-    return isinstance(item, Mapping) and not {"role", "from"} & item.keys()
-
-
-def _has_column(rows: Sequence[RawRow], key: str) -> bool:
-    return any(key in row or value_at_path(row, key) is not None for row in rows)

@@ -112,11 +112,6 @@ class Condition:
     Two values compare as numbers if both are numbers; `4/8`, a pass rate as some sets write it, is
     one. Otherwise only `=` and `!=` apply, and compare texts; a list is equal to a value that it
     contains. A null and an empty text are equal to `null`.
-
-    Attributes:
-        column: the column, or a dotted path into it.
-        sign: `=`, `!=`, `<`, `<=`, `>` or `>=`.
-        values: the values of which one must hold (`=`) or none may (`!=`); one for the other signs.
     """
 
     column: str
@@ -181,14 +176,7 @@ def _number(value: Any) -> Fraction | None:
 
 @dataclass(frozen=True)
 class Field:
-    """A part of a problem: a column with its transforms, or a constant.
-
-    Attributes:
-        column: the column, or a dotted path into it; "" for a constant.
-        transforms: functions that the value passes through, in order.
-        constant: the value of every row if there is no column.
-        names_option: whether the value is an option's text, whose letter is wanted.
-    """
+    """A part of a problem: a column with its transforms, or a constant."""
 
     column: str
     transforms: tuple[Transform, ...] = ()
@@ -248,12 +236,7 @@ def top_level(path: str) -> str:
 
 
 def parse_columns(values: Any, where: str) -> tuple[ColumnMap, ...]:
-    """Return the layouts that the `columns` of a card describe; () if they are lists of names.
-
-    Args:
-        values: the value of `columns` in the card.
-        where: the card, for messages.
-    """
+    """Return the layouts that the `columns` of a card describe; () if they are lists of names."""
     layouts = values if isinstance(values, list) else [values]
     if not all(isinstance(layout, dict) for layout in layouts):
         return ()

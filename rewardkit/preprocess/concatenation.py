@@ -21,13 +21,7 @@ from rewardkit.row import open_parquet
 
 @dataclass(frozen=True)
 class ConcatenationFault:
-    """Why files do not load together.
-
-    Attributes:
-        message: which file and field, and what differs.
-        only_in_old: whether newer versions of `datasets` and `pyarrow` load the files.
-        first: a file with which the list could begin, so that the files do load; None if none.
-    """
+    """Why files do not load together."""
 
     message: str
     only_in_old: bool

@@ -57,12 +57,7 @@ def dropped_line(index: int, reasons: list[str], row: Mapping[str, Any]) -> str:
 
 
 def full_rows(files: Sequence[Path], places: Iterable[int]) -> Iterator[RawRow]:
-    """Yield the rows at `places` with all their columns.
-
-    Args:
-        files: the files of a split, in the order in which `RawRows` reads them.
-        places: ascending; rows are counted over all files, as `RawRows` does.
-    """
+    """Yield the rows at `places` with all their columns."""
     cursor = PlaceCursor(places)
     for file in files:
         if not cursor.is_done():

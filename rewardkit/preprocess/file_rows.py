@@ -54,11 +54,7 @@ class BrokenRow(dict[str, Any]):
 
 
 class PlaceCursor:
-    """Ascending places of wanted rows, and the place up to which rows have been read.
-
-    Attributes:
-        start: the place of the next row to read.
-    """
+    """Ascending places of wanted rows, and the place up to which rows have been read."""
 
     def __init__(self, places: Iterable[int], start: int = 0) -> None:
         self._places = iter(places)

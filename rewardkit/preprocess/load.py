@@ -62,10 +62,6 @@ def require_dataset_loads(dataset: str, load_seconds: float) -> None:
     """Import the dataset of a plug-in in a child process first, to see that it loads.
 
     A dataset runs in this process, where an import that hangs could not be ended.
-
-    Args:
-        dataset: as `load_dataset` takes it.
-        load_seconds: timeout for the import.
     """
     target = "" if registry.is_path(dataset) else registry.target("datasets", dataset)
     limits = Limits(load_seconds=load_seconds)

@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import islice, tee
+from itertools import islice, product, tee
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, Literal, TextIO, TypeAlias
@@ -60,6 +59,10 @@ MAX_QUESTIONS = 200_000
 #: Maximum number of dropped rows of each reason in a report; all are counted.
 MAX_EXAMPLES = 5
 
+#: Fields of a problem that a row has in `extra_info`, and options that the metadata have.
+_COPIED = ("source_id", "question", "answer", "subject", "level", "kind", "options")
+_SETTINGS = tuple("scorer language dedup repeat limit shuffle_seed options_seed keep".split())
+
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
 
 
@@ -68,18 +71,13 @@ class SplitReport:
     """What `prep` did with one split.
 
     Attributes:
-        split: name of the split.
-        out: the parquet.
         origin: where the rows are from: `sample`, `path`, `cache`, or the hub's name.
-        files: the files that were read.
         read: number of raw rows, copies included.
         distinct: number of raw rows that are not a copy of an earlier one.
         dropped: number of distinct rows dropped, by reason; `<out>.dropped.jsonl` has them.
         examples: the first dropped rows of each reason: reason, place and detail.
         duplicates: number of rows written that repeat the question of an earlier row, among the
-            first `MAX_QUESTIONS` questions.
-        conflicting: number of those with another gold.
-        written: number of rows written.
+            first `MAX_QUESTIONS` questions; `conflicting` of those have another gold.
         system_messages: number of distinct raw rows whose system message is left out.
         unread_text: number of raw rows with text in a column that is not read and that no note about
             the first rows names.
@@ -109,10 +107,9 @@ class SplitReport:
 
     def steps(self) -> Iterator[tuple[str, int]]:
         """Yield the number of rows left after each step, from raw rows to rows written."""
-        rows = self.read
-        yield "raw rows", rows
-        if self.distinct < self.read:
-            rows = self.distinct
+        yield "raw rows", self.read
+        rows = self.distinct
+        if rows < self.read:
             yield "copies removed", rows
         for reason, count in self.dropped.items():
             rows -= count
@@ -123,15 +120,7 @@ class SplitReport:
 
 @dataclass(frozen=True)
 class PrepReport:
-    """What `prep` did.
-
-    Attributes:
-        dataset: name of the dataset.
-        data_source: verl's reward key of the rows; several are separated by commas.
-        template: name or path of the prompt template.
-        scorer: name of the scorer in the rows.
-        splits: the report of each split.
-    """
+    """What `prep` did."""
 
     dataset: str
     data_source: str
@@ -142,17 +131,7 @@ class PrepReport:
 
 @dataclass(frozen=True, kw_only=True)
 class PrepOptions:
-    """The options that decide how problems become rows; `prep` describes them.
-
-    Attributes:
-        template: the prompt template.
-        is_default_template: whether `template` is the card's; a problem's own prompt replaces only
-            this one.
-        scorer: name of the scorer in every row.
-        turns: the tool or interaction of every row; None for rows of one turn.
-        shuffle_seed: random seed of the shuffle; None for the order of the source.
-        options_seed: random seed of the order of options; None for the order of the source.
-    """
+    """The options that decide how problems become rows; `prep` describes them."""
 
     template: Template
     is_default_template: bool
@@ -179,10 +158,14 @@ class SplitJob:
     source: Source
     options: PrepOptions
 
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The conditions that a raw row must meet."""
+        return (*self.card.where, *self.options.where)
+
     def raw_rows(self) -> RawRows:
         """Return the raw rows of the split, without copies."""
-        conditions = (*self.card.where, *self.options.where)
-        paths = (*self.options.keep, *(condition.column for condition in conditions))
+        paths = (*self.options.keep, *(condition.column for condition in self.conditions))
         others = tuple(dict.fromkeys(map(top_level, paths)))
         layouts = [tuple(dict.fromkeys(layout + others)) for layout in self.card.columns]
         return RawRows(self.source.files, layouts, self.dataset.repeats, self.dataset.noted_columns)
@@ -191,19 +174,19 @@ class SplitJob:
         """Return the problem in a raw row, or the reason to drop it."""
         if raw and all(value is None for value in raw.values()):
             return Dropped("empty row, or a row that does not fit the header")
-        for condition in (*self.card.where, *self.options.where):
+        for condition in self.conditions:
             if not condition.holds(raw):
                 value = value_at_path(raw, condition.column)
                 return Dropped(f"not {condition}", f"{condition.column} is {value!r}"[:80])
         problem = call_catching(self.dataset.to_problem, raw)
         if isinstance(problem, TypeError):  # a null or a number where the dataset has text
             return Dropped("unexpected type", str(problem))
+        kind = type(problem).__name__
         if isinstance(problem, Exception):
-            return Dropped("unreadable row", f"{type(problem).__name__}: {problem}")
+            return Dropped("unreadable row", f"{kind}: {problem}")
         if isinstance(problem, Dropped):
             return problem
         if not isinstance(problem, Problem):
-            kind = type(problem).__name__
             raise UsageError(
                 f"{self.dataset.name}: to_problem returned {kind}, not a Problem or Dropped."
             )
@@ -213,8 +196,16 @@ class SplitJob:
         fits = self.options.language in ("all", language)
         return problem if fits else Dropped(f"language is {language}")
 
-    def checked_row(self, raw: RawRow, index: int) -> Row | Dropped:
-        """Return the verl row of a raw row, or the reason to drop it; `index` is its place."""
+    def checked_rows(
+        self, batch: Sequence[tuple[int, RawRow, Dropped | None]]
+    ) -> list[Row | Dropped]:
+        """Return the verl rows of a batch, in this process or another, or the reasons to drop them.
+
+        The batch has the place of each raw row, the row, and the reason to drop it if it is known.
+        """
+        return [dropped or self._checked_row(raw, index) for index, raw, dropped in batch]
+
+    def _checked_row(self, raw: RawRow, index: int) -> Row | Dropped:
         problem, options = self.problem(raw), self.options
         if isinstance(problem, Dropped):
             return problem
@@ -227,18 +218,12 @@ class SplitJob:
             prompt=prompt,
             ability=self.card.ability,
             ground_truth=problem.ground_truth,
+            images=problem.images,
             index=index,
             split=self.split,
-            source_id=problem.source_id,
-            question=problem.question,
-            answer=problem.answer,
             scorer=options.scorer,
-            subject=problem.subject,
-            level=problem.level,
-            kind=problem.kind,
-            options=problem.options,
             columns=json.dumps(columns, ensure_ascii=False, default=str) if columns else "",
-            images=problem.images,
+            **{name: getattr(problem, name) for name in _COPIED},
         )
         row = options.turns.add_to(row) if options.turns else row
         findings = check_row(row, index)
@@ -255,14 +240,7 @@ class SplitJob:
             "revision": self.source.revision,
             "template": options.template.text,
             "system": options.template.system,
-            "scorer": options.scorer,
-            "language": options.language,
-            "dedup": options.dedup,
-            "repeat": options.repeat,
-            "limit": options.limit,
-            "shuffle_seed": options.shuffle_seed,
-            "options_seed": options.options_seed,
-            "keep": list(options.keep),
+            **{name: getattr(options, name) for name in _SETTINGS},
             "where": list(map(str, options.where)),
             "unread_options": list(self.dataset.unread_options),
             **({options.turns.option: options.turns.name} if options.turns else {}),
@@ -334,7 +312,11 @@ def prep(
         DataError: the rows cannot be read.
         OutputError: the output exists or cannot be written.
     """
-    dataset, split = _dataset_and_split(dataset, split)
+    if not isinstance(dataset, Dataset):
+        name = read_set_name(dataset)
+        if name.split and split not in (None, name.split):
+            raise UsageError(f"{dataset} is the split {name.split!r}: leave out --split {split}.")
+        dataset, split = load_dataset(name.dataset), name.split or split
     card = card_of(dataset)
     if options_seed is not None and not card.shuffle_options:
         raise UsageError(f"{card.name} does not shuffle options: leave out --options-seed.")
@@ -361,19 +343,25 @@ def prep(
     for path in outputs.values():
         require_absent(path, overwrite=overwrite)
         require_dropped_path(path, overwrite=overwrite)
-    sources = {
-        name: find_source(card, name, path=source, hub=hub, sample=sample) for name in outputs
-    }
-    for path in outputs.values():
-        for file in (file for split_source in sources.values() for file in split_source.files):
-            require_not_input(path, file)
-            require_not_input(dropped_path(path), file)
+    jobs_of_splits = [
+        SplitJob(
+            dataset,
+            card,
+            name,
+            find_source(card, name, path=source, hub=hub, sample=sample),
+            options,
+        )
+        for name in outputs
+    ]
+    files = [file for job in jobs_of_splits for file in job.source.files]
+    for path, file in product(outputs.values(), files):
+        require_not_input(path, file)
+        require_not_input(dropped_path(path), file)
     reports = []
     with ExitStack() as stack:  # either all files get their names or none does
-        for name, path in outputs.items():
+        for job, path in zip(jobs_of_splits, outputs.values(), strict=True):
             temporary, rejects = stack.enter_context(atomic_with_dropped(path, overwrite=overwrite))
-            job = SplitJob(dataset, card, name, sources[name], options)
-            report = SplitReport(name, path, job.source.origin, job.source.files)
+            report = SplitReport(job.split, path, job.source.origin, job.source.files)
             report.stats.unread_options = dataset.unread_options
             _write(job, temporary, rejects, report, progress)
             reports.append(report)
@@ -382,15 +370,6 @@ def prep(
             dropped_path(report.out).unlink()
     keys = ", ".join(dict.fromkeys(map(card.reward_key, outputs)))
     return PrepReport(dataset.name, keys, prompt.name, options.scorer, tuple(reports))
-
-
-def _dataset_and_split(dataset: str | Dataset, split: str | None) -> tuple[Dataset, str | None]:
-    if isinstance(dataset, Dataset):
-        return dataset, split
-    name = read_set_name(dataset)
-    if name.split and split not in (None, name.split):
-        raise UsageError(f"{dataset} is the split {name.split!r}: leave out --split {split}.")
-    return load_dataset(name.dataset), name.split or split
 
 
 def preview(dataset: str | Dataset, n: int, **options: Any) -> list[Row]:
@@ -440,11 +419,9 @@ def _rows(
     golds: dict[bytes, str] = {}
     jobs = options.jobs if importable_in_child(job.dataset.to_problem) else 1
     batches = batched(candidates, min(options.limit or BATCH_ROWS, BATCH_ROWS))
-    for index, raw, row in (
-        (index, raw, row)
-        for batch, rows in in_order(partial(_build_batch, job), batches, jobs)
-        for (index, raw, _), row in zip(batch, rows, strict=True)
-    ):
+    built = in_order(job.checked_rows, batches, jobs)
+    pairs = (pair for batch, rows in built for pair in zip(batch, rows, strict=True))
+    for (index, raw, _), row in pairs:
         report.distinct += 1
         report.system_messages += has_system_message(raw, job.card)
         read = index + 1 if options.shuffle_seed is None else raws.read
@@ -471,20 +448,8 @@ def _rows(
             f"{reason} ({n:,}; the first: {details[reason] or 'no details'})"
             for reason, n in report.dropped.most_common(3)
         )
-        files = ", ".join(map(str, report.files))
-        raise DataError(
-            f"{files}: " + (f"every row was dropped: {drops}." if drops else "no rows.")
-        )
-
-
-def _build_batch(
-    job: SplitJob, batch: list[tuple[int, RawRow, Dropped | None]]
-) -> list[Row | Dropped]:
-    """Build the rows of a batch, in this process or another.
-
-    A candidate is the place of a raw row, the row, and the reason to drop it if it is known already.
-    """
-    return [dropped or job.checked_row(raw, index) for index, raw, dropped in batch]
+        fault = f"every row was dropped: {drops}." if drops else "no rows."
+        raise DataError(f"{', '.join(map(str, report.files))}: {fault}")
 
 
 def language_of(question: str) -> Language:
@@ -499,15 +464,8 @@ def language_of(question: str) -> Language:
 def _text_fault(problem: Problem) -> str:
     if not isinstance(problem.options, (tuple, list)):
         return "options are not a list"
-    texts = (
-        problem.question,
-        problem.ground_truth,
-        problem.answer,
-        problem.source_id,
-        problem.subject,
-        problem.level,
-        *problem.options,
-    )
+    names = "question ground_truth answer source_id subject level".split()
+    texts = [*(getattr(problem, name) for name in names), *problem.options]
     if not all(isinstance(text, str) for text in texts):
         return "unexpected type"
     if not all(isinstance(image, bytes) for image in problem.images or ()):

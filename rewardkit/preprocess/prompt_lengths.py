@@ -17,13 +17,7 @@ TokenCounter: TypeAlias = Callable[[Messages], int]
 
 @dataclass
 class PromptLengths:
-    """The lengths of a file's prompts.
-
-    Attributes:
-        unit: `tokens` or `characters`.
-        limit: the run's `data.max_prompt_length`; None if unknown.
-        counts: number of prompts of each length.
-    """
+    """The lengths of a file's prompts."""
 
     unit: str
     limit: int | None = None
@@ -51,12 +45,7 @@ def count_characters(messages: Messages) -> int:
 
 
 def token_counter(name: str) -> TokenCounter:
-    """Return a function that counts a prompt's tokens with chat template and generation prompt.
-
-    Args:
-        name: a folder with a tokenizer, or its name on Hugging Face. Code of the model's
-            repository is never run.
-    """
+    """Return a function that counts a prompt's tokens with chat template and generation prompt."""
     folder = Path(name).expanduser()
     if not folder.exists() and name.startswith(("/", ".", "~")):
         raise SourceError(f"--tokenizer {name}: no such folder.")

@@ -163,14 +163,7 @@ def stats_sections(stats: RowStats, suffix: str = "") -> Iterator[Section]:
 def lengths_section(
     lengths: Counter[int], unit: str, limit: int | None = None, title: str = "Length of the prompts"
 ) -> Histogram:
-    """Return the histogram of lengths.
-
-    Args:
-        lengths: number of rows by length.
-        unit: unit of the lengths, `tokens` or `characters`.
-        limit: maximum length, if there is one.
-        title: title of the section.
-    """
+    """Return the histogram of lengths."""
     percents = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
     marks = tuple((name, percentile_of_counts(lengths, part)) for name, part in percents.items())
     return Histogram(title, lengths, unit, marks, limit)
@@ -179,12 +172,7 @@ def lengths_section(
 def clusters_section(
     clusters: Sequence[tuple[Sequence[tuple[int, str, str]], bool]], totals: tuple[int, int]
 ) -> Pairs:
-    """Return the near-duplicates, those with conflicting golds first.
-
-    Args:
-        clusters: row number, text and gold of each member, and whether the golds conflict.
-        totals: number of rows in clusters and of clusters, which may exceed those in `clusters`.
-    """
+    """Return the near-duplicates, those with conflicting golds first."""
     pairs = []
     for rows, conflict in sorted(clusters, key=lambda cluster: not cluster[1])[:MAX_PAIRS]:
         first = rows[0]
@@ -206,12 +194,7 @@ def clusters_section(
 
 
 def overlaps_section(overlaps: Sequence[Overlap], total: int) -> Pairs:
-    """Return the evaluation items found in the rows, the most complete first.
-
-    Args:
-        overlaps: some of the overlaps.
-        total: number of all overlaps.
-    """
+    """Return the evaluation items found in the rows, the most complete first."""
     items = Counter(source for source, _ in {(o.source, o.item) for o in overlaps})
     sources = ", ".join(f"{n:,} of {source}" for source, n in _descending(items))
     these = (
@@ -257,13 +240,7 @@ def first_rows_sections(path: Path, suffix: str = "") -> Iterator[Rows]:
 
 
 def rows_section(rows: Iterable[Mapping[str, Any]], title: str, start: int = 0) -> Rows:
-    """Return rows with their prompts, golds and pictures, within the limits of a page.
-
-    Args:
-        rows: rows of a parquet, one after the other.
-        title: the heading.
-        start: number of the first of them.
-    """
+    """Return rows with their prompts, golds and pictures, within the limits of a page."""
     budget, missing = MAX_PAGE_PICTURE_BYTES, 0
     examples = []
     for number, row in enumerate(rows, start):

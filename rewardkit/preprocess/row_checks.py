@@ -84,13 +84,7 @@ NoneType = type(None)
 
 @dataclass(frozen=True)
 class DataFinding:
-    """A fault of a row, or of the whole file.
-
-    Attributes:
-        row: place of the row in the file, from 0; None for the file.
-        rule: the key of the rule in `RULES`.
-        message: what is wrong.
-    """
+    """A fault of a row, or of the whole file."""
 
     row: int | None
     rule: str

@@ -25,12 +25,7 @@ ALL = "all-eval"
 
 @dataclass(frozen=True)
 class SetName:
-    """What the name of a set means.
-
-    Attributes:
-        dataset: name of the dataset in the registry, or the path of a card or of a plug-in.
-        split: name of the split; "" if the name is the dataset's alone.
-    """
+    """What the name of a set means."""
 
     dataset: str
     split: str = ""

@@ -26,13 +26,7 @@ SAMPLES = Path(__file__).parent / "datasets" / "sample"
 
 @dataclass(frozen=True)
 class Source:
-    """The files of one split.
-
-    Attributes:
-        files: in the order in which they are read.
-        origin: where they are from: `sample`, `path`, `cache`, or the hub's name.
-        revision: the hub's commit; "" if unknown.
-    """
+    """The files of one split."""
 
     files: tuple[Path, ...]
     origin: str

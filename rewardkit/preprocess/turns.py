@@ -58,13 +58,7 @@ _HASH_ANSWER = "Put your final answer in the format of `#### <answer>`."
 
 @dataclass(frozen=True)
 class Turns:
-    """What a tool or an interaction adds to the rows of a dataset.
-
-    Attributes:
-        option: `tools` or `interaction`.
-        name: the name by which verl finds the tool or the interaction.
-        template: the instruction of verl's script; None for the dataset's own.
-    """
+    """What a tool or an interaction adds to the rows of a dataset."""
 
     option: str
     name: str

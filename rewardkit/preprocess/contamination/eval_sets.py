@@ -42,13 +42,7 @@ _COMMON_WORDS = frozenset(
 
 @dataclass(frozen=True)
 class EvalSet:
-    """An evaluation set that is named by the user.
-
-    Attributes:
-        dataset: name of the dataset, or the path of a card or of a plug-in; "" for a verl parquet.
-        split: split of the dataset; "" for a verl parquet.
-        path: the verl parquet; or the file or folder with the rows, None for the cache and the hub.
-    """
+    """An evaluation set that is named by the user."""
 
     dataset: str
     split: str
@@ -57,12 +51,7 @@ class EvalSet:
 
 @dataclass(frozen=True)
 class EvalSets:
-    """The problems of several evaluation sets.
-
-    Attributes:
-        items: the problems.
-        missing: the sets of `all-eval` that could not be read, each with the reason.
-    """
+    """The problems of several evaluation sets."""
 
     items: Sequence[EvalItem]
     missing: Mapping[str, str]

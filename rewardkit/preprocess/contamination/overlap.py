@@ -91,13 +91,7 @@ _THOUSANDS = re.compile(r"(?<=\d)(?:,(?:\\!)?|\{,\}|\\,)(?=\d{3}(?!\d))")
 
 @dataclass(frozen=True)
 class EvalItem:
-    """One problem of an evaluation set.
-
-    Attributes:
-        source: name of the set.
-        item: id or row number of the problem.
-        text: text of the problem.
-    """
+    """One problem of an evaluation set."""
 
     source: str
     item: str
@@ -171,13 +165,7 @@ class _Words:
 
 @dataclass(frozen=True)
 class _Wording:
-    """A text of evaluation items, for the second rule.
-
-    Attributes:
-        items: the items with this text.
-        text: its words.
-        rare: number of its sequences that are in few texts.
-    """
+    """A text of evaluation items, for the second rule."""
 
     items: Sequence[int]
     text: _Words
@@ -360,15 +348,7 @@ def _like_items(
     index: EvalIndex,
     skip: Collection[int],
 ) -> Iterator[tuple[int, tuple[float, bool]]]:
-    """Yield the items that a row is like, with the share of common words and whether the numbers agree.
-
-    Args:
-        text: text of the row.
-        lines: the words of each of its lines.
-        own: all of these words, numbered; 0 for a word that no item has.
-        index: the items.
-        skip: items that need not be compared.
-    """
+    """Yield the items that a row is like, with the share of common words and whether the numbers agree."""
     holders = filter(None, map(index.sequences.get, ngram_hashes(own, SEQUENCE)))
     row: _Words | None = None
     for i, count in Counter(chain.from_iterable(holders)).items():
