@@ -10,11 +10,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from rewardkit.output import atomic, atomic_side_file, json_value, require_absent, require_side_file
-from rewardkit.preprocess.file_rows import PlaceCursor, RawRow, rows_in
+from rewardkit.preprocess.file_rows import RawRow, at_places, blocks_in
 
 #: How the file begins; `select` writes more keys between the reasons and the row.
 _START = re.compile(rb'\{"index": \d+, "reasons": \[')
@@ -58,7 +59,5 @@ def dropped_line(index: int, reasons: list[str], row: Mapping[str, Any]) -> str:
 
 def full_rows(files: Sequence[Path], places: Iterable[int]) -> Iterator[RawRow]:
     """Yield the rows at `places` with all their columns."""
-    cursor = PlaceCursor(places)
-    for file in files:
-        if not cursor.is_done():
-            yield from (row for _, row in rows_in(file, None, cursor))
+    blocks = chain.from_iterable(map(blocks_in, files))
+    return (row for _, row in at_places(blocks, places))

@@ -10,6 +10,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from shlex import quote
@@ -28,7 +29,9 @@ RawRow: TypeAlias = dict[str, Any]
 #: Returns the columns to read, given the file and the names of its columns.
 ChooseColumns: TypeAlias = "Callable[[object, Iterable[str]], Sequence[str]]"
 
-_Rows: TypeAlias = Iterator[tuple[str, RawRow]]
+
+#: Where rows are, for messages (`rows.jsonl:7`), how many, and a function that reads some of them.
+Block: TypeAlias = "tuple[str, int, Callable[[Sequence[int]], Iterable[RawRow]]]"
 
 #: The suffixes of files of rows.
 READERS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
@@ -38,9 +41,6 @@ _BOM = b"\xef\xbb\xbf"
 
 #: Maximum depth of nested brackets in a JSON array.
 MAX_DEPTH = 200
-
-#: Rows of a parquet that are read at once if few are wanted: with columns that may be large.
-_FEW_ROWS = 256
 
 #: What may separate the values of a CSV file, the likeliest first.
 _SEPARATORS = ",\t;|"
@@ -53,59 +53,58 @@ class BrokenRow(dict[str, Any]):
     """The `text` of a row of a CSV file that does not fit the header."""
 
 
-class PlaceCursor:
-    """Ascending places of wanted rows, and the place up to which rows have been read."""
-
-    def __init__(self, places: Iterable[int], start: int = 0) -> None:
-        self._places = iter(places)
-        self._next = next(self._places, None)
-        self.start = start
-
-    def is_done(self) -> bool:
-        """Return whether no wanted row is left."""
-        return self._next is None
-
-    def has_next_within(self, size: int) -> bool:
-        """Return whether one of the next `size` rows is wanted."""
-        return self._next is not None and self._next < self.start + size
-
-    def advance(self, size: int) -> list[int]:
-        """Move on by `size` rows and return the places of the wanted ones among them."""
-        end, places = self.start + size, []
-        while self._next is not None and self._next < end:
-            places.append(self._next)
-            self._next = next(self._places, None)
-        self.start = end
-        return places
-
-    def take(self, batch: pa.RecordBatch) -> tuple[list[int], pa.RecordBatch]:
-        """Move on by a batch and return the places and rows of the wanted ones in it."""
-        start = self.start
-        places = self.advance(batch.num_rows)
-        return places, batch.take(pa.array([place - start for place in places], pa.int64()))
+def at_places(blocks: Iterable[Block], places: Iterable[int]) -> Iterator[tuple[int, RawRow]]:
+    """Yield the rows at ascending places, each with its place; a block without one is not read."""
+    blocks, wanted, start = iter(blocks), iter(places), 0
+    place = next(wanted, None)
+    while place is not None and (block := next(blocks, None)):
+        _, size, read = block
+        chosen = list[int]()
+        while place is not None and place < start + size:
+            chosen.append(place - start)
+            place = next(wanted, None)
+        if chosen:
+            yield from zip((start + at for at in chosen), read(chosen), strict=True)
+        start += size
 
 
-def rows_in(
-    file: Path, choose: ChooseColumns | None = None, cursor: PlaceCursor | None = None
-) -> _Rows:
-    """Yield the rows of a file in order, each with its place for messages (`rows.jsonl:7`).
+def block_of(where: object, batch: pa.RecordBatch) -> Block:
+    """Return a batch as a block."""
+    return str(where), batch.num_rows, partial(_rows_of, batch)
+
+
+def _rows_of(batch: pa.RecordBatch, places: Sequence[int]) -> list[RawRow]:
+    few = len(places) < batch.num_rows
+    return python_rows(batch.take(pa.array(places, pa.int64())) if few else batch)
+
+
+def rows_in(file: Path, choose: ChooseColumns | None = None) -> Iterator[tuple[str, RawRow]]:
+    """Yield the rows of a file in order, each with where it is; the arguments are those of `blocks_in`."""
+    for where, size, read in blocks_in(file, choose):
+        for row in read(range(size)):
+            yield where, row
+
+
+def blocks_in(file: Path, choose: ChooseColumns | None = None) -> Iterator[Block]:
+    """Yield the rows of a file in blocks, in order.
 
     Args:
         file: a file whose `row_suffix` is in `READERS`.
         choose: chooses the columns of a table; None for all. A row of JSON has all its columns.
-        cursor: the places of the wanted rows; None for all rows.
     """
     suffix = row_suffix(file)
     try:
         if suffix in (".csv", ".tsv"):
-            rows = _read_csv(file, choose, cursor)
-        elif suffix in (".parquet", ".arrow"):
-            read = _parquet_batches if suffix == ".parquet" else _arrow_batches
-            batches = read(file, choose, cursor)
-            rows = ((str(file), row) for batch in batches for row in python_rows(batch))
+            yield from (_block(file, row) for row in _read_csv(file, choose))
+        elif suffix == ".parquet":
+            with open_parquet(file) as parquet:
+                columns = list(choose(file, parquet.schema_arrow.names)) if choose else None
+                batches = parquet.iter_batches(BATCH_ROWS, columns=columns)
+                yield from (block_of(file, batch) for batch in batches)
+        elif suffix == ".arrow":
+            yield from (block_of(file, batch) for batch in _arrow_batches(file, choose))
         else:
-            rows = _read_json(file, cursor, may_be_whole=suffix == ".json")
-        yield from rows
+            yield from _read_json(file, may_be_whole=suffix == ".json")
     except RewardkitError:
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error) as error:
@@ -116,34 +115,21 @@ def rows_in(
         raise DataError(f"{file}: {fault}") from error
 
 
+def _block(where: object, row: Any) -> Block:
+    """Return one row as a block; a row of JSON may be a list, such as a conversation."""
+    row = {"row": row} if isinstance(row, list) else row
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: a JSON object is expected, not {type(row).__name__}.")
+    return str(where), 1, lambda _: [row]
+
+
 def is_row_file(path: Path) -> bool:
     """Return whether a path has the name of a file of rows; only text may be compressed."""
     is_text = row_suffix(path) not in (".parquet", ".arrow")
     return row_suffix(path) in READERS and (is_text or not _is_compressed(path))
 
 
-def _parquet_batches(
-    file: Path, choose: ChooseColumns | None, cursor: PlaceCursor | None
-) -> Iterator[pa.RecordBatch]:
-    with open_parquet(file) as parquet:
-        columns = list(choose(file, parquet.schema_arrow.names)) if choose else None
-        if cursor is None:
-            yield from parquet.iter_batches(BATCH_ROWS, columns=columns)
-            return
-        for group in range(parquet.num_row_groups):
-            size = parquet.metadata.row_group(group).num_rows
-            if cursor.has_next_within(size):
-                for batch in parquet.iter_batches(_FEW_ROWS, [group], columns=columns):
-                    yield cursor.take(batch)[1]
-            else:
-                cursor.advance(size)
-            if cursor.is_done():
-                return
-
-
-def _arrow_batches(
-    file: Path, choose: ChooseColumns | None, cursor: PlaceCursor | None
-) -> Iterator[pa.RecordBatch]:
+def _arrow_batches(file: Path, choose: ChooseColumns | None) -> Iterator[pa.RecordBatch]:
     def validated(batch: pa.RecordBatch) -> pa.RecordBatch:
         batch.validate(full=True)  # Arrow reads offsets that are out of bounds from any memory
         return batch
@@ -156,13 +142,10 @@ def _arrow_batches(
         numbers = range(0 if is_stream else reader.num_record_batches)
         batches = reader if is_stream else map(reader.get_batch, numbers)
         chosen = (validated(batch.select(columns)) for batch in batches)
-        for piece, _ in bounded_slices(file, chosen):
-            yield cursor.take(piece)[1] if cursor else piece
-            if cursor and cursor.is_done():
-                return
+        yield from (piece for piece, _ in bounded_slices(file, chosen))
 
 
-def _read_csv(file: Path, choose: ChooseColumns | None, cursor: PlaceCursor | None) -> _Rows:
+def _read_csv(file: Path, choose: ChooseColumns | None) -> Iterator[RawRow]:
     """Yield all values as text: the dataset decides which are numbers.
 
     One missing quote would otherwise make the whole file unreadable: a row with more or fewer values
@@ -183,19 +166,15 @@ def _read_csv(file: Path, choose: ChooseColumns | None, cursor: PlaceCursor | No
         columns = choose(file, names) if choose else names
         places = {name: place for place, name in enumerate(names) if name in columns}
         chosen = [(name, places[name]) for name in columns]
-        where = str(file)
         lines.pieces.clear()
         for row in values:
-            if cursor is None or cursor.advance(1):
-                if len(row) != len(names):
-                    text = lines.text("".join(lines.pieces).strip("\r\n"), "backslashreplace")
-                    yield where, dict.fromkeys(columns) if choose else BrokenRow(text=text)
-                elif lines.has_other_bytes:
-                    yield where, {name: lines.text(row[place], errors) for name, place in chosen}
-                else:
-                    yield where, {name: row[place] for name, place in chosen}
-                if cursor and cursor.is_done():
-                    return
+            if len(row) != len(names):
+                text = lines.text("".join(lines.pieces).strip("\r\n"), "backslashreplace")
+                yield dict.fromkeys(columns) if choose else BrokenRow(text=text)
+            elif lines.has_other_bytes:
+                yield {name: lines.text(row[place], errors) for name, place in chosen}
+            else:
+                yield {name: row[place] for name, place in chosen}
             lines.pieces.clear()
 
 
@@ -241,49 +220,40 @@ def _separator(sample: str) -> str:
     return max(columns, key=lambda separator: columns[separator])
 
 
-def _read_json(file: Path, cursor: PlaceCursor | None, *, may_be_whole: bool) -> _Rows:
+def _read_json(file: Path, *, may_be_whole: bool) -> Iterator[Block]:
     """Yield the elements of an array, the rows of columns, or the objects on the lines of a file."""
-    values: Iterator[tuple[str, Any]]
-    are_lines = False
     if may_be_whole and _is_array(file):
-        values = ((f"{file}: element {i}", value) for i, value in enumerate(_json_elements(file)))
+        for i, value in enumerate(_json_elements(file)):
+            yield _block(f"{file}: element {i}", value)
     elif may_be_whole and (columns := _json_columns(file)):
-        rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-        values = ((f"{file}: row {i}", row) for i, row in enumerate(rows))
+        for i, row in enumerate(zip(*columns.values(), strict=True)):
+            yield _block(f"{file}: row {i}", dict(zip(columns, row, strict=True)))
     else:
-        values, are_lines = _json_lines(file, cursor), True  # which skips the others itself
-    for where, row in values:
-        if cursor is None or are_lines or cursor.advance(1):
-            if isinstance(row, list):  # such as a conversation
-                row = {"row": row}  # noqa: PLW2901
-            if not isinstance(row, dict):
-                raise DataError(f"{where}: a JSON object is expected, not {type(row).__name__}.")
-            yield where, row
-            if cursor and cursor.is_done():
-                return
+        with _open(file) as stream:
+            lines = ((n, line) for n, line in checked_lines(stream, file) if line.strip())
+            for place, (number, line) in enumerate(lines):
+                where = f"{file}:{number}"
+                yield where, 1, partial(_row_of_line, file, where, line, place == 0)
 
 
-def _json_lines(file: Path, cursor: PlaceCursor | None) -> Iterator[tuple[str, Any]]:
-    with _open(file) as stream:
-        lines = ((n, line) for n, line in checked_lines(stream, file) if line.strip())
-        for place, (number, line) in enumerate(lines):
-            if cursor and not cursor.advance(1):
-                continue
-            where = f"{file}:{number}"
-            try:
-                yield where, json.loads(line)
-            except (ValueError, RecursionError) as error:  # also a number with too many digits
-                fault = _text_fault(file)
-                if not fault and place == 0 and file.suffix.lower() == ".json":
-                    out = quote(file.with_suffix(".jsonl").name)
-                    fault = (
-                        "an array of rows, or one object per line, is expected. If a key of one object "
-                        f"holds the rows, run `jq -c '.KEY[]' {quote(str(file))} > {out}` with its name."
-                    )
-                reason = f"not JSON ({error})."
-                if isinstance(error, UnicodeDecodeError):
-                    reason = f"not UTF-8 ({error.reason} at byte {error.start})."
-                raise DataError(f"{where}: {fault or reason}") from error
+def _row_of_line(
+    file: Path, where: str, line: bytes, is_first: bool, places: Sequence[int]
+) -> Iterable[RawRow]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:  # also a number with too many digits
+        fault = _text_fault(file)
+        if not fault and is_first and file.suffix.lower() == ".json":
+            out = quote(file.with_suffix(".jsonl").name)
+            fault = (
+                "an array of rows, or one object per line, is expected. If a key of one object "
+                f"holds the rows, run `jq -c '.KEY[]' {quote(str(file))} > {out}` with its name."
+            )
+        reason = f"not JSON ({error})."
+        if isinstance(error, UnicodeDecodeError):
+            reason = f"not UTF-8 ({error.reason} at byte {error.start})."
+        raise DataError(f"{where}: {fault or reason}") from error
+    return _block(where, value)[2](places)
 
 
 def _is_array(file: Path) -> bool:

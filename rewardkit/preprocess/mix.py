@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, repeat
 from math import ceil, floor, isfinite
 from operator import le
@@ -24,7 +25,7 @@ from rewardkit.arrow_types import TypeConflictError, union_type, value_type
 from rewardkit.errors import DataError, UsageError
 from rewardkit.output import require_absent, require_not_input, require_suffix
 from rewardkit.preprocess.duplicates import gold_key, question_key
-from rewardkit.preprocess.file_rows import PlaceCursor
+from rewardkit.preprocess.file_rows import at_places
 from rewardkit.preprocess.foreign_rows import describe_changes, to_schema_row
 from rewardkit.preprocess.row_stats import RowStats
 from rewardkit.preprocess.turns import SINGLE_TURN_AGENT, TOOL_AGENT
@@ -364,18 +365,17 @@ def _part_rows(part: MixPartReport, schema: pa.Schema, rng: random.Random) -> It
 
 def _rows_at(path: Path, places: Iterable[int]) -> Iterator[tuple[int, Row]]:
     """Yield the rows at ascending places, with one batch of the file in memory at a time."""
-    cursor = PlaceCursor(places)
-    if cursor.is_done():
-        return
+
+    def read(batch: pa.RecordBatch, chosen: Sequence[int]) -> list[Row]:
+        try:
+            return list(batch.take(pa.array(chosen)).to_pylist())
+        except ValueError as error:  # two fields of one name, or nanoseconds
+            reason = str(error).splitlines()[0]
+            raise DataError(
+                f"{path}: a column cannot be read ({reason}). Drop the column."
+            ) from error
+
     with open_parquet(path) as file:
-        for batch in file.iter_batches(BATCH_ROWS):
-            chosen, rows = cursor.take(batch)
-            try:
-                yield from zip(chosen, rows.to_pylist(), strict=True)
-            except ValueError as error:  # two fields of one name, or nanoseconds
-                reason = str(error).splitlines()[0]
-                raise DataError(
-                    f"{path}: a column cannot be read ({reason}). Drop the column."
-                ) from error
-            if cursor.is_done():
-                return
+        batches = file.iter_batches(BATCH_ROWS)
+        blocks = ((str(path), batch.num_rows, partial(read, batch)) for batch in batches)
+        yield from at_places(blocks, places)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,9 +15,9 @@ import pyarrow.parquet as pq
 from rewardkit.errors import DataError
 from rewardkit.preprocess.column_guess import has_text
 from rewardkit.preprocess.column_map import value_at_path
-from rewardkit.preprocess.file_rows import PlaceCursor, RawRow, rows_in
+from rewardkit.preprocess.file_rows import Block, RawRow, at_places, block_of, rows_in
 from rewardkit.registry import did_you_mean
-from rewardkit.row import BATCH_ROWS, open_parquet, python_rows
+from rewardkit.row import BATCH_ROWS, open_parquet
 
 #: Rows whose `repeats` columns are compared at once; more rows are faster and need more memory.
 _SCAN_ROWS = 32_768
@@ -127,24 +128,27 @@ class RawRows:
     def _distinct_rows(self, file: Path, parquet: pq.ParquetFile) -> Iterator[tuple[int, RawRow]]:
         """Yield the rows that are no copies, and their places; of the others only keys are read."""
         columns = self._columns(file, parquet.schema_arrow.names)
-        for group, (start, places) in enumerate(self._first_places(parquet)):
-            cursor = PlaceCursor(places, start)
-            if places:
-                for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
-                    chosen, rows = cursor.take(batch)
-                    yield from zip(chosen, python_rows(rows), strict=True)
-                    if cursor.is_done():
-                        break
+        firsts = self._first_places(parquet)
 
-    def _first_places(self, parquet: pq.ParquetFile) -> list[tuple[int, list[int]]]:
-        """Return for each row group its first place, and the places of rows that are not copies."""
-        firsts = list[tuple[int, list[int]]]()
+        def blocks() -> Iterator[Block]:
+            for group, places in enumerate(firsts):
+                if places:
+                    for batch in parquet.iter_batches(BATCH_ROWS, [group], columns):
+                        yield block_of(file, batch)
+                else:
+                    yield str(file), parquet.metadata.row_group(group).num_rows, lambda _: []
+
+        yield from at_places(blocks(), chain.from_iterable(firsts))
+
+    def _first_places(self, parquet: pq.ParquetFile) -> list[list[int]]:
+        """Return for each row group the places of rows that are not copies."""
+        firsts = list[list[int]]()
         place, paths = 0, list(self.repeats)
         for group in range(parquet.num_row_groups):
-            firsts.append((place, []))
+            firsts.append([])
             for batch in parquet.iter_batches(_SCAN_ROWS, row_groups=[group], columns=paths):
                 new = [at for key, at in _keys(batch, paths) if not self._is_repeated(key)]
-                firsts[-1][1].extend(sorted(place + at for at in new))
+                firsts[-1].extend(sorted(place + at for at in new))
                 place += batch.num_rows
         return firsts
 
