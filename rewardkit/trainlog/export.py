@@ -30,15 +30,16 @@ def write_csv(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) -> Non
     Raises:
         OutputError: `out` cannot be written, or exists and `overwrite` is False.
     """
-    names = _columns(runs)
+    columns = _columns(runs)
+    if len(runs) > 1:
+        columns["run"] = [escape_formula(name) for name in columns["run"]]
     with (
         atomic(out, overwrite=overwrite) as temporary,
         temporary.open("w", encoding="utf-8", newline="") as file,
     ):
-        csv.writer(file).writerow(map(escape_formula, names))
-        writer = csv.DictWriter(file, names, restval="")
-        for run in runs:
-            writer.writerows(_with_run(escape_formula(run.name), row, names) for row in rows(run))
+        writer = csv.writer(file)
+        writer.writerow(map(escape_formula, columns))
+        writer.writerows(zip(*columns.values(), strict=True))
 
 
 def write_parquet(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) -> None:
@@ -50,14 +51,15 @@ def write_parquet(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) ->
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    steps = [step for run in runs for step in run.steps]
-    columns = {"run": [run.name for run in runs for _ in run.steps]} if len(runs) > 1 else {}
-    columns["step"] = pa.array(steps, pa.int64())
-    for name in _columns(runs)[len(columns) :]:
-        values = [v for run in runs for v in run.table.get(name) or [None] * len(run.steps)]
-        columns[name] = pa.array([v if v is None else float(v) for v in values], pa.float64())
+    types = {"step": pa.int64(), **({"run": pa.string()} if len(runs) > 1 else {})}
+    arrays = {
+        name: pa.array(values, types[name])
+        if name in types
+        else pa.array([v if v is None else float(v) for v in values], pa.float64())
+        for name, values in _columns(runs).items()
+    }
     with atomic(out, overwrite=overwrite) as temporary:
-        pq.write_table(pa.table(columns), temporary)
+        pq.write_table(pa.table(arrays), temporary)
 
 
 def escape_formula(name: str) -> str:
@@ -68,11 +70,16 @@ def escape_formula(name: str) -> str:
     return f"'{name}" if name.startswith(FORMULA_STARTS) else name
 
 
-def _with_run(name: str, row: dict[str, float], names: Sequence[str]) -> dict[str, Any]:
-    return {"run": name, **row} if names[0] == "run" else dict(row)
-
-
-def _columns(runs: Sequence[TrainingRun]) -> list[str]:
-    first = ["run", "step"] if len(runs) > 1 else ["step"]
+def _columns(runs: Sequence[TrainingRun]) -> dict[str, list[Any]]:
+    """Return the columns of all runs; `step`, and `run` if there are several, hide metrics of that name."""
+    first: dict[str, list[Any]] = {}
+    if len(runs) > 1:
+        first["run"] = [run.name for run in runs for _ in run.steps]
+    first["step"] = [step for run in runs for step in run.steps]
     metrics = dict.fromkeys(key for run in runs for key in run.table)
-    return [*first, *(key for key in metrics if key not in first)]
+    missing = [(run.table, [None] * len(run.steps)) for run in runs]
+    return first | {
+        name: [value for table, none in missing for value in table.get(name, none)]
+        for name in metrics
+        if name not in first
+    }

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from rewardkit.trainlog.conditions import RuleEvidence
 from rewardkit.trainlog.phrases import phrase_in_text
 from rewardkit.trainlog.training_run import ResponseSample, TrainingRun
 
-#: Examples on each side of the onset.
-MAX_EXAMPLES = 4
+#: Examples on each side of the onset, and prompts from whose responses they are chosen.
+MAX_EXAMPLES, MAX_PROMPTS = 4, 64
 
 #: Characters before and after a phrase that an example has.
 CONTEXT_CHARACTERS = 600
 
+#: Flags of a result that examples after the onset have, if the evidence names them.
+_FLAGS = ("timeout", "error", "no_answer")
 
-@dataclass(frozen=True)
-class ResponseExample:
-    """A response with the phrase that it is an example of.
 
-    Attributes:
-        sample: the response.
-        before: its text before the phrase; all of it if it has none.
-        phrase: the phrase as the response writes it.
-        after: its text after the phrase.
-    """
+class ResponseExample(NamedTuple):
+    """A response with its text before a phrase (all of it if it has none), the phrase, and the rest."""
 
     sample: ResponseSample
     before: str
@@ -42,60 +36,40 @@ def examples_of(
     Those after it have the phrase or the flag that the evidence names, and those before it do not
     have the phrase.
     """
-    onset = evidence.onset
+    onset, phrase = evidence.onset, evidence.phrase
     if onset is None:
         return [], []
-    before = [sample for sample in run.samples if sample.step < onset.low]
-    after = [sample for sample in run.samples if sample.step > onset.high]
-    if evidence.phrase:
-        phrase = evidence.phrase
-        after = [sample for sample in after if phrase_in_text(sample.response, phrase)]
-        before = [sample for sample in before if not phrase_in_text(sample.response, phrase)]
-    for key in _keys(evidence):
-        after = [sample for sample in after if sample.parts.get(key)] or after
-    early, late = _different_prompts(reversed(before)), _different_prompts(after)
-    return (
-        [_example(sample, "") for sample in _best(early, most)],
-        [_example(sample, evidence.phrase) for sample in _best(late, most)],
-    )
+    has_phrase = [bool(phrase and phrase_in_text(it.response, phrase)) for it in run.samples]
+    marked = list(zip(run.samples, has_phrase, strict=True))
+    before = [it for it, has in reversed(marked) if it.step < onset.low and not has]
+    after = [it for it, has in marked if it.step > onset.high and (has or not phrase)]
+    for flag in _FLAGS:
+        if any(metric.endswith(f"/{flag}/mean") for metric in evidence.metrics):
+            after = [it for it in after if it.parts.get(flag)] or after
+    sides = (before, ""), (after, phrase)
+    early, late = ([_example(it, text) for it in _best(side, most)] for side, text in sides)
+    return early, late
 
 
 def example_values(run: TrainingRun, evidence: RuleEvidence) -> dict[str, list[dict[str, Any]]]:
     """Return the examples as plain values for JSON."""
-    before, after = examples_of(run, evidence)
+    fields = ("step", "score", "response")
     return {
-        name: [
-            {"step": it.sample.step, "score": it.sample.score, "response": it.sample.response}
-            for it in examples
-        ]
-        for name, examples in (("before", before), ("after", after))
+        name: [{field: getattr(it.sample, field) for field in fields} for it in examples]
+        for name, examples in zip(("before", "after"), examples_of(run, evidence), strict=True)
     }
 
 
-def _keys(evidence: RuleEvidence) -> Iterator[str]:
-    for metric in evidence.metrics:
-        key = metric.removesuffix("/mean").rpartition("/")[2]
-        if key in ("timeout", "error", "no_answer"):
-            yield key
-
-
-def _different_prompts(
-    samples: Iterator[ResponseSample] | Sequence[ResponseSample],
-) -> list[ResponseSample]:
+def _best(samples: Iterable[ResponseSample], most: int) -> list[ResponseSample]:
     by_prompt: dict[tuple[str, str], ResponseSample] = {}
     for sample in samples:
-        by_prompt.setdefault((sample.data_source, sample.index), sample)
-        if len(by_prompt) == 64:
-            break
-    return list(by_prompt.values())
-
-
-def _best(samples: Sequence[ResponseSample], most: int) -> list[ResponseSample]:
-    return sorted(samples, key=lambda sample: -sample.score)[:most]
+        if len(by_prompt) < MAX_PROMPTS:
+            by_prompt.setdefault((sample.data_source, sample.index), sample)
+    return sorted(by_prompt.values(), key=lambda sample: -sample.score)[:most]
 
 
 def _example(sample: ResponseSample, phrase: str) -> ResponseExample:
-    text = phrase_in_text(sample.response, phrase) if phrase else ""
+    text = phrase and phrase_in_text(sample.response, phrase)
     if not text:
         return ResponseExample(sample, sample.response)
     before, _, after = sample.response.partition(text)

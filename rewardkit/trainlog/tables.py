@@ -13,6 +13,7 @@ from rewardkit.trainlog.rules import LogFinding, OnsetCheck
 from rewardkit.trainlog.run_comparison import CurveDifference, MeanInterval, RunComparison
 from rewardkit.trainlog.series import sparkline
 from rewardkit.trainlog.summary import CurveSummary, RunSummary
+from rewardkit.trainlog.topics import TOPICS
 from rewardkit.trainlog.training_run import TrainingRun
 from rewardkit.trainlog.translations import translations, with_note
 
@@ -31,6 +32,14 @@ EXAMPLE_CHARACTERS = 120
 
 #: Phases of a step whose share of the time is listed.
 MAX_PHASES = 8
+
+#: Topics in the line of a step, and their names there.
+_SHORT_NAMES = {
+    "reward": "reward", "loss": "loss", "entropy": "entropy", "kl": "KL", "length": "length",
+    "clip": "cut", "grad_norm": "grad", "step_time": "s",
+}  # fmt: skip
+
+_COLUMNS = ("first", "last", "lowest", "highest", "trend", "curve")
 
 
 @dataclass(frozen=True)
@@ -95,9 +104,6 @@ def run_tables(
     return [*tables, *(_finding_table(finding, summary.run, lang) for finding in findings)]
 
 
-_COLUMNS = ("first", "last", "lowest", "highest", "trend", "curve")
-
-
 def verdict(summary: RunSummary, findings: Sequence[LogFinding], lang: str) -> str:
     """Return the result of the rules in a sentence: how many findings of each severity there are."""
     words = translations("tables", lang)
@@ -117,7 +123,7 @@ def comparison_tables(comparison: RunComparison) -> list[TextTable]:
     """Return the tables of a comparison: differences of curves, and of settings."""
     rows = tuple(map(difference_cells, comparison.differences))
     unit = "steps" if comparison.align == "step" else "times"
-    title = f"{comparison.other} compared with {comparison.base}, at the same {'step' if unit == 'steps' else 'hours'}"
+    title = f"{comparison.other} compared with {comparison.base}, at the same {comparison.align}"
     columns = ("curve", unit, "first", "other", "other - first (95%)", "in the last fifth (95%)")
     tables = [TextTable(title, columns, rows)]
     if comparison.not_finite:
@@ -126,7 +132,7 @@ def comparison_tables(comparison: RunComparison) -> list[TextTable]:
         tables.append(TextTable(title, ("curve", "first", "other"), counts))
     if comparison.settings:
         settings = tuple(
-            (item.name, _shorten(item.base), _shorten(item.other))
+            (item.name, *(shorten(str(value), 60) for value in (item.base, item.other)))
             for item in comparison.settings[:MAX_SETTINGS]
         )
         more = len(comparison.settings) - len(settings)
@@ -143,10 +149,10 @@ def difference_cells(item: CurveDifference) -> tuple[str, ...]:
 
 
 def _format_interval(interval: MeanInterval) -> str:
-    if interval.low is None or interval.high is None:
-        return f"{format_signed(interval.mean)} (too few)"
-    mark = " *" if interval.excludes_zero else ""
-    return f"{format_signed(interval.mean)} ({format_signed(interval.low)} to {format_signed(interval.high)}){mark}"
+    mean, *ends = (x if x is None else format_signed(x) for x in vars(interval).values())
+    if None in ends:
+        return f"{mean} (too few)"
+    return f"{mean} ({ends[0]} to {ends[1]}){' *' if interval.excludes_zero else ''}"
 
 
 def format_signed(value: float) -> str:
@@ -154,32 +160,15 @@ def format_signed(value: float) -> str:
     return f"{'+' if value > 0 else ''}{format_number(value)}"
 
 
-def _shorten(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
-
-
 def format_step(run: TrainingRun, step: int) -> str:
     """Return one step of a run in progress as one line."""
     at = run.steps.index(step)
     cells = [f"step {step:,}"]
-    for name, metrics in _LINE.items():
-        column = run.column(*metrics)
+    for topic in TOPICS:
+        column = run.column(*topic.names) if topic.id in _SHORT_NAMES else ()
         if column and (value := column[at]) is not None:
-            cells.append(f"{name} {format_number(value)}")
+            cells.append(f"{_SHORT_NAMES[topic.id]} {format_number(value)}")
     return "  ".join(cells)
-
-
-_LINE = {
-    "reward": ("critic/rewards/mean", "critic/score/mean", "rewards/score/mean"),
-    "loss": ("train/loss",),
-    "entropy": ("actor/entropy", "actor/entropy_loss"),
-    "KL": ("actor/kl_loss", "actor/reward_kl_penalty", "critic/kl"),
-    "length": ("response_length/mean", "rewards/response_characters/mean"),
-    "cut": ("response_length/clip_ratio",),
-    "grad": ("actor/grad_norm",),
-    "s": ("timing_s/step", "perf/time_per_step"),
-}
 
 
 def format_number(value: float) -> str:
@@ -217,11 +206,8 @@ def _run_facts(summary: RunSummary, words: Mapping[str, str]) -> Iterator[tuple[
     if run.rewritten:
         yield words["rewritten"], words["rewritten_steps"].format(n=run.rewritten)
     if summary.seconds is not None:
-        each = format_duration(summary.seconds / len(run.steps))
-        yield (
-            words["time"],
-            words["step_time"].format(total=format_duration(summary.seconds), each=each),
-        )
+        total, each = map(format_duration, (summary.seconds, summary.seconds / len(run.steps)))
+        yield words["time"], words["step_time"].format(total=total, each=each)
     if summary.hours is not None:
         yield words["clock"], format_duration(summary.hours * 3600)
     if summary.phases:
@@ -234,21 +220,14 @@ def _run_facts(summary: RunSummary, words: Mapping[str, str]) -> Iterator[tuple[
 
 
 def _curve_cells(curve: CurveSummary, marks: str, words: Mapping[str, str]) -> tuple[str, ...]:
-    ends = (curve.first, curve.last)
-    extremes = (curve.low, curve.high)
-    return (
-        curve.title,
-        *(format_number(point[1]) if point else "none" for point in ends),
-        *(f"{format_number(point[1])} @{point[0]:,}" if point else "none" for point in extremes),
-        _format_trend(curve.trend, words),
-        sparkline(curve.points, SPARKLINE_WIDTH, marks),
-    )
-
-
-def _format_trend(trend: float | None, words: Mapping[str, str]) -> str:
-    if trend is None:
-        return words["too_few"]
-    return format_signed(trend) if trend else "="
+    trend = words["too_few"] if curve.trend is None else "="
+    ends = [format_number(end[1]) if end else "none" for end in (curve.first, curve.last)]
+    extremes = [
+        f"{format_number(end[1])} @{end[0]:,}" if end else "none" for end in (curve.low, curve.high)
+    ]
+    trend = format_signed(curve.trend) if curve.trend else trend
+    line = sparkline(curve.points, SPARKLINE_WIDTH, marks)
+    return (curve.title, *ends, *extremes, trend, line)
 
 
 def _check_table(checks: Sequence[OnsetCheck], lang: str) -> TextTable:
