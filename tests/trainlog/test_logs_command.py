@@ -8,12 +8,11 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from rewardkit.cli import logs
 from rewardkit.errors import DataError, SourceError, UsageError
@@ -23,9 +22,7 @@ from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.summary import summarize
 from rewardkit.trainlog.tables import format_duration, format_number, format_step
 from rewardkit.trainlog.training_run import TrainingRun
-
-app = typer.Typer()
-app.command()(logs.command)
+from tests.trainlog.runs import run_logs
 
 LINE = (
     "step:{step} - critic/rewards/mean:{reward} - actor/entropy:0.5 - actor/grad_norm:{grad} - "
@@ -33,15 +30,10 @@ LINE = (
 )
 
 
-def log(n, **changes):
-    lines = (
-        LINE.format(**{"step": i, "reward": i / n, "grad": 0.25, **changes})
-        for i in range(1, n + 1)
-    )
-    return (
-        "".join(lines)
-        + f"step:{n} - val-core/my/set/acc/mean@4:0.5 - val-core/my/set/acc/mean@8:0.625\n"
-    )
+def log(n, grad=0.25):
+    lines = (LINE.format(step=i, reward=i / n, grad=grad) for i in range(1, n + 1))
+    scores = "val-core/my/set/acc/mean@4:0.5 - val-core/my/set/acc/mean@8:0.625"
+    return f"{''.join(lines)}step:{n} - {scores}\n"
 
 
 @pytest.fixture
@@ -51,8 +43,11 @@ def path(tmp_path):
     return file
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+@pytest.fixture
+def broken(tmp_path):
+    file = tmp_path / "broken.log"
+    file.write_text(log(20, "nan"))
+    return file
 
 
 def test_the_summary_matches_the_log(path):
@@ -67,90 +62,84 @@ def test_the_summary_matches_the_log(path):
 
 
 def test_the_command_prints_a_healthy_run(path):
-    result = run(path)
+    result = run_logs(path, "--fail-on", "warning")
     assert result.exit_code == 0
     for text in ("20, from 1 to 20", "gen 60.0%", "reward", "my/set", "No rule found a problem"):
         assert text in result.stdout
 
 
-def test_findings_are_printed_with_numbers_and_set_the_exit_code(tmp_path):
-    path = tmp_path / "run.log"
-    path.write_text(log(20, grad="nan"))
-    result = run(path, "--fail-on", "error")
+@pytest.mark.parametrize(
+    ("lang", "texts"),
+    [
+        ("en", ["error", "NaN or infinite 20 (steps 1-20)"]),
+        ("zh", ["步数", "奖励", "数据来源", "出现 NaN 或无穷", "回到出现之前的检查点"]),
+    ],
+)
+def test_findings_are_printed_with_numbers_and_set_the_exit_code(broken, lang, texts):
+    result = run_logs(broken, "--fail-on", "error", "--lang", lang)
     assert result.exit_code == 1
-    assert "error" in result.stdout
-    assert "NaN or infinite 20 (steps 1-20)" in result.stdout
-    assert run(path).exit_code == 0
-
-
-def test_the_command_prints_chinese(tmp_path):
-    path = tmp_path / "run.log"
-    path.write_text(log(20, grad="nan"))
-    result = run(path, "--lang", "zh")
-    for text in ("步数", "奖励", "数据来源", "出现 NaN 或无穷", "回到出现之前的检查点"):
-        assert text in result.stdout
+    assert all(text in result.stdout for text in texts)
+    assert run_logs(broken).exit_code == 0
 
 
 def test_a_warning_fails_only_with_fail_on_warning(tmp_path):
     path = tmp_path / "run.log"
     path.write_text("step:1 - response_length/clip_ratio:0.5 - response_length/max:12.5\n")
-    assert run(path, "--fail-on", "error").exit_code == 0
-    assert run(path, "--fail-on", "warning").exit_code == 1
+    assert run_logs(path, "--fail-on", "error").exit_code == 0
+    assert run_logs(path, "--fail-on", "warning").exit_code == 1
 
 
 def test_unreadable_lines_are_shown(path):
     path.write_text(log(20) + "step:21 - a/b:x\n")
-    result = run(path)
+    result = run_logs(path)
     assert "not read" in result.stdout
     assert "line 22" in result.stderr
 
 
 def test_json_has_the_summary_the_findings_and_every_step(path):
-    document = json.loads(run(path, "--json").stdout)
+    document = json.loads(run_logs(path, "--json").stdout)
     assert document["steps"] == {"n": 20, "first": 1, "last": 20}
     assert document["findings"] == []
     assert document["rows"][19]["val-core/my/set/acc/mean@8"] == 0.625
     assert document["rows"][0]["step"] == 1
 
 
-def test_exports_have_a_row_per_step_and_distinguish_missing_from_nan(tmp_path):
-    path = tmp_path / "run.log"
-    path.write_text(log(2, grad="nan"))
-    result = run(path, "--csv", tmp_path / "a.csv", "--parquet", tmp_path / "a.parquet")
-    assert result.exit_code == 0
+def test_exports_have_a_row_per_step_and_distinguish_missing_from_nan(broken, tmp_path):
+    broken.write_text(log(2, "nan"))
+    (tmp_path / "a.csv").write_text("mine")
+    arguments = broken, "--csv", tmp_path / "a.csv", "--parquet", tmp_path / "a.parquet"
+    assert "exists" in str(run_logs(*arguments).exception)
+    assert run_logs(*arguments, "--overwrite").exit_code == 0
     with (tmp_path / "a.csv").open() as file:
-        first_row, second_row = csv.DictReader(file)
-    assert (
-        first_row["step"],
-        first_row["actor/grad_norm"],
-        first_row["val-core/my/set/acc/mean@8"],
-    ) == (
-        "1",
-        "nan",
-        "",
-    )
-    assert second_row["val-core/my/set/acc/mean@8"] == "0.625"
+        rows = list(csv.DictReader(file))
+    names = "step", "actor/grad_norm", "val-core/my/set/acc/mean@8"
+    assert [[row[name] for name in names] for row in rows] == [
+        ["1", "nan", ""],
+        ["2", "nan", "0.625"],
+    ]
     table = pq.read_table(tmp_path / "a.parquet")
     assert table["step"].to_pylist() == [1, 2]
     assert table["val-core/my/set/acc/mean@8"].to_pylist() == [None, 0.625]
     assert table["actor/grad_norm"].null_count == 0
 
 
-def test_each_value_is_read_once_for_a_parquet(path, tmp_path):
+class CountedColumn(tuple):
+    """A column that counts how often it is read."""
+
+    __slots__ = ()
+    reads = 0
+
+    def __iter__(self):
+        CountedColumn.reads += 1
+        return super().__iter__()
+
+    def __getitem__(self, key):
+        CountedColumn.reads += 1
+        return super().__getitem__(key)
+
+
+def test_each_value_is_read_once_for_a_parquet(tmp_path):
     """For every name, every row was built again: 4,000 names took half a minute."""
-
-    class CountedColumn(tuple):
-        __slots__ = ()
-        reads = 0
-
-        def __iter__(self):
-            CountedColumn.reads += 1
-            return super().__iter__()
-
-        def __getitem__(self, key):
-            CountedColumn.reads += 1
-            return super().__getitem__(key)
-
     columns = {f"m{n}": CountedColumn((0.5, None)) for n in range(100)} | {"run": (1, 2)}
     one = TrainingRun(name="a", path="", source="jsonl", era="", steps=(1, 2), table=columns)
     other = replace(one, name="b", table={"x": (0.25, 0.75)})
@@ -165,28 +154,13 @@ def test_each_value_is_read_once_for_a_parquet(path, tmp_path):
     assert pq.read_table(tmp_path / "one.parquet")["run"].to_pylist() == [1.0, 2.0]
 
 
-def test_several_runs_are_exported_with_their_names(path, tmp_path):
-    second_path = tmp_path / "other.log"
-    second_path.write_text(log(3))
-    run(path, second_path, "--csv", tmp_path / "a.csv")
-    with (tmp_path / "a.csv").open() as file:
-        assert [row["run"] for row in csv.DictReader(file)] == ["run"] * 20 + ["other"] * 3
-
-
-def test_existing_files_are_replaced_only_with_overwrite(path, tmp_path):
-    (tmp_path / "a.csv").write_text("mine")
-    assert "exists" in str(run(path, "--csv", tmp_path / "a.csv").exception)
-    assert run(path, "--csv", tmp_path / "a.csv", "--overwrite").exit_code == 0
-
-
 def test_a_configuration_file_provides_the_limit(tmp_path):
     path, config = tmp_path / "run.log", tmp_path / "config.yaml"
-    path.write_text(
-        "(TaskRunnerV1 pid=1) step:1 - response_length/clip_ratio:0.5 - response_length/max:512.5\n"
-    )
+    cut = "response_length/clip_ratio:0.5 - response_length/max:512.5"
+    path.write_text(f"(TaskRunnerV1 pid=1) step:1 - {cut}\n")
     config.write_text("data:\n  max_response_length: 512\n")
-    assert run(path, "--fail-on", "warning").exit_code == 0
-    assert run(path, "--fail-on", "warning", "--config", config).exit_code == 1
+    assert run_logs(path, "--fail-on", "warning").exit_code == 0
+    assert run_logs(path, "--fail-on", "warning", "--config", config).exit_code == 1
     assert with_config(read_run(path), config).config == {"data.max_response_length": 512}
 
 
@@ -202,107 +176,81 @@ def test_a_file_without_settings_is_refused(path, tmp_path, text):
 
 def test_a_number_of_5000_digits_in_a_configuration_is_no_fault(path, tmp_path):
     (tmp_path / "config.yaml").write_text(f"a: {'9' * 5000}\nlr: 1e-6\n")
-    assert with_config(read_run(path), tmp_path / "config.yaml").config == {
-        "a": "9" * 5000,
-        "lr": 1e-6,
-    }
-
-
-def test_a_missing_configuration_file_is_refused(path, tmp_path):
+    config = with_config(read_run(path), tmp_path / "config.yaml").config
+    assert config == {"a": "9" * 5000, "lr": 1e-6}
     with pytest.raises(SourceError, match="no such file"):
         with_config(read_run(path), tmp_path / "none.yaml")
 
 
-def test_formatted_numbers_are_short():
-    assert [format_number(x) for x in (0, 0.25, 1e-6, 123456, 1e12)] == [
-        "0",
-        "0.25",
-        "1.00e-06",
-        "123,456",
-        "1.00e+12",
-    ]
+def test_formatted_numbers_are_short(path):
+    numbers = {0: "0", 0.25: "0.25", 1e-6: "1.00e-06", 123456: "123,456", 1e12: "1.00e+12"}
+    assert [format_number(x) for x in numbers] == list(numbers.values())
     assert [format_duration(x) for x in (48.7, 720, 23701)] == ["48.7 s", "12 min", "6 h 35 min"]
-
-
-def test_a_step_in_one_line_has_the_main_metrics(path):
     assert format_step(read_run(path), 20) == "step 20  reward 1  entropy 0.5  grad 0.25  s 50"
 
 
-def test_a_run_s_own_folder_is_read_and_the_choice_of_its_log_is_reported(tmp_path):
+def test_a_run_s_own_folder_is_read_and_followed_and_the_choice_of_its_log_is_reported(
+    tmp_path, monkeypatch
+):
     (tmp_path / "verl.log").write_text(log(3))
-    assert "not read" not in run(tmp_path).output
+    assert "not read" not in run_logs(tmp_path).output
     (tmp_path / "metrics.jsonl").write_text("{}\n")
-    result = run(tmp_path)
+    result = run_logs(tmp_path)
     assert result.exit_code == 0, result.output
     assert f"{tmp_path}: read from verl.log; metrics.jsonl not read." in result.output
-
-
-def test_a_run_s_own_folder_is_followed(tmp_path, monkeypatch):
-    (tmp_path / "verl.log").write_text(log(3))
     paths = []
-
-    def show(tail, *_):
-        paths.append(tail.poll().path)
-
-    monkeypatch.setattr(logs, "_lines", show)
-    assert run(tmp_path, "--follow").exit_code == 0
+    monkeypatch.setattr(logs, "_lines", lambda tail, *_: paths.append(tail.poll().path))
+    assert run_logs(tmp_path, "--follow").exit_code == 0
     assert paths == [str(tmp_path / "verl.log")]
 
 
 def test_following_a_run_excludes_options_that_write(path, tmp_path):
-    result = run(path, "--follow", "--csv", tmp_path / "a.csv")
+    result = run_logs(path, "--follow", "--csv", tmp_path / "a.csv")
     assert isinstance(result.exception, UsageError)
 
 
 FOLLOW = """
-import signal, sys
+import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-import typer
-from rewardkit.cli import logs
-app = typer.Typer()
-app.command()(logs.command)
+from tests.trainlog.runs import app
 app()
 """
 
 
-def test_following_prints_a_line_per_step_and_ends_with_130_on_ctrl_c(path):
+@contextmanager
+def following(path):
     command = [sys.executable, "-c", FOLLOW, str(path), "--follow", "--interval", "0.05"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, text=True, env=os.environ, **pipes)
     try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_following_prints_a_line_per_step_and_ends_with_130_on_ctrl_c(path):
+    with following(path) as process:
         lines = [process.stdout.readline() for _ in range(20)]
         with path.open("a") as file:
             file.write(LINE.format(step=21, reward=0.5, grad="nan"))
         lines += [process.stdout.readline(), process.stdout.readline()]
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
-    finally:
-        process.kill()
+        assert process.wait(timeout=30) == 130
     assert lines[0].startswith("step 1  reward 0.05")
     assert lines[20].startswith("step 21  reward 0.5")
     assert lines[21].startswith("error: NaN or infinite values")
-    assert process.returncode == 130
 
 
 def test_following_waits_for_the_file_and_reports_when_it_is_overwritten(tmp_path):
     path = tmp_path / "run.log"
-    command = [sys.executable, "-c", FOLLOW, str(path), "--follow", "--interval", "0.05"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = subprocess.Popen(command, text=True, env=os.environ, **pipes)
-    try:
-        waiting = process.stderr.readline()
+    with following(path) as process:
+        assert "waiting" in process.stderr.readline()
         path.write_text("step:1 - actor/entropy:0.5\nstep:2 - actor/entropy:0.5\n")
         lines = [process.stdout.readline() for _ in range(2)]
         path.write_text("step:1 - actor/entropy:0.25\n")
         lines += [process.stdout.readline() for _ in range(2)]
         process.send_signal(signal.SIGINT)
-        _, more = process.communicate(timeout=30)
-    finally:
-        process.kill()
-    assert "waiting" in waiting
-    assert "waiting" not in more
-    assert lines == [
-        "step 1  entropy 0.5\n",
-        "step 2  entropy 0.5\n",
-        "the log was replaced by a new one\n",
-        "step 1  entropy 0.25\n",
-    ]
+        assert "waiting" not in process.communicate(timeout=30)[1]
+    steps = ["step 1  entropy 0.5\n", "step 2  entropy 0.5\n"]
+    assert lines == [*steps, "the log was replaced by a new one\n", "step 1  entropy 0.25\n"]

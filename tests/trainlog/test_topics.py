@@ -3,16 +3,9 @@
 import pytest
 
 from rewardkit.trainlog.summary import summarize
-from rewardkit.trainlog.table_builder import TableBuilder
 from rewardkit.trainlog.topics import step_seconds, validations
 from rewardkit.trainlog.training_run import FULL, V1
-
-
-def make_run(rows, era=V1, **config):
-    builder = TableBuilder(config=config)
-    for step, row in rows.items():
-        builder.add(step, row, "here")
-    return builder.run(name="run", path="run.log", source="console", era=era)
+from tests.trainlog.runs import make_run
 
 
 def test_a_validation_uses_the_n_of_all_prompts_not_of_repeated_ones():
@@ -25,7 +18,7 @@ def test_a_validation_uses_the_n_of_all_prompts_not_of_repeated_ones():
         "val-core/t/acc/mean@8": 0.9,
     }
     assert validations(make_run({1: row})) == {"s": [(1, 0.12)], "t": [(1, 0.1)]}
-    run = make_run({1: row}, **{"actor_rollout_ref.rollout.val_kwargs.n": 4})
+    run = make_run({1: row}, actor_rollout_ref__rollout__val_kwargs__n=4)
     assert validations(run) == {"s": [(1, 0.12)], "t": [(1, 0.5)]}
 
 
@@ -48,10 +41,8 @@ def test_a_step_includes_phases_that_releases_time_outside_it(parts, expected):
     assert sum(summary.phases.values()) == pytest.approx(1)
 
 
-def test_the_title_of_a_clip_ratio_says_what_it_is_relative_to():
+@pytest.mark.parametrize(("era", "note"), [(FULL, ""), (V1, " (0.9: or the batch's longest)")])
+def test_the_title_of_a_clip_ratio_says_what_it_is_relative_to(era, note):
     row = {"response_length/clip_ratio": 0.1, "prompt_length/clip_ratio": 0.1}
-    titles = {
-        era: [c.title for c in summarize(make_run({1: row}, era)).curves] for era in (FULL, V1)
-    }
-    assert titles[FULL] == ["responses cut", "prompts cut"]
-    assert all("batch's longest" in title for title in titles[V1])
+    titles = [curve.title for curve in summarize(make_run({1: row}, era=era)).curves]
+    assert titles == [f"responses cut{note}", f"prompts cut{note}"]
