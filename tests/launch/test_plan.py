@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override, parse_overrides, parse_verl_section
 from rewardkit.launch.plan import DAPO_RECIPE, TRAINER, make_plan
-from rewardkit.launch.preflight.environment import reserved_cores
 from rewardkit.launch.recipe import built_in, load_tree, read_recipe
 from rewardkit.launch.verl import key_renames, releases
 from rewardkit.launch.verl.key_renames import (
@@ -524,9 +523,3 @@ def test_no_legacy_key_of_the_reward_is_passed_to_a_release_that_ignores_it(word
         plan = words("0.9.1", "reward.scorer=verl", f"{key}={value}")
         assert not any(a.lstrip("+").startswith(sections) for a in plan.arguments), key
         assert {note.kind for note in plan.notes if note.key == key} & {"renamed", "dropped"}, key
-
-
-@every(("nodes", "cores"), [(1, 64), (2, 32)])
-def test_the_processes_of_the_manager_remote_count_as_cores_of_a_node(words, nodes, cores):
-    plan = words("0.9.1", f"nodes={nodes} verl.reward.reward_manager.name=remote")
-    assert cores in reserved_cores(plan).values()
