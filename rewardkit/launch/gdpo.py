@@ -29,12 +29,9 @@ REWARD_WEIGHTS = "algorithm.gdpo_reward_weights"
 
 
 def gdpo_settings(weights: Mapping[str, float], verl: str) -> dict[str, Any]:
-    """Return the settings of GDPO for a reward, by verl 0.9.1's names.
+    """Return the settings of GDPO for the parts of a composed reward, by verl 0.9.1's names.
 
-    Args:
-        weights: the weight of each part in the composed reward; a part with the weight 0 is left
-            out. Without parts, the keys are not set.
-        verl: the release.
+    A part with the weight 0 is left out. Without parts, the keys are not set.
     """
     sizes = {name: abs(weight) for name, weight in weights.items() if weight}
     settings: dict[str, Any] = {ESTIMATOR: "gdpo", "reward.reward_manager.name": "gdpo"}

@@ -24,21 +24,10 @@ FORMAT = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """The record of a launch.
+    """The record of a launch: its request, its plan, and what was on this machine.
 
-    Attributes:
-        created: the time in UTC (ISO 8601).
-        where: the recipe's name or file.
-        tree: the recipe, with the fields that the command line set.
-        overrides: verl's keys from the command line.
-        verl: the release of the plan.
-        command: the command, as executed or written.
-        env: the command's variables.
-        versions: the versions of the packages on this machine.
-        folder: the folder of the launch, where relative paths of the recipe start.
-        git: commit and state of the folder; empty outside a repository.
-        files: sha256 of the parquet files and the scorer's file on this machine.
-        format: the version of the manifest's format.
+    `created` is the time in UTC (ISO 8601), `folder` where relative paths of the recipe start. `git` has the
+    commit and state of that folder, `files` the sha256 of the parquet files and the scorer's file.
     """
 
     created: str

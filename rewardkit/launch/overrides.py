@@ -18,14 +18,9 @@ _SIGNS = frozenset({"", "+", "++", "~"})
 
 @dataclass(frozen=True)
 class Override:
-    """One setting of verl's configuration.
+    """One setting of verl's configuration, with the sign before its key: "", `+`, `++` or `~`.
 
-    Attributes:
-        key: the dotted key.
-        value: a Python value.
-        sign: the sign before the key: "", `+`, `++` or `~`.
-        origin: where the setting comes from, for messages.
-        written: the key as the user wrote it; "" if the user did not set it.
+    `origin` says where it comes from; `written` is the key as the user wrote it, "" if the user did not.
     """
 
     key: str

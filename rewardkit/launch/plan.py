@@ -83,8 +83,7 @@ class Plan:
         env: variables that all nodes share.
         notes: what was renamed or left out.
         secrets: the known values of the `<secret:NAME>` marks in the arguments.
-        missing: settings whose value in the recipe is `???`, by verl 0.9.1's names; they are not among
-            the arguments, and the run does not start without them.
+        missing: settings that are still `???`, by verl 0.9.1's names, and not among the arguments.
     """
 
     recipe: Recipe
@@ -139,13 +138,9 @@ def make_plan(
     *,
     secrets: Mapping[str, str] | None = None,
 ) -> Plan:
-    """Plan a recipe for a release of verl.
+    """Plan a recipe for a release of verl; the overrides of the command line win over the recipe.
 
-    Args:
-        recipe: the run.
-        verl: the release; an unknown one is planned as the nearest older one, `main` as the snapshot.
-        overrides: settings of the command line; they win over the recipe's.
-        secrets: the values of the secrets that the recipe and the overrides have marks for.
+    An unknown release is planned as the nearest older one, `main` as the snapshot.
     """
     overrides = list(overrides)
     section = parse_verl_section(recipe.verl, "the recipe's `verl:`")

@@ -349,13 +349,9 @@ def deep_merge(tree: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, An
 def read_recipe(
     tree: Mapping[str, Any], where: str, variant: str | None = None, fields: Sequence[str] = ()
 ) -> Recipe:
-    """Validate a recipe.
+    """Validate a recipe's YAML, with a variant of its sweep merged into it.
 
-    Args:
-        tree: its YAML.
-        where: its name or file, for messages.
-        variant: a variant of its sweep, merged into it.
-        fields: the fields, dotted, that the command line sets; a mistake in one is a UsageError.
+    `where` is its name or file; a mistake in one of the `fields` of the command line is a UsageError.
     """
     _require_writable(tree, where)
     tree = flatten_verl_section(tree, where)

@@ -21,14 +21,8 @@ from rewardkit.strict_yaml import read_yaml
 class LaunchRequest:
     """A run that the user requests. All fields but `secrets` have marks (`<secret:NAME>`) for secrets.
 
-    Attributes:
-        tree: the recipe's YAML, with the fields that the command line sets.
-        where: the recipe's name or file, for messages.
-        fields: the fields that the command line sets, dotted, for messages.
-        overrides: verl's keys from the command line, as `key=value`.
-        verl: the release to plan for.
-        variant: a variant of the recipe's sweep.
-        secrets: the values of the secrets, by the names of their variables.
+    `tree` is the recipe's YAML with the `fields` that the command line sets; `secrets` has the values of the
+    secrets by the names of their variables.
     """
 
     tree: Mapping[str, Any]
@@ -47,13 +41,10 @@ def read_request(
     overrides: Iterable[str] = (),
     verl: str | None = None,
 ) -> LaunchRequest:
-    """Read a recipe and what the command line changes in it.
+    """Read a built-in recipe or a YAML file, and what the command line changes in it.
 
-    Args:
-        name: a built-in recipe, or a YAML file.
-        fields: fields of the recipe as `FIELD=VALUE`, dotted for nested ones.
-        overrides: verl's keys as `key=value`.
-        verl: the release to plan for; by default the installed one, or the newest we know.
+    `fields` are fields of the recipe as `FIELD=VALUE`, dotted for nested ones; `overrides` are verl's keys as
+    `key=value`. The release is by default the installed one, or the newest we know.
     """
     fields, tree = tuple(fields), load_tree(name)
     for setting in fields:
@@ -70,7 +61,6 @@ def read_request(
 
 
 def _set_field(tree: Mapping[str, Any], setting: str) -> dict[str, Any]:
-    """Return a recipe's tree with a field set from `FIELD=VALUE`."""
     name, equals, text = setting.partition("=")
     if not equals or not name:
         raise UsageError(f"--set {setting}: write it as FIELD=VALUE.")
@@ -95,9 +85,7 @@ def sweep_variants(request: LaunchRequest) -> list[str]:
 def plan_from_request(request: LaunchRequest, load_seconds: float = 60.0) -> Plan:
     """Plan a run: read the request's recipe, compute its settings, translate them to the release.
 
-    Args:
-        request: the request.
-        load_seconds: timeout for importing a scorer of another package, to check its options.
+    `load_seconds` is the timeout for importing a scorer of another package, to check its options.
     """
     recipe = read_recipe(request.tree, request.where, request.variant, request.fields)
     if recipe.reward.scorer in known("scorers").keys() - SCORERS.keys():

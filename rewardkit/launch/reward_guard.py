@@ -31,14 +31,8 @@ def guard_reward(
 ) -> Recipe:
     """Write the file that guards a recipe's reward, and return the recipe that names it.
 
-    The name of the file depends on what is in it, so that a run never gets another run's file.
-
-    Args:
-        recipe: the recipe.
-        section: how its reward is guarded.
-        load_seconds: timeout for importing the reward.
-        secrets: the values of the secrets that the reward's options have marks for. The file reads
-            them from the environment.
+    The name of the file depends on what is in it, so that a run never gets another run's file. It reads the
+    secrets that the reward's options have marks for from the environment.
     """
     scorer = recipe.reward.scorer
     if not is_path(scorer):

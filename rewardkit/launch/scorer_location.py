@@ -98,13 +98,8 @@ def compare_scorers(
 ) -> list[Note]:
     """Compare the reward function that a recipe's `reward:` names with those that keys of verl name.
 
-    Args:
-        recipe: the recipe as it is written.
-        section: the settings under its `verl:`.
-        overrides: those of the command line.
-
-    Returns:
-        A note if the command line has another function.
+    The command line may have another function, which is a note; the recipe's own `verl:` may not, nor
+    another value for one of its options: no key may silently win.
     """
     reward = recipe.reward
     if "reward" not in recipe.model_fields_set or (reward.scorer == "verl" and not reward.options):

@@ -23,7 +23,7 @@ MARK = re.compile(r"<secret:([A-Za-z_]\w*)>")
 _QUOTED_MARK = re.compile(rf"'{MARK.pattern}'")
 
 #: Parts of a recipe, and of the variants of its sweep, that become verl's settings: marks may be there.
-_SETTINGS = re.compile(r"(?:sweep\..+\.)?(?:verl|reward\.options)")
+_SETTINGS = re.compile(r"(?:sweep\..+?\.)?(?:verl|reward\.options)(?:\.(.*))?", re.DOTALL)
 
 
 def shell_word(value: str) -> str:
@@ -72,15 +72,7 @@ def reveal_options(options: Mapping[str, Any], secrets: Mapping[str, str]) -> di
 def conceal_secrets(
     tree: Mapping[str, Any], overrides: list[str]
 ) -> tuple[dict[str, Any], list[str], dict[str, str]]:
-    """Replace the secrets of a recipe and of overrides by marks.
-
-    Args:
-        tree: the recipe, as read from YAML.
-        overrides: the command line's `key=value`.
-
-    Returns:
-        The recipe and the overrides with marks, and the secrets by their variables.
-    """
+    """Return a recipe and overrides with marks for their secrets, and the secrets by their variables."""
     concealer = _Concealer(redactor_of(os.environ, overrides).learn(tree))
     marked = [concealer.override(text) for text in overrides]
     return concealer.tree(tree, ""), marked, concealer.secrets
@@ -105,36 +97,23 @@ class _Concealer:
             )
         return f"{key}{equals}{self._mark(key, str(parse_value(value)))}"
 
-    def tree(self, value: Any, place: str, key: str | None = None) -> Any:
-        """Return a part of a recipe with marks for its secrets.
-
-        Args:
-            value: the part.
-            place: its dotted name in the recipe.
-            key: its key within a section of settings; None outside of such a section.
-        """
-        if key is None and _SETTINGS.fullmatch(place):
-            key = ""
+    def tree(self, value: Any, place: str) -> Any:
+        """Return a part of a recipe, whose dotted name there is `place`, with marks for its secrets."""
         if isinstance(value, Mapping):
-            below = {None: None, "": ""}.get(key, f"{key}.")
-            return {
-                name: self.tree(
-                    item,
-                    f"{place}.{name}" if place else str(name),
-                    None if below is None else f"{below}{name}",
-                )
-                for name, item in value.items()
-            }
-        if isinstance(value, list) and key is None:
+            below = f"{place}." if place else ""
+            return {name: self.tree(item, f"{below}{name}") for name, item in value.items()}
+        settings = _SETTINGS.fullmatch(place)
+        if isinstance(value, list) and not settings:
             return [self.tree(item, place) for item in value]
+        key = (settings[1] or "") if settings else place
         if isinstance(value, list) and self.redactor.tree(value, key or place) != value:
             raise UsageError(
                 f"{key}: a list with a secret would be written into files. Leave the secret out, and "
                 "export it where verl runs."
             )
-        if not isinstance(value, str) or not self._is_secret(place if key is None else key, value):
+        if not isinstance(value, str) or not self._is_secret(key, value):
             return value
-        if key is not None:
+        if settings:
             return self._mark(key, value)
         what = "a secret" if is_secret_value(place, value) else "it contains a secret, which"
         raise UsageError(

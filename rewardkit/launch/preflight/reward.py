@@ -42,13 +42,7 @@ def reward_path_key(plan: Plan) -> str:
 
 
 class RewardFacts(NamedTuple):
-    """What trying a reward showed.
-
-    Attributes:
-        loads: whether its file can be imported.
-        keys: the keys that it returns; None if it was not tried.
-        numeric_keys: those that are always numbers.
-    """
+    """What trying a reward showed: the keys that it returns, and those that are always numbers."""
 
     loads: bool = True
     keys: list[str] | None = None
@@ -174,13 +168,7 @@ def _example(result: AttackResult) -> str:
 
 
 def check_with_verl(plan: Plan, report: PreflightReport, load_seconds: float | None) -> None:
-    """Run verl's own composition, validation and reward loader on a plan.
-
-    Args:
-        plan: the run.
-        report: gets the findings.
-        load_seconds: timeout for the reward's file; None if it does not load anyway.
-    """
+    """Run verl's own composition, validation and reward loader; not the loader without `load_seconds`."""
     installed = installed_verl()
     if installed is None or nearest(installed) != plan.verl:
         reason = f"the plan is for verl {plan.verl}, and verl {installed} is installed."

@@ -23,13 +23,7 @@ WORKER_PORTS = range(10002, 20000)
 
 @dataclass(frozen=True)
 class File:
-    """A generated file.
-
-    Attributes:
-        name: its path below the run's folder, as in `node.sh` or `working_dir/launch.sh`.
-        text: its contents.
-        executable: whether it gets the permission to execute.
-    """
+    """A generated file; its name is its path below the run's folder, as in `working_dir/launch.sh`."""
 
     name: str
     text: str
@@ -38,15 +32,7 @@ class File:
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """The files and the command of a plan for its target.
-
-    Attributes:
-        files: the files to write below the run's folder.
-        argv: the command that `train` runs; None if it only writes files.
-        env: variables for the command, added to the environment.
-        next_steps: instructions for the user, one line each.
-        cwd: the folder in which the command starts.
-    """
+    """The files and the command of a plan for its target; without `argv`, `train` only writes files."""
 
     files: tuple[File, ...] = ()
     argv: tuple[str, ...] | None = None
@@ -73,12 +59,7 @@ def require_no_secrets(plan: Plan) -> None:
 
 
 def require_free_ports(recipe: Recipe, users: Mapping[int, str] | None = None) -> None:
-    """Refuse ports of Ray's head that Ray's workers or another program on the node use.
-
-    Args:
-        recipe: the recipe.
-        users: further ports in use, with their programs.
-    """
+    """Refuse ports of Ray's head that Ray's workers (Ray 2.60) or another program on the node use."""
     users = {10001: "Ray's client server", 52365: "Ray's dashboard agent", **(users or {})}
     cluster = recipe.cluster
     for key, port in (("port", cluster.port), ("dashboard_port", cluster.dashboard_port)):

@@ -27,14 +27,10 @@ _CHILD = Path(__file__).with_name("compose_child.py")
 
 @dataclass(frozen=True, kw_only=True)
 class ComposedConfig:
-    """The configuration that an installed verl composes from overrides.
+    """The configuration that an installed verl composes from overrides, with dotted keys, resolved.
 
-    Attributes:
-        config: the whole configuration, dotted key -> value, with interpolations resolved.
-        error: why Hydra cannot compose it; "" if it can.
-        invalid: the error of verl's `validate_config`; "" without one.
-        reward: the name of the reward function that verl loads; None if it loads none.
-        reward_error: why the reward function cannot be loaded; "" if it can.
+    `error` is that of Hydra, `invalid` that of verl's `validate_config`; `reward` is the name of the reward
+    function that verl loads, if it loads one.
     """
 
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -52,16 +48,11 @@ def compose_config(
     load_seconds: float | None = LOAD_TIMEOUT_SECONDS,
     python: str = sys.executable,
 ) -> ComposedConfig:
-    """Compose a configuration with the verl of a Python environment.
+    """Compose a configuration from the arguments of a trainer, with the verl of a Python environment.
 
-    Args:
-        arguments: arguments of verl's trainer: overrides, and `--config-name`.
-        dapo_recipe: whether they are for verl's DAPO recipe. Its configuration is not in the wheel,
-            so its keys are added to the main trainer's.
-        validate: whether verl's own code validates the configuration and loads the reward; that
-            imports torch.
-        load_seconds: timeout for the reward's file; None to leave it out.
-        python: the interpreter of verl's environment.
+    The configuration of verl's DAPO recipe is not in the wheel, so its keys are added to the main trainer's.
+    With `validate` verl's own code validates it and loads the reward, which imports torch; `load_seconds`
+    is the timeout for the reward's file, None to leave it out.
     """
     keys = DAPO_RECIPE_KEYS.items() if dapo_recipe else ()
     request = {

@@ -17,14 +17,7 @@ Entry = TypeVar("Entry")
 
 @dataclass(frozen=True, kw_only=True)
 class KeyRename:
-    """A key that had another name before a release.
-
-    Attributes:
-        new: the name in 0.9.1.
-        old: the name before `since`.
-        since: the first release that reads the new name.
-        fsdp_only: the old name is FSDP's; Megatron has always had the new one.
-    """
+    """A key that is `new` in 0.9.1, and was `old` before the release `since`, perhaps only for FSDP."""
 
     new: str
     old: str
@@ -36,13 +29,8 @@ class KeyRename:
 class IgnoredKey:
     """A key that verl accepts, perhaps only with a `+`, and ignores from a release on.
 
-    Attributes:
-        key: the name.
-        since: the first release that ignores it.
-        why: what happens, and what to use instead.
-        fatal: whether verl stops instead of ignoring it.
-        removed: whether verl removed it: a snapshot of main that lists it still reads it.
-        only: the trainer that ignores it, `fsdp` or `megatron`; "" for both.
+    `why` says what happens, and what to use instead; with `fatal` verl stops. A `removed` key is still read
+    by a snapshot of main that lists it. `only` is the trainer that ignores it; "" for both.
     """
 
     key: str

@@ -102,15 +102,15 @@ def parse_release(text: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Release:
-    """The configuration of a verl release, as composed by one trainer.
+    """The configuration of a verl release, as composed by the trainer of FSDP, Megatron or the DAPO recipe.
 
     Attributes:
         verl: the version whose keys these are, like 0.9.1.
         keys: dotted key -> default; interpolations are not resolved.
         names: the keys of 0.9.1 that have another name here, with that name.
         ignored_keys: the keys that this release ignores, with their entries.
-        megatron: whether it is the configuration of the Megatron trainer instead of FSDP's.
-        dapo_recipe: whether it is the configuration of verl's DAPO recipe (up to 0.8).
+        megatron: whether the trainer is Megatron's.
+        dapo_recipe: whether the trainer is that of verl's DAPO recipe (up to 0.8).
         engines: the engines of the release that no plan can use, like `veomni`, each with the keys
             that only it has. Keys in a section of the engine's name are not listed.
         date: the day on which its wheel was built; for a snapshot, of its commit.
@@ -151,7 +151,6 @@ class Release:
 
     @cached_property
     def _sections(self) -> frozenset[str]:
-        """All sections, at every depth."""
         return frozenset(k[:i] for k in self.keys for i, char in enumerate(k) if char == ".")
 
     def engines_of(self, key: str) -> tuple[str, ...]:
@@ -232,13 +231,7 @@ def release_notice(verl: str) -> str:
 
 @cache
 def release_of(verl: str, *, megatron: bool = False, dapo_recipe: bool = False) -> Release:
-    """Return a release, as composed by one trainer.
-
-    Args:
-        verl: a version; an unknown version is planned as the nearest older release.
-        megatron: for the Megatron trainer.
-        dapo_recipe: with the keys of verl's DAPO recipe (up to 0.8).
-    """
+    """Return a release as composed by one trainer; an unknown version is the nearest older release."""
     known = nearest(verl)
     stored = json.loads((FOLDER / f"{known}.json").read_text(encoding="utf-8"))
     keys = dict(stored["fsdp"])

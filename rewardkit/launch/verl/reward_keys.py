@@ -41,14 +41,7 @@ def describe_reward_keys(verl: str) -> str:
 def reward_overrides(
     location: str, options: Mapping[str, Any], verl: str, function: str = "compute_score"
 ) -> list[str]:
-    """Return the Hydra overrides that make a verl release use a scorer.
-
-    Args:
-        location: a file's path, or `pkg://module`.
-        options: options of the scorer, which become `reward_kwargs`.
-        verl: the release.
-        function: the name of the function in the file.
-    """
+    """Return the Hydra overrides that make a verl release use a scorer: a path, or `pkg://module`."""
     if location.startswith("pkg://") and parse_release(verl) < PKG_SINCE:
         raise UsageError(f"verl {verl} loads rewards from files only; leave --pkg out.")
     key = reward_key(verl)

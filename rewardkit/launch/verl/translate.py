@@ -41,13 +41,9 @@ _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?(\.*[\w.]+)(?:,([^{}]*))?\}")
 
 @dataclass(frozen=True)
 class Note:
-    """A note on a setting that is not in the command as the user wrote it.
+    """A note on a setting that is not in the command as the user wrote it: what is there, and why.
 
-    Attributes:
-        kind: `renamed`, `dropped` (the setting is not in the command), `missing` (it has no value
-            yet) or `hint`.
-        key: the key as the user wrote it, or as the release names it if the user did not.
-        text: what the command has in its place, and why.
+    The key is named as the user wrote it, or as the release names it if the user did not.
     """
 
     kind: Literal["renamed", "dropped", "missing", "hint"]
@@ -59,12 +55,7 @@ class Note:
 
 
 def translate(settings: Iterable[Override], release: Release) -> tuple[list[Override], list[Note]]:
-    """Return the overrides for a release, and notes on renamed and dropped settings.
-
-    Args:
-        settings: overrides whose keys are those of verl 0.9.1.
-        release: the release, as composed by the run's trainer.
-    """
+    """Return settings by verl 0.9.1's names as overrides for a release, and notes on what is not as written."""
     overrides: list[Override] = []
     notes: list[Note] = []
     for setting in settings:
