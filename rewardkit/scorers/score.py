@@ -25,11 +25,6 @@ class Status(str, Enum):
     #: A reward of one's own gave a score, and which of its scores is right is not known.
     SCORED = "scored"
 
-    @classmethod
-    def _missing_(cls, value: object) -> Status | None:
-        """Read `no_verdict`, which files of rewardkit 0.1 have in place of `failed`."""
-        return cls.FAILED if value == "no_verdict" else None
-
 
 class Score(NamedTuple):
     """The verdict on one response.

@@ -1,9 +1,23 @@
+"""Calling a scorer: a finite `Score` with plain types, what verl gets of it, and what is logged."""
+
 import logging
+import sys
 
 import pytest
 
-from rewardkit.scorers import base
-from rewardkit.scorers.base import Score, Status, to_verl, verl_result
+from rewardkit.errors import UsageError, call_catching
+from rewardkit.scorers import auto, base, gsm8k, math_dapo
+from rewardkit.scorers.base import Score, Status, options_for, spec_of, to_verl, verl_result
+from rewardkit.scorers.call import (
+    InvalidScoreError,
+    NeverAnswersError,
+    as_scorer,
+    call_scorer,
+    call_scorer_or_stop,
+    call_verl_function,
+    failed_score,
+    failure_reason,
+)
 from rewardkit.scorers.options import option_names
 from rewardkit.testing import check_scorer, check_verdict
 
@@ -27,8 +41,21 @@ PAIRS = {
 
 
 @pytest.fixture(autouse=True)
-def fresh_log(monkeypatch):
+def log(monkeypatch, caplog):
     monkeypatch.setattr(base, "_logged", set())
+    caplog.set_level(logging.ERROR, "rewardkit")
+    return caplog
+
+
+def returning(result):
+    return lambda response, ground_truth, extra_info=None: result
+
+
+def raising(error):
+    def scorer(response, ground_truth, extra_info=None):
+        raise error
+
+    return scorer
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -96,96 +123,191 @@ def test_a_verdict_is_a_score():
         check_verdict({"score": 1.0})
 
 
-def test_the_statuses_are_a_closed_set():
-    assert {status.value for status in Status} == {
-        "correct",
-        "wrong",
-        "no_answer",
-        "unparsed_answer",
-        "ambiguous_answer",
-        "bad_ground_truth",
-        "timeout",
-        "too_long",
-        "failed",
-        "unknown_data_source",
-        "scored",
-    }
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        (1.0, "the scorer returned float, not a Score"),
+        (None, "the scorer returned NoneType, not a Score"),
+        (Score(float("nan"), False, "", Status.WRONG), "its score is nan"),
+        (Score(float("-inf"), False, "", Status.WRONG), "its score is -inf"),
+        (Score(0.0, False, "", "nearly"), "its status is 'nearly'"),
+    ],
+)
+def test_an_invalid_score_is_an_error_with_a_reason(result, reason):
+    error = call_scorer(returning(result), "r", "g")
+    assert isinstance(error, InvalidScoreError)
+    assert failure_reason(error) == reason
 
 
-def test_the_status_no_verdict_of_older_files_reads_as_failed():
-    assert Status("no_verdict") is Status.FAILED
-    with pytest.raises(ValueError, match="no_such"):
-        Status("no_such")
+def test_a_score_has_plain_types_whatever_the_scorer_used():
+    numpy = pytest.importorskip("numpy")
+    score = Score(numpy.float32(0.5), numpy.True_, numpy.str_("x"), "correct")
+    result = call_scorer(returning(score), "r", "g")
+    assert result == Score(0.5, True, "x", Status.CORRECT)
+    assert list(map(type, result)) == [float, bool, str, Status]
+    assert type(base.as_text(numpy.str_("5"))) is str
+    assert (base.as_text(numpy.int64(5)), base.as_text(None)) == ("5", "")
+    info = {"scorer": numpy.array([1, 2])}
+    assert auto.compute_score("openai/gsm8k", "#### 1", "1", info)["error"] == 1.0
 
 
-def test_a_scorer_that_raises_scores_wrong_sets_error_and_is_logged_once_per_cause(caplog):
+class SilentError(Exception):
+    def __str__(self):
+        raise RuntimeError("an exception without a text")
+
+
+def test_a_failure_has_a_status_and_one_line_of_reason():
+    error = call_scorer(raising(LookupError("no\nsuch thing")), "r", "g")
+    assert failure_reason(error) == "the scorer raised LookupError: no such thing"
+    assert failed_score(error, -1.0) == Score(-1.0, False, "", Status.FAILED)
+    error = call_scorer(raising(SilentError()), "r", "g")
+    assert failure_reason(error) == "the scorer raised SilentError: "
+    assert verl_result(raising(SilentError()), "d", "r", "g", None, {})["error"] == 1.0
+
+
+def test_only_commands_stop_using_a_scorer_that_never_answers():
+    scorer = raising(NeverAnswersError("it failed on the first 5 responses"))
+    assert failed_score(call_scorer(scorer, "r", "g")).status is Status.TIMEOUT
+    with pytest.raises(NeverAnswersError):
+        call_scorer_or_stop(scorer, "r", "g")
+
+
+def test_exceptions_and_exits_are_caught_and_interrupts_are_not():
+    assert isinstance(call_catching(raising(ValueError("x")), "", ""), ValueError)
+    assert "sys.exit(3)" in str(call_catching(sys.exit, 3))
+    assert call_catching(int, "12", base=3) == 5
+    with pytest.raises(KeyboardInterrupt):
+        call_catching(raising(KeyboardInterrupt()), "", "")
+
+
+@pytest.mark.parametrize(
+    ("result", "score"),
+    [
+        (1.0, Score(1.0, None, "", Status.SCORED)),
+        (2, Score(2.0, None, "", Status.SCORED)),
+        (True, Score(1.0, True, "", Status.CORRECT)),
+        ({"score": 0.5}, Score(0.5, None, "", Status.SCORED)),
+        ({"score": 0.1, "acc": 0.1}, Score(0.1, None, "", Status.SCORED)),
+        ({"score": 0.1, "correct": False}, Score(0.1, False, "", Status.WRONG)),
+        ({"score": 0.0, "error": 1}, Score(0.0, False, "", Status.FAILED)),
+        ({"score": 0.5, "acc": True, "pred": 7}, Score(0.5, True, "7", Status.CORRECT)),
+        ({"score": 1.0, "acc": 0}, Score(1.0, False, "", Status.WRONG)),
+    ],
+)
+def test_a_user_s_reward_returns_a_number_or_a_dictionary_or_is_a_coroutine(result, score):
+    def plain(data_source, solution_str, ground_truth, extra_info=None, *, option=None):
+        assert (data_source, solution_str, ground_truth, option) == ("d", "r", "g", 3)
+        assert extra_info == {"k": 1}
+        return result
+
+    async def later(**arguments):
+        return plain(**arguments)
+
+    for function in (as_scorer(plain), lambda *a, **k: call_verl_function(later, *a, **k)):
+        info = {"data_source": "d", "k": 1}
+        assert function("r", "g", info, option=3) == score
+        assert info == {"data_source": "d", "k": 1}, "the row's own mapping is left alone"
+    assert as_scorer(returning(None)).__name__ == "<lambda>"
+
+
+@pytest.mark.parametrize(
+    ("status", "flags"),
+    [
+        (Status.CORRECT, {"acc": 1.0}),
+        (Status.WRONG, {}),
+        (Status.NO_ANSWER, {"no_answer": 1.0}),
+        (Status.UNPARSED_ANSWER, {}),
+        (Status.AMBIGUOUS_ANSWER, {}),
+        (Status.TIMEOUT, {"timeout": 1.0}),
+        (Status.TOO_LONG, {}),
+        (Status.BAD_GROUND_TRUTH, {"error": 1.0}),
+    ],
+)
+def test_each_status_sets_its_own_flag_and_no_other(status, flags):
+    score = Score(0.25, status is Status.CORRECT, "p", status)
+    none = {"acc": 0.0, "no_answer": 0.0, "timeout": 0.0, "error": 0.0}
+    expected = {"score": 0.25, "pred": "p", **none, **flags}
+    assert verl_result(returning(score), "d", "r", "g", None, {}) == expected
+
+
+def test_a_failure_scores_like_a_wrong_answer():
+    assert spec_of(math_dapo.score).wrong_score == -1.0
+    assert spec_of(returning(None)).wrong_score == spec_of(len).wrong_score == 0.0
+    result = math_dapo.compute_score("d", "Answer: 5", "5", mode="no")
+    assert (result["score"], result["error"]) == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize("extra_info", [None, "text", 3, ["a"]])
+def test_a_scorer_gets_extra_info_as_a_mapping_or_none(extra_info):
+    infos = []
+
+    def scorer(response, ground_truth, extra_info=None):
+        infos.append((response, ground_truth, extra_info))
+        return Score(1, True, "", Status.CORRECT)
+
+    verl_result(scorer, "d", None, 5, extra_info, {})
+    result = verl_result(scorer, "d", 5, None, {"k": 1}, {})
+    assert infos == [("", "5", None), ("5", "", {"k": 1})]
+    assert type(result["score"]) is float
+
+
+@pytest.mark.parametrize("name", sorted(base.VERL_KWARGS))
+def test_verls_own_arguments_never_reach_a_scorer(name, log):
+    def takes_any(response, ground_truth, extra_info=None, **options):
+        return options
+
+    def takes_one(response, ground_truth, extra_info=None, *, method="a"):
+        return RIGHT._replace(pred=method)
+
+    assert (option_names(takes_any), option_names(takes_one)) == (None, {"method"})
+    for scorer in (takes_any, takes_one):
+        assert options_for(scorer, {name: 1, "method": 2}) == {"method": 2}
+    assert not log.records
+    kwargs = {"method": "b", name: "x", "metod": "c"}
+    assert verl_result(takes_one, "d", "", "1", None, kwargs)["pred"] == "b"
+    assert log.messages == ["reward_kwargs.metod is not an option of this scorer; it is ignored."]
+
+
+def test_a_cause_is_logged_once_for_each_data_source_and_line(log):
     def broken(response, ground_truth, extra_info=None):
         if response == "a":
             raise ValueError("first")
         raise ZeroDivisionError(f"second {response}")
 
-    with caplog.at_level(logging.ERROR, logger="rewardkit"):
-        results = [verl_result(broken, "d", text, "1", None, {}) for text in "ababcdef"]
-    assert {(r["score"], r["acc"], r["error"]) for r in results} == {(0.0, 0.0, 1.0)}
-    assert len(caplog.records) == 2
+    bad_gold = returning(Score(0.0, False, "", Status.BAD_GROUND_TRUTH))
+    for source in "stst":
+        results = [verl_result(broken, source, text, "1", None, {}) for text in "ababcdef"]
+        assert {(r["score"], r["acc"], r["error"]) for r in results} == {(0.0, 0.0, 1.0)}
+        assert verl_result(bad_gold, source, "", f"g{source}", None, {})["error"] == 1.0
+    assert len(log.records) == 2 * 2 + 2
 
 
-def test_bad_golds_set_error_and_are_logged_once_per_data_source(caplog):
-    def bad_gold(response, ground_truth, extra_info=None):
-        return Score(0.0, False, "", Status.BAD_GROUND_TRUTH)
-
-    with caplog.at_level(logging.ERROR, logger="rewardkit"):
-        results = [verl_result(bad_gold, s, "", f"g{i}", None, {}) for s in "ab" for i in range(5)]
-    assert all(r["error"] == 1.0 for r in results)
-    assert len(caplog.records) == 2
+def test_a_hundred_causes_are_logged_in_one_process(log):
+    for n in range(150):
+        base.failure_result(f"source {n}", ValueError("x"))
+    assert len(log.records) == 100
 
 
-def test_no_secret_of_an_exception_or_a_message_is_logged(caplog):
-    url = "https://h/v1?key=Qx8shapedValue99"
-
-    def fail(response, ground_truth, extra_info=None):
-        raise ValueError(f"401 from {url}")
-
-    with caplog.at_level(logging.ERROR, logger="rewardkit"):
-        verl_result(fail, "d", "1", "1", None, {})
-        base.log_once("a url", f"{url}: no answer.")
-    assert caplog.text.count("https://h/v1?key=***") == 2
-    assert "Qx8shapedValue99" not in caplog.text
+def test_a_log_line_names_the_data_and_the_cause_and_stays_short(log):
+    bad = Score(0.0, False, "", Status.BAD_GROUND_TRUTH)
+    verl_result(raising(ValueError("x" * 2000)), "one/set", "", "1", None, {})
+    verl_result(raising(UsageError("gsm8k: method='x'.")), "one/set", "", "1", None, {})
+    verl_result(returning(bad), "one/set", "", "g" * 200, None, {})
+    long, short, gold = log.messages
+    assert long == "one/set: ValueError: " + "x" * 488 + " Such samples count as wrong."
+    assert short == "one/set: gsm8k: method='x'. Such samples count as wrong."
+    assert f"'{'g' * 80}'" in gold
 
 
-def test_control_characters_of_a_message_are_escaped_in_the_log(caplog):
+def test_no_secret_and_no_control_character_of_a_message_is_logged(log):
     """Text of a model or a server would move the cursor or set the title of a terminal."""
-    with caplog.at_level(logging.ERROR, logger="rewardkit"):
-        base.log_once("escape", "503: \x1b]0;owned\x07 \x9b2J\r\nok 题")
-    assert caplog.messages == [r"503: \x1b]0;owned\x07 \x9b2J\r\nok 题"]
-
-
-def test_unhashable_and_strange_arguments_do_not_raise():
-    def scorer(response, ground_truth, extra_info=None):
-        raise RuntimeError
-
-    for data_source in (["a"], {"b": 1}, None, 3):
-        assert verl_result(scorer, data_source, object(), [], 7, {})["error"] == 1.0
-
-
-def test_keyword_arguments_of_verl_are_not_options_and_unknown_ones_are_logged(caplog):
-    def scorer(response, ground_truth, extra_info=None, *, method="a"):
-        return RIGHT._replace(pred=method)
-
-    assert option_names(scorer) == {"method"}
-    with caplog.at_level(logging.ERROR, logger="rewardkit"):
-        kwargs = {"method": "b", "reward_router_address": "x", "metod": "c"}
-        assert verl_result(scorer, "d", "", "1", None, kwargs)["pred"] == "b"
-    assert [r.message for r in caplog.records] == [
-        "reward_kwargs.metod is not an option of this scorer; it is ignored."
-    ]
-
-
-def test_numpy_scalars_and_none_are_read_as_text():
-    numpy = pytest.importorskip("numpy")
-    assert type(base.as_text(numpy.str_("5"))) is str
-    assert base.as_text(None) == ""
-    assert base.as_text(numpy.int64(5)) == "5"
+    url = "https://h/v1?key=Qx8shapedValue99"
+    verl_result(raising(ValueError(f"401 from {url}")), "d", "1", "1", None, {})
+    base.log_once("a url", f"{url}: no answer.")
+    assert log.text.count("https://h/v1?key=***") == 2
+    assert "Qx8shapedValue99" not in log.text
+    base.log_once("escape", "503: \x1b]0;owned\x07 \x9b2J\r\nok 题")
+    assert log.messages[-1] == r"503: \x1b]0;owned\x07 \x9b2J\r\nok 题"
 
 
 class Unprintable:
@@ -201,20 +323,13 @@ class Unprintable:
         (Unprintable(), "#### 1", "1", None, {}),
         ("d", Unprintable(), "1", None, {}),
         ("d", "#### 1", Unprintable(), None, {}),
+        *((source, object(), [], 7, {}) for source in (["a"], {"b": 1}, None, 3)),
     ],
 )
 def test_no_arguments_make_verl_result_raise(arguments):
-    from rewardkit.scorers import auto, gsm8k
-
     data_source, solution, gold, extra, kwargs = arguments
     for module in (gsm8k, auto):
         result = module.compute_score(data_source, solution, gold, extra, **kwargs)
         assert result.keys() == to_verl(RIGHT).keys()
-
-
-def test_a_row_with_an_array_as_its_scorer_sets_error():
-    numpy = pytest.importorskip("numpy")
-    from rewardkit.scorers import auto
-
-    info = {"scorer": numpy.array([1, 2])}
-    assert auto.compute_score("openai/gsm8k", "#### 1", "1", info)["error"] == 1.0
+    scorer = raising(RuntimeError())
+    assert verl_result(scorer, data_source, solution, gold, extra, {})["error"] == 1.0

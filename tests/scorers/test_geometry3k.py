@@ -9,17 +9,8 @@ from rewardkit.scorers.geometry3k import is_well_formed, respond, score
 
 # The forms of gold that the data set has, beside plain integers.
 GOLDS = [
-    "22",
-    "- 8",
-    "6.5",
-    "2:3",
-    "x < 60",
-    "a + b = 90",
-    "not enough information",
-    r"\frac { 3 } { 7 }",
-    r"5 \sqrt { 3 }",
-    r"\frac { 2 \sqrt { 2 } } { 5 }",
-    r"36 \pi",
+    *("22", "- 8", "6.5", "2:3", "x < 60", "a + b = 90", "not enough information", r"36 \pi"),
+    *(r"\frac { 3 } { 7 }", r"5 \sqrt { 3 }", r"\frac { 2 \sqrt { 2 } } { 5 }"),
 ]
 
 

@@ -8,7 +8,7 @@ from rewardkit.scorers.gsm8k import score
 from tests.tables import every
 
 
-@pytest.mark.parametrize(
+@every(
     ("response", "gold", "correct", "pred", "status"),
     [
         ("so #### 18", "18", True, "18", Status.CORRECT),
@@ -50,7 +50,7 @@ def test_robust_mode_reads_a_correct_answer_with_any_markup(response):
     assert (result.score, result.correct, result.status) == (1.0, True, Status.CORRECT)
 
 
-@pytest.mark.parametrize(
+@every(
     ("response", "status"),
     [
         ("18", Status.NO_ANSWER),
@@ -72,17 +72,6 @@ def test_robust_mode_scores_other_answers_0(response, status):
 def test_robust_mode_compares_integers_beyond_floats_exactly():
     assert score("#### 22099999999998951424", "22099999999998951424", method="robust").correct
     assert not score("#### 22099999999998951425", "22099999999998951424", method="robust").correct
-
-
-@pytest.mark.parametrize("gold", ["", "many", "3 or 4"])
-def test_a_gold_that_is_not_a_number_is_an_error_in_robust_mode(gold):
-    assert score("#### 3", gold, method="robust").status is Status.BAD_GROUND_TRUTH
-
-
-def test_format_score_pays_a_wrong_answer_in_the_right_form():
-    assert score("#### 19", "18", format_score=0.1).score == 0.1
-    assert score("19", "18", format_score=0.1).score == 0.0
-    assert score("#### 19", "18", method="robust", format_score=0.1).score == 0.1
 
 
 @pytest.mark.parametrize("method", ["strict", "flexible", "robust"])
@@ -134,7 +123,7 @@ def test_verl_s_modes_read_the_last_300_characters_and_robust_mode_reads_all():
     assert score("#### 18\n" + "x" * 5000, "18", method="robust").correct
 
 
-@pytest.mark.parametrize(
+@every(
     ("response", "gold", "correct", "pred", "status"),
     [
         ("it is 18", "18", True, "18", Status.CORRECT),
@@ -179,5 +168,9 @@ def test_strict_mode_skips_a_mark_without_a_number():
     assert score("#### 7", "x", method="robust").pred == "7"
 
 
-def test_a_plain_gold_of_other_digits_is_read_too():
-    assert score("#### ١٨", "١٨", method="robust").status is Status.BAD_GROUND_TRUTH
+@every(
+    ("response", "gold"),
+    [("#### ١٨", "١٨"), ("#### 3", ""), ("#### 3", "many"), ("#### 3", "3 or 4")],
+)
+def test_a_gold_that_is_not_a_number_is_an_error_in_robust_mode(response, gold):
+    assert score(response, gold, method="robust").status is Status.BAD_GROUND_TRUTH

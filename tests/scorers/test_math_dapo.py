@@ -174,15 +174,11 @@ def test_answers_have_verl_s_normal_form(text, normal):
     [
         "$",
         "$a",
-        r"\text{",
-        r"\textbf{",
-        r"\boxed{",
+        *(rf"\{c}{{" for c in ("text", "textbf", "boxed")),
         "\\text{\n",
         "$\n",
-        "}",
+        *"},=",
         "frac",
-        ",",
-        "=",
         "a ",
     ],
 )

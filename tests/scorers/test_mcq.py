@@ -12,115 +12,102 @@ from rewardkit.scorers.base import Status
 from rewardkit.scorers.mcq import score
 from tests.tables import every
 
-AMOUNTS = {"options": ["980万元", "B. 990万元", "1000万元", "都对"]}
+AMOUNTS = ["980万元", "B. 990万元", "1000万元", "都对"]
+VALUES = ["1/3", "1/2", "0.75", "75%"]
+XY, NAMED = ["x", "y"], {"A": "x", "B": "y"}
+RIGHT, WRONG, NONE = Status.CORRECT, Status.WRONG, Status.NO_ANSWER
+AMBIGUOUS, UNREAD, BAD = Status.AMBIGUOUS_ANSWER, Status.UNPARSED_ANSWER, Status.BAD_GROUND_TRUTH
 LETTERS = st.sets(st.sampled_from("ABCDEFGHIJ"), min_size=1).map(lambda s: "".join(sorted(s)))
 
 
 @every(
-    ("response", "gold", "pred", "status"),
+    ("response", "gold", "options", "pred", "status"),
     [
-        (r"The answer is \boxed{(A)}.", "A", "A", Status.CORRECT),
-        (r"\boxed{C, A}", "AC", "AC", Status.CORRECT),
-        (r"\boxed{AC}", "A、C", "AC", Status.CORRECT),
-        (r"\boxed{A+C}", "AC", "AC", Status.CORRECT),
-        (r"\boxed{AC}", "A+C", "AC", Status.CORRECT),
-        (r"\boxed{~A}", "A", "~A", Status.UNPARSED_ANSWER),
-        ("<answer>A</answer>", "A", "A", Status.CORRECT),
-        (r"\boxed{B}", "A", "B", Status.WRONG),
-        (r"\boxed{A}", "AC", "A", Status.WRONG),
-        (r"\boxed{ABC}", "AC", "ABC", Status.WRONG),
-        (r"\boxed{A or B}", "A", "A or B", Status.AMBIGUOUS_ANSWER),
-        (r"\boxed{A or C}", "AC", "A or C", Status.AMBIGUOUS_ANSWER),
-        (r"\boxed{A} or \boxed{B}", "B", "A or B", Status.AMBIGUOUS_ANSWER),
-        (r"\boxed{Apple}", "A", "Apple", Status.UNPARSED_ANSWER),
-        (r"\boxed{K}", "A", "K", Status.UNPARSED_ANSWER),
-        (r"\boxed{}", "A", "", Status.NO_ANSWER),
-        ("The answer is A", "A", "", Status.NO_ANSWER),
-        (r"\boxed{A}", "", "A", Status.BAD_GROUND_TRUTH),
-        (r"\boxed{}", "", "", Status.BAD_GROUND_TRUTH),
-        (r"\boxed{None of the above}", "N", "None of the above", Status.BAD_GROUND_TRUTH),
-        (r"\boxed{K}", "K", "K", Status.BAD_GROUND_TRUTH),
-        (r"\boxed{A or B}", "A or B", "A or B", Status.BAD_GROUND_TRUTH),
+        (r"The answer is \boxed{(A)}.", "A", None, "A", RIGHT),
+        (r"\boxed{C, A}", "AC", None, "AC", RIGHT),
+        (r"\boxed{AC}", "A、C", None, "AC", RIGHT),
+        (r"\boxed{A+C}", "AC", None, "AC", RIGHT),
+        (r"\boxed{AC}", "A+C", None, "AC", RIGHT),
+        (r"\boxed{~A}", "A", None, "~A", UNREAD),
+        ("<answer>A</answer>", "A", None, "A", RIGHT),
+        (r"\boxed{A}", "AC", None, "A", WRONG),
+        (r"\boxed{ABC}", "AC", None, "ABC", WRONG),
+        (r"\boxed{A or B}", "A", None, "A or B", AMBIGUOUS),
+        (r"\boxed{A or C}", "AC", None, "A or C", AMBIGUOUS),
+        (r"\boxed{A} or \boxed{B}", "B", None, "A or B", AMBIGUOUS),
+        (r"\boxed{Apple}", "A", None, "Apple", UNREAD),
+        (r"\boxed{K}", "A", None, "K", UNREAD),
+        (r"\boxed{}", "A", None, "", NONE),
+        ("The answer is A", "A", None, "", NONE),
+        (r"\boxed{A}", "", None, "A", BAD),
+        (r"\boxed{}", "", None, "", BAD),
+        (r"\boxed{None of the above}", "N", None, "None of the above", BAD),
+        (r"\boxed{K}", "K", None, "K", BAD),
+        (r"\boxed{A or B}", "A or B", None, "A or B", BAD),
+        # without options the letters go up to J
+        *((r"\boxed{J}", "J", options, "J", RIGHT) for options in (None, "A. x", 3)),
+        # a plain box, and boxes with more around or inside them
+        (r"\boxed{B}", "B", XY, "B", RIGHT),
+        (r"\boxed{B}", "A", XY, "B", WRONG),
+        (r"\boxed{B}", "AB", XY, "B", WRONG),
+        (r"\boxed{C}", "C", XY, "C", BAD),
+        (r"\boxed{C}", "B", XY, "C", UNREAD),
+        (r"\boxed{B", "B", None, "", NONE),
+        (r"\boxed{A} " + "x" * 60 + r" \boxed{B}", "B", None, "B", RIGHT),
+        (r"\boxed{B} <answer>A</answer>", "B", None, "A", WRONG),
+        (r"<think>\boxed{B}</think> \boxed{A}", "B", None, "A", WRONG),
+        (r"<think>\boxed{B}</think> none", "B", None, "B", RIGHT),
+        (r"\boxed{B} \fbox{A}", "B", None, "A", AMBIGUOUS),
+        (r"\boxed{B}", "B", ["x", None], "B", BAD),
+        (r"\boxed{B}", "B", NAMED, "B", RIGHT),
+        (r"\boxed{y}", "B", NAMED, "B", RIGHT),
+        # the options of a row define texts and letters
+        (r"\boxed{980万元}", "A", AMOUNTS, "A", RIGHT),
+        (r"\boxed{B. 990万元}", "B", AMOUNTS, "B", RIGHT),
+        (r"\boxed{A. 990万元}", "A", AMOUNTS, "A. 990万元", AMBIGUOUS),
+        (r"\boxed{E}", "A", AMOUNTS, "E", UNREAD),
+        (r"\boxed{ABCDE}", "ABCD", AMOUNTS, "ABCDE", UNREAD),
+        # an option is picked by its value unless two have it
+        (r"\boxed{\frac12}", "B", VALUES, "B", RIGHT),
+        (r"\boxed{B. \frac12}", "B", VALUES, "B", RIGHT),
+        (r"\boxed{\frac{1}{2}}", "A", VALUES, "B", WRONG),
+        (r"\boxed{\frac34}", "C", VALUES, r"\frac34", AMBIGUOUS),
+        (r"\boxed{A. \frac12}", "A", VALUES, r"A. \frac12", AMBIGUOUS),
     ],
 )
-def test_the_letters_picked_must_be_the_gold_letters(response, gold, pred, status):
-    result = score(response, gold)
-    assert (result.pred, result.status) == (pred, status)
-    assert (result.score, result.correct) == (
-        (1.0, True) if status is Status.CORRECT else (0.0, False)
-    )
+def test_the_letters_picked_must_be_the_gold_letters(response, gold, options, pred, status):
+    is_right = status is RIGHT
+    result = score(response, gold, {"options": options, "index": 3})
+    assert result == (float(is_right), is_right, pred, status)
 
 
-@pytest.mark.parametrize(
-    ("answer", "gold", "status"),
+@every(
+    ("response", "gold", "is_right"),
     [
-        ("980万元", "A", Status.CORRECT),
-        ("B. 990万元", "B", Status.CORRECT),
-        ("A. 990万元", "A", Status.AMBIGUOUS_ANSWER),
-        ("E", "A", Status.UNPARSED_ANSWER),
-        ("ABCDE", "ABCD", Status.UNPARSED_ANSWER),
-        ("E", "E", Status.BAD_GROUND_TRUTH),
+        ("答案：A+C", "AC", True),
+        ("Solution: Choice_B: 0.5 mm", "B", True),
+        ("答案：AC", "AC", True),
+        ("Answer: A Answer: B", "B", False),
     ],
 )
-def test_the_options_of_a_row_define_texts_and_letters(answer, gold, status):
-    assert score(mcq.respond(answer), gold, AMOUNTS).status is status
-
-
-@pytest.mark.parametrize(
-    "extra_info", [None, {}, {"options": None}, {"options": "A. x"}, {"index": 3}]
-)
-def test_without_options_the_letters_go_up_to_j(extra_info):
-    assert score(r"\boxed{J}", "J", extra_info).correct
-
-
-def test_an_option_is_picked_by_its_value_unless_two_have_it():
-    options = {"options": ["1/3", "1/2", "0.75", "75%"]}
-    assert score(r"\boxed{\frac12}", "B", options).correct
-    assert score(r"\boxed{B. \frac12}", "B", options).correct
-    assert score(r"\boxed{\frac{1}{2}}", "A", options).status is Status.WRONG
-    assert score(r"\boxed{\frac34}", "C", options).status is Status.AMBIGUOUS_ANSWER
-    assert score(r"\boxed{A. \frac12}", "A", options).status is Status.AMBIGUOUS_ANSWER
-
-
-def test_final_letter_reads_answers_outside_a_box():
-    assert score("答案：A+C", "AC", final_letter=True).correct
-    assert score("Solution: Choice_B: 0.5 mm", "B", final_letter=True).correct
-    assert not score("答案：AC", "AC").correct
-    assert score("答案：AC", "AC", final_letter=True).correct
-    assert not score("Answer: A Answer: B", "B", final_letter=True).correct
-
-
-@pytest.mark.parametrize(
-    ("answer", "paid"),
-    [
-        ("AC", 1.0),
-        ("A", 0.5),
-        ("C", 0.5),
-        ("B", 0.0),
-        ("AB", 0.0),
-        ("ABC", 0.0),
-        ("ABCDEFGHIJ", 0.0),
-    ],
-)
-def test_partial_pays_the_picked_part_of_the_gold_and_nothing_with_a_wrong_letter(answer, paid):
-    result = score(mcq.respond(answer), "AC", partial=True)
-    assert (result.score, result.correct) == (paid, paid == 1.0)
+def test_final_letter_reads_answers_outside_a_box(response, gold, is_right):
+    assert score(response, gold, final_letter=True).correct is is_right
+    assert not score(response, gold).correct
 
 
 def test_with_partial_each_right_letter_raises_the_score_and_a_wrong_one_makes_it_0():
     for size in range(1, 4):
-        for letters in combinations("ABD", size):
-            letters_text = "".join(letters)
-            paid = score(mcq.respond(letters_text), "ABD", partial=True).score
-            assert paid == size / 3
-            assert score(mcq.respond(letters_text + "C"), "ABD", partial=True).score == 0.0
+        for letters in map("".join, combinations("ABD", size)):
+            result = score(mcq.respond(letters), "ABD", partial=True)
+            assert (result.score, result.correct) == (size / 3, size == 3)
+            assert score(mcq.respond(letters + "C"), "ABD", partial=True).score == 0.0
 
 
 def tagged_answer(box):
     return f"<think>thoughts</think><answer>{box}</answer>"
 
 
-@pytest.mark.parametrize(
+@every(
     ("box", "gold", "pred"),
     [
         (r"\boxed{A、C}", "AC", "AC"),
@@ -136,7 +123,24 @@ def test_the_letter_rule_counts_every_capital_up_to_g_in_the_box(box, gold, pred
     assert score(box, gold, mode="letters")[:3] == (1.0, True, pred)
 
 
-@pytest.mark.parametrize(
+@every(
+    ("response", "gold", "pred", "status"),
+    [
+        (r"\boxed{A、C}", "AC", "AC", RIGHT),
+        (r"\boxed{A}", "AC", "A", WRONG),
+        (r"\boxed{x}", "A", "x", UNREAD),
+        (r"\boxed{}", "A", "", UNREAD),
+        ("A", "A", "", NONE),
+        (r"\boxed{A}", "H", "A", BAD),
+        ("A", "", "", BAD),
+        (r"\boxed{A} \boxed{G}", "G", "G", RIGHT),
+    ],
+)
+def test_the_letter_rule_has_the_same_statuses(response, gold, pred, status):
+    assert score(response, gold, mode="letters")[2:] == (pred, status)
+
+
+@every(
     "response",
     [
         r"\boxed{A}",
@@ -214,39 +218,6 @@ def test_another_set_never_scores(gold, letters, dress):
         assert score(mcq.respond(dress.format(letters)), gold).score == 0.0
 
 
-def cases(shared, name):
-    lines = (shared / "cases" / name).read_text(encoding="utf-8").split("\n")
-    return [json.loads(line) for line in lines if line]
-
-
-@pytest.mark.parametrize("final_letter", [False, True])
-@pytest.mark.parametrize("name", ["real_mcq_gaokao.jsonl", "real_mcq_mmlupro.jsonl"])
-def test_every_real_response_gets_its_label(shared, name, final_letter):
-    assert [
-        case["id"]
-        for case in cases(shared, name)
-        if score(
-            case["solution_str"],
-            case["ground_truth"],
-            {"options": case.get("options")},
-            final_letter=final_letter,
-        ).correct
-        != case["label"]
-    ] == []
-
-
-@pytest.mark.parametrize("final_letter", [False, True])
-def test_no_known_exploit_pays_and_no_right_answer_is_lost(shared, final_letter):
-    assert [
-        case["id"]
-        for case in cases(shared, "exploits.jsonl")
-        if case["cls"].startswith("mcq")
-        and case["label"] is not None
-        and score(case["solution_str"], case["ground_truth"], final_letter=final_letter).correct
-        != case["label"]
-    ] == []
-
-
 def test_on_real_options_a_letter_with_its_text_is_right_and_every_other_is_not(shared):
     """On CFLUE, golds with their texts score, except for repeated options; wrong ones never do."""
     path = shared / "data" / "cflue" / "knowledge.json"
@@ -302,46 +273,3 @@ def test_the_short_check_gives_the_verdict_of_the_full_one(before, inside, after
     short = score(response, gold, {"options": options})
     with patch.object(mcq, "_unambiguous_box", lambda *_: ""):
         assert score(response, gold, {"options": options}) == short
-
-
-@every(
-    ("response", "gold", "options", "result"),
-    [
-        # a plain box, and boxes with more around or inside them
-        (r"\boxed{B}", "B", ["x", "y"], (1.0, True, "B", Status.CORRECT)),
-        (r"\boxed{B}", "A", ["x", "y"], (0.0, False, "B", Status.WRONG)),
-        (r"\boxed{B}", "AB", ["x", "y"], (0.0, False, "B", Status.WRONG)),
-        (r"\boxed{C}", "C", ["x", "y"], (0.0, False, "C", Status.BAD_GROUND_TRUTH)),
-        (r"\boxed{C}", "B", ["x", "y"], (0.0, False, "C", Status.UNPARSED_ANSWER)),
-        (r"\boxed{B}", "", None, (0.0, False, "B", Status.BAD_GROUND_TRUTH)),
-        (r"\boxed{B", "B", None, (0.0, False, "", Status.NO_ANSWER)),
-        (r"\boxed{A} " + "x" * 60 + r" \boxed{B}", "B", None, (1.0, True, "B", Status.CORRECT)),
-        (r"\boxed{A} or \boxed{B}", "B", None, (0.0, False, "A or B", Status.AMBIGUOUS_ANSWER)),
-        (r"\boxed{B} <answer>A</answer>", "B", None, (0.0, False, "A", Status.WRONG)),
-        (r"<think>\boxed{B}</think> \boxed{A}", "B", None, (0.0, False, "A", Status.WRONG)),
-        (r"<think>\boxed{B}</think> none", "B", None, (1.0, True, "B", Status.CORRECT)),
-        (r"\boxed{B} \fbox{A}", "B", None, (0.0, False, "A", Status.AMBIGUOUS_ANSWER)),
-        (r"\boxed{B}", "B", ["x", None], (0.0, False, "B", Status.BAD_GROUND_TRUTH)),
-        (r"\boxed{B}", "B", {"A": "x", "B": "y"}, (1.0, True, "B", Status.CORRECT)),
-        (r"\boxed{y}", "B", {"A": "x", "B": "y"}, (1.0, True, "B", Status.CORRECT)),
-    ],
-)
-def test_each_response_has_its_letters_and_its_status(response, gold, options, result):
-    assert score(response, gold, {"options": options} if options else None) == result
-
-
-@pytest.mark.parametrize(
-    ("response", "gold", "result"),
-    [
-        (r"\boxed{A、C}", "AC", (1.0, True, "AC", Status.CORRECT)),
-        (r"\boxed{A}", "AC", (0.0, False, "A", Status.WRONG)),
-        (r"\boxed{x}", "A", (0.0, False, "x", Status.UNPARSED_ANSWER)),
-        (r"\boxed{}", "A", (0.0, False, "", Status.UNPARSED_ANSWER)),
-        ("A", "A", (0.0, False, "", Status.NO_ANSWER)),
-        (r"\boxed{A}", "H", (0.0, False, "A", Status.BAD_GROUND_TRUTH)),
-        ("A", "", (0.0, False, "", Status.BAD_GROUND_TRUTH)),
-        (r"\boxed{A} \boxed{G}", "G", (1.0, True, "G", Status.CORRECT)),
-    ],
-)
-def test_the_letter_rule_has_the_same_statuses(response, gold, result):
-    assert score(response, gold, mode="letters") == result
