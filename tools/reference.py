@@ -298,6 +298,33 @@ KEYS = {
     "data and the configuration",
 }
 
+#: Keys of a composed reward; the defaults come from its models.
+COMPOSE = {
+    "scorer": "a scorer's name, or `my_reward.py:function` beside the YAML",
+    "options": "options of the scorer",
+    "right_score": "lowest right score of a scorer of your own",
+    "parts": "one part or more",
+    "parts.correct": "1 if the answer is correct, else 0",
+    "parts.base": "the scorer's own score",
+    "parts.format": "1 if each tag is opened and closed once, in order, around some text; else 0",
+    "parts.format.tags": "names of the tags",
+    "parts.format.outside": "whether text may stand outside the tags",
+    "parts.repetition": "from -`max_penalty` to 0: the share of repeated runs of `n` characters",
+    "parts.repetition.n": "characters of a run, 1 to 1000",
+    "parts.repetition.max_penalty": "penalty of a response that only repeats",
+    "parts.length": "the cosine between the value of length 0 and that of `max_chars` and more",
+    "parts.length.max_chars": "characters from which the value stays the same",
+    "parts.length.short_correct": "value of an empty correct response",
+    "parts.length.long_correct": "value of a long correct response",
+    "parts.length.short_wrong": "value of an empty wrong response",
+    "parts.length.long_wrong": "value of a long wrong response, not above `short_wrong`; `null` for that of `short_wrong`",
+    "second": "a second scorer, such as [`judge`](../how-to/judge.md#2-rules-first), for what the first does not call correct",
+    "second_options": "its options",
+    "second_right_score": "as `right_score`, of the second scorer",
+    "ask": "about what the rules cannot read; `wrong`: also about what they call wrong; `never`: nothing",
+    "confirm": "whether its yes must agree with the opposite question; or options for that question",
+}
+
 
 def score() -> str:
     """Describe what a scorer returns, what verl gets of it, and the scorers."""
@@ -333,6 +360,9 @@ def score() -> str:
         "your own scorers are validated in the same way if they have annotations:\n"
         '`Literal["a", "b"]`, `bool`, `int`, `float`, `str`, a union of these, or\n'
         "`Annotated[float, Range(0, 1)]` with `Range` of `rewardkit.scorers.options`.",
+        "## A composed reward",
+        "`rewardkit compose FILE.yaml` reads these keys ([example](../how-to/own-reward.md#parts)).",
+        table(("key", "default", "meaning"), compose_rows()),
         "## Golds",
         "A gold is text or a number. A list, a NumPy array or a JSON text with one item counts as that\n"
         "item. These values cannot be golds; they set `error` in verl, and `check` and `prep` report\n"
@@ -349,6 +379,23 @@ def score() -> str:
         ),
         *(part for name in SCORERS for part in scorer_parts(name)),
     )
+
+
+def compose_rows() -> Iterator[tuple[str, str, str]]:
+    """Yield key, default and meaning of every key of a composed reward."""
+    from rewardkit.scorers.compose import RewardYaml
+    from rewardkit.scorers.shaping import PARTS
+
+    fields: dict[str, Any] = dict(RewardYaml.model_fields)
+    for name, model in PARTS.items():
+        settings = {key: field for key, field in model.model_fields.items() if key != "weight"}
+        fields |= {f"parts.{name}": None}
+        fields |= {f"parts.{name}.{key}": field for key, field in settings.items()}
+    for key, field in fields.items():
+        default = field and field.get_default(call_default_factory=True)
+        is_required = field is not None and (field.is_required() or key == "parts")
+        shown = "required" if is_required else "" if default is None else f"`{default}`"
+        yield code(key), shown, COMPOSE[key]
 
 
 def hints(named: type) -> dict[str, Any]:

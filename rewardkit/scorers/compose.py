@@ -9,7 +9,7 @@
       repetition: {weight: 0.2, n: 20}
       length: {weight: 0.1, max_chars: 8000}
 
-docs/how-to/own-reward.md has a table of all keys. A second scorer can be asked about what the first
+docs/reference/score.md has a table of all keys. A second scorer can be asked about what the first
 one did not call correct:
 
     scorer: math                   # rules decide first
@@ -123,7 +123,7 @@ def _confirm_options(value: Any) -> Any:
 
 
 class RewardYaml(BaseModel):
-    """The keys of a reward; docs/how-to/own-reward.md has their table."""
+    """The keys of a reward; docs/reference/score.md has their table."""
 
     model_config = STRICT
 

@@ -1,11 +1,8 @@
 import importlib.util
 import logging
 import pickle
-import re
-from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,13 +12,11 @@ from rewardkit.scorers.base import spec_of
 from rewardkit.scorers.compose import (
     Part,
     Reward,
-    RewardYaml,
     build,
     load_reward,
     write_reward_file,
 )
 from rewardkit.scorers.load import load_scorer
-from rewardkit.scorers.shaping import PARTS
 from tests.tables import every
 
 FIXED = {"score", "acc", "pred", "no_answer", "timeout", "error"}
@@ -259,23 +254,6 @@ def test_a_reward_survives_pickling():
     reward = build(SPEC)
     copy = pickle.loads(pickle.dumps(reward))
     assert copy.compute_score("", GOOD, "18") == reward.compute_score("", GOOD, "18")
-
-
-def test_the_table_of_the_page_has_every_key_of_compose_with_its_default():
-    page = Path(__file__).parents[2] / "docs/how-to/own-reward.md"
-    text = page.read_text(encoding="utf-8")
-    table = re.search(r"^\| `scorer` .*?\n\n", text, re.MULTILINE | re.DOTALL)[0]
-    rows = re.findall(r"^\| `([\w.]+)` \| (.*?) ?\|", table, re.MULTILINE)
-    shown = {key: yaml.safe_load(default.strip("`")) for key, default in rows}
-    settings = {
-        f"parts.{name}.{key}": "required" if field.is_required() else field.default
-        for name, model in PARTS.items()
-        for key, field in model.model_fields.items()
-        if key != "weight"
-    }
-    assert set(shown) == {*RewardYaml.model_fields, *(f"parts.{name}" for name in PARTS), *settings}
-    for key, default in settings.items():
-        assert shown[key] == default, key
 
 
 @every(
