@@ -7,9 +7,8 @@ import os
 import pickle
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
-from math import isfinite
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
@@ -91,14 +90,10 @@ class GuardSettings(Limits):
         Raises:
             UsageError: one is NaN or infinite.
         """
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if isinstance(value, float) and not isfinite(value):
-                raise UsageError(f"{each.name} is {value}: give a finite number.")
-        for name, value in self.options.items():
+        for name, value in [*vars(self).items(), *self.options.items()]:
             text = call_catching(json.dumps, value, allow_nan=False, default=str, skipkeys=True)
-            if isinstance(text, ValueError):
-                raise UsageError(f"option {name} has NaN or infinity: give finite numbers.")
+            if name != "options" and isinstance(text, ValueError):
+                raise UsageError(f"{name} has NaN or infinity: give finite numbers.")
 
 
 class Guard:

@@ -25,8 +25,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from mmap import mmap
 from signal import SIGKILL, SIGUSR1
-from socket import SO_SNDTIMEO, SOL_SOCKET, socketpair
-from struct import Struct
+from socket import socketpair
 from tempfile import TemporaryFile
 from time import monotonic, sleep
 from typing import IO, Any
@@ -58,7 +57,6 @@ STRAY_OUTPUT = "it wrote to the socket of its replies"
 
 # The path of this process is set before any import, because a folder may have a `select.py`.
 _MAIN = "import sys; sys.path[:] = sys.argv[5:]; from rewardkit.isolate.child import main; main()"
-_SECONDS_AND_MICROSECONDS = Struct("@ll")
 
 
 class ChildTimeoutError(Exception):
@@ -87,7 +85,7 @@ class ChildProcess:
     def __init__(
         self, module: str, *, environment: Mapping[str, str] | None = None, is_quiet: bool = False
     ) -> None:
-        self._buffer, self._exit_text, self._send_seconds = bytearray(), "", 0.0
+        self._buffer, self._exit_text = bytearray(), ""
         self._memory = mmap(-1, SHARED_BYTES)  # until the process has started
         is_discarded = is_quiet and os.environ.get("REWARDKIT_DEBUG") != "1"
         output = subprocess.DEVNULL if is_discarded else None
@@ -142,10 +140,7 @@ class ChildProcess:
 
     @property
     def stacks(self) -> str:
-        """Where each thread stood when a user's file or a call took too long; "" if none did.
-
-        Also "" if that is more text than the memory holds.
-        """
+        """Where each thread stood when a user's file or a call took too long; "" if none did."""
         end = max(STACKS_OFFSET, self._memory.find(b"\0", STACKS_OFFSET))
         return self._memory[STACKS_OFFSET:end].decode("ascii", "replace")
 
@@ -154,14 +149,7 @@ class ChildProcess:
     ) -> Any:
         """Send a request and return the reply to it. An interrupted exchange ends the process.
 
-        Args:
-            request: the request.
-            seconds: the timeout of the exchange, or of sending if there is a `deadline`.
-            deadline: returns the deadline of the reply; see `receive`.
-
-        Raises:
-            ChildTimeoutError: the exchange takes longer than `seconds`.
-            ChildCrashError: the process ended.
+        See `send` and `receive`; without a deadline of its own, the reply has what remains of `seconds`.
         """
         end, is_complete = monotonic() + seconds, False
         try:
@@ -184,21 +172,15 @@ class ChildProcess:
             raise self._crash()
         data = pickle.dumps(request)
         try:
-            if seconds != self._send_seconds:
-                limit = _SECONDS_AND_MICROSECONDS.pack(int(seconds), int(seconds % 1 * 1e6) or 1)
-                self._socket.setsockopt(SOL_SOCKET, SO_SNDTIMEO, limit)
-                self._send_seconds = seconds
+            self._socket.settimeout(seconds)  # receiving waits for nothing: it follows a poll
             self._socket.sendall(LENGTH.pack(len(data)) + data)
-        except BlockingIOError as error:
+        except TimeoutError as error:
             raise self.time_out() from error
         except OSError as error:  # a broken pipe
             raise self._crash() from error
 
     def receive(self, deadline: Callable[[], float]) -> Any:
-        """Return the next reply.
-
-        Args:
-            deadline: returns the deadline, by `time.monotonic`, which may change meanwhile.
+        """Return the next reply. The deadline, by `time.monotonic`, may change meanwhile.
 
         Raises:
             ChildTimeoutError: no reply arrived before the deadline.

@@ -79,24 +79,19 @@ class _MarkingLoop(asyncio.SelectorEventLoop):
         super().__init__()
         self._channel = channel
 
-    # typeshed has variadic generics here, as of Python 3.11.
-    def call_soon(  # type: ignore[override]
-        self, callback: Any, *args: Any, **context: Any
-    ) -> asyncio.Handle:
-        """See `asyncio`; also the steps of every task."""
-        return super().call_soon(self._run_marked, callback, *args, **context)
+    # Also the steps of every task, and `call_later`. mypy's stubs have variadic generics here.
+    def call_soon(self, *args: Any, **context: Any) -> asyncio.Handle:  # type: ignore[override]
+        return super().call_soon(self._run_marked, *args, **context)
 
     def call_soon_threadsafe(  # type: ignore[override]
-        self, callback: Any, *args: Any, **context: Any
+        self, *args: Any, **context: Any
     ) -> asyncio.Handle:
-        """See `asyncio`."""
-        return super().call_soon_threadsafe(self._run_marked, callback, *args, **context)
+        return super().call_soon_threadsafe(self._run_marked, *args, **context)
 
     def call_at(  # type: ignore[override]
-        self, when: float, callback: Any, *args: Any, **context: Any
+        self, when: float, *args: Any, **context: Any
     ) -> asyncio.TimerHandle:
-        """See `asyncio`; `call_later` calls it."""
-        return super().call_at(when, self._run_marked, callback, *args, **context)
+        return super().call_at(when, self._run_marked, *args, **context)
 
     def _run_marked(self, callback: Callable[..., object], *args: Any) -> None:
         self._channel.set_mark(_number.get())

@@ -11,10 +11,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, NamedTuple
+from typing import NamedTuple
 
 from rewardkit.isolate.child import Channel
 from rewardkit.isolate.child_process import ChildProcess, ChildTimeoutError
@@ -95,28 +95,24 @@ def session_members(session: int) -> list[int]:
 def serve(channel: Channel) -> None:
     """Run one command in the child process, and send its exit code and what it wrote.
 
-    Its streams are files: a process that the command leaves behind cannot hold them open.
+    Its outputs are files: a process that the command leaves behind cannot hold them open.
     """
     words, text, environment, log = channel.receive()
-    with ExitStack() as stack:
-        stdin, stdout, stderr = (stack.enter_context(TemporaryFile()) for _ in range(3))
-        outputs: list[IO[Any]] = [stdout, stderr]
-        stdin.write(text.encode())
-        stdin.seek(0)
-        streams: list[IO[Any]] = [stack.enter_context(log.open("wb"))] * 2 if log else outputs
+    with log.open("w+b") if log else TemporaryFile() as stdout, TemporaryFile() as stderr:
         try:
             process = subprocess.run(  # noqa: S603 - our own file, or verl, in the user's environment
                 words,
-                stdin=stdin,
-                stdout=streams[0],
-                stderr=streams[1],
+                input=text.encode(),
+                stdout=stdout,
+                stderr=stdout if log else stderr,
                 env=environment,
                 check=False,
             )
         except OSError as error:
             channel.send([1, "", f"{words[0]}: {error.strerror}"])
             return
-        for output in outputs:
+        texts = ["", ""]
+        for i, output in enumerate((stdout, stderr)) if not log else ():
             output.seek(0)
-        texts = [output.read().decode("utf-8", "replace") for output in outputs]
+            texts[i] = output.read().decode("utf-8", "replace")
     channel.send([process.returncode, *texts])

@@ -13,6 +13,7 @@ import os
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from inspect import iscoroutinefunction
 from signal import ITIMER_PROF, setitimer
 from time import monotonic, perf_counter_ns
@@ -78,7 +79,8 @@ def serve(channel: Channel) -> None:
     if loaded.is_forked:
         _stay_and_fork(channel)
     limit_memory(limits.memory_mb << 20)
-    reply = Reply(os.path.realpath(name.partition(":")[0]), is_limited=limits.memory_mb > 0)
+    path = os.path.realpath(name.partition(":")[0])
+    reply = partial(_reply, path, limits.memory_mb > 0)
     if is_async:
         from rewardkit.isolate.coroutines import serve_coroutines
 
@@ -96,7 +98,12 @@ def _stay_and_fork(channel: Channel) -> None:
     channel.pid = os.getpid()
 
 
-def _answer(channel: Channel, call: Callable[[Any], Any], cpu_seconds: float, reply: Reply) -> None:
+def _answer(
+    channel: Channel,
+    call: Callable[[Any], Any],
+    cpu_seconds: float,
+    reply: Callable[[int, int, Any], list[Any]],
+) -> None:
     """Answer the next requests in their order."""
     replies: list[list[Any]] = []
     sent_at = monotonic()
@@ -118,30 +125,24 @@ def _answer(channel: Channel, call: Callable[[Any], Any], cpu_seconds: float, re
     channel.send(replies)
 
 
-class Reply:
-    """Writes replies to calls of a function in the file `path`."""
+def _reply(path: str, is_limited: bool, number: int, nanoseconds: int, result: Any) -> list[Any]:
+    """Return a call's number, its nanoseconds, and its value or its exception.
 
-    def __init__(self, path: str, *, is_limited: bool) -> None:
-        """Say whether a process without memory ends, because earlier calls may have left too little."""
-        self._path, self._is_limited = path, is_limited
-
-    def __call__(self, number: int, nanoseconds: int, result: Any) -> list[Any]:
-        """Return a call's number, its nanoseconds, and its value or its exception.
-
-        An exception is its type, its message in one line and its place in the user's file.
-        """
-        if not isinstance(result, BaseException):
-            return [number, nanoseconds, result]
-        if isinstance(result, MemoryError) and self._is_limited:
-            os._exit(MEMORY_EXIT_CODE)
-        frames = traceback.extract_tb(result.__traceback__)
-        lines = [frame.lineno for frame in frames if os.path.realpath(frame.filename) == self._path]
-        place = f"{self._path}:{lines[-1]}" if lines else ""
-        if isinstance(result, SystemExit):
-            result = ScorerExitedError(f"it calls sys.exit({result.code!r})")
-        elif not isinstance(result, Exception):
-            result = ScorerExitedError(f"it raises {type(result).__name__}")
-        text = call_catching(str, result)  # an exception of the user's
-        message = process_redactor().text(text) if isinstance(text, str) else ""
-        message = " ".join(message.split())[:MAX_MESSAGE_LENGTH]
-        return [number, nanoseconds, type(result).__name__, message, place]
+    An exception is its type, its message in one line and its place in the user's file. With a limit, a
+    process without memory ends, because earlier calls may have left too little.
+    """
+    if not isinstance(result, BaseException):
+        return [number, nanoseconds, result]
+    if isinstance(result, MemoryError) and is_limited:
+        os._exit(MEMORY_EXIT_CODE)
+    frames = traceback.extract_tb(result.__traceback__)
+    lines = [frame.lineno for frame in frames if os.path.realpath(frame.filename) == path]
+    place = f"{path}:{lines[-1]}" if lines else ""
+    if isinstance(result, SystemExit):
+        result = ScorerExitedError(f"it calls sys.exit({result.code!r})")
+    elif not isinstance(result, Exception):
+        result = ScorerExitedError(f"it raises {type(result).__name__}")
+    text = call_catching(str, result)  # an exception of the user's
+    message = process_redactor().text(text) if isinstance(text, str) else ""
+    message = " ".join(message.split())[:MAX_MESSAGE_LENGTH]
+    return [number, nanoseconds, type(result).__name__, message, place]

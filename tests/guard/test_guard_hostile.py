@@ -215,14 +215,14 @@ def test_processes_that_end_leave_no_descriptors(new_guard):
 @pytest.mark.parametrize("name", ["seconds", "wrong_score", "stop_share"])
 def test_settings_are_finite(name):
     """A NaN from a recipe or the command line never gets into the file."""
-    with pytest.raises(UsageError, match=f"{name} is nan"):
+    with pytest.raises(UsageError, match=f"{name} has NaN or infinity"):
         GuardSettings(**{name: float("nan")})
 
 
 @pytest.mark.parametrize("value", [float("nan"), -float("inf"), [{"y": float("nan")}]])
 def test_options_are_finite(value):
     """The file would have `nan`, which is not a name of Python: verl could not import it."""
-    with pytest.raises(UsageError, match="option x has NaN or infinity"):
+    with pytest.raises(UsageError, match="x has NaN or infinity"):
         GuardSettings(options={"fine": 1.0, "other": Path(), "x": value})
 
 

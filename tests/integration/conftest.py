@@ -11,6 +11,7 @@ import pytest
 import rewardkit
 from rewardkit.launch.verl.releases import parse_release
 from rewardkit.launch.verl.reward_keys import reward_key
+from rewardkit.row import build_row, write_rows
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -37,19 +38,13 @@ def is_installed(package):
 def pytest_collection_modifyitems(items):
     """Run the tests in the private cluster last, so that the clusters of other tests are alone."""
     items.sort(key=lambda item: "private_ray" in getattr(item, "fixturenames", ()))
-    here = Path(__file__).parent
+    reason = "verl is not installed; make test-verl runs these tests"
     for item in items:
-        if here in item.path.parents:
+        if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.verl)
-            item.add_marker(
-                pytest.mark.filterwarnings("ignore")
-            )  # warnings come from verl's libraries
+            item.add_marker(pytest.mark.filterwarnings("ignore"))  # they come from verl's libraries
             if not VERL:
-                item.add_marker(
-                    pytest.mark.skip(
-                        reason="verl is not installed; make test-verl runs these tests"
-                    )
-                )
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -124,26 +119,27 @@ def parquet(tmp_path_factory):
 @pytest.fixture(scope="session")
 def boxed_parquet(tmp_path_factory):
     """A parquet of another data source, template and scorer, in our schema."""
-    from rewardkit.row import build_row, write_rows
-
-    rows = [
-        build_row(
-            data_source="rewardkit/test",
-            prompt=[{"role": "user", "content": f"What is {i} + {i}? Box it."}],
-            ability="math",
-            ground_truth=str(2 * i),
-            index=i,
-            split="train",
-            source_id=f"sum-{i}",
-            question=f"What is {i} + {i}?",
-            answer="",
-            scorer="math",
-        )
-        for i in range(8)
-    ]
     out = tmp_path_factory.mktemp("data") / "boxed.parquet"
-    write_rows(rows, out, {})
+    write_rows(
+        (row(i, f"What is {i} + {i}? Box it.", 2 * i, scorer="math") for i in range(8)), out, {}
+    )
     return out
+
+
+def row(i, question, gold, source="rewardkit/test", scorer="", prompt=None):
+    """Return row `i` of our schema with this question and gold."""
+    return build_row(
+        data_source=source,
+        prompt=prompt or [{"role": "user", "content": question}],
+        ability="math",
+        ground_truth=str(gold),
+        index=i,
+        split="train",
+        source_id=str(i),
+        question=question,
+        answer="",
+        scorer=scorer,
+    )
 
 
 @pytest.fixture

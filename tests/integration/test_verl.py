@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import random
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import rewardkit
+from rewardkit.launch.verl.reward_keys import reward_key, reward_overrides
+from rewardkit.row import read_rows, write_rows
 from rewardkit.scorers.base import spec_of
 from rewardkit.scorers.gold import alternatives, another_answer
 from rewardkit.scorers.load import location
 from rewardkit.scorers.row_scorer import scorer_for
-from tests.integration.conftest import VERL, make_batch
+from tests.integration.conftest import VERL, make_batch, row
+from tests.tables import every
 
 KEYS = {"score", "acc", "pred", "no_answer", "timeout", "error"}
 
@@ -30,9 +34,7 @@ def expected(row):
 
 
 def rows_of(*files):
-    from rewardkit.row import read_rows
-
-    return [row for file in files for row in read_rows(file)]
+    return [each for file in files for each in read_rows(file)]
 
 
 @pytest.mark.parametrize("name", ["gsm8k", "math", "auto"])
@@ -63,13 +65,14 @@ def test_reward_kwargs_reach_the_scorer(load_reward):
 
 def test_the_printed_overrides_set_the_reward(compose):
     """The overrides of `rewardkit path --verl` for this release compose and set the reward."""
+    reward = get_reward(compose(*reward_overrides(location("gsm8k"), {"method": "robust"}, VERL)))
+    assert reward(data_source="", solution_str="#### $18", ground_truth="18")["score"] == 1.0
+
+
+def get_reward(config):
     from verl.trainer.ppo.reward import get_custom_reward_fn
 
-    from rewardkit.launch.verl.reward_keys import reward_overrides
-
-    overrides = reward_overrides(location("gsm8k"), {"method": "robust"}, VERL)
-    reward = get_custom_reward_fn(compose(*overrides))
-    assert reward(data_source="", solution_str="#### $18", ground_truth="18")["score"] == 1.0
+    return get_custom_reward_fn(config)
 
 
 @pytest.mark.parametrize("manager", ["naive", "dapo"])
@@ -133,23 +136,7 @@ def test_verl_scores_rows_with_several_golds_and_with_ten_options(score_batch, t
 
 def test_an_unknown_data_source_scores_as_wrong_and_sets_error(score_batch, tmp_path, caplog):
     """verl itself raises or drops such samples; with our scorer they are logged once."""
-    from rewardkit.row import build_row, write_rows
-
-    rows = [
-        build_row(
-            data_source="nobody/knows",
-            prompt=[{"role": "user", "content": f"Question {i}"}],
-            ability="math",
-            ground_truth="1",
-            index=i,
-            split="train",
-            source_id="",
-            question="",
-            answer="",
-            scorer="",
-        )
-        for i in range(4)
-    ]
+    rows = (row(i, f"Question {i}", 1, "nobody/knows") for i in range(4))
     write_rows(rows, tmp_path / "unknown.parquet", {})
     files = [tmp_path / "unknown.parquet"]
     rewards, extras = score_batch("naive", location("auto"), files, lambda _: "#### 1")
@@ -215,15 +202,9 @@ def test_gsm8k_gives_verl_s_verdicts(method, gsm8k_responses):
     assert right > 40
 
 
-@pytest.mark.parametrize("folder", ["奖励", "a b", "x=1,2", "it's {here}", "back\\slash"])
+@every("folder", ["奖励", "a b", "x=1,2", "it's {here}", "back\\slash"])
 def test_our_quoting_survives_hydra(compose, tmp_path, folder):
     """Any path reaches verl unchanged, and option values keep their types."""
-    import shutil
-
-    from verl.trainer.ppo.reward import get_custom_reward_fn
-
-    from rewardkit.launch.verl.reward_keys import reward_key, reward_overrides
-
     scorer = tmp_path / folder / "gsm8k.py"
     scorer.parent.mkdir()
     shutil.copy(location("gsm8k"), scorer)
@@ -242,7 +223,5 @@ def test_our_quoting_survives_hydra(compose, tmp_path, folder):
         config = config[part]
     assert config.path == str(scorer)
     assert dict(config.reward_kwargs) == options
-    overrides = reward_overrides(str(scorer), {}, VERL)
-    assert get_custom_reward_fn(compose(*overrides))(
-        data_source="", solution_str="#### 1", ground_truth="1"
-    )
+    reward = get_reward(compose(*reward_overrides(str(scorer), {}, VERL)))
+    assert reward(data_source="", solution_str="#### 1", ground_truth="1")
