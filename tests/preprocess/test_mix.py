@@ -16,7 +16,8 @@ from rewardkit.preprocess import mix as module
 from rewardkit.preprocess.check import schema_findings
 from rewardkit.preprocess.foreign_rows import describe_changes, to_schema_row
 from rewardkit.preprocess.mix import MixPart, largest_total, mix, parse_part, share_out
-from rewardkit.row import IMAGES, METADATA_KEY, SCHEMA, build_row, read_rows, write_rows
+from rewardkit.row import IMAGES, METADATA_KEY, SCHEMA, read_rows, write_rows
+from tests.preprocess.rows import verl_row
 from tests.tables import every
 
 AIME = "aime_2024/BytedTsinghua-SIA/data/aime-2024.parquet"
@@ -26,19 +27,10 @@ WEIGHTS = st.lists(st.integers(1, 1000).map(lambda n: n / 100), min_size=1, max_
 
 
 def our_row(i, name="a", gold="1", **more):
-    fields = {
-        "data_source": name,
-        "prompt": [{"role": "user", "content": f"{name} {i}?"}],
-        "ability": "math",
-        "ground_truth": gold,
-        "index": i,
-        "split": "train",
-        "source_id": "",
-        "question": f"{name} {i}?",
-        "answer": "",
-        "scorer": "math",
-    }
-    return build_row(**(fields | more))
+    text = f"{name} {i}?"
+    fields = {"data_source": name, "ground_truth": gold, "question": text, "answer": ""}
+    prompt = [{"role": "user", "content": text}]
+    return verl_row(i, **(fields | {"prompt": prompt, "scorer": "math"} | more))
 
 
 def foreign(**more):
@@ -52,15 +44,28 @@ def foreign(**more):
 
 @pytest.fixture
 def files(tmp_path):
-    """Write `{name: rows}` as parquets and return their paths."""
+    """Write `{name: number of rows}` as parquets and return their paths."""
 
     def write(**counts):
-        for name, count in counts.items():
-            rows = (our_row(i, name) for i in range(count))
-            write_rows(rows, tmp_path / f"{name}.parquet", {}, overwrite=True)
-        return [tmp_path / f"{name}.parquet" for name in counts]
+        paths = [tmp_path / f"{name}.parquet" for name in counts]
+        for path, count in zip(paths, counts.values(), strict=True):
+            write_rows((our_row(i, path.stem) for i in range(count)), path, {}, overwrite=True)
+        return paths
 
     return write
+
+
+@pytest.fixture
+def mixed(files, tmp_path):
+    """Mix files of so many rows with these weights; return the report and the rows."""
+
+    def make(counts, *weights, **options):
+        paths = files(**counts)
+        parts = map(MixPart, paths, weights or [None] * len(paths))
+        report = mix(list(parts), tmp_path / "m.parquet", overwrite=True, **options)
+        return report, list(read_rows(tmp_path / "m.parquet"))
+
+    return make
 
 
 def write_table(path, *rows, schema=None):
@@ -97,7 +102,6 @@ def test_decimal_weights_are_exact():
     """With binary fractions the counts for 0.7 and 0.3 of 1,000 rows could be off by one."""
     assert share_out([0.7, 0.3], 1000) == [700, 300]
     assert largest_total([0.7, 0.3], [70, 30]) == 100
-    assert share_out([1, 1, 1], 100) == [34, 33, 33]
 
 
 @pytest.mark.parametrize(
@@ -125,24 +129,18 @@ def test_an_invalid_weight_is_an_error(text):
 # The mix
 
 
-def test_without_weights_the_mix_has_all_rows_of_all_files(files, tmp_path):
-    report = mix([MixPart(path) for path in files(a=300, b=7)], tmp_path / "m.parquet")
-    assert report.written == 307
-    assert [part.rows for part in report.parts] == [300, 7]
-    sources = Counter(row["data_source"] for row in read_rows(tmp_path / "m.parquet"))
-    assert sources == {"a": 300, "b": 7}
+@pytest.mark.parametrize(
+    ("counts", "weights", "rows"),
+    [({"a": 300, "b": 7}, (), [300, 7]), ({"a": 300, "b": 10}, (None, 2), [5, 10])],
+)
+def test_without_weights_a_mix_has_all_rows_and_with_one_the_shares(mixed, counts, weights, rows):
+    report, written = mixed(counts, *weights)
+    assert [part.rows for part in report.parts] == rows
+    assert Counter(row["data_source"] for row in written) == dict(zip("ab", rows, strict=True))
 
 
-def test_a_weight_for_one_file_asks_for_shares_of_all(files, tmp_path):
-    a, b = files(a=300, b=10)
-    report = mix([MixPart(a), MixPart(b, 2)], tmp_path / "m.parquet")
-    assert [part.rows for part in report.parts] == [5, 10]
-
-
-def test_the_shares_are_exact_and_no_row_occurs_twice(files, tmp_path):
-    a, b = files(a=300, b=5000)
-    report = mix([MixPart(a, 3), MixPart(b, 7)], tmp_path / "m.parquet", rows=1000)
-    rows = list(read_rows(tmp_path / "m.parquet"))
+def test_the_shares_are_exact_and_no_row_occurs_twice(mixed):
+    report, rows = mixed({"a": 300, "b": 5000}, 3, 7, rows=1000)
     counts = Counter((row["data_source"], row["extra_info"]["index"]) for row in rows)
     assert Counter(name for name, _ in counts) == {"a": 300, "b": 700}
     assert set(counts.values()) == {1}
@@ -151,10 +149,8 @@ def test_the_shares_are_exact_and_no_row_occurs_twice(files, tmp_path):
     assert report.stats.groups["data_source"] == {"a": 300, "b": 700}
 
 
-def test_a_part_keeps_its_file_s_order_and_parts_are_interleaved(files, tmp_path):
-    a, b = files(a=500, b=500)
-    mix([MixPart(a), MixPart(b)], tmp_path / "m.parquet", rows=600, seed=3)
-    rows = list(read_rows(tmp_path / "m.parquet"))
+def test_a_part_keeps_its_file_s_order_and_parts_are_interleaved(mixed):
+    _, rows = mixed({"a": 500, "b": 500}, rows=600, seed=3)
     for name in "ab":
         places = [r["extra_info"]["index"] for r in rows if r["data_source"] == name]
         assert places == sorted(places)
@@ -162,15 +158,9 @@ def test_a_part_keeps_its_file_s_order_and_parts_are_interleaved(files, tmp_path
     assert 200 < names.count("ab") + names.count("ba") < 400
 
 
-def test_the_same_arguments_give_the_same_file_and_another_seed_another(files, tmp_path):
-    parts = [MixPart(path) for path in files(a=300, b=300)]
-
-    def made(seed):
-        mix(parts, tmp_path / "m.parquet", rows=100, seed=seed, overwrite=True)
-        return (tmp_path / "m.parquet").read_bytes()
-
-    assert made(1) == made(1)
-    assert made(1) != made(2)
+def test_the_same_arguments_give_the_same_file_and_another_seed_another(mixed):
+    one, again, other = (mixed({"a": 300, "b": 300}, rows=100, seed=seed) for seed in (1, 1, 2))
+    assert one[1] == again[1] != other[1]
 
 
 def test_the_choice_is_the_same_on_every_machine():
@@ -182,38 +172,29 @@ def test_the_choice_is_the_same_on_every_machine():
     assert list(module._order([3, 2], random.Random(7))) == [0, 0, 1, 0, 1]
 
 
-def test_oversampling_repeats_every_row_k_or_k_plus_1_times(files, tmp_path):
-    a, b = files(a=30, b=2000)
+def test_oversampling_repeats_every_row_k_or_k_plus_1_times(mixed, tmp_path):
     with pytest.raises(UsageError, match=r"a\.parquet has 30 rows.*--rows \d+.*--oversample"):
-        mix([MixPart(a, 1), MixPart(b, 1)], tmp_path / "m.parquet", rows=200)
-    report = mix([MixPart(a, 1), MixPart(b, 1)], tmp_path / "m.parquet", rows=200, oversample=True)
-    counts = Counter(
-        row["extra_info"]["index"]
-        for row in read_rows(tmp_path / "m.parquet")
-        if row["data_source"] == "a"
-    )
+        mixed({"a": 30, "b": 2000}, 1, 1, rows=200)
+    report, rows = mixed({"a": 30, "b": 2000}, 1, 1, rows=200, oversample=True)
+    counts = Counter(r["extra_info"]["index"] for r in rows if r["data_source"] == "a")
     assert (len(counts), set(counts.values()), counts.total()) == (30, {3, 4}, 100)
     assert [p.times for p in report.parts] == [4, 1]
 
 
-def test_the_number_of_rows_that_the_error_names_works(files, tmp_path):
-    a, b = files(a=10, b=1000)
-    parts = [MixPart(a, 0.01), MixPart(b, 0.99)]
+def test_the_number_of_rows_that_the_error_names_works(mixed):
     with pytest.raises(UsageError) as error:
-        mix(parts, tmp_path / "m.parquet", rows=5000)
+        mixed({"a": 10, "b": 1000}, 0.01, 0.99, rows=5000)
     most = int(str(error.value).partition("--rows ")[2].partition(",")[0])
-    assert mix(parts, tmp_path / "m.parquet", rows=most).written == most
+    assert mixed({"a": 10, "b": 1000}, 0.01, 0.99, rows=most)[0].written == most
 
 
-def test_the_parquet_says_how_it_was_made(files, tmp_path):
-    a, b = files(a=10, b=10)
-    mix([MixPart(a, 0.5), MixPart(b, 1.5)], tmp_path / "m.parquet", rows=12, seed=9)
+def test_the_parquet_says_how_it_was_made(mixed, tmp_path):
+    mixed({"a": 10, "b": 10}, 0.5, 1.5, rows=12, seed=9)
     metadata = json.loads(pq.read_schema(tmp_path / "m.parquet").metadata[METADATA_KEY])
-    assert metadata["seed"] == 9
-    assert metadata["rewardkit"]
+    assert (metadata["seed"], bool(metadata["rewardkit"])) == (9, True)
     assert metadata["mix"] == [
-        {"name": str(a), "weight": 0.5, "rows": 3},
-        {"name": str(b), "weight": 1.5, "rows": 9},
+        {"name": str(tmp_path / "a.parquet"), "weight": 0.5, "rows": 3},
+        {"name": str(tmp_path / "b.parquet"), "weight": 1.5, "rows": 9},
     ]
 
 
@@ -243,26 +224,23 @@ def test_pictures_are_written_even_if_the_first_rows_have_none(files, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"), [({"rows": 0}, "at least one"), ({"oversample": True}, "needs --rows")]
 )
-def test_invalid_options_are_errors(files, tmp_path, options, message):
-    [a] = files(a=5)
+def test_invalid_options_are_errors(mixed, options, message):
     with pytest.raises(UsageError, match=message):
-        mix([MixPart(a)], tmp_path / "m.parquet", **options)
+        mixed({"a": 5}, **options)
 
 
 def test_invalid_parts_are_errors(files, tmp_path):
     [a] = files(a=5)
-    out = tmp_path / "m.parquet"
     (tmp_path / "sub").mkdir()
     for parts in ([], [MixPart(a), MixPart(tmp_path / "sub/../a.parquet")], [MixPart(a, -1)]):
         with pytest.raises(UsageError):
-            mix(parts, out)
+            mix(parts, tmp_path / "m.parquet")
     with pytest.raises(UsageError, match="is the input file"):
         mix([MixPart(a)], a, overwrite=True)
-    out.write_text("mine")
+    (tmp_path / "m.parquet").write_text("mine")
     with pytest.raises(OutputError, match="--overwrite"):
-        mix([MixPart(a)], out)
-    assert out.read_text() == "mine"
-    assert mix([MixPart(a)], out, overwrite=True).written == 5
+        mix([MixPart(a)], tmp_path / "m.parquet")
+    assert (tmp_path / "m.parquet").read_text() == "mine"
 
 
 BAD = {
@@ -352,7 +330,6 @@ def test_a_row_in_our_schema_does_not_change():
     [
         (" 1 ", " 1 "),
         ("", ""),
-        (2**53 + 1, "9007199254740993"),
         (2**80, str(2**80)),
         (-0.5, "-0.5"),
         (True, "True"),
@@ -360,7 +337,6 @@ def test_a_row_in_our_schema_does_not_change():
         (["x"], "x"),
         ([7], "7"),
         (np.int64(2**53 + 1), "9007199254740993"),
-        (np.float64(0.1), "0.1"),
         (np.float32(0.1), "0.1"),
         (np.bool_(True), "True"),
         (np.str_("x"), "x"),
@@ -369,12 +345,13 @@ def test_a_row_in_our_schema_does_not_change():
 def test_a_gold_becomes_its_text(gold, text):
     row = foreign(reward_model={"ground_truth": gold})
     made, left_out = to_schema_row(row, 0)
-    assert made["reward_model"] == {"style": "rule", "ground_truth": text}
-    assert type(made["reward_model"]["ground_truth"]) is str
-    assert left_out == frozenset()
-    assert any("ground_truth was" in c for c in describe_changes(row, made)) != isinstance(
-        gold, str
+    assert (made["reward_model"], left_out) == (
+        {"style": "rule", "ground_truth": text},
+        frozenset(),
     )
+    assert type(made["reward_model"]["ground_truth"]) is str
+    is_changed = any("ground_truth was" in change for change in describe_changes(row, made))
+    assert is_changed != isinstance(gold, str)
 
 
 @given(st.integers(-(2**63), 2**64 - 1))
@@ -409,34 +386,16 @@ def test_an_index_is_a_whole_number_and_any_other_is_an_id(info, index, source_i
 
 
 def test_fields_outside_the_schema_are_omitted_and_named_unless_they_are_blank():
-    row = foreign(
-        level="Level 5",
-        type="",
-        __index_level_0__=0,
-        ability={"a": 1},
-        reward_model={"ground_truth": "1", "style": "rule", "rubric": "r"},
-        extra_info={
-            "index": 0,
-            "split": {"a": 1},
-            "level": 5,
-            "raw_problem": "p",
-            "options": [{"a": 1}],
-        },
-    )
-    made, left_out = to_schema_row(row, 0)
+    model = {"ground_truth": "1", "style": "rule", "rubric": "r"}
+    info = {"index": 0, "split": {"a": 1}, "level": 5, "raw_problem": "p", "options": [{"a": 1}]}
+    more = {"level": "Level 5", "type": "", "__index_level_0__": 0, "ability": {"a": 1}}
+    made, left_out = to_schema_row(foreign(reward_model=model, extra_info=info, **more), 0)
     assert made["extra_info"]["level"] == "5"
-    assert left_out == {
-        "level",
-        "__index_level_0__",
-        "ability",
-        "reward_model.rubric",
-        "extra_info.split",
-        "extra_info.raw_problem",
-        "extra_info.options",
-    }
+    names = "level __index_level_0__ ability reward_model.rubric extra_info.split"
+    assert left_out == {*names.split(), "extra_info.raw_problem", "extra_info.options"}
 
 
-@pytest.mark.parametrize(
+@every(
     ("options", "texts"),
     [
         (["a", 1, None], ["a", "1", ""]),
@@ -446,10 +405,8 @@ def test_fields_outside_the_schema_are_omitted_and_named_unless_they_are_blank()
     ],
 )
 def test_options_become_a_list_of_texts(options, texts):
-    assert (
-        to_schema_row(foreign(extra_info={"options": options}), 0)[0]["extra_info"]["options"]
-        == texts
-    )
+    made, _ = to_schema_row(foreign(extra_info={"options": options}), 0)
+    assert made["extra_info"]["options"] == texts
 
 
 @pytest.mark.parametrize(
@@ -499,12 +456,11 @@ def test_any_row_can_be_converted_or_is_a_clear_error(fields, info, mostly_good)
 
 
 def test_real_files_that_verl_cannot_list_together_become_one(shared, tmp_path):
-    aime, dapo = shared / "data" / AIME, shared / "data" / DAPO
-    report = mix([MixPart(aime, 1), MixPart(dapo, 9)], tmp_path / "m.parquet", rows=5000)
+    parts = [MixPart(shared / "data" / AIME, 1), MixPart(shared / "data" / DAPO, 9)]
+    report = mix(parts, tmp_path / "m.parquet", rows=5000)
     a, d = report.parts
     assert (a.rows, d.rows) == (500, 4500)
     assert a.left_out == {"__index_level_0__": 500, "extra_info.raw_problem": 500}
     assert (d.left_out, d.changes) == ({}, {"extra_info.index was str: kept as source_id": 4500})
     schema = pq.read_schema(tmp_path / "m.parquet")
-    assert list(schema_findings(schema)) == []
-    assert schema.remove_metadata() == SCHEMA
+    assert (list(schema_findings(schema)), schema.remove_metadata()) == ([], SCHEMA)

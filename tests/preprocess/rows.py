@@ -1,0 +1,41 @@
+"""Rows and files that several tests of data write."""
+
+import json
+
+from rewardkit.row import build_row, read_rows
+
+
+def verl_row(i=0, **changes):
+    fields = {
+        "data_source": "openai/gsm8k",
+        "prompt": [{"role": "user", "content": f"question {i}"}],
+        "ability": "math",
+        "ground_truth": str(i),
+        "index": i,
+        "split": "train",
+        "question": f"question {i}",
+        "answer": f"so\n#### {i}",
+        "scorer": "gsm8k",
+    }
+    return build_row(**(fields | changes))
+
+
+def jsonl(path, *rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def dropped(out):
+    """The entries of OUT.dropped.jsonl."""
+    lines = out.with_name(f"{out.name}.dropped.jsonl").read_text().splitlines()
+    return list(map(json.loads, lines))
+
+
+def infos(parquet, name):
+    """A field of `extra_info` in all rows."""
+    return [row["extra_info"][name] for row in read_rows(parquet)]
+
+
+def golds(parquet):
+    return [row["reward_model"]["ground_truth"] for row in read_rows(parquet)]
