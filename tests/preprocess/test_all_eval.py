@@ -241,33 +241,29 @@ def test_every_evaluation_set_has_a_sample_that_is_found_by_its_name():
 def test_the_command_lists_them_and_exits_with_the_findings_code(cli, tmp_path):
     env = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
     env |= {"XDG_CACHE_HOME": str(tmp_path / "xdg")}
-    sets = tmp_path / "sets"
-    sets.mkdir()
-    (sets / "gsm8k.jsonl").symlink_to(SAMPLES / "gsm8k/test.jsonl")
-    line = ["check", "train.parquet", "--against", "all-eval=sets"]
-    rewardkit.prep("gsm8k", tmp_path / "train.parquet", sample=True)
-    clean = cli(*line, cwd=tmp_path, env=env)
+    (tmp_path / "sets").mkdir()
+    (tmp_path / "sets/gsm8k.jsonl").symlink_to(SAMPLES / "gsm8k/test.jsonl")
+
+    def check(split, *options, sets="all-eval=sets"):
+        rewardkit.prep("gsm8k", tmp_path / "x.parquet", split=split, sample=True, overwrite=True)
+        return cli("check", "x.parquet", "--against", sets, *options, cwd=tmp_path, env=env)
+
+    clean = check("train")
+    text = " ".join(clean.stdout.split())
     assert clean.returncode == 0, clean.stderr
-    assert "contamination (gsm8k)" in " ".join(clean.stdout.split())
-    assert "Not checked: aime2024, aime2025," in clean.stdout
-    assert "(not on this machine, and huggingface does not answer)." in " ".join(
-        clean.stdout.split()
-    )
-    report = json.loads(cli(*line, "--json", "--html", "a.html", cwd=tmp_path, env=env).stdout)
+    assert "contamination (gsm8k)" in text
+    assert "Not checked: aime2024, aime2025," in text
+    assert "(not on this machine, and huggingface does not answer)." in text
+    contaminated = check("test", "--json", "--html", "a.html")
+    report = json.loads(contaminated.stdout)
+    assert contaminated.returncode == 1
     assert "aime2024" in report["missing_sets"]
     assert "aime2024" in (tmp_path / "a.html").read_text()
-    rewardkit.prep("gsm8k-test", tmp_path / "test.parquet", sample=True)
-    contaminated = cli("check", "test.parquet", *line[2:], cwd=tmp_path, env=env)
-    assert contaminated.returncode == 1
-    report = json.loads(
-        cli("check", "test.parquet", *line[2:], "--json", cwd=tmp_path, env=env).stdout
-    )
     pairs = report["pairs_by_set"]["gsm8k"]
     of_findings = sum(n for rule, n in pairs.items() if rule != "near_miss")
     assert of_findings == report["counts"]["overlap"]
-    none = cli("check", "train.parquet", "--against", "all-eval", cwd=tmp_path, env=env)
+    none = check("train", sets="all-eval")
     assert (none.returncode, none.stdout) == (3, "")
-    assert "could be read" in none.stderr
 
 
 #: The published benchmarks in the folder of real data: places, and rows that have a gold.

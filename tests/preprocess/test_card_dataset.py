@@ -58,20 +58,6 @@ def prepare(folder, columns, *rows, options=None, **card):
     return list(read_rows(out)), report.splits[0]
 
 
-CHOICE_COLUMNS = {
-    "question": "q",
-    "gold": "right | letter of option",
-    "options": "[right, w1, w2, w3]",
-}
-CHOICE = {"more": "shuffle_options: true\n", "template": "boxed_letter", "scorer": "mcq"}
-
-
-def choice(number):
-    return {"q": f"What is {number} + 1?"} | {
-        key: str(number + step) for key, step in (("right", 1), ("w1", 2), ("w2", 3), ("w3", 4))
-    }
-
-
 def test_a_card_alone_prepares_a_file(tmp_path):
     rows, report = prepare(
         tmp_path,
@@ -95,41 +81,20 @@ def test_a_card_alone_prepares_a_file(tmp_path):
     assert report.dropped == {"no gold answer": 1}
 
 
-def test_the_first_layout_whose_columns_a_file_has_is_read(tmp_path):
+def test_the_first_layout_whose_columns_a_file_has_is_read_with_its_own_conditions(tmp_path):
+    layouts = "- {question: q, gold: a, id: n, where: from = sums}\n  - {question: q, gold: a}"
     card = tmp_path / "sums.md"
-    layouts = "- {question: q, gold: a, id: n}\n  - {question: q, gold: a}"
-    card.write_text(
-        CARD.format(name="sums", template="boxed", scorer="math", columns=layouts, more="")
-    )
-    for row, expected in (({"q": "x", "a": "1", "n": "7"}, "7"), ({"q": "x", "a": "1"}, "")):
-        assert load_dataset(str(card)).to_problem(row).source_id == expected
-
-
-def test_a_layout_may_have_conditions_of_its_own(tmp_path):
-    card = tmp_path / "sums.md"
-    layouts = "- {question: q, gold: a, where: from = sums}\n  - {question: q, gold: a}"
     card.write_text(
         CARD.format(name="sums", template="boxed", scorer="math", columns=layouts, more="")
     )
     to_problem = load_dataset(str(card)).to_problem
-    assert to_problem({"q": "x", "a": "1", "from": "sums"}) == Problem("x", "1")
-    assert to_problem({"q": "x", "a": "1", "from": "nq"}) == Dropped("not from = sums")
-    assert to_problem({"q": "x", "a": "1"}) == Problem("x", "1")
+    raw = {"q": "x", "a": "1"}
+    assert to_problem({**raw, "n": "7", "from": "sums"}) == Problem("x", "1", source_id="7")
+    assert to_problem({**raw, "n": "7", "from": "nq"}) == Dropped("not from = sums")
+    assert to_problem(raw) == Problem("x", "1")
     card.write_text(card.read_text().replace("from = sums", "sums"))
     with pytest.raises(DataError, match=r"sums.md: columns: where: 'sums' is not a condition"):
         load_dataset(str(card))
-
-
-def test_options_are_listed_below_the_question_and_the_gold_is_a_letter(tmp_path):
-    rows, _ = prepare(tmp_path, CHOICE_COLUMNS, *map(choice, range(9)), **CHOICE)
-    for number, row in enumerate(rows):
-        info = row["extra_info"]
-        place = "ABCD".index(row["reward_model"]["ground_truth"])
-        assert info["options"][place] == str(number + 1)
-        lines = [f"{letter}. {text}" for letter, text in zip("ABCD", info["options"], strict=True)]
-        assert info["question"].splitlines() == [f"What is {number} + 1?", *lines]
-        assert info["kind"] == "single"
-    assert len({row["reward_model"]["ground_truth"] for row in rows}) > 1
 
 
 def test_a_seed_without_shuffled_options_is_refused(tmp_path):
@@ -177,17 +142,6 @@ def test_where_drops_the_other_rows_with_the_condition_as_reason(tmp_path):
     assert report.dropped == {"not difficulty >= 3": 3}
     lines = (tmp_path / "out.parquet.dropped.jsonl").read_text().splitlines()
     assert json.loads(lines[0])["reasons"] == ["not difficulty >= 3: difficulty is 0"]
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(["Paris"], "Paris"), (["Paris", "Paris, France"], '["Paris", "Paris, France"]'), ([], None)],
-)
-def test_several_golds_are_the_text_of_a_json_list(tmp_path, value, expected):
-    problem = load_dataset(str(write_card(tmp_path, {"question": "q", "gold": "a"}))).to_problem(
-        {"q": "Where?", "a": value}
-    )
-    assert getattr(problem, "ground_truth", None) == expected
 
 
 def test_a_card_without_the_meaning_of_its_columns_needs_code(tmp_path):

@@ -1,6 +1,5 @@
 """The likely columns of a user's file, and the messages that name them."""
 
-import gzip
 import json
 
 import pyarrow as pa
@@ -12,7 +11,6 @@ from rewardkit.preprocess.column_guess import (
     ColumnGuess,
     column_notes,
     guess_columns,
-    question_columns,
     require_columns,
     require_parquet,
     sample_rows,
@@ -106,22 +104,6 @@ def test_a_path_into_a_column_that_leads_nowhere_is_missing(tmp_path):
         require(file, "a.c", "answer", None, file)
     with pytest.raises(DataError, match="with --image-key; no column is likely the one of --image"):
         require(file, "a.b", "answer", "pics", file)
-
-
-def test_a_command_with_a_column_that_nobody_knows_is_not_printed(tmp_path):
-    file = tmp_path / "x.jsonl"
-    file.write_text('{"problem": "How many?", "url": null}\n')
-    with pytest.raises(DataError) as raised:
-        require(file, "question", "answer", None, file)
-    assert str(raised.value).endswith(
-        "Name the columns with --question-key and --answer-key; no column is likely the one of "
-        "--answer-key."
-    )
-    with pytest.raises(DataError) as raised:
-        require_parquet(str(file))
-    assert str(raised.value).endswith(
-        f"  rewardkit prep {file} --question-key problem --out {tmp_path}/x.parquet"
-    )
 
 
 def test_a_verl_parquet_needs_no_preparation(tmp_path):
@@ -270,15 +252,3 @@ def test_rows_of_verl_s_scripts_that_are_no_parquet_keep_prompt_gold_and_reward_
         require(file, "question", "answer", None, tmp_path / "o.parquet")
     with pytest.raises(DataError, match=options):
         require_parquet(str(file))
-
-
-def test_a_compressed_file_has_the_command_that_prepares_it(tmp_path):
-    with gzip.open(tmp_path / "x.jsonl.gz", "wt") as file:
-        file.write('{"problem": "What?", "final": 2}\n')
-    with pytest.raises(DataError, match=r"this is JSON Lines(?s:.*)--out .*/x\.parquet"):
-        require_parquet(str(tmp_path / "x.jsonl.gz"))
-
-
-def test_several_columns_are_one_question_unless_a_column_has_this_name():
-    assert question_columns([{"a": "", "b": ""}], "a, b") == ["a", "b"]
-    assert question_columns([{"a, b": ""}], "a, b") == ["a, b"]

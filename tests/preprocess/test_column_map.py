@@ -152,17 +152,3 @@ def test_an_option_that_occurs_twice_or_never_has_no_letter():
 def test_a_fault_in_columns_has_its_own_message(columns, message):
     with pytest.raises(DataError, match=message):
         parse_columns(columns, "card.md")
-
-
-def test_the_columns_of_a_layout_are_those_that_its_parts_lead_into():
-    [layout] = parse_columns(
-        {
-            "question": "prompt.1.content | until Present",
-            "gold": "reward_model.ground_truth",
-            "level": "prompt.0.content",
-            "subject": "= algebra",
-        },
-        "card",
-    )
-    assert layout.columns == ("prompt", "reward_model")
-    assert layout.subject[0].value({}) == "algebra"

@@ -2,12 +2,10 @@
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.arrow_types import TypeConflictError, union_type, value_type
-from rewardkit.errors import SourceError
 from rewardkit.preprocess.concatenation import concatenation_fault
 from tests.tables import every
 
@@ -97,13 +95,6 @@ def test_columns_may_be_in_any_order(tmp_path):
         schema = pa.schema([(column, TEXT) for column in columns])
         pq.write_table(schema.empty_table(), tmp_path / name)
     assert concatenation_fault([tmp_path / name for name in "abc"]) is None
-
-
-def test_a_single_file_and_no_file_have_no_fault(tmp_path):
-    assert concatenation_fault([]) is None
-    assert concatenation_fault(write(tmp_path, pa.large_string())) is None
-    with pytest.raises(SourceError, match="no such file"):
-        concatenation_fault([tmp_path / "none.parquet"])
 
 
 # One type for several files

@@ -189,10 +189,6 @@ def problems(name, split, path=None):
     return [to_problem(raw) for _, raw in raw_rows(name, split, path)]
 
 
-def golds(name, split, path):
-    return [problem.ground_truth for problem in problems(name, split, path)]
-
-
 def check_schema_and_metadata(file, name, split, origin):
     """The one schema, with pictures where the card names some, and metadata that say how it was made."""
     check_schema(file)
@@ -432,20 +428,6 @@ def test_every_layout_of_aime_has_the_same_gold(raw):
     assert (problem.question, problem.ground_truth) == ("q", "25")
 
 
-def test_the_copies_of_an_aime_have_the_same_thirty_golds(shared):
-    three = [
-        sorted(golds("aime", "2024", shared / "data/aime_2024" / copy))
-        for copy in ("HuggingFaceH4", "Maxwell-Jia", "BytedTsinghua-SIA")
-    ]
-    assert three[0] == three[1] == three[2]
-    two = [
-        golds("aime", "2025", shared / "data/aime_2025" / copy)
-        for copy in ("math-ai", "opencompass")
-    ]
-    assert two[0] == two[1]
-    assert all(len(found) == 30 for found in (*three, *two))
-
-
 def test_dianjin_rebuilt_and_cflue_itself_become_the_same_rows(shared):
     """The gold is not read from the box in the instruction."""
     dianjin, cflue = (
@@ -579,15 +561,3 @@ def test_gaokao_s_layouts_of_the_hub_and_of_the_repositories_give_the_same_probl
     cloze = load_dataset("gaokao-cloze").to_problem
     hub = {"query": "问题：$1+1=(\\quad)$\n答案：", "answer": "2"}
     assert cloze(hub) == cloze({"question": "$1+1=(\\quad)$", "answer": "2"})
-
-
-def test_mathvista_rows_keep_hint_and_unit_and_name_the_option_s_letter():
-    rows = {
-        problem.source_id: problem
-        for problem in problems("mathvista", "testmini")
-        if isinstance(problem, Problem)
-    }
-    assert (rows["1"].ground_truth, rows["2"].ground_truth) == ("D", "3")
-    assert rows["1"].question.startswith("<image>Hint: ")
-    assert rows["1"].question.endswith("Which bar is the shortest?\nA. P\nB. Q\nC. R\nD. S")
-    assert rows["11"].question.endswith("(Unit: years)")

@@ -110,20 +110,6 @@ def test_nearly_equal_rows_become_one_cluster_in_linear_work(monkeypatch):
     assert count < 2 * 2000
 
 
-def test_rows_that_share_only_rare_phrases_are_compared_in_linear_work(monkeypatch):
-    """Each row is compared to at most `MAX_HOLDERS` others per n-gram of its prefix."""
-    monkeypatch.setattr(module, "COMMON_SHARE", 1.0)
-
-    def rows(count):
-        shared = " ".join(LONG[:20])
-        return [f"{shared} {' '.join(f'{w}{i}z' for w in LONG[:6])}" for i in range(count)]
-
-    few, clusters = comparisons(rows(300), monkeypatch)
-    many, _ = comparisons(rows(1200), monkeypatch)
-    assert clusters == []
-    assert many <= 4.5 * few
-
-
 @pytest.mark.parametrize("threshold", [0, -1, 1.1, float("nan")])
 def test_a_threshold_out_of_range_is_one_clear_error(threshold):
     with pytest.raises(UsageError, match="threshold"):

@@ -12,8 +12,6 @@ from rewardkit.preprocess.card_dataset import dataset_from_file
 from rewardkit.preprocess.check import OptionalChecks
 from rewardkit.preprocess.contamination.eval_sets import eval_items
 from rewardkit.preprocess.contamination.overlap import index_items
-from rewardkit.preprocess.report_pages import check_page
-from rewardkit.preprocess.source import SAMPLES
 from rewardkit.row import read_rows
 
 STORY = (
@@ -73,23 +71,6 @@ def test_a_row_with_an_evaluation_item_is_reported_and_dropped(train, held_out, 
     assert json.loads(dropped)["reasons"][0].startswith("overlap:")
 
 
-def test_a_near_miss_is_reported_but_is_not_a_finding(tmp_path):
-    text = (
-        "Let $PQR$ be a triangle with $PQ = {}$, $QR = {}$ and $PR = {}$. The altitude from $Q$ "
-        "meets the side $PR$ at the point $S$. Find the area of the triangle $PQS$."
-    )
-    rows = write(tmp_path, "rows", (text.format(17, 25, 26), "1"))
-    evals = write(tmp_path, "evals", (text.format(29, 36, 25), "2"))
-    report = rewardkit.check(rows, extras=against(evals))
-    assert report.ok
-    assert report.near_miss_count == 1
-    [near] = report.near_misses
-    assert (near.row, near.rule) == (0, "near_miss")
-    assert near.differing_words == (["29", "36"], ["17", "26"])
-    section = next(s for s in check_page(report).sections if "Near misses" in s.title)
-    assert section.pairs[0].alarm == "only in the item: 29, 36; only in the row: 17, 26"
-
-
 def test_a_variant_with_other_numbers_is_no_finding_however_much_of_the_item_it_has(tmp_path):
     """docs/data.md calls the same problem with other numbers a near miss; half of it was a copy."""
     item = STORY.format(town="Graz", n=40)
@@ -111,15 +92,6 @@ def test_drop_overlap_does_not_drop_rows_with_other_findings(tmp_path, held_out)
     assert (report.counts, pq.read_metadata(out).num_rows) == ({"duplicate": 1}, 2)
     with pytest.raises(UsageError, match="leave --drop-overlap out"):
         rewardkit.check(twice, drop_bad=out, drop_overlap=tmp_path / "o2.parquet")
-
-
-def test_an_evaluation_set_is_a_dataset_a_split_of_it_or_a_parquet(held_out, tmp_path):
-    folder = SAMPLES / "gsm8k"
-    assert {item.source for item in eval_items(f"gsm8k={folder}")} == {"gsm8k"}
-    assert {item.source for item in eval_items(f"gsm8k:train={folder}")} == {"gsm8k-train"}
-    years = [list(eval_items(f"aime:{year}={SAMPLES / 'aime'}")) for year in (2024, 2025, 2026)]
-    assert list(eval_items(f"aime={SAMPLES / 'aime'}")) == [item for year in years for item in year]
-    assert [item.item for item in eval_items(str(held_out))] == ["0", "1"]
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,6 @@ def overlapping(rows, *texts, threshold=0.5):
     return [(o.row, o.item) for o in overlaps]
 
 
-def test_an_overlap_names_row_item_and_coverage():
-    row = f"Solve the problem.\n\n{PROBLEM}\n\nThe last line is the answer."
-    [one] = find_overlaps(["nothing", row], index_items(items(PROBLEM)))
-    assert one == overlap.Overlap(1, "eval", "0", 1.0, PROBLEM, row)
-
-
 @given(TEXTS, st.lists(TEXTS, max_size=5), TEXTS, TEXTS)
 def test_an_item_on_separate_lines_of_a_row_is_an_overlap(item, others, before, after):
     assert (0, "0") in overlapping([f"{before}\n{item}\n{after}"], item, *others, threshold=1.0)

@@ -53,12 +53,6 @@ def test_every_template_inserts_the_question_and_names_a_scorer_that_fits(tmp_pa
     assert rewardkit.check(tmp_path / "out.parquet").ok
 
 
-def test_a_system_message_comes_first(tmp_path):
-    [row], _ = prep(tmp_path, GOOD, template="none", system="Put the answer in \\boxed{}.")
-    assert [m["role"] for m in row["prompt"]] == ["system", "user"]
-    assert row["extra_info"]["scorer"] == "math"
-
-
 def test_a_template_file_is_used_unchanged_and_its_text_selects_the_scorer(tmp_path):
     file = tmp_path / "mine.txt"
     file.write_text("问题：{question}\n把答案放到 \\boxed{} 中。{x}\n", encoding="utf-8")
@@ -151,9 +145,6 @@ def test_dropped_rows_are_not_read_and_replaced_by_the_same_run(tmp_path):
     ("content", "message"),
     [
         (b'{"question": "q", "answer": "#### 1"}\n{"question": "q"', r"raw.jsonl:2: not JSON"),
-        (b"7\n", r"raw.jsonl:1: a JSON object is expected, not int"),
-        (b'{"question": "q"}\n', r"raw.jsonl:1: has no 'answer'; it has question"),
-        (b'{"question": "\xff"}\n', r"raw.jsonl:1: the text is not UTF-8"),
         (b"", "no rows"),
         (b"\n\n", "no rows"),
         (b'{"question": "q", "answer": "x"}\n', "every row was dropped"),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import rewardkit
 from rewardkit.preprocess.base import Problem
 from rewardkit.preprocess.duplicates import gold_key, question_key
-from rewardkit.preprocess.prep import find_repeated, language_of
+from rewardkit.preprocess.prep import find_repeated
 from rewardkit.row import read_rows
 
 TEXT = st.text(alphabet="abc xyz+-=123.,$\\é题？", max_size=30)
@@ -77,11 +77,6 @@ def test_every_question_remains_once_with_its_only_gold_or_is_dropped(pairs):
 def test_golds_that_are_equal_as_answers_do_not_conflict(gold, is_same):
     dropped = find_repeated(enumerate([Problem("q", "1/2"), Problem("q", gold)]))
     assert list(dropped) == ([1] if is_same else [0, 1])
-
-
-@pytest.mark.parametrize(("question", "language"), [("Find x", "en"), ("求 x", "zh")])
-def test_a_han_character_makes_a_question_chinese(question, language):
-    assert language_of(question) == language
 
 
 def test_options_of_prep_select_and_repeat(tmp_path):

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import DataError
 from rewardkit.jsonl import MAX_LINE_BYTES
-from rewardkit.preprocess.column_map import value_at_path
 from rewardkit.preprocess.raw_rows import RawRows
 
 ROWS = [{"q": f"q{i}", "a": str(i), "id": {"key": f"k{i % 3}"}} for i in range(7)]
@@ -61,25 +60,6 @@ def test_parquet_is_searched_for_copies_as_the_other_formats_are(tmp_path_factor
         for name in ("x.parquet", "x.jsonl")
     ]
     assert found[0] == found[1]
-
-
-def test_a_file_without_the_key_has_no_copies(tmp_path):
-    file = write(tmp_path / "x.parquet", ROWS)
-    assert len(list(RawRows([file], [("q",)], repeats=("id.other",)))) == 7
-
-
-def test_the_first_layout_that_a_file_has_is_read(tmp_path):
-    file = write(tmp_path / "x.jsonl", ROWS)
-    assert next(iter(RawRows([file], [("Q", "A"), ("q",), ("a",)])))[1] == {"q": "q0"}
-
-
-def test_a_row_that_is_a_list_is_the_column_row(tmp_path):
-    file = tmp_path / "x.json"
-    file.write_text('[[{"value": "How many?"}, {"gold": {"value": "3"}}]]')
-    [(_, raw)] = RawRows([file], [("row",)])
-    assert value_at_path(raw, "row.0.value") == "How many?"
-    assert value_at_path(raw, "row.1.gold.value") == "3"
-    assert value_at_path(raw, "row.7.value") is value_at_path(raw, "row.x") is None
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.jsonl"])
@@ -151,14 +131,6 @@ def test_a_csv_row_that_does_not_fit_the_header_is_a_row_of_nulls(tmp_path, cont
     (tmp_path / "x.csv").write_bytes(content)
     read = list(RawRows([tmp_path / "x.csv"], [("q",)]))
     assert read == [(place, {"q": value}) for place, value in enumerate(rows)]
-
-
-def test_csv_values_stay_text(tmp_path):
-    (tmp_path / "x.csv").write_text('q,a\n"two\nlines, one cell",007\n,\n')
-    assert [raw for _, raw in RawRows([tmp_path / "x.csv"], [("q", "a")])] == [
-        {"q": "two\nlines, one cell", "a": "007"},
-        {"q": "", "a": ""},
-    ]
 
 
 @pytest.mark.parametrize("depth", [201, 100_000])

@@ -1,12 +1,10 @@
 """The pages of `prep` and `check` show what the reports contain."""
 
-from collections import Counter
-
 import pytest
 
 import rewardkit
 from rewardkit.pages.html import to_html
-from rewardkit.pages.model import Badge, Bars, Steps, Table
+from rewardkit.pages.model import Badge, Steps, Table
 from rewardkit.preprocess.check import CheckReport
 from rewardkit.preprocess.contamination.overlap import Overlap
 from rewardkit.preprocess.report_pages import (
@@ -15,10 +13,8 @@ from rewardkit.preprocess.report_pages import (
     clusters_section,
     overlaps_section,
     prep_page,
-    stats_sections,
 )
 from rewardkit.preprocess.row_checks import RULES, DataFinding
-from rewardkit.preprocess.row_stats import RowStats
 
 
 def sections(page, kind):
@@ -52,26 +48,6 @@ def test_a_prep_page_accounts_for_every_row(dropping):
     assert "out.parquet.dropped.jsonl" in table.note
     assert sorted(line.details[0].partition(":")[0] for line in table.rows) == ["row 1", "row 2"]
     assert "<script>" not in to_html(page)
-
-
-def test_groups_are_shown_if_there_are_several():
-    stats = RowStats(
-        rows=3,
-        prompt_chars=Counter({10: 3}),
-        answer_kinds=Counter(integer=3),
-        groups={
-            "data_source": Counter(a=3),
-            "subject": Counter(Algebra=1, Geometry=2),
-            "level": Counter({"Level 5": 2, "Level 1": 1}),
-        },
-    )
-    bars = {s.title: s.counts for s in stats_sections(stats) if isinstance(s, Bars)}
-    assert bars == {
-        "Kinds of answers": (("integer", 3),),
-        "Rows by subject": (("Geometry", 2), ("Algebra", 1)),
-        "Rows by level": (("Level 1", 1), ("Level 5", 2)),
-    }
-    assert list(stats_sections(RowStats())) == []
 
 
 def test_a_check_page_lists_the_findings_and_what_to_do(tmp_path):
@@ -121,11 +97,3 @@ def test_overlaps_are_counted_by_item_and_row_the_most_complete_first():
     )
     assert section.pairs[0].caption == "row 3 has 100% of AIME I-2"
     assert section.pairs[0].texts == ("other", "row")
-
-
-def test_a_check_page_says_how_many_findings_of_a_rule_it_lists(tmp_path):
-    report = CheckReport(tmp_path / "a.parquet")
-    report.add(*(DataFinding(place, "empty_gold", "empty") for place in range(33)))
-    _, examples = sections(check_page(report), Table)
-    assert len(cells(examples)) == 11
-    assert cells(examples)[-1] == ("...", "empty_gold", "10 of 33 are listed")

@@ -1,7 +1,5 @@
 """A set has one name, which every command reads."""
 
-import json
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -143,11 +141,3 @@ def test_prep_reads_a_split_from_the_name(tmp_path):
     rewardkit.prep("gsm8k-test", tmp_path / "c.parquet", split="test", sample=True)
     with pytest.raises(UsageError, match="aime2024 is the split '2024': leave out --split 2025"):
         rewardkit.prep("aime2024", tmp_path / "d.parquet", split="2025", sample=True)
-
-
-def test_prep_show_and_card_take_the_names_on_the_command_line(cli, tmp_path):
-    done = cli("prep", "aime_2025", "--sample", "--out", "a.parquet", "--json", cwd=tmp_path)
-    assert json.loads(done.stdout)["splits"][0]["split"] == "2025", done.stderr
-    shown = cli("show", "aime2025", "--sample", "--json", cwd=tmp_path)
-    assert json.loads(shown.stdout)[0]["data_source"] == "aime_2025"
-    assert "# AIME" in cli("card", "aime2025", cwd=tmp_path).stdout

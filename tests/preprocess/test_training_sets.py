@@ -112,8 +112,3 @@ def test_search_r1_s_rows_become_those_of_flashrag_and_other_sets_are_dropped(na
     assert found == [(r["prompt"], r["reward_model"]) for r in preview(name, 9, source=raw)]
     assert [model["ground_truth"] for _, model in found] == ['["Ann", "Ann Lee"]', "no"]
     assert "who was it?" in found[0][0][0]["content"]
-
-
-def test_the_report_counts_golds_that_are_lists_of_texts_as_alternatives(tmp_path):
-    report = rewardkit.prep("nq", tmp_path / "out.parquet", sample=True, split="test")
-    assert report.splits[0].stats.answer_kinds == {"alternatives": 3, "text": 1}

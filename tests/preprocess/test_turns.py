@@ -19,41 +19,26 @@ from rewardkit.preprocess.mix import MixPart, mix
 from rewardkit.preprocess.prep import preview
 from rewardkit.preprocess.row_checks import check_row
 from rewardkit.preprocess.turns import INTERACTIONS, TOOLS, golden_answers, load_turns
-from rewardkit.row import SCHEMA, build_row, read_rows, write_rows
+from rewardkit.row import read_rows, write_rows
+from tests.preprocess.rows import verl_row
 
 QUESTION = "Who wrote it?"
-
-
-def plain_row(i=0, gold="1", **more):
-    fields = {
-        "data_source": "a",
-        "prompt": [{"role": "user", "content": f"{i}?"}],
-        "ability": "math",
-        "ground_truth": gold,
-        "index": i,
-        "split": "train",
-        "source_id": "",
-        "question": f"{i}?",
-        "answer": "",
-        "scorer": "math",
-    }
-    return build_row(**(fields | more))
+GOLDS = ["Ann Lee", "A. Lee"]
 
 
 def tool_row(i=0, name="calc_gsm8k_reward", **more):
-    return TOOLS[name].add_to(plain_row(i, **more))
-
-
-def interaction_row(i=0):
-    return INTERACTIONS["gsm8k"].add_to(plain_row(i))
-
-
-def search_row(i=0, gold='["Ann Lee", "A. Lee"]'):
-    return tool_row(i, "search", gold=gold, question=QUESTION, data_source="searchR1_nq")
+    return TOOLS[name].add_to(verl_row(i, **more))
 
 
 #: A row of each kind.
-KINDS = {"plain": plain_row, "tool": tool_row, "search": search_row, "interaction": interaction_row}
+KINDS = {
+    "plain": verl_row,
+    "tool": tool_row,
+    "search": lambda i=0: tool_row(
+        i, "search", ground_truth=json.dumps(GOLDS), question=QUESTION, answer="", scorer="qa"
+    ),
+    "interaction": lambda i=0: INTERACTIONS["gsm8k"].add_to(verl_row(i)),
+}
 
 
 @pytest.fixture
@@ -101,40 +86,26 @@ def test_the_prompt_is_that_of_the_script_of_verl(name):
     assert sha256(json.dumps(messages).encode()).hexdigest()[:16] == PROMPTS[name]
 
 
-def test_a_tool_gets_the_gold_as_in_the_script_of_verl():
-    [row] = preview("gsm8k", 1, sample=True, tools="calc_gsm8k_reward")
-    gold = row["reward_model"]["ground_truth"]
-    assert row["agent_name"] == "tool_agent"
-    assert row["extra_info"]["need_tools_kwargs"] is True
-    assert row["extra_info"]["tools_kwargs"] == {
-        "calc_gsm8k_reward": {"create_kwargs": {"ground_truth": gold}}
-    }
-    assert "interaction_kwargs" not in row["extra_info"]
-
-
-def test_an_interaction_gets_question_and_gold_as_in_the_script_of_verl():
-    [row] = preview("gsm8k", 1, sample=True, interaction="gsm8k")
-    assert row["agent_name"] == "tool_agent"
-    assert row["extra_info"]["interaction_kwargs"] == {
-        "name": "gsm8k",
-        "query": row["prompt"][-1]["content"],
-        "ground_truth": row["reward_model"]["ground_truth"],
-    }
-    assert "tools_kwargs" not in row["extra_info"]
-
-
-def test_search_gets_the_golden_answers_as_in_the_script_of_verl():
-    row = search_row()
-    assert row["reward_model"]["ground_truth"] == '["Ann Lee", "A. Lee"]'
-    assert row["extra_info"]["tools_kwargs"] == {
-        "search": {
-            "create_kwargs": {
-                "ground_truth": {"target": ["Ann Lee", "A. Lee"]},
-                "question": QUESTION,
-                "data_source": "searchR1_nq",
-            }
-        }
-    }
+def test_tools_and_interactions_get_what_the_scripts_of_verl_give_them():
+    search = {"target": GOLDS}, QUESTION, "openai/gsm8k"
+    names = ("ground_truth", "question", "data_source")
+    for kind, field, expected in (
+        ("tool", "tools_kwargs", {"calc_gsm8k_reward": {"create_kwargs": {"ground_truth": "3"}}}),
+        (
+            "search",
+            "tools_kwargs",
+            {"search": {"create_kwargs": dict(zip(names, search, strict=True))}},
+        ),
+        (
+            "interaction",
+            "interaction_kwargs",
+            {"name": "gsm8k", "query": "question 3", "ground_truth": "3"},
+        ),
+    ):
+        row = KINDS[kind](3)
+        assert row["agent_name"] == "tool_agent"
+        assert row["extra_info"][field] == expected
+        assert row["extra_info"].get("need_tools_kwargs", False) == (field == "tools_kwargs")
 
 
 @pytest.mark.parametrize(
@@ -181,23 +152,11 @@ def test_the_command_has_every_tool_and_interaction():
 # The file
 
 
-def test_the_further_fields_are_the_last_and_have_plain_types(files):
-    [search] = files("search")
-    schema = pq.read_schema(search)
-    info = schema.field("extra_info").type
-    common = SCHEMA.field("extra_info").type.num_fields
-    names = [info.field(i).name for i in range(info.num_fields)]
-    assert names[common:] == ["need_tools_kwargs", "tools_kwargs"]
-    assert schema.names == [*SCHEMA.names, "agent_name"]
-    assert "null" not in str(schema)
-    assert "large" not in str(schema)
-
-
-@pytest.mark.parametrize("late", [tool_row, search_row, interaction_row])
+@pytest.mark.parametrize("late", ["tool", "search", "interaction"])
 def test_a_late_row_with_another_field_is_an_error_because_arrow_would_drop_it(tmp_path, late):
-    first = [search_row(i) if late is tool_row else plain_row(i) for i in range(2048)]
+    first = [KINDS["search"](i) if late == "tool" else verl_row(i) for i in range(2048)]
     with pytest.raises(DataError, match="after the first 2,048"):
-        write_rows([*first, late()], tmp_path / "x.parquet", {})
+        write_rows([*first, KINDS[late]()], tmp_path / "x.parquet", {})
 
 
 # The mix
@@ -211,19 +170,6 @@ def test_a_mix_with_plain_rows_says_which_rows_have_one_turn(mixed):
     assert plain.changes["agent_name was missing: set to single_turn_agent"] == 5
     assert not tool.changes
     assert not tool.left_out
-
-
-def test_the_values_of_a_row_are_those_of_its_file(mixed):
-    rows, _ = mixed("plain", "tool", "search", "interaction")
-    by_kind = [tool_row(10), search_row(20), interaction_row(30)]
-    for wanted in by_kind:
-        info = wanted["extra_info"]
-        assert any(
-            row["agent_name"] == "tool_agent"
-            and row["extra_info"]["interaction_kwargs"] == info.get("interaction_kwargs")
-            and info.get("tools_kwargs", {}).items() <= row["extra_info"]["tools_kwargs"].items()
-            for row in rows
-        )
 
 
 def test_no_entry_of_a_tool_is_null(mixed):
@@ -245,13 +191,6 @@ def test_a_mix_of_files_without_agent_names_leaves_the_choice_to_the_run(tmp_pat
     assert "agent_name" not in pq.read_schema(tmp_path / "m.parquet").names
 
 
-def test_a_mix_of_a_mix_changes_no_row(mixed, tmp_path):
-    rows, _ = mixed("plain", "tool", "search")
-    report = mix([MixPart(tmp_path / "mix.parquet")], tmp_path / "again.parquet")
-    assert list(read_rows(tmp_path / "again.parquet")) == rows
-    assert not report.parts[0].changes
-
-
 def test_two_types_of_one_field_are_one_error_that_names_file_and_field(files, tmp_path):
     [tool] = files("tool")
     row = tool_row()
@@ -264,7 +203,7 @@ def test_two_types_of_one_field_are_one_error_that_names_file_and_field(files, t
 
 
 def test_a_file_of_the_search_script_of_verl_gets_a_gold_as_text(files, tmp_path):
-    row = search_row()
+    row = KINDS["search"]()
     answers = {"target": ["Ann Lee", "A. Lee"]}
     foreign = {
         "data_source": "searchR1_nq",
@@ -290,7 +229,7 @@ def test_a_file_of_the_search_script_of_verl_gets_a_gold_as_text(files, tmp_path
     )
 )
 def test_a_row_keeps_each_tool_that_is_not_null(tools):
-    row = plain_row()
+    row = verl_row()
     row["extra_info"]["tools_kwargs"] = tools
     made, _ = to_schema_row(row, 0)
     wanted = {name: entry for name, entry in tools.items() if entry is not None}

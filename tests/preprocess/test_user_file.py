@@ -118,13 +118,6 @@ def test_a_float_of_32_bits_is_its_shortest_text(tmp_path, suffix):
     assert golds == ["0.1", "18"]
 
 
-def test_a_missing_column_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"mine.jsonl:1: has no 'q'; it has answer, question"):
-        prep_own(tmp_path, {"question": "", "answer": ""}, keys={"question_key": "q"})
-    with pytest.raises(UsageError, match=r"not a \.parquet"):
-        dataset_from_file(tmp_path / "mine.txt")
-
-
 def test_a_plug_in_file_is_a_dataset(tmp_path):
     (tmp_path / "sums.py").write_text(PLUG_IN)
     (tmp_path / "sums.csv").write_text("x,y\n1+1?,2\n2+2?,4\n3+3?,\n")
@@ -257,24 +250,6 @@ def test_a_chat_with_tool_calls_has_the_gold_of_its_last_message(tmp_path):
 def test_the_question_of_every_form_of_chat_is_its_user_s_message(tmp_path, question, text):
     rows, _ = prep_own(tmp_path, {"question": question, "answer": "2"})
     assert rows[0]["extra_info"]["question"] == text
-
-
-def test_several_columns_are_one_question_and_an_empty_one_leaves_no_gap(tmp_path):
-    rows, _ = prep_own(
-        tmp_path,
-        {"instruction": "Add.", "input": "1 and 2", "output": "3"},
-        {"instruction": "What is 1+1?", "input": "", "output": "2"},
-        keys={"question_key": ["instruction", "input"], "answer_key": "output"},
-    )
-    questions = [row["extra_info"]["question"] for row in rows]
-    assert questions == ["Add.\n\n1 and 2", "What is 1+1?"]
-
-
-def test_of_a_solution_with_a_box_the_gold_is_in_the_last_one(tmp_path):
-    answers = [r"First \boxed{1} is wrong. It is $\boxed{\frac{1}{2}}$.", "no box"]
-    rows, _ = prep_own(tmp_path, *({"question": f"{a}?", "answer": a} for a in answers))
-    golds = [row["reward_model"]["ground_truth"] for row in rows]
-    assert golds == [r"\frac{1}{2}", "no box"]
 
 
 def test_a_saved_dataset_dict_is_prepared_by_its_splits(tmp_path, cli):

@@ -33,7 +33,19 @@ def test_markup_does_not_change_the_words(one, other):
     assert split_words(one) == split_words(other)
 
 
-@pytest.mark.parametrize(
+@every(
+    ("text", "words"),
+    [
+        ("求AB的长度。カ", ["求", "ab", "的", "长", "度", "カ"]),
+        ("2x = 2 x", ["2", "x", "=", "2", "x"]),
+        (r"\left( left \leftarrow", ["left", "leftarrow"]),
+    ],
+)
+def test_characters_of_chinese_digits_and_whole_commands_are_words(text, words):
+    assert split_words(text) == words
+
+
+@every(
     ("one", "other"),
     [
         ("x+1", "x-1"),
@@ -51,18 +63,6 @@ def test_markup_does_not_change_the_words(one, other):
 )
 def test_another_operator_is_another_word(one, other):
     assert split_words(one) != split_words(other)
-
-
-def test_a_chinese_character_is_a_word_and_so_is_a_run_of_letters_beside_it():
-    assert split_words("求AB的长度。カ") == ["求", "ab", "的", "长", "度", "カ"]
-
-
-def test_digits_and_letters_are_separate_words():
-    assert split_words("2x = 2 x") == ["2", "x", "=", "2", "x"]
-
-
-def test_only_a_complete_layout_command_is_removed():
-    assert split_words(r"\left( left \leftarrow") == ["left", "leftarrow"]
 
 
 @given(st.text(st.characters(exclude_categories=())))
