@@ -154,11 +154,12 @@ def evaluate(
                 raise
         index = ResponseIndex(store)
         callbacks.start(name or generation.model, index.n, rows * generation.n)
-        result = generate(generation, read_questions(parquet), store, index, callbacks.advance)
-        if result.lost:
+        questions = read_questions(parquet)
+        lost, reason = generate(generation, questions, store, index, callbacks.advance)
+        if lost:
             raise SourceError(
-                f"{generation.server.url}: no answer to requests for {result.lost:,} responses: "
-                f"{result.reason} The other responses are in {store.path}. Run the same command to "
+                f"{generation.server.url}: no answer to requests for {lost:,} responses: "
+                f"{reason} The other responses are in {store.path}. Run the same command to "
                 "request what is missing, or score what exists: rewardkit eval responses "
                 f"{parquet} {store.path}"
             )

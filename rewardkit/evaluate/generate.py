@@ -169,7 +169,7 @@ class ResponseIndex:
 
     def samples(self, row: int) -> set[int]:
         """Return the samples of a row."""
-        return {first + i for first, n, _ in self.of_row(row) for i in range(n)}
+        return {sample for first, n, _ in self.of_row(row) for sample in range(first, first + n)}
 
 
 def add_responses(
@@ -181,14 +181,8 @@ def add_responses(
 ) -> None:
     """Append the responses of a request, as the samples from `first` on, to a store.
 
-    Each line has its prompt, so that `eval responses` can read the file of an unfinished run.
-
-    Args:
-        store: the store.
-        question: the question.
-        first: the first sample.
-        responses: the fields of each response.
-        key: the fields that all responses of the run have.
+    Each line has its prompt, so that `eval responses` can read the file of an unfinished run, and
+    the fields of `key`, which all responses of the run have.
     """
     own = {**key, "prompt_sha256": question.digest, "prompt": question.prompt}
     lines = [
@@ -206,57 +200,36 @@ class ResponseRequest(NamedTuple):
     n: int
 
 
-@dataclass
-class GenerationResult:
-    """The responses that a run did not get, and why.
-
-    Attributes:
-        missing: responses that the server refused or withheld, by question and first sample:
-            `finish_reason`, and `refusal` for a prompt that was refused.
-        lost: number of responses whose requests failed in all tries.
-        reason: message of the last failure.
-        failures: failed requests since the last answer.
-    """
-
-    missing: list[tuple[Question, int, list[dict[str, Any]]]] = field(default_factory=list)
-    lost: int = 0
-    reason: str = ""
-    failures: int = 0
-
-
 def generate(
     generation: GenerationConfig,
     questions: Iterable[Question],
     store: Store,
     index: ResponseIndex,
     advance: Callable[[int, int], object] = lambda _responses, _tokens: None,
-) -> GenerationResult:
+) -> tuple[int, str]:
     """Request every response that a store does not have yet, and append it to the store.
 
     Responses that the server refused or withheld are appended at the end, if none was lost.
+    `advance` is called after each reply with the number of its responses and tokens.
 
-    Args:
-        generation: the server, the model and the sampling.
-        questions: read as they are needed.
-        store: gets the responses.
-        index: index of the responses that the store already has.
-        advance: called after each reply with the number of its responses and tokens.
+    Returns:
+        The number of responses that were lost, because their requests failed in all tries, and why.
 
     Raises:
         SourceError: the model, URL or key is wrong, or the server never answers, or stops answering.
     """
-    requests = _missing_requests(questions, index, generation)
-    result = asyncio.run(_RequestLoop(generation, store, advance).run(requests))
-    if not store.count and (result.lost or result.missing):
+    loop = _RequestLoop(generation, store, advance)
+    asyncio.run(loop.run(_missing_requests(questions, index, generation)))
+    if not store.count and (loop.lost or loop.missing):
         failure = "it sent no usable response"
-        if result.lost:
+        if loop.lost:
             failure = "no answer to any request"
-        elif all(fields[0]["finish_reason"] == REFUSED for _, _, fields in result.missing):
+        elif all(response["finish_reason"] == REFUSED for _, response in loop.missing):
             failure = "it refuses every prompt"
-        raise SourceError(f"{generation.server.url}: {failure}: {result.reason}")
-    for question, first, responses in result.missing if not result.lost else ():
-        add_responses(store, question, first, responses, generation.key())
-    return result
+        raise SourceError(f"{generation.server.url}: {failure}: {loop.reason}")
+    for (question, first, n), response in loop.missing if not loop.lost else ():
+        add_responses(store, question, first, [response] * n, loop.key)
+    return loop.lost, loop.reason
 
 
 def _missing_requests(
@@ -265,37 +238,43 @@ def _missing_requests(
     size = generation.choices_per_request
     for question in questions:
         finished = index.samples(question.row)
-        missing = [sample for sample in range(generation.n) if sample not in finished]
+        missing = (sample for sample in range(generation.n) if sample not in finished)
         # Requests end at multiples of `size`, as those of an uninterrupted run do.
-        for _, group in groupby(
-            enumerate(missing), lambda pair: (pair[1] - pair[0], pair[1] // size)
-        ):
+        for _, group in groupby(enumerate(missing), lambda it: (it[1] - it[0], it[1] // size)):
             samples = [sample for _, sample in group]
             yield ResponseRequest(question, samples[0], len(samples))
 
 
 class _RequestLoop:
-    """The state that the requests of a run share."""
+    """The state that the requests of a run share.
+
+    Attributes:
+        missing: requests that the server refused or withheld, with the fields of their responses.
+        lost: number of responses whose requests failed in all tries.
+        reason: message of the last failure.
+        failures: failed requests since the last answer.
+        image_bytes: size of the images of the requests that have started.
+    """
 
     def __init__(
         self, generation: GenerationConfig, store: Store, advance: Callable[[int, int], object]
     ) -> None:
         self.generation, self.store, self.advance = generation, store, advance
         self.key = generation.key()
-        self.result = GenerationResult()
+        self.missing: list[tuple[ResponseRequest, dict[str, Any]]] = []
+        self.reason, self.lost, self.failures = "", 0, 0
         self.client = ModelClient(generation.server, generation.concurrency, generation.tries)
         self.redactor = Redactor().learn(generation.sampling.extra)
-        self.image_bytes, self.has_room = 0, asyncio.Event()  # of the requests that have started
+        self.image_bytes, self.has_room = 0, asyncio.Event()
 
-    async def run(self, requests: Iterator[ResponseRequest]) -> GenerationResult:
+    async def run(self, requests: Iterator[ResponseRequest]) -> None:
         """Send all requests, a bounded number at a time.
 
         Raises:
             SourceError: `MAX_FAILURES` requests failed since the last answer.
         """
-        tasks = [
-            asyncio.create_task(self._work(requests)) for _ in range(self.generation.concurrency)
-        ]
+        workers = range(self.generation.concurrency)
+        tasks = [asyncio.create_task(self._work(requests)) for _ in workers]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -303,7 +282,6 @@ class _RequestLoop:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.client.close()
-        return self.result
 
     async def _work(self, requests: Iterator[ResponseRequest]) -> None:
         """Send one request after the other, while the images of all are not too large."""
@@ -321,10 +299,10 @@ class _RequestLoop:
             finally:
                 self.image_bytes -= size
                 self.has_room.set()
-            if self.result.failures >= MAX_FAILURES:
+            if self.failures >= MAX_FAILURES:
                 raise SourceError(
-                    f"{self.generation.server.url}: {self.result.failures} requests in a row "
-                    f"failed: {self.result.reason.rstrip('.')}. See that the server runs and that "
+                    f"{self.generation.server.url}: {self.failures} requests in a row "
+                    f"failed: {self.reason.rstrip('.')}. See that the server runs and that "
                     "--base-url is right, then run the same command again; the responses so far "
                     "are kept."
                 )
@@ -335,27 +313,25 @@ class _RequestLoop:
             while request.n:
                 model, sampling = self.generation.model, self.generation.sampling
                 reply = await self.client.ask(sampling.request_body(model, *request))
-                self.result.failures = 0
+                self.failures = 0
                 n = self._save(request, reply)
                 request = request._replace(first=request.first + n, n=request.n - n)
-        except PromptRefusedError as error:
-            refusal = self.redactor.text(str(error))  # servers repeat what they were sent
-            self._record_missing(request, error, finish_reason=REFUSED, refusal=refusal)
-        except UnusableError as error:
-            self._record_missing(request, error, finish_reason=error.finish_reason)
-        except TryAgainError as error:
-            self.result.lost += request.n
-            self.result.failures += 1
-            self.result.reason = self.redactor.text(str(error))
-
-    def _record_missing(self, request: ResponseRequest, error: Exception, **fields: str) -> None:
-        response = {"response": "", "tokens": 0, **fields}
-        question = request.question._replace(images=())
-        self.result.missing.append((question, request.first, [response] * request.n))
-        self.result.reason = self.redactor.text(str(error))
-        # While the server answers others, a refused or withheld response is not a sign of a fault.
-        concerns_prompt = fields["finish_reason"] in WITHHELD | {REFUSED}
-        self.result.failures += not (concerns_prompt and self.client.answers)
+        except (PromptRefusedError, TryAgainError) as error:
+            self.reason = self.redactor.text(str(error))  # servers repeat what they were sent
+            response: dict[str, Any] = {"response": "", "tokens": 0}
+            if isinstance(error, PromptRefusedError):
+                response |= {"finish_reason": REFUSED, "refusal": self.reason}
+            elif isinstance(error, UnusableError):
+                response["finish_reason"] = error.finish_reason
+            else:
+                self.lost += request.n
+                self.failures += 1
+                return
+            question = request.question._replace(images=())
+            self.missing.append((request._replace(question=question), response))
+            # While the server answers others, a refused or withheld response is no sign of a fault.
+            concerns_prompt = response["finish_reason"] in WITHHELD | {REFUSED}
+            self.failures += not (concerns_prompt and self.client.answers)
 
     def _save(self, request: ResponseRequest, reply: CompletionReply) -> int:
         choices = reply.choices[: request.n]
