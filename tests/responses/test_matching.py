@@ -73,17 +73,11 @@ ROWS = TrainIndex([row(i) for i in range(3)], "t.parquet")
     [
         (response_at(0, input=ASK.format(QUESTIONS[1])), "its prompt is that of row 1"),
         (
-            response_at(0, input="user\nWhat is love, and what is it not?"),
+            response_at(0, input="user\nWhat is love, and what is it?"),
             "does not contain 'Ada has 31",
         ),
-        (
-            response_at(0, info={"question": "Why?"}),
-            "its question is 'Why?', the row's 'Ada has 31 apples",
-        ),
-        (
-            response_at(0, question=QUESTIONS[2]),
-            "its question is 'What is 3 plus 3?', the row's 'Ada",
-        ),
+        (response_at(0, info={"question": "Why?"}), "its question is 'Why?', the row's 'Ada has"),
+        (response_at(0, question=QUESTIONS[2]), "its question is 'What is 3 plus 3?', the row's"),
         (response_at(0, info={"source_id": "id-2"}), "its source_id is 'id-2', the row's 'id-0'"),
         (response_at(0, info={"source_id": "new"}), "its source_id is 'new', the row's 'id-0'"),
         (response_at(0, "5"), "its gold is '5', the row's '19'"),
@@ -92,6 +86,14 @@ ROWS = TrainIndex([row(i) for i in range(3)], "t.parquet")
         (
             sample(info={"source_id": "id-2"}, input=ASK.format(QUESTIONS[0])),
             "its source_id is 'id-2', the row's 'id-0'",
+        ),
+        (
+            response_at(0, "240", input=ASK.format(QUESTIONS[1])),
+            "that of row 1; its gold is '240', the row's '19'",
+        ),
+        (
+            response_at(0, "7" * 5_000, info={"question": "other " * 5_000}),
+            "its question is 'other",
         ),
     ],
 )
@@ -104,69 +106,39 @@ def test_a_contradiction_names_the_response_the_row_and_the_difference(response,
     assert "Give the parquet that the responses were made from" in message
     assert ("remove index from their extra_info" in message) == ("that of row 1" in message)
     assert "\n" not in message
-
-
-def test_all_differences_are_named():
-    with pytest.raises(DataError, match=r"that of row 1; its gold is '240', the row's '19'"):
-        ROWS.match(response_at(0, "240", input=ASK.format(QUESTIONS[1])))
-
-
-def test_long_texts_are_quoted_in_part():
-    index = TrainIndex([row(0, "word " * 5_000)])
-    with pytest.raises(DataError) as error:
-        index.match(response_at(0, "7" * 5_000, info={"question": "other " * 5_000}))
-    assert len(str(error.value)) < 600
+    assert len(message) < 600
 
 
 # Values that agree, or prove nothing
 
 
 @pytest.mark.parametrize(
-    ("gold", "row_gold"),
+    ("gold", "row_gold", "agree"),
     [
-        ("18", "18"),
-        ("18.0", "18"),
-        ("1,000", "1000"),
-        ("['18']", "18"),
-        ('["18"]', "18"),
-        ("[18]", "18.0"),
-        ("$18", "18"),
-        (r"\boxed{18}", "18"),
-        ("She sells 9 a day for 2 dollars.\n#### 18", "18"),
-        (r"\frac{1}{2}", "1/2"),
-        ("(A)", "A"),
-        ("A, B, D", "ABD"),
-        ("{'t': 1}", '{"t": 1}'),
-        ("Yes", "yes"),
+        *((gold, "18", True) for gold in ("18", "18.0", "['18']", '["18"]', "$18", r"\boxed{18}")),
+        ("She sells 9 a day for 2 dollars.\n#### 18", "18", True),
+        ("1,000", "1000", True),
+        ("[18]", "18.0", True),
+        (r"\frac{1}{2}", "1/2", True),
+        ("(A)", "A", True),
+        ("A, B, D", "ABD", True),
+        ("{'t': 1}", '{"t": 1}', True),
+        ("Yes", "yes", True),
+        *((gold, "5", False) for gold in ("18", "['18']", "-5")),
+        ("A", "B", False),
+        ("AB", "A", False),
+        (r"\frac{1}{23}", r"\frac{12}{3}", False),
+        ("(1,2)", "(1,3)", False),
+        ("{'t': 1}", '{"t": 2}', False),
+        ("It halts by induction on n.", "It loops, as the invariant shows.", False),
+        ("", "5", None),
+        ("5", " ", None),
+        ("A. 980万元", "A", None),
     ],
 )
-def test_spellings_of_one_gold_agree(gold, row_gold):
-    assert gold_agrees(gold, row_gold) is True
-    assert gold_agrees(row_gold, gold) is True
-
-
-@pytest.mark.parametrize(
-    ("gold", "row_gold"),
-    [
-        ("18", "5"),
-        ("['18']", "5"),
-        ("-5", "5"),
-        ("A", "B"),
-        ("AB", "A"),
-        (r"\frac{1}{23}", r"\frac{12}{3}"),
-        ("(1,2)", "(1,3)"),
-        ("{'t': 1}", '{"t": 2}'),
-        ("It halts by induction on n.", "It loops, as the invariant shows."),
-    ],
-)
-def test_different_golds_contradict_each_other(gold, row_gold):
-    assert gold_agrees(gold, row_gold) is False
-    assert gold_agrees(row_gold, gold) is False
-
-
-@pytest.mark.parametrize(("gold", "row_gold"), [("", "5"), ("5", " "), ("A. 980万元", "A")])
-def test_golds_that_cannot_be_compared_prove_nothing(gold, row_gold):
-    assert gold_agrees(gold, row_gold) is None
+def test_golds_agree_contradict_each_other_or_prove_nothing(gold, row_gold, agree):
+    assert gold_agrees(gold, row_gold) is agree
+    assert gold_agrees(row_gold, gold) is agree
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
@@ -196,15 +168,7 @@ def test_a_template_around_the_prompt_confirms_the_row(text):
     assert ROWS.match(response_at(0, input=text)) == (PLACE, 0)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        CHAT[60:],  # verl's data.truncation=left
-        "\ufffd" + CHAT[60:],
-        CHAT[:110],  # right
-        MESSAGE[20:90],
-    ],
-)
+@pytest.mark.parametrize("text", [CHAT[60:], "\ufffd" + CHAT[60:], CHAT[:110], MESSAGE[20:90]])
 def test_a_prompt_that_was_cut_proves_nothing(text):
     assert ROWS.match(response_at(0, input=text)) == (PLACE_ALONE, 0)
     assert ROWS.match(response_at(0, "19.0", input=text)) == (PLACE, 0)
@@ -220,26 +184,15 @@ def test_a_prompt_without_one_character_is_a_different_prompt():
 
 def test_composed_and_decomposed_characters_are_the_same():
     index = TrainIndex([row(0, "Where is the cafe\u0301?")])
-    assert index.match(response_at(0, input=ASK.format("Where is the caf\u00e9?"))) == (
-        PLACE,
-        0,
-    )
+    assert index.match(response_at(0, input=ASK.format("Where is the caf\u00e9?"))) == (PLACE, 0)
 
 
 def test_pictures_and_messages_in_parts_confirm_the_row():
-    index = TrainIndex([row(0, "<image>Find the area of the square.")])
-    input_text = "user\n<|vision_start|><|image_pad|><|vision_end|>" + ASK.format(
-        "Find the area of the square."
-    )
+    index, text = TrainIndex([row(0, "<image>Find the area.")]), ASK.format("Find the area.")
+    input_text = f"user\n<|vision_start|><|image_pad|><|vision_end|>{text}"
     assert index.match(response_at(0, input=input_text)) == (PLACE, 0)
-    parts = [
-        {"type": "image"},
-        {"type": "text", "text": ASK.format("Find the area of the square.")},
-    ]
-    assert index.match(response_at(0, prompt=[{"role": "user", "content": parts}])) == (
-        PLACE,
-        0,
-    )
+    message = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": text}]}
+    assert index.match(response_at(0, prompt=[message])) == (PLACE, 0)
 
 
 def test_a_missing_value_of_pandas_is_ignored():
@@ -266,10 +219,7 @@ def test_a_copy_of_a_dataset_with_different_ids_matches_by_question():
 def test_rows_that_differ_only_in_white_space_share_their_responses():
     index = TrainIndex([row(0, "What is 1 + 1?"), row(0, "What is  1+1?"), row(1)])
     assert index.rows == [0, 0, 1]
-    assert index.match(sample("19", source="", input=ASK.format("What is 1+1?"))) == (
-        PROMPT,
-        0,
-    )
+    assert index.match(sample("19", source="", input=ASK.format("What is 1+1?"))) == (PROMPT, 0)
 
 
 # Ways to match
@@ -285,39 +235,37 @@ def test_a_match_by_place_alone_is_marked():
 def test_the_prompt_decides_between_rows_with_the_same_place():
     rows = [row(0), row(1) | {"data_source": "e"}]
     rows[1]["extra_info"]["index"] = 0
-    response = sample(
-        source="", info={"index": 0, "split": "train"}, input=ASK.format(QUESTIONS[1])
-    )
+    info = {"index": 0, "split": "train"}
+    response = sample(source="", info=info, input=ASK.format(QUESTIONS[1]))
     assert TrainIndex(rows).match(response) == (PLACE, 1)
 
 
 # Commands
 
 
+def write_lines(name, lines):
+    Path(name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
 @pytest.fixture
 def earlier_responses(tmp_path, monkeypatch):
     """Write scored responses to `q.parquet`, and `q2.parquet` with one more row at its start."""
     monkeypatch.chdir(tmp_path)
-    rows = [{"question": f"What is {i} plus {i}?", "answer": str(2 * i)} for i in range(3, 7)]
-    for name, lines in (
-        ("q.parquet", rows),
-        ("q2.parquet", [{"question": "What is 100 minus 1?", "answer": "99"}, *rows]),
-    ):
-        Path("q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        run(
-            "prep", "q.jsonl", "--question-key", "question", "--answer-key", "answer", "--out", name
-        )
+    lines = [{"question": "What is 100 minus 1?", "answer": "99"}]
+    lines += [{"question": f"What is {i} plus {i}?", "answer": str(2 * i)} for i in range(3, 7)]
+    keys = ("--question-key", "question", "--answer-key", "answer", "--out")
+    for name, rows in (("q.parquet", lines[1:]), ("q2.parquet", lines)):
+        write_lines("q.jsonl", rows)
+        run("prep", "q.jsonl", *keys, name)
     lines = []
     for i, row in enumerate(read_rows(Path("q.parquet"))):
         gold = row["reward_model"]["ground_truth"]
+        text = f"user\n{row['prompt'][-1]['content']}\nassistant\n"
         # The first prompt is always solved, the others half the time.
-        for is_right in (True, i == 0):
-            text = f"user\n{row['prompt'][-1]['content']}\nassistant\n"
-            answer = rf"\boxed{{{gold if is_right else 77}}}"
-            lines.append({"input": text, "output": answer, "gts": gold, "step": 1})
-    Path("dump.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        answers = (rf"\boxed{{{gold if is_right else 77}}}" for is_right in (True, i == 0))
+        lines += [{"input": text, "output": each, "gts": gold, "step": 1} for each in answers]
+    write_lines("dump.jsonl", lines)
     run("score", "dump.jsonl", "--train", "q.parquet", "--out", "scored.jsonl")
-    return tmp_path
 
 
 def run(*arguments, code=0):
@@ -329,34 +277,26 @@ def run(*arguments, code=0):
     return " ".join(result.output.split())
 
 
-def test_select_refuses_responses_to_an_earlier_version_of_the_file(earlier_responses):
+def test_responses_to_an_earlier_version_of_the_file_are_refused(earlier_responses):
     bounds = ("--pass-rate", "0.1:0.9", "--out")
     output = run("select", "scored.jsonl", "--train", "q2.parquet", *bounds, "s2.parquet", code=4)
     assert "scored.jsonl:1 matches row 0 of q2.parquet" in output
     assert "its prompt is that of row 1; its gold is '6', the row's '99'" in output
-    assert not (earlier_responses / "s2.parquet").exists()
+    assert not Path("s2.parquet").exists()
     run("select", "scored.jsonl", "--train", "q.parquet", *bounds, "s.parquet")
     indices = [row["extra_info"]["index"] for row in read_rows(Path("s.parquet"))]
     assert indices == [1, 2, 3]
-
-
-def test_eval_refuses_responses_to_an_earlier_version_of_the_file(earlier_responses):
     output = run("eval", "responses", "q2.parquet", "scored.jsonl", code=4)
     assert "scored.jsonl:1 matches row 0 of q2.parquet" in output
-    assert "its gold is '6', the row's '99'" in output
-    for parquet, responses in (("q.parquet", "scored.jsonl"), ("q2.parquet", "dump.jsonl")):
-        out = json.loads(
-            CliRunner().invoke(app, ["eval", "responses", parquet, responses, "--json"]).stdout
-        )
-        assert out["total"]["mean"]["value"] == 5 / 8
-        assert out["unconfirmed"] == 0
+    for pair in (("q.parquet", "scored.jsonl"), ("q2.parquet", "dump.jsonl")):
+        out = json.loads(CliRunner().invoke(app, ["eval", "responses", *pair, "--json"]).stdout)
+        assert (out["total"]["mean"]["value"], out["unconfirmed"]) == (5 / 8, 0)
 
 
 def test_score_reports_responses_that_contradict_their_row(earlier_responses):
     lines = [json.loads(line) for line in Path("scored.jsonl").read_text().splitlines()]
     bare = [{k: v for k, v in line.items() if k not in ("data_source", "input")} for line in lines]
-    bare.append({**lines[0], "data_source": None, "extra_info": {}})
-    Path("bare.jsonl").write_text("".join(json.dumps(line) + "\n" for line in bare))
+    write_lines("bare.jsonl", [*bare, {**lines[0], "data_source": None, "extra_info": {}}])
     report = rewardkit.score_files(["bare.jsonl"], train=Path("q2.parquet"))
     assert (report.total.n, report.unscored) == (1, 8)
     assert "its gold is '6', the row's '99'" in report.examples[0].reason
@@ -368,11 +308,9 @@ def test_matches_by_place_alone_are_reported(tmp_path, monkeypatch):
     rows = [row(i, gold="") | {"data_source": "openai/gsm8k"} for i in range(2)]
     pq.write_table(pa.Table.from_pylist(rows), "t.parquet")
     place = {"data_source": "openai/gsm8k", "extra_info": {"index": 0, "split": "train"}}
-    lines = [{"response": "x", "gold": "", "acc": acc, **place} for acc in (0, 1)]
-    Path("s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    out = run(
-        "select", "s.jsonl", "--train", "t.parquet", "--pass-rate", "0:1", "--out", "o.parquet"
-    )
+    write_lines("s.jsonl", [{"response": "x", "gold": "", "acc": n, **place} for n in (0, 1)])
+    options = ("--train", "t.parquet", "--pass-rate", "0:1", "--out", "o.parquet")
+    out = run("select", "s.jsonl", *options)
     assert "2 responses were matched by data_source, split and index alone" in out
     out = run("eval", "responses", "t.parquet", "s.jsonl", code=1)
     assert "2 responses were matched to rows by split and index only" in out
@@ -384,15 +322,13 @@ def test_matches_by_place_alone_are_reported(tmp_path, monkeypatch):
 
 def count_lines(call):
     """Return the number of lines in the matching module that a call executes."""
-    modules = {matching.__file__}
-    count = 0
+    events = []
 
     def trace(frame, event, _argument):
-        nonlocal count
-        if frame.f_code.co_filename not in modules:
-            return None
-        count += event == "line"
-        return trace
+        if frame.f_code.co_filename == matching.__file__:
+            events.append(event)
+            return trace
+        return None
 
     tracer = sys.gettrace()
     sys.settrace(trace)
@@ -400,7 +336,7 @@ def count_lines(call):
         call()
     finally:
         sys.settrace(tracer)
-    return count
+    return events.count("line")
 
 
 def random_question(i, _n):
@@ -433,10 +369,7 @@ def with_system_prompts(n):
 
 
 def with_the_question_first(n):
-    instruction = {
-        "role": "user",
-        "content": "Now give the final answer, please, and nothing else.",
-    }
+    instruction = {"role": "user", "content": "Now give the final answer, and nothing else."}
     rows = [row(i, random_question(i, n)) for i in range(n)]
     return [entry | {"prompt": [*entry["prompt"], instruction]} for entry in rows]
 
@@ -480,9 +413,7 @@ def test_the_work_for_a_response_does_not_grow_with_the_rows(make, fields):
         index = TrainIndex(rows)
         answers = [answer(rows[i]) for i in range(0, n, n // 50)]
         places = []
-        work[n] = count_lines(
-            lambda a=answers, i=index, p=places: p.extend(i.match(s)[1] for s in a)
-        )
+        work[n] = count_lines(lambda: places.extend(index.match(s)[1] for s in answers))  # noqa: B023
         assert [index.prompts[place].row for place in places] == [*range(0, n, n // 50)]
         work[n, "index"] = count_lines(lambda r=rows: TrainIndex(r))
     assert work[400] < 1.5 * work[50]
@@ -495,9 +426,8 @@ def test_the_work_of_a_look_up_by_score_does_not_grow_with_the_rows(tmp_path):
         train = tmp_path / f"{n}.parquet"
         rows = [row(i, random_question(i, n)) for i in range(n)]
         pq.write_table(pa.Table.from_pylist(rows), train)
-        samples = [
-            sample("", source="", input=entry["prompt"][0]["content"]) for entry in rows[:50]
-        ]
+        texts = (entry["prompt"][0]["content"] for entry in rows[:50])
+        samples = [sample("", source="", input=text) for text in texts]
         look_up_row(sample("", source="", input="?"), train)  # reads the file
         work[n] = count_lines(lambda a=samples, t=train: [look_up_row(s, t) for s in a])
     assert work[400] < 1.5 * work[50]

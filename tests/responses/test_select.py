@@ -31,13 +31,12 @@ MIDDLE = PassRateFilter(0.1, 0.9)
 
 
 def row(i, question=None, *, gold="1", info=None, **more):
+    place = {"index": i, "split": "train", "source_id": f"id-{i}"}
     return {
         "data_source": "d",
         "prompt": [{"role": "user", "content": question or f"What is {i} + 0?"}],
         "reward_model": {"style": "rule", "ground_truth": gold},
-        "extra_info": {"index": i, "split": "train", "source_id": f"id-{i}"}
-        if info is None
-        else info,
+        "extra_info": place if info is None else info,
         **more,
     }
 
@@ -67,39 +66,23 @@ def sample(gold="1", **fields):
     return Sample("s:1", "x", gold, info, fields)
 
 
-def test_rows_that_are_never_or_always_solved_are_dropped(tmp_path):
-    answers = [
-        response_by_index(i, acc)
-        for i, accs in enumerate(("00", "01", "11"))
-        for acc in map(int, accs)
-    ]
+def test_rows_that_are_never_or_always_solved_are_dropped_with_their_pass_rate(tmp_path):
+    accs = ((0, 0), (0, 1, 1), (1, 1))
+    answers = [response_by_index(i, acc) for i, own in enumerate(accs) for acc in own]
     report, places = select_rows(tmp_path, [row(i) for i in range(4)], answers)
     assert places == [1]
     assert (report.rows, report.written, report.unseen) == (4, 1, 1)
     assert (report.groups.n, report.groups.without_gradient) == (3, 2)
-    assert report.responses == {PLACE: 6}
-    assert report.dropped == {
-        "pass rate below 0.1": 1,
-        "pass rate above 0.9": 1,
-        "no responses": 1,
-    }
+    assert report.responses == {PLACE: 7}
+    reasons = ("pass rate below 0.1", "pass rate above 0.9", "no responses")
+    assert report.dropped == dict.fromkeys(reasons, 1)
     bands = {name: n for name, n in report.bands.items() if n}
-    assert bands == {"never": 1, "50% to 59%": 1, "always": 1}
-
-
-def test_dropped_rows_are_written_with_their_pass_rate(tmp_path):
-    select_rows(
-        tmp_path,
-        [row(i) for i in range(3)],
-        [response_by_index(0, 1), response_by_index(0, 0), response_by_index(1, 1)],
-    )
+    assert bands == {"never": 1, "60% to 69%": 1, "always": 1}
     lines = (tmp_path / "o.parquet.dropped.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
-    assert [(d["index"], d["pass_rate"], d["responses"]) for d in records] == [
-        (1, 1.0, 1),
-        (2, None, 0),
-    ]
-    assert records[0]["row"] == row(1)
+    rates = [(d["index"], d["pass_rate"], d["responses"]) for d in records]
+    assert rates == [(0, 0.0, 2), (2, 1.0, 2), (3, None, 0)]
+    assert records[1]["row"] == row(2)
 
 
 @given(st.integers(1, 40), st.data())
@@ -120,9 +103,8 @@ def test_every_pass_rate_is_in_its_band(n, data):
     name = band(right / n)
     assert (name == "never", name == "always") == (right == 0, right == n)
     if name[0].isdigit():
-        assert (
-            int(name.partition("%")[0]) <= 100 * right / n + 1e-9 < int(name.split()[-1][:-1]) + 1
-        )
+        low, high = int(name.partition("%")[0]), int(name.split()[-1][:-1]) + 1
+        assert low <= 100 * right / n + 1e-9 < high
 
 
 @given(st.lists(st.lists(st.booleans(), max_size=4), min_size=1, max_size=12), st.randoms())
@@ -177,12 +159,8 @@ def test_rows_without_enough_responses_can_be_kept(tmp_path):
 @pytest.mark.parametrize("has_acc", [False, True])
 def test_scores_are_not_verdicts_unless_the_right_ones_are_known(tmp_path, has_acc):
     """verl's managers write the score as `acc`: -1 is not right because it is not 0."""
-    scores = [-1.0, 1.0, -1.0, 1.0]
-    rows = [
-        {"response": "x", "ground_truth": "1", "score": s, "input": "q one"}
-        | ({"acc": s} if has_acc else {})
-        for s in scores
-    ]
+    base = {"response": "x", "ground_truth": "1", "input": "q one"}
+    rows = [base | {"score": s} | ({"acc": s} if has_acc else {}) for s in (-1.0, 1.0) * 2]
     train = [row(0, "q one"), row(1, "q two")]
     with pytest.raises(DataError, match=r"the scores are -1 to 1.*--right-score"):
         select_rows(tmp_path, train, rows)
@@ -199,11 +177,8 @@ def test_a_score_that_contradicts_the_first_ones_is_an_error(tmp_path):
 
 @pytest.mark.parametrize("acc", ["yes", float("nan"), None])
 def test_rows_without_a_score_are_counted_and_reported(tmp_path, acc):
-    report, _ = select_rows(
-        tmp_path,
-        [row(0)],
-        [response_by_index(0, acc), response_by_index(0, 1), response_by_index(0, 0)],
-    )
+    answers = [response_by_index(0, each) for each in (acc, 1, 0)]
+    report, _ = select_rows(tmp_path, [row(0)], answers)
     assert report.unread == 1
     assert report.examples[0].startswith(f"{tmp_path}/s.jsonl:1: ")
 
@@ -281,11 +256,8 @@ def test_a_response_that_matches_several_rows_is_refused(rows, fields):
 
 
 def test_responses_to_other_prompts_are_counted(tmp_path):
-    report, _ = select_rows(
-        tmp_path,
-        [row(0)],
-        [response_by_index(0, 1), response_by_index(0, 0), response_by_index(5, 1)],
-    )
+    answers = [response_by_index(i, acc) for i, acc in ((0, 1), (0, 0), (5, 1))]
+    report, _ = select_rows(tmp_path, [row(0)], answers)
     assert (report.unjoined, report.responses[PLACE]) == (1, 2)
     assert "answers no row" in report.examples[0]
 
@@ -318,38 +290,33 @@ def test_bounds_are_two_shares(text):
         PassRateFilter.parse(text)
 
 
-@pytest.mark.parametrize("status", ["bad_ground_truth", "failed"])
-def test_a_response_without_a_verdict_is_not_one_that_failed(tmp_path, status):
-    """Its prompt is not one that is never solved."""
+@pytest.mark.parametrize(
+    ("status", "unread", "band"),
+    [
+        *((status, 1, "always") for status in ("bad_ground_truth", "failed")),
+        *((status, 0, "50% to 59%") for status in (None, ["failed"], {"failed": 1}, 7)),
+    ],
+)
+def test_a_response_without_a_verdict_is_not_one_that_failed(tmp_path, status, unread, band):
+    """Its prompt is not one that is never solved; a status of another tool is left alone."""
     answers = [response_by_index(0, 0) | {"status": status}, response_by_index(0, 1)]
     report, _ = select_rows(tmp_path, [row(0)], answers, PassRateFilter(0, 1))
-    assert (report.unread, report.bands["always"]) == (1, 1)
+    assert (report.unread, report.bands[band]) == (unread, 1)
 
 
-@pytest.mark.parametrize("status", [None, ["failed"], {"failed": 1}, 7])
-def test_a_status_of_another_tool_is_left_alone(tmp_path, status):
-    answers = [response_by_index(0, 0) | {"status": status}, response_by_index(0, 1)]
-    report, _ = select_rows(tmp_path, [row(0)], answers, PassRateFilter(0, 1))
-    assert (report.unread, report.bands["50% to 59%"]) == (0, 1)
-
-
-def test_dropped_rows_without_an_output_do_not_block_a_selection(tmp_path):
+def test_dropped_rows_without_an_output_do_not_block_a_selection_but_a_file_of_the_users_does(
+    tmp_path,
+):
     """A run that was killed between its two renames leaves them."""
     dropped = tmp_path / "o.parquet.dropped.jsonl"
-    dropped.write_text("")  # a run that dropped nothing
     answers = [response_by_index(0, acc) for acc in (0, 1)]
-    assert select_rows(tmp_path, [row(0), row(1)], answers)[1] == [0]
-    text = dropped.read_text()
-    assert text
-    (tmp_path / "o.parquet").unlink()
-    assert select_rows(tmp_path, [row(0), row(1)], answers)[1] == [0]
-    assert dropped.read_text() == text
-
-
-def test_a_file_of_the_users_at_the_name_of_dropped_rows_is_refused_by_a_selection(tmp_path):
-    dropped = tmp_path / "o.parquet.dropped.jsonl"
     dropped.write_text("my notes")
-    answers = [response_by_index(0, acc) for acc in (0, 1)]
     with pytest.raises(OutputError, match=r"dropped\.jsonl exists; add --overwrite"):
         select_rows(tmp_path, [row(0), row(1)], answers)
     assert dropped.read_text() == "my notes"
+    dropped.write_text("")  # a run that dropped nothing
+    select_rows(tmp_path, [row(0), row(1)], answers)
+    text = dropped.read_text()
+    (tmp_path / "o.parquet").unlink()
+    assert select_rows(tmp_path, [row(0), row(1)], answers)[1] == [0]
+    assert dropped.read_text() == text

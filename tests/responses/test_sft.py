@@ -47,14 +47,8 @@ def answers(rows):
 def test_the_shortest_right_response_of_each_prompt_follows_the_prompt(select_best, tmp_path):
     system = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What?"}]
     rows = [row(0), row(1), row(2, prompt=system)]
-    responses = [
-        scored(0, "a long right one"),
-        scored(0, "right"),
-        scored(0, "bad", 0.0),
-        scored(1, "bad", 0.0),
-        scored(2, "right too"),
-    ]
-    report, written = select_best(rows, responses)
+    pairs = [(0, "a long right one", 1.0), (0, "right", 1.0), (0, "bad", 0.0), (1, "bad", 0.0)]
+    report, written = select_best(rows, [scored(*own) for own in (*pairs, (2, "right too", 1.0))])
     assert [each["messages"] for each in written] == [
         [{"role": "user", "content": "What is 0 + 0?"}, {"role": "assistant", "content": "right"}],
         [*system, {"role": "assistant", "content": "right too"}],
@@ -67,45 +61,36 @@ def test_the_shortest_right_response_of_each_prompt_follows_the_prompt(select_be
     assert record["row"] == row(1)
 
 
+OTHER_TURN = {"messages": [{"role": "user", "content": "Other?"}]}
+NO_CALL = "1\nuser\n<tool_response>\n2\n</tool_response>\nassistant\n1"
+
+
 @pytest.mark.parametrize(
-    ("response", "fields", "reason"),
+    ("response", "fields", "reason", "config"),
     [
-        ("1", {"finish_reason": "length"}, "cut off (finish_reason length)"),
-        ("1", {"finish_reason": "abort"}, "cut off (finish_reason abort)"),
-        ("<think> it is 1", {}, "cut off: its thinking has no end"),
-        ('1 <tool_call>\n{"name": "a"', {}, "cut off: its tool call has no end"),
-        (" \n", {}, "it is empty"),
-        ("\ud800 1", {}, "it has characters that are not Unicode text"),
-        ("1\nuser\nAre you sure?\nassistant\n1", {}, "it has turns of others"),
-        ("1user\n\nSure?assistant\n\n1", {}, "it has turns of others"),
-        ("1\nuser\n<tool_response>\n2\n</tool_response>", {}, "the turns of its tools"),
-        (
-            "1\nuser\n<tool_response>\n2\n</tool_response>\nassistant\n1",  # no tool was called
-            {},
-            "the turns of its tools",
-        ),
-        ("1<|im_end|>\n<|im_start|>user\n2", {}, "it has special tokens of a chat template"),
-        (
-            "1",
-            {"messages": [{"role": "user", "content": "Other?"}]},
-            "its turns are in a field messages",
-        ),
-        ("123", {}, "shorter than 4 characters"),
-        ("x" * 21, {}, "longer than 20 characters"),
+        ("1", {"finish_reason": "length"}, "cut off (finish_reason length)", {}),
+        ("1", {"finish_reason": "abort"}, "cut off (finish_reason abort)", {}),
+        ("<think> it is 1", {}, "cut off: its thinking has no end", {}),
+        ('1 <tool_call>\n{"name": "a"', {}, "cut off: its tool call has no end", {}),
+        (" \n", {}, "it is empty", {}),
+        ("\ud800 1", {}, "it has characters that are not Unicode text", {}),
+        ("1\nuser\nAre you sure?\nassistant\n1", {}, "it has turns of others", {}),
+        ("1user\n\nSure?assistant\n\n1", {}, "it has turns of others", {}),
+        ("1\nuser\n<tool_response>\n2\n</tool_response>", {}, "the turns of its tools", {}),
+        (NO_CALL, {}, "the turns of its tools", {}),
+        ("1<|im_end|>\n<|im_start|>user\n2", {}, "it has special tokens of a chat template", {}),
+        ("1", OTHER_TURN, "its turns are in a field messages", {}),
+        ("123", {}, "shorter than 4 characters", {"min_characters": 4}),
+        ("x" * 21, {}, "longer than 20 characters", {"max_characters": 20}),
     ],
 )
 def test_a_right_response_that_must_not_be_trained_on_is_left_out(
-    select_best, response, fields, reason
+    select_best, response, fields, reason, config
 ):
-    config = SftConfig(min_characters=4 if "shorter" in reason else 1)
-    if "longer" in reason:
-        config = SftConfig(max_characters=20)
     lines = [scored(0, response, **fields), scored(1, "a right one")]
-    report, written = select_best([row(0), row(1)], lines, config)
-    assert [next(iter(report.rejected)).startswith(reason), answers(written)] == [
-        True,
-        ["a right one"],
-    ]
+    report, written = select_best([row(0), row(1)], lines, SftConfig(**config))
+    assert next(iter(report.rejected)).startswith(reason)
+    assert answers(written) == ["a right one"]
     assert report.dropped == {"no right response that is kept": 1}
 
 
@@ -137,24 +122,16 @@ def test_of_several_responses_no_two_have_the_same_words(select_best):
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.text("ab \n", min_size=1))), st.randoms())
 def test_the_order_of_the_responses_does_not_matter(tmp_path_factory, pairs, random):
-    folder = tmp_path_factory.mktemp("s")
-    pq.write_table(pa.Table.from_pylist([row(i) for i in range(5)]), folder / "t.parquet")
+    folder, texts = tmp_path_factory.mktemp("s"), []
+    scores, train, out = (folder / name for name in ("s.jsonl", "t.parquet", "o.parquet"))
+    pq.write_table(pa.Table.from_pylist([row(i) for i in range(5)]), train)
     lines = [scored(4, "always"), *(scored(i, text) for i, text in pairs)]
-    tables = []
     for _ in range(2):
-        (folder / "s.jsonl").write_text("\n".join(map(json.dumps, lines)))
-        select_sft(
-            [folder / "s.jsonl"],
-            folder / "t.parquet",
-            folder / "o.parquet",
-            SftConfig(2),
-            overwrite=True,
-        )
-        tables.append(pq.read_table(folder / "o.parquet").to_pylist())
+        scores.write_text("\n".join(map(json.dumps, lines)))
+        select_sft([scores], train, out, SftConfig(2), overwrite=True)
+        texts.append([answer.split() for answer in answers(pq.read_table(out).to_pylist())])
         random.shuffle(lines)
-    assert [answers([each])[0].split() for each in tables[0]] == [
-        answers([each])[0].split() for each in tables[1]
-    ]
+    assert texts[0] == texts[1]
 
 
 def test_the_reasoning_that_a_server_took_out_is_put_back(select_best):
