@@ -162,26 +162,17 @@ def parquet(tmp_path):
     """Return a function that writes a parquet like GSM8K; the answer to row i is i + 10."""
 
     def make(rows, name="test.parquet", **fields):
-        path = tmp_path / name
-        generated = (
-            build_row(
-                data_source="openai/gsm8k",
-                prompt=[
-                    {"role": "user", "content": f"Which number is {i + 10}? {make.instruction}"}
-                ],
-                ability="math",
-                ground_truth=str(i + 10),
-                index=i,
-                split="test",
-                source_id=f"q{i}",
-                question=f"Which number is {i + 10}?",
-                answer="",
-                scorer="gsm8k",
-                **{k: v(i) for k, v in fields.items()},
-            )
-            for i in range(rows)
-        )
-        write_rows(generated, path, {}, overwrite=True)
+        path, same = tmp_path / name, {"data_source": "openai/gsm8k", "ability": "math"}
+        same |= {"split": "test", "answer": "", "scorer": "gsm8k"}
+
+        def row(i):
+            question = f"Which number is {i + 10}?"
+            prompt = [{"role": "user", "content": f"{question} {make.instruction}"}]
+            own = {"index": i, "source_id": f"q{i}", "question": question, "prompt": prompt}
+            more = {name: value(i) for name, value in fields.items()}
+            return build_row(**same, **own, ground_truth=str(i + 10), **more)
+
+        write_rows(map(row, range(rows)), path, {}, overwrite=True)
         return path
 
     make.instruction = "Say #### first."
@@ -194,12 +185,9 @@ def generate(parquet, tmp_path):
 
     def run(server, rows=3, n=2, *, out="m.jsonl", sampling=None, seed=1, model="M", **options):
         path, names = tmp_path / out, ("plan", "resume", "overwrite")
-        connection = {
-            "key": options.pop("key", ""),
-            "timeout_seconds": options.pop("seconds", 20.0),
-        }
         more = {name: options.pop(name) for name in names if name in options}
-        config = Server(server.url, "chat", **connection)
+        seconds = options.pop("seconds", 20.0)
+        config = Server(server.url, "chat", key=options.pop("key", ""), timeout_seconds=seconds)
         sampling = sampling or Sampling(seed=seed)
         generation = GenerationConfig(config, model, sampling, n=n, **options)
         report = evaluate(parquet(rows), generation, path, **more)

@@ -9,7 +9,10 @@ from email.utils import formatdate
 from heapq import heappop, heappush
 from random import Random
 from time import time
+from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from rewardkit.cli.shared.eval_output import warn_about
@@ -22,7 +25,6 @@ from rewardkit.model_client.adaptive_concurrency import AdaptiveConcurrency
 from rewardkit.model_client.client import ClientPool, Server, _retry_after
 from rewardkit.model_client.completions import parse_choice
 from rewardkit.responses.score import ScoringPlan
-from rewardkit.row import build_row, write_rows
 
 E400 = (400, {}, {"error": {"message": "This model's maximum context length is 512 tokens"}})
 E404 = (404, {}, {"object": "error", "message": "The model `M` does not exist.", "code": 404})
@@ -45,22 +47,13 @@ def test_every_response_is_written_once_in_order_with_its_score(serve, generate,
 
 
 def test_each_sample_has_its_own_seed_and_other_fields_are_sent_unchanged(serve, generate):
-    sampling = Sampling(
-        temperature=0.7,
-        top_p=0.9,
-        top_k=20,
-        max_tokens=64,
-        stop=("\n\n",),
-        seed=3,
-        extra={"min_p": 0.05},
-    )
+    fields = {"temperature": 0.7, "top_p": 0.9, "top_k": 20, "max_tokens": 64}
+    sampling = Sampling(**fields, stop=("\n\n",), seed=3, extra={"min_p": 0.05})
     with serve() as server:
         generate(server, rows=3, n=3, sampling=sampling)
     assert len({body["seed"] for body in server.bodies}) == 9
-    body = server.bodies[0]
-    assert (body["temperature"], body["top_p"], body["top_k"]) == (0.7, 0.9, 20)
-    assert (body["max_tokens"], body["stop"], body["min_p"]) == (64, ["\n\n"], 0.05)
-    assert "n" not in body
+    assert (fields | {"stop": ["\n\n"], "min_p": 0.05}).items() <= server.bodies[0].items()
+    assert "n" not in server.bodies[0]
 
 
 def test_completions_send_the_text_of_the_messages(serve, parquet, tmp_path):
@@ -119,8 +112,7 @@ def test_a_temporary_fault_costs_a_retry_and_no_response(serve, generate, fault)
 
 def test_a_request_that_times_out_is_sent_again(serve, generate):
     with serve(faults={0: "slow"}) as server:
-        _, lines = generate(server, rows=1, n=2, seconds=0.5)
-    assert len(lines) == 2
+        assert len(generate(server, rows=1, n=2, seconds=0.5)[1]) == 2
 
 
 def test_a_429_pauses_all_requests_for_the_time_of_its_retry_after(serve, generate):
@@ -142,9 +134,9 @@ def test_a_retry_after_may_be_a_date_and_a_long_one_ends_the_run(serve, generate
         "Mon, 01 Jan 0001 00:00:00 +2359",
     ):
         assert _retry_after(date) >= 0.0
-    long = (429, {"Retry-After": "7200"}, {})
-    with serve(always=long) as server, pytest.raises(SourceError, match="7,200 s"):
-        generate(server)
+    with serve(always=(429, {"Retry-After": "7200"}, {})) as server:
+        with pytest.raises(SourceError, match="7,200 s"):
+            generate(server)
 
 
 @pytest.mark.parametrize("charset", ["rot13", "hex", "nope", "utf-8"])
@@ -179,11 +171,8 @@ def test_a_run_without_a_response_ends_early_with_one_line_and_leaves_no_file(
 
 
 def test_a_missing_server_is_a_one_line_error(generate):
-    class Nobody:
-        url = "http://127.0.0.1:9/v1"
-
     with pytest.raises(SourceError, match="cannot connect"):
-        generate(Nobody())
+        generate(SimpleNamespace(url="http://127.0.0.1:9/v1"))
 
 
 def test_an_endless_reply_is_not_held_in_memory(serve, generate, monkeypatch):
@@ -237,11 +226,9 @@ def test_replies_of_any_form_are_read(serve, generate, body, response, tokens):
 
 def test_empty_content_with_finish_reason_length_is_a_truncated_response(serve, generate):
     with serve(always="empty") as server:
-        report, lines = generate(server, rows=2, n=1)
-    total = report.metrics.summary()["total"]
+        total = generate(server, rows=2, n=1)[0].metrics.summary()["total"]
     assert total["truncated"] == {"n": 2, "share": 1.0, "right": 0}
     assert total["no_answer"]["n"] == 2
-    assert lines[0]["response"] == ""
 
 
 @pytest.mark.full
@@ -442,28 +429,24 @@ def test_a_response_on_which_the_scorer_fails_counts_as_wrong_with_a_reason(
     scorer = tmp_path / "mine.py"
     scorer.write_text(
         "def score(response, ground_truth, extra_info=None):\n"
-        "    if extra_info['index'] == 1:\n"
-        "        raise RuntimeError('boom')\n"
+        "    1 / (extra_info['index'] != 1)\n"
         "    return __import__('rewardkit').Score(1.0, True, 'x', 'correct')\n"
     )
     with serve() as server:
         report, lines = generate(server, rows=4, n=1, plan=ScoringPlan(f"{scorer}:score"))
     total = report.metrics.summary()["total"]
     assert (total["statuses"]["failed"], total["mean"]["value"]) == (1, 0.75)
-    assert "boom" in lines[1]["reason"]
+    assert "ZeroDivisionError" in lines[1]["reason"]
 
 
-def test_a_row_without_a_scorer_is_an_error_before_any_request(serve, tmp_path):
-    fields = dict.fromkeys(("ability", "source_id", "question", "answer", "scorer"), "")
-    prompt = [{"role": "user", "content": "?"}]
-    row = build_row(
-        data_source="nobody/knows", prompt=prompt, ground_truth="1", index=0, split="test", **fields
-    )
-    write_rows([row], tmp_path / "t.parquet", {})
-    with serve() as server:
-        generation = GenerationConfig(Server(server.url), "M")
-        with pytest.raises(DataError, match=r"row 0: no scorer is known"):
-            evaluate(tmp_path / "t.parquet", generation, tmp_path / "m.jsonl")
+def test_a_row_without_a_scorer_is_an_error_before_any_request(serve, generate, tmp_path):
+    row = {"prompt": [{"role": "user", "content": "?"}], "data_source": "nobody/knows"}
+    row["reward_model"] = {"ground_truth": "1"}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "t.parquet")
+    with serve() as server, pytest.raises(DataError, match=r"row 0: no scorer is known"):
+        evaluate(
+            tmp_path / "t.parquet", GenerationConfig(Server(server.url), "M"), tmp_path / "m.jsonl"
+        )
     assert server.bodies == []
 
 

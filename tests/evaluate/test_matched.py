@@ -8,7 +8,6 @@ import pytest
 from rewardkit.cli.shared.eval_output import warn_about
 from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.evaluate.evaluation import evaluate_responses
-from rewardkit.responses.score import score_files
 
 ROWS = 4
 
@@ -23,13 +22,8 @@ def texts(row):
 
 
 def verl(row, text):
-    return {
-        "input": f"system\nYou are helpful.\nuser\n{question(row)} Say #### first.\nassistant\n",
-        "output": text,
-        "gts": str(row + 10),
-        "score": 0.0,
-        "step": 3,
-    }
+    text_in = f"system\nYou are helpful.\nuser\n{question(row)} Say #### first.\nassistant\n"
+    return {"input": text_in, "output": text, "gts": str(row + 10), "score": 0.0, "step": 3}
 
 
 def batch(row, text, sample, finish="stop"):
@@ -41,15 +35,9 @@ def batch(row, text, sample, finish="stop"):
 
 
 def aisbench(row, text):
-    return {
-        "data_abbr": "gsm8k",
-        "id": row,
-        "success": True,
-        "origin_prompt": [{"role": "HUMAN", "prompt": f"{question(row)}\nThink first."}],
-        "prediction": text,
-        "output_tokens": 11,
-        "gold": str(row + 10),
-    }
+    prompt = [{"role": "HUMAN", "prompt": f"{question(row)}\nThink first."}]
+    answer = {"prediction": text, "output_tokens": 11, "gold": str(row + 10)}
+    return {"data_abbr": "gsm8k", "id": row, "success": True, "origin_prompt": prompt, **answer}
 
 
 FILES = {
@@ -93,13 +81,6 @@ def test_result_files_can_be_judged_again(serve, generate, parquet, tmp_path):
     other = {**lines[0], "prompt": lines[3]["prompt"]}
     with pytest.raises(DataError, match="contradicts it: its prompt is that of row 1"):
         evaluate_responses(rows, [str(write_lines(tmp_path, [other], "o.jsonl"))])
-
-
-def test_what_score_wrote_can_be_judged(parquet, tmp_path):
-    out = tmp_path / "scored.jsonl"
-    score_files([write_lines(tmp_path, FILES["verl"])], "gsm8k", out=out)
-    report = evaluate_responses(parquet(ROWS), [str(out)])
-    assert report.summary()["total"]["mean"]["value"] == 0.5
 
 
 @pytest.mark.parametrize("program", ["verl", "aisbench"])

@@ -83,10 +83,8 @@ def metrics_of(*pairs):
 
 
 def test_metrics_are_means_over_questions():
-    summary = metrics_of(
-        *(response(0, correct) for correct in (True, True, False, False)),
-        *(response(1, correct) for correct in (True, False, False, False)),
-    )["total"]
+    rights = [(0, True), (0, True), (0, False), (0, False), (1, True), *[(1, False)] * 3]
+    summary = metrics_of(*(response(*each) for each in rights))["total"]
     assert summary["mean"]["value"] == (2 / 4 + 1 / 4) / 2
     for k in range(1, 5):
         expected = (pass_at_k(4, 2, k) + pass_at_k(4, 1, k)) / 2
@@ -104,18 +102,11 @@ def test_intervals_are_wilsons_with_one_response_per_question_and_wider_with_sev
 
 
 def test_responses_without_an_answer_do_not_vote_and_truncation_is_counted_separately():
-    summary = metrics_of(
-        response(0, correct=False, vote="", finish="length"),
-        response(0, correct=False, vote="", finish="length"),
-        response(0, correct=True, finish="length"),
-    )["total"]
+    rights = ((False, ""), (False, ""), (True, None))
+    summary = metrics_of(*(response(0, *each, finish="length") for each in rights))["total"]
     assert summary["maj@k"]["3"]["value"] == 1
     assert summary["truncated"] == {"n": 3, "share": 1.0, "right": 1}
     assert summary["no_answer"]["n"] == 2
-
-
-def test_majorities_are_unknown_if_the_scorer_does_not_name_the_right_answer():
-    assert metrics_of(response(0, correct=True, vote=""))["total"]["maj@k"] == {}
 
 
 def test_subjects_and_levels_are_grouped_by_data_source():

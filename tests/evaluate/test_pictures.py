@@ -31,24 +31,15 @@ STARTS = {
 @pytest.fixture
 def write_questions(tmp_path):
     """Return a function that writes rows of a prompt and images; the answer to row i is i."""
+    fields = {"data_source": "openai/gsm8k", "ability": "math", "scorer": "gsm8k", "answer": ""}
 
     def write(*pairs, name="pictures.parquet"):
-        rows = [
-            build_row(
-                data_source="openai/gsm8k",
-                prompt=[{"role": "system", "content": "Look."}, {"role": "user", "content": text}],
-                ability="math",
-                ground_truth=str(i),
-                index=i,
-                split="test",
-                source_id=f"q{i}",
-                question=text,
-                answer="",
-                scorer="gsm8k",
-                images=images,
-            )
-            for i, (text, images) in enumerate(pairs)
-        ]
+        rows = []
+        for i, (text, images) in enumerate(pairs):
+            prompt = [{"role": "system", "content": "Look."}, {"role": "user", "content": text}]
+            place = {"index": i, "split": "test", "source_id": f"q{i}", "question": text}
+            own = {"prompt": prompt, "ground_truth": str(i), "images": images}
+            rows.append(build_row(**fields, **place, **own))
         write_rows(rows, tmp_path / name, {}, overwrite=True)
         return tmp_path / name
 
@@ -182,9 +173,7 @@ def test_responses_that_exist_are_matched_by_their_image(serve, write_questions,
     with serve() as server:
         run(server, parquet)
     out = parquet.with_suffix(".jsonl")
-    assert (
-        evaluate_responses(parquet, [str(out)], tmp_path / "a.jsonl").metrics.total.responses == 2
-    )
+    assert evaluate_responses(parquet, [str(out)]).metrics.total.responses == 2
     other = write_questions(("<image> 0", [JPEG]), ("<image> 1", [JPEG]), name="o.parquet")
     with pytest.raises(DataError, match="another prompt"):
         evaluate_responses(other, [str(out)])

@@ -123,12 +123,9 @@ def test_what_makes_runs_less_comparable_is_noted(results):
     a = results("a.jsonl", [1] * 10)
     b = results("b.jsonl", [1] * 8, n=2, sampling={"api": "chat", "temperature": 0.5})
     notes = " ".join(compare_runs(read(a, b)).notes)
-    for note in (
-        "the runs have different questions (10, 8; 8 in all runs)",
-        "different numbers of responses per question (2, 4)",
-        "2 different samplings",
-    ):
-        assert note in notes
+    assert "the runs have different questions (10, 8; 8 in all runs)" in notes
+    assert "different numbers of responses per question (2, 4)" in notes
+    assert "2 different samplings" in notes
     seeds = results("c.jsonl", [1] * 10, sampling={"api": "chat", "seed": 2})
     assert compare_runs(read(a, seeds)).notes == ()
     filtered = results("d.jsonl", [0] * 2, n=1, finish_reason="content_filter")
@@ -201,9 +198,8 @@ def test_a_file_without_results_and_an_endless_line_are_errors(results, tmp_path
 
 
 def test_odd_values_beside_the_score_are_accepted(results):
-    path = results(
-        "a.jsonl", [1], n=1, finish_reason={}, tokens=10**30, extra_info=[], sampling="x"
-    )
+    odd = {"finish_reason": {}, "tokens": 10**30, "extra_info": [], "sampling": "x"}
+    path = results("a.jsonl", [1], n=1, **odd)
     assert compare_runs(read(path)).rows[0][1]["set"].value == 1
 
 
@@ -262,14 +258,10 @@ def test_a_question_keeps_its_key_under_another_prompt_if_the_row_names_it():
 
 def test_files_that_score_wrote_are_runs_with_the_prompts_as_questions(tmp_path):
     """Their responses to a prompt need not follow each other, and intervals are those of `score`."""
+    golds = "01001010" * 4
     rows = [
-        {
-            "input": f"q {i % 8}",
-            "output": f"#### {i // 8 % 2}",
-            "gts": str(i % 8 % 3 % 2),
-            "step": i,
-        }
-        for i in range(32)
+        {"input": f"q {i % 8}", "output": f"#### {i // 8 % 2}", "gts": gold, "step": i}
+        for i, gold in enumerate(golds)
     ]
     file, out = tmp_path / "r.jsonl", tmp_path / "s.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -45,12 +45,13 @@ def generation_config(server, n=2, seed=1):
 
 def test_a_name_is_a_dataset_with_its_test_split_or_a_split_in_the_name(tmp_path):
     suite = parse_suite("aime2024:32,aime-2025,math-500,gsm8k,math-train", tmp_path, 4)
-    assert [(member.dataset, member.split, member.n) for member in suite] == [
-        ("aime", "2024", 32),
-        ("aime", "2025", 4),
-        ("math-500", "test", 4),
-        ("gsm8k", "test", 4),
-        ("math", "train", 4),
+    names = [f"{member.dataset} {member.split} {member.n}" for member in suite]
+    assert names == [
+        "aime 2024 32",
+        "aime 2025 4",
+        "math-500 test 4",
+        "gsm8k test 4",
+        "math train 4",
     ]
     assert suite[0].parquet == tmp_path / "aime2024.parquet"
 
@@ -88,19 +89,14 @@ def test_a_wrong_name_is_a_one_line_error(text, error, message, tmp_path):
     assert "\n" not in str(exception.value)
 
 
-def test_a_missing_set_is_prepared_once(hub, tmp_path):
-    (member,) = parse_suite("gsm8k", tmp_path / "suite", 1)
-    assert prepare_member(member, "huggingface", 1)
-    assert pq.read_metadata(member.parquet).num_rows == 3
-    assert not prepare_member(member, "huggingface", 1)
-
-
-def test_the_error_for_an_unavailable_set_has_the_command_to_provide_it(hub, tmp_path):
-    (member,) = parse_suite("math-500", tmp_path / "suite", 1)
-    with pytest.raises(
-        SourceError, match="run: rewardkit prep math-500 --split test --source FILE"
-    ):
-        prepare_member(member, "huggingface", 1)
+def test_a_missing_set_is_prepared_once_or_its_error_has_the_command_to_provide_it(hub, tmp_path):
+    present, missing = parse_suite("gsm8k,math-500", tmp_path / "suite", 1)
+    assert prepare_member(present, "huggingface", 1)
+    assert pq.read_metadata(present.parquet).num_rows == 3
+    assert not prepare_member(present, "huggingface", 1)
+    command = "run: rewardkit prep math-500 --split test --source FILE"
+    with pytest.raises(SourceError, match=command):
+        prepare_member(missing, "huggingface", 1)
 
 
 def evaluate(suite, server, out, *, n=2, seed=1, **options):

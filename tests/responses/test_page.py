@@ -8,6 +8,7 @@ import subprocess
 from base64 import b64decode, b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -121,17 +122,11 @@ def test_the_page_has_every_figure_of_the_report(tmp_path):
         write(tmp_path / f"dumps/{step}.jsonl", [*rows, {"nothing": 1}])
     out = tmp_path / "new/page.html"
     report, summary = write_page(out, [tmp_path / "dumps"])
-    page = out.read_text()
+    page, (low, high) = out.read_text(), report.total.interval
     assert (summary["listed"], summary["bytes"]) == (12, out.stat().st_size)
     assert summary["groups"]["without_gradient"] == 3
-    for text in (
-        'aria-label="Accuracy',
-        "3 rows",
-        "no response",
-    ):
+    for text in ('aria-label="Accuracy', "3 rows", "no response", f"{low:.1%} to {high:.1%}"):
         assert text in page
-    low, high = report.total.interval
-    assert f"{low:.1%} to {high:.1%}" in page
     assert not list(tmp_path.glob("*/.*"))
 
 
@@ -220,12 +215,20 @@ def test_the_offsets_of_answer_and_reasoning_are_inside_the_text(text, pred):
     assert 0 <= reasoning_end(text, start if end else len(text)) <= len(text)
 
 
-def test_reasoning_ends_at_the_think_tag_or_before_the_last_paragraph():
-    assert reasoning_end("<think>a</think>\n\nb", 19) == len("<think>a</think>\n\n")
-    assert reasoning_end("<think>never ends", 17) == 17
-    text = "a" * 500 + "\n\nthe answer is 4\n\nbye\n"
-    assert reasoning_end(text, text.index("4")) == 502
-    assert reasoning_end("short\n\n4", 7) == 0
+LONG = "a" * 500 + "\n\nthe answer is 4\n\nbye\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "end"),
+    [
+        ("<think>a</think>\n\nb", 19, len("<think>a</think>\n\n")),
+        ("<think>never ends", 17, 17),
+        (LONG, LONG.index("4"), 502),
+        ("short\n\n4", 7, 0),
+    ],
+)
+def test_reasoning_ends_at_the_think_tag_or_before_the_last_paragraph(text, answer, end):
+    assert reasoning_end(text, answer) == end
 
 
 @given(ANY_TEXT)
@@ -311,20 +314,15 @@ def test_score_its_page_and_eval_count_missing_answers_alike(tmp_path):
     """They count the status `no_answer`; an ambiguous or unreadable answer is an answer."""
     texts = ["I do not know.", r"\boxed{18 or 20}", r"\boxed{there are no cats}", r"\boxed{18}"]
     prompt = [{"role": "user", "content": "How many?"}]
-    question = {
-        "data_source": "d",
-        "prompt": prompt,
-        "reward_model": {"style": "rule", "ground_truth": "18"},
-        "extra_info": {"scorer": "math"},
-    }
+    question = {"data_source": "d", "prompt": prompt, "extra_info": {"scorer": "math"}}
+    question["reward_model"] = {"style": "rule", "ground_truth": "18"}
     parquet, scored = write(tmp_path / "q.parquet", [question]), tmp_path / "s.jsonl"
     rows = [{"prompt": prompt, "response": text, "ground_truth": "18"} for text in texts]
-    report = score_files([write(tmp_path / "r.jsonl", rows)], "math", out=scored)
+    total = score_files([write(tmp_path / "r.jsonl", rows)], "math", out=scored).total.summary()
     kept, _ = write_page(tmp_path / "r.html", [scored])
-    by_eval = evaluate_responses(tmp_path / "q.parquet", [str(scored)]).summary()["total"]
-    assert parquet
-    assert report.summary()["total"] == kept.summary()["total"]
-    assert report.summary()["total"]["no_answer"] == by_eval["no_answer"]["share"] == 1 / 4
+    by_eval = evaluate_responses(Path(parquet), [str(scored)]).summary()["total"]
+    assert total == kept.total.summary()
+    assert total["no_answer"] == by_eval["no_answer"]["share"] == 1 / 4
 
 
 def test_formulas_of_a_response_are_packed_beside_its_texts(render, monkeypatch):

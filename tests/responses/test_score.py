@@ -12,7 +12,6 @@ import rewardkit
 from rewardkit.errors import DataError, OutputError, SourceError, UsageError
 from rewardkit.responses import figures as figures_module
 from rewardkit.responses import files as files_module
-from rewardkit.responses import score as score_module
 from rewardkit.responses import store as store_module
 from rewardkit.responses.figures import Cell, GradientGroups, ScoreFigures, Tally
 from rewardkit.responses.files import SkippedRow
@@ -38,32 +37,24 @@ def read_lines(path):
 
 
 def test_the_report_counts_by_status_and_data_source(tmp_path):
-    rows = [
-        {"response": "#### 1", "ground_truth": "1", "data_source": "a"},
-        {"response": "#### 2", "ground_truth": "1", "data_source": "a"},
-        {"response": "none", "ground_truth": "1", "data_source": "b"},
-    ]
-    summary = score_file(write(tmp_path / "x.jsonl", rows), "gsm8k").summary()
-    low, high = summary["total"].pop("interval")
-    assert 0 < low < 1 / 3 < high < 1
-    assert summary["total"] == {
-        "n": 3,
-        "mean_score": 1 / 3,
-        "accuracy": 1 / 3,
-        "no_answer": 1 / 3,
-        "statuses": {"correct": 1, "wrong": 1, "no_answer": 1},
-    }
-    assert summary["by_data_source"]["a"]["accuracy"] == 0.5
-
-
-def test_each_row_is_scored_by_its_own_scorer_by_default(tmp_path):
-    rows = [
-        {"response": "#### 1", "ground_truth": "1", "data_source": "openai/gsm8k"},
-        {"response": r"\boxed{1}", "ground_truth": "1", "extra_info": {"scorer": "math"}},
-        {"response": "#### 1", "ground_truth": "1", "data_source": "unknown"},
-    ]
+    """Each row is scored by its own scorer by default."""
+    math, unknown = {"extra_info": {"scorer": "math"}}, {"data_source": "unknown"}
+    gsm8k = {"ground_truth": "1", "data_source": "openai/gsm8k"}
+    rows = [{"response": text, **gsm8k} for text in ("#### 1", "#### 2", "none")]
+    rows += [{**gsm8k, **math, "response": r"\boxed{1}"}, {**gsm8k, **unknown, "response": "1"}]
     report = score_file(write(tmp_path / "x.jsonl", rows))
-    assert (report.total.correct, report.unscored) == (2, 1)
+    summary = report.summary()
+    low, high = summary["total"].pop("interval")
+    assert 0 < low < 1 / 2 < high < 1
+    assert summary["total"] == {
+        "n": 4,
+        "mean_score": 1 / 2,
+        "accuracy": 1 / 2,
+        "no_answer": 1 / 4,
+        "statuses": {"correct": 2, "wrong": 1, "no_answer": 1},
+    }
+    assert summary["by_data_source"]["openai/gsm8k"]["accuracy"] == 0.5
+    assert report.unscored == 1
     assert "no scorer is known for data_source 'unknown'" in report.examples[0].reason
 
 
@@ -130,9 +121,9 @@ def test_hostile_responses_are_scored_like_any_other(tmp_path):
 def test_the_output_does_not_depend_on_the_number_of_processes(tmp_path, small_chunks):
     file = write(tmp_path / "x.jsonl", ROWS)
     outs = [tmp_path / f"{jobs}.jsonl" for jobs in (1, 2)]
-    reports = [score_file(file, "gsm8k", out=out, jobs=n) for n, out in enumerate(outs, 1)]
+    one, two = (score_file(file, "gsm8k", out=out, jobs=n) for n, out in enumerate(outs, 1))
     assert outs[0].read_bytes() == outs[1].read_bytes()
-    assert reports[0].summary() == reports[1].summary()
+    assert one.summary() == two.summary()
 
 
 class StopError(Exception):
@@ -175,7 +166,14 @@ def test_a_resumed_run_has_every_row_once(tmp_path, small_chunks):
     assert not list(tmp_path.glob(".*"))
 
 
-@pytest.mark.parametrize("step", ["_write_output", "replace", "remove"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        "rewardkit.responses.score._write_output",
+        "pathlib.Path.replace",
+        "rewardkit.responses.store.Store.remove",
+    ],
+)
 def test_a_run_that_was_killed_while_it_finished_can_be_resumed(tmp_path, monkeypatch, step):
     """At each step, the files that the next run needs are there."""
     file, out = write(tmp_path / "x.jsonl", [{"nothing": 1}, *ROWS]), tmp_path / "out.jsonl"
@@ -184,19 +182,13 @@ def test_a_run_that_was_killed_while_it_finished_can_be_resumed(tmp_path, monkey
         raise StopError
 
     with monkeypatch.context() as patch:
-        module, name = {
-            "_write_output": (score_module, "_write_output"),
-            "replace": ("pathlib.Path.replace", None),
-            "remove": (store_module.Store, "remove"),
-        }[step]
-        patch.setattr(module, name, stop) if name else patch.setattr(module, stop)
+        patch.setattr(step, stop)
         with pytest.raises(StopError):
             score_file(file, "gsm8k", out=out)
-    report = score_file(file, "gsm8k", out=out, resume=True, overwrite=step == "remove")
+    report = score_file(file, "gsm8k", out=out, resume=True, overwrite="remove" in step)
     assert (report.total.n, report.unscored, len(read_lines(out))) == (400, 1, 400)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        *("out.jsonl", "out.jsonl.unscored.jsonl", "x.jsonl"),
-    ]
+    names = ["out.jsonl", "out.jsonl.unscored.jsonl", "x.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 def test_a_run_resumes_after_a_full_disk(tmp_path, small_chunks, monkeypatch):
@@ -346,10 +338,8 @@ def test_a_scorer_that_fails_on_some_rows_loses_only_those(tmp_path, small_chunk
 
 def test_a_small_file_is_shared_among_processes_for_a_custom_scorer(tmp_path):
     (tmp_path / "slow.py").write_text(
-        "import os, time\nfrom rewardkit.scorers.base import Score, Status\n"
-        "def score(r, g, e=None):\n"
-        "    time.sleep(0.002)\n"
-        "    return Score(1.0, True, str(os.getpid()), Status.CORRECT)\n"
+        "import os, time\nfrom rewardkit.scorers.base import Score\n"
+        "def score(r, g, e=None):\n    time.sleep(0.002)\n    return Score.right(str(os.getpid()))\n"
     )
     file = write(tmp_path / "x.jsonl", [{**row, "input": "x" * 1000} for row in ROWS])
     out = tmp_path / "out.jsonl"
@@ -402,12 +392,9 @@ def test_wrong_arguments_are_reported_before_a_row_is_scored(tmp_path, options, 
 
 def test_the_interval_is_over_prompts(tmp_path):
     rows = [{"output": f"#### {i % 2}", "gts": "1", "input": f"q {i}"} for i in range(64)]
-    single, repeated = (
-        score_file(write(tmp_path / f"{n}.jsonl", rows * n), "gsm8k").total for n in (1, 8)
-    )
     alone = [{**row, "input": ""} for row in rows * 8]
-    ungrouped = score_file(write(tmp_path / "x.jsonl", alone), "gsm8k").total
-    widths = [t.interval[1] - t.interval[0] for t in (single, repeated, ungrouped)]
+    files = (write(tmp_path / f"{i}.jsonl", r) for i, r in enumerate((rows, rows * 8, alone)))
+    widths = [high - low for low, high in (score_file(f, "gsm8k").total.interval for f in files)]
     assert widths[1] == pytest.approx(widths[0], rel=0.15)
     assert widths[2] < widths[0] / 2
 
@@ -434,15 +421,12 @@ def test_a_group_with_a_single_score_has_no_gradient():
     for scores in ([1, 1], [1, 0], [0, 0], [1], [0.5, 0.5, 0.5]):
         cells.append(Cell())
         for score in scores:
-            cells[-1].add(
-                Score(score, score == 1, "", Status.CORRECT if score == 1 else Status.WRONG)
-            )
+            cells[-1].add(Score(score, score == 1, "", Status.CORRECT))
     groups = GradientGroups.of(cells)
     assert groups == (4, 3, 1, 2, 9)
-    assert dict(groups.kinds(has_verdicts=False)) == {"scores differ": 1, "same score": 3}
-    assert dict(groups.kinds(has_verdicts=True)) == {
-        "scores differ": 1, "same score, all correct": 1, "same score, none correct": 2,
-    }  # fmt: skip
+    assert groups.kinds(has_verdicts=False) == [("scores differ", 1), ("same score", 3)]
+    same = [("same score, all correct", 1), ("same score, none correct", 2)]
+    assert groups.kinds(has_verdicts=True) == [("scores differ", 1), *same]
 
 
 def test_a_function_is_a_scorer_and_its_samples_are_handed_on(tmp_path):
