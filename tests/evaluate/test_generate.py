@@ -134,9 +134,9 @@ def test_a_retry_after_may_be_a_date_and_a_long_one_ends_the_run(serve, generate
         "Mon, 01 Jan 0001 00:00:00 +2359",
     ):
         assert _retry_after(date) >= 0.0
-    with serve(always=(429, {"Retry-After": "7200"}, {})) as server:
-        with pytest.raises(SourceError, match="7,200 s"):
-            generate(server)
+    long = (429, {"Retry-After": "7200"}, {})
+    with serve(always=long) as server, pytest.raises(SourceError, match="7,200 s"):
+        generate(server)
 
 
 @pytest.mark.parametrize("charset", ["rot13", "hex", "nope", "utf-8"])
