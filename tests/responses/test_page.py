@@ -27,7 +27,7 @@ from rewardkit.responses.report.page import (
     score_bars,
     utf16_length,
 )
-from rewardkit.responses.report.view import (
+from rewardkit.responses.report.page import (
     MAX_TEXT_CHARACTERS,
     ShownResponses,
     answer_span,
