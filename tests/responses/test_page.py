@@ -21,18 +21,16 @@ from rewardkit.responses.report import page as page_module
 from rewardkit.responses.report.page import (
     FIELD,
     MAX_SCORE_BARS,
+    MAX_TEXT_CHARACTERS,
     PACK_RESPONSES,
     RECORD,
     ReportPage,
-    score_bars,
-    utf16_length,
-)
-from rewardkit.responses.report.page import (
-    MAX_TEXT_CHARACTERS,
     ShownResponses,
     answer_span,
     display_text,
     reasoning_end,
+    score_bars,
+    utf16_length,
 )
 from rewardkit.responses.samples import Sample
 from rewardkit.responses.score import score_files

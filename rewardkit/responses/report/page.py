@@ -95,9 +95,13 @@ class ShownResponse(NamedTuple):
 
     def as_shown(self) -> ShownResponse:
         """Return the response with its texts as they are shown."""
-        texts = map(display_text, self[:3])
-        answers = (display_text(text, MAX_ANSWER_CHARACTERS) for text in self[3:5])
-        return ShownResponse(*texts, *answers, *self[5:])
+        return self._replace(
+            where=display_text(self.where),
+            prompt=display_text(self.prompt),
+            text=display_text(self.text),
+            gold=display_text(self.gold, MAX_ANSWER_CHARACTERS),
+            pred=display_text(self.pred, MAX_ANSWER_CHARACTERS),
+        )
 
     def cells(self) -> dict[str, Any]:
         """Return the properties by which a shown response is listed, sorted and marked."""
