@@ -13,7 +13,6 @@ from rewardkit.launch.preflight.environment import read_machine, reserved_cores
 from rewardkit.launch.preflight.reward import check_reward
 from tests.tables import every
 
-GOOD = "def compute_score(data_source, solution_str, ground_truth, extra_info=None{rest}):\n    return 1.0\n"
 LONG = "word " * 700
 
 
@@ -148,75 +147,74 @@ def test_a_file_that_is_not_parquet_is_an_error(plan, tmp_path):
 
 
 @pytest.fixture
-def findings_of(tmp_path, plan):
-    """Return a function that returns the findings' texts about a reward file, with options."""
+def report_of(tmp_path, plan):
+    """Return a function that checks a reward file on rows, or without rows, and returns the report."""
 
-    def check(text, settings=(), **options):
+    def check(code, settings=(), rows=None, **options):
         file = tmp_path / "mine.py"
-        file.write_text(text)
+        file.write_text(code)
         reward = {"scorer": f"{file}:compute_score", "options": options}
-        report = PreflightReport()
+        facts = FileFacts(path=rows, role="train", rows=1, data_sources=("acme/test",))
+        report = PreflightReport(files=[facts] if rows else [])
         check_reward(plan("0.9.1", *settings, reward=reward), report)
-        return [finding.text for finding in report.findings]
+        return report
 
     return check
 
 
-ASYNC = "is async, which the reward manager remote refuses"
+def reward(body="return 1.0", rest="", head=""):
+    """Return the code of a reward with verl's keywords."""
+    arguments = f"data_source, solution_str, ground_truth, extra_info=None{rest}"
+    return f"{head}\ndef compute_score({arguments}):\n    {body}\n"
+
+
+PLAIN = "def compute_score(solution_str, ground_truth):\n    return 1.0\n"
+KIND = reward(rest=", kind: Literal['a', 'bc'] = 'a'", head="from typing import Literal")
 REMOTE = ("reward.reward_manager.name=remote",)
 
 
 @every(
     ("code", "settings", "options", "message"),
     [
-        (GOOD.format(rest=""), (), {}, ""),
-        (GOOD.format(rest=", **kwargs"), (), {"bonus": 1}, ""),
-        (GOOD.format(rest=""), REMOTE, {}, ""),
-        (GOOD.format(rest="").replace("def", "async def"), REMOTE, {}, ASYNC),
-        ("def compute_score(solution_str, ground_truth):\n    return 1.0\n", (), {},
-         "; verl calls it with data_source=, solution_str=, ground_truth=, extra_info="),
-        ("def compute_score(solution_str, ground_truth):\n    return 1.0\n", (), {},
-         "mine.py:1: compute_score(solution_str, ground_truth): "),
+        (reward(), (), {}, ""),
+        (reward(rest=", **kwargs"), (), {"bonus": 1}, ""),
+        (reward(), REMOTE, {}, ""),
+        (reward().replace("def", "async def"), REMOTE, {}, "is async, which the reward manager remote refuses"),
+        (PLAIN, (), {}, "verl calls it with data_source=, solution_str=, ground_truth=, extra_info="),
+        (PLAIN, (), {}, "mine.py:1: compute_score(solution_str, ground_truth): "),
+        (KIND, (), {"kind": "bd"}, "has no kind 'bd'. Did you mean 'bc'?"),
+        (KIND, (), {"kid": "a"}, "has no option 'kid'. Did you mean 'kind'?"),
         ("import os\nos._exit(3)\n", (), {}, "ended while it was imported (exit code 3)"),
     ],
 )  # fmt: skip
-def test_a_reward_that_verl_cannot_call_has_a_finding(
-    findings_of, code, settings, options, message
+def test_a_reward_that_verl_cannot_call_has_one_finding(
+    report_of, tmp_path, code, settings, options, message
 ):
-    messages = findings_of(code, settings, **options)
+    """Its golds and its behaviour would fail for the same reason."""
+    rows = write(tmp_path / "rows.parquet", ["What is 9 + 9?"]) if code == PLAIN else None
+    messages = [finding.text for finding in report_of(code, settings, rows, **options).findings]
     assert len(messages) == bool(message)
     assert message in "".join(messages)
 
 
-@pytest.mark.full
-def test_options_of_a_user_s_function_are_validated(findings_of):
-    code = "from typing import Literal\n" + GOOD.format(rest=", kind: Literal['a', 'bc'] = 'a'")
-    assert "has no kind 'bd'. Did you mean 'bc'?" in findings_of(code, kind="bd")[0]
-    assert "has no option 'kid'. Did you mean 'kind'?" in findings_of(code, kid="a")[0]
+def test_a_scorer_that_only_raises_is_reported_without_a_score_under_the_release_s_key(
+    report_of, tmp_path
+):
+    rows = write(tmp_path / "train.parquet", ["What is 9 + 9?"])
+    report = report_of(reward("raise KeyError('nope')"), rows=rows)
+    finding = {finding.rule: finding for finding in report.findings}["L-52"]
+    assert finding.key == "reward.custom_reward_function.path"
+    assert "the gold gets no score, a wrong answer no score" in finding.text
 
 
 @pytest.mark.full
-def test_a_call_that_hangs_is_reported_with_its_line_and_its_gold(tmp_path, plan):
-    file, rows = tmp_path / "mine.py", tmp_path / "train.parquet"
-    file.write_text(
-        "import time\n\ndef compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
-        "    while 'boxed' in solution_str:\n        time.sleep(1)\n    return 0.0\n"
-    )
-    prep("gsm8k", rows, sample=True)
-    reward, data = {"scorer": str(file)}, {"train": str(rows), "val": str(rows)}
-    findings = check_before_rehearsal(plan(reward=reward, data=data)).findings
-    (message,) = [finding.text for finding in findings if "No verdict" in finding.text]
-    assert f"no verdict within 5 s, at {file}:5" in message
+def test_a_call_that_hangs_is_reported_with_its_line_and_its_gold(report_of, tmp_path):
+    prep("gsm8k", tmp_path / "rows.parquet", sample=True)
+    body = "while 'boxed' in solution_str:\n        time.sleep(1)\n    return 0.0"
+    report = report_of(reward(body, head="import time"), rows=str(tmp_path / "rows.parquet"))
+    (message,) = [finding.text for finding in report.findings if "No verdict" in finding.text]
+    assert f"no verdict within 5 s, at {tmp_path}/mine.py:4" in message
     assert "(gold '" in message
-
-
-def test_a_function_that_verl_cannot_call_has_one_finding(tmp_path, plan):
-    """The golds and the behaviour would fail for the same reason."""
-    file, rows = tmp_path / "mine.py", write(tmp_path / "train.parquet", ["What is 9 + 9?"])
-    file.write_text("def compute_score(solution, gold):\n    return 1.0\n")
-    reward, data = {"scorer": str(file)}, {"train": rows, "val": rows}
-    (finding,) = check_before_rehearsal(plan(reward=reward, data=data)).findings
-    assert "name them" in finding.text
 
 
 @every(
@@ -237,80 +235,67 @@ def test_verl_s_own_scorer_knows_the_data_sources_and_evaluates_no_answers(
     findings = check_before_rehearsal(plan(reward={"scorer": scorer}, data=data)).findings
     assert {finding.rule for finding in findings} == rules
     for finding in findings:
-        line = "reward.custom_reward_function.path=$(rewardkit path math)"
-        assert (
-            ("CVE-2026-6878" in finding.text) == (line in finding.fix) == ("runs" in finding.rule)
-        )
-
-
-def test_a_scorer_that_only_raises_is_reported_without_a_score_under_the_release_s_key(
-    tmp_path, plan
-):
-    scorer, rows = tmp_path / "mine.py", write(tmp_path / "train.parquet", ["What is 9 + 9?"])
-    scorer.write_text(GOOD.format(rest="").replace("return 1.0", "raise KeyError('nope')"))
-    facts = FileFacts(path=rows, role="train", rows=1, data_sources=("acme/test",))
-    report = PreflightReport(files=[facts])
-    check_reward(plan(reward={"scorer": f"{scorer}:compute_score"}), report)
-    finding = {finding.rule: finding for finding in report.findings}["L-52"]
-    assert finding.key == "reward.custom_reward_function.path"
-    assert "the gold gets no score, a wrong answer no score" in finding.text
+        line = "reward.custom_reward_function.path=$(rewardkit path math)" in finding.fix
+        assert ("CVE-2026-6878" in finding.text) == line == ("runs" in finding.rule)
 
 
 @pytest.mark.full
-def test_the_rules_see_what_the_scorer_returns(tmp_path, plan):
+@every(
+    ("fields", "message"),
+    [
+        ("algorithm=dapo dapo.dynamic_sampling.metric=acc",
+         "returns form, pred, score, but not acc: verl stops"),
+        ("algorithm=gdpo verl.algorithm.gdpo_reward_keys=[score,from,pred]",
+         "returns form, score, but no number for from, pred: verl"),
+    ],
+)  # fmt: skip
+def test_the_rules_see_what_the_scorer_returns(tmp_path, words, fields, message):
     """The text of a `pred` would become a number in verl for some answers, and fail for others."""
     scorer, rows = tmp_path / "mine.py", write(tmp_path / "train.parquet", ["What is 9 + 9?"])
-    body = "return {'score': 1.0, 'form': 1, 'pred': '18'}"
-    scorer.write_text(GOOD.format(rest="").replace("return 1.0", body))
-    parts = {"reward": {"scorer": str(scorer)}, "data": {"train": rows, "val": rows}}
-    dapo = {"algorithm": "dapo", "dapo": {"dynamic_sampling": {"metric": "acc"}}}
-    texts = [finding.text for finding in preflight(plan(**parts, **dapo)).findings]
-    assert any("returns form, pred, score, but not acc: verl stops" in text for text in texts)
-    keys = {"algorithm.gdpo_reward_keys": ["score", "from", "pred"]}
-    gdpo = {"algorithm": "gdpo", "verl": keys}
-    texts = [finding.text for finding in preflight(plan(**parts, **gdpo)).findings]
-    assert any("returns form, score, but no number for from, pred: verl" in text for text in texts)
+    scorer.write_text(reward("return {'score': 1.0, 'form': 1, 'pred': '18'}"))
+    own = f"reward.scorer={scorer} data.train={rows} data.val={rows}"
+    findings = preflight(words("0.9.1", f"{own} {fields}")).findings
+    assert any(message in finding.text for finding in findings)
 
 
 @pytest.mark.full
-def test_a_judge_that_cannot_be_asked_here_does_not_stop_the_launch(tmp_path, plan):
+def test_a_judge_that_cannot_be_asked_here_does_not_stop_the_launch(tmp_path, words):
     """verl starts its reward model with the run, and a server may be reachable from the nodes only."""
     rows = write(tmp_path / "rows.parquet", ["What is 9 + 9?"])
     facts = FileFacts(path=rows, role="train", rows=1, data_sources=("acme/test",))
-    served = PreflightReport(files=[facts])
-    model = {"enable": True, "enable_resource_pool": True, "model_path": "/models/judge"}
-    options = {"rubric": "qa"}
-    reward = {"scorer": "judge", "options": options}
-    check_reward(plan(reward=reward, verl={"reward.reward_model": model}), served)
+    judge = "reward.scorer=judge reward.options.rubric=qa"
+    model = "verl.reward.reward_model"
+    own = f"{model}.enable=True {model}.enable_resource_pool=True {model}.model_path=/models/judge"
+    served, far = PreflightReport(files=[facts]), PreflightReport(files=[facts])
+    check_reward(words("0.9.1", f"{judge} {own}"), served)
     assert not served.findings
     assert "starts with the run" in served.unchecked[0]
-    far = PreflightReport(files=[facts])
-    options |= {"base_url": "http://127.0.0.1:9/v1", "retries": 0}
-    check_reward(plan(reward=reward), far)
+    url = "reward.options.base_url=http://127.0.0.1:9/v1 reward.options.retries=0"
+    check_reward(words("0.9.1", f"{judge} {url}"), far)
     (finding,) = far.findings
     assert (finding.severity, finding.rule) == ("warning", "conduct")
     assert "cannot connect" in finding.text
 
 
 @every(
-    ("versions", "trl", "has_queue"),
+    ("packages", "trl", "has_queue"),
     [
-        ({"trl": "1.16.0"}, "1.16.0", False),
-        ({"trl": "1.13.0"}, "1.13.0", False),
-        ({"trl": "1.12.0", "transfer_queue": "0.1.11"}, None, True),
-        ({}, None, False),
+        ("verl-0.9.1 trl-1.16.0", "1.16.0", False),
+        ("verl-0.9.1 trl-1.13.0", "1.13.0", False),
+        ("verl-0.9.1 trl-1.12.0 transfer_queue-0.1.11", None, True),
+        ("verl-0.9.1", None, False),
     ],
 )
-def test_the_packages_of_this_machine_are_read(versions, trl, has_queue, tmp_path, plan):
+def test_the_packages_of_this_machine_are_read(packages, trl, has_queue, tmp_path, plan):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("trl", "transfer_queue"):
             patch.delitem(sys.modules, name, raising=False)
         site = tmp_path / str(len(list(tmp_path.iterdir())))
-        for name, version in {"verl": "0.9.1", **versions}.items():
-            folder = site / f"{name}-{version}.dist-info"
-            folder.mkdir(parents=True)
+        for package in packages.split():
+            name, _, version = package.partition("-")
+            (site / f"{package}.dist-info").mkdir(parents=True)
             text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-            (folder / "METADATA").write_text(text)
+            (site / f"{package}.dist-info/METADATA").write_text(text)
             (site / f"{name}.py").touch()
         patch.syspath_prepend(str(site))
         machine = read_machine(plan(), [])
