@@ -39,7 +39,7 @@ def command(
     or newer. A part's weight then has no effect through the part's size, so that the sizes of the
     weights become verl's gdpo_reward_weights; their signs stay in the parts.
     """
-    from rewardkit.launch.gdpo import gdpo_overrides, gdpo_settings
+    from rewardkit.launch.presets import gdpo_overrides, gdpo_settings
     from rewardkit.launch.verl.releases import LATEST, installed_verl
     from rewardkit.launch.verl.reward_keys import reward_key
     from rewardkit.scorers.compose import part_weights, write_reward_file

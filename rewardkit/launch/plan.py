@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override, parse_verl_section
-from rewardkit.launch.presets import environment, preset
+from rewardkit.launch.presets import REWARD_KEYS, environment, gdpo_settings, preset
 from rewardkit.launch.recipe import MISSING, Recipe, merge_fields
 from rewardkit.launch.scorer_location import (
     compare_scorers,
@@ -43,9 +43,6 @@ FILTER_SINCE = (0, 9, 0)
 
 #: First release in which Megatron is a model engine; before, it has a configuration file.
 ENGINE_SINCE = (0, 8, 0)
-
-#: Targets that merge the settings into a file with defaults of its own.
-PRESET_TARGETS = frozenset({"modelarts"})
 
 #: The order in which settings are printed.
 _SECTIONS = (
@@ -157,22 +154,27 @@ def make_plan(
         dapo_recipe=samples and number < FILTER_SINCE,
     )
     passed, changes = translate([s for s in settings if s.value != MISSING], release)
-    # Other defaults may apply where the run is: in an unknown release, and in a target's own file.
-    if parse_release(verl) <= number and recipe.cluster.target not in PRESET_TARGETS:
+    # Other defaults may apply where the run is: in an unknown release, and in AscendFactory's own file.
+    if parse_release(verl) <= number and recipe.cluster.target != "modelarts":
         passed = without_ballast(passed, release)
     config = {**release.keys, **{override.key: override.value for override in passed}}
     config |= {release.name_of(setting.key): MISSING for setting in missing}
-    variables = environment(recipe, config)
+    engine: list[str] = []
+    if release.megatron:
+        engine = ["--config-path=config", "--config-name=ppo_megatron_trainer.yaml"]
+        engine = ["model_engine=megatron"] if number >= ENGINE_SINCE else engine
+    text = "is ??? in the recipe: put its value there, or pass it after `--`."
+    names = [setting.written or release.name_of(setting.key) for setting in missing]
     return Plan(
         recipe=recipe,
         release=release,
         module=DAPO_RECIPE if release.dapo_recipe else TRAINER,
-        arguments=(*_engine_arguments(release), *map(str, sorted(passed, key=_section_index))),
+        arguments=(*engine, *map(str, sorted(passed, key=_section_index))),
         settings=values,
         config=config,
-        env={name: expand_home(value) for name, value in variables.items()},
+        env={name: expand_home(value) for name, value in environment(recipe, config).items()},
         notes=(
-            *(_missing_note(setting, release) for setting in missing),
+            *(Note("missing", name, text) for name in names),
             *changes,
             *scorer_notes,
             *_release_notes(release, verl),
@@ -213,27 +215,24 @@ def _merge_overrides(recipe: Recipe, overrides: Iterable[Override]) -> Recipe:
 def _require_allowed(override: Override, recipe: Recipe) -> None:
     """Refuse an override that must be set as a field of the recipe, because more depends on it."""
     key, value = override.key, override.value
-    if key in type(recipe).model_fields:
-        raise UsageError(f"{override.origin}: {key} is a field of the recipe: --set {key}={value}.")
     strategy = "fsdp" if value == "dp" else str(value)
-    if key not in _STRATEGY_KEYS or strategy == recipe.strategy:
+    if key in type(recipe).model_fields:
+        problem = f"{key} is a field of the recipe: --set {key}={value}."
+    elif key not in _STRATEGY_KEYS or strategy == recipe.strategy:
         return
-    if strategy in _STRATEGIES:
-        raise UsageError(
-            f"{override.origin}: {key}={value} alone changes no other setting: set "
-            f"strategy: {strategy} in the recipe, or --set strategy={strategy}."
-        )
-    raise UsageError(
-        f"{override.origin}: {key}={value}: rewardkit plans for FSDP and Megatron only. "
-        "Delete the setting, or start verl without rewardkit."
-    )
+    elif strategy in _STRATEGIES:
+        problem = f"{key}={value} alone changes no other setting: set "
+        problem += f"strategy: {strategy} in the recipe, or --set strategy={strategy}."
+    else:
+        problem = f"{key}={value}: rewardkit plans for FSDP and Megatron only. "
+        problem += "Delete the setting, or start verl without rewardkit."
+    raise UsageError(f"{override.origin}: {problem}")
 
 
 def _settings(recipe: Recipe, overrides: Iterable[Override], verl: str) -> list[Override]:
     """Return all settings by verl 0.9.1's names, each once: the last one wins."""
     base = {**preset(recipe), **_field_settings(recipe), **reward_settings(recipe)}
     if recipe.algorithm == "gdpo":
-        from rewardkit.launch.gdpo import REWARD_KEYS, gdpo_settings
         from rewardkit.scorers.compose import part_weights
 
         has_keys = any(to_latest_key(override.key) == REWARD_KEYS for override in overrides)
@@ -279,19 +278,6 @@ def expand_home(value: Any) -> Any:
     return str(Path(value).expanduser()) if is_at_home else value
 
 
-def _engine_arguments(release: Release) -> list[str]:
-    if not release.megatron:
-        return []
-    if release.number >= ENGINE_SINCE:
-        return ["model_engine=megatron"]
-    return ["--config-path=config", "--config-name=ppo_megatron_trainer.yaml"]
-
-
-def _missing_note(setting: Override, release: Release) -> Note:
-    text = "is ??? in the recipe: put its value there, or pass it after `--`."
-    return Note("missing", setting.written or release.name_of(setting.key), text)
-
-
 def _release_notes(release: Release, verl: str) -> Iterable[Note]:
     if notice := release_notice(verl):
         yield Note("hint", f"verl {verl}", notice)
@@ -306,6 +292,5 @@ def _release_notes(release: Release, verl: str) -> Iterable[Note]:
 
 
 def _section_index(override: Override) -> int:
-    """Return the index of an override's section in the command."""
     matches = (i for i, name in enumerate(_SECTIONS) if override.key.startswith(f"{name}."))
     return next(matches, len(_SECTIONS))

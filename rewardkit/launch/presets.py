@@ -1,7 +1,16 @@
 """The settings that follow from a recipe's algorithm, strategy and devices, by verl 0.9.1's names.
 
+GDPO (arXiv 2601.05242): within a group, each part of the reward loses its mean and is divided by its spread,
+then verl adds the results. The size of a part's weight in a composed reward therefore has no effect on the
+advantage, only its sign has. To keep the parts as important to each other as the recipe of the reward says,
+the sizes of the weights become verl's `algorithm.gdpo_reward_weights`. Only their ratios count. `score`
+plays no role: a KL in the reward and a length penalty have no effect.
+
 Sources: `presets.yaml`; the DAPO paper (arXiv 2503.14476: clip 0.2 / 0.28, overlong shaping, dynamic
-sampling); the Ascend guide for NPU (no torch.compile).
+sampling); the Ascend guide for NPU (no torch.compile); verl trainer/ppo/core_algos.py
+(compute_gdpo_outcome_advantage) and examples/gdpo_trainer. In 0.9.0, 0.9.1 and main of 2026-08-22, the
+default trainer gives the estimator neither the parts nor the prompts (trainer/ppo/v1/trainer_base.py,
+_compute_advantage), so that it fails at the first step; the older trainer, `trainer.use_v1=False`, does.
 """
 
 from __future__ import annotations
@@ -9,12 +18,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rewardkit.errors import UsageError
+from rewardkit.launch.overrides import Override
 from rewardkit.launch.recipe import Dapo, Recipe
 from rewardkit.launch.verl.key_renames import load_table
+from rewardkit.launch.verl.releases import release_of
+from rewardkit.launch.verl.translate import translate
 
 ACTOR = "actor_rollout_ref.actor"
 REF = "actor_rollout_ref.ref"
 OVERLONG = "reward.reward_kwargs.overlong_buffer_cfg"
+REWARD_KEYS = "algorithm.gdpo_reward_keys"
+REWARD_WEIGHTS = "algorithm.gdpo_reward_weights"
 
 
 def preset(recipe: Recipe) -> dict[str, Any]:
@@ -49,6 +64,30 @@ def _dapo_settings(dapo: Dapo) -> dict[str, Any]:
         if sampling.gen_batch_size:
             settings["data.gen_batch_size"] = sampling.gen_batch_size
     return settings
+
+
+def gdpo_settings(weights: Mapping[str, float], verl: str) -> dict[str, Any]:
+    """Return the settings of GDPO for the parts of a composed reward, by verl 0.9.1's names.
+
+    A part with the weight 0 is left out. Without parts, the keys are not set.
+    """
+    sizes = {name: abs(weight) for name, weight in weights.items() if weight}
+    settings: dict[str, Any] = {
+        "algorithm.adv_estimator": "gdpo",
+        "reward.reward_manager.name": "gdpo",
+    }
+    if sizes:
+        settings |= {REWARD_KEYS: list(sizes), REWARD_WEIGHTS: list(sizes.values())}
+    return settings | ({"trainer.use_v1": False} if release_of(verl).number >= (0, 9, 0) else {})
+
+
+def gdpo_overrides(weights: Mapping[str, float], verl: str) -> list[str]:
+    """Return Hydra's overrides that make a release train a composed reward with GDPO."""
+    settings = gdpo_settings(weights, verl)
+    if REWARD_KEYS not in settings:
+        raise UsageError("every part of the reward has the weight 0; give one a weight.")
+    overrides = (Override(key, value, origin="--gdpo") for key, value in settings.items())
+    return [str(override) for override in translate(overrides, release_of(verl))[0]]
 
 
 def environment(recipe: Recipe, config: Mapping[str, Any]) -> dict[str, str]:

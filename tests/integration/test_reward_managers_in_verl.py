@@ -6,7 +6,7 @@ from inspect import iscoroutinefunction
 
 import pytest
 
-from rewardkit.launch.gdpo import gdpo_overrides
+from rewardkit.launch.presets import gdpo_overrides
 from rewardkit.launch.rules import RULES
 from rewardkit.launch.rules.values import ASYNC_SCORERS
 from rewardkit.scorers.compose import write_reward_file

@@ -10,9 +10,8 @@ from operator import add, attrgetter, mul, sub
 from typing import Any, ClassVar, TypeVar
 
 from rewardkit.devices import RAY_RESOURCES
-from rewardkit.launch.gdpo import REWARD_KEYS, REWARD_WEIGHTS
 from rewardkit.launch.plan import Plan
-from rewardkit.launch.presets import ACTOR, preset
+from rewardkit.launch.presets import ACTOR, REWARD_KEYS, REWARD_WEIGHTS, preset
 from rewardkit.launch.recipe import Recipe
 from rewardkit.launch.rules.facts import RunFacts
 from rewardkit.launch.verl.key_renames import to_latest_key
