@@ -10,16 +10,14 @@ from rewardkit.errors import DataError, SourceError
 from rewardkit.recorder.writer import Recorder
 from rewardkit.trainlog import reward_files
 from rewardkit.trainlog.follow import RunTail
+from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.reward_files import RewardTail, read_rewards
-from rewardkit.trainlog.rewards import join_rewards, recorded_run
+from rewardkit.trainlog.rewards import join_rewards, recorded_run, with_rewards
 from rewardkit.trainlog.training_run import Restart, TrainingRun
-
-START = 1.75e9
 
 
 class Clock:
-    def __init__(self):
-        self.now = START
+    now = 1.75e9
 
     def __call__(self):
         return self.now
@@ -28,6 +26,12 @@ class Clock:
 @pytest.fixture
 def clock():
     return Clock()
+
+
+def add(recorder, score=1.0, index=0, source="a", **changes):
+    call = {"response": "r", "data_source": source, "ground_truth": "1", "seconds": 0.0}
+    call |= {"extra_info": {"index": index}, **changes}
+    recorder.add({"score": score, "pred": str(score)}, **call)
 
 
 def record_step(recorders, clock, score, *, prompts=8, responses=4, split="train"):
@@ -45,15 +49,23 @@ def record_step(recorders, clock, score, *, prompts=8, responses=4, split="train
     clock.now += 20
 
 
+def record_steps(folder, clock, scores, **options):
+    """Record the steps of one start of a run; return the times at which they ended."""
+    recorders, ends = processes(folder, clock), []
+    for score in scores:
+        record_step(recorders, clock, score, **options)
+        ends.append(clock.now)
+    return tuple(ends)
+
+
 def processes(folder, clock, count=3):
     return [Recorder(str(folder), clock=clock) for _ in range(count)]
 
 
 def log_of(steps, clock=(), restarts=()):
-    return TrainingRun(
-        name="run", path="train.log", source="console", era="", steps=steps, table={}, clock=clock,
-        restarts=tuple(Restart(step, "line", 0) for step in restarts),
-    )  # fmt: skip
+    marks = tuple(Restart(step, "line", 0) for step in restarts)
+    fields = {"name": "run", "path": "train.log", "source": "console", "era": "", "table": {}}
+    return TrainingRun(**fields, steps=steps, clock=clock, restarts=marks)
 
 
 def test_steps_are_found_by_counting_training_samples(tmp_path, clock):
@@ -75,26 +87,21 @@ def test_steps_are_found_by_counting_training_samples(tmp_path, clock):
 
 
 def test_a_log_with_times_gives_the_steps(tmp_path, clock):
-    recorders, ends = processes(tmp_path, clock), []
-    for score in (0.0, 0.5, 1.0):
-        record_step(recorders, clock, score)
-        ends.append(clock.now)
-    joined = join_rewards(log_of((7, 8, 9), tuple(ends)), read_rewards(tmp_path))
+    ends = record_steps(tmp_path, clock, (0.0, 0.5, 1.0))
+    joined = join_rewards(log_of((7, 8, 9), ends), read_rewards(tmp_path))
     assert joined.table["rewards/score/mean"] == (0.0, 0.5, 1.0)
     assert {(it.step, it.score) for it in joined.samples} == {(7, 0), (8, 0.5), (9, 1)}
 
 
 def test_a_growing_folder_is_polled_without_reading_it_again(tmp_path, clock):
-    recorders = processes(tmp_path, clock)
-    tail = RewardTail(tmp_path)
+    recorders, tail, runs = processes(tmp_path, clock), RewardTail(tmp_path), []
     assert tail.poll() is None
-    record_step(recorders, clock, 1.0)
-    first = recorded_run(tail.poll(), samples_per_step=32)
-    assert tail.poll() is None
-    record_step(recorders, clock, 0.0)
-    second = recorded_run(tail.poll(), samples_per_step=32)
-    assert (first.steps, second.steps) == ((1,), (1, 2))
-    assert second.table == recorded_run(read_rewards(tmp_path), samples_per_step=32).table
+    for score in (1.0, 0.0):
+        record_step(recorders, clock, score)
+        runs.append(recorded_run(tail.poll(), samples_per_step=32))
+        assert tail.poll() is None
+    assert [run.steps for run in runs] == [(1,), (1, 2)]
+    assert runs[1].table == recorded_run(read_rewards(tmp_path), samples_per_step=32).table
 
 
 SCORES = st.integers(-64, 64).map(lambda number: number / 64)  # sums of these are exact
@@ -120,13 +127,6 @@ def test_the_totals_of_processes_are_those_of_all_calls(tmp_path_factory, calls_
     assert max(total.most for total in totals) == max(scores)
 
 
-def add(recorder, score=1.0, index=0):
-    recorder.add(
-        {"score": score, "pred": str(score)}, response="r", data_source="a", ground_truth="1",
-        extra_info={"index": index}, seconds=0.0,
-    )  # fmt: skip
-
-
 def test_processes_choose_the_same_groups_when_there_are_too_many(tmp_path, clock):
     recorders = processes(tmp_path, clock, count=4)
     for index in range(1_000):
@@ -146,24 +146,18 @@ def test_processes_choose_the_same_groups_when_there_are_too_many(tmp_path, cloc
 )
 def test_a_run_that_starts_again_begins_where_its_log_does(tmp_path, clock, restarts, expected):
     for scores in ((0.0, 0.25, 0.5), (1.0, 1.0)):
-        recorders = processes(tmp_path, clock)
-        for score in scores:
-            record_step(recorders, clock, score)
+        record_steps(tmp_path, clock, scores)
     records = read_rewards(tmp_path)
     assert len(records.generations) == 2
+    run = recorded_run(records, samples_per_step=32)
     if restarts:
         run = join_rewards(log_of((1, 2, 3, 4, 5), restarts=restarts), records, 32)
-    else:
-        run = recorded_run(records, samples_per_step=32)
     assert dict(run.series("rewards/score/mean")) == expected
 
 
 def test_what_a_later_start_did_again_is_dropped_by_the_clock(tmp_path, clock):
-    recorders, ends = processes(tmp_path, clock), []
-    for score in (0.0, 0.25, 0.5):
-        record_step(recorders, clock, score)
-        ends.append(clock.now)
-    record_step(processes(tmp_path, clock), clock, 1.0)
+    ends = record_steps(tmp_path, clock, (0.0, 0.25, 0.5))
+    record_steps(tmp_path, clock, [1.0])
     run = join_rewards(log_of((1, 2), (ends[0], clock.now)), read_rewards(tmp_path))
     assert run.table["rewards/score/mean"] == (0.0, 1.0)
 
@@ -181,14 +175,10 @@ def test_windows_of_time_end_at_pauses(tmp_path, clock):
 def test_several_data_sources_have_their_own_curves_too(tmp_path, clock):
     recorder = Recorder(str(tmp_path), clock=clock)
     for source, score in (("a", 1.0), ("b", 0.0)):
-        recorder.add(
-            {"score": score}, response="r", data_source=source, ground_truth="1", extra_info={},
-            seconds=0.0,
-        )  # fmt: skip
+        add(recorder, score, source=source)
     table = recorded_run(read_rewards(tmp_path)).table
-    assert table["rewards/score/mean"] == (0.5,)
-    assert table["rewards@a/score/mean"] == (1.0,)
-    assert table["rewards@b/score/mean"] == (0.0,)
+    prefixes = ("rewards", "rewards@a", "rewards@b")
+    assert [table[f"{prefix}/score/mean"] for prefix in prefixes] == [(0.5,), (1.0,), (0.0,)]
 
 
 def test_samples_and_slots_are_limited_and_no_call_is_lost(tmp_path, clock, monkeypatch):
@@ -225,14 +215,15 @@ def test_unreadable_lines_are_counted_with_the_first_of_them_and_left_out(tmp_pa
         stream.write("".join(f"{line}\n" for line in bad))
     add(recorder)
     records = read_rewards(tmp_path)
-    assert records.unread == len(bad)
-    assert records.examples[0].where == f"{file.name}:2"
+    assert (records.unread, records.examples[0].where) == (len(bad), f"{file.name}:2")
     assert "20,000 bytes" in records.examples[3].reason
     assert sum(slot.count(is_validation=False) for slot in records.slots) == 2
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
-                    lambda inner: st.lists(inner, max_size=3)))  # fmt: skip
+JSON = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
+
+
+@given(st.recursive(JSON, lambda inner: st.lists(inner, max_size=3)))
 def test_a_field_of_another_type_makes_a_line_unreadable_and_nothing_else(tmp_path_factory, value):
     folder = tmp_path_factory.mktemp("records")
     add(Recorder(str(folder), clock=Clock(), share=1))
@@ -241,23 +232,19 @@ def test_a_field_of_another_type_makes_a_line_unreadable_and_nothing_else(tmp_pa
     lines = [line, *({**line, key: value} for key in [*line, "gold", "validation", "lost"])]
     file.write_text("".join(f"{json.dumps(each)}\n" for each in lines), encoding="utf-8")
     recorded_run(read_rewards(folder), samples_per_step=1)
-    for number, row in enumerate(({"score": 1, "output": "o"}, {"input": "i", "gts": "1"})):
-        dump = {**row, "score": 1.0, ("uid", "pred", "gts", "data_source")[number]: value}
-        (folder.parent / f"{folder.name}-{number}").mkdir()
-        path = folder.parent / f"{folder.name}-{number}" / "1.jsonl"
-        path.write_text(json.dumps(dump) + "\n", encoding="utf-8")
-        recorded_run(read_rewards(path.parent))
-
-
-ROW = {"input": "q", "gts": "18", "uid": "a"}
+    for row in (
+        {"score": 1, "output": "o", "uid": value},
+        {"input": "i", "gts": "1", "pred": value},
+    ):
+        dumps = tmp_path_factory.mktemp("dumps")
+        (dumps / "1.jsonl").write_text(json.dumps({**row, "score": 1.0}) + "\n", encoding="utf-8")
+        recorded_run(read_rewards(dumps))
 
 
 def write_dump(folder, step, scores):
     folder.mkdir(exist_ok=True)
-    rows = [
-        {**ROW, "step": step, "output": rf"\boxed{{{17 + int(score)}}}", "score": score}
-        for score in scores
-    ]
+    row = {"input": "q", "gts": "18", "uid": "a", "step": step}
+    rows = [{**row, "output": rf"\boxed{{{17 + int(y)}}}", "score": y} for y in scores]
     text = "".join(f"{json.dumps(row)}\n" for row in rows)
     (folder / f"{step}.jsonl").write_text(text, encoding="utf-8")
 
@@ -286,27 +273,21 @@ def test_dumps_stand_beside_a_log_and_are_followed(tmp_path):
     with log.open("a", encoding="utf-8") as file:
         file.write("step:2 - critic/rewards/mean:0.6\n")
     assert tail.poll().steps == (1, 2)
-    alone = RunTail(folder)
-    assert alone.poll().steps == (1, 2)
+    assert RunTail(folder).poll().steps == (1, 2)
 
 
 def test_the_dumps_that_a_run_s_configuration_names_are_shown_with_it(tmp_path):
     write_dump(tmp_path / "rollouts", 1, (0.0, 1.0))
-    run = tmp_path / "run"
-    run.mkdir()
-    config = (
-        "{'actor_rollout_ref': {'rollout': {'n': 8}}, 'trainer': {'rollout_data_dir': 'rollouts'}}"
-    )
-    text = f"{config}\nstep:1 - critic/rewards/mean:0.5\n"
-    (run / "console.log").write_text(text, encoding="utf-8")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    settings = "'rollout': {'n': 8}}, 'trainer': {'rollout_data_dir': 'rollouts'}}"
+    text = f"{{'actor_rollout_ref': {{{settings}\nstep:1 - critic/rewards/mean:0.5\n"
+    (folder / "console.log").write_text(text, encoding="utf-8")
     manifest = {"created": "2026-01-01T00:00:00+00:00", "folder": str(tmp_path), "tree": {}}
-    (run / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    tail = RunTail(run)
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    tail = RunTail(folder)
     tail.poll()
-    from rewardkit.trainlog.read import read_run
-    from rewardkit.trainlog.rewards import with_rewards
-
-    joined, note = with_rewards(read_run(run), run, None, None)
-    assert joined.table["rewards/score/mean"] == (0.5,)
+    joined, note = with_rewards(read_run(folder), folder, None, None)
     assert "rollouts" in note
-    assert tail.poll().table["rewards/score/mean"] == (0.5,)
+    for run in (joined, tail.poll()):
+        assert run.table["rewards/score/mean"] == (0.5,)

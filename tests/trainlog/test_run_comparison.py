@@ -6,12 +6,9 @@ import json
 from random import Random
 
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from rewardkit.cli import logs
 from rewardkit.errors import DataError, UsageError
 from rewardkit.trainlog.page import verdict_badges
 from rewardkit.trainlog.run_comparison import (
@@ -20,66 +17,52 @@ from rewardkit.trainlog.run_comparison import (
     compare_runs,
     correlated_mean_interval,
 )
-from rewardkit.trainlog.table_builder import TableBuilder
 from rewardkit.trainlog.tables import comparison_tables
+from tests.trainlog.runs import make_run, run_logs
 
-app = typer.Typer()
-app.command()(logs.command)
+METRICS = ("critic/rewards/mean", "val-core/s/acc/mean@1")
 
 
 def make(name, rewards, first=1, seconds=36.0, **config):
-    builder = TableBuilder(config={key.replace("__", "."): value for key, value in config.items()})
-    for step, reward in enumerate(rewards, first):
-        row = {
-            "critic/rewards/mean": reward,
-            "timing_s/step": seconds,
-            "val-core/s/acc/mean@1": reward,
-        }
-        builder.add(step, row, "here")
-    return builder.run(name=name, path=f"{name}.log", source="console")
+    rows = (
+        (step, {"timing_s/step": seconds, **dict.fromkeys(METRICS, reward)})
+        for step, reward in enumerate(rewards, first)
+    )
+    return make_run(rows, name, **config)
 
 
-def test_runs_are_compared_at_common_steps():
-    (comparison,) = compare_runs([make("a", [0.0] * 13), make("b", [0.5] * 13, first=6)])
+def compare(base, other, align="step", **options):
+    (comparison,) = compare_runs([make("a", base), make("b", other, **options)], align)
+    return comparison
+
+
+def test_every_common_curve_is_compared_at_common_steps():
+    comparison = compare([0.0] * 13, [0.5] * 13, first=6)
+    titles = [item.title for item in comparison.differences]
+    assert titles == ["reward", "seconds per step", "validation s"]
     reward = comparison.differences[0]
-    assert (reward.title, reward.n, reward.base, reward.other) == ("reward", 8, 0.0, 0.5)
+    assert (reward.n, reward.base, reward.other) == (8, 0.0, 0.5)
     assert (reward.whole.low, reward.whole.mean, reward.whole.high) == (0.5, 0.5, 0.5)
     assert reward.whole.excludes_zero
 
 
-def test_runs_are_compared_at_the_same_time():
-    slow = make("slow", [i / 10 for i in range(1, 11)], seconds=72.0)
-    fast = make("fast", [i / 10 for i in range(1, 11)])
-    (by_time,) = compare_runs([slow, fast], "hours")
-    reward = by_time.differences[0]
-    assert reward.whole.mean > 0.1
-    (by_step,) = compare_runs([slow, fast])
-    assert by_step.differences[0].whole.mean == 0
+@pytest.mark.parametrize(("align", "least", "most"), [("hours", 0.1, 1), ("step", 0, 0)])
+def test_runs_are_compared_at_the_same_time_or_step(align, least, most):
+    rewards = [i / 10 for i in range(1, 11)]
+    assert least <= compare(rewards, rewards, align, seconds=18.0).differences[0].whole.mean <= most
 
 
-def test_every_common_curve_is_compared():
-    (comparison,) = compare_runs([make("a", [0.0] * 4), make("b", [0.5] * 4)])
-    assert [item.title for item in comparison.differences] == [
-        "reward",
-        "seconds per step",
-        "validation s",
-    ]
-
-
-def test_runs_without_common_steps_are_refused():
+def test_runs_without_common_steps_and_single_runs_are_refused():
     with pytest.raises(DataError, match=r"a\.log and b\.log"):
-        compare_runs([make("a", [1, 2, 3]), make("b", [1, 2, 3], first=100)])
-
-
-def test_one_run_cannot_be_compared():
+        compare([1, 2, 3], [1, 2, 3], first=100)
     with pytest.raises(UsageError, match="two runs"):
         compare_runs([make("a", [1, 2])])
 
 
 def test_the_last_fifth_is_compared_separately():
-    (comparison,) = compare_runs([make("a", [0.0] * 100), make("b", [0.0] * 80 + [1.0] * 20)])
-    assert comparison.differences[0].end.mean == 1.0
-    assert comparison.differences[0].whole.mean == pytest.approx(0.2)
+    (reward, *_) = compare([0.0] * 100, [0.0] * 80 + [1.0] * 20).differences
+    assert reward.end.mean == 1.0
+    assert reward.whole.mean == pytest.approx(0.2)
 
 
 @given(st.lists(st.floats(-100, 100), min_size=2, max_size=60))
@@ -95,29 +78,26 @@ def test_an_interval_contains_the_mean_and_is_deterministic(values):
 def test_values_that_are_not_finite_are_counted_and_not_compared():
     """A curve that is NaN throughout has no difference; it must not vanish."""
     nan = float("nan")
-    [comparison] = compare_runs([make("a", [0.5] * 10), make("b", [nan] * 3 + [0.5] * 7)])
+    comparison = compare([0.5] * 10, [nan] * 3 + [0.5] * 7)
     assert {(m.name, m.base, m.other) for m in comparison.not_finite} >= {("reward", 0, 3)}
     assert comparison.differences[0].n == 7
-    [comparison] = compare_runs([make("a", [0.5] * 10), make("b", [nan] * 10)])
+    comparison = compare([0.5] * 10, [nan] * 10)
     assert "reward" not in {difference.title for difference in comparison.differences}
     assert ("reward", "0", "10") in comparison_tables(comparison)[1].rows
 
 
-def test_differences_whose_squares_are_infinite_have_a_mean_and_no_interval():
-    interval = correlated_mean_interval([1e300, -1e300, 1e308] * 5)
-    assert (interval.low, interval.high) == (None, None)
-
-
-@pytest.mark.parametrize("values", [[1.0] * 7, [0.1 * i for i in range(40)]])
-def test_too_few_points_have_no_interval_and_no_star(values):
+@pytest.mark.parametrize(
+    "values", [[1.0] * 7, [0.1 * i for i in range(40)], [1e300, -1e300, 1e308] * 5]
+)
+def test_too_few_points_and_infinite_squares_have_no_interval_and_no_star(values):
     interval = correlated_mean_interval(values)
     assert (interval.low, interval.high, interval.excludes_zero) == (None, None, False)
 
 
 def test_curves_without_an_interval_do_not_count_as_equal():
     """Such as a reward that is constant in one run and grows in the other."""
-    comparisons = compare_runs([make("a", [0.01 * i for i in range(40)]), make("b", [0.0] * 40)])
-    badges = verdict_badges(comparisons, "en")
+    comparison = compare([0.01 * i for i in range(40)], [0.0] * 40)
+    badges = verdict_badges([comparison], "en")
     assert [badge.text for badge in badges] == ["no interval on 2 of 3 curves"]
 
 
@@ -151,45 +131,27 @@ def test_settings_are_compared_by_value_not_by_spelling():
     assert comparison.unshared_keys == (1, 0)
 
 
-LINE = "step:{} - critic/rewards/mean:{} - actor/entropy:0.5\n"
-
-
 @pytest.fixture
 def paths(tmp_path):
     files = []
     for name, gain, kl in (("with", 0.01, True), ("without", 0.02, False)):
-        path = tmp_path / f"{name}.log"
+        line = "step:{} - critic/rewards/mean:{} - actor/entropy:0.5\n"
         head = f"+ python3 -m verl.trainer.main_ppo actor_rollout_ref.actor.use_kl_loss={kl}\n"
-        path.write_text(head + "".join(LINE.format(i, gain * i) for i in range(1, 41)))
-        files.append(str(path))
+        files.append(tmp_path / f"{name}.log")
+        files[-1].write_text(head + "".join(line.format(i, gain * i) for i in range(1, 41)))
     return files
 
 
 def test_the_command_prints_differences_and_settings(paths):
-    result = CliRunner().invoke(app, ["compare", *paths])
+    result = run_logs("compare", *paths)
     assert result.exit_code == 0
-    for text in (
-        "without compared with with",
-        "+0.205",
-        "actor_rollout_ref.actor.use_kl_loss",
-        "*",
-    ):
-        assert text in result.stdout
-
-
-def test_the_command_marks_differences_with_too_few_steps(paths):
-    result = CliRunner().invoke(app, ["compare", *paths])
-    assert "+0.365 (too few)" in result.stdout  # the last fifth: 8 steps that grow
-
-
-def test_the_command_prints_json(paths):
-    (comparison,) = json.loads(CliRunner().invoke(app, ["compare", *paths, "--json"]).stdout)
+    texts = ["without compared with with", "+0.205", "actor_rollout_ref.actor.use_kl_loss", "*"]
+    texts += ["+0.365 (too few)"]  # the last fifth: 8 steps that grow
+    assert [text for text in texts if text not in result.stdout] == []
+    (comparison,) = json.loads(run_logs("compare", *paths, "--json").stdout)
     assert comparison["differences"][0]["whole"]["mean"] == pytest.approx(0.205)
     assert comparison["settings"][0]["other"] == "False"
-
-
-def test_the_command_needs_two_runs(paths):
-    assert isinstance(CliRunner().invoke(app, ["compare", paths[0]]).exception, UsageError)
+    assert isinstance(run_logs("compare", paths[0]).exception, UsageError)
 
 
 @pytest.mark.parametrize(
@@ -204,8 +166,5 @@ def test_the_command_needs_two_runs(paths):
     ],
 )
 def test_a_difference_says_better_only_with_an_interval_and_a_direction(interval, better, verdict):
-    whole = MeanInterval(*interval)
-    difference = CurveDifference(
-        title="t", n=9, base=0.0, other=1.0, whole=whole, end=whole, better=better
-    )
-    assert difference.verdict == verdict
+    whole, values = MeanInterval(*interval), {"title": "t", "n": 9, "base": 0.0, "other": 1.0}
+    assert CurveDifference(whole=whole, end=whole, better=better, **values).verdict == verdict

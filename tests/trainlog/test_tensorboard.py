@@ -56,18 +56,11 @@ def write(tmp_path):
     return write_records
 
 
-@given(
-    st.lists(
-        st.dictionaries(
-            st.text(st.characters(codec="utf-8"), min_size=1, max_size=8),
-            st.floats(width=32),
-            min_size=1,
-            max_size=5,
-        ),
-        min_size=1,
-        max_size=5,
-    )
-)
+TAGS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
+ROWS = st.lists(st.dictionaries(TAGS, st.floats(width=32), min_size=1, max_size=5), min_size=1)
+
+
+@given(ROWS)
 def test_any_scalars_are_read_back(tmp_path_factory, scalars):
     folder = tmp_path_factory.mktemp("events")
     records = [
@@ -84,38 +77,31 @@ def test_any_scalars_are_read_back(tmp_path_factory, scalars):
             assert restored == value or (isnan(restored) and isnan(value))
 
 
-def test_scalars_stored_as_tensors_are_read(write):
-    run = read_run(write(record(event(3, tensor("a/b", 0.5)))))
-    assert (run.steps, run.table) == ((3,), {"a/b": (0.5,)})
-
-
-def test_a_single_file_is_read_with_the_times_of_its_steps(write):
-    records = (record(event(i, scalar("a/b", 1), clock=100.0 * i)) for i in (1, 2))
+def test_a_single_file_is_read_with_tensors_and_the_times_of_its_steps(write):
+    records = (record(event(i, tensor("a/b", 0.5 * i), clock=100.0 * i)) for i in (1, 2))
     run = read_run(write(*records) / "events.out.tfevents.1")
-    assert run.clock == (100.0, 200.0)
+    assert (run.steps, run.table, run.clock) == ((1, 2), {"a/b": (0.5, 1.0)}, (100.0, 200.0))
 
 
 def test_the_second_file_of_a_resumed_run_overrides_the_first(write):
     write(*(record(event(i, scalar("a/b", i))) for i in range(1, 6)))
-    folder = write(
-        *(record(event(i, scalar("a/b", 10 * i))) for i in (3, 4)), name="events.out.tfevents.2"
-    )
-    run = read_run(folder)
+    again = (record(event(i, scalar("a/b", 10 * i))) for i in (3, 4))
+    run = read_run(write(*again, name="events.out.tfevents.2"))
     assert run.table["a/b"] == (1, 2, 30, 40)
     assert run.restarts[0].step == 3
 
 
-def test_an_incomplete_file_is_read_as_far_as_possible(write):
-    folder = write(record(event(1, scalar("a/b", 1))), record(event(2, scalar("a/b", 2)))[:-9])
-    run = read_run(folder)
-    assert run.steps == (1,)
-    assert "the file ends" in run.examples[0].reason
-
-
-def test_an_invalid_record_ends_the_file_and_is_counted(write):
-    run = read_run(write(record(event(1, scalar("a/b", 1))), b"garbage" * 9))
-    assert run.unread == 1
-    assert "not a TensorBoard record" in run.examples[0].reason
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        (record(event(2, scalar("a/b", 2)))[:-9], "the file ends in this record"),
+        (b"garbage" * 9, "not a TensorBoard record"),
+    ],
+)
+def test_a_damaged_file_is_read_as_far_as_possible(write, end, reason):
+    run = read_run(write(record(event(1, scalar("a/b", 1))), end))
+    assert (run.steps, run.unread) == ((1,), 1)
+    assert reason in run.examples[0].reason
 
 
 @given(st.binary(max_size=60))
