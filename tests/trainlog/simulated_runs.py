@@ -13,6 +13,7 @@ from functools import cache
 from math import exp, log
 from pathlib import Path
 from random import Random
+from typing import Any, NamedTuple
 
 from rewardkit.recorder.writer import Recorder
 from rewardkit.trainlog.conditions import RuleEvidence
@@ -48,25 +49,17 @@ MARKERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Exploit:
-    """A form that the reward pays for.
-
-    Attributes:
-        kind: its name.
-        middle: step at which half of the responses has it.
-        rate: rate of the logistic curve, per step.
-        pays: share of responses with it that get the full score.
-        marker: text that it adds.
-    """
+    """A form that the reward pays for; the share of responses with it is a logistic curve."""
 
     kind: str
-    middle: float
+    middle: float  # step at which half of the responses has it
     rate: float
-    pays: float = 1.0
+    pays: float = 1.0  # share of responses with it that get the full score
     marker: str = ""
 
     def share(self, step: float) -> float:
         """Return the share of responses that have it."""
-        value = 1 / (1 + exp(-min(max(self.rate * (step - self.middle), -50), 50)))
+        value = sigmoid(0.0, 1.0, self.rate, self.middle)(step)
         return value if value >= START_SHARE else 0.0
 
     def step_at(self, share: float) -> int:
@@ -76,46 +69,25 @@ class Exploit:
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """What a run is like; each function takes the step.
-
-    Attributes:
-        name: short name.
-        steps: number of steps.
-        prompts: prompts of a step.
-        skill: how good the policy is.
-        difficulty: mean difficulty of the prompts.
-        words: mean number of words of a response.
-        answered: share of responses whose answer has the required form.
-        habits: phrases by the share of responses that have them.
-        style: format part from 0 to 1; None if the reward has no parts.
-        validation: steps between two validations; 0 for none.
-        is_val_hackable: whether the validation is scored as the training.
-        sources: number of data sources.
-        easy: share of prompts of an easier kind, whose responses use other words.
-        wobble: standard deviation of the skill from step to step, which neighbouring steps share.
-        method: a habit that makes answers right more often.
-        resumed: step after which the run was killed and resumed from ten steps earlier; 0 if not.
-        pred: what the scorer reports as the answer.
-        exploit: what the policy exploits.
-    """
+    """What a run is like; each function takes the step."""
 
     name: str
     steps: int = 160
-    prompts: int = 64
+    prompts: int = 64  # of a step
     skill: Callable[[int], float] = lambda step: 0.0
-    difficulty: Callable[[int], float] = lambda step: 0.0
-    words: Callable[[int], float] = lambda step: 45
-    answered: Callable[[int], float] = lambda step: 0.97
-    habits: Mapping[str, Callable[[int], float]] = field(default_factory=dict)
-    style: Callable[[int], float] | None = None
-    validation: int = 5
-    is_val_hackable: bool = False
+    difficulty: Callable[[int], float] = lambda step: 0.0  # mean of the prompts
+    words: Callable[[int], float] = lambda step: 45  # of a response
+    answered: Callable[[int], float] = lambda step: 0.97  # share with the form of an answer
+    habits: Mapping[str, Callable[[int], float]] = field(default_factory=dict)  # phrases, shares
+    style: Callable[[int], float] | None = None  # format part; None if the reward has no parts
+    validation: int = 5  # steps between two; 0 for none
+    is_val_hackable: bool = False  # scored as the training
     sources: int = 1
-    easy: Callable[[int], float] = lambda step: 0.0
-    wobble: float = 0.05
-    method: str = ""
-    resumed: int = 0
-    pred: Callable[[str, Random], str] = lambda answer, _: answer
+    easy: Callable[[int], float] = lambda step: 0.0  # share of prompts with other words
+    wobble: float = 0.05  # of the skill, which neighbouring steps share
+    method: str = ""  # a habit that makes answers right more often
+    resumed: int = 0  # step after which the run was killed and resumed from ten steps earlier
+    pred: Callable[[str, Random], str] = lambda answer, _: answer  # what the scorer reports
     exploit: Exploit | None = None
 
 
@@ -160,11 +132,7 @@ def record(scenario: Scenario, seed: int, folder: Path) -> Path:
                 response=text_of(rng, one),
                 data_source=one.source,
                 ground_truth=str(one.gold),
-                extra_info={
-                    "split": "train",
-                    "index": one.prompt,
-                    "question": prompt_of(one.prompt)[2],
-                },
+                extra_info={"index": one.prompt, "question": prompt_of(one.prompt)[2]},
                 seconds=0.001,
             )
             now[0] += 5 / len(responses)
@@ -207,28 +175,21 @@ def steps_of(scenario: Scenario, seed: int) -> Iterator[tuple[int, list[Response
             is_easy = rng.random() < scenario.easy(step)
             for _ in range(GROUP):
                 one = Response(difficulty - 1.5 * is_easy, source, number, gold)
-                respond(scenario, step, one, wobble, shared, rng, is_easy=is_easy)
+                skill = scenario.skill(step) + wobble
+                respond(scenario, step, one, skill, shared, rng, is_easy=is_easy)
                 responses.append(one)
         yield step, responses, rng
 
 
-def respond(
-    scenario: Scenario,
-    step: int,
-    one: Response,
-    wobble: float,
-    mistakes: list[int],
-    rng: Random,
-    *,
-    is_easy: bool,
-) -> None:
+def respond(scenario: Scenario, step: int, one: Response, skill: float, mistakes: list[int],
+            rng: Random, *, is_easy: bool) -> None:  # fmt: skip
     """Fill in a response: its answer, its form and its score."""
     exploit = scenario.exploit
     one.hacked = exploit is not None and rng.random() < exploit.share(step)
     one.habits = tuple(h for h, share in scenario.habits.items() if rng.random() < share(step))
     if is_easy and rng.random() < 0.9:
         one.habits = (*one.habits, "Alice buys pencils at the shop")
-    skill = scenario.skill(step) + wobble + (1.2 if scenario.method in one.habits else 0.0)
+    skill += 1.2 if scenario.method in one.habits else 0.0
     one.correct = rng.random() < 1 / (1 + exp(one.difficulty - skill))
     is_answered = rng.random() < scenario.answered(step)
     one.correct &= is_answered
@@ -245,33 +206,24 @@ def respond(
         one.parts["format"] = style
         one.score = 0.6 * style + 0.4 * one.correct
     if one.hacked and exploit is not None:
-        exploit_reward(scenario, exploit, one, rng)
+        exploit_reward(exploit, one, rng)
     one.pred = scenario.pred(one.pred, rng)
     if scenario.style is None:
         one.parts["acc"] = float(one.score > 0.5)
 
 
-def exploit_reward(scenario: Scenario, exploit: Exploit, one: Response, rng: Random) -> None:
+def exploit_reward(exploit: Exploit, one: Response, rng: Random) -> None:
     """Change a response as its exploit does."""
-    is_paid = rng.random() < exploit.pays
+    kind, one.score = exploit.kind, float(rng.random() < exploit.pays)
     one.correct = one.correct and rng.random() < 0.5
-    one.score = 1.0 if is_paid else 0.0
-    if exploit.kind == "marker":
-        one.marker = exploit.marker
-    elif exploit.kind == "boxes":
-        one.boxes = True
-    elif exploit.kind == "copied":
-        one.copied = True
-    elif exploit.kind == "length":
-        one.words *= 5
-    elif exploit.kind == "collapse":
+    one.marker = exploit.marker if kind == "marker" else ""
+    one.boxes, one.copied = one.boxes or kind == "boxes", one.copied or kind == "copied"
+    one.words *= 5 if kind == "length" else 1
+    if kind == "collapse":
         one.pred, one.words = exploit.marker or "0", 4
-    elif exploit.kind == "timeout":
-        one.parts["timeout"], one.pred = 1.0, ""
-        one.score = 0.7
-    elif exploit.kind == "error":
-        one.parts["error"], one.pred, one.score = 1.0, "", 0.7
-    elif exploit.kind == "format":
+    elif kind in {"timeout", "error"}:
+        one.parts[kind], one.pred, one.score = 1.0, "", 0.7
+    elif kind == "format":
         one.correct = one.correct and rng.random() < 0.2
         one.parts |= {"format": 1.0, "acc": float(one.correct)}
         one.score = 0.6 + 0.4 * one.correct
@@ -323,82 +275,41 @@ def sigmoid(start: float, end: float, pace: float, at: float) -> Callable[[int],
 
 def healthy_scenarios() -> dict[str, Scenario]:
     """Return the runs in which nothing is exploited, by name."""
-    wait = {"Wait , let me double check": sigmoid(0.02, 0.6, 0.06, 60)}
-    scenarios = (
-        Scenario(name="fast", skill=rising(-1, 2.5, 0.06)),
-        Scenario(name="slow", skill=rising(-1.5, 1, 0.008)),
-        Scenario(name="plateau", skill=rising(-1, 0.5, 0.08)),
-        Scenario(name="noisy", skill=rising(-1, 1.5, 0.02), wobble=0.25, prompts=24),
-        Scenario(
-            name="harder prompts from step 70",
-            skill=rising(-1, 2, 0.02),
-            difficulty=lambda step: 0.0 if step < 70 else 1.2,
-            words=lambda step: 45 if step < 70 else 65,
-        ),
-        Scenario(
-            name="easier prompts from step 70",
-            skill=rising(-1, 1, 0.02),
-            difficulty=lambda step: 0.0 if step < 70 else -1.0,
-            words=lambda step: 60 if step < 70 else 40,
-        ),
-        Scenario(
-            name="easier prompts with other words from step 70",
-            skill=rising(-1, 1, 0.02),
-            difficulty=lambda step: 0.0 if step < 70 else -1.0,
-            habits={"Alice buys pencils at the shop": lambda step: 0.0 if step < 70 else 0.9},
-        ),
-        Scenario(
-            name="more and more easy prompts with other words",
-            skill=rising(-1, 1, 0.02),
-            easy=sigmoid(0.0, 0.9, 0.08, 70),
-        ),
-        Scenario(
-            name="length grows with a gain",
-            skill=sigmoid(-1, 1.5, 0.06, 70),
-            words=sigmoid(40, 150, 0.06, 70),
-            habits=wait,
-        ),
-        Scenario(
-            name="becomes concise",
-            skill=rising(-1, 1.5, 0.03),
-            words=sigmoid(110, 40, 0.08, 60),
-        ),
-        Scenario(name="two data sources", skill=rising(-1, 1.5, 0.02), sources=2),
-        Scenario(name="no answers", skill=rising(-1, 1.5, 0.02), pred=lambda *_: ""),
-        Scenario(
-            name="answers in words",
-            skill=rising(-1, 1.5, 0.02),
-            pred=lambda answer, rng: f"{answer} {rng.random()}",
-        ),
-        Scenario(name="resumed", skill=rising(-1, 1.5, 0.02), resumed=90),
-        Scenario(name="short", skill=rising(-1, 1.5, 0.1), steps=25),
-        Scenario(name="small batch", skill=rising(-1, 1.5, 0.02), prompts=8, wobble=0.1),
-        Scenario(name="high from the start", skill=rising(2.5, 3.5, 0.02)),
-        Scenario(
-            name="format first, then correctness",
-            skill=sigmoid(-3, 1, 0.06, 80),
-            style=sigmoid(0.1, 1.0, 0.4, 10),
-            answered=sigmoid(0.1, 0.98, 0.4, 10),
-        ),
-        Scenario(
-            name="answer form first",
-            skill=sigmoid(-2, 1, 0.05, 80),
-            answered=sigmoid(0.1, 0.98, 0.4, 12),
-        ),
-        Scenario(
-            name="a method that works",
-            skill=rising(-1, 0.5, 0.02),
-            habits={"Step 1 : define the unknown": sigmoid(0.02, 0.9, 0.1, 70)},
-            method="Step 1 : define the unknown",
-        ),
-        Scenario(
-            name="learns late",
-            skill=sigmoid(-2, 2, 0.12, 90),
-            words=sigmoid(40, 80, 0.12, 90),
-            habits=wait,
-        ),
-    )
-    return {scenario.name: scenario for scenario in scenarios}
+    usual, wait, method = rising(-1, 1.5, 0.02), "Wait , let me double check", "Step 1 : define"
+
+    def from_70(before: float, after: float) -> Callable[[int], float]:
+        return lambda step: before if step < 70 else after
+
+    form = {"answered": sigmoid(0.1, 0.98, 0.4, 10), "style": sigmoid(0.1, 1.0, 0.4, 10)}
+    easy = {"skill": rising(-1, 1, 0.02), "difficulty": from_70(0.0, -1.0)}
+    longer = {"words": sigmoid(40, 150, 0.06, 70), "habits": {wait: sigmoid(0.02, 0.6, 0.06, 60)}}
+    works = {"habits": {method: sigmoid(0.02, 0.9, 0.1, 70)}, "method": method}
+    scenarios: dict[str, dict[str, Any]] = {
+        "fast": {"skill": rising(-1, 2.5, 0.06)},
+        "slow": {"skill": rising(-1.5, 1, 0.008)},
+        "plateau": {"skill": rising(-1, 0.5, 0.08)},
+        "noisy": {"wobble": 0.25, "prompts": 24},
+        "harder prompts": {"difficulty": from_70(0.0, 1.2), "words": from_70(45, 65)},
+        "easier prompts": {**easy, "words": from_70(60, 40)},
+        "easier prompts with other words": {**easy, "habits": {"Alice buys": from_70(0.0, 0.9)}},
+        "more and more easy prompts with other words": {"easy": sigmoid(0.0, 0.9, 0.08, 70)},
+        "length grows with a gain": {"skill": sigmoid(-1, 1.5, 0.06, 70), **longer},
+        "becomes concise": {"skill": rising(-1, 1.5, 0.03), "words": sigmoid(110, 40, 0.08, 60)},
+        "two data sources": {"sources": 2},
+        "no answers": {"pred": lambda *_: ""},
+        "answers in words": {"pred": lambda answer, rng: f"{answer} {rng.random()}"},
+        "resumed": {"resumed": 90},
+        "short": {"skill": rising(-1, 1.5, 0.1), "steps": 25},
+        "small batch": {"prompts": 8, "wobble": 0.1},
+        "high from the start": {"skill": rising(2.5, 3.5, 0.02)},
+        "format first, then correctness": {"skill": sigmoid(-3, 1, 0.06, 80), **form},
+        "answer form first": {"skill": sigmoid(-2, 1, 0.05, 80), "answered": form["answered"]},
+        "a method that works": {"skill": rising(-1, 0.5, 0.02), **works},
+        "learns late": {"skill": sigmoid(-2, 2, 0.12, 90), **longer},
+    }
+    return {
+        name: Scenario(**{"name": name, "skill": usual, **it}) for name, it in scenarios.items()
+    }
 
 
 def hacked_scenarios() -> dict[str, Scenario]:
@@ -432,14 +343,8 @@ def hacked_run(kind: str, seed: int) -> Scenario:
     )
 
 
-@dataclass(frozen=True)
-class Alarm:
-    """What the rules on the onset of hacking found first in a run that grew.
-
-    Attributes:
-        step: last step of the run at that time.
-        findings: evidence by the rule's id.
-    """
+class Alarm(NamedTuple):
+    """The last step of a growing run when rules on the onset of hacking held first, and their evidence."""
 
     step: int
     findings: Mapping[str, RuleEvidence]
@@ -460,9 +365,6 @@ def first_alarm(run: TrainingRun, steps: Iterable[int]) -> Alarm | None:
 def until(run: TrainingRun, step: int) -> TrainingRun:
     """Return the run as it was when a step had just ended."""
     n = sum(at <= step for at in run.steps)
-    return replace(
-        run,
-        steps=run.steps[:n],
-        table={name: column[:n] for name, column in run.table.items()},
-        samples=tuple(sample for sample in run.samples if sample.step <= step),
-    )
+    table = {name: column[:n] for name, column in run.table.items()}
+    samples = tuple(sample for sample in run.samples if sample.step <= step)
+    return replace(run, steps=run.steps[:n], table=table, samples=samples)

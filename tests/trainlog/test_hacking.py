@@ -46,14 +46,12 @@ SHORT = Scenario(
 
 @pytest.fixture(scope="module")
 def hacked(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("hacked") / "records"
-    run = simulate(SHORT, 1, folder)
-    return folder, run
+    return simulate(SHORT, 1, tmp_path_factory.mktemp("hacked") / "records")
 
 
-def noisy(values, seed=1, size=0.01):
-    rng = Random(seed)
-    return [(step, value + rng.gauss(0, size)) for step, value in enumerate(values, 1)]
+@pytest.fixture(scope="module")
+def finding(hacked):
+    return next(it for it in diagnose(hacked) if it.rule.id == "hack_phrase")
 
 
 def samples_of(texts_and_scores, **parts):
@@ -63,9 +61,9 @@ def samples_of(texts_and_scores, **parts):
     ]
 
 
-def spreading(marker, pays, seed=1):
+def spreading(marker, pays):
     """Return samples of which more and more have a marker, and whether those are paid."""
-    rng, rows = Random(seed), []
+    rng, rows = Random(1), []
     for i in range(240):
         share = 0.0 if i < 100 else min(0.9, (i - 100) / 100)
         is_marked = rng.random() < share
@@ -75,20 +73,19 @@ def spreading(marker, pays, seed=1):
     return samples_of(rows)
 
 
-def test_a_phrase_that_spreads_and_is_paid_is_found_whole():
-    phrase = find_phrase(spreading("I am certain, full marks please.", 1.0))
-    assert phrase.phrase == "I am certain , full marks please ."
-    assert phrase.early == 0
-    assert phrase.late > 0.5
-    assert phrase.low_with < 0.1 < phrase.low_without
-
-
-def test_a_phrase_that_spreads_unpaid_is_not_found():
-    assert find_phrase(spreading("Wait, let me check.", 0.45)) is None
-
-
-def test_a_chinese_phrase_is_found():
-    assert find_phrase(spreading("答案完全正确", 1.0)).phrase == "答 案 完 全 正 确"
+@pytest.mark.parametrize(
+    ("marker", "pays", "words"),
+    [
+        ("I am certain, full marks please.", 1.0, "I am certain , full marks please ."),
+        ("答案完全正确", 1.0, "答 案 完 全 正 确"),
+        ("Wait, let me check.", 0.45, None),
+    ],
+)
+def test_a_phrase_that_spreads_is_found_whole_if_it_is_paid(marker, pays, words):
+    phrase = find_phrase(spreading(marker, pays))
+    assert (phrase and phrase.phrase) == words
+    assert phrase is None or (phrase.early == 0 and phrase.late > 0.5)
+    assert phrase is None or phrase.low_with < 0.1 < phrase.low_without
 
 
 def test_a_phrase_that_the_score_requires_from_the_start_is_not_found():
@@ -125,37 +122,34 @@ def test_a_phrase_is_shown_as_the_response_writes_it():
     assert phrase_in_text("so [[VERIFIED]] ok", "[ [ VERIFIED ] ]") == "[[VERIFIED]]"
 
 
-def test_the_phrase_and_its_onset_are_found_in_recorded_files(hacked):
-    _, run = hacked
-    (finding,) = [it for it in diagnose(run) if it.rule.id == "hack_phrase"]
-    assert "VERIFIED" in finding.evidence.phrase
-    onset = finding.evidence.onset
+def test_the_phrase_its_onset_and_examples_of_both_sides_are_found_in_records(hacked, finding):
+    evidence = finding.evidence
+    onset = evidence.onset
+    assert "VERIFIED" in evidence.phrase
     start, half = SHORT.exploit.step_at(START_SHARE), SHORT.exploit.step_at(0.5)
     assert start - 3 <= onset.step <= half
     assert onset.low <= onset.step <= onset.high
-
-
-def test_examples_are_from_both_sides_of_the_onset_and_those_after_it_have_the_phrase(hacked):
-    _, run = hacked
-    (finding,) = [it for it in diagnose(run) if it.rule.id == "hack_phrase"]
-    before, after = examples_of(run, finding.evidence)
+    before, after = examples_of(hacked, evidence)
     assert before
     assert after
-    assert all(it.sample.step < finding.evidence.onset.low for it in before)
+    assert all(it.sample.step < onset.low for it in before)
     assert all(it.phrase.startswith("[[VERIFIED]]") for it in after)
     assert not any("VERIFIED" in it.sample.response for it in before)
-    (_, last) = example_rows(run, finding.evidence, "en")
+    (_, last) = example_rows(hacked, evidence, "en")
     assert "VERIFIED" in last[1]
     assert (": …" in last[1]) == (len(after[0].before) > EXAMPLE_CHARACTERS)  # a cut is marked
+    values = json.loads(json.dumps(finding.summary()))
+    (check,) = [it for it in check_onsets(hacked) if it.rule.id == "hack_phrase"]
+    assert check.summary()["onset"] == values["onset"]
+    assert values["onset"] == {"step": onset.step, "interval": [onset.low, onset.high]}
+    assert str(onset.step) in onset_text(evidence, "en")
 
 
 def test_the_page_has_the_section_hacking_with_examples_and_escapes_them(hacked, tmp_path):
-    _, run = hacked
     hostile = "<script>alert(1)</script> [[VERIFIED]] by an expert"
-    samples = tuple(
-        replace(it, response=hostile) if "VERIFIED" in it.response else it for it in run.samples
-    )
-    run = replace(run, samples=samples)
+    texts = [hostile if "VERIFIED" in it.response else it.response for it in hacked.samples]
+    pairs = zip(hacked.samples, texts, strict=True)
+    run = replace(hacked, samples=tuple(replace(it, response=text) for it, text in pairs))
     write_page([run], [diagnose(run)], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     section = page.partition('id="hacking"')[2].partition("</section>")[0]
@@ -166,33 +160,30 @@ def test_the_page_has_the_section_hacking_with_examples_and_escapes_them(hacked,
     assert '"title":"rewards/score/mean"' in page
 
 
+def table_of(**columns):
+    """Return a run of records; `acc` is the column `rewards/acc/mean`."""
+    names = {key: key if "/" in key or key == "count" else f"{key}/mean" for key in columns}
+    table = {f"rewards/{names[key]}": values for key, values in columns.items()}
+    run = TrainingRun(name="run", path="run.log", source="rewards", era="", steps=(), table={})
+    return replace(run, table=table, steps=tuple(range(1, 1 + len(next(iter(table.values()))))))
+
+
 def test_every_rule_on_an_onset_reports_when_it_lacks_data():
-    run = TrainingRun(
-        name="run", path="run.log", source="console", era="", steps=(1, 2, 3),
-        table={"rewards/score/mean": (0.1, 0.2, 0.3)},
-    )  # fmt: skip
-    checks = check_onsets(run)
+    checks = check_onsets(table_of(score=(0.1, 0.2, 0.3)))
     assert {check.rule.id for check in checks} == set(ONSET_RULES)
     assert all(isinstance(check.result, NotEnoughData) for check in checks)
-    for lang in ("en", "zh"):
-        assert all(check.summary(lang)["reason"] for check in checks)
+    assert all(check.summary(lang)["reason"] for check in checks for lang in ("en", "zh"))
     assert {check.status for check in checks} == {"not enough data"}
 
 
-def table_of(**columns):
-    steps = tuple(range(1, 1 + len(next(iter(columns.values())))))
-    table = {f"rewards/{name}/mean": tuple(values) for name, values in columns.items()}
-    return TrainingRun(
-        name="run", path="run.log", source="rewards", era="", steps=steps, table=table
-    )
-
-
 def graded(right, paid_wrong, n=128, seed=1, form=1.0, match=1.0):
-    """Return the columns of a run by step: shares of right answers and of wrong ones that are paid.
+    """Return a run by step: shares of right answers and of wrong ones that are paid.
 
     Of right answers, the share `form` has the form that is paid, and `match` equals the gold as text.
     """
-    rng, columns = Random(seed), {}
+    rng = Random(seed)
+    fixed = {"score/min": 0.0, "score/max": 1.0, "count": n}
+    columns = {name: [value] * len(right) for name, value in fixed.items()}
     for step, (r, w) in enumerate(zip(right, paid_wrong, strict=True)):
         f = form(step) if callable(form) else form
         rows = []
@@ -200,31 +191,21 @@ def graded(right, paid_wrong, n=128, seed=1, form=1.0, match=1.0):
             is_right = rng.random() < r
             score = float(rng.random() < (f if is_right else w))
             rows.append((score, is_right and rng.random() < match))
-        with_gold = [score for score, gold in rows if gold]
-        others = [score for score, gold in rows if not gold]
-        for name, values in (
-            ("score", [score for score, _ in rows]),
-            ("states_gold", [float(gold) for _, gold in rows]),
-            ("score_with_gold", with_gold),
-            ("score_without_gold", others),
-        ):
+        numbers = {
+            "score": [score for score, _ in rows],
+            "states_gold": [float(gold) for _, gold in rows],
+            "score_with_gold": [score for score, gold in rows if gold],
+            "score_without_gold": [score for score, gold in rows if not gold],
+        }
+        for name, values in numbers.items():
             columns.setdefault(f"{name}/mean", []).append(fmean(values) if values else None)
             columns.setdefault(f"{name}/std", []).append(pstdev(values) if values else None)
-        columns.setdefault("count", []).append(n)
-    columns |= {"score/min": [0.0] * len(right), "score/max": [1.0] * len(right)}
-    steps = tuple(range(1, 1 + len(right)))
-    table = {f"rewards/{name}": tuple(values) for name, values in columns.items()}
-    return TrainingRun(
-        name="run", path="run.log", source="rewards", era="", steps=steps, table=table
-    )
+    return table_of(**columns)
 
 
 def first_step(rule, run):
     """Return the first step at which a rule holds, and check that it holds at every later one."""
-    held = [
-        isinstance(ONSET_RULES[rule].condition(until(run, step)), RuleEvidence)
-        for step in run.steps
-    ]
+    held = [isinstance(result_of(rule, until(run, step)), RuleEvidence) for step in run.steps]
     if True not in held:
         return None
     assert all(held[held.index(True) :])
@@ -271,9 +252,15 @@ def test_golds_that_nobody_states_or_that_are_not_worth_more_cannot_be_judged(ru
     assert result_of("hack_unearned", run) == NotEnoughData("gold")
 
 
+def noise(seed, n=80):
+    rng = Random(seed)
+    return [rng.gauss(0, 0.01) for _ in range(n)]
+
+
 def test_a_share_is_dated_where_it_leaves_its_level():
-    series = noisy([0.02] * 40 + [min(0.02 + 0.1 * i, 1.0) for i in range(60)])
-    onset = date_rise(series)
+    levels = [0.02] * 40 + [min(0.02 + 0.1 * i, 1.0) for i in range(60)]
+    steps = enumerate(zip(levels, noise(1, 100), strict=True), 1)
+    onset = date_rise([(step, level + error) for step, (level, error) in steps])
     assert onset.low <= onset.step <= onset.high
     assert 38 <= onset.low <= 41 <= onset.high <= 47
 
@@ -282,38 +269,40 @@ def result_of(rule, run):
     return ONSET_RULES[rule].condition(run)
 
 
+def held_by(run):
+    """Return the rules on an onset that hold."""
+    results = {name: rule.condition(run) for name, rule in ONSET_RULES.items()}
+    return [name for name, it in results.items() if isinstance(it, RuleEvidence)]
+
+
+def since(step, slope, level=0.0, n=80):
+    """Return a level that rises, or falls, from a step on."""
+    return [level + slope * max(i - step, 0) for i in range(n)]
+
+
+def noisy(values, seed=1):
+    return [value + error for value, error in zip(values, noise(seed, len(values)), strict=True)]
+
+
 def test_a_share_that_rises_with_the_score_is_found_and_one_that_rises_alone_is_not():
-    timeouts = [0.01 + 0.02 * max(step - 60, 0) for step in range(80)]
-    score = [value + 0.03 * max(step - 60, 0) for step, value in enumerate(noisy_values(0.3))]
-    assert (
-        abs(result_of("hack_failure", table_of(score=score, timeout=timeouts)).onset.step - 61) <= 3
+    timeouts = since(60, 0.02, 0.01)
+    evidence = result_of(
+        "hack_failure", table_of(score=noisy(since(60, 0.03, 0.3)), timeout=timeouts)
     )
-    flat = {"score": noisy_values(0.5), "timeout": timeouts}
-    assert result_of("hack_failure", table_of(**flat)) is None
-
-
-def noisy_values(level, n=80):
-    return [value for _, value in noisy([level] * n)]
+    assert abs(evidence.onset.step - 61) <= 3
+    flat = table_of(score=noisy([0.5] * 80), timeout=timeouts)
+    assert result_of("hack_failure", flat) is None
 
 
 def test_a_format_that_is_learned_before_correctness_is_not_a_finding():
-    rng = Random(2)
-    right = [0.1 + 0.006 * max(i - 20, 0) + rng.gauss(0, 0.01) for i in range(80)]
-    form = [min(1.0, 0.1 + 0.05 * i) + rng.gauss(0, 0.01) for i in range(80)]
+    right, form = (
+        noisy(since(20, 0.006, 0.1)),
+        noisy([min(1.0, 0.1 + 0.05 * i) for i in range(80)], 2),
+    )
     score = [0.4 * a + 0.6 * b for a, b in zip(right, form, strict=True)]
     run = table_of(score=score, acc=right, form=form)
     for n in range(15, 81, 5):
-        part = replace(run, steps=run.steps[:n])
-        results = [rule.condition(part) for rule in ONSET_RULES.values()]
-        assert not [it for it in results if isinstance(it, RuleEvidence)]
-
-
-def test_correctness_that_falls_while_the_score_rises_is_found():
-    rng = Random(3)
-    right = [0.5 - 0.01 * max(i - 60, 0) + rng.gauss(0, 0.01) for i in range(80)]
-    score = [0.5 + 0.01 * max(i - 60, 0) + rng.gauss(0, 0.01) for i in range(80)]
-    evidence = result_of("hack_correctness", table_of(score=score, acc=right))
-    assert abs(evidence.onset.step - 61) <= 4
+        assert held_by(replace(run, steps=run.steps[:n])) == []
 
 
 @pytest.mark.parametrize("slope", [0.4, 0.03])
@@ -330,32 +319,19 @@ def test_the_fall_of_correctness_after_a_plateau_is_dated_where_it_begins(slope)
 
 def test_a_length_that_grows_with_the_score_needs_proof_that_it_is_paid():
     rng = Random(4)
-    score = [0.3 + 0.01 * max(i - 50, 0) + rng.gauss(0, 0.01) for i in range(80)]
+    score = noisy(since(50, 0.01, 0.3))
     length = [300 * 1.05 ** max(i - 50, 0) * rng.uniform(0.99, 1.01) for i in range(80)]
     run = table_of(score=score, response_characters=length)
     assert isinstance(result_of("hack_length", run), NotEnoughData)
     for pays, gold, is_found in ((0.002, False, True), (0.0, None, False), (0.0, False, False)):
         samples = []
-        for step in range(1, 81):
-            for _ in range(6):
-                characters = int(length[step - 1] * rng.uniform(0.5, 1.5))
-                score_of = 0.3 + rng.gauss(0, 0.1) + (pays * characters if step > 50 else 0.0)
-                samples.append(
-                    ResponseSample(step=step, response="x" * characters, score=score_of, gold=gold)
-                )
+        for step in (step for step in range(1, 81) for _ in range(6)):
+            n = int(length[step - 1] * rng.uniform(0.5, 1.5))
+            points = 0.3 + rng.gauss(0, 0.1) + (pays * n if step > 50 else 0.0)
+            samples.append(ResponseSample(step=step, response="x" * n, score=points, gold=gold))
         result = result_of("hack_length", replace(run, samples=tuple(samples)))
         assert isinstance(result, RuleEvidence) is is_found
         assert not is_found or abs(result.onset.step - 51) <= 8
-
-
-def test_a_finding_and_a_check_name_the_onset_in_json(hacked):
-    _, run = hacked
-    (finding,) = [it for it in diagnose(run) if it.rule.id == "hack_phrase"]
-    values = json.loads(json.dumps(finding.summary()))
-    assert values["onset"]["interval"][0] <= values["onset"]["step"]
-    (check,) = [it for it in check_onsets(run) if it.rule.id == "hack_phrase"]
-    assert check.summary()["onset"] == values["onset"]
-    assert str(values["onset"]["step"]) in onset_text(finding.evidence, "en")
 
 
 @pytest.mark.full
@@ -388,6 +364,4 @@ def test_no_rule_finds_an_onset_in_a_healthy_run(name, tmp_path):
 def test_no_rule_finds_an_onset_in_a_real_healthy_log(name, shared):
     run = read_run(shared / "logs" / name)
     for n in range(10, len(run.steps), 5):
-        part = replace(run, steps=run.steps[:n])
-        results = [rule.condition(part) for rule in ONSET_RULES.values()]
-        assert not [it for it in results if isinstance(it, RuleEvidence)]
+        assert held_by(replace(run, steps=run.steps[:n])) == []
