@@ -93,12 +93,6 @@ def test_values_of_any_keys_are_read_with_any_prefix(steps, dressing, write, pie
     assert run.unread == 0
 
 
-@given(st.integers(1, 40))
-def test_the_size_of_the_pieces_does_not_change_the_run(pieces):
-    text = "noise\n" + RAY + STEP.format(1, 0.5, 2) + BAR + STEP.format(2, 0.25, 1) + "more\n"
-    assert console(text, pieces) == console(text)
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [
