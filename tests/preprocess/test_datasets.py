@@ -18,7 +18,7 @@ import rewardkit
 from rewardkit import registry
 from rewardkit.answers.number import read_number
 from rewardkit.errors import DataError
-from rewardkit.preprocess.base import Dropped, Problem
+from rewardkit.preprocess.base import Problem
 from rewardkit.preprocess.card import read_card
 from rewardkit.preprocess.datasets.math import last_boxes
 from rewardkit.preprocess.duplicates import question_key
@@ -240,58 +240,42 @@ def test_every_dataset_passes_the_checks_and_drops_what_its_table_says(name, tmp
         assert split.dropped == DROPPED.get((name, split.split), {})
 
 
-def broken(**changes):
-    """GSM8K with another `to_problem`, or another card."""
-    card = replace(read_card("gsm8k"), **changes.pop("card", {}))
-    return replace(load_dataset("gsm8k"), card=card, **changes)
-
-
 def gsm8k_but(change):
     """GSM8K's `to_problem`, its problems changed."""
     read = load_dataset("gsm8k").to_problem
+    return lambda raw: change(each) if isinstance(each := read(raw), Problem) else each
 
-    def to_problem(raw):
-        problem = read(raw)
-        return change(problem) if isinstance(problem, Problem) else problem
 
-    return to_problem
+def last_word(raw, commas=","):
+    return Problem(raw["question"], raw["answer"].split()[-1].replace(",", commas))
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("message", "to_problem", "card", "name"),
     [
-        ({"name": "other"}, "the card of other has the name gsm8k"),
-        ({"card": {"data_source": "mine"}}, "'mine' has no scorer.*install the package again"),
-        ({"card": {"scorer": "math"}}, "the card's scorer is rewardkit.scorers.math:score"),
+        ("the card of other has the name gsm8k", None, {}, "other"),
+        ("'mine' has no scorer.*install the package again", None, {"data_source": "mine"}, "gsm8k"),
+        ("the card's scorer is rewardkit.scorers.math:score", None, {"scorer": "math"}, "gsm8k"),
+        ("two runs of prep", lambda p: replace(p, source_id=str(next(COUNTER))), {}, "gsm8k"),
+        ("solution_is_wrong", lambda p: replace(p, answer=p.answer + "0"), {}, "gsm8k"),
+        ("'18', but .* is correct", lambda p: replace(p, question="#### 18"), {}, "gsm8k"),
+        ("bad_gold: gold '[0-9]+,[0-9]+' cannot be scored; fix", last_word, {}, "gsm8k"),
         (
-            {"to_problem": gsm8k_but(lambda p: replace(p, source_id=str(next(COUNTER))))},
-            "two runs of prep give different files",
-        ),
-        (
-            {"to_problem": gsm8k_but(lambda p: replace(p, answer=p.answer + "0"))},
-            "solution_is_wrong",
-        ),
-        (
-            {"to_problem": gsm8k_but(lambda p: replace(p, question=f"{p.question} #### 18"))},
-            "'18', but .* is correct",
-        ),
-        (
-            {"to_problem": lambda raw: Problem(raw["question"], raw["answer"].split()[-1])},
-            "bad_gold: gold '[0-9]+,[0-9]+' cannot be scored; fix the gold",
-        ),
-        (
-            {
-                "to_problem": lambda raw: Problem(
-                    raw["question"], raw["answer"].split()[-1].replace(",", "")
-                )
-            },
             "answer=None: AttributeError.*return a Problem, or a Dropped",
+            lambda raw: last_word(raw, ""),
+            {},
+            "gsm8k",
         ),
     ],
 )
-def test_a_fault_of_a_dataset_is_reported_in_a_sentence(changes, message):
+def test_a_fault_of_a_dataset_is_reported_in_a_sentence(message, to_problem, card, name):
+    gsm8k = load_dataset("gsm8k")
+    if to_problem and "cannot" not in message and "AttributeError" not in message:
+        to_problem = gsm8k_but(to_problem)
+    card = replace(read_card("gsm8k"), **card)
+    broken = replace(gsm8k, name=name, card=card, to_problem=to_problem or gsm8k.to_problem)
     with pytest.raises((AssertionError, DataError), match=message):
-        check_dataset(broken(**changes), SAMPLES / "gsm8k/train.jsonl")
+        check_dataset(broken, SAMPLES / "gsm8k/train.jsonl")
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -314,17 +298,9 @@ def digest(file):
     total = hashlib.sha256()
     for row in read_rows(file):
         info, model = row["extra_info"], row["reward_model"]
-        fields = [
-            row["data_source"],
-            [[m["role"], m["content"]] for m in row["prompt"]],
-            row["ability"],
-            model["style"],
-            model["ground_truth"],
-            info["index"],
-            info["split"],
-            info["question"],
-            info["answer"],
-        ]
+        prompt = [[m["role"], m["content"]] for m in row["prompt"]]
+        fields = [row["data_source"], prompt, row["ability"], model["style"], model["ground_truth"]]
+        fields += [info[name] for name in ("index", "split", "question", "answer")]
         total.update(json.dumps(fields, ensure_ascii=True, separators=(",", ":")).encode())
     return total.hexdigest()
 
@@ -390,36 +366,24 @@ def test_any_balanced_content_is_read_from_a_box(content):
     [
         ("Find all roots.", r"\boxed{1} and \boxed{2}", "1, 2"),
         ("Find the root.", r"\boxed{0.5} or \boxed{\frac{1}{2}}", r"\frac{1}{2}"),
-        (
-            "Find a root.",
-            r"\boxed{1} and \boxed{2}",
-            Dropped("the solution has several answers", "1 and 2"),
-        ),
-        ("Find all roots.", r"\boxed{}", Dropped("the solution's box is empty")),
-        ("Find all roots.", "1", Dropped("no box in the solution")),
+        ("Find a root.", r"\boxed{1} and \boxed{2}", "the solution has several answers"),
+        ("Find all roots.", r"\boxed{}", "the solution's box is empty"),
+        ("Find all roots.", "1", "no box in the solution"),
     ],
 )
 def test_boxes_side_by_side_are_one_gold_if_the_problem_asks_for_all(problem, solution, found):
     raw = {"problem": problem, "solution": solution, "level": "Level ?", "type": "Algebra"}
     result = load_dataset("math").to_problem(raw)
-    if isinstance(result, Problem):
-        assert (result.ground_truth, result.level, result.subject) == (found, "Level ?", "Algebra")
-    else:
-        assert result == found
+    assert getattr(result, "ground_truth", None) == found or result.reason == found
 
 
-@pytest.mark.parametrize(
+@every(
     "raw",
     [
         {"id": 60, "problem": "q", "answer": "025"},
         {"ID": "2024-I-1", "Problem": "q", "Answer": 25},
         {"problem_idx": 1, "answer": 25, "problem": "q"},
-        {"problem": "q", "answer": "25"},
-        {
-            "reward_model": {"ground_truth": "25", "style": "rule"},
-            "extra_info": {"index": 4, "raw_problem": "q", "split": None},
-        },
-        {"question": "q", "answer": r"25^\circ"},
+        {"reward_model": {"ground_truth": "25"}, "extra_info": {"index": 4, "raw_problem": "q"}},
         {"question": "q", "answer": r" 25 ^{\circ}"},
     ],
 )
@@ -507,14 +471,11 @@ def test_a_broken_cflue_row_is_dropped(changed, reason):
 
 
 def test_dapo_rows_have_the_prompt_and_id_of_the_hub(shared):
-    """The prompt of a row equals the hub's, and its id becomes the source id."""
     path = shared / "data/dapo-math-17k"
-    rows = preview("dapo-math-17k", 500, source=path, dedup=False)
-    raws = {
-        str(raw["extra_info"]["index"]): raw for _, raw in raw_rows("dapo-math-17k", "train", path)
-    }
-    for row in rows:
-        raw = raws[row["extra_info"]["source_id"]]
+    raws = [raw for _, raw in raw_rows("dapo-math-17k", "train", path)]
+    theirs = {str(raw["extra_info"]["index"]): raw for raw in raws}
+    for row in preview("dapo-math-17k", 500, source=path, dedup=False):
+        raw = theirs[row["extra_info"]["source_id"]]
         assert row["prompt"][0]["content"] == raw["prompt"][0]["content"]
         assert row["reward_model"]["ground_truth"] == raw["reward_model"]["ground_truth"]
 

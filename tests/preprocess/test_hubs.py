@@ -32,18 +32,19 @@ def hub(parquet_bytes):
     """A hub with openai/gsm8k and its ModelScope mirror: (address, paths asked for)."""
     asked = []
     digest = hashlib.sha256(parquet_bytes).hexdigest()
-    entry = {"Path": FILE, "Name": FILE, "Type": "blob", "Size": len(parquet_bytes), "Sha256": digest,
-             "Revision": COMMIT, "IsLFS": False, "CommittedDate": 0}  # fmt: skip
-    hf_info = {"id": "openai/gsm8k", "sha": COMMIT, "siblings": [{"rfilename": FILE}], "private": False,
-               "downloads": 0, "likes": 0, "tags": [], "gated": False, "disabled": False}  # fmt: skip
-    hf_tree = [{"type": "file", "path": FILE, "size": len(parquet_bytes), "oid": digest[:40]}]
-    ms_tree = {
-        "Code": 200,
-        "Success": True,
-        "Message": "",
-        "Data": {"Files": [entry], "TotalCount": 1},
+    size = len(parquet_bytes)
+    entry = {"Path": FILE, "Name": FILE, "Type": "blob", "Size": size, "Sha256": digest}
+    entry |= {"Revision": COMMIT, "IsLFS": False, "CommittedDate": 0}
+    info = {"id": "openai/gsm8k", "sha": COMMIT, "siblings": [{"rfilename": FILE}]}
+    info |= {"private": False, "gated": False, "disabled": False, "tags": []}
+    fine = {"Code": 200, "Success": True, "Message": ""}
+    #: Answers by a part of the path; the first part that fits decides.
+    answers = {
+        "/repo/tree": fine | {"Data": {"Files": [entry], "TotalCount": 1}},
+        "/tree/": [{"type": "file", "path": FILE, "size": size, "oid": digest[:40]}],
+        "/api/datasets/openai/gsm8k": info | {"downloads": 0, "likes": 0},
+        "/api/v1/datasets/AI-ModelScope/gsm8k": fine | {"Data": {"Id": 1, "Name": "gsm8k"}},
     }
-    ms_info = {"Code": 200, "Success": True, "Message": "", "Data": {"Id": 1, "Name": "gsm8k"}}
 
     class Handler(BaseHTTPRequestHandler):
         def do_HEAD(self):
@@ -54,14 +55,8 @@ def hub(parquet_bytes):
             asked.append(unquote(url.path))
             if f"/resolve/{COMMIT}/" in url.path or "FilePath" in parse_qs(url.query):
                 self.answer(parquet_bytes, "application/octet-stream")
-            elif "/tree/" in url.path and "api/v1" not in url.path:
-                self.answer(json.dumps(hf_tree).encode())
-            elif "/repo/tree" in url.path:
-                self.answer(json.dumps(ms_tree).encode())
-            elif "/api/datasets/openai/gsm8k" in url.path:
-                self.answer(json.dumps(hf_info).encode())
-            elif "/api/v1/datasets/AI-ModelScope/gsm8k" in url.path:
-                self.answer(json.dumps(ms_info).encode())
+            elif part := next((part for part in answers if part in url.path), ""):
+                self.answer(json.dumps(answers[part]).encode())
             else:
                 self.send_error(404)
 

@@ -13,6 +13,7 @@ from rewardkit.preprocess.card_dataset import dataset_from_file
 from rewardkit.preprocess.prep import preview
 from rewardkit.preprocess.template import BUILT_IN, requested_forms
 from rewardkit.row import read_rows
+from tests.preprocess.rows import dropped, infos, jsonl
 
 GOOD = {"question": "How many?", "answer": "3*6 = <<3*6=18>>18\n#### 18"}
 
@@ -26,12 +27,6 @@ def no_hub(monkeypatch, tmp_path):
     monkeypatch.setattr(constants, "HF_HOME", str(tmp_path / "hf"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.delenv("HF_DATASETS_CACHE", raising=False)
-
-
-def jsonl(path, *rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def prep(tmp_path, *rows, **options):
@@ -123,12 +118,11 @@ def test_unusable_rows_are_written_to_the_dropped_rows_with_their_reasons(tmp_pa
         {"question": "q", "answer": f"#### 5{' ' * 400}x"},
     ]
     rows, report = prep(tmp_path, GOOD, *bad, template="none", scorer="gsm8k")
-    lines = (tmp_path / "out.parquet.dropped.jsonl").read_text().splitlines()
-    dropped = [json.loads(line) for line in lines]
+    entries = dropped(tmp_path / "out.parquet")
     assert len(rows) == 1
-    assert [entry["index"] for entry in dropped] == [1, 2, 3, 4, 5]
-    assert Counter(entry["reasons"][0].partition(": ")[0] for entry in dropped) == report.dropped
-    assert dropped[3]["row"] == bad[3]
+    assert [entry["index"] for entry in entries] == [1, 2, 3, 4, 5]
+    assert Counter(entry["reasons"][0].partition(": ")[0] for entry in entries) == report.dropped
+    assert entries[3]["row"] == bad[3]
 
 
 def test_dropped_rows_are_not_read_and_replaced_by_the_same_run(tmp_path):
@@ -217,19 +211,17 @@ def test_a_source_that_is_missing_or_not_data_is_one_clear_error(tmp_path):
 
 
 def test_the_local_hub_cache_is_used_before_the_network(tmp_path):
-    snapshot = tmp_path / "hf/hub/datasets--openai--gsm8k/snapshots/0123456789abcdef/main"
-    snapshot.mkdir(parents=True)
+    cache, commit = tmp_path / "hf/hub/datasets--openai--gsm8k", "0123456789abcdef"
+    (cache / f"snapshots/{commit}/main").mkdir(parents=True)
     table = pa.table({"question": ["cached"], "answer": ["#### 1"]})
-    pq.write_table(table, snapshot / "train-00000-of-00001.parquet")
-    refs = snapshot.parents[2] / "refs"
-    refs.mkdir()
-    (refs / "main").write_text("0123456789abcdef")
+    pq.write_table(table, cache / f"snapshots/{commit}/main/train-00000-of-00001.parquet")
+    (cache / "refs").mkdir()
+    (cache / "refs/main").write_text(commit)
     report = rewardkit.prep("gsm8k", tmp_path / "out.parquet")
     assert report.splits[0].origin == "cache"
-    [row] = read_rows(tmp_path / "out.parquet")
-    assert row["extra_info"]["question"] == "cached"
+    assert infos(tmp_path / "out.parquet", "question") == ["cached"]
     made = json.loads(pq.read_schema(tmp_path / "out.parquet").metadata[b"rewardkit"])
-    assert made["revision"] == "0123456789abcdef"
+    assert made["revision"] == commit
 
 
 def write_arrow(file, **columns):
@@ -283,47 +275,41 @@ def test_dropped_rows_are_written_with_all_their_columns(tmp_path):
         rows[place]["answer"] = "no mark"
     (tmp_path / "array.json").write_text(json.dumps(rows))
     (tmp_path / "lines.json").write_text("\n".join(map(json.dumps, rows)))
-    jsonl(tmp_path / "rows.jsonl", *rows[:10])
-    jsonl(tmp_path / "more/rows.jsonl", *rows[10:])
     table = pa.Table.from_pylist(rows)
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=1000)
     with pa.ipc.new_stream(tmp_path / "rows.arrow", table.schema) as stream:
         stream.write_table(table, max_chunksize=700)
-    for name in ("array.json", "lines.json", "rows.parquet", "rows.arrow", "more/rows.jsonl"):
-        skipped = 10 if name.startswith("more") else 0
+    for name in ("array.json", "lines.json", "rows.parquet", "rows.arrow"):
         for shuffle in (False, True):
-            out = tmp_path / "out.parquet"
             options = {"source": tmp_path / name, "overwrite": True, "shuffle": shuffle}
-            rewardkit.prep("gsm8k", out, **options)
-            lines = (tmp_path / "out.parquet.dropped.jsonl").read_text().splitlines()
-            wanted = [place for place in bad if place >= skipped]
-            assert [json.loads(line)["index"] for line in lines] == [p - skipped for p in wanted]
-            assert [json.loads(line)["row"] for line in lines] == [rows[p] for p in wanted]
+            rewardkit.prep("gsm8k", tmp_path / "out.parquet", **options)
+            entries = dropped(tmp_path / "out.parquet")
+            assert [entry["index"] for entry in entries] == list(bad)
+            assert [entry["row"] for entry in entries] == [rows[place] for place in bad]
 
 
 def test_dropped_rows_of_csv_and_of_several_files_are_complete(tmp_path):
+    def dropped_of(source, **options):
+        out = tmp_path / "o.parquet"
+        rewardkit.prep("gsm8k", out, source=tmp_path / source, overwrite=True, **options)
+        return [(entry["row"], entry["reasons"][0]) for entry in dropped(out)]
+
     (tmp_path / "a.csv").write_bytes(
         b'question,answer,note\nq,"#### 1",x\n"two\nlines",none,caf\xe9\nq,"",\n'
     )
-    rewardkit.prep("gsm8k", tmp_path / "a.parquet", source=tmp_path / "a.csv")
-    lines = (tmp_path / "a.parquet.dropped.jsonl").read_text().splitlines()
-    assert [json.loads(line)["row"] for line in lines] == [
+    assert [row for row, _ in dropped_of("a.csv")] == [
         {"question": "two\nlines", "answer": "none", "note": "caf\\xe9"},
         {"question": "q", "answer": "", "note": ""},
     ]
     (tmp_path / "b.csv").write_text('question,answer\nq,"#### 1"\nWhat, is it?,"#### 2"\n')
-    rewardkit.prep("gsm8k", tmp_path / "b.parquet", source=tmp_path / "b.csv", overwrite=True)
-    [line] = (tmp_path / "b.parquet.dropped.jsonl").read_text().splitlines()
-    assert json.loads(line)["row"] == {"text": 'What, is it?,"#### 2"'}
-    assert "does not fit the header" in json.loads(line)["reasons"][0]
-    rows = [
-        {**GOOD, "id": i} if i % 2 else {"question": "q", "answer": "", "id": i} for i in range(6)
-    ]
+    [(row, reason)] = dropped_of("b.csv")
+    assert row == {"text": 'What, is it?,"#### 2"'}
+    assert "does not fit the header" in reason
+    bad = {"question": "q", "answer": ""}
+    rows = [{**GOOD, "id": i} if i % 2 else {**bad, "id": i} for i in range(6)]
     jsonl(tmp_path / "data/train-1.jsonl", *rows[:3])
     jsonl(tmp_path / "data/train-2.jsonl", *rows[3:])
-    rewardkit.prep("gsm8k", tmp_path / "c.parquet", split="train", source=tmp_path / "data")
-    lines = (tmp_path / "c.parquet.dropped.jsonl").read_text().splitlines()
-    assert [json.loads(line)["row"]["id"] for line in lines] == [0, 2, 4]
+    assert [row["id"] for row, _ in dropped_of("data", split="train")] == [0, 2, 4]
 
 
 def test_a_dropped_row_is_valid_json_with_any_values_in_its_columns(tmp_path):
@@ -352,25 +338,22 @@ def test_a_dropped_row_is_valid_json_with_any_values_in_its_columns(tmp_path):
 
 def test_if_one_split_fails_no_split_is_written(tmp_path):
     """The files of an earlier run do not change."""
-    jsonl(tmp_path / "raw/train.jsonl", GOOD, {"question": "q", "answer": "none"})
-    test = jsonl(tmp_path / "raw/test.jsonl", {"question": "q", "answer": "none"})
-    options = {"split": "all", "source": tmp_path / "raw"}
+    out, bad = tmp_path / "out", {"question": "q", "answer": "none"}
+
+    def run(train, test, **options):
+        jsonl(tmp_path / "raw/train.jsonl", *train)
+        jsonl(tmp_path / "raw/test.jsonl", test)
+        rewardkit.prep("gsm8k", out, split="all", source=tmp_path / "raw", **options)
+
     with pytest.raises(DataError, match="every row was dropped"):
-        rewardkit.prep("gsm8k", tmp_path / "out", **options)
-    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
-    jsonl(test, GOOD)
-    rewardkit.prep("gsm8k", tmp_path / "out", **options)
-    before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    assert {path.name for path in before} == {
-        "train.parquet",
-        "train.parquet.dropped.jsonl",
-        "test.parquet",
-    }
-    jsonl(tmp_path / "raw/train.jsonl", {**GOOD, "question": "another"})
-    jsonl(test, {"question": "q", "answer": "none"})
+        run([GOOD, bad], bad)
+    assert [path for path in out.rglob("*") if path.is_file()] == []
+    run([GOOD, bad], GOOD)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert sorted(before) == ["test.parquet", "train.parquet", "train.parquet.dropped.jsonl"]
     with pytest.raises(DataError, match="every row was dropped"):
-        rewardkit.prep("gsm8k", tmp_path / "out", overwrite=True, **options)
-    assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+        run([{**GOOD, "question": "another"}], bad, overwrite=True)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import random
 import re
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,15 +100,10 @@ def rules(rows, items, **options):
 
 
 def test_nine_of_ten_problems_in_other_words_are_found():
-    found = sum(
-        len(
-            {
-                row
-                for row, item, _ in rules([reworded(t, random.Random(seed)) for t in ITEMS], ITEMS)
-            }
-        )
-        for seed in range(20)
-    )
+    found = 0
+    for seed in range(20):
+        rows = [reworded(text, random.Random(seed)) for text in ITEMS]
+        found += len({row for row, _, _ in rules(rows, ITEMS)})
     assert found >= 0.9 * 20 * len(ITEMS)
 
 
@@ -187,36 +181,3 @@ def test_any_texts_can_be_compared(item, row):
 def test_hostile_rows_take_linear_time(piece):
     assert not rules([piece * 20_000], ITEMS)
     rules([piece * 20_000], [piece * 200], near_misses=True)
-
-
-def recall(texts, change):
-    """Share of the texts, at least 40 words with three numbers, whose changed form is found."""
-    long = [
-        text
-        for text in texts
-        if len(text.split()) >= 40 and len(set(re.findall(r"\d\d+", text))) >= 3
-    ]
-    rng = random.Random(0)
-    hits = rules([change(text, rng) for text in long], long)
-    return len({row for row, item, _ in hits if row == item}) / len(long), len(long)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("half", [0, 1])
-def test_recall_and_false_alarms_on_the_test_sets_of_gsm8k_and_math(shared, half):
-    """Both halves alike: no limit of the rule was chosen on these rewordings. See benchmarks/README.md."""
-    texts = []
-    for pattern, name in (
-        ("gsm8k/main/test*.parquet", "question"),
-        ("math/data/test*.parquet", "problem"),
-    ):
-        [file] = (shared / "data").glob(pattern)
-        texts += pq.read_table(file, columns=[name])[name].to_pylist()[half::2]
-    found, size = recall(texts, reworded)
-    assert size > 100
-    assert found > 0.9
-    long = [t for t in texts if "asy" not in t]
-    rng = random.Random(1)
-    rows = [variant(reworded(text, rng), rng) for text in long]
-    alarms = [pair for pair in rules(rows, long) if pair[2] == "reworded"]
-    assert len(alarms) <= 0.02 * len(rows)
