@@ -404,9 +404,6 @@ def letter_of_option(gold: str, options: Sequence[str]) -> str:
     """Return the letter of the option with a text; the text itself if there are no options."""
     places = [place for place, option in enumerate(options) if option.strip() == gold.strip()]
     if options and len(places) != 1:
-        raise UnreadableValueError(
-            "several options have the gold's text"
-            if places
-            else "the gold is not among the options"
-        )
+        faults = "the gold is not among the options", "several options have the gold's text"
+        raise UnreadableValueError(faults[bool(places)])
     return ascii_uppercase[places[0]] if options else gold

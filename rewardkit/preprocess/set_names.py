@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from rewardkit import registry
@@ -64,10 +64,9 @@ def is_set(text: str) -> bool:
 
 def is_split_of_dataset(text: str) -> bool:
     """Return whether a name with a colon is that of a split (`aime:2024`) of a registered dataset."""
-    try:
-        name = read_set_name(text)
-    except UnknownNameError:
+    if not is_set(text):
         return False
+    name = read_set_name(text)
     return bool(name.split) and name.dataset in registry.known("datasets")
 
 
@@ -86,14 +85,9 @@ def set_names(card: Card) -> list[str]:
 
 def known_names() -> list[str]:
     """Return the names of all datasets and their splits; of plug-ins, which are not imported, the former."""
-    return list(dict.fromkeys(_known_names()))
-
-
-def _known_names() -> Iterator[str]:
-    for dataset in registry.known("datasets"):
-        yield dataset
-        if not is_plugin(dataset):
-            yield from set_names(_card(dataset))
+    datasets = registry.known("datasets")
+    names = [(d, *(() if is_plugin(d) else set_names(card_of(load_dataset(d))))) for d in datasets]
+    return list(dict.fromkeys(chain.from_iterable(names)))
 
 
 def evaluation_split(card: Card) -> str:

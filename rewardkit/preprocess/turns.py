@@ -17,7 +17,6 @@ without a name verl answers in a single turn, unless the run sets another defaul
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +25,7 @@ from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.preprocess.template import BUILT_IN, SLOT, Template
 from rewardkit.registry import did_you_mean
 from rewardkit.row import AGENT_NAME, Row
+from rewardkit.scorers.gold import alternatives
 
 #: The agent loop of every release since 0.5 that calls tools.
 TOOL_AGENT = "tool_agent"
@@ -66,11 +66,19 @@ class Turns:
 
     def add_to(self, row: Row) -> Row:
         """Return the row with the fields that verl's script writes, and the agent loop."""
+        gold, name = row["reward_model"]["ground_truth"], self.name
+        fields: dict[str, Any]
         if self.option == "interaction":
-            fields: dict[str, Any] = {"interaction_kwargs": interaction_kwargs(row, self.name)}
+            query = row["prompt"][-1]["content"]
+            fields = {"interaction_kwargs": {"name": name, "query": query, "ground_truth": gold}}
         else:
-            entry = {"create_kwargs": create_kwargs(row, self.name)}
-            fields = {"need_tools_kwargs": True, "tools_kwargs": {self.name: entry}}
+            arguments: dict[str, Any] = {"ground_truth": gold}
+            if name == "search":
+                arguments["ground_truth"] = {"target": list(alternatives(gold) or (gold,))}
+                arguments["question"] = row["extra_info"]["question"]
+                arguments["data_source"] = row["data_source"]
+            entry = {"create_kwargs": arguments}
+            fields = {"need_tools_kwargs": True, "tools_kwargs": {name: entry}}
         info = {**row["extra_info"], **fields}
         return {**row, "extra_info": info, AGENT_NAME.name: TOOL_AGENT}
 
@@ -136,31 +144,3 @@ def load_turns(tools: str | None, interaction: str | None) -> Turns | None:
             f"unknown {kind} {name!r}.{did_you_mean(name, table)} Use {', '.join(table)}."
         )
     return table[name]
-
-
-def create_kwargs(row: Row, tool: str) -> dict[str, Any]:
-    """Return what verl passes to a tool when it creates the tool for a row."""
-    gold = row["reward_model"]["ground_truth"]
-    if tool != "search":
-        return {"ground_truth": gold}
-    return {
-        "ground_truth": {"target": golden_answers(gold)},
-        "question": row["extra_info"]["question"],
-        "data_source": row["data_source"],
-    }
-
-
-def interaction_kwargs(row: Row, name: str) -> dict[str, str]:
-    """Return what verl passes to the interaction of a row."""
-    query, gold = row["prompt"][-1]["content"], row["reward_model"]["ground_truth"]
-    return {"name": name, "query": query, "ground_truth": gold}
-
-
-def golden_answers(gold: str) -> list[str]:
-    """Return the answers of a gold: the items of a JSON list of texts, or the gold itself."""
-    try:
-        items = json.loads(gold) if gold.lstrip().startswith("[") else None
-    except (ValueError, RecursionError):
-        items = None
-    is_list = isinstance(items, list) and items and all(isinstance(item, str) for item in items)
-    return list(items) if is_list and items else [gold]

@@ -27,7 +27,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise, repeat
+from itertools import accumulate, chain, pairwise, product, repeat
 from math import ceil, log2
 from typing import Literal, TypeAlias
 
@@ -221,7 +221,7 @@ def index_items(items: Iterable[EvalItem]) -> EvalIndex:
     sizes, holders, whole = [], defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for i, (item, own) in enumerate(zip(indexed, numbered, strict=True)):
         grams = set[int]()  # of the prose, or of everything if these are too few
-        for part in _prose(item.text):
+        for part in _FIGURE.split(item.text):
             grams |= ngrams([numbers.get(word, 0) for word in split_words(part)], NGRAM)
         grams -= common[item.source]
         if len(grams) < MIN_GRAMS:
@@ -298,26 +298,14 @@ def _frequent_grams(texts: Collection[tuple[int, ...]]) -> set[int]:
     return {key for key, count in counts.items() if count > most}
 
 
-def _prose(text: str) -> Iterator[str]:
-    """Yield the text before, between and after the figures `[asy] ... [/asy]`."""
-    first, *others = text.split("[asy]")
-    yield first
-    yield from (other.partition("[/asy]")[2] for other in others)
-
-
 def _short_items_in_row(
     lines: Sequence[Sequence[int]], own: Sequence[int], index: EvalIndex
 ) -> Iterator[int]:
     """Yield the short items that are word for word on consecutive lines of a row."""
-    edges, end = [0], 0
-    for line in lines:
-        end += len(line)
-        edges.append(end)
-    ends = set(edges)
-    for start in ends:
-        for length in index.lengths:
-            if start + length in ends:
-                yield from index.whole.get(hash(tuple(own[start : start + length])), ())
+    ends = {0, *accumulate(map(len, lines))}
+    for start, length in product(ends, index.lengths):
+        if start + length in ends:
+            yield from index.whole.get(hash(tuple(own[start : start + length])), ())
 
 
 def _index_wordings(
@@ -380,13 +368,7 @@ def _has_other_numbers(item: str, row: str) -> bool:
 
 
 def _without(words: Sequence[str], others: Sequence[str]) -> list[str]:
-    left, rest = Counter(others), []
-    for word in words:
-        if left[word]:
-            left[word] -= 1
-        else:
-            rest.append(word)
-    return rest
+    return list((Counter(words) - Counter(others)).elements())
 
 
 def _read_row(text: str, lines: Sequence[Sequence[str]], index: EvalIndex) -> _Words:
