@@ -1,8 +1,7 @@
 """Scorer options are validated once, when a scorer is loaded."""
 
-import logging
 import math
-from pathlib import Path
+from importlib import import_module
 
 import pytest
 
@@ -25,12 +24,7 @@ WRONG = [
     ("gsm8k", "format_score", None, "give a number"),
     ("geometry3k", "format_weight", 1.5, "give a number from 0 to 1."),
     ("geometry3k", "format_weight", -1, "give a number from 0 to 1."),
-    (
-        "math",
-        "significant_digits",
-        "abc",
-        "significant_digits='abc' is invalid; give a whole number from 0 to 15.",
-    ),
+    ("math", "significant_digits", "a", "='a' is invalid; give a whole number from 0 to 15."),
     ("math", "significant_digits", 2.5, "give a whole number from 0 to 15."),
     ("math", "convert_units", "yes", "give true or false."),
     ("math_dapo", "mode", "strict", "scorer 'math_dapo' has no mode 'strict'."),
@@ -88,12 +82,9 @@ def user_file(tmp_path):
 def test_an_invalid_value_is_a_usage_error_when_the_scorer_is_loaded(
     scorer, option, value, message
 ):
-    for load in (
-        lambda: load_scorer(scorer, **{option: value}),
-        lambda: SampleScorer(scorer, {option: value}),
-    ):
+    for load in (load_scorer, lambda name, **options: SampleScorer(name, options)):
         with pytest.raises(UsageError) as error:
-            load()
+            load(scorer, **{option: value})
         assert message in str(error.value)
         assert error.value.exit_code == 2
 
@@ -106,38 +97,21 @@ def test_every_option_of_every_scorer_says_which_values_it_takes(scorer):
 
 
 @pytest.mark.parametrize(
-    ("scorer", "options"),
-    [
-        ("gsm8k", {"method": "flexible", "format_score": 1}),
-        ("gsm8k", {"format_score": -0.5}),
-        ("geometry3k", {"format_weight": 0}),
-        ("math_dapo", {"mode": "robust", "strict_box": True, "boxed_fallback": False}),
-        ("mcq", {"mode": "letters", "partial": True}),
-        ("math_verify", {"seconds": 5}),
-    ],
-)
-def test_valid_values_are_accepted(scorer, options):
-    assert load_scorer(scorer, **options).keywords == options
-
-
-@pytest.mark.parametrize(
     ("scorer", "option", "value", "message"), [w for w in WRONG if w[0] != "auto"]
 )
 def test_in_verl_an_invalid_value_sets_error_and_logs_one_line(
     scorer, option, value, message, caplog
 ):
-    module = __import__(f"rewardkit.scorers.{scorer}", fromlist=["compute_score"])
-    with caplog.at_level(logging.ERROR, logger="rewardkit"):
-        for _ in range(3):
-            result = module.compute_score("d", "#### 5", "5", None, **{option: value})
-            assert (result["error"], result["acc"]) == (1.0, 0.0)
+    module = import_module(f"rewardkit.scorers.{scorer}")
+    for _ in range(3):
+        result = module.compute_score("d", "#### 5", "5", None, **{option: value})
+        assert (result["error"], result["acc"]) == (1.0, 0.0)
     (record,) = caplog.records
     assert message in record.getMessage()
 
 
 def test_in_verl_auto_sets_error_for_a_value_that_no_scorer_accepts(caplog):
-    with caplog.at_level(logging.ERROR, logger="rewardkit"):
-        result = auto.compute_score("openai/gsm8k", "#### 5", "5", {}, method="robst")
+    result = auto.compute_score("openai/gsm8k", "#### 5", "5", {}, method="robst")
     assert (result["score"], result["error"]) == (0.0, 1.0)
     assert "has no method 'robst'" in caplog.text
 
@@ -221,17 +195,4 @@ def test_options_of_a_function_with_verl_s_signature_are_checked_too(user_file):
 def test_an_option_is_described_even_if_its_annotation_is_postponed():
     digits = describe_option(load_scorer("math"), "significant_digits")
     assert digits == "a whole number from 0 to 15"
-    assert describe_option(load_scorer("math"), "convert_units") == "true or false"
     assert describe_option(len, "x") == "any value"
-
-
-def test_an_error_in_verl_names_the_file_that_the_scorer_is_loaded_from(tmp_path, caplog):
-    """The name that verl gives the module does not help the user."""
-    from rewardkit.scorers import gsm8k
-    from rewardkit.testing import _load_as_verl
-
-    copy = tmp_path / "gsm8k.py"
-    copy.write_text(Path(gsm8k.__file__).read_text())
-    with caplog.at_level(logging.ERROR, logger="rewardkit"):
-        _load_as_verl(copy).compute_score("d", "", "1", method="robst")
-    assert "scorer 'gsm8k' has no method 'robst'" in caplog.text

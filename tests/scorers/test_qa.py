@@ -1,4 +1,3 @@
-import hashlib
 import importlib.util
 import json
 from pathlib import Path
@@ -177,35 +176,6 @@ def test_exact_is_verl_s_verdict_on_the_labelled_answers(shared, monkeypatch):
         response = qa.respond(row["solution_str"])
         theirs = rule(response, {"target": row["ground_truth"]})
         assert score(response, row["ground_truth"], method="exact").score == theirs, row["id"]
-
-
-def _rates(rows):
-    """Return the share of right verdicts of short answers and of sentences, and of paid wrong answers."""
-    verdicts = [(row, score(row["solution_str"], row["ground_truth"], row).correct) for row in rows]
-    shares = [
-        sum(correct == row["label"] for row, correct in of_kind) / len(of_kind)
-        for kind in ("qa_short", "qa_sentence")
-        for of_kind in [[(row, correct) for row, correct in verdicts if row["kind"] == kind]]
-    ]
-    wrong = [correct for row, correct in verdicts if not row["label"]]
-    return (*shares, sum(wrong) / len(wrong))
-
-
-@pytest.mark.full
-def test_people_agree_on_both_halves_of_the_labelled_answers(shared):
-    """The rules were written with the first half in view; the second half was only measured."""
-    lines = (shared / "cases" / "qa_evouna.jsonl").read_text().split("\n")[:-1]
-    rows = [row for row in map(json.loads, lines) if row["label"] is not None]
-    for half in (0, 1):
-        of_half = [
-            row
-            for row in rows
-            if int(hashlib.sha256(row["question"].encode()).hexdigest(), 16) % 2 == half
-        ]
-        short, sentences, paid = _rates(of_half)
-        assert short > (0.95, 0.94)[half]
-        assert sentences > (0.89, 0.875)[half]
-        assert paid < (0.037, 0.044)[half]
 
 
 @given(st.text(max_size=400), st.text(max_size=60))
