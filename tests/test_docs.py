@@ -26,7 +26,7 @@ import pytest
 from rewardkit.errors import EXIT_CODES
 from rewardkit.preprocess.source import SAMPLES
 from rewardkit.strict_yaml import read_yaml
-from tests.judge_server import serving
+from tests.judging.faulty_server import serving
 
 ROOT = Path(__file__).parents[1]
 SKILLS = sorted(ROOT.glob("skills/*/SKILL.md"))

@@ -16,7 +16,7 @@ from rewardkit.scorers.load import location
 from tests.integration.conftest import VERL, make_batch, read_outputs
 from tests.integration.test_verl import expected, right_or_wrong, rows_of
 from tests.integration.transformers_server import free_port, needs_transformers_serve, wait_for
-from tests.judge_server import serving as serving_judge
+from tests.judging.faulty_server import serving as serving_judge
 
 
 def equal_texts(body):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.judge_server import serving
+from tests.judging.faulty_server import serving
 
 
 @pytest.fixture

@@ -16,18 +16,18 @@ import json
 import socket
 import struct
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-#: Seconds after which a slow reply comes: longer than any timeout that a test sets.
-SLOW_SECONDS = 20.0
+#: Seconds after which a slow reply comes, and bytes of the reply of the fault "100 MB".
+SLOW_SECONDS, HUGE_BYTES = 20.0, 100 << 20
 
-#: Bytes of the reply of the fault "100 MB".
-HUGE_BYTES = 100 << 20
+
+def yes(_body):
+    return {"reason": "It is equal.", "verdict": "yes"}
 
 
 def prompt_of(body: Mapping[str, Any]) -> str:
@@ -42,7 +42,9 @@ class JudgeServer(ThreadingHTTPServer):
 
     Attributes:
         verdict: the JSON value that the model should reply with to a request's body; a text is sent
-            as it stands.
+            as it stands, and a number is the status of a refusal.
+        takes_schema: True, or the status of the answer to a request with a schema.
+        models: the names of its models.
         faults: the faults of single requests, by their number; or a function of number and body.
         always: the fault of every other request.
         room: requests that may be in flight; others get 429.
@@ -55,33 +57,27 @@ class JudgeServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 512
 
-    def __init__(self, verdict: Callable[[dict], Any], *, room: int = 10**9, seconds: float = 0.0):
+    def __init__(
+        self, verdict=yes, *, takes_schema=True, models=("tiny",), room=10**9, seconds=0.0
+    ):
         super().__init__(("127.0.0.1", 0), JudgeHandler)
-        self.verdict, self.room, self.seconds = verdict, room, seconds
-        self.faults: Mapping[int, Any] | Callable[[int, dict], Any] = {}
-        self.always: Any = None
-        self.bodies: list[dict] = []
-        self.paths: list[str] = []
-        self.times: list[float] = []
+        self.verdict, self.takes_schema, self.models = verdict, takes_schema, models
+        self.room, self.seconds, self.faults, self.always, self.bodies = room, seconds, {}, None, []
         self.active = self.most = self.refused = 0
         self.lock, self.closing = threading.Lock(), threading.Event()
 
     @property
-    def url(self) -> str:
-        """The base URL of its API."""
+    def url(self):
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
-    def handle_error(self, *_: object) -> None:
+    def handle_error(self, *_):
         """Ignore errors, because clients close connections on purpose."""
 
-    def fault_of(self, number: int, body: dict) -> Any:
-        """Return the fault of a request, or None."""
-        faults = self.faults
-        fault = faults(number, body) if callable(faults) else faults.get(number)
+    def fault_of(self, number, body):
+        fault = self.faults(number, body) if callable(self.faults) else self.faults.get(number)
         return self.always if fault is None else fault
 
-    def content(self, body: dict) -> str:
-        """Return the content of the model's message."""
+    def content(self, body):
         verdict = self.verdict(body)
         return verdict if isinstance(verdict, str) else json.dumps(verdict)
 
@@ -90,22 +86,17 @@ class JudgeHandler(BaseHTTPRequestHandler):
     """Answers one connection."""
 
     protocol_version = "HTTP/1.1"
-    server: JudgeServer
 
-    def setup(self) -> None:
-        """Send small replies at once."""
+    def setup(self):
         super().setup()
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def do_POST(self) -> None:
-        """Record a request and answer it, or fail."""
+    def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         server = self.server
         with server.lock:
             number = len(server.bodies)
             server.bodies.append(body)
-            server.paths.append(self.path)
-            server.times.append(time.monotonic())
             server.active += 1
             server.most = max(server.most, server.active)
             is_full = server.active > server.room
@@ -113,30 +104,34 @@ class JudgeHandler(BaseHTTPRequestHandler):
         try:
             if is_full:
                 self.say(429, {"error": {"message": "busy"}}, {"Retry-After": "0.05"})
+            elif server.takes_schema is not True and "response_format" in body:
+                message = "response_format is not supported"
+                self.say(server.takes_schema or 400, {"error": {"message": message}})
             else:
                 self.answer(body, server.fault_of(number, body))
         finally:
             with server.lock:
                 server.active -= 1
 
-    def do_GET(self) -> None:
-        """List the model, or send a page, to which a redirect of a fault leads."""
-        if self.path.endswith("/models"):
-            self.say(200, {"object": "list", "data": [{"id": "fake-judge", "object": "model"}]})
-        else:
-            self.say(200, b"<html>a page</html>")
+    def do_GET(self):
+        """List the models, or send a page, to which a redirect of a fault leads."""
+        models = {"data": [{"id": name} for name in self.server.models]}
+        self.say(200, models if self.path.endswith("/models") else b"<html>a page</html>")
 
-    def answer(self, body: dict, fault: Any) -> None:
+    def answer(self, body, fault):
         """Answer a request with its verdict or its fault."""
         fault = FAULTS.get(fault, fault) if isinstance(fault, str) else fault
         if callable(fault):
             fault(self, body)
             return
-        if self.server.seconds:
-            self.server.closing.wait(self.server.seconds)
-        self.say(200, completion(self.server.content(body) if fault is None else fault))
+        self.server.closing.wait(self.server.seconds)
+        content = self.server.content(body) if fault is None else fault
+        if content.isdecimal():
+            self.say(int(content), {"error": {"message": "no"}})
+        else:
+            self.say(200, completion(content))
 
-    def say(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
+    def say(self, status, body, headers=None):
         """Send a whole reply; anything but bytes is sent as JSON."""
         text = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
@@ -146,7 +141,7 @@ class JudgeHandler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_):
         """Print nothing."""
 
 
@@ -246,19 +241,6 @@ def _redirect(status: int, to: str) -> Fault:
         handler.say(status, b"", {"Location": to or handler.path})
 
     return fault
-
-
-def _refuses_format(handler: JudgeHandler, body: dict) -> None:
-    """Refuse structured output, as old servers do, and answer requests without it."""
-    fields = sorted(FORMAT_FIELDS & body.keys())
-    if fields:
-        handler.say(400, {"error": {"message": f"{fields[0]} is not supported"}})
-    else:
-        handler.answer(body, None)
-
-
-#: Fields of a request that ask for structured output.
-FORMAT_FIELDS = frozenset({"response_format", "guided_json", "guided_choice", "structured_outputs"})
 
 
 def _around(before: str, after: str) -> Fault:
@@ -394,30 +376,17 @@ DECORATED: dict[str, Fault] = {
 
 #: Faults after which the same request, sent again, may succeed.
 PASSING_FAULTS = frozenset(
-    {
-        *("429", "429 with Retry-After", "429 with nonsense", "408", "500", "502", "503", "529"),
-        *("cut body", "cut chunk", "reset", "no bytes"),
-    }
+    "429|429 with Retry-After|429 with nonsense|408|500|502|503|529|cut body|cut chunk|reset|"
+    "no bytes".split("|")
 )
 
-FAULTS: dict[str, Fault] = {
-    **TRANSPORT_FAULTS,
-    **REPLY_FAULTS,
-    **CONTENT_FAULTS,
-    **DECORATED,
-    "refuses the format": _refuses_format,
-}
+FAULTS = {**TRANSPORT_FAULTS, **REPLY_FAULTS, **CONTENT_FAULTS, **DECORATED}
 
 
 @contextmanager
-def serving(verdict: Callable[[dict], Any], **options: Any) -> Iterator[JudgeServer]:
-    """Run a judge server during the block.
-
-    Args:
-        verdict: the verdict on a request's body: a JSON value, or the text of the message.
-        options: `room` and `seconds` of `JudgeServer`.
-    """
-    with JudgeServer(verdict, **options) as server:
+def serving(*arguments, **options):
+    """Run a `JudgeServer` during the block."""
+    with JudgeServer(*arguments, **options) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
