@@ -12,7 +12,6 @@ from asyncio import sleep
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable
-from math import ceil
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +26,6 @@ from rewardkit.versions import VERSION
 
 if TYPE_CHECKING:
     from rewardkit.reward_server.server import ServerConfig
-
-#: Longest `Retry-After`, in seconds.
-MAX_RETRY_SECONDS = 60
 
 #: Bytes of all bodies that are held at a time, as a multiple of the largest body.
 MAX_BODIES = 32
@@ -102,7 +98,7 @@ class RewardApp:
         if endpoint[1] == "/metrics":
             return PlainTextResponse(metrics.text(), media_type="text/plain; version=0.0.4")
         if metrics.waiting >= self._config.max_waiting:
-            raise self._overload(f"{self._config.max_waiting} requests are waiting.")
+            raise _overload(f"{self._config.max_waiting} requests are waiting.")
         metrics.waiting += 1
         try:
             return await self._score(request, _READERS[endpoint])
@@ -143,12 +139,11 @@ class RewardApp:
                 text = f"the body has more than {max_bytes:,} bytes: send it in parts."
                 raise RequestError(413, text)
             if self._body_bytes > MAX_BODIES * max_bytes:
-                raise self._overload("too many bytes are waiting.")
+                raise _overload("too many bytes are waiting.")
 
-    def _overload(self, message: str) -> RequestError:
-        """Return a refusal that asks to try again after the mean latency, at least a second."""
-        seconds = min(max(1, ceil(self._metrics.mean_seconds)), MAX_RETRY_SECONDS)
-        return RequestError(429, message, {"Retry-After": str(seconds)})
+
+def _overload(message: str) -> RequestError:
+    return RequestError(429, message, {"Retry-After": "1"})
 
 
 def _json(value: dict[str, Any], status: int, headers: dict[str, str] | None = None) -> Response:

@@ -8,21 +8,17 @@ from collections.abc import Callable, Iterable
 
 from rewardkit.reward_server.payload import ItemResult
 
-#: The weight of one request in the running mean of latency.
-_MEAN_WEIGHT = 0.1
-
 
 class Metrics:
     """The metrics of one server, whose labels are never text of a client's.
 
     Attributes:
         waiting: requests accepted and not yet answered.
-        mean_seconds: running mean of the latency of scored requests; recent requests weigh more.
     """
 
     def __init__(self, gauges: Callable[[], dict[str, float]]) -> None:
         """Create the metrics; `gauges` returns further values by name."""
-        self.waiting, self.mean_seconds = 0, 0.0
+        self.waiting = 0
         self._gauges = gauges
         self._counts: Counter[tuple[str, str]] = Counter()
 
@@ -41,7 +37,6 @@ class Metrics:
         """Count the time that a scored request took."""
         self.count("request_seconds_count")
         self.count("request_seconds_sum", seconds)
-        self.mean_seconds += _MEAN_WEIGHT * (seconds - self.mean_seconds)
 
     def text(self) -> str:
         """Return all metrics in Prometheus' text format 0.0.4."""

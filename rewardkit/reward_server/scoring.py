@@ -7,15 +7,18 @@ long. No scorer can stop the server.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rewardkit.errors import RewardkitError, UnknownNameError, UsageError, call_catching
 from rewardkit.reward_server.payload import ItemResult, RequestItem
 from rewardkit.scorers.base import Score, Status, explain_bad_gold, failure_result, spec_of
 from rewardkit.scorers.call import call_scorer, error_text, failed_score, failure_reason
 from rewardkit.scorers.isolated import close_scorer, is_built_in, start_scorer
+
+if TYPE_CHECKING:
+    from rewardkit.reward_server.server import ServerConfig
 
 #: Scorers that look at a text once and never wait: a thread would cost more than they do.
 FAST_SCORERS = frozenset({"gsm8k", "mcq"})
@@ -31,38 +34,24 @@ class ScorerPool:
         name: the scorer's name or `file.py:function`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        options: Mapping[str, Any],
-        jobs: int,
-        seconds: float,
-        load_seconds: float,
-        wrong: float | None = None,
-    ) -> None:
+    def __init__(self, config: ServerConfig) -> None:
         """Load the scorer, in this process or in one of its own.
-
-        Args:
-            name: the scorer's name or `file.py:function`.
-            options: options of the scorer.
-            jobs: threads that score, and processes of a custom scorer.
-            seconds: timeout per response for a custom scorer.
-            load_seconds: timeout for importing a custom scorer.
-            wrong: the score of a response on which the scorer fails; None for the wrong score of
-                our scorer, or 0 for a custom one.
 
         Raises:
             UsageError: the scorer cannot be loaded or refuses an option.
         """
-        self.name, self._jobs, self._turns = name, jobs, 0
-        self._turn_items = ITEMS_PER_TURN if is_built_in(name) else 1
-        self._scorer = start_scorer(name, options, seconds, load_seconds, workers=jobs)
-        is_ours = is_built_in(name) and name != "auto"
-        trial = call_catching(self._scorer, "", "1", {}) if is_ours else None
+        self.name, self._jobs, self._turns = config.scorer, config.jobs, 0
+        is_ours = is_built_in(self.name)
+        self._turn_items = ITEMS_PER_TURN if is_ours else 1
+        limits = config.seconds, config.load_seconds
+        self._scorer = start_scorer(self.name, config.options, *limits, workers=self._jobs)
+        is_tried = is_ours and self.name != "auto"
+        trial = call_catching(self._scorer, "", "1", {}) if is_tried else None
         if isinstance(trial, UsageError):  # `math_verify` needs a package
             raise trial
-        self._wrong = spec_of(self._scorer).wrong_score if wrong is None else wrong
-        self._threads = ThreadPoolExecutor(jobs, "scorer")
+        own = spec_of(self._scorer).wrong_score
+        self._wrong = own if config.wrong is None else config.wrong
+        self._threads = ThreadPoolExecutor(self._jobs, "scorer")
 
     def close(self) -> None:
         """Wait for the threads and end the processes."""

@@ -99,9 +99,7 @@ def serve(
         raise MissingPackageError(
             f"reward-server needs {error.name}: pip install 'rewardkit[server]'."
         ) from error
-    timeouts = config.seconds, config.load_seconds
-    pool = ScorerPool(config.scorer, config.options, config.jobs, *timeouts, config.wrong)
-    with closing(pool), open_listener(config.host, config.port) as listener:
+    with closing(ScorerPool(config)) as pool, open_listener(config.host, config.port) as listener:
         host, port = listener.getsockname()[:2]
         if not config.token and not ipaddress.ip_address(host).is_loopback:
             warn(

@@ -277,8 +277,9 @@ def test_bodies_that_wait_have_a_limit_together(monkeypatch):
 
     headers = [(b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": "/score", "headers": headers}
-    with closing(ScorerPool("gsm8k", {}, 1, 1, 1)) as pool:
-        asyncio.run(app.RewardApp(pool, ServerConfig())(scope, receive, send))
+    config = ServerConfig(scorer="gsm8k")
+    with closing(ScorerPool(config)) as pool:
+        asyncio.run(app.RewardApp(pool, config)(scope, receive, send))
     assert messages[0]["status"] == 429
     assert b"retry-after" in dict(messages[0]["headers"])
 
