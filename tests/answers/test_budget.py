@@ -53,19 +53,12 @@ def test_a_long_list_in_another_order_is_still_equal():
 @every(
     ("response", "gold"),
     [
-        (r"\boxed{5_⁴}", "5"),
-        (r"\boxed{5}", "5_①"),
-        (r"\boxed{.1\overline{⁴}}", "5"),
-        (rf"\boxed{{{LARGE}}}", "x+1"),
-        (rf"\boxed{{{LARGE}}}", r"\sqrt2"),
-        (rf"\boxed{{{LARGE}}}", "1_2"),
-        ("####" + "y" * 10**6, "5"),
-        ("7" * 10**6, "A"),
-        ("5", "7" * 10**6),
-        ("<answer></answer>" * 60_000, "A"),
-        ("\\boxed{" + "{}" * 500_000, "5"),
+        (r"\boxed{5_⁴}", "5"), (r"\boxed{5}", "5_①"), (r"\boxed{.1\overline{⁴}}", "5"),
+        (rf"\boxed{{{LARGE}}}", "x+1"), (rf"\boxed{{{LARGE}}}", r"\sqrt2"),
+        (rf"\boxed{{{LARGE}}}", "1_2"), ("####" + "y" * 10**6, "5"), ("7" * 10**6, "A"),
+        ("5", "7" * 10**6), ("<answer></answer>" * 60_000, "A"), ("\\boxed{" + "{}" * 500_000, "5"),
     ],
-)
+)  # fmt: skip
 def test_texts_that_once_raised_or_took_long_get_a_score(score, response, gold):
     assert isinstance(score(response, gold), Score)
 
@@ -139,17 +132,9 @@ PIECES = [
     r"\begin{pmatrix}", r"\begin{cases}1&2\\", "for all x ", "mod 7 ", "甲", "½", "²", "√", r"k\pi+", "C+", r"\pm1,", r"\angle ", "f(", "a_", r"5^\circ", "1 1/2 ", r"\cup(0,1)", r"\setminus\{0\}", "=x", "x*", "x^", "the ", "is ", "1:", "_{", "^{",
 ]  # fmt: skip
 GOLDS = [
-    "5",
-    "x",
-    r"\sqrt2+x",
-    "(1,2)",
-    r"\{1,2\}",
-    "y=x+1",
-    r"2k\pi",
-    r"5\text{ cm}",
-    "Monday",
+    "5", "x", r"\sqrt2+x", "(1,2)", r"\{1,2\}", "y=x+1", r"2k\pi", r"5\text{ cm}", "Monday",
     r"x \equiv 3 \pmod 7",
-]
+]  # fmt: skip
 
 
 def assert_bounded(piece, size, golds):

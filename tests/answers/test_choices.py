@@ -28,25 +28,17 @@ def choice(response, **kwargs):
 @every(
     ("response", "letters"),
     [
-        (r"\boxed{B} no, wait: \boxed{A}", "A"),
-        (r"\boxed{A} and a cut \boxed{B", "A"),
-        (r"\boxed{\boxed{A}}", "A"),
-        (r"\boxed{A}, that is $\boxed{(A)}$", "A"),
+        (r"\boxed{B} no, wait: \boxed{A}", "A"), (r"\boxed{A} and a cut \boxed{B", "A"),
+        (r"\boxed{\boxed{A}}", "A"), (r"\boxed{A}, that is $\boxed{(A)}$", "A"),
         ("<answer>A</answer>", "A"),
         (r"<think>\boxed{B}</think><answer>so \boxed{A}</answer>", "A"),
-        (r"<think>\boxed{B}</think>\boxed{A}", "A"),
-        (r"<think>\boxed{A}</think>", "A"),
-        ("use <answer> </answer>: <answer>A</answer>", "A"),
-        (r"\boxed{A} or \boxed{B}", "?"),
-        (r"\boxed{A}, \boxed{C}", "?"),
-        (r"The answer is \boxed{B}. The answer is \boxed{A}.", "?"),
-        ("<answer>B</answer><answer>A</answer>", "?"),
-        (r"<answer>B</answer> \boxed{A}", "?"),
-        ("The answer is A", None),
-        ("<answer>A", None),
-        (r"\boxed{}", None),
+        (r"<think>\boxed{B}</think>\boxed{A}", "A"), (r"<think>\boxed{A}</think>", "A"),
+        ("use <answer> </answer>: <answer>A</answer>", "A"), (r"\boxed{A} or \boxed{B}", "?"),
+        (r"\boxed{A}, \boxed{C}", "?"), (r"The answer is \boxed{B}. The answer is \boxed{A}.", "?"),
+        ("<answer>B</answer><answer>A</answer>", "?"), (r"<answer>B</answer> \boxed{A}", "?"),
+        ("The answer is A", None), ("<answer>A", None), (r"\boxed{}", None),
     ],
-)
+)  # fmt: skip
 def test_the_last_box_or_answer_is_final_unless_another_beside_it_differs(response, letters):
     assert choice(response) == letters
 
@@ -54,37 +46,20 @@ def test_the_last_box_or_answer_is_final_unless_another_beside_it_differs(respon
 @every(
     ("response", "letters"),
     [
-        ("答案：AC", "AC"),
-        ("【答案】: A <eoa>", "A"),
-        ("正确答案是 B", "B"),
-        ("故选C", "C"),
-        ("综上，本题选AC。", "AC"),
-        ("正确的选项是B、D。", "BD"),
-        ("答案是选项A和C", "AC"),
-        ("The answer is (B).", "B"),
-        ("The answer is B. I hope it is correct.", "B"),
-        ("Answer: B because C is not valid", "B"),
-        ("Answer: A and C", "AC"),
-        ("__Answer__: A", "A"),
-        ("ANSWER IS b", "B"),
+        ("答案：AC", "AC"), ("【答案】: A <eoa>", "A"), ("正确答案是 B", "B"), ("故选C", "C"),
+        ("综上，本题选AC。", "AC"), ("正确的选项是B、D。", "BD"), ("答案是选项A和C", "AC"), ("The answer is (B).", "B"),
+        ("The answer is B. I hope it is correct.", "B"), ("Answer: B because C is not valid", "B"),
+        ("Answer: A and C", "AC"), ("__Answer__: A", "A"), ("ANSWER IS b", "B"),
         ("Maybe Answer: A? Let me reconsider. Final Answer: B", "B"),
-        ("Answer: B\nAnswer: unknown", "B"),
-        ("thoughts\n(B)", "B"),
-        (r"so 6 = \boxed{6}. The answer is (B).", "B"),
-        (r"\boxed{A}. The answer is (B).", "A"),
-        ("The answer is A or B", "?"),
-        ("Answer: A\nAnswer: B", "?"),
-        ("Answer: A Answer: B Answer: C", "?"),
-        ("答案：A。答案：B", "?"),
-        ("The answer is a good one", None),
-        ("Answer: I think it is B", None),
-        ("The answer is not A", None),
-        ("It might be B but I am not sure", None),
-        ("答案是A股", None),
-        ("答案A不正确", None),
-        ("答案：A、B增速一样快", "?"),
+        ("Answer: B\nAnswer: unknown", "B"), ("thoughts\n(B)", "B"),
+        (r"so 6 = \boxed{6}. The answer is (B).", "B"), (r"\boxed{A}. The answer is (B).", "A"),
+        ("The answer is A or B", "?"), ("Answer: A\nAnswer: B", "?"),
+        ("Answer: A Answer: B Answer: C", "?"), ("答案：A。答案：B", "?"),
+        ("The answer is a good one", None), ("Answer: I think it is B", None),
+        ("The answer is not A", None), ("It might be B but I am not sure", None), ("答案是A股", None),
+        ("答案A不正确", None), ("答案：A、B增速一样快", "?"),
     ],
-)
+)  # fmt: skip
 def test_final_letter_reads_statements(response, letters):
     assert choice(response, final_letter=True) == letters
 
@@ -123,26 +98,10 @@ def test_between_finds_what_the_regular_expression_finds(text):
 @every(
     "piece",
     [
-        "\\boxed{",
-        "{",
-        "}",
-        "<answer>",
-        "<answer>A</answer>",
-        "答案",
-        "Answer: A ",
-        "A ",
-        "A,",
-        " ",
-        "\\boxed{A} or ",
-        "\\text{",
-        "A. b ",
-        "不选A,",
-        "、",
-        "and",
-        "\n选",
-        "</think>",
+        "\\boxed{", "{", "}", "<answer>", "<answer>A</answer>", "答案", "Answer: A ", "A ", "A,", " ",
+        "\\boxed{A} or ", "\\text{", "A. b ", "不选A,", "、", "and", "\n选", "</think>",
     ],
-)
+)  # fmt: skip
 def test_reading_is_linear(piece, final_letter):
     """Twenty times the text takes at most about twenty times as long, on the worst inputs."""
 
@@ -206,18 +165,10 @@ def test_every_wording_of_a_statement_is_read(statement):
 @pytest.mark.parametrize(
     "text",
     [
-        "Answer A",
-        "Answer: AA",
-        "Answer: K",
-        "Answers",
-        "x\nA or B",
-        "x\nABA",
-        "x\nabc",
-        "x\nNOT A",
-        "reanswer: A",
-        "AC\nx",
+        "Answer A", "Answer: AA", "Answer: K", "Answers", "x\nA or B", "x\nABA", "x\nabc",
+        "x\nNOT A", "reanswer: A", "AC\nx",
     ],
-)
+)  # fmt: skip
 def test_a_text_without_a_statement_or_a_last_line_of_letters_has_no_choice(text):
     assert choice(text, final_letter=True) is None
 
@@ -318,14 +269,11 @@ def test_a_statement_of_a_value_picks_its_option():
     st.sampled_from(["not ", "~", "¬", "非", "不选", "排除", "除"]),
     st.sampled_from(
         [
-            "The answer is {}.",
-            "答案：{}",
-            "Solution: Choice {}",
-            r"\boxed{{{}}}",
+            "The answer is {}.", "答案：{}", "Solution: Choice {}", r"\boxed{{{}}}",
             "<answer>{}</answer>",
         ]
     ),
-)
+)  # fmt: skip
 def test_no_negation_of_a_letter_picks_it(letter, negation, form):
     assert choice(form.format(negation + letter), final_letter=True) != letter
     assert choice(form.format(f"{negation}({letter})"), final_letter=True) != letter
@@ -334,23 +282,10 @@ def test_no_negation_of_a_letter_picks_it(letter, negation, form):
 @pytest.mark.parametrize(
     "piece",
     [
-        "A,",
-        "A, ",
-        "A and ",
-        "(A) ",
-        "(((",
-        "AAAAAAAAAA ",
-        "A is correct ",
-        "B is the best ",
-        "选",
-        "是",
-        "A项",
-        "must be ",
-        "if the ",
-        "***A",
-        "\n",
+        "A,", "A, ", "A and ", "(A) ", "(((", "AAAAAAAAAA ", "A is correct ", "B is the best ", "选",
+        "是", "A项", "must be ", "if the ", "***A", "\n",
     ],
-)
+)  # fmt: skip
 def test_a_long_text_without_a_mark_is_searched_in_bounded_time(piece):
     text = piece * (1_000_000 // len(piece))
     assert min(_timed(text, True) for _ in range(3)) < 0.1

@@ -32,18 +32,11 @@ EXTRACTORS = [last_hash, last_phrase, last_boxed, final_answer]
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
-        ("so #### 18", "18"),
-        ("#### 1\n#### 2", "2"),
-        ("####7\nmore", "7"),
-        ("#### 18 ####", "18"),
-        ("#### 18\n####", "18"),
-        ("#### 18\n\n#### Explanation", "18"),
-        ("####\n18\nmore", "18"),
-        ("#### ", ""),
-        ("#### none\n####", ""),
-        ("no mark", None),
+        ("so #### 18", "18"), ("#### 1\n#### 2", "2"), ("####7\nmore", "7"), ("#### 18 ####", "18"),
+        ("#### 18\n####", "18"), ("#### 18\n\n#### Explanation", "18"), ("####\n18\nmore", "18"),
+        ("#### ", ""), ("#### none\n####", ""), ("no mark", None),
     ],
-)
+)  # fmt: skip
 def test_last_hash_returns_the_answer_after_the_last_mark_with_a_number(text, answer):
     assert last_hash(text) == answer
 
@@ -51,49 +44,23 @@ def test_last_hash_returns_the_answer_after_the_last_mark_with_a_number(text, an
 @every(
     ("text", "answer"),
     [
-        ("Answer: 5", "5"),
-        ("answer : 5\nAnswer: 6 apples", "6 apples"),
-        ("**Answer:** 42", "42"),
+        ("Answer: 5", "5"), ("answer : 5\nAnswer: 6 apples", "6 apples"), ("**Answer:** 42", "42"),
         ("The answer is $14{,}916$. I hope it is correct.", "14{,}916"),
-        ("The final answer is 7.78. Done.", "7.78"),
-        ('{"answer": "14"}', "14"),
-        ('{"answer": 14}', "14"),
-        ('{"answer": "14", "tries": 3}', "14"),
-        ("Answer：42", "42"),
-        ("答案：AC", "AC"),
-        ("答案是 18。", "18"),
-        ("Answer:\n7", "7"),
-        ("Answer: X", "X"),
-        ("Answer: **7**", "7"),
-        ('Answer: "7"', "7"),
-        ("the answer = 7", "7"),
-        ("the answer are 7", "7"),
-        ("the answer is: 7", "7"),
-        ("Answer: 7.5. Done", "7.5"),
-        ("Answer: 7! Done", "7"),
-        ("Answer: 7, since 8 is not", "7"),
-        ("答案为 7", "7"),
-        ("答案：7。 8太大", "7"),
-        ("ANSWER: 7", "7"),
-        ("Antwort: 7", "7"),
-        ("Réponse: 7", "7"),
-        ("Respuesta: 7", "7"),
-        ("Ответ: 7", "7"),
-        ("Answer: 7, because 8 is not", "7"),
-        ("Answer: 7; 8 is too large", "7"),
-        ("Answer: 7; or 8", "7; or 8"),
-        ("The answer is $7$, or 8.", "$7$, or 8"),
-        ("The answer is $7$ (or $8$).", "$7$ (or $8$)"),
-        (r"The answer is \(7\).", "7"),
-        (r"The answer is \[7\]", "7"),
-        ("The answer is $$7$$", "7"),
-        ("【答案】$7$", "7"),
-        ('The answer is "7" or "8"', '7" or "8'),
-        ("the reanswer: 7", None),
-        ("Answer:", None),
-        ("nothing", None),
+        ("The final answer is 7.78. Done.", "7.78"), ('{"answer": "14"}', "14"),
+        ('{"answer": 14}', "14"), ('{"answer": "14", "tries": 3}', "14"), ("Answer：42", "42"),
+        ("答案：AC", "AC"), ("答案是 18。", "18"), ("Answer:\n7", "7"), ("Answer: X", "X"),
+        ("Answer: **7**", "7"), ('Answer: "7"', "7"), ("the answer = 7", "7"),
+        ("the answer are 7", "7"), ("the answer is: 7", "7"), ("Answer: 7.5. Done", "7.5"),
+        ("Answer: 7! Done", "7"), ("Answer: 7, since 8 is not", "7"), ("答案为 7", "7"),
+        ("答案：7。 8太大", "7"), ("ANSWER: 7", "7"), ("Antwort: 7", "7"), ("Réponse: 7", "7"),
+        ("Respuesta: 7", "7"), ("Ответ: 7", "7"), ("Answer: 7, because 8 is not", "7"),
+        ("Answer: 7; 8 is too large", "7"), ("Answer: 7; or 8", "7; or 8"),
+        ("The answer is $7$, or 8.", "$7$, or 8"), ("The answer is $7$ (or $8$).", "$7$ (or $8$)"),
+        (r"The answer is \(7\).", "7"), (r"The answer is \[7\]", "7"), ("The answer is $$7$$", "7"),
+        ("【答案】$7$", "7"), ('The answer is "7" or "8"', '7" or "8'), ("the reanswer: 7", None),
+        ("Answer:", None), ("nothing", None),
     ],
-)
+)  # fmt: skip
 def test_last_phrase_returns_the_text_after_the_last_statement_of_an_answer(text, answer):
     assert last_phrase(text) == answer
 
@@ -105,18 +72,14 @@ def test_last_phrase_returns_the_text_after_the_last_statement_of_an_answer(text
         (r"\boxed{1}, \boxed{2} and $\boxed{3}$.", ("1, 2, 3", "box")),
         (r"\boxed{1} is wrong, it is \boxed{2}", ("2", "box")),
         ("<answer>5</answer> then Answer: 6", ("5", "tag")),
-        ("The answer is 6\n#### 7", ("6", "phrase")),
-        ("so\n#### 7", ("7", "hash")),
+        ("The answer is 6\n#### 7", ("6", "phrase")), ("so\n#### 7", ("7", "hash")),
         ("It follows.\n(1, 2)", ("(1, 2)", "line")),
         ("All in all there are 12 apples left over", ("12 apples left over", "sentence")),
-        (r"<think>\boxed{1}</think> \boxed{2}", ("2", "box")),
-        (r"<think>\boxed{1}", None),
-        (r"cut off: \boxed{1", None),
-        ('the form is "#### 5" here', None),
-        ("I do not know.", None),
+        (r"<think>\boxed{1}</think> \boxed{2}", ("2", "box")), (r"<think>\boxed{1}", None),
+        (r"cut off: \boxed{1", None), ('the form is "#### 5" here', None), ("I do not know.", None),
         ("", None),
     ],
-)
+)  # fmt: skip
 def test_the_final_answer_is_at_the_most_explicit_mark(text, answer):
     assert stated(text) == answer
 
@@ -124,20 +87,13 @@ def test_the_final_answer_is_at_the_most_explicit_mark(text, answer):
 @every(
     ("text", "answer"),
     [
-        (r"\boxed{5}", "5"),
-        (r"\boxed{1} then \boxed{2}", "2"),
-        (r"\boxed{\frac{1}{2}}", r"\frac{1}{2}"),
-        (r"\boxed{1} and a cut \boxed{2", "1"),
-        (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),
-        (r"\boxed{\left\{ x \right.}", r"\left\{ x \right."),
-        (r"\boxed {7}", "7"),
-        (r"\fbox{8}", "8"),
-        (r"\boxed{\boxed{3}}", "3"),
-        (r"\\boxed{3}", "3"),
-        (r"\boxed{", None),
-        ("boxed{5}", None),
+        (r"\boxed{5}", "5"), (r"\boxed{1} then \boxed{2}", "2"),
+        (r"\boxed{\frac{1}{2}}", r"\frac{1}{2}"), (r"\boxed{1} and a cut \boxed{2", "1"),
+        (r"\boxed{\{1, 2\}}", r"\{1, 2\}"), (r"\boxed{\left\{ x \right.}", r"\left\{ x \right."),
+        (r"\boxed {7}", "7"), (r"\fbox{8}", "8"), (r"\boxed{\boxed{3}}", "3"), (r"\\boxed{3}", "3"),
+        (r"\boxed{", None), ("boxed{5}", None),
     ],
-)
+)  # fmt: skip
 def test_last_boxed_is_the_content_of_the_last_balanced_box(text, answer):
     assert last_boxed(text) == answer
 
@@ -347,15 +303,12 @@ def test_any_response_has_a_stripped_answer_or_none(text, gold):
 @given(
     st.sampled_from(
         [
-            "It cannot be {}.",
-            "The answer is not {}.",
-            "After step {} I gave up.",
-            "Is it {}?",
+            "It cannot be {}.", "The answer is not {}.", "After step {} I gave up.", "Is it {}?",
             "答案不是{}。",
         ]
     ),
     st.integers(-999, 999),
-)
+)  # fmt: skip
 def test_a_number_that_is_denied_or_only_mentioned_is_never_the_answer(sentence, number):
     assert final_answer(sentence.format(number), str(number)) is None
 

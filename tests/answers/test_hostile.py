@@ -16,18 +16,15 @@ BOUND = 1.0
 
 #: Every scorer that reads answers, in every mode: name -> (scorer, options).
 SCORERS = {
-    "math": (math.score, {}),
-    "mcq": (mcq.score, {}),
+    "math": (math.score, {}), "mcq": (mcq.score, {}),
     "mcq-final-letter": (mcq.score, {"final_letter": True}),
     "mcq-dianjin": (mcq.score, {"mode": "dianjin"}),
-    "mcq-letters": (mcq.score, {"mode": "letters"}),
-    "gsm8k": (gsm8k.score, {}),
+    "mcq-letters": (mcq.score, {"mode": "letters"}), "gsm8k": (gsm8k.score, {}),
     "gsm8k-flexible": (gsm8k.score, {"method": "flexible"}),
-    "gsm8k-robust": (gsm8k.score, {"method": "robust"}),
-    "math_dapo": (math_dapo.score, {}),
+    "gsm8k-robust": (gsm8k.score, {"method": "robust"}), "math_dapo": (math_dapo.score, {}),
     "math_dapo-strict-box": (math_dapo.score, {"strict_box": True}),
     "math_dapo-robust": (math_dapo.score, {"mode": "robust"}),
-}
+}  # fmt: skip
 
 #: Cases on whose label and our policy disagree: id -> why.
 CONFLICTS = {
@@ -123,13 +120,10 @@ HAND_MADE = [
 
 #: Within the limits of characters and tokens, and deeper than Python's stack.
 TOO_DEEP = {
-    "factorials": "5" + "!" * 590 + "+1",
-    "percent signs": "5" + "%" * 590 + "+1",
-    "fractions without braces": r"\frac1" * 290 + "2",
-    "logarithm bases": r"\log_" * 290 + "2 x",
-    "roots without braces": r"\sqrt" * 290 + "2",
-    "boxes without braces": r"\boxed" * 330 + "2",
-}
+    "factorials": "5" + "!" * 590 + "+1", "percent signs": "5" + "%" * 590 + "+1",
+    "fractions without braces": r"\frac1" * 290 + "2", "logarithm bases": r"\log_" * 290 + "2 x",
+    "roots without braces": r"\sqrt" * 290 + "2", "boxes without braces": r"\boxed" * 330 + "2",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", TOO_DEEP.values(), ids=TOO_DEEP)

@@ -11,41 +11,17 @@ from tests.tables import every
 @every(
     ("text", "value"),
     [
-        ("18", 18),
-        ("1,000.00", 1000),
-        ("$18", 18),
-        ("18 dollars", 18),
-        ("18.", 18),
-        ("-5", -5),
-        ("−5", -5),
-        ("-$5", -5),
-        ("$-5", -5),
-        ("**42**", 42),
-        (r"\$1{,}234", 1234),
-        ("1,234,567", 1234567),
-        ("１８", 18),
-        ("¥18元", 18),
-        ("40%", 40),
-        ("3/4", Fraction(3, 4)),
-        (r"\frac{3}{4}", Fraction(3, 4)),
-        (r"\frac34", Fraction(3, 4)),
-        (r"\dfrac{3}{4}", Fraction(3, 4)),
-        ("0.1", Fraction(1, 10)),
-        (".5", Fraction(1, 2)),
-        ("1e3", 1000),
-        ("22099999999998951424", 22099999999998951424),
-        ("x = 7", 7),
-        ("26 inches in 13 years.", 26),
-        ("30. Jeff walks 30 miles in a week.", 30),
-        (r"18\text{ dollars}", 18),
-        ("10 + 8 = 18", 18),
-        ("18 = 18", 18),
-        ("18!", 18),
-        ("18<|im_end|>", 18),
-        ("18-year-old", 18),
-        (r"\frac{-1}{2}", Fraction(-1, 2)),
+        ("18", 18), ("1,000.00", 1000), ("$18", 18), ("18 dollars", 18), ("18.", 18), ("-5", -5),
+        ("−5", -5), ("-$5", -5), ("$-5", -5), ("**42**", 42), (r"\$1{,}234", 1234),
+        ("1,234,567", 1234567), ("１８", 18), ("¥18元", 18), ("40%", 40), ("3/4", Fraction(3, 4)),
+        (r"\frac{3}{4}", Fraction(3, 4)), (r"\frac34", Fraction(3, 4)),
+        (r"\dfrac{3}{4}", Fraction(3, 4)), ("0.1", Fraction(1, 10)), (".5", Fraction(1, 2)),
+        ("1e3", 1000), ("22099999999998951424", 22099999999998951424), ("x = 7", 7),
+        ("26 inches in 13 years.", 26), ("30. Jeff walks 30 miles in a week.", 30),
+        (r"18\text{ dollars}", 18), ("10 + 8 = 18", 18), ("18 = 18", 18), ("18!", 18),
+        ("18<|im_end|>", 18), ("18-year-old", 18), (r"\frac{-1}{2}", Fraction(-1, 2)),
     ],
-)
+)  # fmt: skip
 def test_an_answer_that_states_one_number_is_that_number(text, value):
     assert read_number(text) == value
 
@@ -64,19 +40,10 @@ def test_several_numbers_or_a_number_inside_something_else_are_ambiguous(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "A",
-        "none",
-        "x18",
-        "1/0",
-        "9" * (MAX_CHARS + 1),
-        "1e99999",
-        "1e-9999999999",
-        "٣",
-        "NaN",
-        "inf",
+        "", "A", "none", "x18", "1/0", "9" * (MAX_CHARS + 1), "1e99999", "1e-9999999999", "٣",
+        "NaN", "inf",
     ],
-)
+)  # fmt: skip
 def test_a_text_without_a_readable_number_is_none(text):
     assert read_number(text) is None
 
@@ -114,13 +81,10 @@ def test_any_text_of_number_pieces_is_read_without_raising(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "Either the result = 4 or the result = 7",
-        "I do not know, maybe 5, maybe $1 - 1 = 0$",
-        "The answer is not 5; it is = 0",
-        "the sum $a + d + e = 4 = 0$.",
-        "可能是 5，也可能 1 + 1 = 2",
+        "Either the result = 4 or the result = 7", "I do not know, maybe 5, maybe $1 - 1 = 0$",
+        "The answer is not 5; it is = 0", "the sum $a + d + e = 4 = 0$.", "可能是 5，也可能 1 + 1 = 2",
     ],
-)
+)  # fmt: skip
 def test_a_hedge_before_an_equation_leaves_the_number_open(text):
     assert read_number(text) is AMBIGUOUS
 

@@ -30,47 +30,13 @@ def read(text, options=None):
 @every(
     "text",
     [
-        "A",
-        "(A)",
-        "A.",
-        "A)",
-        "Ａ",
-        "（Ａ）",
-        "【A】",
-        "A。",
-        "a",
-        "(a)",
-        "$A$",
-        r"\(A\)",
-        "**A**",
-        "{A}",
-        r"\text{A}",
-        r"\mathbf{A}",
-        r"\textbf{(A)}",
-        r"\rm A",
-        r"\left(A\right)",
-        r"\text{A}.",
-        "option A",
-        "Option (A)",
-        "choice A",
-        "The correct answer is A.",
-        "A is correct",
-        "Answer: A",
-        "选A",
-        "故选A",
-        "正确答案是 A",
-        "答案：A",
-        "A项",
-        "选项A",
-        "A正确",
-        "A, A",
-        "A/A",
-        "不选B，选A",
-        "A。不是 B",
-        "A不是 B",
-        "A, not B",
+        "A", "(A)", "A.", "A)", "Ａ", "（Ａ）", "【A】", "A。", "a", "(a)", "$A$", r"\(A\)", "**A**",
+        "{A}", r"\text{A}", r"\mathbf{A}", r"\textbf{(A)}", r"\rm A", r"\left(A\right)",
+        r"\text{A}.", "option A", "Option (A)", "choice A", "The correct answer is A.",
+        "A is correct", "Answer: A", "选A", "故选A", "正确答案是 A", "答案：A", "A项", "选项A", "A正确", "A, A",
+        "A/A", "不选B，选A", "A。不是 B", "A不是 B", "A, not B",
     ],
-)
+)  # fmt: skip
 def test_one_letter_is_read_in_any_markup(text):
     assert read(text) == "A"
 
@@ -78,44 +44,13 @@ def test_one_letter_is_read_in_any_markup(text):
 @every(
     "text",
     [
-        "AC",
-        "CA",
-        "A,C",
-        "C, A",
-        "A、C",
-        "Ａ、Ｃ",
-        "A，C",
-        "A C",
-        "A;C",
-        "A & C",
-        "A.C",
-        "A\nC",
-        "A和C",
-        "A及C",
-        "A以及C",
-        "A与C",
-        "A and C",
-        "both A and C",
-        "A, and C",
-        "a, c",
-        "ac",
-        r"A\ and\ C",
-        r"\{A, C\}",
-        r"A,\,C",
-        r"A \text{ and } C",
-        r"\text{A}, \text{C}",
-        r"A\quad C",
-        "AC项",
-        "A、C两项",
-        "选项A和C",
-        "选项A, 选项C",
-        "选AC",
-        "A、C都是正确的。",
-        "The answers are A and C",
-        "A. 市盈率 C. 市净率",
-        "(A) cash; (C) bonds",
+        "AC", "CA", "A,C", "C, A", "A、C", "Ａ、Ｃ", "A，C", "A C", "A;C", "A & C", "A.C", "A\nC", "A和C",
+        "A及C", "A以及C", "A与C", "A and C", "both A and C", "A, and C", "a, c", "ac", r"A\ and\ C",
+        r"\{A, C\}", r"A,\,C", r"A \text{ and } C", r"\text{A}, \text{C}", r"A\quad C", "AC项",
+        "A、C两项", "选项A和C", "选项A, 选项C", "选AC", "A、C都是正确的。", "The answers are A and C",
+        "A. 市盈率 C. 市净率", "(A) cash; (C) bonds",
     ],
-)
+)  # fmt: skip
 def test_several_letters_are_read_with_any_separator(text):
     assert read(text) == "AC"
 
@@ -123,38 +58,11 @@ def test_several_letters_are_read_with_any_separator(text):
 @every(
     "text",
     [
-        "",
-        " ",
-        "Apple",
-        "Cabbage",
-        "None of the above",
-        "bad",
-        "Dad",
-        "AAA",
-        "AAC",
-        "A股",
-        "A1",
-        "A_1",
-        "A?",
-        "A-C",
-        "A+",
-        "A+1",
-        "A to C",
-        "A > B",
-        "C++",
-        "not A",
-        "a correct option",
-        "A is right, B is wrong",
-        "可能是A",
-        "无正确答案",
-        "题目可能有误",
-        "K",
-        "AK",
-        "1",
-        r"\text{}",
-        "A" * 5000,
+        "", " ", "Apple", "Cabbage", "None of the above", "bad", "Dad", "AAA", "AAC", "A股", "A1",
+        "A_1", "A?", "A-C", "A+", "A+1", "A to C", "A > B", "C++", "not A", "a correct option",
+        "A is right, B is wrong", "可能是A", "无正确答案", "题目可能有误", "K", "AK", "1", r"\text{}", "A" * 5000,
     ],
-)
+)  # fmt: skip
 def test_a_text_with_more_than_letters_is_not_a_choice(text):
     assert read(text) is None
 
@@ -162,20 +70,10 @@ def test_a_text_with_more_than_letters_is_not_a_choice(text):
 @every(
     "text",
     [
-        "A or C",
-        "A/C",
-        "A或C",
-        "A或者C",
-        "A还是C",
-        "either A or C",
-        "A, or C",
-        "A and/or C",
-        "A|C",
-        r"A \text{ or } C",
-        "A. cash or C",
-        "A、B、C三个",
+        "A or C", "A/C", "A或C", "A或者C", "A还是C", "either A or C", "A, or C", "A and/or C", "A|C",
+        r"A \text{ or } C", "A. cash or C", "A、B、C三个",
     ],
-)
+)  # fmt: skip
 def test_alternatives_are_ambiguous(text):
     assert read(text) == "?"
 
@@ -183,26 +81,13 @@ def test_alternatives_are_ambiguous(text):
 @every(
     ("text", "letters"),
     [
-        ("980万元", "A"),
-        ("９８０ 万元。", "A"),
-        (r"\text{980 万元}", "A"),
-        ("A. 980万元", "A"),
-        ("A：980万元", "A"),
-        ("(A) 980万元", "A"),
-        ("A 980万元", "A"),
-        ("正确答案是A. 980万元", "A"),
-        ("A. 980万元，C. 1000万元", "AC"),
-        ("以上A和C都对", "D"),
-        ("D. 以上A和C都对", "D"),
-        ("A. 990万元", "?"),
-        ("A. 980元", "?"),
-        ("A. 980万元; B. 1000万元", "?"),
-        ("980", None),
-        ("980元", None),
-        ("E", None),
+        ("980万元", "A"), ("９８０ 万元。", "A"), (r"\text{980 万元}", "A"), ("A. 980万元", "A"),
+        ("A：980万元", "A"), ("(A) 980万元", "A"), ("A 980万元", "A"), ("正确答案是A. 980万元", "A"),
+        ("A. 980万元，C. 1000万元", "AC"), ("以上A和C都对", "D"), ("D. 以上A和C都对", "D"), ("A. 990万元", "?"),
+        ("A. 980元", "?"), ("A. 980万元; B. 1000万元", "?"), ("980", None), ("980元", None), ("E", None),
         ("AE", None),
     ],
-)
+)  # fmt: skip
 def test_an_option_s_text_counts_only_if_it_matches(text, letters):
     assert read(text, AMOUNTS) == letters
 
@@ -254,13 +139,10 @@ def test_a_gold_is_upper_case_letters_only(gold, letters):
 @pytest.mark.parametrize(
     "options",
     [
-        ["980万元", "990万元"],
-        ("A. 980万元", "B. 990万元"),
-        {"A": "980万元", "b": "（B）990万元"},
-        ["980万元", "990万元", None],
-        {"A": "980万元", "B": "990万元", "C": None},
+        ["980万元", "990万元"], ("A. 980万元", "B. 990万元"), {"A": "980万元", "b": "（B）990万元"},
+        ["980万元", "990万元", None], {"A": "980万元", "B": "990万元", "C": None},
     ],
-)
+)  # fmt: skip
 def test_options_are_a_list_or_a_mapping_with_or_without_labels(options):
     texts = option_texts(options)
     assert list(texts) == ["A", "B"]
@@ -336,23 +218,9 @@ def test_a_letter_is_read_in_every_markup_and_with_every_filler_word(text):
 @every(
     "joint",
     [
-        ",",
-        ";",
-        "、",
-        "&",
-        "和",
-        "及",
-        "与",
-        "跟",
-        "以及",
-        " and ",
-        "AND",
-        r"\quad ",
-        r"\\ ",
-        "~",
-        r"\,",
+        ",", ";", "、", "&", "和", "及", "与", "跟", "以及", " and ", "AND", r"\quad ", r"\\ ", "~", r"\,",
     ],
-)
+)  # fmt: skip
 def test_every_separator_joins_letters(joint):
     assert read(f"(A){joint}(C)") == "AC"
 

@@ -116,13 +116,12 @@ def test_every_dash_is_a_minus(dash):
     ("at", "beyond"),
     [
         ("1" + " " * (MAX_CHARS - 1), "1" + " " * MAX_CHARS),
-        ("+" * MAX_TOKENS, "+" * (MAX_TOKENS + 1)),
-        ("7" * MAX_DIGITS, "7" * (MAX_DIGITS + 1)),
+        ("+" * MAX_TOKENS, "+" * (MAX_TOKENS + 1)), ("7" * MAX_DIGITS, "7" * (MAX_DIGITS + 1)),
         (f"1e{MAX_EXPONENT}", f"1e{MAX_EXPONENT + 1}"),
         (f"1e-{MAX_EXPONENT}", f"1e-{MAX_EXPONENT + 1}"),
     ],
     ids=["characters", "tokens", "digits", "exponent", "negative exponent"],
-)
+)  # fmt: skip
 def test_a_text_over_a_limit_has_no_tokens(at, beyond):
     tokenize(at)
     with pytest.raises(UnreadableError):

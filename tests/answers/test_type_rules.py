@@ -154,7 +154,7 @@ REWRITES = {
     "one as a quotient": lambda t, u: rf"({t}) \cdot \frac{{1 + ({u})^2}}{{1 + ({u})^2}}",
     "as a power": lambda t, u: f"(({t})^{{-1}})^{{-1}} + 0",
     "as a label's value": lambda t, u: f"w = {t}",
-}
+}  # fmt: skip
 IDENTITIES = {
     "addition commutes": lambda t, u: (f"({t}) + ({u})", f"({u}) + ({t})"),
     "multiplication commutes": lambda t, u: (rf"({t}) \cdot ({u})", rf"({u}) \cdot ({t})"),

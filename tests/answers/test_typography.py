@@ -95,18 +95,14 @@ def test_the_spelling_of_a_text_is_its_folded_tokens_or_itself(text, spelled):
 # --- decoration does not change the folded tokens of any text
 
 DRESS = {
-    "blanks": lambda text: f"  {text} ",
-    "dollars": lambda text: f"${text}$",
-    "brackets of TeX": lambda text: rf"\({text}\)",
-    "braces": lambda text: "{" + text + "}",
-    "a box": lambda text: rf"\boxed{{{text}}}",
-    "a full stop": lambda text: f"{text}.",
-    "thin spaces": lambda text: rf"\,{text}\,",
-    "a style": lambda text: rf"\displaystyle {text}",
+    "blanks": lambda text: f"  {text} ", "dollars": lambda text: f"${text}$",
+    "brackets of TeX": lambda text: rf"\({text}\)", "braces": lambda text: "{" + text + "}",
+    "a box": lambda text: rf"\boxed{{{text}}}", "a full stop": lambda text: f"{text}.",
+    "thin spaces": lambda text: rf"\,{text}\,", "a style": lambda text: rf"\displaystyle {text}",
     "larger fractions": lambda text: text.replace(r"\frac", r"\dfrac"),
     "larger brackets": lambda text: text.replace("(", r"\left(").replace(")", r"\right)"),
     "blanks at signs": lambda text: text.replace("+", " + ").replace("=", " = "),
-}
+}  # fmt: skip
 TEXTS = st.builds(latex, expressions, STYLES) | st.sampled_from(
     ["Monday", "no solution", "1,234", "(1, 2]", r"\{1, 2\}", r"5\text{ cm}", "2:30 PM", "x=1, y=2", "无解", r"\frac12", r"50\%"]
 )  # fmt: skip

@@ -97,19 +97,9 @@ def test_a_counted_thing_is_a_unit_of_its_own(one, other, alike):
 
 
 PREFIXES = {
-    "f": -15,
-    "p": -12,
-    "n": -9,
-    "μ": -6,
-    "m": -3,
-    "c": -2,
-    "d": -1,
-    "h": 2,
-    "k": 3,
-    "M": 6,
-    "G": 9,
+    "f": -15, "p": -12, "n": -9, "μ": -6, "m": -3, "c": -2, "d": -1, "h": 2, "k": 3, "M": 6, "G": 9,
     "T": 12,
-}
+}  # fmt: skip
 WORDS = {"femto": -15, "pico": -12, "nano": -9, "micro": -6, "milli": -3, "centi": -2, "deci": -1, "hecto": 2, "kilo": 3, "mega": 6, "giga": 9, "tera": 12}  # fmt: skip
 SYMBOLS = {"m": "meters", "g": "grams", "s": "seconds", "A": "amperes", "N": "newtons", "J": "joules", "W": "watts", "V": "volts", "Hz": "hertz", "L": "liters", "mol": "moles", "eV": "electronvolts"}  # fmt: skip
 

@@ -64,16 +64,12 @@ def test_an_accent_makes_a_different_name_which_is_the_same_in_both_sizes(one, o
 @pytest.mark.parametrize(
     ("signs", "operator"),
     [
-        (["=", "==", r"\equiv"], "="),
-        ([r"\approx", r"\simeq", "≈"], "~"),
-        (["<", r"\lt"], "<"),
-        ([">", r"\gt"], ">"),
-        (["<=", r"\le", r"\leq", r"\leqslant", r"\leqq", "≤", "⩽"], "<="),
+        (["=", "==", r"\equiv"], "="), ([r"\approx", r"\simeq", "≈"], "~"), (["<", r"\lt"], "<"),
+        ([">", r"\gt"], ">"), (["<=", r"\le", r"\leq", r"\leqslant", r"\leqq", "≤", "⩽"], "<="),
         ([">=", r"\ge", r"\geq", r"\geqslant", r"\geqq", "≥", "⩾"], ">="),
-        (["!=", r"\ne", r"\neq", "≠"], "!="),
-        ([r"\in", "∈"], "in"),
+        (["!=", r"\ne", r"\neq", "≠"], "!="), ([r"\in", "∈"], "in"),
     ],
-)
+)  # fmt: skip
 def test_every_sign_of_a_relation_is_that_relation(signs, operator):
     for sign in signs:
         assert read(f"x {sign} y") == ("rel", operator, X, Y)
