@@ -4,28 +4,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rewardkit.answers.equal import equal
-from rewardkit.answers.parsing.tree import fn, num
+from rewardkit.answers.parsing.tree import num
 from rewardkit.answers.relations import (
     Solution,
     are_proportional,
     equation_value,
-    is_equation,
-    is_word,
     labels_agree,
-    rename_arguments,
     solution_of,
-    substitute,
 )
 from rewardkit.answers.scalar import STRICT
 from tests.answers.latex_printer import read
 from tests.tables import every
-
-X, Y = ("sym", "x"), ("sym", "y")
-
-
-@every(("text", "expected"), [("x = 5", True), (r"x \approx 5", True), (r"x = \pi \approx 3.14", True), ("x < 5", False), ("1 < x = 2", False), (r"x \in S", False), (r"x \ne 5", False), ("5", False), ("x = 5, y = 6", False)])  # fmt: skip
-def test_an_equation_has_only_equal_and_approximate_signs(text, expected):
-    assert is_equation(read(text)) is expected
 
 
 @every(
@@ -56,7 +45,7 @@ def test_an_equation_has_this_value(text, value):
 def test_a_value_keeps_the_rounding_beside_it():
     answer = solution_of(read(r"x = \pi \approx 3.14"), STRICT)
     assert answer.values == [read(r"\pi"), read("3.14")]
-    assert answer.label == X
+    assert answer.label == ("sym", "x")
     assert solution_of(read("x = 5"), STRICT).values == [num(5)]
     assert solution_of(read("2 + 3 = 5"), STRICT).label is None
 
@@ -73,56 +62,6 @@ def test_labels_agree_if_they_may_name_one_thing(ours, theirs, agree):
     p, g, bare = Solution(read(ours), value), Solution(read(theirs), value), Solution(None, value)
     assert labels_agree(p, g) is labels_agree(g, p) is agree
     assert labels_agree(bare, p) is labels_agree(p, bare) is labels_agree(bare, bare) is True
-
-
-def test_a_word_may_mean_any_name_but_no_other_word():
-    area, volume = ("sym", "area"), ("sym", "volume")
-    for name in (X, fn("f", X), ("sym", "x_1")):
-        assert labels_agree(Solution(area, num(5)), Solution(name, num(5)))
-        assert labels_agree(Solution(name, num(5)), Solution(area, num(5)))
-    assert not labels_agree(Solution(area, num(5)), Solution(volume, num(5)))
-
-
-def test_a_length_is_named_from_either_end():
-    assert equal("AB = 5", "BA = 5")
-
-
-@every(("name", "expected"), [("x", False), ("x_1", False), ("x_{max}", False), ("AB", False), ("area", True), ("area'", True), ("x''", False), ("volume_1", True)])  # fmt: skip
-def test_a_word_has_more_than_two_letters_before_its_index(name, expected):
-    assert is_word(name) is expected
-
-
-@every(
-    ("ours", "theirs", "values"),
-    [("f(m) = 2m", "f(n) = 2n", ["2n"]), ("f(2) = 4", "f(n) = 2n", ["4"]), ("2m", "f(n) = 2n", None), ("f(x,y) = x-y", "f(y,x) = y-x", ["y-x"]), ("x = 2m", "y = 2n", ["2m"])],
-)  # fmt: skip
-def test_the_argument_of_a_definition_may_have_any_name(ours, theirs, values):
-    p, g = (
-        solution_of(read(text), STRICT) if "=" in text else Solution(None, read(text))
-        for text in (ours, theirs)
-    )
-    assert rename_arguments(p, g) == (
-        [read("2m")] if values is None else [read(value) for value in values]
-    )
-
-
-@given(
-    st.sampled_from(["x+y", r"\sin x", "f(x)", "x^2y", r"\frac{x}{y}", "(x, y)", r"\{x\}", "x < y"])
-)
-def test_names_are_replaced_all_at_once_and_back(text):
-    node = read(text)
-    swap = {X: Y, Y: X}
-    assert substitute(substitute(node, swap), swap) == node
-    assert substitute(node, {}) == node
-    assert substitute(node, {X: X}) == node
-    assert X not in list(walk_all(substitute(node, {X: ("sym", "z")})))
-
-
-def walk_all(node):
-    yield node
-    for part in node[1:]:
-        if isinstance(part, tuple) and part and isinstance(part[0], str):
-            yield from walk_all(part)
 
 
 # --- equations up to a factor
@@ -169,6 +108,8 @@ def test_equations_that_differ_by_more_than_a_factor_are_different(one, other):
         ("x = 5, y = 6", "(5, 6)", True), ("y = 6, x = 5", "(5, 6)", False), ("y = 6, x = 5", "x = 5, y = 6", True), ("(y, x) = (6, 5)", "x = 5, y = 6", True), ("(y, x) = (5, 6)", "x = 5, y = 6", False),
         ("x = 5 or x = 6", r"\{5, 6\}", True), ("x = 5", r"x \ne 5", False), ("x < 5", "x = 5", False), (r"\vec{a} = (1, 2)", "(1, 2)", True), ("area = 5", r"\text{volume} = 5", False), ("f'(x) = 2x", "f(x) = 2x", False),
 (r"x = 12 \cdot 13", "156", False), (r"x = 12 \cdot 13 = 156", "156", True), ("x = 5 m", r"x = 5\text{ cm}", False), ("x_1 = 5", "x_2 = 5", False), ("x = 2y", r"y = \frac{x}{2}", True),
+        ("AB = 5", "BA = 5", True), ("f(m) = 2m", "f(n) = 2n", True), ("f(2) = 4", "f(n) = 2n", False), ("f(x,y) = x-y", "f(y,x) = y-x", True),
+        ("y is 5", "5", True), ("y is 5", "x = 5", False), ("y is 5", "y = 5", True), ("the area is 5", "A = 5", True), ("the value of y is 5", "y = 5", True),
     ],
 )  # fmt: skip
 def test_a_label_may_be_omitted_and_a_different_one_contradicts(answer, gold, right):
@@ -182,16 +123,3 @@ def test_labelled_numbers_are_equal_only_with_one_label_and_one_value(one, other
     assert equal(f"{name} = {one}", f"{another} = {other}") == (one == other and name == another)
     assert equal(f"{name} = {one}", str(other)) == (one == other)
     assert equal(str(one), f"{name} = {other}") == (one == other)
-
-
-def test_a_name_before_is_is_a_label():
-    assert equal("y is 5", "5")
-    assert not equal("y is 5", "x = 5")
-
-
-@every(
-    ("answer", "gold"),
-    [("y is 5", "y = 5"), ("the area is 5", "A = 5"), ("the value of y is 5", "y = 5")],
-)
-def test_words_before_is_are_a_label_that_may_mean_a_name(answer, gold):
-    assert equal(answer, gold)

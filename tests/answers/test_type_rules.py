@@ -349,6 +349,9 @@ SAME = [
     ("1,2", "(1,2)"), ("x=1,y=2", "(1,2)"), ("1,2", "x=1,y=2"), ("y=2,x=1", "x=1,y=2"), ("x=1,x=2", "1,2"),
     ("area=1,y=2", "(1,2)"), ("2,1", "x=1,x=2"), (r"\{\}", r"\emptyset"), (r"\{1\},\{2\}", r"\{2\},\{1\}"),
     (r"A \cup B", r"B\cup A"), (r"A\setminus B", r"A \setminus B"), ("1,2,2", "2,1,2"),
+    (r"\pi \approx 3.14", "3.14"), (r"\pi", r"x = \pi \approx 3.14"), (r"\sin(x)^2", r"\sin^2 x"),
+    (r"x \equiv 1, 2 \pmod 5", r"x \equiv 2, 1 \pmod 5"), (r"\sqrt{a}\sqrt{b}", r"\sqrt{ab}"),
+    (r"\sin x + x^4 - x^4", r"\sin x"), (r"\sqrt{10^{17}+1}", "(10^{17}+1)^{1/2}"),
 ]  # fmt: skip
 OTHER = [
     ("(f(1),g(1))=(1,2)", "(f(2),g(2))=(1,2)"),
@@ -369,6 +372,9 @@ OTHER = [
     ("1,2,3", "1,2"), ("1,1,2", "1,2,2"), ("2,1", "(1,2)"), ("2,1", "x=1,y=2"), ("y=2,x=1", "(1,2)"),
     ("f(1)=1,f(2)=2", "2,1"), (r"\{1,2\}", "(1,2)"), ("[1,2]", "(1,2)"), ("(1,2)", "[1,2]"), ("[1,2]", "[1,2)"),
     ("1,2", "1"), ("1", "1,2"), (r"\pm2", "2"), (r"A\setminus B", r"B\setminus A"), ("x=3", "x=3, y=4"), ("1,2,2", "1,1,2"),
+    ("3.15", r"\pi \approx 3.14"), (r"\pi \approx 3.2", r"\pi"), (r"\pi r^2", r"\pi n^2"),
+    (r"\begin{pmatrix}\end{pmatrix}", "1"), (r"A \subset B", r"B \subset A"), (r"\angle ABC", r"\angle ACB"),
+    ("ABC", "CAB"), (r"p \land q", r"p \lor q"), (r"x \in 5", "5"),
 ]  # fmt: skip
 
 
@@ -382,15 +388,6 @@ def test_the_same_answer_in_another_structure_is_equal(one, other):
 def test_a_different_answer_in_a_similar_structure_is_not_equal(one, other):
     assert not equal(one, other)
     assert not equal(other, one)
-
-
-def test_a_value_beside_its_rounding_equals_both():
-    assert equal(r"\pi \approx 3.14", "3.14")
-    assert equal("3.14", r"\pi \approx 3.14")
-    assert equal(r"\pi", r"x = \pi \approx 3.14")
-    assert not equal("3.15", r"\pi \approx 3.14")
-    assert not equal(r"\pi \approx 3.2", r"\pi"), "no rounding of it"
-    assert not equal(r"x \approx 3.14", r"\pi")
 
 
 @pytest.mark.parametrize(("factors", "outcome"), [(2, "equal"), (3, "equal"), (4, "different")])
@@ -447,51 +444,3 @@ def test_any_value_is_equal_to_itself(text):
 @given(st.sampled_from(texts()), st.sampled_from(texts()))
 def test_comparing_two_samples_is_symmetric(one, other):
     assert equal(one, other) == equal(other, one)
-
-
-def test_an_empty_matrix_is_a_matrix():
-    assert compare(r"\begin{pmatrix}\end{pmatrix}", "1").outcome == "different"
-
-
-def test_a_subset_is_not_the_set_around_it():
-    assert not equal(r"A \subset B", r"B \subset A")
-
-
-@every(("one", "other"), [(r"\angle ABC", r"\angle ACB"), ("ABC", "CAB")])
-def test_letters_in_another_order_are_a_different_name(one, other):
-    assert not equal(one, other)
-
-
-def test_and_is_not_or_between_names():
-    assert not equal(r"p \land q", r"p \lor q")
-
-
-def test_a_member_of_a_number_is_not_a_number():
-    assert not equal(r"x \in 5", "5")
-
-
-def test_residues_of_one_modulus_are_a_list():
-    assert equal(r"x \equiv 1, 2 \pmod 5", r"x \equiv 2, 1 \pmod 5")
-
-
-# --- not yet
-
-
-def test_a_formula_with_a_square_is_not_a_family():
-    assert not equal(r"\pi r^2", r"\pi n^2")
-
-
-def test_the_power_after_a_function_s_brackets_belongs_to_the_function():
-    assert equal(r"\sin(x)^2", r"\sin^2 x")
-
-
-def test_terms_that_cancel_are_evaluated_in_more_digits():
-    assert equal(r"\sin x + x^4 - x^4", r"\sin x")
-
-
-def test_a_product_of_roots_equals_the_root_of_the_product():
-    assert equal(r"\sqrt{a}\sqrt{b}", r"\sqrt{ab}")
-
-
-def test_the_root_of_a_large_number_equals_its_power():
-    assert equal(r"\sqrt{10^{17}+1}", "(10^{17}+1)^{1/2}")
