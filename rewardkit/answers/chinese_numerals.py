@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from rewardkit.answers.parsing.units import UNITS
 
-_DIGITS: Mapping[str, int] = {
+_DIGITS = {
     **{char: value for value, char in enumerate("零一二三四五六七八九")},
     "〇": 0,
     "两": 2,
 }
-_SMALL_UNITS: Mapping[str, int] = {"十": 10, "百": 100, "千": 1000}
-_LARGE_UNITS: Mapping[str, int] = {"万": 10**4, "亿": 10**8}
+_SMALL_UNITS = {"十": 10, "百": 100, "千": 1000}
+_LARGE_UNITS = {"万": 10**4, "亿": 10**8}
 
 _NUMERAL = "[零〇一二两三四五六七八九十百千万亿]{1,20}"
 _NUMBER = re.compile(

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from rewardkit.answers.extract import boxes
 from rewardkit.answers.option_letters import (
@@ -38,18 +38,18 @@ from rewardkit.answers.option_letters import (
 __all__ = ["AMBIGUOUS", "DEFAULT_LETTERS", "final_choice", "read_gold", "read_letters"]
 
 #: Most characters of a line after `The answer is`, and of a box beside another one.
-MAX_LINE: Final = 200
+MAX_LINE = 200
 #: Most characters between two answers side by side.
-MAX_GAP: Final = 80
+MAX_GAP = 80
 #: Most statements and `<answer>` blocks that are read, from the last one back.
-MAX_STATEMENTS: Final = 16
-MAX_BLOCKS: Final = 4
+MAX_STATEMENTS = 16
+MAX_BLOCKS = 4
 #: Characters at the end that are searched for statements.
-STATEMENT_CHARS: Final = 20_000
+STATEMENT_CHARS = 20_000
 #: Characters before a statement that may cast doubt on it or hold its letters, and characters
 #: after it in which its letter may be denied.
-BEFORE_CHARS: Final = 60
-DENIAL_CHARS: Final = 1000
+BEFORE_CHARS = 60
+DENIAL_CHARS = 1000
 
 # These patterns match text after `strip_markup`.
 _LETTERS = r"[(\[{*]{0,3}[A-Z]{1,10}(?![A-Za-z0-9])[)\]}*]{0,3}"

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache, lru_cache
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mpmath import MPContext  # imported here, so that the first answer does not pay for the import
 
@@ -25,18 +25,18 @@ from rewardkit.answers.parsing.tree import MINUS_ONE, Node, subtrees, symbols
 from rewardkit.answers.parsing.vocabulary import UNEVALUATED_OPERATORS
 
 #: Largest exponent and factorial, and most bits of an exact result.
-MAX_EXPONENT: Final = 1000
-MAX_BITS: Final = 8192
+MAX_EXPONENT = 1000
+MAX_BITS = 8192
 #: Number of points at which expressions are compared.
-SAMPLE_POINTS: Final = 12
+SAMPLE_POINTS = 12
 #: Digits of the second evaluation, and of the third one, for huge and tiny values.
-DIGITS: Final = 50
-MORE_DIGITS: Final = 400
+DIGITS = 50
+MORE_DIGITS = 400
 #: Most nodes that one comparison evaluates, which takes about eight milliseconds.
-MAX_STEPS: Final = 10_000
+MAX_STEPS = 10_000
 #: Steps of a function's value, and of a node that is evaluated in 50 digits.
-FUNCTION_STEPS: Final = 6
-PRECISE_STEPS: Final = 8
+FUNCTION_STEPS = 6
+PRECISE_STEPS = 8
 
 T = TypeVar("T")
 
@@ -331,7 +331,7 @@ def _power(base: Any, exponent: Any, numbers: _Numbers) -> Any:
     return numbers.functions["pow"](base, exponent)
 
 
-_OPERATIONS: Mapping[str, Callable[[list[Any], _Numbers], Any]] = {
+_OPERATIONS = {
     "add": lambda values, numbers: sum(values, numbers.from_float(0.0)),
     "mul": lambda values, numbers: math.prod(values, start=numbers.from_float(1.0)),
     "pow": lambda values, numbers: _power(values[0], values[1], numbers),

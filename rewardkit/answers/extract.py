@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, Literal
+from typing import Literal
 
+from rewardkit.answers.doubt import is_taken_back
 from rewardkit.answers.prose import (
     DECORATION,
     MATH_SPAN,
@@ -23,14 +24,13 @@ from rewardkit.answers.prose import (
     strip_statement,
     value_after_verb,
 )
-from rewardkit.answers.retractions import is_taken_back
 
 #: Most marks that are read, from the last one back.
-MAX_MARKS: Final = 20
+MAX_MARKS = 20
 #: Characters after its opening in which a box must close; a longer answer is never compared.
-BOX_CHARS: Final = 5000
+BOX_CHARS = 5000
 #: Characters at the end that are searched for `the answer is`.
-PHRASE_CHARS: Final = 20_000
+PHRASE_CHARS = 20_000
 
 
 @dataclass(frozen=True)
@@ -267,17 +267,3 @@ def gold_answer(text: str) -> str:
     """
     tail = text[-PHRASE_CHARS:]
     return ", ".join(boxes(text)) or last_hash(tail) or last_phrase(tail) or text.strip()
-
-
-def __getattr__(name: str) -> Any:
-    """Return `text_after_thought` under its name of 0.1, which generated packages import."""
-    if name != "after_thought":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import warnings
-
-    warnings.warn(
-        "rewardkit.answers.extract.after_thought is now text_after_thought.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return text_after_thought

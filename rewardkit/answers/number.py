@@ -12,17 +12,16 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final
 
 from rewardkit.answers import doubt
 
 #: Most characters of an answer. The longest gold of MATH-500 has 159.
-MAX_CHARS: Final = 256
+MAX_CHARS = 256
 #: Largest power of ten in scientific notation.
-MAX_EXPONENT: Final = 999
+MAX_EXPONENT = 999
 
 #: Marks an answer that states more than one number.
-AMBIGUOUS: Final = object()
+AMBIGUOUS = object()
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?![\d])|\d+)"
 _NUMBER = re.compile(
@@ -53,54 +52,13 @@ _LOOKALIKES = str.maketrans(
 #: Signs, besides words, that may surround a number.
 _NEUTRAL_SIGNS = frozenset(" \t\n.,;:!?()'\"#~&@%$€£¥°…。，；：！？（）|")
 #: Words that bound a number, join two numbers, or change the number beside them.
-_BOUND_WORDS = frozenset(["least", "most", "than", "under", "over", "above", "below", "or"])
-_JOINING_WORDS = frozenset(["or", "and", "than", "if", "else", "plus", "minus", "times", "over"])
+_BOUND_WORDS = frozenset("least most than under over above below or".split())
+_JOINING_WORDS = frozenset("or and than if else plus minus times over".split())
 _JOINS = re.compile("[或和与及加减乘除]")
 _CHANGING_WORDS = frozenset(
-    [
-        "negative",
-        "minus",
-        "wrong",
-        "incorrect",
-        "false",
-        "isn",
-        "never",
-        "cannot",
-        "except",
-        "not",
-        "no",
-        "hundred",
-        "thousand",
-        "million",
-        "billion",
-        "trillion",
-        "dozen",
-        "half",
-        "squared",
-        "cubed",
-        "choose",
-        "divided",
-        "multiplied",
-        "times",
-        "plus",
-        "mod",
-        "factorial",
-        "ln",
-        "log",
-        "lg",
-        "exp",
-        "sin",
-        "cos",
-        "tan",
-        "sqrt",
-        "pi",
-        "负",
-        "不",
-        "百",
-        "千",
-        "万",
-        "亿",
-    ]
+    "negative minus wrong incorrect false isn never cannot except not no hundred thousand million"
+    " billion trillion dozen half squared cubed choose divided multiplied times plus mod factorial ln"
+    " log lg exp sin cos tan sqrt pi".split()
 )
 #: Words before an equation that leave its answer open or retract it.
 _HEDGE = re.compile(
@@ -201,7 +159,7 @@ def _value(match: re.Match[str]) -> Fraction | None:
 # --- numbers in sentences
 
 #: Most characters of a sentence that may state a number; a problem's text is longer.
-MAX_SENTENCE: Final = 160
+MAX_SENTENCE = 160
 
 _EQUALS = re.compile(r"(?<![<>!])=")
 _FORMULA_SIGN = re.compile(r"[\\^_{}+*/<>]|[a-z]\d|\d[a-z]")

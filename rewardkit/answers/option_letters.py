@@ -22,27 +22,25 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from string import ascii_uppercase
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 from unicodedata import normalize
 
 #: The letters of a question whose options are not known. MMLU-Pro goes up to J.
-DEFAULT_LETTERS: Final = frozenset("ABCDEFGHIJ")
+DEFAULT_LETTERS = frozenset("ABCDEFGHIJ")
 #: Most characters of an answer.
-MAX_CHARS: Final = 4096
+MAX_CHARS = 4096
 #: Most characters of mathematics, and most options, that are compared by value.
-MAX_FORMULA: Final = 120
-MAX_OPTIONS: Final = 10
+MAX_FORMULA = 120
+MAX_OPTIONS = 10
 
 #: Marks an answer that leaves open which options it picks.
-AMBIGUOUS: Final = object()
+AMBIGUOUS = object()
 #: The letters that an answer picks, `AMBIGUOUS`, or None for no choice.
 Letters: TypeAlias = frozenset[str] | object | None
 
 _OR = r"[/|]|(?<![A-Za-z])or(?![A-Za-z])|或者?|还是"
 #: Signs and words that join letters. `A+C` is a list; a caller rules out that it is a sum.
-JOINT: Final = (
-    rf"{_OR}|[,;、&]|\+(?=\s?[(\[]?[A-Za-z])|(?<![A-Za-z])and(?![A-Za-z])|以及|[和及与跟]"
-)
+JOINT = rf"{_OR}|[,;、&]|\+(?=\s?[(\[]?[A-Za-z])|(?<![A-Za-z])and(?![A-Za-z])|以及|[和及与跟]"
 _FILLER = (
     r"(?<![A-Za-z])(?:the|my|final|correct|right|best|answers?|options?|choices?|is|are|both|either|so"
     r"|therefore|thus|hence|indeed|clearly|definitely|certainly|but|rather)(?![A-Za-z])"

@@ -9,28 +9,28 @@ A sentence that denies, doubts, asks or only mentions a number does not state a 
 from __future__ import annotations
 
 import re
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 #: Characters at the end of a response that are searched.
-TAIL_CHARS: Final = 2000
+TAIL_CHARS = 2000
 #: Most words after a value at the end of its sentence, and of an answer in words.
-MAX_WORDS_AROUND: Final = 3
+MAX_WORDS_AROUND = 3
 
 #: A span of mathematics. Dollar signs before digits are money.
-MATH_SPAN: Final = re.compile(
+MATH_SPAN = re.compile(
     r"\$\$(.{1,500}?)\$\$|\$(?!\s*\n|\d[^$\n]{0,100}\s\$)([^$]{1,500})\$(?!\d)"
     r"|\\\((.{1,300}?)\\\)|\\\[(.{1,300}?)\\\]",
     re.DOTALL,
 )
 #: Special tokens, and the emphasis of HTML and Markdown.
-DECORATION: Final = re.compile(
+DECORATION = re.compile(
     r"<\|[^<>|\n]{1,30}\|>|</?(?:s|b|i|u|p|em|strong|br|div|span|center)\s?/?>"
     r"|(?<![\w)\]}])\*\*(?=\S)|(?<=\S)\*\*(?![\w(])"
 )
 _VALUE_NEXT = r"(?=[-+(\[]?[\d$\\])"
 #: End of a statement: the end of its sentence (but `12. Or 13` continues), a reason, or a value
 #: that is denied (`12, not 13`).
-STATEMENT_END: Final = re.compile(
+STATEMENT_END = re.compile(
     r"[.。．；!！](?=[\"'*_`)\]]*(?:\s|$))"
     r"(?!\s+(?:or|alternatively|maybe|perhaps|possibly|otherwise|it\s+(?:could|might|may))\b)"
     r"|(?<=[?？])(?=[\"'*_`)\]]*(?:\s|$))|。|;(?!\s*or\b)(?:\s|$)|です|입니다|이다"
@@ -180,7 +180,7 @@ _TRAILING_IS_THE_ANSWER = re.compile(
 #: Arithmetic before its result.
 _ARITHMETIC = re.compile(r"^(?:[\d\s+\-*/×·().,%$£€^÷=]|(?<=[\d) ])x(?=\s?[(\d]))*=(?=[^=]*$)")
 #: Three words in a row, outside TeX.
-PROSE_WORDS: Final = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?:[\s,]+[A-Za-z]{2,}){2}")
+PROSE_WORDS = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?:[\s,]+[A-Za-z]{2,}){2}")
 _CONDITION = re.compile(r"\b(?:such that|where|when|whose)\b")
 _COPULA = re.compile(r"\b(?:is|are|was|were|be|it['’]s|there['’]s)\s+|[为是：]|:\s*", re.IGNORECASE)
 

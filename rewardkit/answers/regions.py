@@ -7,8 +7,7 @@ Intervals, unions, inequalities, set-builders, points and differences all become
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from rewardkit.answers.evaluate import UndefinedError, charge_steps, evaluate_double, exact_value
 from rewardkit.answers.parsing.tree import (
@@ -27,7 +26,7 @@ from rewardkit.answers.parsing.vocabulary import FLIPPED_OPERATORS
 from rewardkit.answers.scalar import value_equal
 
 #: Most members of a set of integers that is enumerated.
-MAX_ENUMERATED_MEMBERS: Final = 60
+MAX_ENUMERATED_MEMBERS = 60
 
 
 class RealInterval(NamedTuple):
@@ -97,7 +96,7 @@ def enumerate_members(node: Node) -> Node:
     return ("set", *map(num, sorted(members)))
 
 
-_LEAST_MEMBERS: dict[Node, float] = {
+_LEAST_MEMBERS = {
     **dict.fromkeys([("sym", "Z"), ("sym", "set Z")], -math.inf),
     **dict.fromkeys([("sym", "N"), ("sym", "set N")], 0),
     **dict.fromkeys([("sym", "set N*"), ("sym", "set N+"), ("sym", "set Z+")], 1),
@@ -236,7 +235,7 @@ def _read_list(node: Node) -> list[RealInterval]:
     return intersection if intersection or node[0] == "and" else _read_union(node)
 
 
-_READERS: Mapping[str, Callable[[Node], list[RealInterval]]] = {
+_READERS = {
     "interval": lambda node: [RealInterval(*node[1:])],
     "tuple": _read_pair,
     "set": _read_points,

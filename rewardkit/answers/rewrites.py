@@ -7,7 +7,6 @@ a set of integers by a condition its members.
 from __future__ import annotations
 
 from functools import reduce
-from typing import Final
 
 from rewardkit.answers.evaluate import charge_steps
 from rewardkit.answers.parsing.tree import (
@@ -25,7 +24,7 @@ from rewardkit.answers.regions import enumerate_members
 from rewardkit.answers.scalar import value_equal
 
 #: Most matrices of a product that is evaluated, because symbolic entries grow with each factor.
-MAX_FACTORS: Final = 3
+MAX_FACTORS = 3
 
 
 def normal_form(node: Node) -> Node:

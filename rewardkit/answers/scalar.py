@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from mpmath import MPContext
 
@@ -40,7 +40,7 @@ class Policy(NamedTuple):
     convert_units: bool = False
 
 
-STRICT: Final = Policy()
+STRICT = Policy()
 
 
 def scalar_equal(pred: Node, gold: Node, policy: Policy = STRICT) -> bool:

@@ -20,7 +20,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final
 
 from rewardkit.answers.evaluate import UndefinedError, evaluate_double, exact_value
 from rewardkit.answers.parsing.grammar import parse
@@ -31,11 +30,11 @@ from rewardkit.answers.parsing.vocabulary import RELATION_SIGNS, UNEVALUATED_OPE
 from rewardkit.answers.scalar import canonical_text
 
 #: Functions that an answer must have evaluated.
-UNEVALUATED: Final = UNEVALUATED_OPERATORS | {"det", "gcd", "lcm", "max", "min", "fact", "binom"}
+UNEVALUATED = UNEVALUATED_OPERATORS | {"det", "gcd", "lcm", "max", "min", "fact", "binom"}
 #: Characters at the end of a question whose formulas are read.
-MAX_QUESTION_CHARS: Final = 4_000
+MAX_QUESTION_CHARS = 4_000
 #: Most formulas of a question that are read, from the last one back.
-MAX_FORMULAS: Final = 25
+MAX_FORMULAS = 25
 
 _GROUP_KINDS = frozenset("tuple set list and or matrix row interval ratio rel".split())
 _I: Node = ("const", "i")

@@ -6,9 +6,8 @@ values are brought to their normal form first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Final
 
 from rewardkit.answers.evaluate import charge_steps, exact_value, may_be_equal, probe_value
 from rewardkit.answers.parsing.tree import Node, divide, mul, num, substitute, subtrees, symbols
@@ -30,10 +29,10 @@ from rewardkit.answers.rewrites import normal_form
 from rewardkit.answers.scalar import Policy, scalar_equal, to_radians, value_equal
 
 #: Most items of a list or set that are compared in any order.
-MAX_ITEMS: Final = 60
+MAX_ITEMS = 60
 
 #: Type of a node by its kind; every other kind has the type `value`.
-_TYPES: Mapping[str, str] = {
+_TYPES = {
     **{
         kind: kind
         for kind in (
@@ -43,7 +42,7 @@ _TYPES: Mapping[str, str] = {
     **dict.fromkeys(("list", "and", "or"), "list"),
     **dict.fromkeys(("interval", "union", "meet", "minus", "builder"), "region"),
 }
-_GROUPS: Final = ("list", "and", "or", "set")
+_GROUPS = ("list", "and", "or", "set")
 
 Rule = Callable[[Node, Node, Policy], bool]
 
@@ -448,7 +447,7 @@ _COMMON_TYPES = "value quantity equation ratio region tuple matrix text relation
 _EQUATION_VALUES = "value quantity compound ratio tuple set matrix list region cases text clock"
 
 #: (type of the gold, type of the answer) -> rule.
-_RULES: Mapping[tuple[str, str], Rule] = {
+_RULES = {
     **_both_ways(_equals_only_item, "list", _COMMON_TYPES),
     **_both_ways(_equals_only_item, "set", "value quantity equation ratio text tuple"),
     **_both_ways(_equation_equals_value, "equation", _EQUATION_VALUES),

@@ -349,9 +349,3 @@ def test_a_quoted_mark_is_skipped(quote):
 )  # fmt: skip
 def test_the_gold_of_a_solution_is_its_marked_answer_and_prose_is_kept_whole(text, gold):
     assert gold_answer(text) == gold
-
-
-def test_the_name_that_packages_of_0_1_import_works_and_warns():
-    with pytest.warns(DeprecationWarning, match="text_after_thought"):
-        from rewardkit.answers.extract import after_thought, text_after_thought
-    assert after_thought("<think>1</think> 2") == text_after_thought("<think>1</think> 2")

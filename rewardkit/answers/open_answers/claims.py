@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Final
 
 from rewardkit.answers.open_answers.golds import QuestionFacts
 from rewardkit.answers.open_answers.vocabulary import HEDGES, split_words
 from rewardkit.answers.open_answers.words import Sentence, Word
 
 #: Words before a claim that are searched for a denial.
-REACH: Final = 7
+REACH = 7
 
 #: Words of examples after `such as`.
-MAX_EXAMPLE_WORDS: Final = 12
+MAX_EXAMPLE_WORDS = 12
 
-_DENIALS: Final = split_words(
+_DENIALS = split_words(
     "not never neither nor except excluding unlike cannot isnt wasnt arent werent aint dont doesnt"
     " didnt cant couldnt wouldnt hasnt havent hadnt wont false wrong incorrect wrongly incorrectly"
     " mistakenly falsely hardly scarcely doubt doubts myth misconception refuse nobody unlikely hoax"
 )
 #: Words that deny only what directly follows them.
-_CLOSE_DENIALS: Final = split_words("no non without")
-_PAIRS: Final = frozenset(
+_CLOSE_DENIALS = split_words("no non without")
+_PAIRS = frozenset(
     {
         *(("instead", "of"), ("rather", "than"), ("other", "than"), ("apart", "from")),
         *(("aside", "from"), ("opposed", "to"), ("confused", "with"), ("mistaken", "for")),
@@ -31,32 +30,30 @@ _PAIRS: Final = frozenset(
     }
 )
 #: Pairs that affirm: `without a doubt`, `none other than`.
-_AFFIRMING: Final = frozenset(
+_AFFIRMING = frozenset(
     {("without", "doubt"), ("no", "doubt"), ("none", "other"), ("beyond", "doubt")}
 )
 #: Words after `not` that take the denial away: `not only Paris`.
-_NOT_ONLY: Final = split_words("only just merely simply solely")
-_WRONG: Final = split_words("wrong incorrect false untrue mistaken")
-_DENIED: Final = _WRONG | {"not", "never"}
+_NOT_ONLY = split_words("only just merely simply solely")
+_WRONG = split_words("wrong incorrect false untrue mistaken")
+_DENIED = _WRONG | {"not", "never"}
 #: `不是X`, `X是错的`.
-_DENIES_IN_CHINESE: Final = ("不是", "并非", "不为", "没有")
-_DENIED_IN_CHINESE: Final = ("是错", "不对", "错误")
-_VERBS: Final = split_words(
+_DENIES_IN_CHINESE = ("不是", "并非", "不为", "没有")
+_DENIED_IN_CHINESE = ("是错", "不对", "错误")
+_VERBS = split_words(
     "is was are were would did does has had could can isnt wasnt arent werent wouldnt didnt doesnt"
     " hasnt hadnt couldnt cannot never"
 )
-_SOME: Final = split_words("some many others people sources")
-_OPINIONS: Final = split_words(
+_SOME = split_words("some many others people sources")
+_OPINIONS = split_words(
     "say says said believe believed think thought claim claimed argue assume guess suspect"
 )
-_CONTRASTS: Final = split_words("but however actually although though yet others")
+_CONTRASTS = split_words("but however actually although though yet others")
 #: Words that open a sentence which takes back the one before.
-_RETRACTIONS: Final = split_words("no wait actually correction oops sorry hmm alternatively")
+_RETRACTIONS = split_words("no wait actually correction oops sorry hmm alternatively")
 #: Words and pairs of words in a sentence that takes back an earlier one.
-_TAKEN_BACK: Final = split_words(
-    "kidding joking scratch reflection false incorrect mistaken retract"
-)
-_OTHER_ANSWERS: Final = frozenset(
+_TAKEN_BACK = split_words("kidding joking scratch reflection false incorrect mistaken retract")
+_OTHER_ANSWERS = frozenset(
     {("final", "answer"), ("correct", "answer"), ("right", "answer"), ("all", "wrong")}
 )
 

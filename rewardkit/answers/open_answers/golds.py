@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from rewardkit.answers.open_answers.dates import Date, as_date
 from rewardkit.answers.open_answers.vocabulary import (
@@ -17,9 +17,9 @@ from rewardkit.answers.open_answers.vocabulary import (
 from rewardkit.answers.open_answers.words import Word, stem, words
 
 #: Most characters of a gold that are read.
-MAX_GOLD_CHARS: Final = 400
+MAX_GOLD_CHARS = 400
 #: Most other wordings of a gold.
-MAX_WORDINGS: Final = 8
+MAX_WORDINGS = 8
 
 _BRACKETS = re.compile(r"\([^()]{0,200}\)|\[[^\[\]]{0,200}\]")
 _OR = re.compile(r"\sor\s|/|;\s")
@@ -100,7 +100,7 @@ def _gold(text: str) -> Gold:
 # --- questions
 
 #: Most characters of a question that are read.
-MAX_QUESTION_CHARS: Final = 2000
+MAX_QUESTION_CHARS = 2000
 
 
 class QuestionFacts(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from rewardkit.answers.open_answers.dates import dates_in, is_year
 from rewardkit.answers.open_answers.golds import Gold, QuestionFacts
@@ -20,18 +20,18 @@ from rewardkit.answers.open_answers.vocabulary import (
 from rewardkit.answers.open_answers.words import Sentence, Word
 
 #: Most items of a list where the question asks for several things, and where it asks for one.
-MAX_ITEMS_OF_SEVERAL: Final = 8
-MAX_ITEMS: Final = 2
+MAX_ITEMS_OF_SEVERAL = 8
+MAX_ITEMS = 2
 #: Most words of an item of a list.
-MAX_ITEM_WORDS: Final = 5
+MAX_ITEM_WORDS = 5
 
-_JOINTS: Final = split_words("and or")
-_HEDGES: Final = split_words("maybe perhaps possibly probably even also")
+_JOINTS = split_words("and or")
+_HEDGES = split_words("maybe perhaps possibly probably even also")
 #: Words after a comma that name parts of what precedes: `Utah, including Provo and Ogden`.
-_PARTS: Final = split_words("including such especially with")
+_PARTS = split_words("including such especially with")
 #: Words that announce a list as guesses: `Possible answers are Paris and Rome`.
-_ANNOUNCEMENTS: Final = split_words("answers candidates guesses")
-_NAMING: Final = split_words("called known termed named")
+_ANNOUNCEMENTS = split_words("answers candidates guesses")
+_NAMING = split_words("called known termed named")
 
 #: The indices of the first word of an item, and after its last one.
 Item: TypeAlias = tuple[int, int]
@@ -133,11 +133,11 @@ def _is_alike(item: Words, answer: Words) -> bool:
 # --- answers that are only a row of names or numbers
 
 #: Punctuation inside a name: `J. R. R. Tolkien`, `Jean-Paul`, `O'Neill`.
-_INSIDE: Final = frozenset({"", "-", "'"})
+_INSIDE = frozenset({"", "-", "'"})
 #: Punctuation before a closer description: `London, England`, `Samuel Clemens (Mark Twain)`.
-_DESCRIBING: Final = frozenset(",()")
+_DESCRIBING = frozenset(",()")
 #: Words beside names that make no sentence of them.
-_EMPTY: Final = JOINTS | split_words("of in at on for with")
+_EMPTY = JOINTS | split_words("of in at on for with")
 
 
 def is_bare_list(parts: Sequence[Sentence], golds: Sequence[Gold], question: QuestionFacts) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from rewardkit.answers.open_answers.dates import Date, dates_in
 from rewardkit.answers.open_answers.golds import Gold, QuestionFacts
@@ -28,21 +28,21 @@ from rewardkit.answers.open_answers.vocabulary import (
 from rewardkit.answers.open_answers.words import Word, stem
 
 #: Letters of the shortest word in which a slip is accepted, and of the shortest gold of one word.
-MIN_SLIP_LETTERS: Final = 6
-MIN_SLIP_LETTERS_ALONE: Final = 8
+MIN_SLIP_LETTERS = 6
+MIN_SLIP_LETTERS_ALONE = 8
 #: Letters of a word that are compared for slips.
-MAX_SLIP_LETTERS: Final = 40
+MAX_SLIP_LETTERS = 40
 #: Most words that are joined to one: `bee keeper` and `beekeeper`.
-MAX_JOINED: Final = 6
+MAX_JOINED = 6
 #: Share of the words of a gold that suffices.
-MOST: Final = 0.75
+MOST = 0.75
 #: Most words of a name of a person, of an answer that is one name, perhaps with the surname first,
 #: and of an answer without a sentence, in which two names side by side are two answers.
-MAX_NAME_WORDS: Final = 5
-MAX_INDEX_WORDS: Final = 3
-MAX_BARE_WORDS: Final = 4
+MAX_NAME_WORDS = 5
+MAX_INDEX_WORDS = 3
+MAX_BARE_WORDS = 4
 #: Most letters of initials that are written together: `JRR`.
-MAX_INITIALS: Final = 3
+MAX_INITIALS = 3
 
 Words: TypeAlias = tuple[Word, ...]
 

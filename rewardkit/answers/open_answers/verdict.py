@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from rewardkit.answers.open_answers.claims import is_hedged, is_stated, takes_back
 from rewardkit.answers.open_answers.golds import (
@@ -23,27 +23,25 @@ from rewardkit.answers.open_answers.vocabulary import FUNCTION_WORDS
 from rewardkit.answers.open_answers.words import Sentence, fold, sentences, stem, words
 
 #: Most words of an answer: 999 of 1,000 sentences that people called right have fewer.
-MAX_ANSWER_WORDS: Final = 160
-MAX_ANSWER_CHARS: Final = 1500
+MAX_ANSWER_WORDS = 160
+MAX_ANSWER_CHARS = 1500
 #: Most alternative golds that are compared; lists of aliases have some hundred.
-MAX_GOLDS: Final = 400
+MAX_GOLDS = 400
 #: Most words of all wordings of all golds: 400 aliases have some 2,000. Each is compared with each of
 #: an answer.
-MAX_GOLD_WORDS: Final = 4000
+MAX_GOLD_WORDS = 4000
 #: Share of a question's words with which a sentence answers it.
-ECHO: Final = 0.7
+ECHO = 0.7
 #: Words of its own of a sentence that elaborates on the one before.
-OWN_WORDS: Final = 2
+OWN_WORDS = 2
 #: Most words of a sentence that answers without an echo of the question.
-BARE_WORDS: Final = 3
+BARE_WORDS = 3
 
 #: Words before an answer: `The answer is Paris`.
 _LEAD = re.compile(
     r"\W{0,5}(?:(?:so|the|my|final|correct) ){0,4}answer(?: is| was)?:? ?", re.IGNORECASE
 )
-_FILLERS: Final = frozenset(
-    "yes no sure certainly hello hi ok okay well answer actually wait".split()
-)
+_FILLERS = frozenset("yes no sure certainly hello hi ok okay well answer actually wait".split())
 
 
 class Outcome(Enum):

@@ -5,19 +5,16 @@ Every table is field knowledge that is complete in itself. None is a list of ans
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
-
 
 def split_words(text: str) -> frozenset[str]:
     """Return the words of a text as a set."""
     return frozenset(text.split())
 
 
-ARTICLES: Final = split_words("a an the")
+ARTICLES = split_words("a an the")
 
 #: Words without content of their own: they may be missing or differ.
-FUNCTION_WORDS: Final = ARTICLES | split_words(
+FUNCTION_WORDS = ARTICLES | split_words(
     "of in on at to for by with from into as and or is are was were be been being it its this that"
     " these those there their his her he she they them him who whom which what when where why how"
     " do does did has have had will would can could may i you we my your our s t than then so also"
@@ -25,7 +22,7 @@ FUNCTION_WORDS: Final = ARTICLES | split_words(
 )
 
 #: Words of a question that asks for a person: pronouns, and persons by what they do.
-PERSON_WORDS: Final = split_words(
+PERSON_WORDS = split_words(
     "who whom whose surname actor actress author singer president king queen person man woman"
     " scientist physicist chemist philosopher economist artist painter sculptor composer writer"
     " novelist poet playwright dramatist director comedian star dancer leader explorer inventor"
@@ -33,7 +30,7 @@ PERSON_WORDS: Final = split_words(
     " empress prince princess general admiral senator philanthropist"
 )
 
-MONTHS: Final[Mapping[str, int]] = {
+MONTHS = {
     name: month
     for month, names in enumerate(
         "january jan;february feb;march mar;april apr;may;june jun;july jul;august aug"
@@ -43,33 +40,36 @@ MONTHS: Final[Mapping[str, int]] = {
     for name in names.split()
 }
 
-_UNITS_OF_NUMBERS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-    " sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-
-#: Numbers in words below one hundred.
-SMALL_NUMBERS: Final[Mapping[str, int]] = {
-    **{word: value for value, word in enumerate(_UNITS_OF_NUMBERS)},
-    **{word: 10 * value for value, word in enumerate(_TENS, start=2)},
+#: Cardinal numbers in words below one hundred, and ordinals.
+_CARDINALS = {
+    word: value
+    for value, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+        " sixteen seventeen eighteen nineteen".split()
+    )
+} | {
+    word: 10 * value
+    for value, word in enumerate(
+        "twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2
+    )
 }
-MULTIPLIERS: Final[Mapping[str, int]] = {
-    "hundred": 100,
-    "thousand": 10**3,
-    "million": 10**6,
-    "billion": 10**9,
-    "trillion": 10**12,
+ORDINALS = {
+    word: value
+    for value, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth"
+        " fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split(),
+        start=1,
+    )
+} | {
+    word: 10 * value
+    for value, word in enumerate(
+        "thirtieth fortieth fiftieth sixtieth seventieth eightieth ninetieth".split(), start=3
+    )
 }
-_FIRST_ORDINALS = (
-    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth"
-    " fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
-).split()
-_TENS_ORDINALS = "thirtieth fortieth fiftieth sixtieth seventieth eightieth ninetieth".split()
-ORDINALS: Final[Mapping[str, int]] = {
-    **{word: value for value, word in enumerate(_FIRST_ORDINALS, start=1)},
-    **{word: 10 * value for value, word in enumerate(_TENS_ORDINALS, start=3)},
-}
+NUMBERS = _CARDINALS | ORDINALS
+MULTIPLIERS = {
+    "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12
+}  # fmt: skip
 
 
 def _forms(table: str) -> dict[str, str]:
@@ -79,7 +79,7 @@ def _forms(table: str) -> dict[str, str]:
 
 
 #: Units that are read as another word.
-UNITS: Final = _forms(
+UNITS = _forms(
     "meter metre metres meters;kilometer km kms kilometre kilometres kilometers"
     ";centimeter cm centimetre centimetres centimeters"
     ";millimeter mm millimetre millimetres millimeters;foot ft feet;inch inches;mile mi miles"
@@ -91,19 +91,19 @@ UNITS: Final = _forms(
     ";franc francs;rupee rupees;yen;mph;cent cents"
 )
 #: Letters that are a unit only after a number.
-UNITS_AFTER_NUMBER: Final = {"m": "meter", "in": "inch", "g": "gram", "l": "liter"}
-UNIT_NAMES: Final = frozenset({*UNITS.values(), *UNITS_AFTER_NUMBER.values()})
+UNITS_AFTER_NUMBER = {"m": "meter", "in": "inch", "g": "gram", "l": "liter"}
+UNIT_NAMES = frozenset({*UNITS.values(), *UNITS_AFTER_NUMBER.values()})
 
 #: Abbreviations of one word.
-ABBREVIATIONS: Final = _forms(
+ABBREVIATIONS = _forms(
     "saint st;mount mt;fort ft;junior jr;senior sr;department dept;university univ"
     ";corporation corp;company co;incorporated inc;avenue ave;and & 和;or 或 或者;versus vs v"
     ";television tv"
 )
 
-#: Names of states and bodies, in words, by the form that they are compared in.
-PLACE_NAMES: Final[Mapping[tuple[str, ...], str]] = {
-    tuple(words.split()): name
+#: Names of states and bodies, in words, and the form that they are compared in.
+PLACE_NAMES = {
+    words: name
     for name, forms in (
         ("usa", "us|usa|united states|united states of america"),
         ("uk", "uk|united kingdom|great britain|britain"),
@@ -118,7 +118,7 @@ PLACE_NAMES: Final[Mapping[tuple[str, ...], str]] = {
 }
 
 #: Titles, ranks and honorifics before a name, and prefixes of ships.
-TITLES: Final = split_words(
+TITLES = split_words(
     "gen col lt capt sgt rep sen gov rms hms uss ss madame mme chairman comrade mr mrs ms miss dr doctor prof professor sir dame lord lady king queen prince princess emperor"
     " empress president vice chancellor minister senator governor mayor judge justice general colonel"
     " major captain lieutenant sergeant admiral marshal archduke duke duchess count countess baron"
@@ -126,16 +126,16 @@ TITLES: Final = split_words(
     " chief prime secretary congressman congresswoman representative ambassador coach comedian"
 )
 #: Parts after a name.
-NAME_SUFFIXES: Final = split_words("junior senior phd md esq")
+NAME_SUFFIXES = split_words("junior senior phd md esq")
 
 #: Words that make another name of the name that they precede.
-PLACE_MODIFIERS: Final = split_words(
+PLACE_MODIFIERS = split_words(
     "new north south east west northern southern eastern western northeast northwest southeast"
     " southwest upper lower central great little old inner outer"
 )
 
 #: Kinds of things that a name may be given with or without.
-GENERIC_NOUNS: Final = split_words(
+GENERIC_NOUNS = split_words(
     "city town village state county province region country republic kingdom empire island islands"
     " river lake sea ocean bay mount mountain mountains valley desert peninsula district area"
     " continent language languages family people nation project company corporation incorporated band group"
@@ -148,47 +148,41 @@ GENERIC_NOUNS: Final = split_words(
 )
 
 #: Words of a question that asks for several things.
-SEVERAL_WORDS: Final = split_words(
+SEVERAL_WORDS = split_words(
     "list cast all some several two three four five six seven eight nine ten both members names"
     " order types kinds examples countries states cities people actors players"
 )
 #: Words after `or` that widen a number instead of replacing it: `18 or older`.
-COMPARATIVES: Final = split_words(
+COMPARATIVES = split_words(
     "older younger more less fewer later earlier above below over under higher lower greater so"
 )
 #: Words between alternatives, also in other languages.
-JOINTS: Final = split_words(
+JOINTS = split_words(
     "and or versus plus then else alternatively otherwise oder und ou et o y e x или и か と as well"
 )
 #: Words with which a sentence only guesses.
-HEDGES: Final = split_words(
+HEDGES = split_words(
     "might maybe possibly perhaps likely probably possible guess option candidate alternatively could"
 )
 #: Words that make another number of the number beside them: `half of 206`, `206 dozen`.
-NUMBER_CHANGERS_BEFORE: Final = split_words(
-    "half twice double triple minus plus times third quarter"
-)
-NUMBER_CHANGERS_AFTER: Final = split_words(
+NUMBER_CHANGERS_BEFORE = split_words("half twice double triple minus plus times third quarter")
+NUMBER_CHANGERS_AFTER = split_words(
     "percent dozen dozens pair pairs plus minus times squared cubed bc bce ago thousandth millionth"
 )
 #: Words in lower case inside the name of a person.
-NAME_PARTICLES: Final = split_words(
-    "of de del della di da dos du la le van von der den bin ibn al el y"
-)
+NAME_PARTICLES = split_words("of de del della di da dos du la le van von der den bin ibn al el y")
 
 #: Words that bound the number after them.
-BOUNDS: Final = split_words(
-    "before after than until pre post under below above beyond nearly almost"
-)
+BOUNDS = split_words("before after than until pre post under below above beyond nearly almost")
 #: Words for somebody or something related, as in `the wife of X`.
-RELATIVES: Final = split_words(
+RELATIVES = split_words(
     "wife husband son daughter father mother brother sister widow widower friend uncle aunt cousin"
     " nephew niece grandson granddaughter grandfather grandmother opposite rival successor"
     " predecessor student pupil teacher contemporary imitator parent parents suburb outskirts colleague"
     " assistant biographer admirer"
 )
 #: Kinds of places whose name follows `of`: `City of London`.
-KINDS_OF_PLACES: Final = split_words(
+KINDS_OF_PLACES = split_words(
     "city town village state republic kingdom island isle county province region district territory"
     " commonwealth sultanate emirate duchy principality gulf bay strait cape lake"
 )

@@ -10,24 +10,26 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
+from decimal import Decimal
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from rewardkit.answers.open_answers.vocabulary import (
     ABBREVIATIONS,
     ARTICLES,
     MONTHS,
     MULTIPLIERS,
+    NUMBERS,
     ORDINALS,
     PLACE_NAMES,
-    SMALL_NUMBERS,
     UNITS,
     UNITS_AFTER_NUMBER,
 )
 from rewardkit.answers.parsing.vocabulary import pairs
 
 #: Most characters of a text that is split into words.
-MAX_CHARS: Final = 4000
+MAX_CHARS = 4000
 
 
 class Word(NamedTuple):
@@ -62,8 +64,17 @@ _SUPERSCRIPTS = re.compile("[\u00b9\u00b2\u00b3\u2070-\u209f\U0001f000-\U0001fff
 _PER_CENT = re.compile(r"\bper cent\b", re.IGNORECASE)
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _ORDINAL_ENDINGS = frozenset({"st", "nd", "rd", "th"})
-_ROMAN = re.compile(r"(?=[IVXL])(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
-_ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50}
+_ROMANS = {
+    tens + ones: 10 * ten + one
+    for ten, tens in enumerate(["", *"X XX XXX XL L LX LXX LXXX".split()])
+    for one, ones in enumerate(["", *"I II III IV V VI VII VIII IX".split()])
+}
+#: Names of states and bodies with a capital, but not the word `Us`.
+_PLACE = re.compile(
+    rf"\b(?=[A-Z])(?!Us\b)(?i:{'|'.join(sorted(PLACE_NAMES, key=len, reverse=True))})\b".replace(
+        " ", r"[\s,]+"
+    )
+)
 _FOLDED = str.maketrans(
     {
         **pairs("ß ss æ ae œ oe ø o ł l đ d ð d þ th ı i Æ Ae Œ Oe Ø O Ł L Đ D"),
@@ -84,14 +95,10 @@ def fold(text: str) -> str:
 
 def words(text: str) -> tuple[Word, ...]:
     """Return the words of a text, without articles."""
-    text = _DOTTED_LETTERS.sub(_join_letters, fold(text))
+    text = _DOTTED_LETTERS.sub(lambda m: re.sub("[. ]", "", m[0]) + " ", fold(text))
     text = _PER_CENT.sub("percent", _GLUED.sub(" ", text))
-    return tuple(_join_places(_join_numbers(_raw_words(text))))
-
-
-def _join_letters(match: re.Match[str]) -> str:
-    letters = match[0].replace(".", "").replace(" ", "")
-    return f"{letters} "
+    text = _PLACE.sub(lambda m: PLACE_NAMES[re.sub(r"[\s,]+", " ", m[0].lower())].title(), text)
+    return tuple(_without_articles(_join_numbers(_raw_words(text))))
 
 
 def _raw_words(text: str) -> list[Word]:
@@ -124,10 +131,13 @@ def _raw_words(text: str) -> list[Word]:
 
 def _number_word(raw: str, gap: str) -> Word:
     digits = raw.replace(",", "") if _THOUSANDS.fullmatch(raw) else raw.partition(",")[0]
-    whole, _, places = digits.partition(".")
-    places = places.rstrip("0")
-    whole = whole.lstrip("0") or "0"
-    return Word(f"{whole}.{places}" if places else whole, False, True, False, gap, raw)
+    return Word(_plain(Decimal(digits)), False, True, False, gap, raw)
+
+
+def _plain(value: Decimal) -> str:
+    """Return a number in digits without zeros at its end."""
+    digits = f"{value:f}"
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 def _plain_word(raw: str, gap: str, previous: Word | None) -> Word:
@@ -137,29 +147,15 @@ def _plain_word(raw: str, gap: str, previous: Word | None) -> Word:
     text = text.replace("'", "")
     low = text.lower()
     is_name = raw[0].isupper()
-    if low in SMALL_NUMBERS:
-        return Word(str(SMALL_NUMBERS[low]), is_name, True, False, gap, text)
-    if low in ORDINALS:
-        return Word(str(ORDINALS[low]), is_name, True, True, gap, text)
+    if low in NUMBERS:
+        return Word(str(NUMBERS[low]), is_name, True, low in ORDINALS, gap, text)
     if previous and previous.is_number and low in UNITS_AFTER_NUMBER and not gap.strip("-"):
         return Word(UNITS_AFTER_NUMBER[low], False, False, False, gap, text)
-    if (
-        text.isupper()
-        and previous
-        and previous.is_name
-        and len(previous.form) > 2
-        and not gap
-        and _ROMAN.fullmatch(text)
-    ):
-        return Word(str(_roman_value(text)), True, True, True, gap, text)
+    if text in _ROMANS and previous and previous.is_name and len(previous.form) > 2 and not gap:
+        return Word(str(_ROMANS[text]), True, True, True, gap, text)
     if low in UNITS and (low not in ABBREVIATIONS or (previous and previous.is_number)):
         return Word(UNITS[low], is_name, False, False, gap, text)
     return Word(ABBREVIATIONS.get(low, low), is_name, False, False, gap, text)
-
-
-def _roman_value(text: str) -> int:
-    values = [_ROMAN_VALUES[char] for char in text]
-    return sum(-a if a < b else a for a, b in zip(values, [*values[1:], 0], strict=True))
 
 
 def _join_numbers(parts: list[Word]) -> list[Word]:
@@ -168,15 +164,15 @@ def _join_numbers(parts: list[Word]) -> list[Word]:
     for word in parts:
         previous = result[-1] if result else None
         if word.form in MULTIPLIERS and previous and previous.is_number and not word.gap.strip("-"):
-            value = _times(previous.form, MULTIPLIERS[word.form])
+            value = _plain(Decimal(previous.form) * MULTIPLIERS[word.form])
             result[-1] = previous._replace(form=value, text=f"{previous.text} {word.text}")
         elif word.form in MULTIPLIERS and previous and previous.form in ("a", "an"):
             result[-1] = word._replace(form=str(MULTIPLIERS[word.form]), is_number=True)
         elif (
             previous
             and word.is_number
-            and previous.text.lower() in SMALL_NUMBERS
-            and previous.form in ("20", "30", "40", "50", "60", "70", "80", "90")
+            and previous.text.lower() in NUMBERS
+            and previous.form in "20 30 40 50 60 70 80 90".split()
             and word.form in "123456789"
             and not word.gap.strip("-")
         ):
@@ -213,50 +209,14 @@ def _is_remainder(previous: Word, word: Word) -> bool:
     return in_words and both and len(word.form) < 16 and int(word.form) < scale
 
 
-def _times(digits: str, factor: int) -> str:
-    whole, _, places = digits.partition(".")
-    if len(whole) > 30 or len(places) > 30:
-        return digits
-    value = int(whole + places) * factor
-    if not places:
-        return str(value)
-    quotient, rest = divmod(value, 10 ** len(places))
-    decimals = str(rest).rjust(len(places), "0").rstrip("0")
-    return f"{quotient}.{decimals}" if decimals else str(quotient)
-
-
-_PLACE_STARTS = frozenset(form[0] for form in PLACE_NAMES)
-_LONGEST_PLACE = max(map(len, PLACE_NAMES))
-
-
-def _join_places(parts: list[Word]) -> list[Word]:
-    """Replace the names of `PLACE_NAMES`, and drop articles."""
-    result: list[Word] = []
-    index = 0
-    while index < len(parts):
-        word = parts[index]
-        if (
-            word.form in _PLACE_STARTS
-            and word.is_name
-            and not (word.form == "us" and word.text != "US")
-        ):
-            for length in range(_LONGEST_PLACE, 0, -1):
-                forms = tuple(part.form for part in parts[index : index + length])
-                if name := PLACE_NAMES.get(forms):
-                    result.append(word._replace(form=name))
-                    index += len(forms)
-                    break
-            else:
-                result.append(word)
-                index += 1
-            continue
-        if word.form in ARTICLES and len(parts) > 1 and not (word.text == "A" and index):
-            if index + 1 < len(parts):
-                parts[index + 1] = parts[index + 1]._replace(gap=word.gap + parts[index + 1].gap)
+def _without_articles(parts: list[Word]) -> Iterator[Word]:
+    gap = ""
+    for at, word in enumerate(parts):
+        if word.form in ARTICLES and len(parts) > 1 and not (at and word.text == "A"):
+            gap += word.gap
         else:
-            result.append(word)
-        index += 1
-    return result
+            yield word._replace(gap=gap + word.gap)
+            gap = ""
 
 
 @lru_cache(maxsize=8192)
@@ -282,7 +242,7 @@ def month(word: Word) -> int:
 # --- sentences
 
 #: Most sentences of an answer that are read.
-MAX_SENTENCES: Final = 40
+MAX_SENTENCES = 40
 
 _DOTTED = re.compile(r"\b([A-Za-z])\. ?(?=[A-Za-z]\.)")
 _STOP = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[^\W_])|[\n;]+")
@@ -301,7 +261,7 @@ _MARK_AFTER_YEAR = re.compile(
     re.MULTILINE,
 )
 #: Least words of a sentence in which a number that touches a word is a mark, not a part of a name.
-MIN_MARKED_WORDS: Final = 4
+MIN_MARKED_WORDS = 4
 
 
 class Sentence(NamedTuple):

@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final
 
 from rewardkit.answers.parsing.tokens import Token, UnreadableError
 from rewardkit.answers.parsing.tree import (
@@ -54,7 +53,7 @@ from rewardkit.answers.parsing.vocabulary import (
 )
 
 #: Deepest nesting that is parsed.
-MAX_DEPTH: Final = 64
+MAX_DEPTH = 64
 
 _CONSTANTS: Mapping[str, Node] = {
     "e": ("const", "e"),

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from rewardkit.answers.parsing.vocabulary import (
     COMMAND_ALIASES,
@@ -33,12 +33,12 @@ from rewardkit.answers.parsing.vocabulary import (
 )
 
 #: Most characters and tokens of a text.
-MAX_CHARS: Final = 2000
-MAX_TOKENS: Final = 600
+MAX_CHARS = 2000
+MAX_TOKENS = 600
 #: Most digits in a row.
-MAX_DIGITS: Final = 256
+MAX_DIGITS = 256
 #: Largest power of ten in scientific notation.
-MAX_EXPONENT: Final = 300
+MAX_EXPONENT = 300
 
 
 class UnreadableError(ValueError):
@@ -67,7 +67,7 @@ class Token(NamedTuple):
         return self.text in texts and self.kind in ("op", "cmd")
 
 
-END_TOKEN: Final = Token("end", "")
+END_TOKEN = Token("end", "")
 
 _TEXT_COMMANDS = (
     r"text(?:normal|rm|up|md|sf|tt|it|bf|sc)?|mbox|hbox|mathrm|mathop|operatorname\*?|mathsf|mathtt"

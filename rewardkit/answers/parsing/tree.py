@@ -25,12 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 Node: TypeAlias = tuple[Any, ...]
 
 #: Most bits of a number that the parser computes.
-MAX_BITS: Final = 4096
+MAX_BITS = 4096
 
 INF: Node = ("const", "inf")
 PI: Node = ("const", "pi")

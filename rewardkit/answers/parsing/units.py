@@ -8,10 +8,9 @@ pound agreement of 1959.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 
 class Unit(NamedTuple):
@@ -38,16 +37,16 @@ class Unit(NamedTuple):
         return NO_UNIT.multiply(self, exponent)
 
 
-NO_UNIT: Final = Unit(Fraction(1), ())
+NO_UNIT = Unit(Fraction(1), ())
 
 #: Prefixes of SI, each as a symbol and a word, and their powers of ten.
-_PREFIXES: Final = (
+_PREFIXES = (
     "f femto -15, p pico -12, n nano -9, μ micro -6, u micro -6, m milli -3, c centi -2, d deci -1,"
     " h hecto 2, k kilo 3, M mega 6, G giga 9, T tera 12"
 )
 #: Spellings = factor and powers of base units. A star marks a unit that takes prefixes: the first
 #: spelling takes a symbol, the others, as far as they are ASCII, a word.
-_TABLE: Final = """
+_TABLE = """
 *m meter meters metre metres 米 = 1 m
 *g gram grams gramme grammes 克 = 1/1000 kg
 *s second seconds sec secs 秒 秒钟 = 1 s
@@ -132,10 +131,10 @@ unit units 单位 个单位 = 1 unit
 人 person persons people 个人 名 = 1 person
 种 way ways 种方法 种情况 种方案 = 1 way
 """
-_WORD_POWERS: Mapping[str, int] = {"square": 2, "sq": 2, "cubic": 3, "平方": 2, "立方": 3}
-POWER_SUFFIXES: Mapping[str, int] = {"squared": 2, "cubed": 3}
+_WORD_POWERS = {"square": 2, "sq": 2, "cubic": 3, "平方": 2, "立方": 3}
+POWER_SUFFIXES = {"squared": 2, "cubed": 3}
 #: Signs of money, which precede their number.
-CURRENCIES: Mapping[str, str] = {
+CURRENCIES = {
     "\\$": "$", "¥": "元", "RMB": "元", "\\yen": "元", "USD": "$", "Rs": "₹", "\\euro": "€", "\\pounds": "£",
     **{sign: sign for sign in "$€£₹¢"},
 }  # fmt: skip
@@ -160,7 +159,7 @@ def _read_table() -> dict[str, Unit]:
     return scaled | table
 
 
-UNITS: Mapping[str, Unit] = _read_table()
+UNITS = _read_table()
 #: Base units of the table.
 BASE_UNITS = frozenset(base for unit in UNITS.values() for base, _ in unit.dimension)
 

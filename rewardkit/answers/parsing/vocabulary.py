@@ -7,9 +7,8 @@ Operators, Letterlike Symbols. `answers.doubt` has the words that deny, doubt or
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
-from rewardkit.answers.parsing.tree import INF, Node
+from rewardkit.answers.parsing.tree import INF
 
 
 def pairs(text: str) -> dict[str, str]:
@@ -28,7 +27,7 @@ def _lines(text: str) -> Iterator[tuple[str, list[str]]]:
 # --- characters
 
 #: Full-width ASCII, spaces, dashes and quotes, one character for one character.
-HALF_WIDTH: Mapping[int, str] = str.maketrans(
+HALF_WIDTH = str.maketrans(
     {
         **{chr(0xFF01 + i): chr(0x21 + i) for i in range(94)},
         **dict.fromkeys("\u3000\xa0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f", " "),
@@ -40,19 +39,15 @@ HALF_WIDTH: Mapping[int, str] = str.maketrans(
         **pairs("º ° ˚ ° ○ ° ª a µ μ Ω Ω"),
     }
 )  # fmt: skip
-SUPERSCRIPTS: Mapping[str, str] = dict(
-    zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣʸᵏᵐᵃᵇᶜᵈᵗ", "0123456789+-=()nixykmabcdt", strict=True)
-)
-SUBSCRIPTS: Mapping[str, str] = dict(
-    zip("₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑᵢⱼₖₘₙₚₓ", "0123456789+-=()aeijkmnpx", strict=True)
-)
+SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣʸᵏᵐᵃᵇᶜᵈᵗ", "0123456789+-=()nixykmabcdt", strict=True))
+SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑᵢⱼₖₘₙₚₓ", "0123456789+-=()aeijkmnpx", strict=True))
 #: The fractions that are one character.
 FRACTIONS: Mapping[str, str] = pairs(
     "½ 1/2 ⅓ 1/3 ⅔ 2/3 ¼ 1/4 ¾ 3/4 ⅕ 1/5 ⅖ 2/5 ⅗ 3/5 ⅘ 4/5 ⅙ 1/6 ⅚ 5/6 ⅐ 1/7 ⅛ 1/8 ⅜ 3/8 ⅝ 5/8 ⅞ 7/8"
     " ⅑ 1/9 ⅒ 1/10"
 )
 #: Command or operator that a sign stands for.
-SIGNS: Mapping[str, str] = {
+SIGNS = {
     **{
         sign: f"\\{name}"
         for sign, name in pairs(
@@ -75,7 +70,7 @@ SIGNS: Mapping[str, str] = {
 # --- commands
 
 #: Alias of a command -> the name that tokens use.
-COMMAND_ALIASES: Mapping[str, str] = {
+COMMAND_ALIASES = {
     f"\\{other}": f"\\{name}"
     for name, others in _lines("""
 frac dfrac tfrac cfrac nicefrac sfrac
@@ -136,7 +131,7 @@ def _commands(names: str) -> frozenset[str]:
 
 _TRIGONOMETRY = "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan arccot"
 #: Command of a function -> the name that the evaluator uses.
-FUNCTION_COMMANDS: Mapping[str, str] = {
+FUNCTION_COMMANDS = {
     **{
         name: name[1:]
         for name in _commands(
@@ -147,7 +142,7 @@ FUNCTION_COMMANDS: Mapping[str, str] = {
 }
 INVERSE_FUNCTIONS = frozenset("sin cos tan cot sec csc sinh cosh tanh".split())
 #: Word of plain text -> the command it stands for.
-WORD_COMMANDS: Mapping[str, str] = {
+WORD_COMMANDS = {
     **{
         name: COMMAND_ALIASES.get(f"\\{name}", f"\\{name}")
         for name in (
@@ -173,7 +168,7 @@ ACCENTS = _commands(
 #: Signs before the name of an angle, a triangle, an arc.
 SHAPE_COMMANDS = _commands("angle measuredangle triangle odot square overarc")
 #: Opening fence -> the function that it means, and the closing fence.
-FENCES: Mapping[str, list[str]] = dict(
+FENCES = dict(
     _lines(r"""
 \lfloor floor \rfloor
 \lceil ceil \rceil
@@ -223,7 +218,7 @@ NEUTRAL_QUALIFIERS = frozenset(
     "about approximately approx roughly exactly around only 约 大约 约为 大约为 共 一共 总共".split()
 ) | {whole + verb for whole in ("", "共", "一共", "总共") for verb in ("有", "是", "需", "需要")}
 #: Words that state a value without a digit -> the value.
-WORD_VALUES: Mapping[str, Node] = {
+WORD_VALUES = {
     words: value
     for value, alternatives in (
         (INF, "infinitely many|infinite|无穷多|无穷大|无数|无数个|无穷多个"),
@@ -239,7 +234,7 @@ SHORT_WORDS = frozenset(
     " am pm No If It As So In We To".split()
 )
 #: Word after a number -> the factor it multiplies the number by.
-MULTIPLIERS: Mapping[str, int] = {
+MULTIPLIERS = {
     word: int(factor)
     for word, factor in pairs(
         "dozen 12 hundred 100 thousand 1000 million 1000000 billion 1000000000 trillion 1000000000000"
@@ -249,6 +244,6 @@ MULTIPLIERS: Mapping[str, int] = {
 PERCENT_WORDS = frozenset("percent percentage pct".split())
 ORDINAL_SUFFIXES = frozenset("st nd rd th".split())
 #: Units that, after a number, are not read as a product of names.
-LETTER_UNITS: Final = frozenset(
+LETTER_UNITS = frozenset(
     "cm mm km dm nm kg mg ml mL ft mi yd lb lbs hr hrs oz kW kN Pa Hz min sec kph mph rpm".split()
 )
