@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from rewardkit.answers.open_answers.dates import Date, as_date
 from rewardkit.answers.open_answers.vocabulary import (
-    BOUNDS,
     FUNCTION_WORDS,
     NAME_PARTICLES,
     PERSON_WORDS,
@@ -48,12 +47,6 @@ class Gold(NamedTuple):
     is_list: bool
     is_name: bool
     is_head: bool = False
-
-    @property
-    def has_bound(self) -> bool:
-        """Whether it is a bound or a range of numbers itself: `before 1969`, `1881-1885`."""
-        has_several = sum(word.is_number for word in self.words) > 1
-        return self.date is None and (has_several or any(w.form in BOUNDS for w in self.words))
 
 
 @lru_cache(maxsize=8192)

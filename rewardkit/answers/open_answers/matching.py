@@ -57,9 +57,7 @@ class MatchedWords(NamedTuple):
 def match(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
     """Return where a sentence has a gold, and not as a bound or a range; None if it does not."""
     place = _match(gold, sentence, question)
-    if place is None or (not gold.has_bound and _is_other_number(sentence, place, question)):
-        return None
-    return place
+    return place if place and not _is_other_number(sentence, place, question) else None
 
 
 def _match(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
