@@ -1,7 +1,5 @@
 """Data files and plug-ins of a user."""
 
-import json
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -10,7 +8,7 @@ import rewardkit
 from rewardkit.errors import DataError, UnknownNameError, UsageError
 from rewardkit.preprocess.card_dataset import dataset_from_file
 from rewardkit.row import read_rows
-from tests.preprocess.rows import golds
+from tests.preprocess.rows import golds, infos, jsonl
 
 PLUG_IN = """
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
@@ -34,79 +32,93 @@ DATASET = Dataset(
 )
 """
 
-
-def prep_own(tmp_path, *rows, keys=None, **options):
-    source = tmp_path / "mine.jsonl"
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    out = tmp_path / "out.parquet"
-    dataset = dataset_from_file(source, **(keys or {}))
-    report = rewardkit.prep(dataset, out, source=source, **options)
-    return list(read_rows(out)), report.splits[0]
+CHAT_KEYS = {"question_key": "m", "answer_key": "m"}
+CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
 
 
-def test_a_file_of_questions_and_answers_becomes_verl_rows(tmp_path):
-    rows, report = prep_own(
-        tmp_path,
+def chat(*messages):
+    return [{"role": role, "content": content} for role, content in messages]
+
+
+@pytest.fixture
+def prep_file(tmp_path):
+    """Prepare a user's file; return the parquet and the report."""
+
+    def prepared(source, keys=None, **options):
+        out = tmp_path / "out.parquet"
+        dataset = dataset_from_file(source, **(keys or {}))
+        return out, rewardkit.prep(dataset, out, source=source, **options).splits[0]
+
+    return prepared
+
+
+@pytest.fixture
+def prep_own(tmp_path, prep_file):
+    return lambda *rows, **options: prep_file(jsonl(tmp_path / "mine.jsonl", *rows), **options)
+
+
+def test_a_file_of_questions_and_answers_becomes_verl_rows(prep_own):
+    out, report = prep_own(
         {"q": "1+1?", "a": 2},
-        {
-            "q": [{"role": "system", "content": "s"}, {"role": "user", "content": "2+2?"}],
-            "a": ["4"],
-        },
+        {"q": chat(("system", "s"), ("user", "2+2?")), "a": ["4"]},
         {"q": "3+3?", "a": 6.5},
         {"q": "4+4?", "a": {"x": 8}},
         {"q": None, "a": "1"},
         {"q": "5+5?", "a": True},
         keys={"question_key": "q", "answer_key": "a"},
     )
-    assert [row["reward_model"]["ground_truth"] for row in rows] == ["2", "4", "6.5"]
-    assert [row["extra_info"]["question"] for row in rows] == ["1+1?", "2+2?", "3+3?"]
-    assert {row["data_source"] for row in rows} == {"mine"}
-    assert all("\\boxed" in row["prompt"][-1]["content"] for row in rows)
+    assert (golds(out), infos(out, "question")) == (["2", "4", "6.5"], ["1+1?", "2+2?", "3+3?"])
+    assert {row["data_source"] for row in read_rows(out)} == {"mine"}
+    assert all("\\boxed" in row["prompt"][-1]["content"] for row in read_rows(out))
     assert report.dropped == {"unexpected type": 2, "the question is empty": 1}
 
 
-def test_what_a_chat_has_beside_its_question_is_not_lost_silently(tmp_path):
+def test_what_a_chat_has_beside_its_question_is_not_lost_silently(prep_own):
     """The last of several user messages needs those before it."""
     user = {"role": "user", "content": "2+2?"}
     chats = [[{"role": "system", "content": "s"}, user], [user], [user, user]]
-    rows, report = prep_own(tmp_path, *({"question": chat, "answer": "4"} for chat in chats))
-    assert [row["extra_info"]["question"] for row in rows] == ["2+2?"] * 2
+    out, report = prep_own(*({"question": chat, "answer": "4"} for chat in chats))
+    assert infos(out, "question") == ["2+2?"] * 2
     assert report.dropped == {"the question is a chat with 2 user messages": 1}
     assert report.system_messages == 1
 
 
-def test_golds_that_are_hardly_answers_are_counted(tmp_path):
+def test_golds_that_are_hardly_answers_are_counted(prep_own):
     """They equal themselves as text, so that the self-check of the gold finds nothing."""
-    golds = ["N/A", "TODO", "?", "'18'", "“18”", "18", "no solution", "-1", "f'", "NA"]
-    _, report = prep_own(tmp_path, *({"question": f"{g}?", "answer": g} for g in golds))
+    texts = ["N/A", "TODO", "?", "'18'", "“18”", "18", "no solution", "-1", "f'", "NA"]
+    _, report = prep_own(*({"question": f"{text}?", "answer": text} for text in texts))
     placeholder, quoted = report.stats.notes()
-    assert ": 4;" in placeholder
-    assert ": 2;" in quoted
+    assert (": 4;" in placeholder, ": 2;" in quoted) == (True, True)
 
 
-@pytest.mark.parametrize("options", [{}, {"template": "hash", "scorer": "gsm8k"}])
-def test_of_a_solution_in_gsm8k_s_form_the_gold_is_its_last_line(tmp_path, options):
-    answers = ["First.\n#### 18", "#### 1,234  \n", "7", "#### 1\n#### -2.5", "x\n#### 9 b", "By induction.\n#### Conclusion of the proof"]  # fmt: skip
-    rows, report = prep_own(
-        tmp_path, *({"question": f"{a}?", "answer": a} for a in answers), **options
-    )
-    golds = [row["reward_model"]["ground_truth"] for row in rows]
-    assert golds == ["18", "1234", "7", "-2.5"]
+#: The golds of answers: of GSM8K's form the last line, of boxes the last; a column of integers with a
+#: null has floats, and a number is the text that a model would write.
+GOLDS = {
+    "First.\n#### 18": "18",
+    "#### 1,234  \n": "1234",
+    "7": "7",
+    "#### 1\n#### -2.5": "-2.5",
+    r"First \boxed{1} is wrong. It is $\boxed{\frac{1}{2}}$.": r"\frac{1}{2}",
+    18.0: "18",
+    7.5: "7.5",
+    1e-7: "0.0000001",
+    -0.0: "0",
+    1e300: "1e+300",
+    2e15: "2000000000000000",
+    2**60 + 1: str(2**60 + 1),
+}
+
+
+def test_the_gold_of_an_answer_is_what_a_model_would_write(prep_own):
+    bad = ["x\n#### 9 b", "By induction.\n#### Conclusion of the proof"]
+    rows = ({"question": f"{n}?", "answer": answer} for n, answer in enumerate([*GOLDS, *bad]))
+    out, report = prep_own(*rows)
+    assert golds(out) == list(GOLDS.values())
     assert report.dropped.total() == 2
 
 
-@pytest.mark.parametrize(
-    ("answer", "gold"),
-    [(18.0, "18"), (7.5, "7.5"), (1e-7, "0.0000001"), (0.0, "0"), (-0.0, "0"), (1e300, "1e+300"), (2**60 + 1, str(2**60 + 1)), (2e15, "2000000000000000")],
-)  # fmt: skip
-def test_a_float_is_the_text_that_a_model_would_write(tmp_path, answer, gold):
-    """A column of integers with a null has floats: 18.0 for 18."""
-    rows, _ = prep_own(tmp_path, {"question": "q?", "answer": answer})
-    assert rows[0]["reward_model"]["ground_truth"] == gold
-
-
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-def test_a_float_of_32_bits_is_its_shortest_text(tmp_path, suffix):
+def test_a_float_of_32_bits_is_its_shortest_text(tmp_path, prep_file, suffix):
     table = pa.table({"question": ["a?", "b?"], "answer": pa.array([0.1, 18.0], pa.float32())})
     source = tmp_path / f"f{suffix}"
     if suffix == ".parquet":
@@ -114,19 +126,46 @@ def test_a_float_of_32_bits_is_its_shortest_text(tmp_path, suffix):
     else:
         with pa.ipc.new_stream(source, table.schema) as writer:
             writer.write_table(table)
-    rewardkit.prep(dataset_from_file(source), tmp_path / "o.parquet", source=source)
-    golds = [row["reward_model"]["ground_truth"] for row in read_rows(tmp_path / "o.parquet")]
-    assert golds == ["0.1", "18"]
+    assert golds(prep_file(source)[0]) == ["0.1", "18"]
 
 
-def test_a_plug_in_file_is_a_dataset(tmp_path):
-    (tmp_path / "sums.py").write_text(PLUG_IN)
-    (tmp_path / "sums.csv").write_text("x,y\n1+1?,2\n2+2?,4\n3+3?,\n")
-    out = tmp_path / "out.parquet"
-    report = rewardkit.prep(str(tmp_path / "sums.py"), out, source=tmp_path / "sums.csv")
-    assert report.splits[0].dropped == {"no answer": 1}
-    assert [row["extra_info"]["subject"] for row in read_rows(out)] == ["sums", "sums"]
-    assert rewardkit.check(out).ok
+@pytest.mark.parametrize("answer", ["NaN", "1e400", "-Infinity"])
+def test_an_answer_that_is_neither_text_nor_a_finite_number_is_dropped(tmp_path, prep_file, answer):
+    source = tmp_path / "mine.jsonl"
+    source.write_text(f'{{"question": "?", "answer": {answer}}}\n{{"question": "q", "answer": 1}}')
+    _, report = prep_file(source)
+    assert (report.written, report.dropped) == (1, {"unexpected type": 1})
+
+
+def test_two_columns_of_one_name_are_an_error(tmp_path, prep_file):
+    (tmp_path / "mine.csv").write_text("question,question,answer\nq,p,1\n")
+    with pytest.raises(DataError, match="there are several columns 'question'"):
+        prep_file(tmp_path / "mine.csv")
+
+
+def test_the_name_of_a_column_may_contain_a_dot(prep_own):
+    out, _ = prep_own({"a.b": "q", "x": "7"}, keys={"question_key": "a.b", "answer_key": "x"})
+    assert infos(out, "question") == ["q"]
+
+
+@pytest.fixture
+def plug_in(tmp_path):
+    """Prepare a file with a plug-in of this text; return the report."""
+
+    def prepared(text):
+        (tmp_path / "sums.py").write_text(text)
+        (tmp_path / "sums.csv").write_text("x,y\n1+1?,2\n2+2?,4\n3+3?,\n")
+        out, source = tmp_path / "out.parquet", tmp_path / "sums.csv"
+        return rewardkit.prep(str(tmp_path / "sums.py"), out, source=source).splits[0]
+
+    return prepared
+
+
+def test_a_plug_in_file_is_a_dataset(plug_in):
+    report = plug_in(PLUG_IN)
+    assert report.dropped == {"no answer": 1}
+    assert infos(report.out, "subject") == ["sums", "sums"]
+    assert rewardkit.check(report.out).ok
 
 
 @pytest.mark.parametrize(
@@ -136,36 +175,9 @@ def test_a_plug_in_file_is_a_dataset(tmp_path):
         ("DATASET = Dataset('x', dict)", UnknownNameError, r"card=Card\("),
     ],
 )
-def test_a_plug_in_without_a_dataset_or_a_card_is_one_clear_error(tmp_path, text, error, message):
-    (tmp_path / "x.py").write_text(f"from rewardkit.preprocess.base import Dataset\n{text}")
+def test_a_plug_in_without_a_dataset_or_a_card_is_one_clear_error(plug_in, text, error, message):
     with pytest.raises(error, match=message):
-        rewardkit.prep(str(tmp_path / "x.py"), tmp_path / "out.parquet")
-
-
-@pytest.mark.parametrize("answer", ["NaN", "1e400", "-Infinity"])
-def test_an_answer_that_is_neither_text_nor_a_finite_number_is_dropped(tmp_path, answer):
-    source = tmp_path / "mine.jsonl"
-    source.write_text(
-        f'{{"question": "1/0?", "answer": {answer}}}\n{{"question": "q", "answer": 1}}'
-    )
-    out = tmp_path / "out.parquet"
-    report = rewardkit.prep(dataset_from_file(source), out, source=source).splits[0]
-    assert (report.written, report.dropped) == (1, {"unexpected type": 1})
-
-
-def test_two_columns_of_one_name_are_an_error(tmp_path):
-    source = tmp_path / "mine.csv"
-    source.write_text("question,question,answer\nq,p,1\n")
-    with pytest.raises(DataError, match="there are several columns 'question'"):
-        rewardkit.prep(dataset_from_file(source), tmp_path / "out.parquet", source=source)
-
-
-def test_the_name_of_a_column_may_contain_a_dot(tmp_path):
-    source = tmp_path / "mine.jsonl"
-    source.write_text('{"a.b": "q", "x": "7"}\n')
-    dataset = dataset_from_file(source, question_key="a.b", answer_key="x")
-    rewardkit.prep(dataset, tmp_path / "o.parquet", source=source)
-    assert next(read_rows(tmp_path / "o.parquet"))["extra_info"]["question"] == "q"
+        plug_in(f"from rewardkit.preprocess.base import Dataset\n{text}")
 
 
 @pytest.mark.parametrize(
@@ -179,18 +191,9 @@ def test_the_name_of_a_column_may_contain_a_dot(tmp_path):
         ("Problem(3, '1')", "unexpected type"),
     ],
 )
-def test_a_fault_of_a_plug_in_is_reported(tmp_path, returned, message):
-    text = PLUG_IN.replace('    if not raw["y"]:', f"    return {returned}\n    if 0:")
-    (tmp_path / "sums.py").write_text(text)
-    (tmp_path / "sums.csv").write_text("x,y\n1+1?,2\n")
+def test_a_fault_of_a_plug_in_is_reported(plug_in, returned, message):
     with pytest.raises((DataError, UsageError), match=message):
-        rewardkit.prep(
-            str(tmp_path / "sums.py"), tmp_path / "o.parquet", source=tmp_path / "sums.csv"
-        )
-
-
-def chat(*messages):
-    return [{"role": role, "content": content} for role, content in messages]
+        plug_in(PLUG_IN.replace('    if not raw["y"]:', f"    return {returned}\n    if 0:"))
 
 
 @pytest.mark.parametrize(
@@ -200,7 +203,6 @@ def chat(*messages):
         ("<think>maybe 3</think>The answer is 2.", "2"),
         ("<answer>Paris</answer>", "Paris"),
         ("One and one.\n#### 2", "2"),
-        ("2", "2"),
         ("New York City", "New York City"),
         ("I would say that it is 2, because 1 and 1 make 2.", None),
         ("First this.\nThen that", None),
@@ -208,34 +210,24 @@ def chat(*messages):
         ("", None),
     ],
 )
-def test_the_gold_of_a_chat_is_the_answer_that_its_last_message_states(tmp_path, message, gold):
+def test_the_gold_of_a_chat_is_the_answer_that_its_last_message_states(prep_own, message, gold):
     asked = chat(("system", "Think."), ("user", "1+1?"))
-    rows, report = prep_own(
-        tmp_path,
-        {"m": [*asked, *chat(("assistant", message))]},
-        {"m": [*asked, *chat(("assistant", "4"))]},
-        keys={"question_key": "m", "answer_key": "m"},
-    )
-    golds = [row["reward_model"]["ground_truth"] for row in rows]
-    assert golds == (["4"] if gold is None else [gold, "4"])
-    assert {row["extra_info"]["question"] for row in rows} == {"1+1?"}
+    rows = [{"m": [*asked, *chat(("assistant", text))]} for text in (message, "4")]
+    out, report = prep_own(*rows, keys=CHAT_KEYS)
+    assert golds(out) == (["4"] if gold is None else [gold, "4"])
+    assert set(infos(out, "question")) == {"1+1?"}
     assert (report.system_messages, report.dropped.total()) == (2, gold is None)
 
 
-def test_a_chat_with_tool_calls_has_the_gold_of_its_last_message(tmp_path):
-    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
-    use = [*chat(("user", "1+1?")), call, *chat(("tool", "99"))]
+def test_a_chat_with_tool_calls_has_the_gold_of_its_last_message(prep_own):
+    use = [*chat(("user", "1+1?")), CALL, *chat(("tool", "99"))]
     parts = [{"type": "text", "text": "So #### 2"}]
-    rows, report = prep_own(
-        tmp_path,
+    out, report = prep_own(
         *({"m": [*use, *chat(("assistant", text))]} for text in (r"\boxed{2}", parts)),
-        {"m": use},
-        {"m": use[:2]},
-        {"m": [*chat(("user", "1+1?")), {"role": "assistant", "tool_calls": [{"id": "1"}]}]},
-        keys={"question_key": "m", "answer_key": "m"},
+        *({"m": messages} for messages in (use, use[:2], chat(("user", "1+1?")))),
+        keys=CHAT_KEYS,
     )
-    assert [row["reward_model"]["ground_truth"] for row in rows] == ["2", "2"]
-    assert {row["extra_info"]["question"] for row in rows} == {"1+1?"}
+    assert (golds(out), infos(out, "question")) == (["2", "2"], ["1+1?"] * 2)
     assert report.dropped == {"the chat does not end with the assistant's answer": 3}
 
 
@@ -244,13 +236,12 @@ def test_a_chat_with_tool_calls_has_the_gold_of_its_last_message(tmp_path):
     [
         ([{"from": "human", "value": "1+1?"}, {"from": "gpt", "value": "2"}], "1+1?"),
         ([{"from": "system", "value": "s"}, {"from": "user", "value": "1+1?"}], "1+1?"),
-        (chat(("User", [{"type": "text", "text": "1+1"}, {"type": "text", "text": "= ?"}])), "1+1\n= ?"),
+        (chat(("User", [{"type": "text", "text": t} for t in ("1+1", "= ?")])), "1+1\n= ?"),
         (["1+1?"], "1+1?"),
     ],
-)  # fmt: skip
-def test_the_question_of_every_form_of_chat_is_its_user_s_message(tmp_path, question, text):
-    rows, _ = prep_own(tmp_path, {"question": question, "answer": "2"})
-    assert rows[0]["extra_info"]["question"] == text
+)
+def test_the_question_of_every_form_of_chat_is_its_user_s_message(prep_own, question, text):
+    assert infos(prep_own({"question": question, "answer": "2"})[0], "question") == [text]
 
 
 def test_a_saved_dataset_dict_is_prepared_by_its_splits(tmp_path, cli):
