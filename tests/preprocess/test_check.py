@@ -1,7 +1,5 @@
 """`check` reports the faults of a file with their rows, and can drop these rows."""
 
-import json
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -9,10 +7,12 @@ import pytest
 import rewardkit
 from rewardkit.errors import DataError, OutputError
 from rewardkit.preprocess.row_checks import RULES
-from rewardkit.row import SCHEMA, read_rows, write_rows
+from rewardkit.row import SCHEMA, write_rows
 from rewardkit.scorers.call import NeverAnswersError, NoVerdictError
 from rewardkit.scorers.load import load_scorer
+from tests.preprocess.rows import dropped, infos
 from tests.preprocess.rows import verl_row as row
+from tests.tables import every
 
 
 def checked(tmp_path, *rows, **options):
@@ -21,23 +21,21 @@ def checked(tmp_path, *rows, **options):
     return rewardkit.check(file, **options)
 
 
-@pytest.mark.parametrize(
+def user(*contents, role="user"):
+    return [{"role": role, "content": content} for content in contents]
+
+
+@every(
     ("rule", "bad"),
     [
         ("empty_prompt", row(prompt=[])),
         ("empty_prompt", row(prompt=None)),
-        ("empty_prompt", row(prompt=[{"role": "user", "content": "  "}])),
-        ("bad_prompt", row(prompt=[{"role": "robot", "content": "q"}])),
-        (
-            "bad_prompt",
-            row(prompt=[{"role": "system", "content": "q"}, {"role": "user", "content": None}]),
-        ),
-        ("bad_prompt", row(prompt=[{"role": "system", "content": "q"}])),
-        ("bad_prompt", row(prompt=[None, {"role": "user", "content": "q"}])),
-        (
-            "bad_prompt",
-            row(prompt=[{"role": "user", "content": "q"}, {"role": "assistant", "content": "0"}]),
-        ),
+        ("empty_prompt", row(prompt=user("  "))),
+        ("bad_prompt", row(prompt=user("q", role="robot"))),
+        ("bad_prompt", row(prompt=[*user("q", role="system"), *user(None)])),
+        ("bad_prompt", row(prompt=user("q", role="system"))),
+        ("bad_prompt", row(prompt=[None, *user("q")])),
+        ("bad_prompt", row(prompt=[*user("q"), *user("0", role="assistant")])),
         ("bad_row", row(data_source=None)),
         ("empty_gold", row(ground_truth="")),
         ("empty_gold", row(ground_truth=None)),
@@ -46,41 +44,40 @@ def checked(tmp_path, *rows, **options):
         ("bad_gold", row(ground_truth="1,000", answer="")),
         ("solution_is_wrong", row(ground_truth="7", answer="#### 8")),
         ("solution_is_wrong", row(ground_truth="7", answer="seven")),
+        ("solution_is_wrong", row(5, scorer="math", ground_truth="6")),
     ],
 )
 def test_each_defect_is_reported_with_its_row(tmp_path, rule, bad):
     report = checked(tmp_path, row(1), bad, row(2))
-    assert [(f.row, f.rule) for f in report.examples] == [(1, rule)] * len(report.examples)
-    assert report.examples
+    assert {(f.row, f.rule) for f in report.examples} == {(1, rule)}
     assert (report.ok, report.rows, report.bad_rows) == (False, 3, 1)
 
 
-def test_a_repeated_prompt_is_a_duplicate_or_a_conflict(tmp_path):
-    rows = [row(1), row(1), row(2), row(2, ground_truth="3", answer="")]
-    report = checked(tmp_path, *rows)
-    assert [(f.row, f.rule) for f in report.examples] == [(1, "duplicate"), (3, "conflicting_gold")]
-    assert checked(tmp_path, *rows, allow_duplicates=True).ok
+BAD = row(1, answer="#### 8")
+GOLD = {"answer": "", "scorer": "math"}
 
 
-def test_a_repeat_is_found_among_rows_with_other_findings_and_costs_no_good_row(tmp_path):
-    bad, good = row(1, answer="#### 8"), row(1)
-    report = checked(tmp_path, bad, bad, good, good)
-    assert [(f.row, f.rule) for f in report.examples] == [
-        (0, "solution_is_wrong"), (1, "solution_is_wrong"), (1, "duplicate"), (3, "duplicate"),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("other", ["1000", "$1,000", "1{,}000", "一千", "2000/2"])
-def test_two_spellings_of_one_gold_are_no_conflict(tmp_path, other):
-    rows = [row(1, ground_truth=gold, answer="", scorer="math") for gold in ("1,000", other)]
-    assert "conflicting_gold" not in {f.rule for f in checked(tmp_path, *rows).examples}
-
-
-def test_the_solution_is_judged_in_the_dataset_s_own_form(tmp_path):
-    """A boxed template keeps GSM8K's `####` solutions; a wrong gold is still a finding."""
-    assert checked(tmp_path, row(5, scorer="math")).ok
-    report = checked(tmp_path, row(5, scorer="math", ground_truth="6"))
-    assert set(report.counts) == {"solution_is_wrong"}
+@every(
+    ("rows", "findings"),
+    [
+        ([row(1), row(1)], {(1, "duplicate")}),
+        ([row(2), row(2, ground_truth="3", answer="")], {(1, "conflicting_gold")}),
+        *(
+            ([row(1, ground_truth=gold, **GOLD) for gold in ("1,000", other)], {(1, "duplicate")})
+            for other in ["1000", "$1,000", "1{,}000", "一千", "2000/2"]
+        ),
+        # a repeat is found among rows with other findings, and no good row is lost for it
+        (
+            [BAD, BAD, row(1)],
+            {(0, "solution_is_wrong"), (1, "solution_is_wrong"), (1, "duplicate")},
+        ),
+        ([row(5, scorer="math")], set()),  # solutions keep GSM8K's form under a boxed template
+    ],
+)
+def test_a_repeated_prompt_is_a_duplicate_or_a_conflict(tmp_path, rows, findings):
+    assert {(f.row, f.rule) for f in checked(tmp_path, *rows).examples} == findings
+    others = {rule for _, rule in findings} - {"duplicate", "conflicting_gold"}
+    assert set(checked(tmp_path, *rows, allow_duplicates=True).counts) == others
 
 
 def test_an_explicit_scorer_without_respond_is_used(tmp_path):
@@ -107,29 +104,25 @@ def test_drop_bad_writes_the_good_rows_and_the_others_with_reasons(tmp_path):
     rows = [row(i) if i % 3 else row(i, ground_truth="") for i in range(3000)]
     out = tmp_path / "good.parquet"
     report = checked(tmp_path, *rows, drop_bad=out)
-    good = list(read_rows(out))
-    lines = (tmp_path / "good.parquet.dropped.jsonl").read_text().splitlines()
-    dropped = [json.loads(line) for line in lines]
-    assert [r["extra_info"]["index"] for r in good] == [i for i in range(3000) if i % 3]
-    assert [d["index"] for d in dropped] == [i for i in range(3000) if not i % 3]
-    assert all("empty_gold" in d["reasons"][0] for d in dropped)
-    assert len(good) + report.bad_rows == report.rows
-    assert rewardkit.check(out).ok
+    assert infos(out, "index") == [i for i in range(3000) if i % 3]
+    assert [entry["index"] for entry in dropped(out)] == [i for i in range(3000) if not i % 3]
+    assert all("empty_gold" in entry["reasons"][0] for entry in dropped(out))
+    assert (report.bad_rows, report.rows, rewardkit.check(out).ok) == (1000, 3000, True)
     with pytest.raises(OutputError, match="--overwrite"):
         checked(tmp_path, *rows, drop_bad=out)
 
 
-def foreign(tmp_path, change):
-    """A parquet by another tool: `change` maps our columns to its own."""
-    rows = [row(i) for i in range(3)]
-    table = pa.Table.from_pylist(rows, schema=SCHEMA)
-    file = tmp_path / "foreign.parquet"
-    pq.write_table(change(table), file)
-    return file
-
-
-def set_column(table, name, values):
-    return table.set_column(table.schema.get_field_index(name), name, values)
+def foreign(tmp_path, change=lambda table: table, **columns):
+    """A parquet by another tool: with columns of its own, and what else it changes."""
+    table = pa.Table.from_pylist([row(i) for i in range(3)], schema=SCHEMA)
+    for name, values in columns.items():
+        array = values if isinstance(values, pa.Array) else pa.array(values)
+        place = table.schema.get_field_index(name)
+        table = (
+            table.append_column(name, array) if place < 0 else table.set_column(place, name, array)
+        )
+    pq.write_table(change(table), tmp_path / "foreign.parquet")
+    return tmp_path / "foreign.parquet"
 
 
 def as_large(kind):
@@ -154,16 +147,14 @@ def as_large(kind):
     ],
 )  # fmt: skip
 def test_a_type_that_verl_cannot_concatenate_is_a_finding(tmp_path, column, values, message):
-    array = values if isinstance(values, pa.Array) else pa.array(values)
-    report = rewardkit.check(foreign(tmp_path, lambda table: set_column(table, column, array)))
+    report = rewardkit.check(foreign(tmp_path, **{column: values}))
     of_file = [f.message for f in report.examples if f.row is None]
     assert any(message in text for text in of_file) if message else report.ok
 
 
 def test_a_file_without_rows_or_with_two_columns_of_one_name_is_a_finding(tmp_path):
     assert set(checked(tmp_path).counts) == {"empty_file"}
-    golds = pa.array([{"style": "rule", "ground_truth": {"target": ["a"]}}] * 3)
-    nested = foreign(tmp_path, lambda table: set_column(table, "reward_model", golds))
+    nested = foreign(tmp_path, reward_model=[{"ground_truth": {"target": ["a"]}}] * 3)
     assert set(rewardkit.check(nested).counts) == {"bad_gold"}
     file = foreign(tmp_path, lambda table: table.append_column("ability", table["ability"]))
     assert "the file has 2 columns ability" in rewardkit.check(file).examples[0].message
@@ -181,30 +172,16 @@ def test_large_strings_and_lists_are_no_finding_because_verl_loads_them(tmp_path
 
 def test_rows_as_verl_s_own_script_writes_them_are_good(tmp_path):
     """They have fewer fields in extra_info, in another order, and do not name a scorer."""
-    info = [
-        {"answer": f"#### {i}", "index": i, "question": f"question {i}", "split": "train"}
-        for i in range(3)
-    ]
-    file = foreign(tmp_path, lambda table: set_column(table, "extra_info", pa.array(info)))
-    assert rewardkit.check(file).ok
-    info = pa.array([{"index": 1, "split": None}] * 3)
-    assert rewardkit.check(
-        foreign(tmp_path, lambda table: set_column(table, "extra_info", info))
-    ).ok
+    info = [{"answer": f"#### {i}", "index": i, "question": f"question {i}"} for i in range(3)]
+    assert rewardkit.check(foreign(tmp_path, extra_info=info)).ok
+    assert rewardkit.check(foreign(tmp_path, extra_info=[{"index": 1, "split": None}] * 3)).ok
     file = foreign(tmp_path, lambda table: table.drop_columns(["extra_info", "ability"]))
     assert rewardkit.check(file).ok
 
 
 def test_rows_with_different_images_are_not_duplicates(tmp_path):
-    images = pa.array([[{"bytes": b"a"}], [{"bytes": b"b"}], [{"bytes": b"a"}]])
-
-    def change(table):
-        same = pa.array(
-            [[{"role": "user", "content": "Find x."}]] * 3, table.schema.field("prompt").type
-        )
-        return set_column(table, "prompt", same).append_column("images", images)
-
-    report = rewardkit.check(foreign(tmp_path, change))
+    images = [[{"bytes": data}] for data in (b"a", b"b", b"a")]
+    report = rewardkit.check(foreign(tmp_path, prompt=[user("Find x.")] * 3, images=images))
     assert [(f.row, f.rule) for f in report.examples] == [(2, "conflicting_gold")]
 
 
@@ -310,23 +287,20 @@ def test_a_scorer_in_another_process_that_never_answers_ends_the_check(tmp_path)
 
 def test_the_rows_that_drop_bad_drops_are_written_with_all_their_columns(tmp_path):
     """Also columns with a type that Python does not have."""
-    stamps = pa.array([1, 2, 3], pa.timestamp("ns"))
-    golds = pa.array([{"style": "rule", "ground_truth": gold} for gold in ("0", "", "2")])
-    file = foreign(
-        tmp_path,
-        lambda table: set_column(table, "reward_model", golds).append_column("made", stamps),
+    models = [{"style": "rule", "ground_truth": gold} for gold in ("0", "", "2")]
+    made = pa.array([1, 2, 3], pa.timestamp("ns"))
+    rewardkit.check(
+        foreign(tmp_path, reward_model=models, made=made), drop_bad=tmp_path / "good.parquet"
     )
-    rewardkit.check(file, drop_bad=tmp_path / "good.parquet")
-    [line] = (tmp_path / "good.parquet.dropped.jsonl").read_text().splitlines()
-    entry = json.loads(line)
+    [entry] = dropped(tmp_path / "good.parquet")
     assert (entry["index"], entry["row"]["ability"]) == (1, "math")
     assert "00000002" in entry["row"]["made"]
+    assert "made" in pq.read_schema(tmp_path / "good.parquet").names
 
 
 def test_rows_whose_answers_verl_would_run_as_code_are_a_finding_without_a_scorer(tmp_path):
     """verl's default reward evaluates the answers of these data sources (CVE-2026-6878)."""
-    names = pa.array(["numina_olympiads"] * 3)
-    file = foreign(tmp_path, lambda table: set_column(table, "data_source", names))
+    file = foreign(tmp_path, data_source=["numina_olympiads"] * 3)
     report = rewardkit.check(file)
     (finding,) = [each for each in report.examples if each.rule == "runs_answers"]
     assert finding.row is None
