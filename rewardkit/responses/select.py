@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -66,18 +67,16 @@ class PassRateFilter:
         Raises:
             UsageError: the text is not two fractions, the lower one first.
         """
-        low, colon, high = text.partition(":")
         try:
-            bounds = float(low), float(high)
+            low, high = map(float, text.split(":"))
         except ValueError:
-            bounds = (-1.0, -1.0)
-        if colon and 0 <= bounds[1] < bounds[0] <= 1:
-            raise UsageError(
-                f"--pass-rate {text}: low is above high; write {high}:{low} (LOW:HIGH)."
-            )
-        if not colon or not 0 <= bounds[0] <= bounds[1] <= 1:
+            low = high = -1.0
+        if 0 <= high < low <= 1:
+            swapped = ":".join(reversed(text.split(":")))
+            raise UsageError(f"--pass-rate {text}: low is above high; write {swapped} (LOW:HIGH).")
+        if not 0 <= low <= high <= 1:
             raise UsageError(f"--pass-rate {text}: write it as LOW:HIGH, two shares as in 0.1:0.9.")
-        return cls(*bounds, min_samples, unseen)
+        return cls(low, high, min_samples, unseen)
 
     def drop_reason(self, responses: Cell) -> str:
         """Return why a row with these responses is dropped; "" if it is kept."""
@@ -134,18 +133,22 @@ class JoinReport:
         """
         for each in scores:
             progress(1)
+            match, reason = None, ""
             if isinstance(each, SkippedRow):
-                self._skip(*each)
-                continue
-            sample, score = each
-            match = index.match(sample)
-            if score.status in NO_VERDICT:
-                self._skip(sample.where, f"its status is {score.status.value}")
-            elif match:
-                self.responses[match.way] += 1
+                where, reason = each
             else:
+                (sample, score), where = each, each[0].where
+                match = index.match(sample)
+                if score.status in NO_VERDICT:
+                    reason = f"its status is {score.status.value}"
+            self.unread += bool(reason)
+            if match and not reason:
+                self.responses[match.way] += 1
+            elif not reason:
                 self.unjoined += 1
-                self._add_example(sample.where, f"answers no row of {self.train}")
+                reason = f"answers no row of {self.train}"
+            if reason and len(self.examples) < MAX_EXAMPLES:
+                self.examples.append(f"{where}: {reason}")
             if match:
                 yield sample, score, match
         if not self.responses:
@@ -155,14 +158,6 @@ class JoinReport:
                 f"other prompts, {self.unread:,} lines cannot be read. Responses are matched by "
                 f"data_source, extra_info.split and index, by prompt, or by source_id.{first}"
             )
-
-    def _skip(self, where: str, reason: str) -> None:
-        self.unread += 1
-        self._add_example(where, reason)
-
-    def _add_example(self, where: str, reason: str) -> None:
-        if len(self.examples) < MAX_EXAMPLES:
-            self.examples.append(f"{where}: {reason}")
 
     def match_sentence(self) -> str:
         """Return a sentence with the number of responses by the way they match a row."""
@@ -189,17 +184,6 @@ class SelectReport(JoinReport):
     few: int = 0
     bands: dict[str, int] = field(default_factory=lambda: dict.fromkeys(BANDS, 0))
     groups: GradientGroups = field(default_factory=GradientGroups)
-
-    def add_row(self, responses: Cell, drop_reason: str) -> None:
-        """Count a row of the training file; `drop_reason` is "" if it is kept."""
-        self.rows += 1
-        self.unseen += not responses.n
-        if responses.n and responses.n < self.wanted.min_samples:
-            self.few += 1
-        elif responses.n:
-            self.bands[band(responses.rate)] += 1
-        if drop_reason:
-            self.dropped[drop_reason] += 1
 
     def summary(self) -> dict[str, Any]:
         """Return the report as plain values, for JSON."""
@@ -244,11 +228,9 @@ def select(
         progress: called with 1 for every scored row.
 
     Raises:
-        UsageError: `out` does not end in .parquet.
         DataError: a file cannot be read, it is not known which scores are right, a response
             contradicts its row or matches several rows, no response matches a row, or no row would
             be kept.
-        OutputError: `out` cannot be written.
     """
     files, name = scored_files(scored, train, out, "--out", overwrite=overwrite)
     report = SelectReport(name, train, out, wanted=condition)
@@ -262,10 +244,17 @@ def select(
         groups.setdefault((match.prompt, sample.step), Cell()).add(score)
     report.groups = GradientGroups.of(groups.values())
     reasons = [condition.drop_reason(rate) for rate in rates]
-    for i in index.rows:
-        report.add_row(rates[i], reasons[i])
+    report.rows = len(index.rows)
+    report.dropped.update(reason for i in index.rows if (reason := reasons[i]))
     if report.dropped.total() == report.rows:
         raise DataError(f"{train}: no row would be kept ({count_list(report.dropped)}).")
+    for rate in (rates[i] for i in index.rows):
+        if not rate.n:
+            report.unseen += 1
+        elif rate.n < condition.min_samples:
+            report.few += 1
+        else:
+            report.bands[band(rate.rate)] += 1
     _write(index, rates, reasons, report, overwrite=overwrite)
     return report
 
@@ -304,9 +293,7 @@ def _write(
     """Write the kept rows unchanged, and the dropped rows with the reason as jsonl."""
     with (
         open_parquet(report.train) as file,
-        atomic_with_dropped(report.out, overwrite=overwrite) as (out_path, lines_path),
-        lines_path.open("w") as lines,
-        pq.ParquetWriter(out_path, file.schema_arrow, compression="zstd") as writer,
+        selection_files(report, file.schema_arrow, overwrite=overwrite) as (writer, lines),
     ):
         start = 0
         for batch in file.iter_batches(BATCH_ROWS):
@@ -317,17 +304,26 @@ def _write(
             rows = batch.filter(pc.invert(is_kept)).to_pylist()
             for number, row in zip(numbers, rows, strict=True):
                 i = index.rows[number]
-                lines.write(json_line(dropped_row(number, rates[i], reasons[i], row)))
+                lines.write(dropped_line(number, rates[i], reasons[i], row))
             report.written += len(prompts) - len(numbers)
             start += len(prompts)
 
 
-def dropped_row(number: int, responses: Cell, reason: str, row: dict[str, Any]) -> dict[str, Any]:
+@contextmanager
+def selection_files(
+    report: JoinReport, schema: pa.Schema, *, overwrite: bool
+) -> Iterator[tuple[pq.ParquetWriter, IO[str]]]:
+    """Open the parquet of a selection, and the file of its dropped rows."""
+    with (
+        atomic_with_dropped(report.out, overwrite=overwrite) as (out_path, lines_path),
+        lines_path.open("w") as lines,
+        pq.ParquetWriter(out_path, schema, compression="zstd") as writer,
+    ):
+        yield writer, lines
+
+
+def dropped_line(number: int, responses: Cell, reason: str, row: dict[str, Any]) -> str:
     """Return a line of `OUT.dropped.jsonl`."""
-    return {
-        "index": number,
-        "reasons": [reason],
-        "pass_rate": responses.rate if responses.n else None,
-        "responses": responses.n,
-        "row": row,
-    }
+    rate = responses.rate if responses.n else None
+    values = {"pass_rate": rate, "responses": responses.n, "row": row}
+    return json_line({"index": number, "reasons": [reason], **values})

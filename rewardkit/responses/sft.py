@@ -21,12 +21,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from rewardkit.errors import DataError
-from rewardkit.jsonl import json_line
 from rewardkit.model_client.completions import TRUNCATED, UNUSABLE
-from rewardkit.preprocess.dropped_rows import atomic_with_dropped
 from rewardkit.preprocess.turns import TOOL_AGENT
 from rewardkit.responses.figures import Cell
 from rewardkit.responses.matching import PLACE_ALONE, TrainIndex, index_parquet
@@ -36,8 +33,9 @@ from rewardkit.responses.select import (
     JoinReport,
     PassRateFilter,
     count_list,
-    dropped_row,
+    dropped_line,
     scored_files,
+    selection_files,
 )
 from rewardkit.row import (
     AGENT_NAME,
@@ -109,7 +107,7 @@ def prompt_messages(prompt: Any) -> list[Message]:
         own = {name: value for name, value in message.items() if value is not None}
         if own.keys() != {"role", "content"} or not isinstance(own["content"], str):
             raise ConversationError("a message has more than a role and a text, or not these")
-    return [{"role": m["role"], "content": m["content"]} for m in messages]
+    return [{name: m[name] for name in ("role", "content")} for m in messages]
 
 
 def response_messages(response: str, fields: Mapping[str, Any]) -> list[Message]:
@@ -270,24 +268,13 @@ def select_sft(
 ) -> SftReport:
     """Write the best right responses of a run as conversations for supervised fine-tuning.
 
-    The kept responses and the prompts are in memory, the images are not.
-
-    Args:
-        scored: files, folders and patterns of responses with `acc`, or `score`; see `select`.
-        train: the verl parquet that they answer.
-        out: the parquet to write: `messages`, and `tools` and `images` if the rows have them. The
-            prompts without a response go to `<out>.dropped.jsonl`.
-        config: which responses are kept.
-        names: the fields with response and ground truth.
-        right_score: the lowest right score; see `select`.
-        overwrite: replace what exists.
-        progress: called with 1 for every scored row.
+    The kept responses and the prompts are in memory, the images are not. The arguments are those of
+    `select`. `out` has `messages`, and `tools` and `images` if the rows have them; the prompts
+    without a response go to `<out>.dropped.jsonl`.
 
     Raises:
-        UsageError: `out` does not end in .parquet.
-        DataError: a file cannot be read, a response contradicts its row or matches several rows,
-            rows call tools whose schemas are missing, or no response would be kept.
-        OutputError: `out` cannot be written.
+        DataError: as `select` does; or rows call tools whose schemas are missing, or no response
+            would be kept.
     """
     files, name = scored_files(scored, train, out, "--sft", overwrite=overwrite)
     report = SftReport(name, train, out)
@@ -310,11 +297,8 @@ def select_sft(
         reason = reason or _add_candidate(candidates[match.prompt], sample, config.per_prompt)
         if reason:
             report.rejected[reason] += 1
-    reasons = []
-    for prompt, rate, own in zip(prompts, rates, candidates, strict=True):
-        reason = prompt if isinstance(prompt, str) else config.prompts.drop_reason(rate)
-        none = "no right response that is kept" if rate.correct else "no right response"
-        reasons.append(reason or ("" if own else none))
+    pairs = zip(prompts, rates, candidates, strict=True)
+    reasons = [_drop_reason(prompt, rate, own, config) for prompt, rate, own in pairs]
     report.dropped.update(filter(None, reasons))
     report.covered = report.prompts - report.dropped.total()
     if not report.covered:
@@ -322,19 +306,39 @@ def select_sft(
             f"{report.scored}: no response would be kept (prompts: {count_list(report.dropped)}; "
             f"right responses: {count_list(report.rejected) or 'none'})."
         )
-    conversations = [[] if reason else own for own, reason in zip(candidates, reasons, strict=True)]
-    _write(
-        report,
-        index,
-        prompts,
-        conversations,
-        rates,
-        reasons,
-        tools,
-        config.tools,
-        overwrite=overwrite,
-    )
+    with open_parquet(train) as file:
+        schema = _schema(tools, file.schema_arrow, report)
+        with selection_files(report, schema, overwrite=overwrite) as (writer, lines):
+            start = 0
+            for batch in row_group_batches(file, IMAGE_BATCH_ROWS):
+                numbers = range(start, start + batch.num_rows)
+                firsts = [n for n in numbers if index.prompts[index.rows[n]].row == n]
+                rows: list[dict[str, Any]] = []
+                own_rows = python_rows(batch.take([n - start for n in firsts]))
+                for number, values in zip(firsts, own_rows, strict=True):
+                    i, row = index.rows[number], dict(values)
+                    if reasons[i]:
+                        lines.write(dropped_line(number, rates[i], reasons[i], row))
+                        continue
+                    for each in candidates[i]:
+                        rows.append(_sft_row(row, number, each, prompts[i], config.tools))
+                        report.unknown_end += each.has_no_end
+                written = pa.RecordBatch.from_pylist(rows, schema=schema)
+                writer.write_batch(written)
+                report.written += len(rows)
+                start = numbers.stop
+                report.null_tool_fields |= bool(
+                    config.tools and written["tools"].to_pylist() != [row["tools"] for row in rows]
+                )
     return report
+
+
+def _drop_reason(
+    prompt: list[Message] | str, rate: Cell, own: list[_Candidate], config: SftConfig
+) -> str:
+    none = "no right response that is kept" if rate.correct else "no right response"
+    reason = prompt if isinstance(prompt, str) else config.prompts.drop_reason(rate)
+    return reason or ("" if own else none)
 
 
 def _prompts(train: Path, index: TrainIndex) -> list[list[Message] | str]:
@@ -371,50 +375,6 @@ def _add_candidate(own: list[_Candidate], sample: Sample, per_prompt: int) -> st
 
 def _order(candidate: _Candidate) -> tuple[int, str, bool]:
     return candidate[:3]
-
-
-def _write(
-    report: SftReport,
-    index: TrainIndex,
-    prompts: list[list[Message] | str],
-    conversations: list[list[_Candidate]],
-    rates: list[Cell],
-    reasons: list[str],
-    tools: pa.DataType | None,
-    schemas: Schemas,
-    *,
-    overwrite: bool,
-) -> None:
-    """Write the conversations in the order of the training rows, and the other prompts as jsonl."""
-    with (
-        open_parquet(report.train) as file,
-        atomic_with_dropped(report.out, overwrite=overwrite) as (out_path, lines_path),
-        lines_path.open("w") as lines,
-        pq.ParquetWriter(
-            out_path, _schema(tools, file.schema_arrow, report), compression="zstd"
-        ) as writer,
-    ):
-        start = 0
-        for batch in row_group_batches(file, IMAGE_BATCH_ROWS):
-            numbers = range(start, start + batch.num_rows)
-            firsts = [n for n in numbers if index.prompts[index.rows[n]].row == n]
-            rows: list[dict[str, Any]] = []
-            for number, values in zip(
-                firsts, python_rows(batch.take([n - start for n in firsts])), strict=True
-            ):
-                i, row = index.rows[number], dict(values)
-                if reasons[i]:
-                    lines.write(json_line(dropped_row(number, rates[i], reasons[i], row)))
-                for each in conversations[i]:
-                    rows.append(_sft_row(row, number, each, prompts[i], schemas))
-                    report.unknown_end += each.has_no_end
-            written = pa.RecordBatch.from_pylist(rows, schema=writer.schema)
-            writer.write_batch(written)
-            report.written += len(rows)
-            start = numbers.stop
-            report.null_tool_fields |= bool(
-                schemas and rows and written["tools"].to_pylist() != [r["tools"] for r in rows]
-            )
 
 
 def _sft_row(
