@@ -60,15 +60,10 @@ RecordedCall: TypeAlias = tuple[AuditRow, str, float]
 
 
 class CallRecorder:
-    """Makes the calls of an audit, and records their failures.
+    """Makes the calls of an audit, and records their durations and the results of all checks.
 
-    Attributes:
-        process: the scorer.
-        seconds: duration of each call.
-        checks: the result of each check, by its name.
-        repeatable_calls: calls that can be repeated.
-        keys: keys of the first result with a score; None before it.
-        numeric_keys: the keys whose values were numbers in every result with a score.
+    `keys` are those of the first result with a score, and `numeric_keys` those whose values were numbers
+    in every one.
     """
 
     def __init__(self, process: ScorerProcess) -> None:

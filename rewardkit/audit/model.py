@@ -162,11 +162,8 @@ ResponseWriter: TypeAlias = Callable[[Target], Responses]
 class Attack:
     """A way to cheat a scorer, or to write a correct answer that may get no reward.
 
-    Attributes:
-        name: its name, with a kind, a severity and a description in one line.
-        responses: writes the responses to try on a row; none for a check of conduct.
-        golds: ground truths that replace that of the row.
-        max_rows: maximum number of rows of each data source; 0 for all.
+    `responses` writes the responses to try on a row; none for a check of conduct. `golds` replace the
+    ground truth of the row, and `max_rows` limits the rows of each data source; 0 for all.
     """
 
     name: str
@@ -189,13 +186,7 @@ def attack(
 ) -> Callable[[ResponseWriter], ResponseWriter]:
     """Return a decorator that adds the attack of a function, with its name and docstring, to a list.
 
-    Args:
-        attacks: the list.
-        kind: see `Attack`.
-        severity: see `Attack`.
-        golds: see `Attack`.
-        max_rows: see `Attack`.
-        in_form: whether the function writes answers, which become responses in the target's form.
+    `in_form` says that the function writes answers, which become responses in the target's form.
     """
 
     def add(write: ResponseWriter) -> ResponseWriter:
@@ -225,13 +216,7 @@ class Failure:
 
 @dataclass(kw_only=True)
 class AttackResult:
-    """The result of an attack: its name, kind, severity and description, and the numbers of calls.
-
-    Attributes:
-        tried: number of calls.
-        failed: number of these calls that failed.
-        failures: the first failures.
-    """
+    """The result of an attack: the calls, those that failed, and the first failures."""
 
     attack: str
     kind: Kind
@@ -258,15 +243,10 @@ class AttackResult:
 class ScorerProfile:
     """How a scorer reads and rewards the rows of a data source.
 
-    Attributes:
-        data_source: data source of the rows.
-        rows: number of rows.
-        form: the form of the scorer's `respond`, else the form with the best rewards.
-        forms: all forms in which it rewards most golds; `form` is the first.
-        right: median score of the gold in `form`; None if half of the calls have no score.
-        wrong: median score of a wrong answer in `form`; None if half of the calls have no score.
-        declared: whether the scorer itself declares `form`.
-        others: the median scores of the gold and of a wrong answer in each other form of `forms`.
+    `form` is that of the scorer's `respond`, which then is `declared`, else the form with the best
+    rewards; `forms` are all in which it rewards most golds, the first is `form`. `right` and `wrong` are
+    the median scores of the gold and of a wrong answer in `form`, None if half of the calls have no score,
+    and `others` those in each other form.
     """
 
     data_source: str
@@ -312,19 +292,10 @@ def format_score(score: float | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditReport:
-    """The result of an audit.
+    """The result of an audit: profiles, and a result for each attack that applied to a row.
 
-    Attributes:
-        scorer: name of the scorer.
-        options: options of the scorer.
-        readings: a profile of the scorer for each data source.
-        findings: a result for each attack that applied to a row.
-        calls: number of calls.
-        median_ms: median duration of a call on an ordinary response.
-        worst_ms: longest duration of a call.
-        left_out: data sources of the packaged rows that the scorer does not reward.
-        is_stopped: whether the scorer hung or ended its process too often to go on.
-        grade: A to F.
+    `left_out` are data sources of the packaged rows that the scorer does not reward; `is_stopped` says
+    whether it hung or ended its process too often to go on.
     """
 
     scorer: str

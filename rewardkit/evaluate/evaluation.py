@@ -54,15 +54,10 @@ OWN_SCORERS = ScoringPlan()
 
 @dataclass
 class EvaluationReport:
-    """The result of an evaluation.
+    """The result of an evaluation: metrics of the questions in `rows` that have a response.
 
-    Attributes:
-        parquet: the questions.
-        rows: number of questions.
-        metrics: metrics of the questions that have a response.
-        unconfirmed: responses from files that match their row by split and index alone.
-        unread: records of files without a usable response, or whose response answers no row.
-        examples: the first of these.
+    `unconfirmed` responses match their row by split and index alone; `unread` records have no usable
+    response, or it answers no row.
     """
 
     parquet: Path
@@ -110,19 +105,9 @@ def evaluate(
     """Generate responses to every row, score them with the row's scorer, and compute metrics.
 
     Responses are stored in `.OUT.part` as they arrive, and the same call resumes from there. In the
-    end `out` has them in the order of row and sample, each with its row and its score.
-
-    Args:
-        parquet: verl rows.
-        generation: the server, the model and the sampling.
-        out: the jsonl file to write.
-        plan: how responses are scored; each with the scorer of its row by default.
-        jobs: number of processes that score.
-        overwrite: replace `out`, and discard an interrupted run of another model or sampling.
-        resume: keep the responses of a finished `out`, and request those that a larger n adds. All
-            are scored again.
-        name: name of the set for `callbacks.start`; the model by default.
-        callbacks: progress callbacks.
+    end `out` has them in the order of row and sample, each with its row and its score. `overwrite`
+    replaces it; `resume` keeps the responses of a finished `out` and requests those that a larger n
+    adds. All are scored again. `name` is that of the set for `callbacks.start`.
 
     Raises:
         SourceError: the server did not answer some requests; all other responses are stored.

@@ -147,10 +147,7 @@ class GenerationConfig:
 class ResponseIndex:
     """The responses of a store: a few numbers for each request, never a text.
 
-    Attributes:
-        n: number of responses.
-        requests: first sample, number of samples, and first byte of their lines, of each request, by
-            row.
+    `requests` has first sample, number of samples, and first byte of the lines of each request, by row.
     """
 
     def __init__(self, store: Store) -> None:

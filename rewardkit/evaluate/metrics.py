@@ -46,15 +46,8 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 class EvaluatedResponse(NamedTuple):
     """A scored response without its text.
 
-    Attributes:
-        group: data source, subject and level; "" for each that the row does not have.
-        correct: whether the answer is correct.
-        score: the reward.
-        vote: the normalised answer, by which votes are counted; "" without an answer.
-        status: status of the score.
-        finish: its `finish_reason`; "" if unknown.
-        characters: length of the response.
-        tokens: length of the response in tokens; None if unknown.
+    `group` is data source, subject and level, each "" if the row does not have it; `vote` the normalised
+    answer, by which votes are counted, and "" without one.
     """
 
     group: tuple[str, str, str]
@@ -119,14 +112,8 @@ class QuestionResult(NamedTuple):
 class MetricGroup:
     """Running totals of the questions of one kind.
 
-    Attributes:
-        questions: the result of each question.
-        statuses: number of responses by status.
-        finishes: number of responses by `finish_reason`.
-        truncated_correct: responses that were truncated and are correct nevertheless.
-        score: sum of the rewards.
-        characters: number of responses by length in characters.
-        tokens: number of responses by length in tokens, of those for which it is known.
+    `finishes` are responses by `finish_reason`; `truncated_correct` those that were truncated and are
+    correct nevertheless; `characters` and `tokens` responses by length.
     """
 
     questions: list[QuestionResult] = field(default_factory=list)
@@ -231,13 +218,7 @@ class MetricGroup:
 
 @dataclass
 class EvaluationMetrics:
-    """Metrics of an evaluation.
-
-    Attributes:
-        total: all questions.
-        sources: questions by data source.
-        details: those of rows that have one, `by_subject` and `by_level`, by data source and name.
-    """
+    """Metrics of all questions, by data source, and by those of its subjects and levels that it names."""
 
     total: MetricGroup = field(default_factory=MetricGroup)
     sources: dict[str, MetricGroup] = field(default_factory=dict)

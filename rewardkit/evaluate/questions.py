@@ -32,14 +32,8 @@ MAX_ROW_BYTES = 32 << 20
 class Question(NamedTuple):
     """A row of the parquet: the prompt for the model and the values for the scorer.
 
-    Attributes:
-        row: number of the row in the file, from 0.
-        prompt: chat messages with `role` and `content`.
-        digest: SHA-256 of the prompt and its images, in hex.
-        data_source: the row's `data_source`.
-        ground_truth: the gold answer.
-        extra_info: the row's `extra_info`, which the scorer gets.
-        images: contents of its image files, in the order of the marks in the prompt.
+    `digest` is the SHA-256 of the prompt and its images, in hex; `images` are contents of image files, in
+    the order of the marks in the prompt.
     """
 
     row: int
@@ -133,14 +127,11 @@ def read_questions(parquet: Path) -> Iterator[Question]:
 def require_questions(parquet: Path, *, api: str = "", scorers: bool) -> list[str]:
     """Check every row, before hours of generation and not after them, and return their digests.
 
-    Args:
-        parquet: verl rows.
-        api: `chat`, or `completions`, which has no images; "" if nothing is sent.
-        scorers: whether each row needs a scorer of its own.
+    `api` is "" if nothing is sent; `completions` has no images. `scorers` says whether each row needs a
+    scorer of its own.
 
     Raises:
-        DataError: there is no row, a row cannot be used (`read_questions`), its images cannot be sent,
-            or no scorer is registered for its `extra_info.scorer` and `data_source`.
+        DataError: there is no row, or a row cannot be used.
     """
     checked: set[tuple[str, str]] = set()
     digests = []

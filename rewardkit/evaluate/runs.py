@@ -41,12 +41,8 @@ Values: TypeAlias = dict[bytes, float]
 class RunResults:
     """The results of one run, from one file or several, without the texts.
 
-    Attributes:
-        name: name of the run in tables.
-        files: the files.
-        metrics: metrics of all responses.
-        questions: data source and result of every question, by `question_key`.
-        origins: number of responses by model and sampling, as JSON.
+    `questions` has data source and result of every question, by `question_key`; `origins` the number of
+    responses by model and sampling, as JSON.
     """
 
     name: str
@@ -72,12 +68,7 @@ class RunResults:
 
 
 def read_results(path: Path) -> Iterator[tuple[Sample, Score]]:
-    """Yield the scored responses of a result file.
-
-    Raises:
-        SourceError: the file cannot be opened.
-        DataError: a line is not a scored response (named file:line), or the file is empty.
-    """
+    """Yield the scored responses of a result file; raise `DataError` for a line that is none."""
     is_empty = True
     for each in read_scores([str(path)], USUAL_NAMES):
         if isinstance(each, SkippedRow):
@@ -92,12 +83,7 @@ def read_results(path: Path) -> Iterator[tuple[Sample, Score]]:
 
 
 def read_run(name: str, files: Sequence[Path]) -> RunResults:
-    """Read the result files of a run.
-
-    Raises:
-        SourceError: a file cannot be opened.
-        DataError: a file is not a result file or is empty, or two files answer the same question.
-    """
+    """Read the result files of a run; two of them must not answer the same question."""
     run = RunResults(name)
     for path in files:
         copies: Counter[bytes] = Counter()
@@ -163,14 +149,10 @@ class RunCell(NamedTuple):
 class Comparison(NamedTuple):
     """Runs side by side, the best of the first column first.
 
-    Attributes:
-        metric: metric of the cells: `mean@n`, `pass@K` or `maj@K`.
-        columns: data sources in the order in which runs name them; before several of them None, for
-            their average, in which each has the same weight.
-        rows: each run with its cells; one may be missing, and then the average is, too.
-        notes: differences that make the runs less comparable.
-        differences: the second run minus the first on the questions that both have, by data source,
-            and `all`, if there are two.
+    `columns` are the data sources in the order in which runs name them; before several of them None, for
+    their average, in which each has the same weight. A run may lack a cell, and then its average, too.
+    `notes` make the runs less comparable. `differences` are the second run minus the first on the
+    questions that both have, by data source, and `all`, if there are two.
     """
 
     metric: str
@@ -247,16 +229,11 @@ def _escape(text: str) -> str:
 
 
 def compare_runs(runs: Sequence[RunResults], metric: str = "mean@n") -> Comparison:
-    """Put runs side by side.
+    """Put runs side by side by `mean@n`, `pass@K` or `maj@K`.
 
     Two questions are the same if data source, question and gold are. The prompts and the number of
-    responses may differ.
-
-    Args:
-        runs: at least one run.
-        metric: `mean@n`, `pass@K` or `maj@K`. The cell of a data source stays empty, with a note,
-            if a question has too few responses, or if the scorer does not name the answers that
-            maj@K counts.
+    responses may differ. The cell of a data source stays empty, with a note, if a question has too few
+    responses, or if the scorer does not name the answers that maj@K counts.
 
     Raises:
         UsageError: the metric is unknown.
@@ -357,13 +334,8 @@ def _comparability_notes(
 def parse_runs(arguments: Sequence[str]) -> list[tuple[str, list[Path]]]:
     """Return name and files of the runs that a command line names.
 
-    Args:
-        arguments: each a result file or a folder of them, or `NAME=PATH`. Without NAME a run is
-            named after its file or folder, or after its path if two would have the same name.
-
-    Raises:
-        SourceError: a path does not exist.
-        UsageError: a folder has no result file, or two runs have the same name.
+    Each is a result file or a folder of them, or `NAME=PATH`. Without NAME a run is named after its file
+    or folder, or after its path if two would have the same name.
     """
     named = []
     for argument in arguments:

@@ -24,14 +24,9 @@ from rewardkit.responses.score import ScoringPlan
 
 @dataclass(frozen=True)
 class SuiteMember:
-    """A set of questions.
+    """A set of questions: its rows, which may not exist yet, and responses per question.
 
-    Attributes:
-        name: name of its files.
-        parquet: path of its rows, which may not exist yet.
-        n: responses per question.
-        dataset: name of its dataset in the registry; "" for a parquet of the user's.
-        split: split of the dataset.
+    `dataset` is its name in the registry, with a split; "" for a parquet of the user's.
     """
 
     name: str
@@ -43,19 +38,10 @@ class SuiteMember:
 
 
 def parse_suite(text: str, folder: Path, n: int) -> list[SuiteMember]:
-    """Return the sets that a text names.
+    """Return the sets that a text names, with n responses per question where the name does not say.
 
-    Args:
-        text: names separated by commas: of sets as `read_set_name` reads them (a dataset's name
-            alone stands for its test split, or its only one), or paths of parquets; `:32` after a
-            name sets its n.
-        folder: folder of prepared sets.
-        n: responses per question where the name does not set it.
-
-    Raises:
-        UnknownNameError: no dataset, or no split of it, has this name.
-        UsageError: a dataset without a test split is named without a split, or two sets have one
-            name.
+    The names are separated by commas: of sets as `read_set_name` reads them (a dataset's name alone
+    stands for its test split, or its only one), or paths of parquets; `:32` after a name sets its n.
     """
     members = [_parse_member(name, folder, n) for name in names_in_suite(text)]
     names = [member.name for member in members]
@@ -128,20 +114,9 @@ def evaluate_suite(
     overwrite: bool = False,
     callbacks: ProgressCallbacks | None = None,
 ) -> dict[str, EvaluationReport]:
-    """Evaluate every set with `evaluate`. Of a finished set only what is missing is generated.
+    """Evaluate prepared sets with `evaluate`, each with its own n, to NAME.jsonl in the folder `out`.
 
-    Args:
-        suite: prepared sets.
-        generation: the server, the model and the sampling; each set has its own n.
-        out: folder that gets NAME.jsonl for each set.
-        plan: how responses are scored.
-        jobs: number of processes that score.
-        overwrite: generate finished sets again.
-        callbacks: progress callbacks.
-
-    Raises:
-        UsageError: `out` is named like a file.
-        DataError: a finished file is of another model, sampling or larger n, or of other rows.
+    Of a finished set only what is missing is generated, unless `overwrite` is set.
     """
     if out.is_file() or out.suffix == ".jsonl":
         raise UsageError(f"--out {out}: --suite writes several files; name a folder.")

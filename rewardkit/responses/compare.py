@@ -111,17 +111,10 @@ class ScorerSide:
 
 @dataclass
 class CompareReport:
-    """The results of two scorers on the same responses.
+    """The results of two scorers, A and B, on the same responses.
 
-    Attributes:
-        name: the path of the file, or the number of files and their names.
-        sides: scorers A and B.
-        n: number of samples.
-        outcomes: samples that both scored, by whether A and whether B accepts them.
-        causes: number of samples on which the scorers disagree, or one of them failed, by cause.
-        examples: the first samples of each cause.
-        unread: number of rows without a usable response.
-        unread_examples: the first of these.
+    `outcomes` are the samples that both scored, by whether A and whether B accepts them; `causes` those
+    on which they disagree, or one of them failed. `unread` counts rows without a usable response.
     """
 
     name: str

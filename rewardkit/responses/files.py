@@ -37,15 +37,11 @@ class SkippedRow(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """Some consecutive lines or rows of a file.
+    """Some consecutive lines or rows of a file, `-` for standard input.
 
-    Attributes:
-        path: the file, `-` for standard input.
-        first: number of the first line (from 1) or row (from 0).
-        lines: the lines of a stream or a compressed file, each with its end.
-        span: first byte and size of the lines of a plain file, which are read where they are scored.
-        rows: the rows of a parquet.
-        problem: why the line after those cannot be read; "" if it can.
+    `first` is the number of the first line (from 1) or row (from 0). `lines` are those of a stream or a
+    compressed file, `span` first byte and size of those of a plain file, which are read where they are
+    scored, `rows` those of a parquet. `problem` says why the line after those cannot be read.
     """
 
     path: str
@@ -57,11 +53,7 @@ class Chunk:
 
     @property
     def text(self) -> bytes:
-        """The lines of a jsonl.
-
-        Raises:
-            DataError: the file has become shorter since.
-        """
+        """The lines of a jsonl; it must not have become shorter since."""
         start, size = self.span
         if not size:
             return self.lines
@@ -128,9 +120,7 @@ def _number_key(path: Path) -> tuple[str, int, str]:
 def read_chunks(files: Iterable[str], divisor: int = 1) -> Iterator[Chunk]:
     """Yield the chunks of all files in order; a file is read as its chunks are needed.
 
-    Args:
-        files: the result of `expand_paths`.
-        divisor: divides the size of a chunk, for work that takes long.
+    `divisor` divides the size of a chunk, for work that takes long.
 
     Raises:
         SourceError: a file cannot be opened or read.

@@ -158,23 +158,17 @@ class _Evidence(NamedTuple):
 class TrainIndex:
     """The rows of a parquet by everything that may identify a row in a response.
 
-    Attributes:
-        name: the file, for error messages.
-        rows: the index in `prompts` of each row's prompt; rows that are equal up to white space have
-            the same.
-        prompts: the distinct prompts.
+    `prompts` are the distinct prompts, and `rows` the index in it of each row's prompt; rows that are
+    equal up to white space have the same.
     """
 
     def __init__(
         self, rows: Iterable[Row], name: str = "the training file", *, by_question: bool = False
     ) -> None:
-        """Index verl rows.
+        """Index verl rows of a file, whose name is for error messages.
 
-        Args:
-            rows: verl rows.
-            name: the file, for error messages.
-            by_question: whether a response may have the question in any prompt, as those of other
-                programs do.
+        `by_question` says whether a response may have the question in any prompt, as those of other
+        programs do.
 
         Raises:
             DataError: a row has no prompt.
@@ -513,11 +507,7 @@ def _read_rows(path: Path, *required: str) -> Iterator[Row]:
 
 
 def index_parquet(path: Path, *, by_question: bool = False) -> TrainIndex:
-    """Return the index of a verl parquet's rows; see `TrainIndex`.
-
-    Raises:
-        DataError: the file is not a verl parquet.
-    """
+    """Return the index of a verl parquet's rows; see `TrainIndex`."""
     return TrainIndex(_read_rows(path, "prompt"), str(path), by_question=by_question)
 
 

@@ -29,17 +29,13 @@ MAX_RETRIES = 3
 def score_on_ray(
     plan: ScoringPlan, files: Sequence[str], address: str | None
 ) -> Iterator[ScoredChunk]:
-    """Yield the scored chunks of files, in order.
+    """Yield the scored chunks of files, which every node sees under their path, in order.
 
-    Args:
-        plan: how responses are scored, by the name of a scorer.
-        files: files on paths that every node sees.
-        address: address of a running cluster (`auto`, `ray://...`); None starts one on this machine and
-            stops it at the end.
+    `address` is that of a running cluster (`auto`, `ray://...`); None starts one on this machine and stops
+    it at the end.
 
     Raises:
         MissingPackageError: Ray is not installed.
-        UsageError: standard input is to be read.
         DataError: a task failed in all retries.
     """
     try:

@@ -122,13 +122,9 @@ class ScoringPlan:
 
 @dataclass(frozen=True)
 class ScoredChunk:
-    """The scores of a chunk.
+    """The scores of a chunk: rows as jsonl, figures, and samples if the plan wants them.
 
-    Attributes:
-        lines: the rows with their scores, as jsonl.
-        unscored: `where` and `reason` of the rows that could not be scored, as jsonl.
-        figures: the figures of these rows.
-        samples: the samples with their scores, if the plan wants them.
+    `unscored` has `where` and `reason` of the rows that could not be scored, as jsonl.
     """
 
     lines: bytes
@@ -415,11 +411,7 @@ def _scored_row(fields: Mapping[str, Any], score: Score) -> dict[str, Any]:
 
 
 def plan_scorer(plan: ScoringPlan) -> Scorer:
-    """Return the scorer of a plan, loaded once in a process.
-
-    Raises:
-        UsageError: it does not load.
-    """
+    """Return the scorer of a plan, loaded once in a process; raise `UsageError` if it does not."""
     if not isinstance(plan.scorer, str):
         return plan.scorer
     if plan not in _scorers:
@@ -486,13 +478,9 @@ def loaded_chunks(
 def score_in_order(
     plan: ScoringPlan, chunks: Iterator[Chunk], jobs: int, *, is_large: bool = False
 ) -> Iterator[ScoredChunk]:
-    """Yield the scored chunks in order.
+    """Yield the scored chunks in order; a function is called in this process only.
 
-    Args:
-        plan: how responses are scored; a function is called in this process only.
-        chunks: the chunks.
-        jobs: number of processes.
-        is_large: whether other processes are started at once.
+    Other processes are started at once if the input is large.
     """
     jobs = jobs if isinstance(plan.scorer, str) else 1
     inline = 0 if plan.is_custom or is_large else INLINE_BATCHES

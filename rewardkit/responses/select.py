@@ -46,13 +46,9 @@ NO_VERDICT = frozenset({Status.BAD_GROUND_TRUTH, Status.FAILED})
 
 @dataclass(frozen=True)
 class PassRateFilter:
-    """The condition on which a row is kept.
+    """The condition on which a row is kept: its pass rate is from `low` to `high`, both inclusive.
 
-    Attributes:
-        low: the lowest pass rate, inclusive.
-        high: the highest pass rate, inclusive.
-        min_samples: minimum number of responses to a prompt.
-        unseen: whether to keep rows with fewer responses.
+    Rows with fewer than `min_samples` responses are kept if `unseen` is set.
     """
 
     low: float
@@ -92,16 +88,9 @@ class PassRateFilter:
 class JoinReport:
     """What the reports of `select` share: the files, and the responses by their match with a row.
 
-    Attributes:
-        scored: the file of scored responses, or the number of files.
-        train: the training file.
-        out: the parquet that was written.
-        responses: scored responses that match a row, by the way they match.
-        unjoined: scored responses that match no row.
-        unread: rows without a usable score.
-        examples: the first of these two, with the reason.
-        written: rows that were written.
-        dropped: rows or prompts that were not, by reason.
+    `responses` are the scored ones that match a row, by the way they match; `unjoined` match no row and
+    `unread` have no usable score; `examples` are the first of these two, with the reason. `dropped` are
+    rows or prompts that were not written, by reason.
     """
 
     scored: str
@@ -169,13 +158,8 @@ class JoinReport:
 class SelectReport(JoinReport):
     """The result of `select`; all numbers are counts.
 
-    Attributes:
-        wanted: the condition on which a row is kept.
-        rows: rows of the training file.
-        unseen: rows without responses.
-        few: rows with fewer responses than `wanted.min_samples`, but with some.
-        bands: rows with enough responses, by pass rate; see `band`.
-        groups: the groups of matched responses: to one prompt, at one step.
+    `few` are rows with fewer responses than `wanted.min_samples`, but with some. `bands` are rows with
+    enough, by pass rate, and `groups` the groups of matched responses: to one prompt, at one step.
     """
 
     wanted: PassRateFilter = field(default_factory=lambda: PassRateFilter(0.0, 1.0))
@@ -264,9 +248,7 @@ def scored_files(
 ) -> tuple[list[str], str]:
     """Return the files of scored responses and their name in reports, if `out` can be written.
 
-    Raises:
-        UsageError: `out`, which the user named with `option`, does not end in .parquet.
-        OutputError: `out` exists, or is an input.
+    `option` is what the user named `out` with.
     """
     files = expand_paths(scored)
     for output in (out, dropped_path(out)):

@@ -73,13 +73,9 @@ _TOOL_OPEN, _TOOL_CLOSE = "<tool_response>\n", "\n</tool_response>"
 class SftReport(JoinReport):
     """The result of `select_sft`; all numbers are counts.
 
-    Attributes:
-        wrong: matched responses that are not right.
-        rejected: right responses that were left out, by reason.
-        prompts: distinct prompts of the training file.
-        covered: those of `prompts` that have a response in `out`; `dropped` has the others.
-        unknown_end: written conversations whose record does not say why the response ended.
-        null_tool_fields: whether verl reads null fields in the schemas of `--tools`.
+    `rejected` are right responses that were left out, by reason; `prompts` are distinct, and `covered`
+    those of them that have a response in `out`. `unknown_end` counts conversations whose record does not
+    say why the response ended. `null_tool_fields` says whether verl reads null fields in `--tools`.
     """
 
     wrong: int = 0
@@ -95,11 +91,7 @@ class ConversationError(ValueError):
 
 
 def prompt_messages(prompt: Any) -> list[Message]:
-    """Return the messages of a row's prompt.
-
-    Raises:
-        ConversationError: the prompt is empty, or a message has more than a role and a text.
-    """
+    """Return the messages of a row's prompt; raise `ConversationError` if they are more than texts."""
     messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     if not isinstance(messages, list) or not messages:
         raise ConversationError("the row has no prompt")
@@ -113,10 +105,7 @@ def prompt_messages(prompt: Any) -> list[Message]:
 def response_messages(response: str, fields: Mapping[str, Any]) -> list[Message]:
     """Return the messages that follow the prompt; the last one is the assistant's.
 
-    Args:
-        response: the scored text.
-        fields: the fields of its record: `reasoning` is what a server's reasoning parser removed
-            from the text.
+    `reasoning` in the fields of its record is what a server's reasoning parser removed from the text.
 
     Raises:
         ConversationError: the response is empty or has no end, or its turns cannot be told apart.
@@ -167,12 +156,7 @@ def _require_end(text: str) -> None:
 
 
 def read_tools(path: Path) -> Schemas:
-    """Read the schemas of tools from verl's tool configuration, or from a list of schemas.
-
-    Raises:
-        SourceError: the file cannot be opened.
-        DataError: it is not YAML, or a tool has no schema.
-    """
+    """Read the schemas of tools from verl's tool configuration, or from a list of schemas."""
     value = read_yaml_file(path)
     entries = value.get("tools") if isinstance(value, dict) else value
     schemas = [
@@ -188,11 +172,7 @@ def read_tools(path: Path) -> Schemas:
 
 
 def _tools_type(train: Path, schemas: Schemas) -> pa.DataType | None:
-    """Return the type of the column `tools`: of schemas, or else that of a training file, if any.
-
-    Raises:
-        DataError: the rows call tools whose schemas are missing, or parquet has no type for them.
-    """
+    """Return the type of the column `tools`: of schemas, or else that of a training file, if any."""
     if schemas:
         try:
             return pa.array([list(schemas)]).type
@@ -216,14 +196,10 @@ def _tools_type(train: Path, schemas: Schemas) -> pa.DataType | None:
 
 @dataclass(frozen=True)
 class SftConfig:
-    """Which responses are kept.
+    """Which responses are kept: of each prompt some, the shortest first, within limits of length.
 
-    Attributes:
-        per_prompt: the most responses per prompt; the shortest come first.
-        min_characters: the fewest characters of a response.
-        max_characters: the most characters of a response; None for any number.
-        prompts: the condition on a prompt's pass rate.
-        tools: schemas of the run's tools, as OpenAI's API has them.
+    `prompts` is the condition on a prompt's pass rate, `tools` the schemas of the run's tools, as OpenAI's
+    API has them.
     """
 
     per_prompt: int = 1

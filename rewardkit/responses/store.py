@@ -43,13 +43,9 @@ class Record(NamedTuple):
 
 
 class Store:
-    """The unfinished output of one run. Use `open_store`.
+    """The unfinished output of one run, as records in a file. Use `open_store`.
 
-    Attributes:
-        path: its file, for messages.
-        file: the unbuffered file, open for reading and appending.
-        size: bytes of the whole records.
-        count: number of records.
+    `size` counts the bytes of the whole records.
     """
 
     def __init__(self, path: Path, file: IO[bytes], lock: OutputLock) -> None:
@@ -78,11 +74,7 @@ class Store:
         return _read_records(self.path, verify=False)
 
     def bodies(self) -> Iterator[tuple[Record, bytes]]:
-        """Yield the records with their bodies.
-
-        Raises:
-            DataError: another run has written to the file, too.
-        """
+        """Yield the records with their bodies; another run must not have written to the file, too."""
         with self.path.open("rb") as file:
             for record in self.records():
                 file.seek(record.start)
