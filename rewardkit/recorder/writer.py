@@ -97,30 +97,13 @@ class Recorder:
         """
         try:
             self._calls += 1
-            text = response if type(response) is str else str(response)
-            info = extra_info if isinstance(extra_info, Mapping) else {}
-            index = info.get("index")
-            index = _name(ground_truth if index is None else index)
-            pred, values = _name(result.get("pred")), _numbers(result)
-            line = {
-                "time": self._clock(),
-                "seconds": seconds if 0 <= seconds < LONGEST else 0.0,
-                "source": _name(data_source),
-                "values": values,
-                "characters": len(text),
-                "prompt": _hash(index),
-                "answer": _hash(pred),
-            }
-            if (gold := states_gold(text, ground_truth)) is not None:
-                line["gold"] = gold
-            split = info.get("split")
-            if isinstance(split, str) and split != "train":
-                line["validation"] = True
             # Multiples of the golden ratio are spread evenly, whatever the size of a group.
-            if self._calls * _GOLDEN_RATIO % 1 < self.share:
-                question = info.get("question")
-                line["response"], line["pred"], line["index"] = _cut(text), pred, index
-                line["question"] = _cut(question) if isinstance(question, str) else ""
+            has_text = self._calls * _GOLDEN_RATIO % 1 < self.share
+            record = record_of(
+                result, response, data_source, ground_truth, extra_info, has_text=has_text
+            )
+            seconds = seconds if 0 <= seconds < LONGEST else 0.0
+            line = {"time": self._clock(), "seconds": seconds, **record}
             self._append(line)
         except Exception as error:  # noqa: BLE001 - a result of a user's reward may raise anything
             self.lost += 1
@@ -159,6 +142,40 @@ class Recorder:
             )
 
 
+def record_of(
+    result: Mapping[str, Any],
+    response: Any,
+    data_source: Any,
+    ground_truth: Any,
+    extra_info: Any,
+    *,
+    has_text: bool,
+) -> dict[str, Any]:
+    """Return what is recorded of a call but its time, with the texts if `has_text`."""
+    text = response if type(response) is str else str(response)
+    info = extra_info if isinstance(extra_info, Mapping) else {}
+    index = info.get("index")
+    index = _name(ground_truth if index is None else index)
+    pred = _name(result.get("pred"))
+    record = {
+        "source": _name(data_source),
+        "values": _numbers(result),
+        "characters": len(text),
+        "prompt": hash_of(index),
+        "answer": hash_of(pred),
+    }
+    if (gold := states_gold(text, ground_truth)) is not None:
+        record["gold"] = gold
+    split = info.get("split")
+    if isinstance(split, str) and split != "train":
+        record["validation"] = True
+    if has_text:
+        question = info.get("question")
+        record["response"], record["pred"], record["index"] = _cut(text), pred, index
+        record["question"] = _cut(question) if isinstance(question, str) else ""
+    return record
+
+
 def recorder_of(folder: str) -> Recorder:
     """Return the recorder of a folder in this process; made on the first call."""
     return _recorders.get(folder) or _recorders.setdefault(folder, Recorder(folder))
@@ -188,7 +205,8 @@ def _name(value: Any) -> str:
     return text[:MAX_NAME_CHARACTERS] if isinstance(text, str) else ""
 
 
-def _hash(text: str) -> int:
+def hash_of(text: str) -> int:
+    """Return the short hash by which prompts and answers are compared."""
     return crc32(text.encode("utf-8", "surrogatepass"))
 
 

@@ -10,7 +10,7 @@ from rewardkit.errors import DataError, UsageError, unreadable_file
 from rewardkit.trainlog.console_reader import ConsoleReader
 from rewardkit.trainlog.jsonl_reader import JsonlReader
 from rewardkit.trainlog.read import CHUNK_BYTES, HEAD_BYTES, choose_reader
-from rewardkit.trainlog.reward_files import RewardRecords, RewardTail, has_dumps, has_records
+from rewardkit.trainlog.reward_files import RewardRecords, has_dumps, has_records
 from rewardkit.trainlog.rewards import join_rewards, recorded_run
 from rewardkit.trainlog.run_folder import own_records, run_logs
 from rewardkit.trainlog.training_run import TrainingRun
@@ -101,9 +101,9 @@ class RunTail:
     rewards: Path | None = None
     samples_per_step: int | None = None
     _log: LogTail | None = None
-    _records: RewardTail | None = None
+    _records: RewardRecords | None = None
     _run: TrainingRun | None = field(default=None, repr=False)
-    _recorded: RewardRecords | None = field(default=None, repr=False)
+    _is_recorded: bool = False
 
     @property
     def rewrites(self) -> int:
@@ -119,19 +119,19 @@ class RunTail:
         """Return the run so far if it has grown and has a step, else None.
 
         Raises:
-            RewardkitError: as `LogTail.poll` and `RewardTail.poll`.
+            RewardkitError: as `LogTail.poll` and `RewardRecords.poll`.
         """
         self._find()
         log = self._log.poll() if self._log else None
-        records = self._records.poll() if self._records else None
-        self._run, self._recorded = log or self._run, records or self._recorded
-        if log is None and records is None:
+        has_grown = self._records is not None and self._records.poll()
+        self._run, self._is_recorded = log or self._run, self._is_recorded or has_grown
+        if log is None and not has_grown:
             return None
         try:
-            if self._log is None and self._recorded:
-                return recorded_run(self._recorded, self.path.stem, self.samples_per_step)
-            if self._run and self._recorded:
-                return join_rewards(self._run, self._recorded, self.samples_per_step)
+            if self._records and self._is_recorded and self._log is None:
+                return recorded_run(self._records, self.path.stem, self.samples_per_step)
+            if self._records and self._is_recorded and self._run:
+                return join_rewards(self._run, self._records, self.samples_per_step)
         except DataError:  # no step has ended, or a run's own records cannot be aligned to its log
             if self.rewards:
                 raise
@@ -144,7 +144,7 @@ class RunTail:
         folder = self.rewards or self.path
         is_there = self._records is None and folder.is_dir() and not (logs and not self.rewards)
         if is_there and (has_records(folder) or has_dumps(folder)):
-            self._records = RewardTail(folder)
+            self._records = RewardRecords(folder)
         is_folder_of_records = self._records is not None and self._records.folder == self.path
         if self._log is None and self.path.exists() and (logs or not is_folder_of_records):
             self._log = LogTail(logs[0] if logs else self.path)

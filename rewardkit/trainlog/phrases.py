@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from math import sqrt
+from typing import NamedTuple
 
 from rewardkit.trainlog.training_run import ResponseSample
 
@@ -25,12 +25,13 @@ REFERENCE_SAMPLES, RECENT_SAMPLES = 64, 48
 #: Share of the first responses that a rare phrase does not exceed, and that a frequent one reaches.
 RARE_SHARE, FREQUENT_SHARE = 0.05, 0.25
 
-#: A phrase is paid for if it divides the share of lowest scores by 1 / `MAX_RISK_RATIO`, with this
-#: many standard errors; many, because thousands of phrases are compared.
-MAX_RISK_RATIO, MIN_ERRORS = 0.35, 3.5
+#: A phrase is paid for if it multiplies the share of lowest scores by at most this ratio, with this many
+#: standard errors; many, because thousands of phrases are compared. And an answer that is given to
+#: different prompts, of which there are few.
+_PHRASE_LIMITS, _ANSWER_LIMITS = (0.35, 3.5), (0.85, 1.0)
 
-#: The same for an answer that is given to different prompts, of which there are few.
-MAX_ANSWER_RISK_RATIO, MIN_ANSWER_ERRORS = 0.85, 1.0
+#: Fewest responses with a high score, or a high part of it, that may require a phrase.
+MIN_HIGH = 5
 
 #: Samples, characters at each end of a response, and phrases that are examined.
 MAX_SAMPLES, MAX_END_CHARACTERS, MAX_PHRASES = 2_000, 2_000, 60
@@ -49,11 +50,8 @@ _TOKEN = re.compile(
 #: What a recorder writes in place of the middle of a long response.
 _NOTE = re.compile(r"\[\.\.\. [\d,]{1,20} characters left out \.\.\.\]")
 
-_Feature = Callable[[ResponseSample], bool]
 
-
-@dataclass(frozen=True)
-class SpreadingPhrase:
+class SpreadingPhrase(NamedTuple):
     """A phrase that spreads and is paid for.
 
     Attributes:
@@ -76,19 +74,31 @@ class SpreadingPhrase:
 
     def is_in(self, sample: ResponseSample) -> bool:
         """Return whether a response has the phrase."""
-        if self.is_answer:
-            return sample.pred == self.phrase
-        return has_phrase(sample.response, self.phrase)
+        return _has(sample, self.phrase, is_answer=self.is_answer)
 
 
 def find_phrase(samples: Sequence[ResponseSample]) -> SpreadingPhrase | None:
-    """Return the phrase that spreads and is paid for most clearly."""
+    """Return the phrase that spreads and is paid for most clearly, and that no high score requires."""
     samples = comparable_samples(samples)
     if len(samples) < REFERENCE_SAMPLES + RECENT_SAMPLES:
         return None
     early, late = samples[:REFERENCE_SAMPLES], samples[-RECENT_SAMPLES:]
-    phrases = (_measure(key, samples) for key in _spreading(early, late))
-    return max(filter(None, phrases), key=lambda phrase: phrase.errors, default=None)
+    high, phrases = _high(samples[:-RECENT_SAMPLES]), []
+    for text, is_answer in _spreading(early, late):
+        marks = [_has(sample, text, is_answer=is_answer) for sample in samples]
+        if any(sum(not marks[i] for i in at) <= RARE_SHARE * len(at) for at in high):
+            continue
+        low_with, low_without, errors = _risks(samples, marks)
+        ratio, least = _ANSWER_LIMITS if is_answer else _PHRASE_LIMITS
+        if errors >= least and low_with <= ratio * low_without:
+            with_it = [it for it in late if _has(it, text, is_answer=is_answer)]
+            whole = text if is_answer else _trim(_extend(text, with_it), early)
+            first, last = marks[: len(early)], marks[-len(late) :]
+            shares = sum(first) / len(first), sum(last) / len(last)
+            phrases.append(
+                SpreadingPhrase(whole, is_answer, *shares, low_with, low_without, errors)
+            )
+    return max(phrases, key=lambda phrase: phrase.errors, default=None)
 
 
 def phrase_since(samples: Sequence[ResponseSample], step: int) -> tuple[str, float, float] | None:
@@ -105,11 +115,10 @@ def phrase_since(samples: Sequence[ResponseSample], step: int) -> tuple[str, flo
     if not phrase:
         return None
     phrase = _trim(_extend(phrase, late), early)
-    return phrase, _share(early, phrase), _share(late, phrase)
-
-
-def _share(samples: Sequence[ResponseSample], phrase: str) -> float:
-    return sum(has_phrase(sample.response, phrase) for sample in samples) / len(samples)
+    shares = [
+        sum(has_phrase(it.response, phrase) for it in part) / len(part) for part in (early, late)
+    ]
+    return phrase, shares[0], shares[1]
 
 
 def comparable_samples(samples: Sequence[ResponseSample]) -> Sequence[ResponseSample]:
@@ -179,51 +188,19 @@ def _spreading(
         yield longest[at], False
 
 
-def _measure(key: tuple[str, bool], samples: Sequence[ResponseSample]) -> SpreadingPhrase | None:
-    """Return the phrase with its shares if it is paid for and not required."""
-    phrase, is_answer = key
-    has: _Feature = (
-        (lambda sample: sample.pred == phrase)
-        if is_answer
-        else (lambda sample: has_phrase(sample.response, phrase))
-    )
-    marks = [has(sample) for sample in samples]
-    if _is_required(samples[:-RECENT_SAMPLES], marks):
-        return None
-    low_with, low_without, errors = _risks(samples, marks)
-    ratio, least = MAX_RISK_RATIO, MIN_ERRORS
-    if is_answer:
-        ratio, least = MAX_ANSWER_RISK_RATIO, MIN_ANSWER_ERRORS
-    if errors < least or low_with > ratio * low_without:
-        return None
-    late = [sample for sample in samples[-RECENT_SAMPLES:] if has(sample)]
-    return SpreadingPhrase(
-        phrase if is_answer else _trim(_extend(phrase, late), samples[:REFERENCE_SAMPLES]),
-        is_answer,
-        sum(marks[:REFERENCE_SAMPLES]) / REFERENCE_SAMPLES,
-        sum(marks[-RECENT_SAMPLES:]) / RECENT_SAMPLES,
-        low_with,
-        low_without,
-        errors,
-    )
+def _has(sample: ResponseSample, phrase: str, *, is_answer: bool) -> bool:
+    return sample.pred == phrase if is_answer else has_phrase(sample.response, phrase)
 
 
-def _is_required(samples: Sequence[ResponseSample], marks: Sequence[bool]) -> bool:
-    return any(
-        _needs(values, marks) for values in _numbers(samples).values() if max(values) > min(values)
-    )
-
-
-def _numbers(samples: Sequence[ResponseSample]) -> Mapping[str, list[float]]:
+def _high(samples: Sequence[ResponseSample]) -> list[list[int]]:
+    """Return the places of the high values of each number of the results, where there are enough."""
     names = {name for sample in samples for name in sample.parts}
-    numbers = {name: [sample.parts.get(name, 0.0) for sample in samples] for name in names}
-    return {**numbers, "score": [sample.score for sample in samples]}
-
-
-def _needs(values: Sequence[float], marks: Iterable[bool]) -> bool:
-    middle = (max(values) + min(values)) / 2
-    high = [mark for value, mark in zip(values, marks, strict=False) if value > middle]
-    return len(high) >= 5 and high.count(False) <= RARE_SHARE * len(high)
+    columns = [[sample.parts.get(name, 0.0) for sample in samples] for name in names]
+    places = []
+    for values in (*columns, [sample.score for sample in samples]):
+        middle = (max(values) + min(values)) / 2
+        places.append([i for i, value in enumerate(values) if value > middle])
+    return [at for at in places if len(at) >= MIN_HIGH]
 
 
 def _risks(samples: Sequence[ResponseSample], marks: Sequence[bool]) -> tuple[float, float, float]:

@@ -13,17 +13,16 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf, isfinite
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, TypeVar
-from zlib import crc32
 
 from rewardkit.errors import DataError, SourceError, unreadable_file
 from rewardkit.jsonl import MAX_LINE_BYTES, LongLine
-from rewardkit.recorder.gold import stated_answer, states_gold
-from rewardkit.recorder.writer import LARGEST, MAX_NAME_CHARACTERS, PATTERN
+from rewardkit.recorder.gold import stated_answer
+from rewardkit.recorder.writer import LARGEST, MAX_NAME_CHARACTERS, PATTERN, hash_of, record_of
 from rewardkit.trainlog.jsonl_reader import LineFeed
 from rewardkit.trainlog.text_measures import has_copied_question, has_several_answers
 from rewardkit.trainlog.training_run import ResponseSample, UnreadLine
@@ -180,30 +179,6 @@ def merge_slots(slots: Iterable[tuple[int, Slot]]) -> dict[int, Slot]:
     return merged
 
 
-@dataclass(frozen=True)
-class RewardRecords:
-    """What a reward returned in a run.
-
-    Attributes:
-        folder: the folder of the files.
-        is_dumped: whether they are verl's dumps, whose slots have the step as their time.
-        slots: in order of time.
-        generations: when the run began and when it was started again: the starts of processes that
-            began after all earlier ones had made their last call.
-        lost: calls that a recorder could not write.
-        unread: lines that are unreadable; they are left out.
-        examples: the first of them.
-    """
-
-    folder: str
-    is_dumped: bool
-    slots: tuple[Slot, ...]
-    generations: tuple[float, ...]
-    lost: int
-    unread: int
-    examples: tuple[UnreadLine, ...]
-
-
 def has_records(folder: Path) -> bool:
     """Return whether a folder has files of records."""
     return any(folder.glob(PATTERN))
@@ -221,11 +196,10 @@ def read_rewards(folder: Path | str) -> RewardRecords:
         SourceError: the folder or a file of it cannot be read.
         DataError: the folder has neither.
     """
-    tail = RewardTail(Path(folder))
-    records = tail.poll(is_last=True)
-    if records is None:
-        first = "".join(f" {item.where}: {item.reason}." for item in tail.examples[:1])
-        if tail.unread:
+    records = RewardRecords(Path(folder))
+    if not records.poll(is_last=True):
+        first = "".join(f" {item.where}: {item.reason}." for item in records.examples[:1])
+        if records.unread:
             raise DataError(f"{folder}: no response with a score in its .jsonl files.{first}")
         raise DataError(
             f"{folder}: the folder has no reward records ({PATTERN}) and no rollout dumps "
@@ -248,13 +222,16 @@ class _File:
     end: float = -inf
 
 
-class RewardTail:
-    """A folder that grows; each poll reads only what is new.
+class RewardRecords:
+    """What a reward returned in a run, in files that may grow; each poll reads only what is new.
 
     Attributes:
-        folder: the folder.
+        folder: the folder of the files.
         since: records of earlier calls are left out, as a second run may record into the folder of a first.
         rewrites: how often a file was replaced or removed, so that all were read again.
+        lost: calls that a recorder could not write.
+        unread: lines that are unreadable; they are left out.
+        examples: the first of them.
     """
 
     def __init__(self, folder: Path, since: float = 0.0) -> None:
@@ -264,16 +241,40 @@ class RewardTail:
         self._begin()
 
     def _begin(self) -> None:
-        self.files: dict[str, _File] = {}
-        self.slots: dict[int, Slot] = {}
+        self._files: dict[str, _File] = {}
+        self._slots: dict[int, Slot] = {}
         self.width = SLOT_SECONDS
         self.sample_count, self.sample_share = 0, 1.0
         self.chooser = Random(0)  # noqa: S311 - not a secret
         self.lost = self.unread = 0
         self.examples: list[UnreadLine] = []
 
-    def poll(self, *, is_last: bool = False) -> RewardRecords | None:
-        """Return what was recorded so far if there is any and it has grown, else None.
+    @property
+    def is_dumped(self) -> bool:
+        """Whether the files are verl's dumps, whose slots have the step as their time."""
+        return any(file.step is not None for file in self._files.values())
+
+    @property
+    def slots(self) -> list[Slot]:
+        """The responses by step or time, in order."""
+        slots = [self._slots[number] for number in sorted(self._slots)]
+        return [slot for slot in slots if self.is_dumped or slot.start >= self.since]
+
+    @property
+    def generations(self) -> list[float]:
+        """When the run began and when it was started again.
+
+        These are the starts of processes that began after all earlier ones had made their last call.
+        """
+        starts, end = [], -inf
+        for file in sorted(self._files.values(), key=lambda file: (file.start, file.end)):
+            if file.start > end and self.since <= file.start < inf:
+                starts.append(file.start)
+            end = max(end, file.end)
+        return starts
+
+    def poll(self, *, is_last: bool = False) -> bool:
+        """Read what is new; return whether there is any response, and the files have grown.
 
         Args:
             is_last: also read a last line of a dump that has no end.
@@ -290,13 +291,13 @@ class RewardTail:
             if isinstance(error, SourceError):
                 raise
             raise unreadable_file(self.folder, error) from error
-        for file in self.files.values() if is_last else ():
+        for file in self._files.values() if is_last else ():
             if file.step is not None:
                 self._read_lines(file, file.lines.finish())
-        return self._records() if has_grown else None
+        return has_grown and bool(self._slots)
 
     def _is_replaced(self) -> bool:
-        for file in self.files.values():
+        for file in self._files.values():
             try:
                 status = file.path.stat()
             except FileNotFoundError:
@@ -318,13 +319,13 @@ class RewardTail:
         return paths
 
     def _read_file(self, path: Path, step: int | None) -> bool:
-        known = self.files.get(path.name)
+        known = self._files.get(path.name)
         if known and path.stat().st_size == known.at:
             return False
         with path.open("rb") as stream:
             inode = os.fstat(stream.fileno()).st_ino
             file = known or _File(path, inode, step, LineFeed(MAX_LINE_BYTES))
-            self.files[path.name] = file
+            self._files[path.name] = file
             before = file.at
             stream.seek(before)
             while data := stream.read(CHUNK_BYTES):
@@ -353,8 +354,8 @@ class RewardTail:
         except (ValueError, RecursionError):
             return "not JSON"
         try:
-            key, sums = _recorded(record) if file.step is None else _dumped(record, file.step)
-            lost = _count(record.get("lost", 0))
+            record = record if file.step is None else _record_of_dump(record, file.step)
+            key, sums, lost = *_sums(record), _count(record.get("lost", 0))
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError):
             is_record = file.step is None
             return (
@@ -363,153 +364,91 @@ class RewardTail:
         self.lost += lost
         file.start, file.end = min(file.start, sums.start), max(file.end, sums.end)
         self._add(key, sums, int(sums.end // self.width) if file.step is None else file.step)
-        if file.step is None and len(self.slots) > MAX_SLOTS:
+        if file.step is None and len(self._slots) > MAX_SLOTS:
             self.width *= 2
-            self.slots = merge_slots((number // 2, slot) for number, slot in self.slots.items())
+            self._slots = merge_slots((number // 2, slot) for number, slot in self._slots.items())
         return ""
 
     def _add(self, key: tuple[str, bool], sums: Sums, number: int) -> None:
         if sums.samples and self.chooser.random() >= self.sample_share:
             sums.samples = []
         self.sample_count += len(sums.samples)
-        mine = self.slots.setdefault(number, Slot()).include(*key, sums)
+        mine = self._slots.setdefault(number, Slot()).include(*key, sums)
         if self.sample_count > MAX_SAMPLES:
             self._thin_samples()
-        if len(mine.groups) >= 2 * MAX_GROUPS and not self._is_dumped:
+        if len(mine.groups) >= 2 * MAX_GROUPS and not self.is_dumped:
             mine.limit_groups()
 
     def _thin_samples(self) -> None:
         self.sample_share /= 2
         self.sample_count = 0
-        for sums in (sums for slot in self.slots.values() for sums in slot.sources.values()):
+        for sums in (sums for slot in self._slots.values() for sums in slot.sources.values()):
             sums.samples = [each for each in sums.samples if self.chooser.random() < 0.5]
             self.sample_count += len(sums.samples)
 
-    @property
-    def _is_dumped(self) -> bool:
-        return any(file.step is not None for file in self.files.values())
 
-    def _records(self) -> RewardRecords | None:
-        active = [file for file in self.files.values() if file.end >= file.start]
-        if not active:
-            return None
-        slots = [self.slots[number] for number in sorted(self.slots)]
-        return RewardRecords(
-            folder=str(self.folder),
-            is_dumped=self._is_dumped,
-            slots=tuple(slot for slot in slots if self._is_dumped or slot.start >= self.since),
-            generations=tuple(start for start in _generations(active) if start >= self.since),
-            lost=self.lost,
-            unread=self.unread,
-            examples=tuple(self.examples),
-        )
+def _record_of_dump(row: Mapping[str, Any], step: int) -> dict[str, Any]:
+    """Return the line of a dump as a recorder would write it, its step in place of the time."""
+    text, prompt, uid = str(row.get("output", "")), str(row.get("input", "")), row.get("uid")
+    session = _SESSION.fullmatch(str(uid))
+    group = hash_of(prompt) if uid is None else session[1] if session else uid
+    result = {str(key): value for key, value in row.items() if key not in _NOT_PARTS}
+    if not isinstance(result.get("pred"), (str, int, float)):
+        result["pred"] = stated_answer(text)
+    info, gold = {"index": str(group), "question": prompt}, row.get("gts")
+    source = row.get("data_source") or ""
+    record = record_of(result, text, source, "" if gold is None else gold, info, has_text=True)
+    return {**record, "time": step, "score": record["values"]["score"]}
 
 
-def _generations(files: Iterable[_File]) -> Iterator[float]:
-    end = -inf
-    for file in sorted(files, key=lambda file: (file.start, file.end)):
-        if file.start > end:
-            yield file.start
-        end = max(end, file.end)
-
-
-def _recorded(record: Mapping[str, Any]) -> tuple[tuple[str, bool], Sums]:
-    """Return the data source and the response in a line of a recorder.
+def _sums(record: Mapping[str, Any]) -> tuple[tuple[str, bool], Sums]:
+    """Return the data source of a record, and whether it is of validation, with the sums of one response.
 
     Raises:
         KeyError, TypeError, ValueError, OverflowError, AttributeError: it is not such a line.
     """
-    time, seconds, text = (
-        _number(record["time"]),
-        _number(record["seconds"]),
-        record.get("response"),
-    )
-    if not 0 < time < LATEST:
+    time, seconds = _number(record["time"]), _number(record.get("seconds", 0.0))
+    if not 0 <= time < LATEST:
         raise ValueError(f"{time!r} is not a time")
-    gold = record.get("gold")
-    sample = ResponseSample(
-        step=0,
-        response="" if text is None else str(text),
-        score=float("nan"),
-        pred=str(record.get("pred", ""))[:MAX_NAME_CHARACTERS],
-        data_source=str(record["source"])[:MAX_NAME_CHARACTERS],
-        index=str(record.get("index", "")),
-        gold=None if gold is None else bool(gold),
-        parts={str(key): _number(value) for key, value in record["values"].items()},
-    )
-    numbers = {"response_characters": _count(record["characters"]), "seconds": seconds}
-    question = None if text is None else str(record.get("question", ""))
-    hashes = _count(record["prompt"]) % (1 << 32), _count(record["answer"])
-    key = sample.data_source, bool(record.get("validation"))
-    return key, _sums(sample, numbers, question, hashes, time - seconds, time)
-
-
-def _dumped(row: Mapping[str, Any], step: int) -> tuple[tuple[str, bool], Sums]:
-    """Return the data source and the response in a line of a dump.
-
-    Raises:
-        KeyError, TypeError, ValueError, OverflowError, AttributeError: it has no numeric score.
-    """
-    text, prompt = str(row.get("output", "")), str(row.get("input", ""))
-    uid, gold = row.get("uid"), row.get("gts")
-    session = None if uid is None else _SESSION.fullmatch(str(uid))
-    group = prompt if uid is None else session[1] if session else str(uid)
-    pred = row["pred"] if isinstance(row.get("pred"), (str, int, float)) else stated_answer(text)
-    parts = {
-        str(key): float(value)
-        for key, value in row.items()
-        if key not in _NOT_PARTS and isinstance(value, (int, float)) and abs(value) < LARGEST
-    }
-    sample = ResponseSample(
-        step=step,
-        response=text,
-        score=float("nan"),
-        pred=str(pred)[:MAX_NAME_CHARACTERS],
-        data_source=str(row.get("data_source") or "")[:MAX_NAME_CHARACTERS],
-        index=group[:MAX_NAME_CHARACTERS],
-        gold=None if gold is None else states_gold(text, gold),
-        parts={**parts, "score": _number(row["score"])},
-    )
-    hashes = _hash(group), _hash(sample.pred)
-    numbers = {"response_characters": len(text)}
-    return (sample.data_source, False), _sums(sample, numbers, prompt, hashes, step, step)
-
-
-def _sums(
-    sample: ResponseSample,
-    numbers: Mapping[str, float],
-    question: str | None,
-    hashes: tuple[int, int],
-    start: float,
-    end: float,
-) -> Sums:
-    """Return the sums of one response; `question` is None if the text of the response is not known."""
-    numbers, text, score = {**sample.parts, **numbers}, sample.response, sample.parts.get("score")
-    if sample.gold is not None:
-        numbers["states_gold"] = sample.gold
+    values = {str(key): _number(value) for key, value in record["values"].items()}
+    numbers = {**values, "response_characters": _count(record["characters"])}
+    if "seconds" in record:
+        numbers["seconds"] = seconds
+    gold, score = record.get("gold"), values.get("score")
+    if gold is not None:
+        numbers["states_gold"] = bool(gold)
         if score is not None:
-            numbers["score_with_gold" if sample.gold else "score_without_gold"] = score
-    if question is not None:
+            numbers["score_with_gold" if gold else "score_without_gold"] = score
+    source, samples = str(record["source"])[:MAX_NAME_CHARACTERS], []
+    if (text := record.get("response")) is not None:
+        text, question = str(text), str(record.get("question", ""))
         numbers["several_boxes"] = has_several_answers(text)
-    if question:
-        numbers["copied_prompt"] = has_copied_question(text, question)
-    half = MAX_RESPONSE_CHARACTERS // 2
-    if (left_out := len(text) - MAX_RESPONSE_CHARACTERS) > 0:
-        text = f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"
-    kept = replace(sample, response=text, score=float("nan") if score is None else score)
-    prompt, answer = hashes
-    return Sums(
+        if question:
+            numbers["copied_prompt"] = has_copied_question(text, question)
+        half = MAX_RESPONSE_CHARACTERS // 2
+        if (left_out := len(text) - MAX_RESPONSE_CHARACTERS) > 0:
+            text = f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"
+        sample = ResponseSample(
+            step=0,
+            response=text,
+            score=float("nan") if score is None else score,
+            pred=str(record.get("pred", ""))[:MAX_NAME_CHARACTERS],
+            data_source=source,
+            index=str(record.get("index", "")),
+            gold=None if gold is None else bool(gold),
+            parts=values,
+        )
+        samples.append(sample)
+    prompt, answer = _count(record["prompt"]) % (1 << 32), _count(record["answer"])
+    sums = Sums(
         n=1,
-        start=start,
-        end=end,
+        start=time - seconds,
+        end=time,
         totals={key: Total(1, x, x * x, x, x) for key, x in list(numbers.items())[:MAX_KEYS]},
         groups={prompt: Total(1, 0.0, 0.0, score or 0.0, score or 0.0, frozenset([answer]))},
-        samples=[] if question is None else [kept],
+        samples=samples,
     )
-
-
-def _hash(text: str) -> int:
-    return crc32(text.encode("utf-8", "surrogatepass"))
+    return (source, bool(record.get("validation"))), sums
 
 
 def _number(value: Any) -> float:

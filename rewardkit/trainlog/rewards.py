@@ -69,23 +69,23 @@ def recorded_run(
         samples_per_step: prompts of a step times responses to each; without it, the steps of records are
             consecutive windows of time.
     """
-    if records.is_dumped:
-        numbers = _dump_steps(records)
-    elif samples_per_step:
+    if samples_per_step and not records.is_dumped:
         numbers = _counted_steps(records, samples_per_step)
     else:
         numbers = _windows_of_time(records)
-    builder = TableBuilder(unread=records.unread, examples=list(records.examples))
-    slots = merge_slots(zip(numbers, records.slots, strict=True))
+    folder, builder = (
+        str(records.folder),
+        TableBuilder(unread=records.unread, examples=list(records.examples)),
+    )
+    slots = _by_step(records, numbers)
     for step, slot in slots.items():
-        if step >= 0:
-            metrics, clock = dict(_step_metrics(slot)), None if records.is_dumped else slot.end
-            if records.is_dumped:
-                metrics |= {name: metrics[f"rewards/{name}"] for name in _SHORT_NAMES}
-                metrics |= {"responses": metrics["rewards/count"], **_group_metrics(slot)}
-            builder.add(step, metrics, records.folder, clock)
+        metrics, clock = dict(_step_metrics(slot)), None if records.is_dumped else slot.end
+        if records.is_dumped:
+            metrics |= {name: metrics[f"rewards/{name}"] for name in _SHORT_NAMES}
+            metrics |= {"responses": metrics["rewards/count"], **_group_metrics(slot)}
+        builder.add(step, metrics, folder, clock)
     source = DUMPS if records.is_dumped else SOURCE
-    run = builder.run(name=name or Path(records.folder).name, path=records.folder, source=source)
+    run = builder.run(name=name or records.folder.name, path=folder, source=source)
     return replace(run, samples=_samples(slots))
 
 
@@ -105,7 +105,7 @@ def join_rewards(
     times = [time for time in run.clock if time is not None]
     is_clock = len(times) == len(run.steps) and times == sorted(times) and not samples_per_step
     if records.is_dumped:
-        numbers = _dump_steps(records)
+        numbers = _windows_of_time(records)
     elif is_clock and any(slot.end <= times[-1] for slot in records.slots):
         numbers = _clock_steps(records, run.steps, times)
     else:
@@ -114,8 +114,7 @@ def join_rewards(
         numbers = _counted_steps(records, samples_per_step or samples_of_step(run), starts)
     table: dict[str, list[float | None]] = {}
     place_of = {step: place for place, step in enumerate(run.steps)}
-    pairs = zip(numbers, records.slots, strict=True)
-    slots = merge_slots(pair for pair in pairs if pair[0] in place_of)
+    slots = _by_step(records, [step if step in place_of else -1 for step in numbers])
     for step, slot in slots.items():
         for metric, value in _step_metrics(slot):
             table.setdefault(metric, [None] * len(run.steps))[place_of[step]] = value
@@ -140,14 +139,13 @@ def with_rewards(
     """
     if rewards is not None:
         return join_rewards(run, read_rewards(rewards), samples_per_step), ""
-    tail = own_records(path, run.config)
-    records = tail.poll(is_last=True) if tail else None
-    if tail and records and records.slots:
+    records = own_records(path, run.config)
+    if records and records.poll(is_last=True) and records.slots:
         try:
             joined = join_rewards(run, records, samples_per_step)
         except DataError as error:
-            return run, f"{path}: without the records of its reward in {tail.folder}: {error}"
-        return joined, f"{path}: with the records of its reward in {tail.folder}."
+            return run, f"{path}: without the records of its reward in {records.folder}: {error}"
+        return joined, f"{path}: with the records of its reward in {records.folder}."
     if samples_per_step is None:
         return run, ""
     if run.source != SOURCE:
@@ -171,15 +169,18 @@ def samples_of_step(run: TrainingRun) -> int:
     )
 
 
-def _dump_steps(records: RewardRecords) -> list[int]:
-    return [int(slot.start) for slot in records.slots]
+def _by_step(records: RewardRecords, numbers: Sequence[int]) -> dict[int, Slot]:
+    pairs = zip(numbers, records.slots, strict=True)
+    return merge_slots(pair for pair in pairs if pair[0] >= 0)
 
 
 def _windows_of_time(records: RewardRecords) -> list[int]:
-    """Return the window of each slot: it ends at a pause after enough training samples.
+    """Return the step of each slot of a dump, else its window.
 
-    The samples of one step often have one window. Calls of validation belong to the window before.
+    A window ends at a pause after enough training samples. The samples of one step often have one window. Calls of validation belong to the window before.
     """
+    if records.is_dumped:
+        return [int(slot.start) for slot in records.slots]
     numbers, number, count, last = [], 1, 0, inf
     for slot in records.slots:
         training = slot.count(is_validation=False)
@@ -281,5 +282,5 @@ def _samples(slots: Mapping[int, Slot]) -> tuple[ResponseSample, ...]:
         for step, slot in slots.items()
         for (_, is_validation), sums in slot.sources.items()
         for sample in sums.samples
-        if step >= 0 and not is_validation and not isnan(sample.score)
+        if not is_validation and not isnan(sample.score)
     )

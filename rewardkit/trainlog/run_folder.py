@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError
-from rewardkit.trainlog.reward_files import RewardTail, has_dumps, has_records
+from rewardkit.trainlog.reward_files import RewardRecords, has_dumps, has_records
 
 #: Logs that `rewardkit train` writes into the folder of a run, the one to read first: a run's own
 #: output, a rehearsal's, and the metrics of verl's `file` logger, which lack the configuration.
@@ -28,7 +28,7 @@ def run_logs(folder: Path) -> list[Path]:
     return [file for file in files if file.is_file() and file.stat().st_size]
 
 
-def own_records(folder: Path, config: Mapping[str, Any]) -> RewardTail | None:
+def own_records(folder: Path, config: Mapping[str, Any]) -> RewardRecords | None:
     """Return the records of the reward of a run: where its manifest says, or in the folder itself.
 
     Without records, they are verl's dumps in the folder that the run's configuration names. None if there
@@ -37,7 +37,7 @@ def own_records(folder: Path, config: Mapping[str, Any]) -> RewardTail | None:
     if not run_logs(folder):
         return None
     if has_records(folder):
-        return RewardTail(folder)
+        return RewardRecords(folder)
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         base, since = manifest["folder"], datetime.fromisoformat(manifest["created"]).timestamp()
@@ -47,12 +47,12 @@ def own_records(folder: Path, config: Mapping[str, Any]) -> RewardTail | None:
     try:
         record = Path(base, Path(tree["reward"]["record"]).expanduser())
         if record.is_dir() and has_records(record):
-            return RewardTail(record, since)
+            return RewardRecords(record, since)
     except (TypeError, KeyError, RuntimeError):
         pass
     dumps = config.get("trainer.rollout_data_dir")
     if isinstance(dumps, str) and (named := Path(base, dumps)).is_dir() and has_dumps(named):
-        return RewardTail(named)
+        return RewardRecords(named)
     return None
 
 

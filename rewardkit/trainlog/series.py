@@ -71,13 +71,8 @@ def trend(series: Series) -> float | None:
 
 
 def fall_step(series: Series, level: float) -> int:
-    """Return the step from which on a curve stays below a level; the last step if it ends above.
-
-    A point counts as the median of five, so that a single one neither hides nor makes a fall.
-    """
-    medians = [
-        median(value for _, value in series[max(i - 2, 0) : i + 3]) for i in range(len(series))
-    ]
+    """Return the step from which on a curve stays below a level; the last step if it ends above."""
+    medians = _medians(series)
     low = next((i for i in range(len(series), 0, -1) if medians[i - 1] >= level), 0)
     return series[min(low, len(series) - 1)][0]
 
@@ -147,8 +142,10 @@ def date_rise(series: Series, begin: int = BEFORE) -> Onset:
 
 
 def _last_below(series: Series, level: float) -> int:
-    medians = [
-        median(value for _, value in series[max(i - 2, 0) : i + 3]) for i in range(len(series))
-    ]
-    at = max((i for i, value in enumerate(medians) if value <= level), default=0)
-    return series[at][0]
+    below = (i for i, value in enumerate(_medians(series)) if value <= level)
+    return series[max(below, default=0)][0]
+
+
+def _medians(series: Series) -> list[float]:
+    """Return the median of each five neighbours, so that a single point neither hides nor makes a turn."""
+    return [median(value for _, value in series[max(i - 2, 0) : i + 3]) for i in range(len(series))]

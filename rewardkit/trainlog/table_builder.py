@@ -59,22 +59,27 @@ class TableBuilder:
     ) -> None:
         """Add metrics to the row of their step."""
         row = self.rows.get(step)
-        is_repeated = step < self._top and row is not None and _differ(row, metrics)
-        if is_repeated or (self._launched and step <= self._top):
+        is_changed = row is not None and _differ(row, metrics)
+        if (is_changed and step < self._top) or (self._launched and step <= self._top):
             self._drop_from(step, metrics, where)
-        elif row is not None and _differ(row, metrics):
+        elif is_changed:
             self.rewritten.add(step)
         self._launched = False
-        if not metrics.keys() <= self._names:
-            metrics = self._within_limit(metrics, where)
+        new = [key for key in metrics if key not in self._names]
+        room = MAX_METRICS - len(self._names)
+        self._names.update(new[:room])
+        if len(new) > room:
+            self.skip(where, f"more than {MAX_METRICS:,} different metrics; new ones are left out")
+            metrics = {key: value for key, value in metrics.items() if key in self._names}
         earlier = self.rows.get(step, {})
         merged = {**earlier, **metrics}
         if not merged:  # all of its metrics are over the limit
             return
-        if self._values + len(merged) - len(earlier) > MAX_VALUES:
+        self._values += len(merged) - len(earlier)
+        if self._values > MAX_VALUES:
+            self._values -= len(merged) - len(earlier)
             self.skip(where, f"more than {MAX_VALUES:,} values; this step is left out")
             return
-        self._values += len(merged) - len(earlier)
         self.rows[step] = merged
         self._top = max(self._top, step)
         if clock is not None:
@@ -97,10 +102,10 @@ class TableBuilder:
             DataError: no step was added.
         """
         if not self.rows:
-            reason = f" First unreadable line: {self._first()}." if self.examples else ""
+            lines = (f" First unreadable line: {it.where}: {it.reason}." for it in self.examples)
             raise DataError(
                 f"{path}: no training step. verl's console log has lines that start with "
-                f"'step:N - ', its file logger writes JSON lines with 'step' and 'data'.{reason}"
+                f"'step:N - ', its file logger writes JSON lines with 'step' and 'data'.{next(lines, '')}"
             )
         steps = tuple(sorted(self.rows))
         return TrainingRun(
@@ -117,15 +122,6 @@ class TableBuilder:
             unread=self.unread,
             examples=tuple(self.examples),
         )
-
-    def _within_limit(self, metrics: Mapping[str, float], where: str) -> Mapping[str, float]:
-        new = [key for key in metrics if key not in self._names]
-        room = MAX_METRICS - len(self._names)
-        self._names.update(new[:room])
-        if len(new) <= room:
-            return metrics
-        self.skip(where, f"more than {MAX_METRICS:,} different metrics; new ones are left out")
-        return {key: value for key, value in metrics.items() if key in self._names}
 
     def _table(self, steps: Sequence[int]) -> dict[str, MetricColumn]:
         """Return the rows as columns; neighbouring rows with the same metrics are read together."""
@@ -151,9 +147,6 @@ class TableBuilder:
             self.clock.pop(old, None)
         self._top = max(self.rows, default=-1)
         self.restarts.append(Restart(step, where, len([old for old in dropped if old > step])))
-
-    def _first(self) -> str:
-        return f"{self.examples[0].where}: {self.examples[0].reason}"
 
 
 def _differ(row: Mapping[str, float], metrics: Mapping[str, float]) -> bool:

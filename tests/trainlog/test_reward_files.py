@@ -11,7 +11,7 @@ from rewardkit.recorder.writer import Recorder
 from rewardkit.trainlog import reward_files
 from rewardkit.trainlog.follow import RunTail
 from rewardkit.trainlog.read import read_run
-from rewardkit.trainlog.reward_files import RewardTail, read_rewards
+from rewardkit.trainlog.reward_files import RewardRecords, read_rewards
 from rewardkit.trainlog.rewards import join_rewards, recorded_run, with_rewards
 from rewardkit.trainlog.training_run import Restart, TrainingRun
 
@@ -94,12 +94,13 @@ def test_a_log_with_times_gives_the_steps(tmp_path, clock):
 
 
 def test_a_growing_folder_is_polled_without_reading_it_again(tmp_path, clock):
-    recorders, tail, runs = processes(tmp_path, clock), RewardTail(tmp_path), []
-    assert tail.poll() is None
+    recorders, records, runs = processes(tmp_path, clock), RewardRecords(tmp_path), []
+    assert not records.poll()
     for score in (1.0, 0.0):
         record_step(recorders, clock, score)
-        runs.append(recorded_run(tail.poll(), samples_per_step=32))
-        assert tail.poll() is None
+        assert records.poll()
+        runs.append(recorded_run(records, samples_per_step=32))
+        assert not records.poll()
     assert [run.steps for run in runs] == [(1,), (1, 2)]
     assert runs[1].table == recorded_run(read_rewards(tmp_path), samples_per_step=32).table
 
@@ -117,7 +118,7 @@ def test_the_totals_of_processes_are_those_of_all_calls(tmp_path_factory, calls_
             clock.now += 3
     scores = [score for calls in calls_of_process for score, _ in calls]
     if not scores:
-        assert RewardTail(folder).poll() is None
+        assert not RewardRecords(folder).poll()
         return
     totals = [slot.sources["a", False].totals["score"] for slot in read_rewards(folder).slots]
     assert sum(total.n for total in totals) == len(scores)
