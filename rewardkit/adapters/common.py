@@ -41,11 +41,7 @@ def scorer_name() -> str:
 
 
 def reward_maker(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the `reward(scorer="auto", **options)` of an adapter.
-
-    Args:
-        call: what the trainer calls, after a `SampleScorer` as the first argument; it pickles by name.
-    """
+    """Return the `reward(scorer="auto", **options)` of an adapter."""
 
     def reward(scorer: str = "auto", **options: Any) -> Callable[..., Any]:
         """Return a reward function; the scorer `auto` goes by the data source of each row."""
@@ -89,13 +85,7 @@ class SampleScorer:
         return "rewardkit" if self.scorer == "auto" else self.scorer.rpartition(":")[2]
 
     def __call__(self, response: Any, row: Mapping[str, Any]) -> dict[str, float | str]:
-        """Return the result that verl would get, see `scorers.base.verl_result`. Never raises.
-
-        Args:
-            response: text, or chat messages, of which the last one of the assistant is judged.
-                Special tokens at the end are removed, as verl does.
-            row: the `COLUMNS` of the sample. A gold that is a mapping replaces the row.
-        """
+        """Return the result that verl would get, see `scorers.base.verl_result`. Never raises."""
         gold = _gold(row)
         if isinstance(gold, Mapping):
             row, gold = {**row, **gold}, _gold(gold)

@@ -23,12 +23,6 @@ def _reward(
 ) -> dict[str, Any]:
     """Return what OpenRLHF reads of a batch of n responses.
 
-    Args:
-        scorer: the scorer.
-        queries: n prompts with their responses, with special tokens.
-        prompts: the n prompts, as text.
-        labels: n values of the column in `--data.label_key`.
-
     Returns:
         Float tensors of shape (n,): `rewards`, `scores` (1.0 if correct, for the dynamic filter),
         and one for each flag in `extra_logs`.

@@ -28,11 +28,7 @@ END_TOKENS_CHARS = 1024
 
 
 def response_text(response: Any) -> str:
-    """Return the text of a response without the special tokens at its end.
-
-    Args:
-        response: text, or chat messages, of which the last one of the assistant counts.
-    """
+    """Return the text of a response without the special tokens at its end."""
     if isinstance(response, Mapping):
         response = [response]
     if isinstance(response, Sequence) and not isinstance(response, str):

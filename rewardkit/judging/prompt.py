@@ -59,14 +59,7 @@ def clean_text(text: str, limit: int) -> str:
 
 
 def build_messages(rubric: Rubric, question: str, gold: str, response: str) -> list[dict[str, str]]:
-    """Return the chat that asks for the verdict on a response.
-
-    Args:
-        rubric: what is asked.
-        question: the question of the row; "" if it is unknown.
-        gold: the reference answer, which is left out if the rubric does not use it.
-        response: what the judge sees of the response.
-    """
+    """Return the chat that asks for the verdict on a response."""
     last = {"role": "user", "content": _user_text(rubric, question, gold, response)}
     return [*_fixed_messages(rubric), last]
 

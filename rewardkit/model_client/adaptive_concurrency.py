@@ -69,12 +69,7 @@ class AdaptiveConcurrency:
             self._wake()
 
     def record_refusal(self, sent: float, pause: float) -> None:
-        """Halve the limit, because the server refused a request as one too many.
-
-        Args:
-            sent: time of the clock at which the request was sent.
-            pause: seconds in which no request starts.
-        """
+        """Halve the limit, because the server refused a request as one too many."""
         now = self._clock()
         self._resume_time = max(self._resume_time, now + pause)
         if sent > self._cut_time:

@@ -66,10 +66,6 @@ class ModelClient:
     async def ask(self, body: Mapping[str, Any], *, tries: int = 0) -> CompletionReply:
         """Send a request, again after failures that may pass, and return the server's reply.
 
-        Args:
-            body: the request.
-            tries: tries of this request; 0 for the client's.
-
         Raises:
             TryAgainError: all tries failed; `NoContactError` if the URL may be wrong,
                 `UnusableError` if no reply had a usable choice.

@@ -132,12 +132,7 @@ def serve(
 
 
 def raise_connection_limit(max_waiting: int, jobs: int) -> int:
-    """Raise the limit of open files as far as needed and return how many connections it allows.
-
-    Args:
-        max_waiting: requests that may wait, each on its own connection.
-        jobs: scorers that may run at once, each in its own process.
-    """
+    """Raise the limit of open files as far as needed and return how many connections it allows."""
     own_files = OWN_FILES + FILES_PER_JOB * jobs
     target = max(MAX_CONNECTIONS, 2 * max_waiting) + own_files
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)

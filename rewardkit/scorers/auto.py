@@ -29,12 +29,6 @@ def score(
 ) -> Score:
     """Judge a response with the scorer of its row.
 
-    Args:
-        response: the model's text.
-        ground_truth: the gold answer.
-        extra_info: the row's other fields; `scorer`, or otherwise `data_source`, chooses the scorer.
-        options: options of that scorer; those that only other scorers have are left out.
-
     Raises:
         UnknownNameError: the row has no known scorer.
         UsageError: no scorer accepts the value of an option.

@@ -235,14 +235,7 @@ def record_result(
     sample: tuple[Any, Any, Any, Any],
     seconds: float,
 ) -> None:
-    """Record a call of a reward in a folder; see `recorder.writer`. Never raises.
-
-    Args:
-        folder: the folder, by its absolute path; nothing is recorded if it is None or "".
-        result: the dictionary that verl gets.
-        sample: the `data_source` of the row, the response, the gold, and the row's other fields.
-        seconds: how long the call took.
-    """
+    """Record a call of a reward in a folder; see `recorder.writer`. Never raises."""
     data_source, solution_str, ground_truth, extra_info = sample
     if isinstance(folder, str) and folder:
         _recorder(folder).add(

@@ -104,12 +104,7 @@ def require_score(result: object) -> Score:
 
 
 def failed_score(error: Exception, score: float = 0.0) -> Score:
-    """Return the score of a response on which the scorer failed.
-
-    Args:
-        error: the exception from `call_scorer`.
-        score: the reward of a wrong answer.
-    """
+    """Return the score of a response on which the scorer failed."""
     if isinstance(error, NoVerdictError | NeverAnswersError):
         return Score.wrong("", error.status, score)
     return Score.wrong("", Status.FAILED, score)

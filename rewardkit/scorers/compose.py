@@ -387,13 +387,6 @@ def write_reward_file(
 
     A custom scorer is named in the file by its absolute path, so it must exist on every node.
 
-    Args:
-        yaml_path: the reward, as `load_reward` reads it; it is checked first.
-        out_py: the file to write.
-        overwrite: whether `out_py` may exist.
-        load_seconds: timeout for importing a custom scorer, in a process of its own.
-        announce: called with a sentence about which scores of a custom scorer are right.
-
     Returns:
         The absolute path of the file, for verl's `custom_reward_function.path`.
 

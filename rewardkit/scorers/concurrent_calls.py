@@ -13,14 +13,7 @@ R = TypeVar("R")
 
 
 def call_each(scorer: Any, call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """Yield the result of `call(item)` for each item, in their order.
-
-    Args:
-        scorer: the scorer that `call` calls. One that waits for a model server is called in as many
-            threads as its option `concurrency` says, and then all items are read at once.
-        call: scores one item.
-        items: the items.
-    """
+    """Yield the result of `call(item)` for each item, in their order."""
     if not spec_of(scorer).asks_server:
         yield from map(call, items)
         return

@@ -179,17 +179,7 @@ def explain_miss(
     extra_info: Mapping[str, Any] | None,
     open_other: OpenScorer,
 ) -> Explanation:
-    """Add why a response is not correct, and which settings would have read the gold.
-
-    Args:
-        explanation: that of `explain_verdict`; one of a correct response is returned unchanged.
-        options: the options of the scorer.
-        scorer: the scorer with these options.
-        response: the model's text.
-        ground_truth: the gold answer.
-        extra_info: the row's other fields.
-        open_other: opens a scorer by its name and options, as `isolated.open_scorer` does.
-    """
+    """Add why a response is not correct, and which settings would have read the gold."""
     name = explanation.scorer
     if explanation.score.correct:
         return explanation

@@ -39,12 +39,6 @@ def score(
 ) -> Score:
     """Judge a response by its answer and, to a small part, by its format.
 
-    Args:
-        response: the model's text.
-        ground_truth: the gold answer.
-        extra_info: the row's other fields, which `math` reads.
-        format_weight: the part of the score, from 0 to 1, for the format alone.
-
     Returns:
         `(1 - format_weight) * answer + format_weight * format`, both 1.0 or 0.0.
     """

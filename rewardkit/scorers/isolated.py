@@ -76,13 +76,6 @@ class IsolatedScorer:
     ) -> None:
         """Load the scorer in its process.
 
-        Args:
-            name: as `load_scorer` takes it.
-            options: options of the scorer.
-            seconds: timeout per response.
-            load_seconds: timeout for importing the scorer.
-            workers: maximum number of processes for threads that call it.
-
         Raises:
             UsageError: it does not load.
         """
@@ -200,14 +193,6 @@ def start_scorer(
 ) -> Scorer:
     """Load a scorer: a built-in one in this process, any other in one of its own.
 
-    Args:
-        name: as `load_scorer` takes it.
-        options: options of the scorer.
-        seconds: timeout per response for an isolated scorer.
-        load_seconds: timeout for importing an isolated scorer.
-        rule: which results of an isolated scorer are right, if that is known.
-        workers: maximum number of processes of an isolated scorer, for threads that call it.
-
     Raises:
         UsageError: the scorer does not exist, cannot be loaded or refuses an option.
     """
@@ -228,12 +213,6 @@ def learn_rule(
     is_required: bool = False,
 ) -> tuple[Scorer, RightRule]:
     """Let a custom scorer learn which of its scores is right; return it with the rule, which it follows.
-
-    Args:
-        scorer: the scorer; one that returns a `Score` states its verdicts.
-        rows: golds with the `extra_info` of their rows; only the first ones are read.
-        right_score: the lowest right score, in place of what would be learned.
-        is_required: whether a rule that is not known is an error.
 
     Raises:
         UsageError: `right_score` is given for a built-in scorer.

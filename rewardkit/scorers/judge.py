@@ -237,12 +237,6 @@ def prepare(
 ) -> JudgeQuestion | Score:
     """Return what the judge has to be asked, or the score of a sample that needs no judge.
 
-    Args:
-        response: the model's text.
-        ground_truth: the gold.
-        extra_info: the row's other fields.
-        options: all options of the scorer `judge`.
-
     Raises:
         UsageError: an option has an invalid value.
     """

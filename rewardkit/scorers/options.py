@@ -85,11 +85,6 @@ def accepts_option(scorer: Any, option: str, value: Any) -> bool:
 def check_values(scorer: Any, options: Mapping[str, Any], owner: str = "") -> None:
     """Require that the options of a scorer have valid values.
 
-    Args:
-        scorer: the scorer, perhaps with bound options.
-        options: values by name; names that are not options of the scorer are ignored.
-        owner: what has the options, for the message; "" for the name of the scorer's file.
-
     Raises:
         UsageError: a value does not fit the annotation; the message names the valid ones.
     """

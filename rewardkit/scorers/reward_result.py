@@ -189,13 +189,7 @@ class RightRule:
         return self.least is not None or not self.reason
 
     def doubts(self, scored: int, between: int, total: int) -> list[str]:
-        """Return sentences about scores that the trial did not show.
-
-        Args:
-            scored: number of responses without a verdict.
-            between: number of scores for which `is_between` holds.
-            total: number of responses.
-        """
+        """Return sentences about scores that the trial did not show."""
         lines = []
         if scored and self.most is not None:
             lines.append(

@@ -99,11 +99,6 @@ def learn_right(
     gains more than half of what it gains at most over the wrong one. The lowest score of the gold's
     answer is right, provided that no wrong answer of any row gets it.
 
-    Args:
-        score_all: scores responses with the untried reward.
-        rows: golds with the `extra_info` of their rows; some of the first ones are taken.
-        form: the reward's own form, beside the usual ones.
-
     Raises:
         NeverAnswersError: the reward runs in a process of its own and fails on every call.
     """
