@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from rewardkit.scorers.explain import Explanation
     from rewardkit.scorers.reward_result import RightRule
 
-#: Facts for those who work on a scorer, which only the JSON has.
-JSON_ONLY = frozenset({"pred_tree", "gold_tree", "microseconds"})
-
 EXAMPLES = examples(
     "rewardkit explain --gold '\\frac12' --response answer.txt",
     "rewardkit explain --gold 18 --scorer gsm8k --set method=robust < answer.txt",
@@ -71,17 +68,14 @@ def command(
         "pred": score.pred,
         "where": explanation.where,
         "gold": gold,
-        "pred_tree": explanation.pred_tree,
-        "gold_tree": explanation.gold_tree,
         "rungs": rungs,
-        "microseconds": round(explanation.microseconds, 1),
         **dict(explanation.facts),
     }
     if as_json:
         print_json({**facts, **(vars(miss) if miss else {})})
         return
     shown = {**facts, "rungs": "", "comparison": "; ".join(rungs)}
-    rows = ((name, value) for name, value in shown.items() if value != "" and name not in JSON_ONLY)
+    rows = ((name, value) for name, value in shown.items() if value != "")
     print_table(("what", "value"), rows, wrap={"value"})
     if miss:
         for sentences in filter(None, (miss.reason, miss.advice)):

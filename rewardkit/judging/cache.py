@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
@@ -28,9 +27,6 @@ WRITES_PER_COUNT = 64
 
 #: Bytes of an entry; a larger file is not ours.
 MAX_ENTRY_BYTES = 1 << 17
-
-#: A temporary file that is older was left by a killed process.
-LEFTOVER_SECONDS = 3600.0
 
 _log = logging.getLogger("rewardkit")
 _number = count()
@@ -89,12 +85,8 @@ def _remove_oldest(folder: Path) -> None:
     ages: dict[Path, float] = {}
     for path in folder.iterdir():
         with suppress(OSError):
-            ages[path] = time.time() - path.stat().st_mtime
-    hidden = {path for path in ages if path.name.startswith(".")}
-    surplus = [path for path in hidden if ages[path] > LEFTOVER_SECONDS]
-    entries = sorted(ages.keys() - hidden, key=ages.__getitem__, reverse=True)
-    if len(entries) >= MAX_ENTRIES_PER_FOLDER:
-        surplus += entries[: len(entries) - MAX_ENTRIES_PER_FOLDER * 7 // 8]
-    for path in surplus:
+            ages[path] = path.stat().st_mtime
+    oldest = sorted(ages, key=ages.__getitem__) if len(ages) >= MAX_ENTRIES_PER_FOLDER else []
+    for path in oldest[: len(ages) - MAX_ENTRIES_PER_FOLDER * 7 // 8]:
         with suppress(OSError):
             path.unlink()

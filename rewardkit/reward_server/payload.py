@@ -42,10 +42,7 @@ class RequestError(Exception):
 
 def _gold(value: Any) -> Any:
     """Return a gold as text; datasets also have numbers, lists of one answer and missing values."""
-    if value is None or isinstance(value, list):
-        return unwrap_gold(value)
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return str(value) if is_number else value
+    return value if isinstance(value, (str, bool, dict)) else unwrap_gold(value)
 
 
 def _info(value: Any) -> Any:

@@ -489,22 +489,21 @@ def part_weights(file: str | Path) -> dict[str, float]:
         path = Path(file).expanduser()
         if not path.is_file() or path.stat().st_size > _MAX_FILE_BYTES:
             return {}
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        parts = next(filter(None, map(_parts_of, tree.body)), {})
-    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+        text = path.read_text(encoding="utf-8")
+        # The literal is one argument, and ends at the first line that begins with a bracket.
+        literal = text.partition("\nREWARD = build(\n")[2].partition("\n)\n")[0].strip()
+        parts = ast.literal_eval(literal)["parts"] if literal else {}
+        values: list[Any] = [p.get("weight") if isinstance(p, dict) else p for p in parts.values()]
+        weights = [float(value) if type(value) in (int, float) else 0.0 for value in values]
+        return dict(zip(parts, weights, strict=True))
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        SyntaxError,
+        RecursionError,
+        MemoryError,
+    ):
         return {}
-    weights: dict[str, Any] = {
-        name: part.get("weight") if isinstance(part, dict) else part for name, part in parts.items()
-    }
-    is_number = {name: type(value) in (int, float) for name, value in weights.items()}
-    return {name: float(value) if is_number[name] else 0.0 for name, value in weights.items()}
-
-
-def _parts_of(statement: ast.stmt) -> dict[str, Any]:
-    """Return the parts in `REWARD = build({...})`; empty for any other statement."""
-    match statement:
-        case ast.Assign(value=ast.Call(func=ast.Name(id="build"), args=[literal])):
-            spec = ast.literal_eval(literal)
-            parts = spec.get("parts") if isinstance(spec, dict) else None
-            return parts if isinstance(parts, dict) else {}
-    return {}

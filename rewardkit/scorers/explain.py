@@ -90,11 +90,8 @@ class Explanation:
     Attributes:
         scorer: the name of the scorer.
         score: its score.
-        microseconds: the time that the scorer took.
         where: the place of the answer: `box`, `tag`, `phrase`, `hash`, `line` or `sentence`; "" if
             there is no answer or the scorer has a rule of its own.
-        pred_tree: the answer as it was read, "" if it was compared as text.
-        gold_tree: the gold as it was read.
         rungs: the comparisons in order, each with its outcome; empty for scorers with a rule of
             their own.
         facts: what else the scorer says, by name: the prompt and the reply of a judge.
@@ -103,10 +100,7 @@ class Explanation:
 
     scorer: str
     score: Score
-    microseconds: float
     where: str = ""
-    pred_tree: str = ""
-    gold_tree: str = ""
     rungs: tuple[tuple[str, str], ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     miss: MissedAnswer | None = None
@@ -140,15 +134,13 @@ def explain_verdict(
     extra_info: Mapping[str, Any] | None = None,
 ) -> Explanation:
     """Explain a score of a scorer that is loaded already, in this process or in its own."""
-    started = time.perf_counter()
     facts: tuple[tuple[str, str], ...] = ()
     if name == "judge":
         options = scorer.keywords if isinstance(scorer, partial) else {}
         score, facts = explain_judgement(response, ground_truth, extra_info, **options)
     else:
         score = scorer(response, ground_truth, extra_info)
-    microseconds = (time.perf_counter() - started) * 1e6
-    explanation = Explanation(scorer=name, score=score, microseconds=microseconds, facts=facts)
+    explanation = Explanation(scorer=name, score=score, facts=facts)
     if name != "math":
         return explanation
     gold = gold_answer(accept_gold(ground_truth))
@@ -159,10 +151,9 @@ def explain_verdict(
     if not score.pred or not gold:
         return explanation
     verdict = compare(score.pred, gold, question_of(extra_info))
-    before = RUNGS[: RUNGS.index(verdict.rung)]
-    pred_tree, gold_tree = (str(_value(text) or "") for text in (score.pred, gold))
-    rungs = (*((rung, "passed on") for rung in before), (verdict.rung, verdict.outcome))
-    return replace(explanation, pred_tree=pred_tree, gold_tree=gold_tree, rungs=rungs)
+    rungs = [(rung, "passed on") for rung in RUNGS[: RUNGS.index(verdict.rung)]]
+    rungs.append((verdict.rung, verdict.outcome))
+    return replace(explanation, rungs=tuple(rungs))
 
 
 def _value(text: str) -> Node | None:

@@ -12,21 +12,26 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from rewardkit import registry
-from rewardkit.errors import DataError, RewardkitError, UnknownNameError, UsageError
+from rewardkit.errors import (
+    DataError,
+    RewardkitError,
+    UnknownNameError,
+    UsageError,
+    call_catching,
+)
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
 from rewardkit.isolate.function import CallError, IsolatedFunction, Outcome, Reply
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, start_function
-from rewardkit.isolate.serve import Limits
-from rewardkit.scorers.base import Score, Scorer, Status
+from rewardkit.isolate.serve import Limits, Loaded
+from rewardkit.scorers.base import Score, Scorer, Status, spec_of
 from rewardkit.scorers.call import (
     InvalidScoreError,
     NeverAnswersError,
     NoVerdictError,
     call_scorer,
 )
-from rewardkit.scorers.isolated_child import load_isolated
 from rewardkit.scorers.load import load_scorer, summary
-from rewardkit.scorers.options import inner_function, is_verl_function
+from rewardkit.scorers.options import inner_function, is_verl_function, other_settings
 from rewardkit.scorers.reward_result import RightRule
 from rewardkit.scorers.right_score import AnswerForm, GoldRow, ScoreAll, learn_right, own_form
 
@@ -173,6 +178,21 @@ class IsolatedScorer:
                 f"{self._failure(outcome)}. Try it by itself; if it is only slow, raise "
                 "--seconds-per-row."
             )
+
+
+def load_isolated(name: str, options: Mapping[str, Any]) -> Loaded:
+    """Load a scorer; its calls return the fields of a `Score`."""
+    scorer = load_scorer(name, **options)
+    settings = call_catching(other_settings, scorer)  # compares values of the user's types
+    settings = settings if isinstance(settings, list) else []
+
+    def call(request: tuple[str, str, Mapping[str, Any]]) -> list[Any]:
+        result = call_scorer(scorer, *request)
+        if isinstance(result, Exception):
+            raise result
+        return [*result]
+
+    return Loaded(call, [spec_of(scorer).summary, settings, own_form(scorer)])
 
 
 def is_built_in(name: str) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rewardkit import registry
 from rewardkit.errors import RewardkitError, SourceError, UnknownNameError, UsageError
@@ -18,9 +18,13 @@ from rewardkit.scorers.options import (
     accepts_option,
     annotation,
     check_values,
+    effective_settings,
     invalid_value_error_of,
     option_names,
 )
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def load_scorer(name: str, /, **options: Any) -> Scorer:
@@ -134,3 +138,14 @@ def summary(name: str) -> str:
         return spec_of(registry.load("scorers", name)).summary
     except RewardkitError as error:
         return f"broken: {error}"
+
+
+def call_each(scorer: Any, call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """Yield the result of `call(item)` for each item: in threads if the scorer waits for a server."""
+    if not spec_of(scorer).asks_server:
+        yield from map(call, items)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(int(effective_settings(scorer).get("concurrency", 1))) as threads:
+        yield from threads.map(call, items)
