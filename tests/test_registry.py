@@ -101,10 +101,10 @@ def test_a_plug_in_that_breaks_on_import_sets_error_and_is_listed_as_broken(
         ("acme", "acme_broken:score", "rewardkit.scorers"),
     )
     from rewardkit.scorers import auto
-    from rewardkit.scorers.load import summary
+    from rewardkit.scorers.isolated import scorer_summary
 
     assert auto.compute_score("acme/broken", "5", "5")["error"] == 1.0
-    assert summary("acme").startswith("broken: ")
+    assert scorer_summary("acme").startswith("broken: ")
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ import logging
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rewardkit.errors import RewardkitError, call_catching
 from rewardkit.redact import process_redactor
@@ -21,9 +20,6 @@ from rewardkit.scorers.call import NoVerdictError, error_text, require_score
 from rewardkit.scorers.gold import MAX_LIST_CHARACTERS, MISSING, accept_gold, unwrap_gold
 from rewardkit.scorers.options import check_values, inner_function, option_names
 from rewardkit.scorers.score import Score, Scorer, Status, as_text
-
-if TYPE_CHECKING:
-    from rewardkit.recorder.writer import Recorder
 
 __all__ = ["Score", "Scorer", "Status", "as_text"]
 
@@ -238,7 +234,9 @@ def record_result(
     """Record a call of a reward in a folder; see `recorder.writer`. Never raises."""
     data_source, solution_str, ground_truth, extra_info = sample
     if isinstance(folder, str) and folder:
-        _recorder(folder).add(
+        from rewardkit.recorder.writer import recorder_of  # only where something is recorded
+
+        recorder_of(folder).add(
             result,
             response=_as_name(solution_str),
             data_source=data_source,
@@ -248,14 +246,6 @@ def record_result(
         )
     elif folder is not None and folder != "":
         log_once(RECORD, f"reward_kwargs.record={folder!r} is not the path of a folder.")
-
-
-@cache
-def _recorder(folder: str) -> Recorder:
-    """Return the recorder of a folder; its module is imported only where something is recorded."""
-    from rewardkit.recorder.writer import recorder_of
-
-    return recorder_of(folder)
 
 
 def failure_result(

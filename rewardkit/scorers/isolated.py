@@ -30,7 +30,7 @@ from rewardkit.scorers.call import (
     NoVerdictError,
     call_scorer,
 )
-from rewardkit.scorers.load import load_scorer, summary
+from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import inner_function, is_verl_function, other_settings
 from rewardkit.scorers.reward_result import RightRule
 from rewardkit.scorers.right_score import AnswerForm, GoldRow, ScoreAll, learn_right, own_form
@@ -69,6 +69,9 @@ class IsolatedScorer:
     Attributes:
         last_call_ns: nanoseconds that the scorer took for the last response.
         rule: which of its results are right; None before it is learned.
+        summary: the first line of the docstring of its file.
+        other_settings: the choices of its options that are not in effect (`options.other_settings`).
+        form: the form that its file's `respond` writes; see `right_score.own_form`.
     """
 
     def __init__(
@@ -94,6 +97,8 @@ class IsolatedScorer:
             partial(start_function, load_isolated, arguments, name, limits), limits
         )
         self._function.start()
+        self.summary, self.other_settings, form = self._function.greeting
+        self.form: AnswerForm | None = form and (form[0], form[1], form[2])
 
     def __call__(
         self, response: str, ground_truth: str, extra_info: Mapping[str, Any] | None = None
@@ -123,22 +128,6 @@ class IsolatedScorer:
             results.append(self._result(outcome, requests[len(results)]))
         requests = requests[len(results) :]
         return [*results, *map(self._result, self._function.call_all(requests), requests)]
-
-    @property
-    def summary(self) -> str:
-        """The first line of the docstring of its module."""
-        return str(self._function.greeting[0])
-
-    @property
-    def other_settings(self) -> list[tuple[str, Any]]:
-        """The choices of its options that are not in effect (`options.other_settings`)."""
-        return [(option, value) for option, value in self._function.greeting[1]]
-
-    @property
-    def form(self) -> AnswerForm | None:
-        """The form that its module's `respond` writes; see `right_score.own_form`."""
-        form = self._function.greeting[2]
-        return None if form is None else (str(form[0]), str(form[1]), str(form[2]))
 
     def close(self) -> None:
         """End the process, and everything it started."""
@@ -290,16 +279,19 @@ def close_scorer(scorer: Scorer) -> None:
         scorer.close()
 
 
-def scorer_summary(name: str, load_seconds: float) -> str:
-    """`load.summary`, in a process of its own and under a deadline for a custom scorer."""
-    if is_built_in(name):
-        return summary(name)
+def scorer_summary(name: str, load_seconds: float = LOAD_TIMEOUT_SECONDS) -> str:
+    """Return the first line of the docstring of a scorer's file, or the reason why it does not load.
+
+    A custom scorer is loaded in a process of its own and under a deadline.
+    """
     try:
+        if is_built_in(name):
+            return spec_of(registry.load("scorers", name)).summary
         scorer = IsolatedScorer(name, {}, CALL_TIMEOUT_SECONDS, load_seconds)
     except RewardkitError as error:
         return f"broken: {error}"
     scorer.close()
-    return scorer.summary
+    return str(scorer.summary)
 
 
 def require_scorer_loads(name: str, options: Mapping[str, Any], load_seconds: float) -> None:

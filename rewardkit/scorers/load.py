@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rewardkit import registry
-from rewardkit.errors import RewardkitError, SourceError, UnknownNameError, UsageError
+from rewardkit.errors import SourceError, UnknownNameError, UsageError
 from rewardkit.redact import process_redactor
 from rewardkit.scorers.base import Scorer, spec_of
 from rewardkit.scorers.call import as_scorer
@@ -130,14 +130,6 @@ def location(name: str, *, pkg: bool = False) -> str:
     if spec is None or spec.origin is None:
         raise SourceError(f"scorer {name!r}: its module {module} is not installed.")
     return spec.origin
-
-
-def summary(name: str) -> str:
-    """Return the first line of the docstring of a scorer's file, or the reason why it cannot be loaded."""
-    try:
-        return spec_of(registry.load("scorers", name)).summary
-    except RewardkitError as error:
-        return f"broken: {error}"
 
 
 def call_each(scorer: Any, call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:

@@ -79,7 +79,7 @@ def is_verl_function(scorer: Any) -> bool:
 def accepts_option(scorer: Any, option: str, value: Any) -> bool:
     """Return whether a scorer has the option and accepts the value for it."""
     names = option_names(scorer)
-    return (names is None or option in names) and _fits(annotation(scorer, option), value)
+    return (names is None or option in names) and _fits(scorer, option, value)
 
 
 def check_values(scorer: Any, options: Mapping[str, Any], owner: str = "") -> None:
@@ -89,7 +89,7 @@ def check_values(scorer: Any, options: Mapping[str, Any], owner: str = "") -> No
         UsageError: a value does not fit the annotation; the message names the valid ones.
     """
     for option, value in options.items():
-        if not _fits(annotation(scorer, option), value):
+        if not _fits(scorer, option, value):
             raise invalid_value_error(scorer, option, value, owner)
 
 
@@ -104,13 +104,15 @@ def invalid_value_error_of(kinds: Iterable[Any], option: str, value: Any, owner:
     """Return the error for a value that fits none of the annotations of an option."""
     from rewardkit.registry import did_you_mean
 
-    choices = list(dict.fromkeys(choice for kind in kinds for choice in _choices(kind)))
+    kinds = list(kinds)
+    every = [each for kind in kinds for each in _alternatives(kind)]
+    choices = list(dict.fromkeys(choice for each in every for choice in each.choices))
     text = repr(value)[:80]
     if choices:
         near = did_you_mean(str(value)[:80], list(map(str, choices)))
         known = ", ".join(map(str, choices))
         return UsageError(f"{owner} has no {option} {text}.{near} Its {option}s: {known}.")
-    valid = " or ".join(dict.fromkeys(map(describe, kinds)))
+    valid = " or ".join(dict.fromkeys(map(_describe, kinds)))
     return UsageError(f"{owner}: {option}={text} is invalid; give {valid}.")
 
 
@@ -137,7 +139,8 @@ def other_settings(scorer: Any) -> list[tuple[str, Any]]:
     pairs = []
     for name, current in effective_settings(scorer).items():
         kind = annotation(scorer, name)
-        values = (True, False) if kind is bool else _choices(kind)
+        choices = (choice for each in _alternatives(kind) for choice in each.choices)
+        values = (True, False) if kind is bool else choices
         pairs += [(name, v) for v in values if isinstance(v, (str, int)) and v != current]
     return pairs
 
@@ -157,55 +160,54 @@ def annotation(scorer: Any, option: str) -> Any:
     return Any if isinstance(hints, Exception) else hints[option]
 
 
-def _fits(kind: Any, value: Any) -> bool:
-    origin = get_origin(kind)
-    if origin is Annotated:
-        base, *marks = get_args(kind)
-        ranges = [mark for mark in marks if isinstance(mark, Range)]
-        return _fits(base, value) and all(_is_in(value, each) for each in ranges)
-    if origin is Literal:
-        return any(isinstance(value, type(c)) and bool(value == c) for c in get_args(kind))
-    if origin in (Union, UnionType):
-        return any(_fits(each, value) for each in get_args(kind))
-    if kind in _NUMBERS:
-        return isinstance(value, _NUMBERS[kind]) and not isinstance(value, bool)
-    return isinstance(value, kind) if kind in (bool, str, NoneType) else True
+def _fits(scorer: Any, option: str, value: Any) -> bool:
+    return any(each.fits(value) for each in _alternatives(annotation(scorer, option)))
 
 
-def _is_in(value: Any, allowed: Range) -> bool:
-    return bool(allowed.least <= value <= allowed.most and abs(value) < inf)
+class _Alternative(NamedTuple):
+    """Values that an annotation stands for: choices, or those of a type, perhaps within limits."""
+
+    kind: Any
+    choices: tuple[Any, ...] = ()
+    limits: Range | None = None
+
+    def fits(self, value: Any) -> bool:
+        if self.choices:
+            return any(isinstance(value, type(c)) and bool(value == c) for c in self.choices)
+        if self.kind not in _NUMBERS:
+            return isinstance(value, self.kind) if self.kind in _DESCRIPTIONS else True
+        if not isinstance(value, _NUMBERS[self.kind]) or isinstance(value, bool):
+            return False
+        least, most = self.limits or Range()
+        return self.limits is None or bool(least <= value <= most and abs(value) < inf)
+
+    def describe(self) -> str:
+        text = ", ".join(map(str, self.choices)) or _DESCRIPTIONS.get(self.kind, "any value")
+        least, most = self.limits or Range()
+        if least == -inf:
+            return text
+        return (
+            f"{text} from {least:g} to {most:g}" if most < inf else f"{text} of at least {least:g}"
+        )
 
 
-def _choices(kind: Any) -> tuple[Any, ...]:
+def _alternatives(kind: Any) -> tuple[_Alternative, ...]:
     origin, parts = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return parts
     if origin in (Union, UnionType):
-        return tuple(choice for part in parts for choice in _choices(part))
-    return _choices(parts[0]) if origin is Annotated else ()
+        return tuple(each for part in parts for each in _alternatives(part))
+    if origin is Annotated:
+        limits = next((mark for mark in parts[1:] if isinstance(mark, Range)), None)
+        return tuple(each._replace(limits=limits) for each in _alternatives(parts[0]))
+    return (_Alternative(kind, parts if origin is Literal else ()),)
 
 
 def describe_option(scorer: Any, option: str) -> str:
     """Return in words which values an option of a scorer accepts."""
-    return describe(annotation(scorer, option))
+    return _describe(annotation(scorer, option))
 
 
-def describe(kind: Any) -> str:
-    """Return in words which values an annotation stands for."""
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return ", ".join(map(str, parts))
-    if origin is Annotated:
-        base, *marks = parts
-        bounds = [mark for mark in marks if isinstance(mark, Range) and mark != Range()]
-        limits = "".join(
-            f" from {least:g} to {most:g}" if most < inf else f" of at least {least:g}"
-            for least, most in bounds
-        )
-        return f"{describe(base)}{limits}"
-    if origin in (Union, UnionType):
-        return " or ".join(map(describe, parts))
-    return _DESCRIPTIONS.get(kind, "any value")
+def _describe(kind: Any) -> str:
+    return " or ".join(each.describe() for each in _alternatives(kind))
 
 
 _NUMBERS: Mapping[Any, Any] = {int: Integral, float: Real}

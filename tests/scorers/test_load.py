@@ -8,7 +8,8 @@ import pytest
 from rewardkit import registry
 from rewardkit.errors import SourceError, UnknownNameError, UsageError
 from rewardkit.scorers.base import Status, spec_of
-from rewardkit.scorers.load import load_scorer, location, summary
+from rewardkit.scorers.isolated import scorer_summary
+from rewardkit.scorers.load import load_scorer, location
 
 NAMES = sorted(registry.SCORERS)
 
@@ -85,11 +86,11 @@ def test_the_location_of_a_scorer_is_its_file_or_its_module():
 
 
 def test_the_summary_of_a_scorer_is_its_first_line_or_its_import_error(monkeypatch):
-    assert summary("gsm8k") == "GSM8K's `#### N` answers."
+    assert scorer_summary("gsm8k") == "GSM8K's `#### N` answers."
     monkeypatch.setattr(registry, "SCORERS", {"lost": "rewardkit.scorers.lost:score"})
-    assert summary("lost").startswith("broken: ")
+    assert scorer_summary("lost").startswith("broken: ")
     monkeypatch.setattr(registry, "SCORERS", {"bare": "builtins:len"})
-    assert summary("bare") == ""
+    assert scorer_summary("bare") == ""
 
 
 def test_respond_is_found_inside_every_wrapper(tmp_path):
