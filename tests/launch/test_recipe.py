@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from rewardkit.errors import DataError, UnknownNameError
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import built_in, deep_merge, load_tree, read_recipe, recipe_path
 from rewardkit.strict_yaml import read_yaml
+from tests.tables import every
 
 
-@pytest.mark.parametrize("name", built_in())
+@every("name", built_in())
 def test_every_built_in_recipe_describes_its_purpose_source_and_hardware(name):
     recipe = read_recipe(load_tree(name), name)
     assert recipe.name == name
@@ -21,7 +23,7 @@ def test_every_built_in_recipe_describes_its_purpose_source_and_hardware(name):
     assert recipe.data.prepare
 
 
-@pytest.mark.parametrize(
+@every(
     ("part", "message"),
     [
         ({"algoritm": "grpo"}, "my.yaml: unknown key 'algoritm'. Did you mean 'algorithm'?"),
@@ -58,9 +60,6 @@ def test_all_mistakes_are_reported_at_once(recipe):
     with pytest.raises(DataError) as error:
         recipe(nodes=0, modle="x", devices="tpu")
     assert len(str(error.value).splitlines()) == 3
-
-
-def test_a_missing_field_is_named():
     with pytest.raises(DataError, match="'model' is missing"):
         read_recipe({"name": "x", "algorithm": "grpo", "data": {"train": "x"}}, "my.yaml")
 
@@ -70,16 +69,11 @@ def test_the_error_for_an_unknown_recipe_suggests_the_nearest():
         recipe_path("qwen3-32-dapo")
 
 
-def test_a_recipe_that_is_not_a_mapping_is_refused(tmp_path):
-    (tmp_path / "x.yaml").write_text("- a\n- b\n")
-    with pytest.raises(DataError, match="a recipe is a mapping"):
-        load_tree(str(tmp_path / "x.yaml"))
-
-
-@pytest.mark.parametrize(
+@every(
     ("content", "message"),
     [
         (b"", "x.yaml is empty"),
+        (b"- a\n- b\n", "a recipe is a mapping"),
         ("name: é".encode("latin-1"), "x.yaml: not UTF-8"),
         (b"name:\n\t- x\n", "x.yaml:2: a tab; indent YAML with spaces"),
         (b"verl: " + b"[" * 3000, "x.yaml:1: nested too deep"),
@@ -94,16 +88,14 @@ def test_the_error_for_an_unreadable_file_names_the_line_and_the_cause(tmp_path,
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("sweep", [{"d": None}, {"d": {}}])
-def test_a_variant_may_be_empty(sweep):
-    tree = {**load_tree("qwen3-32b-dapo"), "sweep": sweep}
-    assert read_recipe(tree, "x", "d").name == "qwen3-32b-dapo-d"
-
-
-@pytest.mark.parametrize("sweep", [{"d": 5}, {"d": ["a"]}])
-def test_a_variant_that_is_not_a_mapping_is_refused(sweep):
-    with pytest.raises(DataError, match="a part of a recipe"):
-        read_recipe({**load_tree("qwen3-32b-dapo"), "sweep": sweep}, "x", "d")
+@every(
+    ("variant", "refusal"),
+    [(None, ""), ({}, ""), (5, "a part of a recipe"), (["a"], "a part of a")],
+)
+def test_a_variant_is_a_mapping_or_empty(variant, refusal):
+    tree = {**load_tree("qwen3-32b-dapo"), "sweep": {"d": variant}}
+    with pytest.raises(DataError, match=refusal) if refusal else nullcontext():
+        assert read_recipe(tree, "x", "d").name == "qwen3-32b-dapo-d"
 
 
 def test_a_part_is_merged_key_by_key():

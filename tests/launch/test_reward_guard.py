@@ -12,11 +12,12 @@ from rewardkit.errors import UsageError
 from rewardkit.launch.request import plan_from_request, read_request
 from rewardkit.launch.targets import render
 from rewardkit.scorers.compose import write_reward_file
+from tests.launch.conftest import tree_of
 
-REWARD = """
+RETURN = '    return {"score": float(bool(extra_info["question"])) + bonus, "form": 1.0}\n'
+REWARD = f"""
 def compute_score(data_source, solution_str, ground_truth, extra_info=None, bonus=0.0):
-    return {"score": float(bool(extra_info["question"])) + bonus, "form": 1.0}
-"""
+{RETURN}"""
 PATH, NAME = "reward.custom_reward_function.path", "reward.custom_reward_function.name"
 
 
@@ -30,21 +31,14 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def write_recipe(**reward):
+def write_recipe(cluster=None, data=None, **reward):
     """Write a recipe; JSON is YAML."""
-    cluster = reward.pop("cluster", {})
-    recipe = {
-        "name": "guarded",
-        "cluster": cluster,
-        "algorithm": "grpo",
-        "strategy": "fsdp",
-        "devices": "gpu",
-        "nodes": 1,
-        "devices_per_node": 1,
-        "model": "Qwen/Qwen2.5-0.5B-Instruct",
-        "data": {"train": "rows.parquet", "val": "rows.parquet"},
-        "reward": {"scorer": "my_reward.py:compute_score", "options": {"bonus": 0.5}, **reward},
-    }
+    recipe = tree_of(
+        "name=guarded algorithm=grpo devices_per_node=1 model=Qwen/Qwen2.5-0.5B-Instruct "
+        "data.train=rows.parquet data.val=rows.parquet reward.scorer=my_reward.py:compute_score"
+    )
+    recipe["reward"] |= {"options": {"bonus": 0.5}, **reward}
+    recipe |= {"cluster": cluster or {}, **({"data": data} if data else {})}
     Path("recipe.yaml").write_text(json.dumps(recipe), encoding="utf-8")
 
 
@@ -133,11 +127,8 @@ CLUSTERS = {
 def test_targets_that_copy_the_reward_copy_the_guard_with_it(folder, target):
     """The guard looks for the reward beside itself on the nodes."""
     rows = {"train": "/data/rows.parquet", "val": "/data/rows.parquet"}
-    cluster = {"target": target, **CLUSTERS[target]}
-    write_recipe(guard={"keys": ["score"]}, scorer="my_reward.py:plain", cluster=cluster)
-    recipe = json.loads(Path("recipe.yaml").read_text(encoding="utf-8"))
-    recipe["data"], recipe["reward"]["options"] = rows, {}
-    Path("recipe.yaml").write_text(json.dumps(recipe), encoding="utf-8")
+    own = {"scorer": "my_reward.py:plain", "options": {}, "guard": {"keys": ["score"]}}
+    write_recipe({"target": target, **CLUSTERS[target]}, rows, **own)
     plain = "def plain(data_source, solution_str, ground_truth, extra_info=None): return 0.5\n"
     Path("my_reward.py").write_text(plain, encoding="utf-8")
     current = plan()
@@ -152,8 +143,7 @@ def test_targets_that_copy_the_reward_copy_the_guard_with_it(folder, target):
 
 def test_records_of_a_guard_are_on_storage_of_the_nodes(folder):
     """A relative folder would be another one on each node."""
-    cluster = {"target": "ray-job", **CLUSTERS["ray-job"]}
-    write_recipe(guard={}, record="records", cluster=cluster)
+    write_recipe({"target": "ray-job", **CLUSTERS["ray-job"]}, guard={}, record="records")
     with pytest.raises(UsageError, match="record: records is relative"):
         plan()
 
@@ -161,13 +151,9 @@ def test_records_of_a_guard_are_on_storage_of_the_nodes(folder):
 def test_a_secret_option_is_tried_and_read_from_the_environment_by_the_written_file(
     folder, monkeypatch
 ):
-    Path("my_reward.py").write_text(
-        """
-def compute_score(data_source, solution_str, ground_truth, extra_info=None, api_key=""):
-    return 1.0 if api_key == "Zq7canaryValue42" else 1 / 0
-""",
-        encoding="utf-8",
-    )
+    code = REWARD.replace("bonus=0.0", "api_key=''")
+    code += "    return 1.0 if api_key == 'Zq7canaryValue42' else 1 / 0\n"
+    Path("my_reward.py").write_text(code.replace(RETURN, ""), encoding="utf-8")
     write_recipe(options={"api_key": "Zq7canaryValue42"}, guard={})
     with pytest.raises(UsageError, match="reads from API_KEY. Export it here and where verl runs"):
         plan()
