@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
-from rewardkit.errors import DataError, UsageError, unreadable_file
+from rewardkit.errors import DataError, RewardkitError, UsageError, unreadable_file
 from rewardkit.launch.findings import LaunchFinding, Severity, sort_by_severity
-from rewardkit.launch.overrides import parse_overrides
-from rewardkit.launch.plan import DAPO_RECIPE, FILTER_SINCE, MISSING, TRAINER
-from rewardkit.launch.presets import ACTOR
-from rewardkit.launch.script_import.recipe_draft import NAME, Setting, draft_recipe
+from rewardkit.launch.overrides import Override, parse_overrides
+from rewardkit.launch.plan import DAPO_RECIPE, FILTER_SINCE, MISSING, TRAINER, Plan, make_plan
+from rewardkit.launch.presets import ACTOR, OVERLONG
+from rewardkit.launch.recipe import read_recipe
 from rewardkit.launch.script_import.script_runs import (
     MARK,
     OTHER_NAME,
@@ -31,8 +31,8 @@ from rewardkit.launch.script_import.script_runs import (
 from rewardkit.launch.targets.base import as_yaml
 from rewardkit.launch.verl.hydra_values import Raw, parse_value
 from rewardkit.launch.verl.key_renames import IgnoredKey, to_latest_key
-from rewardkit.launch.verl.releases import release_of
-from rewardkit.launch.verl.translate import translate
+from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, NEW_KEY, release_of
+from rewardkit.launch.verl.translate import Note, resolve, translate
 from rewardkit.redact import Redactor, is_secret_name, is_secret_value
 
 #: Characters of a script, and settings of its command.
@@ -71,6 +71,32 @@ _SETTING = re.compile(
 )
 _SHELL = re.compile(r"DEVICE|HOME|LC_ALL|OLDPWD|PATH|PWD|SHELL|SHLVL|.*[^A-Z0-9_].*")
 _INTERFACE = re.compile(r"(?:HCCL|NCCL|GLOO|TP)_SOCKET_IFNAME|HCCL_IF_IP")
+
+
+NAME = "trainer.experiment_name"
+_INPUTS = ("actor_rollout_ref.model.path", "data.train_files", "data.val_files")
+_REWARD = (f"{NEW_KEY}.path", f"{NEW_KEY}.name")
+
+#: Settings that a plan takes as fields of the recipe.
+_FIELDS = frozenset({*_INPUTS, *_REWARD, "trainer.nnodes", "trainer.n_gpus_per_node"})
+
+#: Settings for which a recipe has its own default instead of verl's, by the end of the key, and why.
+_OWN_DEFAULTS = {
+    NAME: "the recipe takes its name",
+    "critic.model.path": "the recipe's critic starts from the model that is trained",
+    "trainer.device": "it follows the recipe's devices",
+    "use_torch_compile": "on NPU the recipe turns it off",
+}
+
+
+class Setting(NamedTuple):
+    """A setting as the script has it, by verl 0.9.1's name, and in the command of the release."""
+
+    line: int
+    original: Override
+    latest: Override
+    overrides: Sequence[Override]
+    notes: Sequence[Note]
 
 
 @dataclass(frozen=True)
@@ -179,7 +205,7 @@ class _Import:
         self.find_repeated(settings)
         self.find_trainer(start)
         variables = dict(self.variables(start))
-        tree = draft_recipe(settings, start, variables, self.release, self.where, self.add)
+        tree = self.draft(settings, start, variables)
         findings = sort_by_severity(self.findings)
         return ImportedScript(self.redactor.tree(tree), findings, self.where, self.release.verl)
 
@@ -369,6 +395,118 @@ class _Import:
                 self.add("info", "interface", name, text, "Set cluster.interface if all have it.")
             else:
                 yield name, value
+
+    def draft(
+        self, settings: Sequence[Setting], start: Start, env: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Return a recipe with the effect of the script, as `read_recipe` takes it."""
+        latest = {setting.latest.key: setting for setting in settings}
+        values = {key: setting.latest.value for key, setting in latest.items()}
+        own = DAPO_RECIPE_KEYS if start.module == DAPO_RECIPE else {}
+        known = {to_latest_key(key): value for key, value in own.items()} | values
+        overrides = [override for setting in latest.values() for override in setting.overrides]
+        effective = {
+            **self.release.keys,
+            **{override.key: override.value for override in overrides},
+        }
+        latest_names = {
+            name: to_latest_key(name, megatron=self.release.megatron) for name in effective
+        }
+        config = {
+            key if self.release.name_of(key) == name else name: resolve(name, effective)
+            for name, key in latest_names.items()
+        }
+        config |= {key: value for key, value in known.items() if not str(value).startswith("${")}
+        tree = self.choices(values, config, start)
+        has_file = values.get(_REWARD[0]) not in (None, "", MISSING)
+        fields = _FIELDS - (set() if has_file else set(_REWARD))
+        own_fields = [latest[key].latest for key in values if key in fields and values[key]]
+        stub = tree | {"model": MISSING, "data": {"train": MISSING, "val": MISSING}}
+        base = make_plan(
+            read_recipe(stub | {"reward": {"scorer": "verl"}}, self.where),
+            self.release.verl,
+            own_fields,
+        )
+        files = {"train": base.recipe.data.train, "val": base.recipe.data.val}
+        tree |= {
+            "nodes": base.recipe.nodes,
+            "devices_per_node": base.recipe.devices_per_node,
+            "model": base.recipe.model,
+            "data": {name: each[0] if len(each) == 1 else each for name, each in files.items()},
+            "reward": {"scorer": base.recipe.reward.scorer},
+        }
+        for key in _INPUTS:
+            if not values.get(key):
+                text = "the script does not set it: it is ??? in the recipe."
+                self.add("warning", "incomplete", key, text, "Put the value there.")
+        own_env = {name: value for name, value in env.items() if base.env.get(name) != value}
+        tree |= {"env": own_env} if own_env else {}
+        tree["verl"] = self.verl_section(latest, config, fields, base)
+        try:
+            make_plan(read_recipe(tree, self.where), self.release.verl)
+        except RewardkitError as error:
+            self.add("error", "plan", "the recipe", f"cannot be planned: {error}")
+        return tree
+
+    def choices(
+        self, values: Mapping[str, Any], config: Mapping[str, Any], start: Start
+    ) -> dict[str, Any]:
+        """Return the fields that no single setting has."""
+        stem, estimator = Path(self.where).stem, config.get("algorithm.adv_estimator")
+        is_dapo = (
+            start.module == DAPO_RECIPE,
+            config.get("algorithm.filter_groups.enable") is True,
+            config.get("reward.reward_manager.name") == "dapo",
+        )
+        device = values.get("trainer.device") or start.variables.get("DEVICE")
+        if not device and re.search(r"(?<![a-z])(npu|ascend)(?![a-z])", stem.lower()):
+            text = f"npu, from the name of the script, {stem}; the script itself does not say it."
+            device, fix = "npu", "Set devices: gpu in the recipe if it runs on GPUs."
+            self.add("info", "devices", "devices", text, fix)
+        strategy = "fsdp2" if config.get(f"{ACTOR}.strategy") == "fsdp2" else "fsdp"
+        name = re.sub(r"[^\w.\-]+", "-", str(values.get(NAME) or stem)).strip("-.")[:80]
+        return {
+            "name": name or "imported",
+            "about": f"imported from {Path(self.where).name}",
+            "algorithm": "ppo" if estimator == "gae" else "dapo" if any(is_dapo) else "grpo",
+            "strategy": "megatron" if self.release.megatron else strategy,
+            "devices": device if device in ("npu", "cpu") else "gpu",
+        }
+
+    def verl_section(
+        self,
+        latest: Mapping[str, Setting],
+        config: Mapping[str, Any],
+        fields: frozenset[str],
+        base: Plan,
+    ) -> dict[str, Any]:
+        """Return what the fields do not set: other settings, and verl's defaults that they change."""
+        release, section = base.release, dict[str, Any]()
+        for key, setting in latest.items():
+            name, sign, value = release.name_of(key), setting.latest.sign, setting.latest.value
+            is_read = release.lists(name) or release.accepts_unlisted(name)
+            sign = sign if sign == "~" or not is_read else ""
+            is_passed = {*map(str, setting.overrides)} <= {*base.arguments}
+            is_planned = (
+                key in fields
+                or key == "model_engine"
+                or (is_passed and base.settings.get(key) == value)
+            )
+            if sign or not is_planned:
+                section[f"{sign}{key}"] = value
+        if config.get(f"{OVERLONG}.enable") is True:
+            section.setdefault("reward.reward_kwargs.max_resp_len", "${data.max_response_length}")
+        for key, value in base.settings.items():
+            default = config.get(key)
+            reasons = [reason for end, reason in _OWN_DEFAULTS.items() if key.endswith(end)]
+            if key in latest or default is None or value in (default, MISSING):
+                continue
+            if reasons:
+                text = f"not in the script (verl's default: {default}): {reasons[0]} ({value})."
+                self.add("info", "differs", key, text)
+            else:
+                section[key] = default
+        return section
 
 
 def _is_ours(start: Start) -> bool:
