@@ -17,6 +17,7 @@ from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import deep_merge, read_recipe
 from rewardkit.launch.script_import import script_runs
+from rewardkit.launch.start import write_files
 from rewardkit.launch.verl.hydra_values import parse_value
 
 SMALLEST = {
@@ -119,15 +120,13 @@ def plan_of():
 def write():
     """Return a function that writes a launch's files into a folder, as the command line does."""
 
-    def write_files(launch, folder):
+    def write_anew(launch, folder):
         for file in launch.files:
-            path = folder / file.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file.text, encoding="utf-8")
-            path.chmod(0o755 if file.executable else 0o644)
+            (folder / file.name).unlink(missing_ok=True)
+        write_files(launch.files, folder)
         return folder
 
-    return write_files
+    return write_anew
 
 
 @pytest.fixture(scope="module")

@@ -53,18 +53,14 @@ def test_a_file_that_is_not_a_manifest_is_refused(tmp_path, text):
         read_manifest(tmp_path / "m.json")
 
 
-def test_a_manifest_of_another_format_is_refused(plan, tmp_path):
-    write_manifest(manifest_of(plan(), REQUEST), tmp_path / "m.json")
-    tree = json.loads((tmp_path / "m.json").read_text())
-    (tmp_path / "m.json").write_text(json.dumps(tree | {"format": 2}))
-    with pytest.raises(DataError, match="format 2, and this rewardkit reads format 1"):
-        read_manifest(tmp_path / "m.json")
-
-
-def test_a_manifest_never_overwrites_another(plan, tmp_path):
-    write_manifest(manifest_of(plan(), REQUEST), tmp_path / "m.json")
+def test_a_manifest_of_another_format_is_refused_and_none_is_overwritten(plan, tmp_path):
+    file = tmp_path / "m.json"
+    write_manifest(manifest_of(plan(), REQUEST), file)
     with pytest.raises(OutputError, match="exists"):
-        write_manifest(manifest_of(plan(), REQUEST), tmp_path / "m.json")
+        write_manifest(manifest_of(plan(), REQUEST), file)
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 2}))
+    with pytest.raises(DataError, match="format 2, and this rewardkit reads format 1"):
+        read_manifest(file)
 
 
 def test_a_manifest_has_only_the_variables_that_the_plan_sets(plan, monkeypatch, tmp_path):

@@ -1,7 +1,5 @@
 """Before a launch the files, the reward in another process, and this machine are checked."""
 
-import sys
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -277,29 +275,15 @@ def test_a_judge_that_cannot_be_asked_here_does_not_stop_the_launch(tmp_path, wo
     assert "cannot connect" in finding.text
 
 
-@every(
-    ("packages", "trl", "has_queue"),
-    [
-        ("verl-0.9.1 trl-1.16.0", "1.16.0", False),
-        ("verl-0.9.1 trl-1.13.0", "1.13.0", False),
-        ("verl-0.9.1 trl-1.12.0 transfer_queue-0.1.11", None, True),
-        ("verl-0.9.1", None, False),
-    ],
-)
-def test_the_packages_of_this_machine_are_read(packages, trl, has_queue, tmp_path, plan):
+@every(("trl", "new"), [("1.16.0", "1.16.0"), ("1.13.0", "1.13.0"), ("1.12.0", None), (None, None)])
+@every("has_queue", [True, False])
+def test_the_packages_of_this_machine_are_read(trl, new, has_queue, plan):
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("trl", "transfer_queue"):
-            patch.delitem(sys.modules, name, raising=False)
-        site = tmp_path / str(len(list(tmp_path.iterdir())))
-        for package in packages.split():
-            name, _, version = package.partition("-")
-            (site / f"{package}.dist-info").mkdir(parents=True)
-            text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-            (site / f"{package}.dist-info/METADATA").write_text(text)
-            (site / f"{name}.py").touch()
-        patch.syspath_prepend(str(site))
+        patch.setattr(environment, "installed_verl", lambda: "0.9.1")
+        patch.setattr(environment, "package_version", lambda _: trl)
+        patch.setattr(environment, "find_spec", lambda _: has_queue or None)
         machine = read_machine(plan(), [])
-    assert (machine.has_verl, machine.new_trl) == (True, trl)
+    assert (machine.has_verl, machine.new_trl) == (True, new)
     assert machine.has_transfer_queue is has_queue
 
 

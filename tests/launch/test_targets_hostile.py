@@ -21,6 +21,7 @@ from rewardkit.launch.recipe import Cluster, Recipe, deep_merge, read_recipe
 from rewardkit.launch.rehearsal.rehearse import write_command
 from rewardkit.launch.targets import TARGETS, render
 from tests.launch.conftest import PYTHON, finish, program, tree_of
+from tests.launch.test_targets import scripts_of
 
 VALUES = {
     "substitution": "$(touch pwned)",
@@ -122,29 +123,17 @@ def run_script(bash, tmp_path):
     return run
 
 
-def scripts_of(launch, folder):
-    """Write a launch's files and return the script to run, also one inside YAML, or None."""
-    script = None
-    for file in launch.files:
-        path = folder / file.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(file.text, encoding="utf-8")
-        if file.name.endswith(".sh") and (script is None or file.name == "slurm.sh"):
-            script = path
-        for document in yaml.safe_load_all(file.text) if file.name.endswith(".yaml") else ():
-            text = document.get("run") or document.get("data", {}).get("launch.sh")
-            if isinstance(text, str):
-                script = folder / "inside.sh"
-                script.write_text(text, encoding="utf-8")
-    return script
-
-
-def check(target, value, run_script, tmp_path):
+def check(target, value, run_script, write, tmp_path):
     folder = tmp_path / "run"
     tree, refusals = fill_fields(target, value, folder)
     plan = plan_for(tree, target)
     launch = render(plan, folder)
-    script = scripts_of(launch, folder)
+    write(launch, folder)
+    scripts = dict(scripts_of(launch))
+    name = next((name for name in ("slurm.sh", *scripts) if name in scripts), "none")
+    script = folder / name
+    if scripts:  # also one inside YAML
+        script.write_text(scripts[name], encoding="utf-8")
     cluster = plan.recipe.cluster
     if target == "local":
         assert list(launch.argv)[1:] == plan.command()[1:]
@@ -191,17 +180,17 @@ AT_ONCE = [
 
 
 @pytest.mark.parametrize("target", AT_ONCE)
-def test_no_value_of_a_recipe_is_executed(target, run_script, tmp_path):
+def test_no_value_of_a_recipe_is_executed(target, run_script, write, tmp_path):
     """Every field that accepts text has all characters that are special to a shell."""
-    refusals = check(target, TOGETHER, run_script, tmp_path)
+    refusals = check(target, TOGETHER, run_script, write, tmp_path)
     assert {("nodes",), ("algorithm",), ("cluster", "port")} <= refusals.keys()
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
 @pytest.mark.parametrize("target", sorted({*TARGETS} - WITH_NODE_SCRIPT))
-def test_each_hostile_value_arrives_unchanged(target, value, run_script, tmp_path):
-    check(target, value, run_script, tmp_path)
+def test_each_hostile_value_arrives_unchanged(target, value, run_script, write, tmp_path):
+    check(target, value, run_script, write, tmp_path)
 
 
 def test_a_field_for_names_refuses_text_that_a_shell_would_run():
