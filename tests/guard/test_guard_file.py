@@ -11,6 +11,7 @@ import pytest
 import rewardkit
 from rewardkit import registry
 from rewardkit.errors import UsageError
+from tests.tables import every
 
 REWARD = """
 def compute_score(data_source, solution_str, ground_truth, extra_info=None, bonus=0.0):
@@ -45,10 +46,8 @@ def load(path):
 
 def test_the_file_scores_with_the_keys_and_the_wrong_score_of_the_trial(cli, folder):
     """It has the reward's keys, its options, and the score of a wrong response for failures."""
-    result = cli(
-        "guard", "my_reward.py:compute_score", "--out", "guarded.py", "--set", "bonus=0.5",
-        cwd=folder,
-    )  # fmt: skip
+    options = ("--out", "guarded.py", "--set", "bonus=0.5")
+    result = cli("guard", "my_reward.py:compute_score", *options, cwd=folder)
     assert result.returncode == 0, result.stderr
     assert "score, acc, form, timeout, error" in result.stdout
     module = load(folder / "guarded.py")
@@ -72,14 +71,13 @@ def test_rows_show_the_keys_of_a_reward_that_needs_them(cli, folder):
     assert json.loads(result.stdout)["keys"] == ["error", "long", "score", "timeout"]
     half = cli(*command, "--keys", "long", "--overwrite", cwd=folder)
     assert (half.returncode, "--wrong-score 0" in half.stderr) == (2, True)
-    named = cli(
-        *command, "--keys", "long", "--wrong-score", "0", "--overwrite", "--json", cwd=folder
-    )
+    options = ("--keys", "long", "--wrong-score", "0", "--overwrite", "--json")
+    named = cli(*command, *options, cwd=folder)
     assert json.loads(named.stdout)["keys"] == ["error", "long", "score", "timeout"]
 
 
-@pytest.mark.parametrize(
-    ("body", "score"),
+@every(
+    "body, score",
     [
         # It raises unless there is a box: the score of the right one is no score for a failure.
         ("return float(re.search(r'boxed{(.*)}', solution_str).group(1) == ground_truth)", 0.0),
@@ -94,7 +92,7 @@ def test_a_failure_never_scores_more_than_a_wrong_response(cli, tmp_path, body, 
     """A reward that fails on all of them is refused: any number could pay for failures."""
     head = "import re\ndef compute_score(data_source, solution_str, ground_truth, extra_info=None):"
     (tmp_path / "odd.py").write_text(f"{head}\n    {body}\n", encoding="utf-8")
-    result = cli("guard", "odd.py", "--out", "guarded.py", "--json", cwd=tmp_path)
+    result = cli("guard", "odd.py", "--out", "guarded.py", "--json", "--overwrite", cwd=tmp_path)
     if score is None:
         assert result.returncode == 2
         assert "--wrong-score 0" in result.stderr
@@ -112,17 +110,19 @@ def test_a_coroutine_function_is_seen(cli, folder):
     assert "--cpu-seconds" in refused.stderr
 
 
-@pytest.mark.parametrize(
-    ("reward", "message"),
+@every(
+    "reward, message",
     [
         ("my_reward.py:missing", "has no 'missing'"),
         ("my_reward.py:broken", "is int, not a function"),
         ("gsm8k", "needs no guard"),
+        ("slow.py:f --load-seconds 0.5", "slow.py:2: the import stood at this line after 0.5 s"),
     ],
 )
 def test_a_reward_that_cannot_be_guarded_is_one_line(cli, folder, reward, message):
     """Nothing is written, and the exit code is 2."""
-    result = cli("guard", reward, "--out", "guarded.py", cwd=folder)
+    (folder / "slow.py").write_text("import time\ntime.sleep(600)\n", encoding="utf-8")
+    result = cli("guard", *reward.split(), "--out", "guarded.py", cwd=folder)
     assert result.returncode == 2
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
@@ -133,43 +133,21 @@ def test_the_file_is_code_of_literals_only(cli, folder):
     """Text of an option never becomes code."""
     text = 'x\'"""); import os; os._exit(9)  #'
     setting = f"bonus={json.dumps(text)}"
-    cli(
-        "guard",
-        "my_reward.py:wait",
-        "--out",
-        "guarded.py",
-        "--set",
-        setting,
-        "--keys",
-        "x",
-        "--wrong-score",
-        "0",
-        cwd=folder,
-    )
+    options = ("--set", setting, "--keys", "x", "--wrong-score", "0", "--out", "guarded.py")
+    cli("guard", "my_reward.py:wait", *options, cwd=folder)
     compile((folder / "guarded.py").read_text(encoding="utf-8"), "guarded.py", "exec")
     module = load(folder / "guarded.py")
     with closing(module.GUARD):
         assert module.GUARD.settings.options == {"bonus": text}
 
 
-def test_a_reward_that_hangs_while_it_is_imported_is_one_line(cli, folder):
-    """The import has a deadline of its own."""
-    (folder / "slow.py").write_text("import time\ntime.sleep(600)\n", encoding="utf-8")
-    result = cli("guard", "slow.py:f", "--out", "g.py", "--load-seconds", "0.5", cwd=folder)
-    assert result.returncode == 2
-    assert "slow.py:2: the import stood at this line after 0.5 s" in result.stderr
-
-
 def test_a_guarded_file_is_checked_like_any_scorer(cli, folder):
     """`rewardkit check` and `score` call the guarded file, which starts processes of its own."""
-    assert (
-        cli("guard", "my_reward.py:compute_score", "--out", "guarded.py", cwd=folder).returncode
-        == 0
-    )
+    guard = cli("guard", "my_reward.py:compute_score", "--out", "guarded.py", cwd=folder)
+    assert guard.returncode == 0
     rewardkit.prep("gsm8k", folder / "rows.parquet", sample=True)
-    result = cli(
-        "check", "rows.parquet", "--scorer", "guarded.py:compute_score", "--json", cwd=folder
-    )
+    options = ("--scorer", "guarded.py:compute_score", "--json")
+    result = cli("check", "rows.parquet", *options, cwd=folder)
     report = json.loads(result.stdout)
     assert report["rows"] > 0
     assert "gold self-check (guarded.py:compute_score)" in report["checked"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from rewardkit.errors import UsageError
 from rewardkit.guard.guard import Guard, GuardSettings
+from tests.tables import every
 
 REWARD = """
 import asyncio, os, sys, time
@@ -98,12 +98,8 @@ def new_guard(reward_file):
 
 
 def call(number, response="good", **info):
-    return {
-        "data_source": "test",
-        "solution_str": response,
-        "ground_truth": str(number),
-        "extra_info": {"index": number, **info},
-    }
+    arguments = {"data_source": "test", "solution_str": response, "ground_truth": str(number)}
+    return {**arguments, "extra_info": {"index": number, **info}}
 
 
 def score_on_a_loop(guard, calls):
@@ -121,13 +117,8 @@ def failures(result):
 
 def test_a_coroutine_that_ends_in_an_unusual_way_costs_its_own_sample(new_guard):
     """Also exceptions that end an event loop, in a task of the reward's own, or in a callback."""
-    bad = {
-        "cancelled": (0.0, 1.0),
-        "interrupt": (0.0, 1.0),
-        "generator": (0.0, 1.0),
-        "subtask": (0.0, 1.0),
-        "callback": (1.0, 0.0),
-    }
+    bad = dict.fromkeys(["cancelled", "interrupt", "generator", "subtask"], (0.0, 1.0))
+    bad["callback"] = (1.0, 0.0)
     responses = ["good"] * 40 + [*bad] + ["good"] * 10
     calls = [call(number, response) for number, response in enumerate(responses)]
     results = score_on_a_loop(new_guard("compute_score_async"), calls)
@@ -160,19 +151,6 @@ def test_an_argument_that_cannot_be_pickled_or_unpickled_costs_its_own_sample(ne
     assert len(starts) <= (1 if guard.is_async else guard.settings.workers)
 
 
-@pytest.mark.full
-def test_coroutines_share_the_attempts_to_load_a_file_that_is_gone(new_guard, reward_file):
-    """Each call would otherwise wait for the attempts of all calls before it."""
-    guard = new_guard("compute_score_async")
-    reward_file.unlink()
-    starts = []
-    start = guard._start
-    guard.function._start = lambda: starts.append(1) or start()
-    results = score_on_a_loop(guard, map(call, range(50)))
-    assert [failures(result) for result in results] == [(0.0, 1.0)] * 50
-    assert len(starts) <= 10  # calls that begin after an attempt has failed make another
-
-
 def test_an_exception_is_logged_once_for_its_place(new_guard, caplog):
     """A message that quotes the response would fill the log, and then hide other causes."""
     guard = new_guard("compute_score")
@@ -196,34 +174,15 @@ def test_a_reward_that_leaks_memory_loses_no_sample(new_guard, name):
     assert [guard.compute_score(**call(n))["score"] for n in range(15)] == [*range(15)]
 
 
-def test_processes_that_end_leave_no_descriptors(new_guard):
-    """Also if the trainer has disabled Python's garbage collector, as some do."""
-    guard = new_guard("compute_score", seconds=0.2)
-    guard.compute_score(**call(1))
-    descriptors = len([*Path("/proc/self/fd").iterdir()])
-    gc.disable()
-    try:
-        for number in range(2):
-            guard.compute_score(**call(number, "hang"))
-            guard.compute_score(**call(number, "leave"))
-    finally:
-        gc.enable()
-    guard.compute_score(**call(1))
-    assert len([*Path("/proc/self/fd").iterdir()]) <= descriptors
+NAN = float("nan")
 
 
-@pytest.mark.parametrize("name", ["seconds", "wrong_score", "stop_share"])
-def test_settings_are_finite(name):
-    """A NaN from a recipe or the command line never gets into the file."""
-    with pytest.raises(UsageError, match=f"{name} has NaN or infinity"):
-        GuardSettings(**{name: float("nan")})
-
-
-@pytest.mark.parametrize("value", [float("nan"), -float("inf"), [{"y": float("nan")}]])
-def test_options_are_finite(value):
+@every("fields", [{"seconds": NAN}, {"stop_share": NAN}, {"wrong_score": NAN},
+                  *({"options": {"fine": 1, "other": Path(), "x": x}} for x in (NAN, [{"y": -NAN}]))])  # fmt: skip
+def test_settings_and_options_are_finite(fields):
     """The file would have `nan`, which is not a name of Python: verl could not import it."""
-    with pytest.raises(UsageError, match="x has NaN or infinity"):
-        GuardSettings(options={"fine": 1.0, "other": Path(), "x": value})
+    with pytest.raises(UsageError, match="has NaN or infinity: give finite numbers"):
+        GuardSettings(**fields)
 
 
 @pytest.mark.parametrize("number", [60, pytest.param(200, marks=pytest.mark.full)])

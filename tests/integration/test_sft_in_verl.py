@@ -50,10 +50,6 @@ USER = {"role": "user", "content": "Which number is 7 + 1?"}
 SYSTEM = {"role": "system", "content": "You are brief."}
 
 
-def call(name, **arguments):
-    return {"type": "function", "function": {"name": name, "arguments": arguments}}
-
-
 @pytest.fixture
 def write_sft(tmp_path):
     """Return a function that writes the conversations of pairs of a prompt and a response."""
@@ -65,19 +61,17 @@ def write_sft(tmp_path):
         ]
         rows = [row(i, p[-1]["content"], 8, scorer="math", prompt=p) for i, p in enumerate(prompts)]
         write_rows(rows, tmp_path / "train.parquet", {}, overwrite=True)
-        lines = []
-        for each, (_, response) in zip(rows, pairs, strict=True):
-            turns = [] if isinstance(response, str) else response
-            text = response if isinstance(response, str) else turns[-1]["content"]
-            own = {"messages": [*each["prompt"], *turns]} if turns else {}
-            known = {name: each[name] for name in ("data_source", "extra_info")}
-            lines.append({**known, **own, "response": text, "ground_truth": "8", "acc": 1.0})
+        lines = [
+            {"data_source": each["data_source"], "extra_info": each["extra_info"], "acc": 1.0}
+            | {"response": response, "ground_truth": "8"}
+            for each, (_, response) in zip(rows, pairs, strict=True)
+        ]
         (tmp_path / "s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         out = tmp_path / "sft.parquet"
         config = SftConfig(tools=tuple(tools))
         report = select_sft([tmp_path / "s.jsonl"], tmp_path / "train.parquet", out, config)
         assert report.written == len(pairs), report
-        return out, report
+        return out
 
     return write
 
@@ -124,7 +118,7 @@ def test_the_loss_covers_the_response_and_its_end_mark_and_nothing_else(
     kind, write_sft, load_sft, tokenizer
 ):
     prompt, response = SINGLE_TURNS[kind]
-    dataset = load_sft(write_sft((prompt, response))[0])
+    dataset = load_sft(write_sft((prompt, response)))
     trained, whole = trained_text(dataset, tokenizer, 0)
     earlier = "".join(f"{m['content']}<|im_end|>\n" for m in prompt if m["role"] == "assistant")
     assert trained == f"{earlier}{response}<|im_end|>\n"
@@ -140,7 +134,7 @@ def test_the_results_of_tools_in_a_dump_are_no_part_of_the_loss(write_sft, load_
         f"{two}\nuser\n<tool_response>\n8\n</tool_response>\n<tool_response>\n9\n</tool_response>\n"
         "assistant\n\\boxed{8}"
     )
-    dataset = load_sft(write_sft(([USER], dump), tools=[SEARCH])[0])
+    dataset = load_sft(write_sft(([USER], dump), tools=[SEARCH]))
     trained, whole = trained_text(dataset, tokenizer, 0)
     assert trained == f"{one}<|im_end|>\n{two}<|im_end|>\n\\boxed{{8}}<|im_end|>\n"
     schema = next(json.loads(line) for line in whole.splitlines() if line.startswith("{"))
@@ -149,41 +143,9 @@ def test_the_results_of_tools_in_a_dump_are_no_part_of_the_loss(write_sft, load_
     assert marks.endswith(f"{dump}\n")  # the tokens of the rollout, in its order
 
 
-LISTS = [
-    {"role": "assistant", "content": "", "tool_calls": [call("search", queries=["7", "1"])]},
-    {"role": "tool", "content": "eight"},
-    {"role": "assistant", "content": "\\boxed{8}"},
-]
-OTHER_FIELDS = [
-    {"role": "assistant", "content": "", "tool_calls": [call("add", a=7, b={"c": [1, "x"]})]},
-    {"role": "tool", "content": "eight"},
-    {"role": "assistant", "content": "\\boxed{8}"},
-]
-
-
-def test_a_list_in_the_arguments_of_a_call_is_trained_as_a_list(write_sft, load_sft, tokenizer):
-    path, report = write_sft(([USER], LISTS), ([USER], LISTS))
-    assert report.tool_arguments == "objects"
-    dataset = load_sft(path)
-    trained, _ = trained_text(dataset, tokenizer, 1)
-    assert '{"name": "search", "arguments": {"queries": ["7", "1"]}}' in trained
-    assert "eight" not in trained
-
-
-def test_calls_with_different_fields_are_read_without_nulls(write_sft, load_sft, tokenizer):
-    path, report = write_sft(([USER], LISTS), ([USER], OTHER_FIELDS), ([USER], "\\boxed{8}"))
-    assert report.tool_arguments == "JSON text"
-    dataset = load_sft(path)
-    texts = [trained_text(dataset, tokenizer, i)[0] for i in range(3)]
-    assert '"arguments": {"queries": ["7", "1"]}}' in texts[0]
-    assert '"arguments": {"a": 7, "b": {"c": [1, "x"]}}}' in texts[1]
-    assert texts[2] == "\\boxed{8}<|im_end|>\n"
-    assert not any("null" in text or "None" in text for text in texts)
-
-
 def test_verl_refuses_thinking_that_the_template_leaves_out(write_sft, load_sft):
     """verl renders each message alone, and compares the result with the whole conversation."""
     prompt, response = SINGLE_TURNS["with thinking"]
-    dataset = load_sft(write_sft((prompt, response))[0], FORGETS_THINKING)
+    dataset = load_sft(write_sft((prompt, response)), FORGETS_THINKING)
     with pytest.raises(AssertionError, match="Thinking"):
         dataset[0]

@@ -68,38 +68,27 @@ sys.exit(int(os.environ.get("DRIVER_CODE", 0)))
 """
 
 
-def recipe(target, tmp_path, **changes):
-    """Return a recipe with characters that are special in shells, Ray and Hydra."""
-    return read_recipe(
-        {
-            "name": "运行 $HOME 'x'",
-            "algorithm": "grpo",
-            "devices": "npu",
-            "nodes": 2,
-            "devices_per_node": 16,
-            "model": "/模型/Qwen3 8B",
-            "data": {
-                "train": ["/数据/a b.parquet", "/d/it's $x.parquet"],
-                "val": "/数据/v.parquet",
-            },
-            "reward": {"scorer": f"{tmp_path}/我的 reward.py:compute_score"},
-            "cluster": {"target": target, "wait_s": 90, **changes.pop("cluster", {})},
-            "env": {"NOTE": "a 'b' \"c\" $d `e` \\ 中文"},
-            "verl": {
-                "trainer.logger": ["console", "wandb"],
-                "trainer.project_name": "p 'q' \"r\" $(touch pwned) `touch pwned` \\ *",
-            },
-            **changes,
-        },
-        "test",
-    )
-
-
-def make_test_plan(target, tmp_path, **changes):
+def make_test_plan(target, tmp_path, **cluster):
+    """Return the plan of a recipe with characters that are special in shells, Ray and Hydra."""
     text = "def compute_score(*_, **__):\n    return 1.0  # 对\n"
     (tmp_path / "我的 reward.py").write_text(text, encoding="utf-8")
-    run = recipe(target, tmp_path, **changes)
-    return make_plan(run, "0.9.1")
+    tree = {
+        "name": "运行 $HOME 'x'",
+        "algorithm": "grpo",
+        "devices": "npu",
+        "nodes": 2,
+        "devices_per_node": 16,
+        "model": "/模型/Qwen3 8B",
+        "data": {"train": ["/数据/a b.parquet", "/d/it's $x.parquet"], "val": "/数据/v.parquet"},
+        "reward": {"scorer": f"{tmp_path}/我的 reward.py:compute_score"},
+        "cluster": {"target": target, "wait_s": 90, **cluster},
+        "env": {"NOTE": "a 'b' \"c\" $d `e` \\ 中文"},
+        "verl": {
+            "trainer.logger": ["console", "wandb"],
+            "trainer.project_name": "p 'q' \"r\" $(touch pwned) `touch pwned` \\ *",
+        },
+    }
+    return make_plan(read_recipe(tree, "test"), "0.9.1")
 
 
 def write_launch(plan, folder):
@@ -282,7 +271,7 @@ def listening(port, host="127.0.0.1"):
 
 
 def test_ray_job_sends_the_command_the_scorer_and_rewardkit(tmp_path, env, cluster):
-    plan = make_test_plan("ray-job", tmp_path, cluster={"address": cluster})
+    plan = make_test_plan("ray-job", tmp_path, address=cluster)
     launch = write_launch(plan, tmp_path / "r u 中")
     assert launch.argv[0] == f"{BIN}/ray"
     here = {**env, **launch.env}

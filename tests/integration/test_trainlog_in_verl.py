@@ -121,9 +121,8 @@ def test_the_printed_configuration_of_verl_is_read(compose, capsys):
 
     config = compose("algorithm.adv_estimator=grpo", "actor_rollout_ref.rollout.n=5")
     pprint.pprint(OmegaConf.to_container(config, resolve=True))
-    printed = "".join(
-        f"(TaskRunner pid=1) {line}\n" for line in capsys.readouterr().out.splitlines()
-    )
+    lines = capsys.readouterr().out.splitlines()
+    printed = "".join(f"(TaskRunner pid=1) {line}\n" for line in lines)
     reader = ConsoleReader()
     reader.feed(f"{printed}(TaskRunner pid=1) step:1 - actor/entropy:0.5\n".encode())
     run = reader.finish("run", "run.log")

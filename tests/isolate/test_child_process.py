@@ -85,15 +85,6 @@ def test_an_interrupted_exchange_leaves_its_reply_to_no_other(process, monkeypat
     assert not process.is_alive
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-def test_a_fork_of_the_caller_closes_its_copy_and_leaves_the_process_alone(process):
-    fork = os.fork()
-    if fork == 0:
-        os._exit(process.is_alive)
-    assert os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]) == 0
-    assert process.exchange("hello", 60)[1] == "hello"
-
-
 def test_a_process_has_a_guard_if_its_caller_has_many_open_files(process):
     """Descriptors above 1023 are more than select takes."""
     code = (

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -28,7 +27,6 @@ TARGETS = """
 import os, re, signal, time
 from rewardkit.isolate.serve import Loaded
 
-KEPT = []
 echo = lambda x: x
 pids = lambda _: [os.getppid(), os.getpid()]
 sleep = time.sleep
@@ -43,17 +41,9 @@ def loop(_):
     while True:
         pass
 
-def bomb(_):
-    while True:
-        KEPT.append(bytearray(16 << 20))
-
 def deaf(_):
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     time.sleep(600)
-
-def shout(x):
-    print("not a reply", flush=True)
-    return x
 
 def load(is_forked):
     return Loaded(lambda request: globals()[request[0]](request[1]), is_forked=is_forked)
@@ -145,25 +135,6 @@ def test_a_call_that_waits_is_ended_at_its_deadline_also_if_it_blocks_signals(is
     assert ask(function, name, 600).startswith("ChildTimeoutError")
     assert has_ended(child)
     assert ask(function, "echo", 7) == 7
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("is_forked", [False, True])
-def test_a_call_that_takes_all_memory_is_ended(isolate, is_forked):
-    function = isolate(is_forked=is_forked, memory_mb=256)
-    assert ask(function, "bomb") == "ChildCrashError: it needs more memory than its limit"
-    assert ask(function, "echo", 7) == 7
-
-
-def test_a_print_is_not_taken_for_a_reply(isolate):
-    assert ask(isolate(), "shout", 1) == 1
-
-
-def test_sixteen_threads_get_their_own_answers(isolate):
-    function = isolate(workers=4)
-    calls = [[thread, i] for thread in range(16) for i in range(100)]
-    with ThreadPoolExecutor(16) as pool:
-        assert list(pool.map(partial(ask, function, "echo"), calls)) == calls
 
 
 def test_an_event_loop_gets_the_others_while_one_call_is_ended(isolate):

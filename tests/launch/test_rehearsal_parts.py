@@ -23,7 +23,6 @@ from rewardkit.launch.rehearsal.sample import (
 )
 from rewardkit.launch.rehearsal.settings import (
     MAX_PROMPT_TOKENS,
-    QWEN2_VL,
     make_plan,
     sample_rows,
     table,
@@ -38,13 +37,6 @@ def test_a_prompt_has_at_least_as_many_tokens_as_bytes(texts):
     around = "".join(f"<|im_start|>user\n{text}<|im_end|>\n" for text in texts)
     marks = around.replace("<|im_start|>", "#").replace("<|im_end|>", "#")
     assert prompt_tokens(prompt) >= len((marks + "#assistant\n").encode("utf-8", "surrogatepass"))
-
-
-def test_a_prompt_of_parts_or_plain_text_has_a_length_too():
-    parts = [{"role": "user", "content": [{"type": "text", "text": "é" * 50}]}]
-    assert prompt_tokens(parts) >= 100
-    assert prompt_tokens("x" * 70) >= 70
-    assert prompt_tokens(None) > 0
 
 
 def sample(names, folder, rows, steps=1, **keys):
@@ -99,11 +91,11 @@ def test_a_sample_has_the_longest_prompt_the_longest_gold_and_each_data_source(t
 
 
 def test_each_file_gives_its_own_rows_and_becomes_a_file_of_its_own(tmp_path):
-    names = [write_sources(tmp_path / f"{i}.parquet", {50 + i: "rare"}) for i in range(3)]
+    names = [write_sources(tmp_path / f"{i}.parquet", {50 + i: "rare"}) for i in range(2)]
     taken = sample([*names, write(tmp_path / "short.parquet", 3)], tmp_path, 4, steps=2)
-    for i, file in enumerate(taken.files[:3]):
+    for i, file in enumerate(taken.files[:2]):
         assert {41, 57, 50 + i} <= set(pq.read_table(file).column("n").to_pylist())
-    assert [pq.read_metadata(file).num_rows for file in taken.files] == [4, 4, 4, 2]
+    assert [pq.read_metadata(file).num_rows for file in taken.files] == [4, 4, 2]
 
 
 def test_a_file_that_cannot_be_sampled_is_named(tmp_path):
@@ -215,16 +207,13 @@ def test_overrides_of_the_algorithm_stay_and_those_of_the_hardware_go(tmp_path):
 
 
 def test_a_megatron_plan_loses_the_keys_that_only_its_trainer_has(tmp_path):
-    texts = [
-        "actor_rollout_ref.actor.strategy=megatron",
-        "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4",
-        "actor_rollout_ref.actor.load_weight=True",
-        "algorithm.adv_estimator=grpo",
-    ]
-    plan = planned(tmp_path, texts, **{"actor_rollout_ref.actor.strategy": "megatron"})
+    megatron = {"actor_rollout_ref.actor.strategy": "megatron"}
+    keys = ["megatron.tensor_model_parallel_size=4", "load_weight=True", "strategy=megatron"]
+    texts = [*(f"actor_rollout_ref.actor.{key}" for key in keys), "algorithm.adv_estimator=grpo"]
+    plan = planned(tmp_path, texts, **megatron)
     assert plan.overrides[0] == "algorithm.adv_estimator=grpo"
-    keys = [text.partition("=")[0] for text in plan.overrides]
-    assert not any("megatron" in key or "load_weight" in key for key in keys)
+    names = [text.partition("=")[0] for text in plan.overrides]
+    assert not any("megatron" in name or "load_weight" in name for name in names)
     assert plan.notes == ("the plan's Megatron is rehearsed with FSDP",)
 
 
@@ -259,19 +248,6 @@ def test_differences_from_the_plan_are_listed(tmp_path):
     assert [text.partition(":")[0] for text in left_out] == [
         "dynamic sampling", "calls of tools", "LoRA",
     ]  # fmt: skip
-
-
-@every(
-    "name, expected",
-    [
-        ("/m/Qwen2.5-VL-32B-Instruct/", True),
-        ("Qwen/Qwen2-VL-7B", True),
-        ("qwen2_5-vl", False),
-        ("Qwen/Qwen3-VL-8B", False),
-    ],
-)
-def test_the_families_with_these_tokens_of_pictures_are_known_by_name(name, expected):
-    assert bool(QWEN2_VL.fullmatch(name)) is expected
 
 
 def test_a_prompt_has_room_for_its_pictures_and_is_never_cut(tmp_path):

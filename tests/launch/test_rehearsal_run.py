@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.cli.train import _print_rehearsal
 from rewardkit.isolate.child_process import ChildTimeoutError
 from rewardkit.isolate.run import run
 from rewardkit.launch.rehearsal import rehearse as rehearse_module
@@ -27,7 +26,7 @@ from rewardkit.launch.rehearsal.calls import (
     select_examples,
 )
 from rewardkit.launch.rehearsal.checks import check_rehearsal
-from rewardkit.launch.rehearsal.rehearse import HOOKS_FOLDER, Rehearsal, rehearse
+from rewardkit.launch.rehearsal.rehearse import HOOKS_FOLDER, rehearse
 from rewardkit.launch.rehearsal.sample import PictureTokens, RowSample
 from rewardkit.launch.rehearsal.settings import RehearsalPlan
 from rewardkit.trainlog.training_run import TrainingRun
@@ -400,15 +399,3 @@ def test_pictures_that_reach_no_model_or_do_not_fit_the_plan_fail_their_check(ch
     )
     assert check("actor", max_prompt=24)[0] is False
     assert check("actor", max_prompt=24, model="Qwen/Qwen3-VL-8B")[0] is True
-
-
-def test_the_first_line_says_that_a_rehearsal_is_not_as_planned(tmp_path, capsys):
-    rehearsal = partial(Rehearsal, "0.9.1", 2, 78.4, (), (), (), tmp_path)
-    _print_rehearsal(rehearsal())
-    assert capsys.readouterr().out == f"verl 0.9.1, 2 steps in 78 s: {tmp_path}\n"
-    _print_rehearsal(rehearsal(notes=("other pictures",), not_rehearsed=("LoRA",)))
-    assert capsys.readouterr().out.splitlines() == [
-        f"verl 0.9.1, 2 steps in 78 s, not as planned in 2 points: {tmp_path}",
-        "not as planned: other pictures",
-        "not rehearsed: LoRA",
-    ]
