@@ -144,10 +144,6 @@ class Card:
         page = f"https://huggingface.co/datasets/{self.hub_copy(split).huggingface}"
         return f"accept the terms at {page} and set HF_TOKEN"
 
-    def verified_by(self, split: str) -> str:
-        """Return whether a split's columns were seen in its own `rows` or in `documentation`."""
-        return self.splits[split].verified or self.verified
-
     def default_split(self) -> str | None:
         """Return `train`, or else the only split; None if the user must choose."""
         if "train" in self.splits:

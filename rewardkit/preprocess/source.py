@@ -97,24 +97,23 @@ def _files_in_folder(folder: Path, split: str, layouts: Sequence[str]) -> tuple[
         if files := sorted(folder.glob(layout)):
             return tuple(files)
     split_name = re.compile(rf"(?:^|[-_.]){re.escape(split)}(?:[-_.]|$)")
-    paths = [file for file in sorted(folder.rglob("*")) if split_name.search(file.stem)]
-    for suffix in READERS:
-        files = [
-            file
-            for file in paths
-            if row_suffix(file) == suffix
-            and is_row_file(file)
-            and file.is_file()
-            and not any(part.startswith(".") for part in file.relative_to(folder).parts)
-        ]
-        if len({file.parent for file in files}) > 1:
-            names = ", ".join(str(file) for file in files[:4])
-            raise SourceError(
-                f"{folder}: several folders have files of {split!r}: {names}. Give --source one "
-                "of them."
-            )
-        if files:
-            return tuple(files)
+    paths = [
+        file
+        for file in sorted(folder.rglob("*"))
+        if split_name.search(file.stem)
+        and is_row_file(file)
+        and file.is_file()
+        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
+    ]
+    suffix = min(map(row_suffix, paths), key=READERS.index, default="")
+    files = [file for file in paths if row_suffix(file) == suffix]
+    if len({file.parent for file in files}) > 1:
+        names = ", ".join(str(file) for file in files[:4])
+        raise SourceError(
+            f"{folder}: several folders have files of {split!r}: {names}. Give --source one of them."
+        )
+    if files:
+        return tuple(files)
     if shards := sorted(saved.glob("data-*-of-*.arrow")):  # of `save_to_disk`, without state.json
         return _all_shards(shards)
     if splits := saved_splits(folder):

@@ -10,7 +10,7 @@ import rewardkit
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.preprocess.card_dataset import dataset_from_file
 from rewardkit.preprocess.check import OptionalChecks
-from rewardkit.preprocess.contamination.eval_sets import eval_items
+from rewardkit.preprocess.contamination.eval_sets import read_eval_sets
 from rewardkit.preprocess.contamination.overlap import index_items
 from rewardkit.row import read_rows
 
@@ -53,9 +53,7 @@ def held_out(tmp_path):
 
 
 def against(*specs):
-    return OptionalChecks(
-        against=index_items(item for spec in specs for item in eval_items(str(spec)))
-    )
+    return OptionalChecks(against=index_items(read_eval_sets(list(map(str, specs))).items))
 
 
 def test_a_row_with_an_evaluation_item_is_reported_and_dropped(train, held_out, tmp_path):
@@ -121,7 +119,7 @@ def test_a_missing_evaluation_set_is_one_clear_error(tmp_path, spec, error, mess
     for name in ("x.jsonl", "x.txt"):
         (tmp_path / name).write_text('{"ask": "How many legs do two cats have?", "answer": "8"}\n')
     with pytest.raises(error, match=message):
-        list(eval_items(spec.format(folder=tmp_path)))
+        read_eval_sets([spec.format(folder=tmp_path)])
 
 
 def test_nearly_equal_questions_are_listed_and_conflicting_golds_marked(train):

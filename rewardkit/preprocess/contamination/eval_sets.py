@@ -17,7 +17,7 @@ from rewardkit import registry
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.file_kinds import stem_and_suffix
 from rewardkit.preprocess.base import Dataset, Problem
-from rewardkit.preprocess.card import Card
+from rewardkit.preprocess.card import Card, Split
 from rewardkit.preprocess.column_guess import require_parquet
 from rewardkit.preprocess.contamination.overlap import EvalItem
 from rewardkit.preprocess.file_rows import READERS, is_row_file
@@ -31,7 +31,13 @@ from rewardkit.preprocess.set_names import (
     read_set_name,
     set_name,
 )
-from rewardkit.preprocess.source import Hub, cached_source, find_source, is_unreachable
+from rewardkit.preprocess.source import (
+    Hub,
+    cached_source,
+    files_in_path,
+    find_source,
+    is_unreachable,
+)
 from rewardkit.row import METADATA_KEY, open_parquet, question_of, read_rows
 
 #: Words that files of many repositories have in their names.
@@ -68,17 +74,16 @@ def read_eval_sets(
     """Read evaluation sets; one that is named twice, or is in `all-eval` too, is read once.
 
     Args:
-        specs: as for `eval_items`; or `all-eval` for every held-out split of the datasets for
+        specs: as for `read_spec`; or `all-eval` for every held-out split of the datasets for
             evaluation and the test splits of the others, or `all-eval=FOLDER`. The rows of its
             sets come from the folder (`find_in_folder`), or from where those of single sets do.
         hub: the hub to download rows from that are not on this machine.
         broken: datasets that cannot be imported, with the reasons; `all-eval` leaves them out.
     """
-    named = list(
-        dict.fromkeys(each for spec in specs if not names_all(spec) for each in read_spec(spec))
-    )
-    items = [item for each in named for item in _items_of(each, hub)]
     everything = [spec for spec in specs if names_all(spec)]
+    specs = [spec for spec in specs if spec not in everything]
+    named = list(dict.fromkeys(chain.from_iterable(map(read_spec, specs))))
+    items = [item for each in named for item in _items_of(each, hub)]
     if not everything:
         return EvalSets(items, {})
     folders = [Path(spec.partition("=")[2]) for spec in everything if "=" in spec]
@@ -98,21 +103,14 @@ def read_eval_sets(
     return EvalSets(items, missing)
 
 
-def eval_items(spec: str, *, hub: Hub = "huggingface") -> Iterator[EvalItem]:
-    """Yield the problems of an evaluation set.
+def read_spec(spec: str) -> list[EvalSet]:
+    """Return the sets that a text names.
 
     Args:
         spec: a dataset's name (`math-500`), one of its splits (`aime2024`), either of them with
             the path of its rows (`aime2024=/data/aime24`), or a verl parquet. The name of a
             dataset means all splits except `train`, or `train` if it has no other.
-        hub: the hub to download rows from that are not on this machine.
     """
-    for each in read_spec(spec):
-        yield from _items_of(each, hub)
-
-
-def read_spec(spec: str) -> list[EvalSet]:
-    """Return the sets that a text names, as for `eval_items`."""
     text, _, path = spec.partition("=")
     if text.endswith(".parquet") and not path:
         return [EvalSet("", "", Path(text))]
@@ -121,15 +119,10 @@ def read_spec(spec: str) -> list[EvalSet]:
     try:
         name = read_set_name(text)
     except UnknownNameError as error:
-        hint = ""
+        hint = " Write rows of your own with rewardkit prep, and name the parquet: --against FILE.parquet."
         if path.endswith(".parquet"):
             hint = f" A verl parquet needs no name: --against {path}."
-        elif path:
-            hint = (
-                " Write rows of your own with rewardkit prep, and name the parquet: "
-                "--against FILE.parquet."
-            )
-        raise UnknownNameError(f"{error}{hint}") from error
+        raise UnknownNameError(f"{error}{hint if path else ''}") from error
     card = card_of(load_dataset(name.dataset))
     splits = [name.split] if name.split else held_out_splits(card)
     if splits[0] not in card.splits:
@@ -167,9 +160,9 @@ def find_in_folder(folder: Path | None, card: Card, split: str) -> Sequence[Path
         return (own,)
     if own and own.is_dir() and (name != card.name or len(card.splits) == 1):
         files = _data_files(own.iterdir())
-        return files if len(files) == 1 else _files_of_split(own, card, split)
+        return files if len(files) == 1 else files_in_path(own, split, card.splits[split].files)
     if (home := entries.get(_letters(card.name))) and home.is_dir():
-        return _files_of_split(home, card, split)
+        return files_in_path(home, split, card.splits[split].files)
     for pattern in card.splits[split].files:
         words = re.findall("[a-z]+", PurePath(pattern).stem.lower())
         if not _COMMON_WORDS.issuperset(words):  # the name tells the repository from others
@@ -181,8 +174,9 @@ def find_in_folder(folder: Path | None, card: Card, split: str) -> Sequence[Path
 
 def _all_items(
     folder: Path | None, known: AbstractSet[tuple[str, str]], hub: Hub, missing: dict[str, str]
-) -> Iterator[EvalItem]:
-    """Yield the problems of all sets but those known, and note the missing sets with the reasons."""
+) -> list[EvalItem]:
+    """Return the problems of all sets but those known, and note the missing sets with the reasons."""
+    items = list[EvalItem]()
     silence: SourceError | None = None  # of a hub that does not answer, which is not asked again
     for name in [name for name in registry.known("datasets") if name not in missing]:
         dataset = load_dataset(name)
@@ -195,7 +189,7 @@ def _all_items(
                 if silence and not files:
                     raise silence
                 files = files or find_source(card, split, path=None, hub=hub, sample=False).files
-                yield from list(_items_in_files(dataset, split, files))
+                items += _items_in_files(dataset, split, files)
             except SourceError as error:
                 reason = error.reason.rstrip(".")
                 if is_unreachable(error):
@@ -206,19 +200,14 @@ def _all_items(
                 missing[set_name(card, split)] = reason
             except DataError as error:
                 missing[set_name(card, split)] = str(error).rstrip(".")
+    return items
 
 
 def _is_of_another_split(file: Path, card: Card, split: str) -> bool:
-    splits = [
-        name
-        for name, entry in card.splits.items()
-        if any(fnmatchcase(file.name, PurePath(pattern).name) for pattern in entry.files)
-    ]
-    return bool(splits) and split not in splits
+    def has(entry: Split) -> bool:
+        return any(fnmatchcase(file.name, PurePath(pattern).name) for pattern in entry.files)
 
-
-def _files_of_split(home: Path, card: Card, split: str) -> Sequence[Path]:
-    return find_source(card, split, path=home, hub="huggingface", sample=False).files
+    return not has(card.splits[split]) and any(map(has, card.splits.values()))
 
 
 def _data_files(paths: Iterable[Path]) -> list[Path]:
@@ -244,10 +233,9 @@ def _require_name(text: str) -> None:
     raise DataError(f"{text}: not a verl parquet. Write one with rewardkit prep.")
 
 
-def _items_of(each: EvalSet, hub: Hub) -> Iterator[EvalItem]:
+def _items_of(each: EvalSet, hub: Hub) -> list[EvalItem]:
     if not each.dataset and each.path:
-        yield from _require_items(_verl_items(each.path, each.path.stem), str(each.path))
-        return
+        return _require_items(_verl_items(each.path, each.path.stem), str(each.path))
     dataset = load_dataset(each.dataset)
     card = card_of(dataset)
     try:
@@ -258,7 +246,7 @@ def _items_of(each: EvalSet, hub: Hub) -> Iterator[EvalItem]:
         raise SourceError(
             f"{error.reason} Say where the rows are: --against {name}=PATH."
         ) from error
-    yield from _items_in_files(dataset, each.split, files)
+    return _items_in_files(dataset, each.split, files)
 
 
 def _local_files(card: Card, split: str) -> Sequence[Path]:
@@ -269,31 +257,22 @@ def _local_files(card: Card, split: str) -> Sequence[Path]:
     return [prepared] if prepared.is_file() else ()
 
 
-def _items_in_files(dataset: Dataset, split: str, files: Sequence[Path]) -> Iterator[EvalItem]:
-    """Yield the problems of a dataset's files, which may be verl parquets."""
+def _items_in_files(dataset: Dataset, split: str, files: Sequence[Path]) -> list[EvalItem]:
+    """Return the problems of a dataset's files, which may be verl parquets."""
     card = card_of(dataset)
     name = set_name(card, split)
-    items: Iterator[EvalItem]
     if all(_is_verl_parquet(file, card) for file in files):
-        items = chain.from_iterable(_verl_items(file, name) for file in files)
-    else:
-        raws = RawRows(files, card.columns, dataset.repeats)
-        problems = ((index, dataset.to_problem(raw)) for index, raw in raws)
-        items = (
-            EvalItem(name, str(index), problem.question)
-            for index, problem in problems
-            if isinstance(problem, Problem)
-        )
-    yield from _require_items(items, name)
+        return _require_items(chain.from_iterable(_verl_items(file, name) for file in files), name)
+    raws = RawRows(files, card.columns, dataset.repeats)
+    problems = ((index, dataset.to_problem(raw)) for index, raw in raws)
+    items = (EvalItem(name, str(i), p.question) for i, p in problems if isinstance(p, Problem))
+    return _require_items(items, name)
 
 
-def _require_items(items: Iterable[EvalItem], name: str) -> Iterator[EvalItem]:
-    empty = True
-    for item in items:
-        empty = False
-        yield item
-    if empty:
+def _require_items(items: Iterable[EvalItem], name: str) -> list[EvalItem]:
+    if not (items := list(items)):
         raise DataError(f"--against {name}: the evaluation set has no problems.")
+    return items
 
 
 def _verl_items(path: Path, name: str) -> Iterator[EvalItem]:
