@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -32,6 +33,51 @@ EXAMPLES = examples(
     "rewardkit prep deepmath --keep difficulty,topic --where 'difficulty >= 5' --out hard.parquet",
     "rewardkit prep gsm8k --out demo.parquet --sample",
 )
+
+
+@dataclass(frozen=True)
+class RowOptions:
+    """The options that decide which rows are written, and how; `prep` takes them as they are."""
+
+    template: Annotated[
+        str | None,
+        option("Prompt template: hash, boxed, answer_line, ..., or a text file with {question}."),
+    ] = None
+    system: Annotated[str | None, option("System message to put before each prompt.")] = None
+    scorer: Annotated[
+        str | None,
+        option(
+            "Scorer to write into the rows, instead of the template's.",
+            autocompletion=complete_scorers,
+        ),
+    ] = None
+    tools: Annotated[
+        Literal["calc_gsm8k_reward", "calc_geo3k_reward", "code_interpreter", "search"] | None,
+        option("Tool of every row, with the prompt of verl's own script for it."),
+    ] = None
+    interaction: Annotated[
+        Literal["gsm8k"] | None,
+        option("Interaction of every row, with the prompt of verl's own script for it."),
+    ] = None
+    language: Annotated[
+        Literal["all", "en", "zh"], option("Keep only questions in this language.")
+    ] = "all"
+    dedup: Annotated[
+        bool | None,
+        option(
+            "Keep one row per question, and none of a question with several golds. "
+            "[default: set by the dataset's card]",
+            "--dedup/--no-dedup",
+            show_default=False,
+        ),
+    ] = None
+    repeat: Annotated[int, option("Write each row this many times.", min=1, max=100_000)] = 1
+    limit: Annotated[int | None, option("Maximum number of rows to write.", min=1)] = None
+    shuffle: Annotated[bool, option("Shuffle the rows before --limit.", "--shuffle")] = False
+    seed: Annotated[int, option("Random seed for --shuffle.")] = 0
+    options_seed: Annotated[
+        int | None, option("Random seed for the order of options, where the card shuffles them.")
+    ] = None
 
 
 def command(
@@ -73,45 +119,7 @@ def command(
     data_source: Annotated[
         str | None, option("Own data: data_source of the rows; the default is the file's name.")
     ] = None,
-    template: Annotated[
-        str | None,
-        option("Prompt template: hash, boxed, answer_line, ..., or a text file with {question}."),
-    ] = None,
-    system: Annotated[str | None, option("System message to put before each prompt.")] = None,
-    scorer: Annotated[
-        str | None,
-        option(
-            "Scorer to write into the rows, instead of the template's.",
-            autocompletion=complete_scorers,
-        ),
-    ] = None,
-    tools: Annotated[
-        Literal["calc_gsm8k_reward", "calc_geo3k_reward", "code_interpreter", "search"] | None,
-        option("Tool of every row, with the prompt of verl's own script for it."),
-    ] = None,
-    interaction: Annotated[
-        Literal["gsm8k"] | None,
-        option("Interaction of every row, with the prompt of verl's own script for it."),
-    ] = None,
-    language: Annotated[
-        Literal["all", "en", "zh"], option("Keep only questions in this language.")
-    ] = "all",
-    dedup: Annotated[
-        bool | None,
-        option(
-            "Keep one row per question, and none of a question with several golds. "
-            "[default: set by the dataset's card]",
-            "--dedup/--no-dedup",
-            show_default=False,
-        ),
-    ] = None,
-    repeat: Annotated[int, option("Write each row this many times.", min=1, max=100_000)] = 1,
-    limit: Annotated[int | None, option("Maximum number of rows to write.", min=1)] = None,
-    shuffle: Annotated[bool, option("Shuffle the rows before --limit.", "--shuffle")] = False,
-    seed: Annotated[int, option("Random seed for --shuffle.")] = 0,
-    options_seed: Annotated[
-        int | None, option("Random seed for the order of options, where the card shuffles them.")
-    ] = None,
+    rows: RowOptions = RowOptions(),
     keep: Annotated[
         str | None,
         option("Columns of the raw rows to write into extra_info.columns, separated by commas."),
@@ -156,23 +164,12 @@ def command(
             source=file or source,
             hub=hub,
             sample=sample,
-            template=template,
-            system=system,
-            scorer=scorer,
-            tools=tools,
-            interaction=interaction,
-            language=language,
-            dedup=dedup,
-            repeat=repeat,
-            limit=limit,
-            shuffle=shuffle,
-            seed=seed,
-            options_seed=options_seed,
             keep=extra_columns,
             where=where or [],
             overwrite=overwrite,
             jobs=jobs or cores(),
             progress=advance,
+            **vars(rows),
         )
     if html:
         from rewardkit.pages.html import write_html

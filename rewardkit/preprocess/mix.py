@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from itertools import combinations, repeat
+from itertools import repeat
 from math import ceil, floor, isfinite
 from operator import le
 from pathlib import Path
@@ -144,7 +144,20 @@ def mix(
         OutputError: `out` exists or cannot be written.
     """
     out = Path(out)
-    _check_arguments(parts, out, rows=rows, oversample=oversample)
+    if not parts:
+        raise UsageError("Name at least one file to mix.")
+    require_suffix("--out", out, ".parquet")
+    if rows is not None and rows < 1:
+        raise UsageError(f"--rows {rows}: a mix has at least one row.")
+    if oversample and rows is None:
+        raise UsageError("--oversample needs --rows, the number of rows to write.")
+    paths = [part.path for part in parts]
+    for part in parts:
+        if part.weight is not None and not (isfinite(part.weight) and part.weight > 0):
+            raise UsageError(f"{part.path}: the weight is {part.weight}; it must be above 0.")
+        require_not_input(out, part.path)
+        if [path.resolve() for path in paths].count(part.path.resolve()) > 1:
+            raise UsageError(f"{part.path} is named twice. Name it once, with one weight.")
     require_absent(out, overwrite=overwrite)
     available = [_count_rows(part.path) for part in parts]
     has_weights = any(part.weight is not None for part in parts)
@@ -276,25 +289,6 @@ def _turn_types(schema: pa.Schema) -> dict[str, pa.DataType]:
         for name in TURN_FIELDS
         if types.get(name) is not None and (name not in STRUCTS or pa.types.is_struct(types[name]))
     }
-
-
-def _check_arguments(
-    parts: Sequence[MixPart], out: Path, *, rows: int | None, oversample: bool
-) -> None:
-    if not parts:
-        raise UsageError("Name at least one file to mix.")
-    require_suffix("--out", out, ".parquet")
-    if rows is not None and rows < 1:
-        raise UsageError(f"--rows {rows}: a mix has at least one row.")
-    if oversample and rows is None:
-        raise UsageError("--oversample needs --rows, the number of rows to write.")
-    for part in parts:
-        if part.weight is not None and not (isfinite(part.weight) and part.weight > 0):
-            raise UsageError(f"{part.path}: the weight is {part.weight}; it must be above 0.")
-        require_not_input(out, part.path)
-    for one, other in combinations(parts, 2):
-        if one.path.resolve() == other.path.resolve():
-            raise UsageError(f"{one.path} is named twice. Name it once, with one weight.")
 
 
 def _count_rows(path: Path) -> int:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rewardkit
-from rewardkit.cli.prep import command
+from rewardkit.cli.prep import RowOptions
 from rewardkit.errors import DataError, UnknownNameError, UsageError
 from rewardkit.preprocess.check import OptionalChecks
 from rewardkit.preprocess.foreign_rows import to_schema_row
@@ -144,7 +144,7 @@ def test_an_unknown_tool_and_two_options_are_errors():
 
 
 def test_the_command_has_every_tool_and_interaction():
-    hints = get_type_hints(command)
+    hints = get_type_hints(RowOptions)
     for name, table in (("tools", TOOLS), ("interaction", INTERACTIONS)):
         names, _ = get_args(hints[name])
         assert get_args(names) == tuple(table)
