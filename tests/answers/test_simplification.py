@@ -5,11 +5,9 @@ from hypothesis import strategies as st
 
 from rewardkit.answers.equal import compare, equal
 from rewardkit.answers.parsing.tokens import tokenize
-from rewardkit.answers.parsing.typography import fold
 from rewardkit.answers.simplification import (
     MAX_QUESTION_CHARS,
     is_simplified,
-    leaves_arithmetic,
     question_formulas,
     repeats_question,
 )
@@ -20,7 +18,7 @@ from tests.tables import every
 @every(
     "text",
     [
-        "18", "-18", "0.5", r"\frac{3}{4}", r"-\frac{3}{4}", "10/4", "2^{10}", r"\left(\frac12\right)^5", "2^{-3}", r"\sqrt{2}", r"\sqrt{25}", r"\sqrt[3]{8}",   r"2\sqrt{3}", r"\frac{\sqrt{3}}{2}", r"1+\sqrt{2}",
+        r"1-\frac{1}{2^{10}}", "18", "-18", "0.5", r"\frac{3}{4}", r"-\frac{3}{4}", "10/4", "2^{10}", r"\left(\frac12\right)^5", "2^{-3}", r"\sqrt{2}", r"\sqrt{25}", r"\sqrt[3]{8}",   r"2\sqrt{3}", r"\frac{\sqrt{3}}{2}", r"1+\sqrt{2}",
         r"\frac{1+\sqrt{5}}{2}", r"\pi", r"12\pi", r"\frac{\pi}{6}", "e^{-2}", r"\ln 2", r"3\ln 2", r"\sin 1", "3+2i", r"2-i", "2i", r"\frac{1}{2}+\frac{\sqrt{3}}{2}i", r"5\cdot 10^4", r"2.5\times10^{-3}", r"3 \times 1000", r"1+\frac34", "3+4", "3-4", "3^4-1", r"\frac13+\frac16", "0.1+0.2", "1+2+3", r"x(3+4)",
         r"\frac{2^{10}}{3}", "x+1", "2x+3x",  r"\frac{x+1}{x-1}", r"\sqrt{2}+\sqrt{3}", r"50\%", r"30^\circ", r"5\text{ cm}", "2k\\pi",
     ],
@@ -42,20 +40,9 @@ def test_a_tree_that_leaves_arithmetic_is_not_simplified(text):
 
 
 @every(
-    ("answer", "gold", "leaves"),
-    [
-        (r"3 \cdot 4", "12", True), (r"3 \cdot 4", "1.2", True), (r"3 \cdot 4", r"12\%", True), (r"3 \cdot 4", r"12^\circ", True), (r"3 \cdot 4", r"12\text{ cm}", True), ("(1+i)^4", "-4", True), ("(2+i)(3-i)", "7+i", True), (r"3 \cdot 4", r"\frac{24}{2}", True),
-        ("7", "7", False), ("7!", "5040", True), ("3+4", "7", False), (r"3 \cdot 4", "x", False), (r"3 \cdot 4 \cdot x", "12x", False), (r"\sqrt{25}-\sqrt{4}", r"\sqrt{9}", False), (r"3 \cdot 4", r"\binom{12}{1}", False),
-        (r"(3 \cdot 4, 2)", "(12, 2)", True), (r"3 \cdot 4, 5", "12, 5", True), (r"3 \cdot 4", r"\{12\}", True), (r"(3 \cdot 4, 2)", "(x, 2)", False), (r"\begin{pmatrix}3 \cdot 4\\1\end{pmatrix}", r"\begin{pmatrix}12\\1\end{pmatrix}", True), (r"[3 \cdot 4, 19]", "[12, 19]", True),
-    ],
-)  # fmt: skip
-def test_an_answer_leaves_arithmetic_only_if_the_gold_is_plain_numbers(answer, gold, leaves):
-    assert leaves_arithmetic(read(answer), read(gold)) is leaves
-
-
-@every(
     ("answer", "gold", "right"),
     [
+        (r"3 \cdot 4:5", "12:5", False), (r"x > 3 \cdot 4", "x > 12", False),
         (r"12 \cdot 13", "156", False), ("3^4-1", "80", True), (r"\sqrt{25}-\sqrt{4}", "3", False), ("100!/98!", "9900", False), ("7!", "5040", False), (r"\binom{10}{3}", "120", False), (r"2^4 \cdot 3^2", "144", True), (r"\frac{10}{4}", "2.5", True), ("2^{10}", "1024", True),
         ("x = 12 \\cdot 13", "156", False), (r"12 \cdot 13 = 156", "156", True), (r"1+\frac34", r"\frac74", True), (r"3 \cdot 10^4", "30000", True), ("3*4", "12.", False), (r"(3 \cdot 4)\%", r"12\%", False), (r"3 \cdot 4\text{ cm}", r"12\text{ cm}", False), (r"(3 \cdot 4, 2)", "(12, 2)", False),
         ("10", r"\binom{5}{2}", True), (r"\binom{10}{3}", r"\binom{10}{7}", True), (r"\gcd(12,18)", "6", False), (r"\sqrt{25}", "5", True), ("x+5!", "x+120", True), (r"\frac{5+14i}{2+3i}", "4+i", False), ("i^2", "-1", False),
@@ -73,16 +60,17 @@ whole = st.integers(2, 99)
 def test_a_product_of_two_numbers_never_equals_its_value(a, b, form):
     assume(10 not in (a, b))  # a number times a power of ten is a number
     text, value = form.format(a, b), a * b
-    for dress in (
-        text,
-        f"({text})",
-        rf"\left({text}\right)",
-        f"x = {text}",
-        f"${text}$",
-        rf"{text}\text{{ cm}}",
-        f"({text}, 1)",
-        f"{text}, 1",
-    ):
+    forms = [
+        "{}",
+        "({})",
+        r"\left({}\right)",
+        "x = {}",
+        "${}$",
+        r"{}\text{{ cm}}",
+        "({}, 1)",
+        "{}, 1",
+    ]
+    for dress in (form.format(text) for form in forms):
         gold = dress.replace(text, str(value))
         assert not equal(dress, gold), dress
     assert equal(f"{text} = {value}", str(value)), "a chain that holds says its value"
@@ -98,22 +86,6 @@ def test_a_fraction_or_a_power_is_simplified_in_any_terms(a, b, c):
 # --- formulas of the question
 
 QUESTION = r"Let $f(x) = x^2+2x$ and \(a = \frac{10}{4}\). Compute $$\sqrt{50} + 2^{10},$$ \[7!\] and $\sin(\pi/6)$, for $x > 3$."
-
-
-@every("formula", [r"f(x) = x^2+2x", "x^2+2x", "f(x)", r"\frac{10}{4}", r"\sqrt{50} + 2^{10}", "7!", r"\sin(\pi/6)", "x > 3", "3", "x", "a"])  # fmt: skip
-def test_a_question_s_formulas_are_those_between_its_dollars_and_the_sides_of_its_relations(
-    formula,
-):
-    assert " ".join(fold_of(formula)) in question_formulas(QUESTION)
-
-
-@every("other", ["x^2", "2x", r"\sqrt{50}", "f", "Compute", "50", r"\pi/6", "x^2+2x+1"])
-def test_a_part_of_a_formula_or_of_the_prose_is_not_a_formula(other):
-    assert " ".join(fold_of(other)) not in question_formulas(QUESTION)
-
-
-def fold_of(text):
-    return fold(tokenize(text))
 
 
 @every(
@@ -135,6 +107,18 @@ def test_a_formula_is_copied_and_a_plain_value_is_not(answer, copied):
         (r"\sqrt{50}", r"5\sqrt{2}", r"Simplify $\sqrt{50}$.", False), (r"5\sqrt{2}", r"\sqrt{50}", r"Simplify $\sqrt{50}$.", True), ("x^2+2x", "x(x+2)", "Factor $x^2+2x$.", False), ("x^2+2x", "x^2+2x", "Is it $x^2+2x$?", True), ("x^{2} + 2x", "x^2+2x", "Is it $x^2+2x$?", True),
         ("5.0", "5", "Let $x = 5$.", True), ("x = 5", "5", "Let $x = 5$.", True), ("(1, 2)", "(1.0, 2)", "Let $(1, 2)$.", True), (r"\{1, 2\}", "2, 1", r"Of $\{1, 2\}$", True), ("2^{10} = 1024", "1024", "Compute $2^{10}$.", True), ("x > 3", r"(3, \infty)", "Let $x > 3$.", False),
         (r"\frac{1}{2}", "0.5", r"Round $\frac{1}{2}$", True), (r"\frac{2}{4}", "0.5", r"Reduce $\frac{2}{4}$", False), ("30°", "30", r"an angle of $30^\circ$", True), (r"f(x) = x^2+1", "x^2+1", "Let $f(x) = x^2+1$.", False),
+        ("(2^{10})", "1024", "Compute $2^{10}$.", False), ("x = 2^{10}", "1024", "Compute $2^{10}$.", False),
+        (r"{10 \choose 3}", "120", r"What is $\binom{10}{3}$?", False),
+        (r"\sin\frac{\pi}{6}", "0.5", r"Find $\sin(\pi/6)$.", False),
+        ("2x+x^2", "x(x+2)", "Factor $x^2+2x$.", False), ("2^10", "1024", "Compute 2^10.", False),
+        ("3+4", "7", "Compute 3 + 4.", False), (r"30^\circ", "30", r"an angle of $30^\circ$", True),
+        (r"x=\frac12", "0.5", r"$x=\frac12$", True),
+        (r"\left\{2^{10}\right\}", "1024", "Compute $2^{10}$.", False),
+        (r"2^{10}\text{ units}", "1024", "Compute $2^{10}$.", False),
+        ("2^{10} = 2^{10}", "1024", "Compute $2^{10}$.", False),
+        (r"2^{10} \approx 2^{10}", "1024", "Compute $2^{10}$.", False),
+        (r"\frac{2^{10}}{1}", "1024", "Compute $2^{10}$.", False),
+        ("-(-2^{10})", "1024", "Compute $2^{10}$.", False),
     ],
 )  # fmt: skip
 def test_a_formula_of_the_question_is_wrong_unless_it_is_the_gold_s_own_form(
@@ -159,39 +143,3 @@ def test_any_question_has_formulas_or_none(text, sign):
     for question in (text, sign + text, text + sign, sign + text + sign):
         assert isinstance(question_formulas(question), frozenset)
         assert compare("5", "5.0", question).outcome == "equal"
-
-
-@every(
-    ("answer", "gold", "question"),
-    [
-        ("(2^{10})", "1024", "Compute $2^{10}$."), ("x = 2^{10}", "1024", "Compute $2^{10}$."), (r"{10 \choose 3}", "120", r"What is $\binom{10}{3}$?"), (r"\sin\frac{\pi}{6}", "0.5", r"Find $\sin(\pi/6)$."), ("2x+x^2", "x(x+2)", "Factor $x^2+2x$."),
-        ("2^10", "1024", "Compute 2^10."), ("3+4", "7", "Compute 3 + 4."),
-    ],
-)  # fmt: skip
-def test_a_formula_of_the_question_in_another_typesetting_is_wrong(answer, gold, question):
-    assert compare(answer, gold, question).outcome != "equal"
-
-
-@every(
-    ("answer", "gold", "question"),
-    [(r"30^\circ", "30", r"an angle of $30^\circ$"), (r"x=\frac12", "0.5", r"$x=\frac12$")],
-)
-def test_a_plain_value_of_the_question_may_be_the_answer(answer, gold, question):
-    assert compare(answer, gold, question).outcome == "equal"
-
-
-def test_one_minus_a_small_power_is_simplified():
-    assert is_simplified(read(r"1-\frac{1}{2^{10}}"))
-
-
-@every(("answer", "gold"), [(r"3 \cdot 4:5", "12:5"), (r"x > 3 \cdot 4", "x > 12")])
-def test_a_part_of_a_ratio_and_the_end_of_an_inequality_must_be_simplified(answer, gold):
-    assert not equal(answer, gold)
-
-
-@every(
-    "answer",
-    [r"\left\{2^{10}\right\}", r"2^{10}\text{ units}", "2^{10} = 2^{10}", r"2^{10} \approx 2^{10}", r"\frac{2^{10}}{1}", "-(-2^{10})"],
-)  # fmt: skip
-def test_a_formula_of_the_question_with_neutral_additions_is_wrong(answer):
-    assert compare(answer, "1024", "Compute $2^{10}$.").outcome != "equal"

@@ -1,7 +1,7 @@
 r"""Folded tokens: only two typesettings of one text have the same folded tokens."""
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.answers.equal import compare, equal
@@ -46,14 +46,14 @@ def test_folding_keeps_everything_with_a_meaning(one, other):
 
 
 @every(
-    ("one", "other"), [("(1,234)", "(1234)"), (r"\{1,234\}", r"\{1234\}"), ("f(1,234)", "f(1234)")]
-)
-def test_folding_keeps_a_comma_in_brackets(one, other):
+    ("one", "other"),
+    [
+        ("(1,234)", "(1234)"), (r"\{1,234\}", r"\{1234\}"), ("f(1,234)", "f(1234)"), (r"\frac123", r"\frac{1}{23}"),
+        ("x and y", "X and Y"), ("M is the midpoint", "m is the midpoint"), ("a or b", "or b"),
+    ],
+)  # fmt: skip
+def test_commas_in_brackets_and_single_letters_keep_their_meaning(one, other):
     assert not equal(one, other)
-
-
-def test_a_third_digit_after_a_fraction_without_braces_is_a_factor():
-    assert not equal(r"\frac123", r"\frac{1}{23}")
 
 
 @every(
@@ -70,15 +70,6 @@ def test_the_words_of_a_text_are_folded_without_case_articles_and_stops(text, wo
 @every("text", ["", "5", "x", "x, y", "3.5 kg", "cat + dog", r"\frac12", "cat = 5", "(cat)", "cat: dog", "cat?", "A", "5 cats", "x^2"])  # fmt: skip
 def test_a_text_that_holds_more_than_words_has_no_folded_words(text):
     assert fold_words(tokenize(text)) is None
-
-
-def test_single_letters_between_words_keep_their_case():
-    assert not equal("x and y", "X and Y")
-
-
-@every(("one", "other"), [("M is the midpoint", "m is the midpoint"), ("a or b", "or b")])
-def test_single_letters_among_words_are_names(one, other):
-    assert not equal(one, other)
 
 
 @every(
@@ -113,13 +104,6 @@ TEXTS = st.builds(latex, expressions, STYLES) | st.sampled_from(
 def test_folding_removes_decoration(dress, text):
     assert folded(dress(text)) == folded(text)
     assert folded(dress(dress(text).rstrip("."))) == folded(text)
-
-
-@given(TEXTS)
-def test_the_spelling_of_a_spelling_of_words_and_numbers_is_itself(text):
-    once = canonical_spelling(text)
-    assume("frac" not in once and "sqrt" not in once)  # whose braces are gone
-    assert canonical_spelling(once) == once
 
 
 @given(st.text(max_size=80))
