@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from rewardkit.answers.equal import MAX_CHARS, _compare, compare, parse_answer
-from rewardkit.answers.evaluate import MAX_STEPS, TooMuchWorkError, charge_steps, run_with_budget
+from rewardkit.answers.evaluate import TooMuchWorkError, charge_steps, run_with_budget
 from rewardkit.answers.parsing.tree import add, fn, num
 from rewardkit.scorers import gsm8k, math, math_dapo, mcq
 from rewardkit.scorers.base import Score, Status
@@ -14,16 +14,6 @@ from tests.tables import every
 
 MATRIX = r"\begin{pmatrix}" + r"\\".join(["&".join("x" * 9)] * 9) + r"\end{pmatrix}"
 LARGE = r"1" + r"\times10^{300}" * 15
-
-
-def test_a_comparison_ends_when_its_budget_is_spent():
-    def spend_all(pred, gold):
-        for _ in range(MAX_STEPS + 1):
-            charge_steps(pred)
-
-    with pytest.raises(TooMuchWorkError):
-        run_with_budget(spend_all, num(1), num(1))
-    charge_steps(num(1), times=10 * MAX_STEPS)  # outside a comparison nothing is counted
 
 
 @pytest.mark.parametrize(
@@ -89,12 +79,7 @@ def test_a_comparison_may_take_10000_steps_and_a_function_counts_6():
         run_with_budget(spending(node, most), num(1), num(1))
         with pytest.raises(TooMuchWorkError):
             run_with_budget(spending(node, most + 1), num(1), num(1))
-
-
-@pytest.mark.parametrize(("terms", "outcome"), [(4, "equal"), (20, "unreadable")])
-def test_an_equation_takes_steps_of_eighty_times_its_size(terms, outcome):
-    one, twice = ("+".join(f"{factor * k}x" for k in range(1, terms + 1)) for factor in (1, 2))
-    assert compare(f"y={one}", f"2y={twice}").outcome == outcome
+    charge_steps(num(1), times=100_000)  # outside a comparison nothing is counted
 
 
 # --- the number of function calls, which is the same on every machine

@@ -263,8 +263,7 @@ def test_a_verdict_does_not_depend_on_the_calls_before_it():
     assert [shuffled[n] for n in range(len(order))] == expected
 
 
-@pytest.mark.parametrize("seed", ["1", "4242"])
-def test_a_verdict_is_the_same_in_another_process_with_another_hash_seed(seed):
+def test_a_verdict_is_the_same_in_another_process_with_another_hash_seed():
     code = (
         "import json, sys\n"
         "from rewardkit.answers.equal import compare\n"
@@ -272,7 +271,7 @@ def test_a_verdict_is_the_same_in_another_process_with_another_hash_seed(seed):
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
-        input=json.dumps(PAIRS_OF_ANSWERS), env=os.environ | {"PYTHONHASHSEED": seed},
+        input=json.dumps(PAIRS_OF_ANSWERS), env=os.environ | {"PYTHONHASHSEED": "4242"},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert json.loads(done.stdout) == verdicts(PAIRS_OF_ANSWERS)

@@ -66,15 +66,10 @@ def is_judged_in_time(name, response, gold):
 
 
 @pytest.mark.parametrize("name", SCORERS)
-def test_every_adversarial_response_is_judged_in_time(shared, name):
+def test_every_adversarial_response_and_gold_is_judged_in_time(shared, name):
     for case in cases(shared, "adversarial_inputs.jsonl"):
         is_judged_in_time(name, case["solution_str"], case["ground_truth"])
         is_judged_in_time(name, case["solution_str"], case["solution_str"])
-
-
-@pytest.mark.parametrize("name", SCORERS)
-def test_every_adversarial_gold_is_judged_in_time(shared, name):
-    for case in cases(shared, "adversarial_inputs.jsonl"):
         for gold in {case["solution_str"], case["ground_truth"], case["pred"] or ""}:
             for response in (r"\boxed{5}", "Answer: 5", "#### 5", r"\boxed{x+1}"):
                 is_judged_in_time(name, response, gold)

@@ -79,6 +79,13 @@ def right(answer, gold, question=""):
         ("imperial", "imperial rule", "What was its form of government?"),
         ("Anna Berg", "Berg", "Which Swedish painter made it?"),
         ("Anna Berg, who later lived in Rome", "Anna Berg", WHO),
+        # a letter and a number are one word
+        ("A5", "A5", ""), ("The A5 goes there.", "A5", ""), ("the a-5", "A5", ""),
+        ("F-16", "F16", ""), ("F 16", "F-16", ""), ("B12", "B 12", ""), ("vitamin B12", "B12", ""),
+        ("B12", "vitamin B12", ""), ("h2o", "H2O", ""), ("R2-D2", "R2D2", ""),
+        ("the B-52 Stratofortress", "B52", ""), ("U2", "U2", ""), ("5", "5", ""),
+        ("5 km", "5km", ""), ("5th", "5", ""), ("a 5 year plan", "5 year plan", ""),
+        ("Vitamin C 500 mg", "500 mg", ""),
     ],
 )  # fmt: skip
 def test_short_answers_that_people_count_as_the_same(answer, gold, question):
@@ -108,6 +115,10 @@ def test_short_answers_that_people_count_as_the_same(answer, gold, question):
         ("Hale, Lance", "Tom Hale", WHO), ("Lance 'Tour' Hale", "Tom Hale", WHO),
         ("a contemporary of Anna Berg", "Anna Berg", WHO),
         ("Guinea-Bissau", "Guinea", "Which country is it?"),
+        # a letter and a number are one word
+        ("5", "A5", ""), ("A5", "5", ""), ("5a", "A5", ""), ("A4", "A5", ""), ("12", "B12", ""),
+        ("B12", "12", ""), ("vitamin B6", "vitamin B12", ""), ("16", "F16", ""),
+        ("F-15", "F16", ""), ("2", "H2O", ""), ("CO2", "H2O", ""), ("2", "R2D2", ""),
     ],
 )  # fmt: skip
 def test_near_misses_are_wrong(answer, gold, question):
@@ -284,29 +295,3 @@ def test_the_comparisons_with_400_long_golds_are_bounded(monkeypatch):
     assert judge(answer, golds, "who was it?").outcome is Outcome.WRONG
     assert calls <= MAX_ANSWER_WORDS * MAX_GOLD_WORDS
     assert judge("It was Alias 399.", [f"Alias {n}" for n in range(400)]).outcome is Outcome.RIGHT
-
-
-@every(
-    ("answer", "gold"),
-    [
-        ("A5", "A5"), ("The A5 goes there.", "A5"), ("the a-5", "A5"), ("F-16", "F16"),
-        ("F 16", "F-16"), ("B12", "B 12"), ("vitamin B12", "B12"), ("B12", "vitamin B12"),
-        ("h2o", "H2O"), ("R2-D2", "R2D2"), ("the B-52 Stratofortress", "B52"), ("U2", "U2"),
-        ("5", "5"), ("5 km", "5km"), ("5th", "5"), ("a 5 year plan", "5 year plan"),
-        ("Vitamin C 500 mg", "500 mg"),
-    ],
-)  # fmt: skip
-def test_a_letter_and_a_number_are_one_word(answer, gold):
-    assert right(answer, gold)
-
-
-@every(
-    ("answer", "gold"),
-    [
-        ("5", "A5"), ("A5", "5"), ("5a", "A5"), ("A4", "A5"), ("12", "B12"), ("B12", "12"),
-        ("vitamin B6", "vitamin B12"), ("16", "F16"), ("F-15", "F16"), ("2", "H2O"), ("CO2", "H2O"),
-        ("2", "R2D2"),
-    ],
-)  # fmt: skip
-def test_a_part_of_a_word_of_letters_and_digits_is_another_answer(answer, gold):
-    assert not right(answer, gold)

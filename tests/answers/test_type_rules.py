@@ -205,13 +205,6 @@ def test_the_two_sides_of_an_identity_are_alike(pair, tree, other):
     assert alike(right, left)
 
 
-@given(expressions())
-def test_an_expression_equals_itself_however_it_is_spaced(tree):
-    assert alike(tree, tree)
-    assert alike(f" {tree.replace('+', ' + ').replace('(', '( ')} ", tree)
-    assert alike(rf"\left({tree}\right)", tree)
-
-
 # --- changes that make it a different answer
 
 
@@ -230,23 +223,6 @@ def test_a_multiple_of_an_expression_is_different(tree, number):
     for changed in (rf"{number} \cdot ({tree})", f"-({tree})", rf"\frac{{{tree}}}{{{number}}}"):
         assert not alike(changed, tree)
         assert not alike(tree, changed)
-
-
-@given(st.lists(NUMBERS, min_size=2, max_size=5), st.data())
-def test_a_polynomial_with_one_changed_coefficient_is_different(coefficients, data):
-    def polynomial(numbers):
-        return " + ".join(f"({n})x^{{{power}}}" for power, n in enumerate(numbers))
-
-    place = data.draw(st.integers(0, len(coefficients) - 1))
-    changed = [*coefficients]
-    changed[place] += data.draw(st.sampled_from([-1, 1, 10]))
-    assert alike(polynomial(coefficients), polynomial(coefficients))
-    assert not alike(polynomial(changed), polynomial(coefficients))
-
-
-@given(NUMBERS, NUMBERS, st.integers(1, 20), st.integers(1, 20))
-def test_fractions_are_equal_answers_only_if_they_are_equal_numbers(a, b, c, d):
-    assert alike(rf"\frac{{{a}}}{{{c}}}", rf"\frac{{{b}}}{{{d}}}") == (a * d == b * c)
 
 
 @lenient
@@ -310,15 +286,6 @@ def test_a_matrix_with_one_changed_entry_is_different(entries, data):
     changed[data.draw(st.integers(0, 3))] += 1
     assert equal(matrix(entries, "bmatrix"), matrix(entries))
     assert not equal(matrix(changed), matrix(entries))
-
-
-@given(NUMBERS, NUMBERS, st.integers(1, 9), st.integers(-9, 9).filter(bool))
-def test_a_line_equals_its_multiples_and_no_other_line(a, b, c, factor):
-    line = f"({a})x + ({b})y + {c}z = 1"
-    scaled = f"({a * factor})x + ({b * factor})y + ({c * factor})z = {factor}"
-    assume(a and b)
-    assert equal(scaled, line)
-    assert not equal(scaled.replace(f"= {factor}", f"= {factor + 1}"), line)
 
 
 # --- labels, equations, vectors and matrices, by hand and from both sides
@@ -439,8 +406,3 @@ def test_any_value_is_equal_to_itself(text):
     assert equal(text, text)
     assert equal(f"{text} ", text)
     assert equal(rf"\displaystyle {text}", text)
-
-
-@given(st.sampled_from(texts()), st.sampled_from(texts()))
-def test_comparing_two_samples_is_symmetric(one, other):
-    assert equal(one, other) == equal(other, one)
