@@ -59,12 +59,12 @@ def bounds(request, monkeypatch):
 
 @pytest.fixture
 def failed_attacks(tmp_path):
-    """Return a function that audits a scorer, given as its body: the successful attacks."""
+    """Return a function that audits a sound scorer with lines before it: the successful attacks."""
 
     def go(body, rows=ROWS, seconds=20.0):
         file = tmp_path / "reward.py"
-        lines = "".join(f"    {line}\n" for line in body.splitlines())
-        file.write_text(LAST_BOX + SIGNATURE + lines)
+        lines = ("r, g = solution_str, ground_truth", *body.splitlines(), "return right(r, g)")
+        file.write_text(LAST_BOX + SIGNATURE + "".join(f"    {line}\n" for line in lines))
         report = audit(f"{file}:compute_score", data=rows, seconds=seconds)
         return {finding.attack: finding for finding in report.failed}
 
@@ -87,108 +87,51 @@ def test_a_call_without_a_score_counts_as_less_than_any_score(tmp_path, body, wr
     assert profile.scores.startswith("the gold gets no score, a wrong answer ")
 
 
-#: The body of a scorer, and the attack that it does not withstand; the first two are quick tests.
+TOLERANT = "a, b = re.fullmatch('-?[0-9.]+', last_box(r)), re.fullmatch('-?[0-9]+', g)\n"
+TOLERANT += "if a and b:\n    return float(abs(float(a[0]) - float(g)) <= 1e-4 * abs(float(g)))"
+MAIN_THREAD = (
+    "import signal\nsignal.alarm(1)\nsignal.signal(signal.SIGALRM, print)\nsignal.alarm(0)"
+)
+EVAL = "try:\n    if str(eval(last_box(r))) == g:\n        return 1.0\nexcept Exception: pass"
+MEMORY = "seen = globals().setdefault('seen', [])\nif r in seen:\n    return 0.0\nseen.append(r)"
+SHARED = "import time\nglobals()['gold'] = g\ntime.sleep(0.0005)\nreturn right(r, gold)"
+
+#: Lines before a sound scorer, and the attack that it does not withstand with them; the first two
+#: are quick tests.
 BAD_SCORERS = [
-    ("return float(ground_truth in last_box(solution_str).split(' or '))", "hedge"),
-    ("assert len(solution_str) < 9000\nreturn right(solution_str, ground_truth)", "raises"),
+    ("return float(g in last_box(r).split(' or '))", "hedge"),
+    ("assert len(r) < 9000", "raises"),
     ("return 1.0", "wrong_answer"),
     ("return 0.0", "gold_in_its_form"),
-    ("return float(ground_truth in solution_str)", "every_number"),
-    ("return float('boxed{' + ground_truth + '}' in solution_str)", "several_answers"),
-    ("return float(last_box(solution_str) == ground_truth)", "empty_gold"),
-    ("return float((last_box(solution_str) or 'None') == ground_truth)", "placeholder_gold"),
-    ("return right(solution_str, ground_truth)", "trailing_zeros"),
-    ("return right(solution_str[-100:], ground_truth)", "before_afterword"),
-    ("return float(re.findall('-?[0-9]+', solution_str)[-1:] == [ground_truth])", "before_numbers"),
-    ("return right(solution_str, ground_truth) or None", "no_number"),
-    ("return right(solution_str, ground_truth) or float('nan')", "no_number"),
-    ("return 100 * right(solution_str, ground_truth)", "out_of_range"),
-    ("print('hm')\nreturn right(solution_str, ground_truth)", "prints"),
-    (
-        "return float(solution_str.partition('boxed{')[2].partition('}')[0] == ground_truth)",
-        "answer_then_another",
-    ),
-    (
-        (
-            "try:\n    a, b = float(last_box(solution_str)), float(ground_truth)\n"
-            "except ValueError:\n    return right(solution_str, ground_truth)\n"
-            "return float(abs(a - b) <= 1e-4 * abs(b))"
-        ),
-        "near_number",
-    ),
-    (
-        "return right(solution_str.replace('-', ''), ground_truth.replace('-', ''))",
-        "other_sign",
-    ),
-    (
-        "return float('correct' in solution_str or right(solution_str, ground_truth))",
-        "correctness_claim",
-    ),
-    (  # it needs the main thread
-        (
-            "import signal\nsignal.alarm(1)\nsignal.signal(signal.SIGALRM, print)\nsignal.alarm(0)\n"
-            "return right(solution_str, ground_truth)"
-        ),
-        "raises",
-    ),
-    (
-        (
-            "import sys\nif '9**9' in solution_str:\n    sys.exit()\n"
-            "return right(solution_str, ground_truth)"
-        ),
-        "exits",
-    ),
-    (
-        (
-            "import os\nif '9**9' in solution_str:\n    os._exit(3)\n"
-            "return right(solution_str, ground_truth)"
-        ),
-        "exits",
-    ),
-    (
-        (
-            "box = last_box(solution_str)\nscore = right(solution_str, ground_truth)\n"
-            "return {'score': score, 'pred': box} if box else {'score': score}"
-        ),
-        "keys_differ",
-    ),
-    (
-        "extra_info['seen'] = True\nreturn right(solution_str, ground_truth)",
-        "changes_extra_info",
-    ),
-    (
-        (
-            "seen = globals().setdefault('seen', set())\nnew = solution_str not in seen\n"
-            "seen.add(solution_str)\nreturn right(solution_str, ground_truth) * new"
-        ),
-        "depends_on_order",
-    ),
-    (
-        (
-            "import time\nglobals()['gold'] = ground_truth\ntime.sleep(0.0005)\n"
-            "return right(solution_str, gold)"
-        ),
-        "thread_unsafe",
-    ),
-    (
-        "assert type(solution_str) is str\nreturn right(solution_str, ground_truth)",
-        "odd_types",
-    ),
-    (  # one program never ends: 9**9**9
-        (
-            "try:\n    value = eval(last_box(solution_str))\nexcept Exception:\n    value = None\n"
-            "return float(str(value) == ground_truth) or right(solution_str, ground_truth)"
-        ),
-        "runs_code",
-    ),
+    ("return float(g in r)", "every_number"),
+    ("return float(r.partition('boxed{')[2].partition('}')[0] == g)", "answer_then_another"),
+    ("return float('boxed{' + g + '}' in r)", "several_answers"),
+    ("return float(last_box(r) == g)", "empty_gold"),
+    ("return float((last_box(r) or 'None') == g)", "placeholder_gold"),
+    (TOLERANT, "near_number"),
+    ("r, g = r.replace('-', ''), g.replace('-', '')", "other_sign"),
+    ("if 'correct' in r:\n    return 1.0", "correctness_claim"),
+    ("", "trailing_zeros"),
+    ("r = r[-100:]", "before_afterword"),
+    ("return float(re.findall('-?[0-9]+', r)[-1:] == [g])", "before_numbers"),
+    (MAIN_THREAD, "raises"),
+    ("import sys\nif '9**9' in r:\n    sys.exit()", "exits"),
+    ("import os\nif '9**9' in r:\n    os._exit(3)", "exits"),
+    ("return right(r, g) or None", "no_number"),
+    ("return right(r, g) or float('nan')", "no_number"),
+    ("if last_box(r):\n    return {'score': right(r, g), 'pred': last_box(r)}", "keys_differ"),
+    ("return 100 * right(r, g)", "out_of_range"),
+    ("extra_info['seen'] = True", "changes_extra_info"),
+    ("print('hm')", "prints"),
+    (MEMORY, "depends_on_order"),
+    (SHARED, "thread_unsafe"),
+    ("assert type(r) is str", "odd_types"),
+    (EVAL, "runs_code"),  # one of its programs never ends
 ]
 BAD_CHOICE_SCORERS = [
-    ("return float(ground_truth in re.findall('[A-D]', last_box(solution_str)))", "all_letters"),
-    ("return right(solution_str, ground_truth)", "letter_list"),
-    (
-        "return float(''.join(c for c in 'ABCD' if c in last_box(solution_str)) == ground_truth)",
-        "glued",
-    ),
+    ("return float(g in re.findall('[A-D]', last_box(r)))", "all_letters"),
+    ("", "letter_list"),
+    ("return float(''.join(c for c in 'ABCD' if c in last_box(r)) == g)", "glued"),
 ]
 
 
@@ -205,23 +148,19 @@ def test_a_bad_scorer_is_caught_by_the_attack_meant_for_it(failed_attacks, body,
     assert attack in failed_attacks(body, rows, seconds=1.0 if attack == "runs_code" else 20.0)
 
 
+QUADRATIC = "for i in range(0, len(r), 400):\n    r[i:].count('@')"
+
+
 @pytest.mark.parametrize(
     ("limit", "seconds", "body", "attack"),
     [
         ("SLOW_SECONDS", 0.001, "import time\ntime.sleep(0.0011)", "slow"),
-        pytest.param(
-            *("SLOW_LONG_SECONDS", 0.01),
-            "for i in range(0, len(solution_str), 400):\n    solution_str[i:].count('@')",
-            "grows",
-            marks=pytest.mark.full,
-        ),
+        pytest.param("SLOW_LONG_SECONDS", 0.01, QUADRATIC, "grows", marks=pytest.mark.full),
     ],
 )
-def test_a_scorer_that_is_slow_or_grows_is_caught(
-    failed_attacks, monkeypatch, limit, seconds, body, attack
-):
+def test_a_slow_scorer_is_caught(failed_attacks, monkeypatch, limit, seconds, body, attack):
     monkeypatch.setattr(conduct, limit, seconds)
-    assert attack in failed_attacks(f"{body}\nreturn right(solution_str, ground_truth)", ROWS[:1])
+    assert attack in failed_attacks(body, ROWS[:1])
 
 
 def test_a_scorer_that_hangs_does_not_hang_the_audit(failed_attacks):
@@ -231,8 +170,7 @@ def test_a_scorer_that_hangs_does_not_hang_the_audit(failed_attacks):
 
 @pytest.mark.full
 def test_the_response_on_which_a_scorer_hung_is_reported(failed_attacks):
-    body = "while '9**9' in solution_str:\n    pass\nreturn right(solution_str, ground_truth)"
-    attacks = failed_attacks(body, ROWS[:1], seconds=1.0)
+    attacks = failed_attacks("while '9**9' in r:\n    pass", ROWS[:1], seconds=1.0)
     assert "9**9" in attacks["hangs"].failures[0].response
     assert "trailing_zeros" in attacks
 
@@ -240,12 +178,16 @@ def test_the_response_on_which_a_scorer_hung_is_reported(failed_attacks):
 @pytest.mark.parametrize(
     ("scorer", "options", "rows"),
     [
-        pytest.param("math", {}, ROWS, marks=pytest.mark.full),
-        pytest.param("math", {}, CHOICES, marks=pytest.mark.full),
-        pytest.param("mcq", {}, CHOICES, marks=pytest.mark.full),
-        pytest.param("geometry3k", {}, ROWS, marks=pytest.mark.full),
         ("gsm8k", {"method": "robust"}, ROWS[:3]),
-        pytest.param("math_dapo", {"mode": "robust"}, ROWS, marks=pytest.mark.full),
+        *(
+            pytest.param(*case, marks=pytest.mark.full)
+            for case in (
+                ("math", {}, [*ROWS, *CHOICES]),
+                ("mcq", {}, CHOICES),
+                ("geometry3k", {}, ROWS),
+                ("math_dapo", {"mode": "robust"}, ROWS),
+            )
+        ),
     ],
 )
 def test_a_sound_scorer_gets_an_a(scorer, options, rows):
@@ -266,19 +208,12 @@ def test_the_scorer_of_open_questions_gets_an_a():
 @pytest.mark.full
 def test_a_scorer_that_looks_for_the_gold_in_the_text_fails_the_attacks_on_open_questions(tmp_path):
     (tmp_path / "r.py").write_text(
-        "import json\n"
-        + SIGNATURE
-        + "    golds = json.loads(ground_truth)['target']\n"
-        + "    return float(any(g.lower() in solution_str.lower() for g in golds))\n"
+        f"import json\n{SIGNATURE}    golds = json.loads(ground_truth)['target']\n"
+        "    return float(any(g.lower() in solution_str.lower() for g in golds))\n"
     )
     rows = [
-        {
-            "data_source": row.data_source,
-            "prompt": [{"role": "user", "content": row.prompt}],
-            "reward_model": {"style": "rule", "ground_truth": json.loads(row.gold)},
-            "extra_info": row.extra_info,
-        }
-        for row in packaged_rows("qa", 4, 0)
+        row(each.prompt, json.loads(each.gold), **each.extra_info)
+        for each in packaged_rows("qa", 4, 0)
     ]
     report = audit(f"{tmp_path}/r.py:compute_score", data=rows, seconds=60)
     failed = {result.attack for result in report.failed}
@@ -325,10 +260,10 @@ def test_the_same_seed_gives_the_same_report():
 
 
 def test_texts_in_a_report_are_clipped():
-    report = audit("gsm8k", rows=2)
-    pairs = [pair for finding in report.failed for pair in finding.failures]
-    assert pairs
-    assert all(len(pair.response) < 300 for pair in pairs)
+    failures = [
+        failure for finding in audit("gsm8k", rows=2).failed for failure in finding.failures
+    ]
+    assert 200 < max(len(failure.response) for failure in failures) < 300
 
 
 @pytest.mark.parametrize(
@@ -361,22 +296,18 @@ def test_input_that_cannot_be_audited_raises_one_clear_error(tmp_path):
             sample_rows([row], 1, 0)
 
 
-def test_grades_follow_their_rule():
+@pytest.mark.parametrize(
+    ("severities", "expected"),
+    [(["low"] * 2, "A"), (["medium"] * 3, "B"), (["medium"] * 4, "C"), (["high"] * 3, "D"), (["high"] * 4, "F")],
+)  # fmt: skip
+def test_grades_follow_their_rule(severities, expected):
     def result(severity, attack="x", failed=1):
-        return AttackResult(
-            attack=attack, kind="hole", severity=severity, about="", tried=9, failed=failed
-        )
+        own = {"attack": attack, "severity": severity, "failed": failed}
+        return AttackResult(kind="hole", about="", tried=9, **own)
 
-    def results(*severities):
-        return tuple(result(severity) for severity in severities)
-
-    assert grade(results("low", "low")) == "A"
-    assert grade(results("medium") * 3) == "B"
-    assert grade(results("medium") * 4) == "C"
-    assert grade(results("high") * 3) == "D"
-    assert grade(results("high") * 4) == "F"
-    assert grade((result("high", "gold_in_its_form"),)) == "F"
-    assert grade((result("high", failed=0),)) == "A"
+    harmless = result("high", failed=0)
+    assert grade((*map(result, severities), harmless)) == expected
+    assert grade((*map(result, severities), result("low", "gold_in_its_form"))) == "F"
 
 
 def test_every_attack_has_a_description_and_responses():

@@ -16,22 +16,12 @@ from rewardkit.pages.model import Badge
 
 def report(*severities):
     """Return a report in which an attack of each severity succeeded, and one did not."""
-    failure = Failure("<b>response</b>", "1", "got 1.0")
+    failure, own = Failure("<b>response</b>", "1", "got 1.0"), {"about": "About it.", "tried": 3}
     results = [
-        AttackResult(
-            attack=f"attack_{i}",
-            kind="hole",
-            severity=severity,
-            about="About it.",
-            tried=3,
-            failed=1,
-            failures=(failure,),
-        )
-        for i, severity in enumerate(severities)
+        AttackResult(attack="x", kind="hole", severity=each, failed=1, failures=(failure,), **own)
+        for each in severities
     ]
-    harmless = AttackResult(
-        attack="harmless", kind="miss", severity="high", about="Another.", tried=3, failed=0
-    )
+    harmless = AttackResult(attack="y", kind="miss", severity="high", failed=0, **own)
     return AuditReport(
         scorer="folder/my.py:compute_score",
         options={"strict": True},
@@ -66,10 +56,9 @@ def test_the_page_starts_with_the_grade_and_explains_all_grades(severities, badg
 def test_every_severity_is_a_word_in_a_colour_of_its_own():
     page = audit_page(report(*SEVERITIES))
     (attacks,) = [section for section in page.sections if section.title == "Attacks that succeeded"]
-    assert (
-        [row.cells[1].text for row in attacks.rows] == list(SEVERITIES) == list(SEVERITY_MEANINGS)
-    )
-    assert len({row.cells[1].level for row in attacks.rows}) == 3
+    badges = [row.cells[1] for row in attacks.rows]
+    assert [badge.text for badge in badges] == list(SEVERITIES) == list(SEVERITY_MEANINGS)
+    assert len({badge.level for badge in badges}) == 3
     assert all(meaning in attacks.note for meaning in SEVERITY_MEANINGS.values())
     html = to_html(page)
     assert "wrong answer rewarded" in html

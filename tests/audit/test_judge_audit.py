@@ -77,15 +77,10 @@ def test_an_honest_judge_passes_and_its_golds_are_paid(honest_audit):
     ("pattern", "attack"),
     [
         ("Thought process", "opener_alone"),
-        *(
-            pytest.param(*case, marks=pytest.mark.full)
-            for case in (
-                ("(?i)textbook", "authority"),
-                ("respuesta es correcta", "claim_in_other_languages"),
-                ("INST", "other_turn"),
-                ("reference answer", "reference_by_name"),
-            )
-        ),
+        pytest.param("(?i)textbook", "authority", marks=pytest.mark.full),
+        pytest.param("respuesta es correcta", "claim_in_other_languages", marks=pytest.mark.full),
+        pytest.param("INST", "other_turn", marks=pytest.mark.full),
+        pytest.param("reference answer", "reference_by_name", marks=pytest.mark.full),
     ],
 )
 def test_a_judge_that_is_fooled_by_one_pattern_is_told_which(pattern, attack):
@@ -109,10 +104,8 @@ def test_a_judge_without_a_verdict_is_one_line(fault):
     with serving(lambda _: YES) as server:
         server.always = fault
         options = {"base_url": server.url, "timeout_seconds": 0.5, "retries": 0}
-        with pytest.raises(DataError) as error:
+        with pytest.raises(DataError, match="^[^\n]*none of its first 2 calls has a verdict: .*$"):
             audit("judge", rows=1, options=options)
-    assert "none of its first 2 calls has a verdict: " in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.full

@@ -36,43 +36,37 @@ def verdict(tmp_path):
     return run
 
 
-@pytest.mark.full
-def test_a_good_scorer_passes(verdict):
-    code, output = verdict("math")
-    assert code == 0, output
-    assert " passed" in output
+FAILING = (
+    "hedge glued before_afterword full_stop bold math_marks spacing trailing_zeros"  # of gsm8k
+)
 
 
 @pytest.mark.full
-def test_a_bad_scorer_fails_with_an_example(verdict, tmp_path):
+@pytest.mark.parametrize(
+    ("reward", "allowed", "code", "texts"),
+    [
+        ("math", "", 0, [" passed"]),
+        ("gsm8k", FAILING, 0, [" passed"]),
+        ("gsm8k", "", 1, ["test_my_reward[hedge]"]),
+        (
+            "bad.py:compute_score",
+            "",
+            1,
+            ["bad.py:compute_score: hedge (hole, high) went through in", "18 or 19", "score 1"],
+        ),
+    ],
+)
+def test_a_good_scorer_passes_and_a_bad_one_fails_with_an_example(
+    verdict, tmp_path, reward, allowed, code, texts
+):
     (tmp_path / "bad.py").write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
         "    return float(ground_truth in solution_str)\n"
     )
-    code, output = verdict("bad.py:compute_score")
-    assert code == 1
-    assert "test_my_reward[hedge]" in output
-    assert "bad.py:compute_score: hedge (hole, high) went through in" in output
-    assert "18 or 19" in output
-    assert "gold '18': score 1" in output
+    actual, output = verdict(reward, allowed.split())
+    assert actual == code, output
+    assert all(text in output for text in texts)
     assert "Traceback" not in output
-
-
-@pytest.mark.full
-def test_allowed_attacks_may_go_through(verdict):
-    failing = [
-        "hedge",
-        "glued",
-        "before_afterword",
-        "full_stop",
-        "bold",
-        "math_marks",
-        "spacing",
-        "trailing_zeros",
-    ]
-    assert verdict("gsm8k")[0] == 1
-    code, output = verdict("gsm8k", failing)
-    assert code == 0, output
 
 
 def test_an_unknown_attack_cannot_be_allowed():
