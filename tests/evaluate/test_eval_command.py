@@ -88,12 +88,6 @@ def test_each_wrong_argument_is_a_one_line_error_with_a_remedy(parquet, tmp_path
         assert "\n" not in str(error)
 
 
-def test_the_error_for_a_missing_option_names_it(parquet, run):
-    done = run("run", parquet(2))
-    assert done.returncode == 2
-    assert "Missing option '--base-url'" in done.stderr
-
-
 def test_loading_the_command_loads_no_http_and_no_arrow():
     code = "import rewardkit.cli.eval, sys; print({'httpx', 'pyarrow'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -224,23 +224,6 @@ def test_replies_of_any_form_are_read(serve, generate, body, response, tokens):
     assert (lines[0]["response"], lines[0]["tokens"]) == (response, tokens)
 
 
-def test_empty_content_with_finish_reason_length_is_a_truncated_response(serve, generate):
-    with serve(always="empty") as server:
-        total = generate(server, rows=2, n=1)[0].metrics.summary()["total"]
-    assert total["truncated"] == {"n": 2, "share": 1.0, "right": 0}
-    assert total["no_answer"]["n"] == 2
-
-
-@pytest.mark.full
-def test_the_client_soon_sends_fewer_requests_than_a_small_server_refuses(serve, generate):
-    with serve(room=5, seconds=0.02) as server:
-        _, lines = generate(server, rows=150, n=1, concurrency=64)
-    assert len(lines) == 150
-    half = len(server.refused) // 2
-    assert sum(server.refused[:half]) > 0
-    assert sum(server.refused[half:]) < 0.3 * half
-
-
 INTERRUPTED = ["abort", "error", "insufficient_system_resource"]
 WITHHELD = ["content_filter", "no_content"]
 

@@ -76,23 +76,6 @@ def test_an_interrupted_run_says_how_to_resume(serve, parquet, tmp_path):
     assert len(out.read_text().splitlines()) == 240
 
 
-@pytest.mark.full
-def test_a_full_disk_loses_no_saved_response(serve, parquet, tmp_path):
-    out, complete, rows = tmp_path / "m.jsonl", tmp_path / "whole.jsonl", parquet(60)
-    with serve() as server:
-        assert start(server, rows, complete).wait(60) == 0
-        limit = ["bash", "-c", 'ulimit -f 15; exec "$@"', "-"]  # files of up to 15 KiB
-        assert start(server, rows, out, prefix=limit).wait(60) != 0
-        assert "cannot be written: File too large." in out.with_suffix(".stderr").read_text()
-    n = stored(out)
-    assert n > 20
-    # A server of its own: the first may still count requests of the run that has ended.
-    with serve() as server:
-        assert start(server, rows, out).wait(60) == 0
-    assert len(server.bodies) == 240 - n
-    assert out.read_bytes() == complete.read_bytes()
-
-
 def test_the_index_has_the_requests_of_each_row_and_the_first_of_two_same_samples_counts(
     serve, generate, tmp_path
 ):
@@ -131,23 +114,6 @@ def test_a_run_of_another_model_or_prompt_does_not_resume(serve, generate, parqu
             generate(server, rows=6, n=1)
         _, lines = generate(server, rows=6, n=1, model="other", overwrite=True)
     assert {line["model"] for line in lines} == {"other"}
-
-
-def test_a_symbolic_link_as_output_stays_one_and_its_part_is_beside_the_target(
-    serve, generate, tmp_path
-):
-    real = tmp_path / "there" / "real.jsonl"
-    real.parent.mkdir()
-    (tmp_path / "m.jsonl").symlink_to(real)
-    for faults in ({"always": E500}, {"faults": {1: E500}}):
-        with serve(**faults) as server, pytest.raises(SourceError):
-            generate(server, rows=2, n=1, tries=1, concurrency=1)
-    assert [path.name for path in real.parent.iterdir()] == [".real.jsonl.part"]
-    with serve() as server:
-        _, lines = generate(server, rows=2, n=1)
-    assert (len(server.bodies), len(lines)) == (1, 2)
-    assert (tmp_path / "m.jsonl").is_symlink()
-    assert [path.name for path in real.parent.iterdir()] == ["real.jsonl"]
 
 
 @pytest.mark.parametrize("per_request", [1, 2])

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rewardkit import registry
-from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
+from rewardkit.errors import SourceError, UnknownNameError, UsageError
 from rewardkit.evaluate.generate import GenerationConfig, Sampling
 from rewardkit.evaluate.runs import compare_runs, parse_runs, read_run
 from rewardkit.evaluate.suite import SuiteMember, evaluate_suite, parse_suite, prepare_member
@@ -141,23 +141,6 @@ def test_of_a_finished_set_only_what_is_missing_is_generated(serve, parquet, tmp
         assert len(server.bodies) == 22
     (line, *_) = (tmp_path / "out/b.jsonl").read_text().splitlines()
     assert json.loads(line)["scorer"] == "gsm8k?method=robust"
-
-
-def test_finished_results_of_another_run_are_an_error(serve, parquet, tmp_path):
-    suite, out = [SuiteMember("a", parquet(3), 2)], tmp_path / "out"
-    parquet.instruction = "Now say it."
-    other_rows = [SuiteMember("a", parquet(3, "other.parquet"), 2)]
-    with serve() as server:
-        evaluate(suite, server, out)
-        for members, options, message in (
-            (suite, {"seed": 2}, "another sampling"),
-            ([SuiteMember("a", suite[0].parquet, 1)], {}, "more than 1 responses"),
-            (other_rows, {}, "answers another prompt than that of row 0"),
-        ):
-            with pytest.raises(DataError, match=message):
-                evaluate(members, server, out, **options)
-        evaluate(other_rows, server, out, overwrite=True)
-    assert len(server.bodies) == 6 + 6
 
 
 def test_the_command_prepares_evaluates_and_prints_a_line_per_set(
