@@ -2,9 +2,7 @@
 
 import json
 import os
-from contextlib import nullcontext
 from random import Random
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +10,6 @@ import rewardkit
 from rewardkit.errors import DataError, OutputError, SourceError, UsageError
 from rewardkit.responses import figures as figures_module
 from rewardkit.responses import files as files_module
-from rewardkit.responses import store as store_module
 from rewardkit.responses.figures import Cell, GradientGroups, ScoreFigures, Tally
 from rewardkit.responses.files import SkippedRow
 from rewardkit.responses.samples import Sample
@@ -191,25 +188,6 @@ def test_a_run_that_was_killed_while_it_finished_can_be_resumed(tmp_path, monkey
     assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
-def test_a_run_resumes_after_a_full_disk(tmp_path, small_chunks, monkeypatch):
-    file, out, whole = write(tmp_path / "x.jsonl", ROWS), tmp_path / "o.jsonl", tmp_path / "w.jsonl"
-    score_file(file, "gsm8k", out=whole)
-    append, calls = store_module.Store.append, []
-
-    def fail(store, head, body):
-        calls.append(1)
-        if len(calls) == 4:
-            raise OSError(28, "No space left on device")
-        append(store, head, body)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store_module.Store, "append", fail)
-        with pytest.raises(OutputError, match="cannot be written: No space left"):
-            score_file(file, "gsm8k", out=out)
-    score_file(file, "gsm8k", out=out, resume=True)
-    assert out.read_bytes() == whole.read_bytes()
-
-
 def test_a_changed_input_of_the_same_size_and_time_is_detected(tmp_path, small_chunks):
     path, out = tmp_path / "x.jsonl", tmp_path / "out.jsonl"
     interrupt(write(path, ROWS), out)
@@ -233,32 +211,6 @@ def test_a_second_run_to_the_same_output_is_refused(tmp_path, small_chunks):
     assert score_file(file, "gsm8k", out=out, progress=start_another).total.n == 400
     assert all("another run is writing it" in message for message in errors)
     assert len(read_lines(out)) == 400
-
-
-@pytest.mark.parametrize("options", [{"overwrite": True}, {"resume": True}])
-def test_without_any_lock_no_output_has_the_rows_of_two_runs(
-    tmp_path, small_chunks, monkeypatch, options
-):
-    """On a file system on which even the lock fails: one of the runs ends with an error at least."""
-    file, out = write(tmp_path / "x.jsonl", ROWS), tmp_path / "out.jsonl"
-    lock = SimpleNamespace(require=lambda: None)
-    monkeypatch.setattr(store_module, "lock_output", lambda *_: nullcontext(lock))
-    errors, starts = [], []
-
-    def run(progress=lambda _: None, **options):
-        try:
-            score_file(file, "gsm8k", out=out, progress=progress, **options)
-        except (OutputError, DataError) as error:
-            errors.append(str(error))
-
-    def start_another(_):
-        if not starts:
-            starts.append(1)
-            run(**options)
-
-    run(start_another, overwrite=True)
-    assert errors
-    assert not out.exists() or len(read_lines(out)) == 400
 
 
 @pytest.mark.parametrize("rows", [ROWS[:2], [*ROWS[:2], {"nothing": 1}]])

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 
 from rewardkit.errors import DataError, OutputError
-from rewardkit.output_lock import lock_output
 from rewardkit.responses.store import Store, open_store, part_path
 
 RUN = {"files": ["a"], "seed": (1, 2)}
@@ -133,12 +132,6 @@ def test_a_run_whose_lock_was_taken_over_ends_before_its_records_count(out, monk
 
     with pytest.raises(OutputError, match="taken it over"):
         run()
-
-
-def test_two_runs_cannot_write_the_same_output(out):
-    lock = part_path(out).with_name(f"{part_path(out).name}.lock")
-    with lock_output(out, lock), pytest.raises(OutputError, match="another run is writing it"):
-        write(out)
 
 
 @pytest.mark.parametrize("plant", ["symlink_to", "hardlink_to"])
