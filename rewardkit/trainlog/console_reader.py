@@ -8,14 +8,12 @@ and logs the same as a step: `verl/trainer/ppo/ray_trainer.py`.)
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from rewardkit.jsonl import LongLine
 from rewardkit.trainlog.python_literal import (
-    MAX_LINE_CHARACTERS,
     LiteralCollector,
     flatten,
     literal_value,
@@ -31,18 +29,7 @@ MAX_BUFFER_BYTES = 32 << 20
 #: Bytes of a step line; all metrics that a table may have take two MiB.
 MAX_STEP_LINE_BYTES = 4 << 20
 
-#: Bytes of a command that are searched for overrides.
-_MAX_COMMAND_BYTES = 1 << 20
-
 _STEP, _CONFIG = b"step:", b"{'actor_rollout_ref':"
-
-#: The command that started the run, searched only at the top of a log.
-_COMMAND, _TOP = b" -m ", 16 << 20
-
-_LAUNCH = re.compile(
-    r"\bpython[\d.]*\s.*?-m (?:verl|recipe)\.[\w.]+|\btorchrun\s.*?-m verl\.[\w.]+"
-)
-_OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][\w./@-]*)=(.*)", re.DOTALL)
 
 #: Up to 0.4 every value has three decimals, so such a value is not the start of a longer one.
 _COMPLETE = re.compile(rb"\.\d{3}\s*$")
@@ -58,7 +45,6 @@ class ConsoleReader:
     binary: bool = False
     _rest: bytes = b""
     _line: int = 1
-    _size: int = 0
     _block: LiteralCollector | None = None
     _opened: int = 0
     _fixed: bool = True
@@ -92,9 +78,7 @@ class ConsoleReader:
 
     def _scan(self, data: bytes, *, cut: bool = False) -> None:
         counted, here, at_block = 0, self._line, 0
-        tokens = (_STEP, _CONFIG, *([_COMMAND] if self._size < _TOP else []))
-        self._size += len(data)
-        for at, token in _hits(data, tokens):
+        for at, token in sorted((*_places(data, _STEP), *_places(data, _CONFIG))):
             here += data.count(b"\n", counted, at)
             counted = at
             start = data.rfind(b"\n", 0, at) + 1
@@ -108,8 +92,6 @@ class ConsoleReader:
                 is_cut = cut and end == len(data)
                 for i, raw in enumerate(steps, 1):
                     self._step(raw, f"line {here:,}", cut=is_cut and i == len(steps))
-            elif token == _COMMAND:
-                self._command(decode_line(line[:_MAX_COMMAND_BYTES]))
             elif not self._block:
                 self._opened = here
                 self._open_block(line)
@@ -136,17 +118,6 @@ class ConsoleReader:
             return
         self._fixed = self._fixed and line.has_fixed_decimals
         self.builder.add(line.step, line.metrics, where, _clock(raw))
-
-    def _command(self, text: str) -> None:
-        if _LAUNCH.search(text[:MAX_LINE_CHARACTERS]):
-            self.builder.mark_launch()
-            try:
-                words = shlex.split(text)
-            except ValueError:
-                words = text.split()
-            matches = (_OVERRIDE.fullmatch(word) for word in words)
-            overrides = {match[1]: match[2] for match in matches if match and "." in match[1]}
-            self.builder.config = {**overrides} or self.builder.config
 
     def _open_block(self, line: bytes) -> None:
         for process, text in split_processes(decode_line(line)):
@@ -182,17 +153,13 @@ class ConsoleReader:
         self.builder.skip(f"line {self._opened:,}", reason)
 
 
-def _hits(data: bytes, tokens: Sequence[bytes]) -> list[tuple[int, bytes]]:
-    """Places of the lines that matter, in order; at most one of each kind per line."""
-    return sorted((at, token) for token in tokens for at in _places(data, token))
-
-
-def _places(data: bytes, token: bytes) -> Iterator[int]:
+def _places(data: bytes, token: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the places of a word that matters, with the word; at most one in a line."""
     at = data.find(token)
     while at >= 0:
         is_hit = token != _STEP or STEP.match(data, at)
         if is_hit:
-            yield at
+            yield at, token
         at = data.find(token, _end(data, at) if is_hit else at + len(token))
 
 

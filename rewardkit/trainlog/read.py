@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -101,14 +101,21 @@ def choose_reader(head: bytes, path: Path) -> ConsoleReader | JsonlReader:
 
 
 def _read_file(path: Path, name: str, progress: Callable[[int], object]) -> TrainingRun:
-    head = _head(path)
-    if is_event_file(head):
-        return read_events([path], name, str(path))
-    reader = choose_reader(head, path)
-    for data in _chunks(path):
-        reader.feed(data)
-        progress(len(data))
-    return _finish(reader, name, path)
+    with _open(path) as file:
+        data = file.read(HEAD_BYTES)
+        if is_event_file(data):
+            return read_events([path], name, str(path))
+        reader = choose_reader(data, path)
+        while data:
+            reader.feed(data)
+            progress(len(data))
+            data = file.read(CHUNK_BYTES)
+    try:
+        return reader.finish(name, str(path))
+    except DataError as error:
+        if isinstance(reader, ConsoleReader) and reader.binary:
+            raise DataError(f"{path}: not a training log but a binary file.") from error
+        raise
 
 
 def _read_folder(path: Path, name: str, progress: Callable[[int], object]) -> TrainingRun:
@@ -130,26 +137,6 @@ def _read_folder(path: Path, name: str, progress: Callable[[int], object]) -> Tr
             )
         return read_events(events, name, str(path))
     return _read_file(only_log(path), name, progress)
-
-
-def _finish(reader: ConsoleReader | JsonlReader, name: str, path: Path) -> TrainingRun:
-    try:
-        return reader.finish(name, str(path))
-    except DataError as error:
-        if isinstance(reader, ConsoleReader) and reader.binary:
-            raise DataError(f"{path}: not a training log but a binary file.") from error
-        raise
-
-
-def _head(path: Path) -> bytes:
-    with _open(path) as file:
-        return file.read(HEAD_BYTES)
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    with _open(path) as file:
-        while data := file.read(CHUNK_BYTES):
-            yield data
 
 
 def _open(path: Path) -> BinaryIO | gzip.GzipFile:

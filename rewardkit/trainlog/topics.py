@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal, TypeAlias
@@ -105,41 +105,26 @@ def validations(run: TrainingRun) -> dict[str, list[tuple[int, float]]]:
     the smallest.
     """
     scores: dict[str, dict[int, float]] = {}
-    means: dict[str, dict[str, dict[int, list[str]]]] = {}
-    core: set[tuple[str, str]] = set()
+    means: dict[str, list[tuple[str, str, str, str]]] = {}
     for metric in run.table:
         if old := _OLD.fullmatch(metric):
             scores.setdefault(old[1], {}).update(run.series(metric))
         elif match := _MEAN.fullmatch(metric):
             kind, source, variable, n = match.groups()
-            by_n = means.setdefault(source, {}).setdefault(variable, {})
-            by_n.setdefault(int(n), []).append(metric)
-            if kind == "core":
-                core.add((source, variable))
-    for source, variables in means.items():
-        chosen = _score_variables(source, variables, core)
-        for variable in chosen:
-            name = source if len(chosen) == 1 else f"{source}/{variable}"
-            scores.setdefault(name, {}).update(_smallest(run, variables[variable]))
+            means.setdefault(source, []).append((variable, kind, n, metric))
+    configured = str(run.setting("actor_rollout_ref.rollout.val_kwargs.n"))
+    for source, metrics in means.items():
+        core = dict.fromkeys(variable for variable, kind, _, _ in metrics if kind == "core")
+        names = dict.fromkeys(variable for variable, *_ in metrics)
+        first = next((name for name in ("acc", "reward") if name in names), next(iter(names)))
+        metrics.sort(key=lambda item: (item[2] != configured, int(item[2])), reverse=True)
+        for variable, _, _, metric in metrics:
+            if variable in (core or (first,)):
+                name = f"{source}/{variable}" if len(core) > 1 else source
+                scores.setdefault(name, {}).update(run.series(metric))
     if series := run.series("val/loss"):
         scores["loss"] = dict(series)
     return {name: sorted(values.items()) for name, values in scores.items() if values}
-
-
-def _score_variables(
-    source: str, variables: Collection[str], core: Collection[tuple[str, str]]
-) -> list[str]:
-    first = next((name for name in ("acc", "reward") if name in variables), next(iter(variables)))
-    return [name for name in variables if (source, name) in core] or [first]
-
-
-def _smallest(run: TrainingRun, by_n: Mapping[int, Sequence[str]]) -> dict[int, float]:
-    configured = str(run.setting("actor_rollout_ref.rollout.val_kwargs.n"))
-    values: dict[int, float] = {}
-    for n in sorted(by_n, key=lambda n: (str(n) != configured, n), reverse=True):
-        for metric in by_n[n]:
-            values.update(run.series(metric))
-    return values
 
 
 def reward_metrics(run: TrainingRun) -> list[str]:

@@ -14,6 +14,8 @@ from rewardkit.trainlog.hacking_examples import examples_of
 from rewardkit.trainlog.page import write_page
 from rewardkit.trainlog.phrases import find_phrase, has_phrase, phrase_in_text
 from rewardkit.trainlog.read import read_run
+from rewardkit.trainlog.reward_files import read_rewards
+from rewardkit.trainlog.rewards import recorded_run
 from rewardkit.trainlog.rules import check_onsets, diagnose, rules
 from rewardkit.trainlog.series import date_rise
 from rewardkit.trainlog.tables import EXAMPLE_CHARACTERS, example_rows, onset_text
@@ -356,6 +358,30 @@ def test_no_rule_finds_an_onset_in_a_healthy_run(name, tmp_path):
     run = simulate(scenario, 2_000, tmp_path / "records")
     alarm = first_alarm(run, (*range(14, scenario.steps, 12), scenario.steps))
     assert alarm is None
+
+
+REAL = {
+    "h1_exact": None, "h3_dapo_length": None, "h4_hard": None, "h6_two_sources": None,
+    "n1_hole_unfound": None, "x1_tail_numbers": 62, "x3_length": 37, "x4_keyword": 59,
+    "x7_format": 13, "x9_abstain": 48,
+}  # fmt: skip
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", REAL)
+def test_a_real_hacked_run_is_named_within_20_steps_and_a_healthy_one_never(name, shared):
+    """From the dumps alone, without a recorder; a run that is named stays named."""
+    run = recorded_run(read_rewards(shared / "data/hacked_runs" / name / "dumps"))
+    held = [
+        step
+        for step in run.steps
+        if any(finding.rule.is_onset for finding in diagnose(until(run, step)))
+    ]
+    if REAL[name] is None:
+        assert held == []
+    else:
+        assert held[0] <= REAL[name] + 20
+        assert held == [step for step in run.steps if step >= held[0]]
 
 
 @pytest.mark.parametrize(
