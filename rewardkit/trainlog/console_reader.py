@@ -144,13 +144,10 @@ class ConsoleReader:
         block, self._block = self._block, None
         if block is None:
             return
-        settings = dict(flatten(literal_value(block.text)))
-        if block.is_complete and settings:
+        if settings := dict(flatten(literal_value("\n".join(block.lines)))):
             self.builder.config = settings
-            return
-        self.builder.config = {**self.builder.config, **settings}
-        reason = f"the configuration is incomplete; {len(settings):,} settings were read"
-        self.builder.skip(f"line {self._opened:,}", reason)
+        else:
+            self.builder.skip(f"line {self._opened:,}", "the configuration is incomplete")
 
 
 def _places(data: bytes, token: bytes) -> Iterator[tuple[int, bytes]]:

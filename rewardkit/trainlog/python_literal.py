@@ -14,18 +14,12 @@ MAX_LINES, MAX_CHARACTERS = 20_000, 2_000_000
 #: Characters of a line that are read; a literal over several lines has short lines.
 MAX_LINE_CHARACTERS = 20_000
 
-#: Lines of the same process that do not continue the literal, before the literal is given up.
-MAX_STRANGE_LINES = 50
-
 #: Characters without a comma outside strings: 400,000 of `1+1+1...` overflow the C stack of Python
 #: 3.10.
 MAX_UNSEPARATED_CHARACTERS = 20_000
 
-_CLOSER = {"(": ")", "[": "]", "{": "}"}
-
 _STRING = r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\""
 _TEXTS = re.compile(rf"\s*(?:{_STRING})\s*")
-_TOKENS = re.compile(rf"{_STRING}|[\[({{]|[\])}}]")
 
 #: The time stamp that a log collector puts before each line.
 _TIME = re.compile(
@@ -54,55 +48,27 @@ def split_processes(text: str) -> Iterator[tuple[str, str]]:
 
 @dataclass
 class LiteralCollector:
-    """Collects a literal from the lines of one process.
+    """Collects a literal from the lines of one process; pprint indents all of its lines but the first.
 
     Attributes:
         process: the process; lines of others, which Ray puts between them, are left out.
-        is_complete: whether the last bracket was read; else `text` closes the open ones.
+        lines: its lines so far.
     """
 
     process: str
-    is_complete: bool = False
-    _open: list[str] = field(default_factory=list)
-    _parts: list[str] = field(default_factory=list)
-    _lines: int = 0
+    lines: list[str] = field(default_factory=list)
+    _count: int = 0
     _length: int = 0
-    _strange: int = 0
-
-    @property
-    def text(self) -> str:
-        """The literal, with open brackets closed."""
-        text = "\n".join(self._parts)
-        if not self._open:
-            return text
-        return text.rstrip().rstrip(",") + "".join(_CLOSER[one] for one in reversed(self._open))
 
     def feed(self, process: str, text: str) -> bool:
-        """Add a process's text of a line; True when the literal is complete or given up."""
-        self._lines += 1
-        if (
-            self._lines > MAX_LINES
-            or self._length > MAX_CHARACTERS
-            or self._strange > MAX_STRANGE_LINES
-        ):
-            return True
-        if process != self.process:
-            return False
-        if self._parts and not text.startswith(" "):  # pprint indents all lines but the first
-            self._strange += 1
-            return False
-        for token in _TOKENS.finditer(text):
-            if token[0] in _CLOSER:
-                self._open.append(token[0])
-            elif self._open and token[0] == _CLOSER[self._open[-1]]:
-                self._open.pop()
-                if not self._open:
-                    text = text[: token.end()]
-                    break
-        self._parts.append(text)
-        self._length += len(text)
-        self.is_complete = not self._open
-        return self.is_complete
+        """Add a process's text of a line; True when the literal has ended or is too long."""
+        self._count += 1
+        if process == self.process:
+            if self.lines and not text.startswith(" "):
+                return True
+            self.lines.append(text)
+            self._length += len(text)
+        return self._count > MAX_LINES or self._length > MAX_CHARACTERS
 
 
 def literal_value(text: str) -> Any:
