@@ -51,7 +51,7 @@ RUN_EXAMPLES = (
 )
 RESPONSES_EXAMPLES = (
     "rewardkit eval responses test.parquet validation_dumps/100.jsonl --json",
-    "rewardkit eval responses test.parquet lm_eval/*.jsonl --out runs/lm_eval.jsonl",
+    "rewardkit eval responses test.parquet predictions/*.jsonl --out runs/m.jsonl",
 )
 COMPARE_EXAMPLES = (
     "rewardkit eval compare runs/before.jsonl runs/after.jsonl",

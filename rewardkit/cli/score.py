@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "rewardkit score responses.jsonl --scorer gsm8k",
     "rewardkit score rollouts/ --train train.parquet --out scored.jsonl --resume",
-    "rewardkit score 'dumps/*.jsonl.zst' --scorer gsm8k --set method=robust --out scored.parquet",
+    "rewardkit score 'dumps/*.jsonl.zst' --scorer gsm8k --set method=robust --out scored.jsonl",
     "rewardkit score scored.jsonl --html report.html",
     "rewardkit score responses.jsonl --scorer gsm8k --scorer my_reward.py:compute_score --html c.html",
     "rewardkit score - --scorer math < responses.jsonl",
@@ -68,7 +68,7 @@ def command(
         Path | None, option("Training parquet used to look up a missing data_source.")
     ] = None,
     out: Annotated[
-        Path | None, option("Output jsonl or parquet: the rows with their scores.")
+        Path | None, option("Output jsonl: the rows with their scores.")
     ] = None,
     html: Annotated[
         Path | None,
