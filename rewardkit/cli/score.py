@@ -67,9 +67,7 @@ def command(
     train: Annotated[
         Path | None, option("Training parquet used to look up a missing data_source.")
     ] = None,
-    out: Annotated[
-        Path | None, option("Output jsonl: the rows with their scores.")
-    ] = None,
+    out: Annotated[Path | None, option("Output jsonl: the rows with their scores.")] = None,
     html: Annotated[
         Path | None,
         option("HTML page of the responses, or of the comparison.", "--html", metavar="FILE"),
