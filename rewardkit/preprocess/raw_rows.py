@@ -20,7 +20,7 @@ from rewardkit.registry import did_you_mean
 from rewardkit.row import BATCH_ROWS, open_parquet
 
 #: Rows whose `repeats` columns are compared at once; more rows are faster and need more memory.
-_SCAN_ROWS = 32_768
+_SCAN_ROWS = 131_072
 
 #: Columns whose unread text is counted.
 MAX_UNREAD = 20
