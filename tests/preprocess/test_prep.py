@@ -1,6 +1,7 @@
 """`prep`: options, sources, dropped rows, and the messages for bad input."""
 
 import json
+import sys
 from collections import Counter
 
 import pyarrow as pa
@@ -48,29 +49,29 @@ def test_every_template_inserts_the_question_and_names_a_scorer_that_fits(tmp_pa
     assert rewardkit.check(tmp_path / "out.parquet").ok
 
 
-def test_a_template_file_is_used_unchanged_and_its_text_selects_the_scorer(tmp_path):
-    file = tmp_path / "mine.txt"
-    file.write_text("问题：{question}\n把答案放到 \\boxed{} 中。{x}\n", encoding="utf-8")
-    [row], _ = prep(tmp_path, {**GOOD, "question": "{question} {y}?"}, template=str(file))
-    assert row["prompt"][0]["content"] == "问题：{question} {y}?\n把答案放到 \\boxed{} 中。{x}"
-    assert row["extra_info"]["scorer"] == "math"
-
-
-def test_a_template_file_that_asks_for_no_form_needs_a_scorer(tmp_path):
-    file = tmp_path / "mine.txt"
-    file.write_text("{question}")
-    with pytest.raises(UsageError, match="--scorer"):
-        prep(tmp_path, GOOD, template=str(file))
-    [row], _ = prep(tmp_path, GOOD, template=str(file), scorer="gsm8k")
-    assert row["extra_info"]["scorer"] == "gsm8k"
-
-
-@pytest.mark.parametrize("text", ["no slot", "{question} {question}"])
-def test_a_template_file_must_contain_the_slot_once(tmp_path, text):
-    file = tmp_path / "mine.txt"
-    file.write_text(text)
-    with pytest.raises(UsageError, match="once"):
-        prep(tmp_path, GOOD, template=str(file))
+@pytest.mark.parametrize(
+    ("text", "scorer", "expected"),
+    [
+        ("问题：{question}\n放到 \\boxed{} 中。{x}\n", None, "math"),
+        ("{question}", "gsm8k", "gsm8k"),
+        ("{question}", None, "--scorer"),
+        ("no slot", None, "0 times instead of once"),
+        ("{question} {question}", None, "2 times instead of once"),
+    ],
+)
+def test_a_template_file_is_used_unchanged_and_its_text_selects_the_scorer(
+    tmp_path, text, scorer, expected
+):
+    (tmp_path / "mine.txt").write_text(text, encoding="utf-8")
+    options = {"template": str(tmp_path / "mine.txt"), "scorer": scorer}
+    raw = {**GOOD, "question": "{question} {y}?"}
+    if " " in expected or "-" in expected:
+        with pytest.raises(UsageError, match=expected):
+            prep(tmp_path, raw, **options)
+        return
+    [row], _ = prep(tmp_path, raw, **options)
+    asked = text.replace("{question}", raw["question"]).removesuffix("\n")
+    assert (row["prompt"][0]["content"], row["extra_info"]["scorer"]) == (asked, expected)
 
 
 @pytest.mark.parametrize(
@@ -162,42 +163,61 @@ def test_existing_files_survive_a_run_that_fails(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["out.parquet", "raw.jsonl"]
 
 
-def test_a_folder_s_file_with_the_split_in_its_name_is_read(tmp_path):
-    folder = tmp_path / "hub"
-    jsonl(folder / "deep" / "gsm8k_train.jsonl", GOOD)
-    jsonl(folder / "deep" / "gsm8k_test.jsonl", GOOD, GOOD | {"question": "other"})
-    jsonl(folder / ".cache" / "train.jsonl", GOOD)
-    out = tmp_path / "out"
-    report = rewardkit.prep("gsm8k", out, split="all", source=folder)
-    assert [(s.split, s.written) for s in report.splits] == [("train", 1), ("test", 2)]
+def write(file, **columns):
+    """Write a file as a repository, a user or the cache of the datasets library has it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.table({"answer": ["#### 1"], **columns})
+    if file.suffix == ".jsonl":
+        jsonl(file, *table.to_pylist())
+    elif file.suffix == ".parquet":
+        pq.write_table(table, file)
+    else:
+        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
 
 
-def test_in_a_clone_of_the_hub_the_main_configuration_s_parquet_is_read(tmp_path):
-    folder = tmp_path / "hub"
-    for config, question in (("main", "right"), ("socratic", "wrong")):
-        (folder / config).mkdir(parents=True)
-        table = pa.table({"question": [question], "answer": ["#### 1"]})
-        pq.write_table(table, folder / config / "train-00000-of-00001.parquet")
-    rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=folder)
-    [row] = read_rows(tmp_path / "out.parquet")
-    assert row["extra_info"]["question"] == "right"
+COMMIT = "0123456789abcdef"
+CACHE = "hf/hub/datasets--openai--gsm8k"
 
 
 @pytest.mark.parametrize(
-    ("names", "message"),
+    ("files", "source", "origin"),
     [
-        ([], "no 'train' file here"),
-        (["dev.jsonl"], "no 'train' file here"),
-        (["a/train.jsonl", "b/train.jsonl"], "several folders have files of 'train'"),
+        (["hub/deep/gsm8k_train.jsonl", "hub/.cache/train.jsonl"], "hub", "path"),
+        ([f"hub/{c}/train-00000-of-00001.parquet" for c in ("main", "socratic")], "hub", "path"),
+        ([f"{CACHE}/snapshots/{COMMIT}/main/train-00000-of-00001.parquet"], None, "cache"),
+        (["hf/datasets/openai___gsm8k/main/0.0.0/fedcba/gsm8k-train.arrow"], None, "cache"),
+        ([], "hub", "no 'train' file here"),
+        (["hub/dev.jsonl"], "hub", "no 'train' file here"),
+        (["hub/a/train.jsonl", "hub/b/train.jsonl"], "hub", "several folders have files of"),
     ],
 )
-def test_a_folder_without_a_clear_file_of_the_split_is_one_clear_error(tmp_path, names, message):
-    folder = tmp_path / "hub"
-    folder.mkdir()
-    for name in names:
-        jsonl(folder / name, GOOD)
-    with pytest.raises(SourceError, match=message):
-        rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=folder)
+def test_the_rows_of_a_split_are_found_in_folders_and_caches(tmp_path, files, source, origin):
+    """The first file is the split's; the main configuration is read, and no hidden folder."""
+    (tmp_path / "hub").mkdir()
+    for file in files:
+        write(tmp_path / file, question=[file])
+    (tmp_path / CACHE / "refs").mkdir(parents=True)
+    (tmp_path / CACHE / "refs/main").write_text(COMMIT)
+    out, source = tmp_path / "out.parquet", source and tmp_path / source
+    if " " in origin:
+        with pytest.raises(SourceError, match=origin):
+            rewardkit.prep("gsm8k", out, source=source)
+        return
+    assert rewardkit.prep("gsm8k", out, source=source).splits[0].origin == origin
+    assert infos(out, "question") == files[:1]
+    made = json.loads(pq.read_schema(out).metadata[b"rewardkit"])
+    assert made["revision"] in files[0]
+
+
+def test_the_dev_split_is_not_read_from_the_cached_train_split(tmp_path):
+    folder = tmp_path / "hf/datasets/RUC-NLPIR___FlashRAG_datasets/hotpotqa/0.0.0/fedcba"
+    for split in ("train", "dev"):
+        file = folder / f"flash_rag_datasets-{split}.arrow"
+        write(file, id=["0"], question=[f"{split}?"], golden_answers=[["Ann"]])
+    for split in ("train", "dev"):
+        [row] = preview("hotpotqa", 2, split=split)
+        assert row["extra_info"]["question"] == f"{split}?"
 
 
 def test_a_source_that_is_missing_or_not_data_is_one_clear_error(tmp_path):
@@ -210,57 +230,11 @@ def test_a_source_that_is_missing_or_not_data_is_one_clear_error(tmp_path):
         rewardkit.prep("gsm8k", tmp_path / "o.parquet", source=tmp_path, sample=True)
 
 
-def test_the_local_hub_cache_is_used_before_the_network(tmp_path):
-    cache, commit = tmp_path / "hf/hub/datasets--openai--gsm8k", "0123456789abcdef"
-    (cache / f"snapshots/{commit}/main").mkdir(parents=True)
-    table = pa.table({"question": ["cached"], "answer": ["#### 1"]})
-    pq.write_table(table, cache / f"snapshots/{commit}/main/train-00000-of-00001.parquet")
-    (cache / "refs").mkdir()
-    (cache / "refs/main").write_text(commit)
-    report = rewardkit.prep("gsm8k", tmp_path / "out.parquet")
-    assert report.splits[0].origin == "cache"
-    assert infos(tmp_path / "out.parquet", "question") == ["cached"]
-    made = json.loads(pq.read_schema(tmp_path / "out.parquet").metadata[b"rewardkit"])
-    assert made["revision"] == commit
-
-
-def write_arrow(file, **columns):
-    """A file as the datasets library writes it into its cache."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    table = pa.table(columns)
-    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-
-
-def test_the_cache_of_the_datasets_library_is_used_too(tmp_path):
-    folder = tmp_path / "hf/datasets/openai___gsm8k/main/0.0.0/fedcba"
-    write_arrow(folder / "gsm8k-train.arrow", question=["arrow"], answer=["#### 1"])
-    report = rewardkit.prep("gsm8k", tmp_path / "out.parquet")
-    [row] = read_rows(tmp_path / "out.parquet")
-    assert (report.splits[0].origin, row["extra_info"]["question"]) == ("cache", "arrow")
-
-
-def test_the_dev_split_is_not_read_from_the_cached_train_split(tmp_path):
-    folder = tmp_path / "hf/datasets/RUC-NLPIR___FlashRAG_datasets/hotpotqa/0.0.0/fedcba"
-    for split in ("train", "dev"):
-        file = folder / f"flash_rag_datasets-{split}.arrow"
-        write_arrow(file, id=["0"], question=[f"{split}?"], golden_answers=[["Ann"]])
-    for split in ("train", "dev"):
-        [row] = preview("hotpotqa", 2, split=split)
-        assert row["extra_info"]["question"] == f"{split}?"
-
-
-@pytest.mark.parametrize("hub", ["huggingface"])
-def test_without_source_and_network_the_error_lists_the_ways_to_get_the_rows(tmp_path, hub):
+def test_without_source_and_network_the_error_lists_the_ways_to_get_the_rows(tmp_path, monkeypatch):
     with pytest.raises(SourceError) as caught:
-        rewardkit.prep("gsm8k", tmp_path / "out.parquet", hub=hub)
+        rewardkit.prep("gsm8k", tmp_path / "out.parquet")
     for way in ("--source", "--hub modelscope", "HF_ENDPOINT", "HF_HOME", "--sample"):
         assert way in str(caught.value)
-
-
-def test_modelscope_without_its_package_says_what_to_install(tmp_path, monkeypatch):
-    import sys
-
     monkeypatch.setitem(sys.modules, "modelscope.hub.snapshot_download", None)
     with pytest.raises(SourceError, match=r"pip install 'rewardkit\[modelscope\]'"):
         rewardkit.prep("gsm8k", tmp_path / "out.parquet", hub="modelscope")
@@ -313,24 +287,15 @@ def test_dropped_rows_of_csv_and_of_several_files_are_complete(tmp_path):
 
 
 def test_a_dropped_row_is_valid_json_with_any_values_in_its_columns(tmp_path):
-    table = pa.table(
-        {
-            "question": ["q", "q"],
-            "answer": ["#### 1", "none"],
-            "picture": [b"", b"\xff\xd8"],
-            "score": [1.0, float("nan")],
-            "made": pa.array([1, 2], pa.timestamp("ns")),
-            "made_in": pa.array([{"at": 1}, {"at": 2}], pa.struct([("at", pa.timestamp("ns"))])),
-        }
-    )
-    pq.write_table(table, tmp_path / "a.parquet")
+    stamp, answers = pa.timestamp("ns"), ["#### 1", "none"]
+    inner = pa.array([{"at": 1}, {"at": 2}], pa.struct([("at", stamp)]))
+    columns = {"picture": [b"", b"\xff\xd8"], "score": [1.0, float("nan")], "made_in": inner}
+    columns |= {"question": ["q", "q"], "answer": answers, "made": pa.array([1, 2], stamp)}
+    write(tmp_path / "a.parquet", **columns)
     rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=tmp_path / "a.parquet")
     [line] = (tmp_path / "out.parquet.dropped.jsonl").read_text().splitlines()
-
-    def refuse(name):
-        raise AssertionError(f"{name} is not JSON")
-
-    row = json.loads(line, parse_constant=refuse)["row"]
+    assert "NaN" not in line  # which is not JSON
+    row = json.loads(line)["row"]
     assert (row["picture"], row["score"]) == ("<2 bytes>", None)
     assert "00000000" in row["made"]
     assert "timestamp[ns]" in row["made_in"]
