@@ -16,6 +16,8 @@ from rewardkit.preprocess.column_guess import (
     sample_rows,
     unread_options,
 )
+from tests.preprocess.rows import jsonl, verl_row
+from tests.tables import every
 
 
 def require(file, question, answer, image, out):
@@ -52,7 +54,7 @@ def test_the_columns_are_guessed_by_their_names_and_values(row, question, answer
     assert guess_columns(rows).question == question
 
 
-@pytest.mark.parametrize(
+@every(
     "row",
     [
         {"q.1": "How many apples are left?", "a": "3"},
@@ -63,9 +65,8 @@ def test_the_columns_are_guessed_by_their_names_and_values(row, question, answer
     ],
 )
 def test_odd_rows_are_guessed_without_an_exception(tmp_path, row):
-    (tmp_path / "x.jsonl").write_text(json.dumps(row))
     with pytest.raises(DataError, match="Run this first"):
-        require_parquet(str(tmp_path / "x.jsonl"))
+        require_parquet(str(jsonl(tmp_path / "x.jsonl", row)))
 
 
 def test_a_constant_column_and_a_label_of_the_row_are_no_answers():
@@ -78,10 +79,8 @@ def test_a_constant_column_and_a_label_of_the_row_are_no_answers():
 
 @pytest.fixture
 def odd(tmp_path):
-    file = tmp_path / "odd.jsonl"
-    lines = [json.dumps({"problem": f"What is {n}+1?", "final": n + 1}) for n in range(200)]
-    file.write_text("\n".join(lines))
-    return file
+    rows = ({"problem": f"What is {n}+1?", "final": n + 1} for n in range(200))
+    return jsonl(tmp_path / "odd.jsonl", *rows)
 
 
 def test_missing_columns_are_one_message_with_a_command_to_paste(odd, tmp_path):
@@ -167,17 +166,18 @@ def test_an_object_around_all_rows_is_not_taken_for_one_row(tmp_path, wrapper, f
         assert filter_of_jq in str(raised.value)
 
 
-def test_columns_with_options_that_no_prompt_shows_are_found(tmp_path):
-    def options_of(header):
-        file = tmp_path / "quiz.csv"
-        file.write_text(f"{header}\n" + ",".join("x" * (header.count(",") + 1)) + "\n")
-        return unread_options(sample_rows(file), ["question", "answer"])
-
-    assert options_of("question,Choices,answer") == ["Choices"]
-    assert options_of("question,选项,answer") == ["选项"]
-    assert options_of("question,A,B,C,D,answer") == ["A", "B", "C", "D"]
-    assert options_of("question,a,answer") == []
-    assert options_of("question,answer") == []
+@every(
+    ("header", "names"),
+    [
+        ("question,Choices,answer", ["Choices"]),
+        ("question,选项,answer", ["选项"]),
+        ("question,A,B,C,D,answer", ["A", "B", "C", "D"]),
+        ("question,a,answer", []),
+    ],
+)
+def test_columns_with_options_that_no_prompt_shows_are_found(header, names):
+    row = dict.fromkeys(header.split(","), "x")
+    assert unread_options([row], ["question", "answer"]) == names
 
 
 def notes_on(rows, key="question", answer="answer"):
@@ -212,9 +212,9 @@ def test_no_part_of_a_question_is_left_out_of_the_guess_and_no_system_message_is
 @pytest.mark.parametrize("roles", [("from", "value", "human", "gpt"), ("role", "content", "user", "assistant")])  # fmt: skip
 def test_the_question_of_a_chat_is_its_user_s_message_also_after_a_system_message(roles):
     sender, text, user, assistant = roles
+    system = [{sender: "system", text: "You are a very careful assistant."}]
     chats = [
-        [{sender: "system", text: "You are a very careful assistant."}] * (n % 2)
-        + [{sender: user, text: f"What is {n}+1?"}, {sender: assistant, text: f"{n + 1}"}]
+        [*system * (n % 2), {sender: user, text: f"{n}+1?"}, {sender: assistant, text: f"{n + 1}"}]
         for n in range(4)
     ]
     assert guess_columns([{"c": chat} for chat in chats]) == ColumnGuess("c", "c")
@@ -239,16 +239,9 @@ def test_text_that_no_row_will_have_is_named_with_the_options_that_keep_it():
 
 
 def test_rows_of_verl_s_scripts_that_are_no_parquet_keep_prompt_gold_and_reward_key(tmp_path):
-    row = {
-        "data_source": "openai/gsm8k",
-        "prompt": [{"role": "user", "content": "What is 1+1?"}],
-        "reward_model": {"style": "rule", "ground_truth": "2"},
-        "extra_info": {"answer": "1+1=2\n#### 2", "question": "What is 1+1?"},
-    }
-    file = tmp_path / "v.jsonl"
-    file.write_text(json.dumps(row))
+    file = jsonl(tmp_path / "v.jsonl", verl_row(1))
     options = "--question-key prompt --answer-key reward_model.ground_truth --template none --data-source openai/gsm8k"  # fmt: skip
     with pytest.raises(DataError, match=options):
-        require(file, "question", "answer", None, tmp_path / "o.parquet")
+        require(file, "q", "answer", None, tmp_path / "o.parquet")
     with pytest.raises(DataError, match=options):
         require_parquet(str(file))

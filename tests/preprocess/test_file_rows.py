@@ -182,36 +182,33 @@ def test_a_saved_dataset_is_its_shards_in_order(tmp_path):
 
 
 def test_a_saved_dataset_without_one_of_its_files_is_an_error_that_names_it(tmp_path):
-    save_to_disk(tmp_path / "d", [TABLE.slice(0, 2), TABLE.slice(2)])
-    names = [f"data-0000{n}-of-00002.arrow" for n in range(2)]
-    state = {"_data_files": [{"filename": name} for name in names]}
-    (tmp_path / "d" / "state.json").write_text(json.dumps(state))
-    assert [file.name for file in files_in_path(tmp_path / "d", "train", ())] == names
-    (tmp_path / "d" / names[1]).unlink()
-    with pytest.raises(SourceError, match=f"d/{names[1]}: missing, but state.json names it"):
-        files_in_path(tmp_path / "d", "train", ())
-    (tmp_path / "d" / "state.json").write_text("{}")
-    with pytest.raises(SourceError, match=f"d/{names[1]}: missing, but there is {names[0]}"):
-        files_in_path(tmp_path / "d", "train", ())
-    (tmp_path / "d" / "state.json").write_text("[")
-    with pytest.raises(SourceError, match=r"state.json: not the state of a dataset"):
-        files_in_path(tmp_path / "d", "train", ())
+    folder, names = tmp_path / "d", [f"data-0000{n}-of-00002.arrow" for n in range(2)]
+    save_to_disk(folder, [TABLE.slice(0, 2), TABLE.slice(2)])
+    state = json.dumps({"_data_files": [{"filename": name} for name in names]})
+    (folder / "state.json").write_text(state)
+    assert [file.name for file in files_in_path(folder, "train", ())] == names
+    (folder / names[1]).unlink()
+    for text, message in (
+        (state, f"d/{names[1]}: missing, but state.json names it"),
+        ("{}", f"d/{names[1]}: missing, but there is {names[0]}"),
+        ("[", "state.json: not the state of a dataset"),
+        (None, f"d/{names[1]}: missing, but there is {names[0]}"),
+    ):
+        (folder / "state.json").unlink()
+        if text is not None:
+            (folder / "state.json").write_text(text)
+        with pytest.raises(SourceError, match=message):
+            files_in_path(folder, "train", ())
 
 
 def test_shards_without_a_state_are_read_if_all_are_there(tmp_path):
-    folder = tmp_path / "d"
-    save_to_disk(folder, [TABLE.slice(0, 2), TABLE.slice(2)])
-    (folder / "state.json").unlink()
-    files = files_in_path(folder, "train", ())
+    save_to_disk(tmp_path / "d", [TABLE.slice(0, 2), TABLE.slice(2)])
+    (tmp_path / "d/state.json").unlink()
+    files = files_in_path(tmp_path / "d", "train", ())
     assert [row for file in files for _, row in rows_in(file)] == ROWS
-    other = folder / "data-00000-of-00001.arrow"
-    other.write_bytes(arrow(TABLE, pa.ipc.new_stream))
+    (tmp_path / "d/data-00000-of-00001.arrow").write_bytes(arrow(TABLE, pa.ipc.new_stream))
     with pytest.raises(SourceError, match=r"d: data-00000-of-00001.arrow and .* are of different"):
-        files_in_path(folder, "train", ())
-    other.unlink()
-    files[0].unlink()
-    with pytest.raises(SourceError, match=r"data-00000-of-00002.arrow: missing, but there is"):
-        files_in_path(folder, "train", ())
+        files_in_path(tmp_path / "d", "train", ())
 
 
 @pytest.mark.parametrize("new", [pa.ipc.new_stream, pa.ipc.new_file])

@@ -1,6 +1,5 @@
 """The optional checks of `check`: contamination, near-duplicates and lengths."""
 
-import json
 import re
 
 import pyarrow.parquet as pq
@@ -12,7 +11,7 @@ from rewardkit.preprocess.card_dataset import dataset_from_file
 from rewardkit.preprocess.check import OptionalChecks
 from rewardkit.preprocess.contamination.eval_sets import read_eval_sets
 from rewardkit.preprocess.contamination.overlap import index_items
-from rewardkit.row import read_rows
+from tests.preprocess.rows import dropped, infos, jsonl
 
 STORY = (
     "At the end of the week a baker in {town} counts how many loaves were sold on all seven days "
@@ -22,12 +21,9 @@ STORY = (
 
 
 def write(tmp_path, name, *pairs):
-    source = tmp_path / f"{name}.jsonl"
-    lines = (json.dumps({"question": q, "answer": a}) + "\n" for q, a in pairs)
-    source.write_text("".join(lines))
-    out = tmp_path / f"{name}.parquet"
-    rewardkit.prep(dataset_from_file(source), out, source=source)
-    return out
+    source = jsonl(tmp_path / f"{name}.jsonl", *({"question": q, "answer": a} for q, a in pairs))
+    rewardkit.prep(dataset_from_file(source), tmp_path / f"{name}.parquet", source=source)
+    return tmp_path / f"{name}.parquet"
 
 
 @pytest.fixture
@@ -59,14 +55,13 @@ def against(*specs):
 def test_a_row_with_an_evaluation_item_is_reported_and_dropped(train, held_out, tmp_path):
     out = tmp_path / "clean.parquet"
     report = rewardkit.check(train, extras=against(held_out), drop_overlap=out)
-    assert report.counts == {"overlap": 1}
+    assert (report.counts, report.kept) == ({"overlap": 1}, 3)
     [overlap] = report.overlaps
     assert (overlap.row, overlap.source, overlap.item) == (0, "val", "0")
     assert 0.5 <= overlap.coverage < 1
-    assert [row["extra_info"]["index"] for row in read_rows(out)] == [1, 2, 3]
-    assert report.kept == 3
-    [dropped] = (tmp_path / "clean.parquet.dropped.jsonl").read_text().splitlines()
-    assert json.loads(dropped)["reasons"][0].startswith("overlap:")
+    assert infos(out, "index") == [1, 2, 3]
+    [entry] = dropped(out)
+    assert entry["reasons"][0].startswith("overlap:")
 
 
 def test_a_variant_with_other_numbers_is_no_finding_however_much_of_the_item_it_has(tmp_path):
@@ -100,18 +95,10 @@ def test_drop_overlap_does_not_drop_rows_with_other_findings(tmp_path, held_out)
         ("math-500={folder}/nope", SourceError, "no such file or folder"),
         ("{folder}/nope.parquet", SourceError, "no such file"),
         ("{folder}/nope.jsonl", SourceError, "nope.jsonl: no such file"),
-        (
-            "{folder}/x.jsonl",
-            DataError,
-            "prep .*x.jsonl --question-key ask .*--against NAME=.*x.jsonl",
-        ),
+        ("{folder}/x.jsonl", DataError, "prep .*--question-key ask .*--against NAME=.*x.jsonl"),
         ("{folder}/x.txt", DataError, "Write one with rewardkit prep"),
         ("my=x.parquet", UnknownNameError, "A verl parquet needs no name: --against x.parquet"),
-        (
-            "my=sub/x.jsonl",
-            UnknownNameError,
-            "Write rows of your own with rewardkit prep, and name the parquet: --against FILE.parquet",
-        ),
+        ("my=sub/x.jsonl", UnknownNameError, "Write rows of your own with rewardkit prep, and"),
     ],
 )
 def test_a_missing_evaluation_set_is_one_clear_error(tmp_path, spec, error, message):
