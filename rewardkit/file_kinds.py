@@ -19,21 +19,17 @@ PREFIX_BYTES, MAX_NAMES = 1 << 16, 1000
 #: Suffixes of compressed text that is read as it is.
 COMPRESSIONS = (".gz", ".zst")
 
-#: What the first bytes of a file say, what to do, and the suffix that the command in it wants.
+#: What the first bytes of a file say, the suffix that the command wants, and what to do.
 _SIGNATURES = (
-    (rb"\x1f\x8b", "a gzip archive. Unpack it with `{rename}gunzip {file}`.", ".gz"),
-    (rb"\x28\xb5\x2f\xfd", "a zstd archive. Unpack it with `{rename}zstd -d {file}`.", ".zst"),
-    (rb"BZh", "a bzip2 archive. Unpack it with `{rename}bunzip2 {file}`.", ".bz2"),
-    (rb"\xfd7zXZ", "an xz archive. Unpack it with `{rename}unxz {file}`.", ".xz"),
-    (rb"\s*<(?i:!doctype|html|head|\?xml)", "a web page: its download failed. {again}", ""),
-    (rb"\xd0\xcf\x11\xe0", "an Excel workbook. Save it as CSV UTF-8 first.", ""),
-    (rb"PK\x03\x04", "a zip archive. Unpack it with `unzip {file}`.", ""),
-    (rb"version https://git-lfs", "a pointer of Git LFS, not the file itself. {pull}", ""),
-)
-_ADVICE = {
-    "again": "Download the file again.",
-    "pull": "Run git lfs pull in its repository, or download the file again.",
-}
+    (rb"\x1f\x8b", ".gz", "a gzip archive. Unpack it with `{rename}gunzip {file}`."),
+    (rb"\x28\xb5\x2f\xfd", ".zst", "a zstd archive. Unpack it with `{rename}zstd -d {file}`."),
+    (rb"BZh", ".bz2", "a bzip2 archive. Unpack it with `{rename}bunzip2 {file}`."),
+    (rb"\xfd7zXZ", ".xz", "an xz archive. Unpack it with `{rename}unxz {file}`."),
+    (rb"\s*<(?i:!doctype|html|head|\?xml)", "", "a web page: its download failed. Download the file again."),
+    (rb"\xd0\xcf\x11\xe0", ".xls", "an Excel workbook. Save it as CSV UTF-8 first."),
+    (rb"PK\x03\x04", ".zip", "a zip archive. Unpack it with `unzip {file}`."),
+    (rb"version https://git-lfs", "", "a pointer of Git LFS, not the file itself. Run git lfs pull in its repository, or download the file again."),
+)  # fmt: skip
 _JSON_LINE = re.compile(rb"\s*\{[^\n]*\}\s*(?:\n\s*\{|\Z)")
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 
@@ -84,15 +80,15 @@ def read_prefix(path: Path) -> bytes:
         return b""
 
 
-def content_fault(path: Path, prefix: bytes) -> str:
+def content_fault(path: Path) -> str:
     """Return what a file is that nothing can read as it stands, and what to do; "" if it may be fine."""
-    for start, advice, suffix in _SIGNATURES:
-        if re.match(start, prefix):
-            if prefix.startswith(b"PK") and path.suffix.lower() == ".xlsx":
-                return content_fault(path, b"\xd0\xcf\x11\xe0")
-            archive = path if path.suffix.lower() == suffix else Path(f"{path}{suffix}")
+    prefix, name = read_prefix(path), path.suffix.lower()
+    for start, suffix, advice in _SIGNATURES:
+        is_known = re.match(start, prefix) and not (prefix[:2] == b"PK" and name == ".xlsx")
+        if is_known or (suffix == ".xls" and prefix[:2] == b"PK" and name == ".xlsx"):
+            archive = path if name == suffix else Path(f"{path}{suffix}")
             rename = "" if archive == path else f"mv {quote(str(path))} {quote(str(archive))} && "
-            return f"this is {advice.format(file=quote(str(archive)), rename=rename, **_ADVICE)}"
+            return f"this is {advice.format(file=quote(str(archive)), rename=rename)}"
     return ""
 
 
@@ -100,16 +96,15 @@ def parquet_fault(path: Path) -> str:
     """Return why a file cannot be a parquet and what to do, as a sentence; "" if nothing is known."""
     if path.is_dir():
         return "this is a folder. Name a parquet in it."
-    prefix = read_prefix(path)
     if path.is_file() and path.stat().st_size == 0:
         return "the file is empty. Copy or download it again."
-    if prefix.startswith(b"PAR1"):
+    if read_prefix(path).startswith(b"PAR1"):
         with path.open("rb") as file:
             file.seek(-4, 2)
             is_whole = file.read() == b"PAR1"
         return "" if is_whole else "the end of the parquet is missing. Copy or download it again."
-    kind = table_kind(path, prefix)
-    if (fault := content_fault(path, prefix)) or not kind:
+    kind = table_kind(path)
+    if (fault := content_fault(path)) or not kind:
         return fault
     out, source, rename = path.with_suffix(".parquet"), path, ""
     if path == out:  # prep reads a file as its name says
@@ -119,9 +114,9 @@ def parquet_fault(path: Path) -> str:
     return f"this is {kind}, not parquet. Run `{rename}{command}` first."
 
 
-def table_kind(path: Path, prefix: bytes) -> str:
+def table_kind(path: Path) -> str:
     """Return which format of rows other than parquet a file has, in words; "" if none is known."""
-    text, suffix = prefix.removeprefix(codecs.BOM_UTF8), row_suffix(path)
+    text, suffix = read_prefix(path).removeprefix(codecs.BOM_UTF8), row_suffix(path)
     if suffix in (".jsonl", ".ndjson") or _JSON_LINE.match(text):
         return "JSON Lines"
     if suffix == ".json" or text.lstrip()[:1] in (b"[", b"{"):
@@ -131,13 +126,12 @@ def table_kind(path: Path, prefix: bytes) -> str:
 
 def text_fault(path: Path) -> str:
     """Return why a file cannot be read as UTF-8 text and what to do; "" if its start is UTF-8."""
-    prefix = read_prefix(path)
-    return content_fault(path, prefix) or encoding_fault(path, prefix)
+    return content_fault(path) or encoding_fault(path)
 
 
-def encoding_fault(path: Path, prefix: bytes) -> str:
+def encoding_fault(path: Path) -> str:
     """Return in which encoding other than UTF-8 a text is and what to do; "" for UTF-8."""
-    encoding = text_encoding(prefix)
+    encoding = text_encoding(read_prefix(path))
     if encoding is None:
         return (
             "the text is not UTF-8. Convert it: iconv -f ENCODING -t UTF-8, with the encoding of the "
@@ -151,12 +145,12 @@ def encoding_fault(path: Path, prefix: bytes) -> str:
 
 def lines_fault(path: Path) -> str:
     """Return why a file has no line that is a JSON object and what to do; "" if nothing is known."""
-    prefix, fault = read_prefix(path), text_fault(path)
-    if not fault and prefix.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"[":
+    fault = text_fault(path)
+    if not fault and read_prefix(path).removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"[":
         out = path.with_name(f"{path.stem}-lines.jsonl")
         command = f"jq -c '.[]' {quote(str(path))} > {quote(str(out))}"
         return f"this is a JSON array. Run `{command}` and use the new file."
-    if not fault and (kind := table_kind(path, prefix)) in ("CSV", "TSV"):
+    if not fault and (kind := table_kind(path)) in ("CSV", "TSV"):
         return f"this is {kind}. Write one JSON object per line, or parquet."
     return fault
 

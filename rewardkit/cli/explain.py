@@ -21,7 +21,7 @@ from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import option
 from rewardkit.cli.shared.user_code import open_scorer_with_status
 from rewardkit.errors import DataError, RewardkitError, SourceError, call_catching, unreadable_file
-from rewardkit.file_kinds import encoding_fault, read_prefix
+from rewardkit.file_kinds import encoding_fault
 
 if TYPE_CHECKING:
     from rewardkit.scorers.explain import Explanation
@@ -115,7 +115,7 @@ def _read(response: Path | None) -> str:
             warn("Type or paste the response, then press Ctrl-D on a line of its own.")
         return sys.stdin.read()
     try:
-        if fault := encoding_fault(response, read_prefix(response)):
+        if fault := encoding_fault(response):
             raise DataError(f"{response}: {fault}")
         return response.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:

@@ -195,7 +195,7 @@ def _require_used_options(ctx: typer.Context, file: Path | None) -> None:
 
 def _data_file(dataset: str) -> Path | None:
     """The path of the user's file or folder; None for a dataset's name or a plug-in."""
-    from rewardkit.file_kinds import content_fault, read_prefix, require_regular_file
+    from rewardkit.file_kinds import content_fault, require_regular_file
     from rewardkit.preprocess.file_rows import READERS, is_row_file
     from rewardkit.preprocess.load import CARD_SUFFIX
     from rewardkit.preprocess.set_names import is_set
@@ -208,7 +208,7 @@ def _data_file(dataset: str) -> Path | None:
         return path
     if path.is_file() and path.suffix not in (".py", CARD_SUFFIX):
         suffixes = ", ".join(READERS)
-        fault = content_fault(path, read_prefix(path))
+        fault = content_fault(path)
         raise UsageError(f"{dataset}: {fault or f'not a {suffixes} file.'}")
     return None
 

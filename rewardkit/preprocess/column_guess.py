@@ -16,7 +16,6 @@ from rewardkit.answers.extract import boxes
 from rewardkit.errors import DataError, call_catching
 from rewardkit.file_kinds import (
     parquet_fault,
-    read_prefix,
     row_suffix,
     stem_and_suffix,
     table_kind,
@@ -362,7 +361,7 @@ def require_parquet(name: str) -> None:
         raise DataError(f"{file}: {fault}")
     if not file.stat().st_size:
         raise DataError(f"{file}: {parquet_fault(file)}")
-    kind, rows = table_kind(file, read_prefix(file)), sample_rows(file)
+    kind, rows = table_kind(file), sample_rows(file)
     names = {name for row in rows for name in row}
     if names & RESPONSE_NAMES and names & _SCORED_GOLD_NAMES:
         raise DataError(

@@ -111,7 +111,7 @@ def blocks_in(file: Path, choose: ChooseColumns | None = None) -> Iterator[Block
         if isinstance(error, OSError) and error.errno is not None:
             raise unreadable_file(file, error) from error
         reason = str(error).partition("\n")[0]
-        fault = _text_fault(file) or f"not a readable {table_kind(file, b'')} file ({reason})"
+        fault = _text_fault(file) or f"not a readable {table_kind(file)} file ({reason})"
         raise DataError(f"{file}: {fault}") from error
 
 
