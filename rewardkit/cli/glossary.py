@@ -62,12 +62,7 @@ def command(
         entries: list[MetricEntry | KeyEntry] = (
             find_entries(metric_of_title(name) or name) if name else [*metrics(), *keys()]
         )
-        facts = [
-            _metric_facts(entry, lang)
-            if isinstance(entry, MetricEntry)
-            else _key_facts(entry, lang)
-            for entry in entries
-        ]
+        facts = [_facts(entry, lang) for entry in entries]
     if as_json:
         print_json(facts)
     elif name is None:
@@ -109,7 +104,17 @@ def _rule_facts(name: str, lang: str) -> list[dict[str, Any]]:
     return on_plans + on_logs
 
 
-def _metric_facts(entry: MetricEntry, lang: str) -> dict[str, Any]:
+def _facts(entry: MetricEntry | KeyEntry, lang: str) -> dict[str, Any]:
+    if isinstance(entry, KeyEntry):
+        defaults = key_defaults(entry.key, lang)
+        return {
+            "key": entry.key,
+            "meaning": entry.meaning[lang],
+            "choose": entry.choose[lang],
+            "defaults": [with_note(value, span, lang) for span, value in defaults],
+            "changes": list(key_changes(entry.key, lang)),
+            "metrics": [metric.names[0] for metric in metrics() if entry.key in metric.keys],
+        }
     return {
         "metric": list(entry.names),
         "meaning": entry.meaning[lang],
@@ -121,18 +126,6 @@ def _metric_facts(entry: MetricEntry, lang: str) -> dict[str, Any]:
             for rule in rules()
             if set(entry.names) & set(rule.metrics)
         ],
-    }
-
-
-def _key_facts(entry: KeyEntry, lang: str) -> dict[str, Any]:
-
-    return {
-        "key": entry.key,
-        "meaning": entry.meaning[lang],
-        "choose": entry.choose[lang],
-        "defaults": [with_note(value, span, lang) for span, value in key_defaults(entry.key, lang)],
-        "changes": list(key_changes(entry.key, lang)),
-        "metrics": [metric.names[0] for metric in metrics() if entry.key in metric.keys],
     }
 
 
