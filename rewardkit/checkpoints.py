@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
@@ -80,59 +81,40 @@ def _has_weights(folder: Path) -> bool:
     return any(folder.glob("*.safetensors")) or any(folder.glob("pytorch_model*.bin"))
 
 
-def _shards(folder: Path) -> list[tuple[int, int]]:
+def _shards(folder: Path) -> set[tuple[int, int]]:
     """Return the world size and rank of every FSDP shard."""
     matches = (_SHARD.fullmatch(path.name) for path in folder.glob("model_world_size_*"))
-    return sorted((int(match[1]), int(match[2])) for match in matches if match)
+    return {(int(match[1]), int(match[2])) for match in matches if match}
 
 
-def _world_size(folder: Path, shards: list[tuple[int, int]]) -> int:
+def _world_size(folder: Path, shards: set[tuple[int, int]]) -> int:
     """Return the world size.
 
     Raises:
         DataError: a rank has no shard, or the shards are of several runs.
     """
-    sizes = {size for size, _ in shards}
-    if len(sizes) > 1:
+    size, *others = sorted({size for size, _ in shards})
+    if others:
         raise DataError(
-            f"{folder}: shards of runs with {' and '.join(map(str, sorted(sizes)))} ranks; "
+            f"{folder}: shards of runs with {' and '.join(map(str, [size, *others]))} ranks; "
             "keep the shards of one run."
         )
-    size = sizes.pop()
     missing = sorted(set(range(size)) - {rank for _, rank in shards})
     if missing:
+        runs = groupby(missing, key=lambda rank: rank - missing.index(rank))
+        ends = [(ranks[0], ranks[-1]) for ranks in (list(run) for _, run in runs)]
+        names = ", ".join(f"{low}-{high}" if low < high else str(low) for low, high in ends)
         raise DataError(
-            f"{folder}: {len(shards)} of {size} shards; ranks {_spans(missing)} are missing. Each "
+            f"{folder}: {len(shards)} of {size} shards; ranks {names} are missing. Each "
             "node writes its own shards: copy those of the other nodes into this folder."
         )
     return size
 
 
-def _spans(numbers: list[int]) -> str:
-    """`[1, 2, 3, 7]` -> `1-3, 7`."""
-    spans: list[list[int]] = []
-    for number in numbers:
-        if spans and number == spans[-1][-1] + 1:
-            spans[-1][1:] = [number]
-        else:
-            spans.append([number])
-    return ", ".join("-".join(map(str, span)) for span in spans)
-
-
 def merge_command(checkpoint: Checkpoint, out: Path, python: str) -> list[str]:
     """Return the command of verl's own merger, which writes Hugging Face weights."""
-    return [
-        python,
-        "-m",
-        "verl.model_merger",
-        "merge",
-        "--backend",
-        checkpoint.backend,
-        "--local_dir",
-        str(checkpoint.folder),
-        "--target_dir",
-        str(out),
-    ]
+    options = f"-m verl.model_merger merge --backend {checkpoint.backend} --local_dir".split()
+    return [python, *options, str(checkpoint.folder), "--target_dir", str(out)]
 
 
 def serve_command(
@@ -147,28 +129,13 @@ def serve_command(
         port: port at 127.0.0.1.
         name: name of the model at the server.
     """
-    total = str(sum(lengths))
-    return [
-        "vllm",
-        "serve",
-        model,
-        "--served-model-name",
-        name,
-        "--tensor-parallel-size",
-        str(tp),
-        "--max-model-len",
-        total,
-        "--max-num-batched-tokens",
-        str(max(8192, sum(lengths))),
-        "--gpu-memory-utilization",
-        "0.9",
-        "--generation-config",
-        "vllm",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-    ]
+    total = sum(lengths)
+    options = (
+        f"--tensor-parallel-size {tp} --max-model-len {total} --max-num-batched-tokens "
+        f"{max(8192, total)} --gpu-memory-utilization 0.9 --generation-config vllm --host 127.0.0.1 "
+        f"--port {port}"
+    )
+    return ["vllm", "serve", model, "--served-model-name", name, *options.split()]
 
 
 def serve_env(devices: str) -> Mapping[str, str]:

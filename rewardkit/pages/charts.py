@@ -15,8 +15,27 @@ from typing import NamedTuple, TypeVar
 
 from rewardkit.pages.model import Histogram
 
+T = TypeVar("T")
+
 #: Number of labels that fit below a chart on a phone, by the characters of the longest one.
 _LABELS_BY_LENGTH = {3: 8, 5: 6, 7: 5, 9: 4, 14: 3}
+
+#: Bins at most, the overflow bin included.
+MAX_BINS = 40
+
+#: At most one row in this many goes to the overflow bin, to leave room for the other bins.
+ROWS_PER_OVERFLOW_ROW = 200
+
+#: Height of the highest bar, and of the line of a marker's label above it.
+HEIGHT_PIXELS = 150
+LABEL_PIXELS = 16
+
+#: Height of the plot of a line chart, and of the room above it for half a label.
+LINE_HEIGHT_PIXELS = 160
+TOP_PIXELS = 8
+
+#: A line with more points gets a band instead of dots with intervals.
+MAX_DOTS = 60
 
 
 def round_steps() -> Iterator[int]:
@@ -32,8 +51,7 @@ def round_ticks(start: int, stop: int, *, most: int = 8) -> range:
     chart of 300 pixels.
     """
     longest = max(len(f"{start:,}"), len(f"{stop - 1:,}"))
-    fitting = next((n for length, n in _LABELS_BY_LENGTH.items() if longest <= length), 2)
-    most = min(most, fitting)
+    most = min(most, next((n for length, n in _LABELS_BY_LENGTH.items() if longest <= length), 2))
     step = next(step for step in round_steps() if (stop - 1) // step + -start // step < most)
     return range(-(-start // step) * step, stop, step)
 
@@ -48,19 +66,14 @@ def round_levels(lowest: float, highest: float, *, most: int = 5) -> list[float]
     return [bottom + i * unit for i in range(n + 1)]
 
 
-#: Bins at most, the overflow bin included.
-MAX_BINS = 40
-
-#: At most one row in this many goes to the overflow bin, to leave room for the other bins.
-ROWS_PER_OVERFLOW_ROW = 200
-
-#: Height of the highest bar, and of the line of a marker's label above it.
-HEIGHT_PIXELS = 150
-LABEL_PIXELS = 16
+def spread(items: Sequence[T], most: int) -> list[T]:
+    """Return at most `most` of the items, evenly spaced, with the first and the last."""
+    if len(items) <= most:
+        return list(items)
+    return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
 
 
-@dataclass(frozen=True)
-class Bin:
+class Bin(NamedTuple):
     """Rows with values from `low` to `high`, both included.
 
     `is_overflow` marks the last bin of a few values far above the others: it is not to scale.
@@ -68,36 +81,11 @@ class Bin:
 
     low: int
     high: int
-    count: int
+    rows: int
     is_overflow: bool = False
 
 
-@dataclass(frozen=True)
-class HistogramAxis:
-    """Values from `start` up to, but not including, `stop`."""
-
-    start: int
-    stop: int
-
-    def place(self, value: int) -> float:
-        """Return the middle of a value's interval on the axis, in percent of the width."""
-        place = (2 * (value - self.start) + 1) / (2 * (self.stop - self.start))
-        return 100 * min(max(place, 0.0), 1.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Marker:
-    """A vertical line with a label, which stands left of the line if `label_is_left`."""
-
-    label: str
-    x: float
-    y: int
-    label_is_left: bool
-    is_limit: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class HistogramBar:
+class HistogramBar(NamedTuple):
     """A bin as a rectangle."""
 
     bin: Bin
@@ -107,7 +95,17 @@ class HistogramBar:
     height: float
 
 
-@dataclass(frozen=True, kw_only=True)
+class Marker(NamedTuple):
+    """A vertical line with a label, which stands left of the line if `label_is_left`."""
+
+    label: str
+    x: float
+    y: int
+    label_is_left: bool
+    is_limit: bool
+
+
+@dataclass(frozen=True)
 class HistogramLayout:
     """A histogram ready to be drawn.
 
@@ -122,59 +120,35 @@ class HistogramLayout:
         over_limit: number of rows above the limit.
     """
 
-    bars: tuple[HistogramBar, ...]
-    markers: tuple[Marker, ...]
-    x_ticks: tuple[tuple[int, float], ...]
-    y_ticks: tuple[tuple[int, float], ...]
+    bars: list[HistogramBar]
+    markers: list[Marker]
+    x_ticks: list[tuple[int, float]]
+    y_ticks: list[tuple[int, float]]
     top: int
     base: int
     total: int
     over_limit: int
 
 
-def make_bins(counts: Mapping[int, int], limit: int | None = None) -> tuple[Bin, ...]:
+def make_bins(counts: Mapping[int, int], limit: int | None = None) -> list[Bin]:
     """Put values into at most `MAX_BINS` bins of one round width, every value into one of them.
 
     A few values far above the others share an overflow bin (`ROWS_PER_OVERFLOW_ROW`).
     """
     counts = {value: n for value, n in counts.items() if n > 0}
     if not counts:
-        return ()
+        return []
     low, end = min(counts), _last_value_to_scale(counts, limit)
     width = next(step for step in round_steps() if end // step - low // step + 1 < MAX_BINS)
     starts = range(low // width * width, end + 1, width)
+    stop = starts[-1] + width
     rows_by_start: Counter[int] = Counter()
     for value, n in counts.items():
-        rows_by_start[min(value // width * width, starts[-1] + width)] += n
-    bins = (Bin(start, start + width - 1, rows_by_start[start]) for start in starts)
-    stop = starts[-1] + width
-    if not rows_by_start[stop]:
-        return tuple(bins)
-    return *bins, Bin(stop, max(counts), rows_by_start[stop], is_overflow=True)
-
-
-def histogram_layout(histogram: Histogram) -> HistogramLayout | None:
-    """Lay out a histogram; None if it has no rows."""
-    bins = make_bins(histogram.counts, histogram.limit)
-    if not bins:
-        return None
-    axis = _axis(bins, histogram.limit)
-    markers = tuple(_markers(histogram, axis))
-    top = LABEL_PIXELS * len(markers) + 8
-    highest = max(item.count for item in bins)
-    return HistogramLayout(
-        bars=tuple(_bar(item, bins[0], axis, top, highest) for item in bins),
-        markers=markers,
-        x_ticks=tuple((value, axis.place(value)) for value in _x_ticks(bins, axis)),
-        y_ticks=tuple(
-            (n, top + HEIGHT_PIXELS * (1 - n / highest))
-            for n in round_ticks(0, highest + 1, most=6)
-        ),
-        top=top,
-        base=top + HEIGHT_PIXELS,
-        total=sum(item.count for item in bins),
-        over_limit=_rows_over_limit(histogram),
-    )
+        rows_by_start[min(value // width * width, stop)] += n
+    bins = [Bin(start, start + width - 1, rows_by_start[start]) for start in starts]
+    if rows_by_start[stop]:
+        bins.append(Bin(stop, max(counts), rows_by_start[stop], is_overflow=True))
+    return bins
 
 
 def _last_value_to_scale(counts: Mapping[int, int], limit: int | None) -> int:
@@ -194,65 +168,50 @@ def _last_value_to_scale(counts: Mapping[int, int], limit: int | None) -> int:
     return end if high - low > 2 * (end - low) else high
 
 
-def _axis(bins: tuple[Bin, ...], limit: int | None) -> HistogramAxis:
-    """From the first bin to the last, or to a limit that is not far away."""
-    first, last = bins[0], bins[-1]
-    width = first.high - first.low + 1
+def histogram_layout(histogram: Histogram) -> HistogramLayout | None:
+    """Lay out a histogram; None if it has no rows.
+
+    Its axis goes from the first bin to the last, or to a limit that is not far away.
+    """
+    counts, limit = histogram.counts, histogram.limit
+    bins = make_bins(counts, limit)
+    if not bins:
+        return None
+    start, last, width = bins[0].low, bins[-1], bins[0].high - bins[0].low + 1
     stop = last.low + width
-    near = stop + (stop - first.low) // 2
-    if limit is not None and not last.is_overflow and stop <= limit < near:
+    if limit is not None and not last.is_overflow and stop <= limit < stop + (stop - start) // 2:
         stop = limit + width
-    return HistogramAxis(first.low, stop)
+    span, highest = stop - start, max(each.rows for each in bins)
 
+    def middle(value: int) -> float:
+        """Return the middle of a value's interval on the axis."""
+        return 100 * min(max((2 * (value - start) + 1) / (2 * span), 0.0), 1.0)
 
-def _bar(item: Bin, first: Bin, axis: HistogramAxis, top: int, highest: int) -> HistogramBar:
-    span = axis.stop - axis.start
-    height = HEIGHT_PIXELS * item.count / highest
-    return HistogramBar(
-        bin=item,
-        x=100 * (item.low - axis.start) / span,
-        width=100 * (first.high - first.low + 1) / span,
-        y=top + HEIGHT_PIXELS - height,
-        height=height,
-    )
-
-
-def _markers(histogram: Histogram, axis: HistogramAxis) -> Iterator[Marker]:
-    """Yield the marks, and the limit if it is on the axis; each has its own line for the label."""
     marks = [(name, value, False) for name, value in histogram.marks]
-    if histogram.limit is not None and axis.start <= histogram.limit < axis.stop:
-        marks.append(("limit", histogram.limit, True))
-    for i, (name, value, is_limit) in enumerate(marks):
-        x = axis.place(value)
-        yield Marker(
-            label=f"{name} {value:,}",
-            x=x,
-            y=LABEL_PIXELS * (i + 1),
-            label_is_left=x > 60,
-            is_limit=is_limit,
-        )
-
-
-def _x_ticks(bins: tuple[Bin, ...], axis: HistogramAxis) -> range:
-    """Return up to six round values that are drawn to scale."""
-    return round_ticks(axis.start, bins[-1].low if bins[-1].is_overflow else axis.stop)
-
-
-def _rows_over_limit(histogram: Histogram) -> int:
-    limit = histogram.limit
-    if limit is None:
-        return 0
-    return sum(n for value, n in histogram.counts.items() if value > limit)
-
-
-T = TypeVar("T")
-
-#: Height of the plot of a line chart, and of the room above it for half a label.
-LINE_HEIGHT_PIXELS = 160
-TOP_PIXELS = 8
-
-#: A line with more points gets a band instead of dots with intervals.
-MAX_DOTS = 60
+    if limit is not None and start <= limit < stop:
+        marks.append(("limit", limit, True))
+    top = LABEL_PIXELS * len(marks) + 8
+    base = top + HEIGHT_PIXELS
+    heights = [HEIGHT_PIXELS * each.rows / highest for each in bins]
+    return HistogramLayout(
+        [
+            HistogramBar(
+                each, 100 * (each.low - start) / span, 100 * width / span, base - height, height
+            )
+            for each, height in zip(bins, heights, strict=True)
+        ],
+        [
+            Marker(f"{name} {value:,}", x, LABEL_PIXELS * number, x > 60, is_limit)
+            for number, (name, value, is_limit) in enumerate(marks, 1)
+            for x in [middle(value)]
+        ],
+        [(v, middle(v)) for v in round_ticks(start, last.low if last.is_overflow else stop)],
+        [(n, base - HEIGHT_PIXELS * n / highest) for n in round_ticks(0, highest + 1, most=6)],
+        top,
+        base,
+        sum(each.rows for each in bins),
+        sum(n for value, n in counts.items() if limit is not None and value > limit),
+    )
 
 
 class LinePoint(NamedTuple):
@@ -274,7 +233,7 @@ class LineDot(NamedTuple):
     high_y: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class LineLayout:
     """A line chart ready to be drawn.
 
@@ -283,31 +242,20 @@ class LineLayout:
         dots: all points in order.
         x_ticks: steps below the axis, with their places.
         y_ticks: percentages left of the chart, with their places, the lowest first.
+        line: points of the line for SVG, with x from 0 to 100.
+        band: outline of the intervals for SVG, with x from 0 to 100.
+        has_dots: whether each point gets a dot and its interval, else the line gets a band.
         height: pixels of the whole chart without the labels below it.
     """
 
     title: str
-    dots: tuple[LineDot, ...]
-    x_ticks: tuple[tuple[int, float], ...]
-    y_ticks: tuple[tuple[str, float], ...]
+    dots: list[LineDot]
+    x_ticks: list[tuple[int, float]]
+    y_ticks: list[tuple[str, float]]
+    line: str
+    band: str
+    has_dots: bool
     height: int = TOP_PIXELS + LINE_HEIGHT_PIXELS
-
-    @property
-    def has_dots(self) -> bool:
-        """Whether each point gets a dot and its interval, else the line gets a band."""
-        return len(self.dots) <= MAX_DOTS
-
-    @property
-    def line(self) -> str:
-        """Points of the line for SVG, with x from 0 to 100."""
-        return " ".join(f"{dot.x:.2f},{dot.y:.2f}" for dot in self.dots)
-
-    @property
-    def band(self) -> str:
-        """Outline of the intervals for SVG, with x from 0 to 100."""
-        above = [f"{dot.x:.2f},{dot.high_y:.2f}" for dot in self.dots]
-        below = [f"{dot.x:.2f},{dot.low_y:.2f}" for dot in reversed(self.dots)]
-        return " ".join(above + below)
 
 
 def line_layout(title: str, points: Sequence[LinePoint]) -> LineLayout:
@@ -323,16 +271,15 @@ def line_layout(title: str, points: Sequence[LinePoint]) -> LineLayout:
     def y(value: float) -> float:
         return TOP_PIXELS + LINE_HEIGHT_PIXELS * (levels[-1] - value) / levels[-1]
 
+    dots = [LineDot(p, x(p.step), y(p.value), y(p.low), y(p.high)) for p in points]
+    above = [f"{dot.x:.2f},{dot.high_y:.2f}" for dot in dots]
+    below = [f"{dot.x:.2f},{dot.low_y:.2f}" for dot in reversed(dots)]
     return LineLayout(
-        title=title,
-        dots=tuple(LineDot(p, x(p.step), y(p.value), y(p.low), y(p.high)) for p in points),
-        x_ticks=tuple((step, x(step)) for step in round_ticks(first, last + 1)),
-        y_ticks=tuple((f"{100 * level:.{digits}f}%", y(level)) for level in levels),
+        title,
+        dots,
+        [(step, x(step)) for step in round_ticks(first, last + 1)],
+        [(f"{100 * level:.{digits}f}%", y(level)) for level in levels],
+        " ".join(f"{dot.x:.2f},{dot.y:.2f}" for dot in dots),
+        " ".join(above + below),
+        len(dots) <= MAX_DOTS,
     )
-
-
-def spread(items: Sequence[T], most: int) -> list[T]:
-    """Return at most `most` of the items, evenly spaced, with the first and the last."""
-    if len(items) <= most:
-        return list(items)
-    return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]

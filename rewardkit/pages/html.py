@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import sys
 import time
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -25,7 +25,7 @@ from markupsafe import Markup
 from rewardkit.output import atomic
 from rewardkit.pages.charts import histogram_layout
 from rewardkit.pages.formulas import show_formulas, show_value
-from rewardkit.pages.model import Bars, Cell, Page
+from rewardkit.pages.model import Badge, Bars, Cell, Page
 from rewardkit.pages.shared_words import mark_shared_words
 from rewardkit.pages.text import MAX_CHARACTERS, brief, clean, clip, row_count, share
 from rewardkit.redact import process_redactor
@@ -34,16 +34,15 @@ from rewardkit.versions import VERSION
 #: Characters of a command that a page shows.
 MAX_COMMAND_CHARACTERS = 400
 
+#: Maximum number of bars in a section; the last one is the sum of the rest.
+MAX_BARS = 20
 
-@dataclass(frozen=True)
-class Provenance:
-    """The origin of a page.
+#: Longest cell, in characters, that is kept on one line.
+SHORT_CELL_CHARACTERS = 32
 
-    Attributes:
-        version: version of rewardkit.
-        date: date and time in UTC: `2026-03-01 12:00 UTC`.
-        command: the command line, without secrets; "" for a page that a library call wrote.
-    """
+
+class Provenance(NamedTuple):
+    """The origin of a page; `command` is "" for a page that a library call wrote."""
 
     version: str
     date: str
@@ -56,14 +55,11 @@ def provenance() -> Provenance:
     The time is that of `SOURCE_DATE_EPOCH` if it is set (reproducible-builds.org), so that the same
     command writes the same bytes.
     """
-    date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(_epoch_seconds()))
-    return Provenance(VERSION, date, _command())
-
-
-def _epoch_seconds() -> float:
     text = os.environ.get("SOURCE_DATE_EPOCH", "")
-    is_valid = text.isascii() and text.isdecimal() and len(text) <= 11  # up to the year 5138
-    return float(text) if is_valid else time.time()
+    is_valid = re.fullmatch("[0-9]{1,11}", text)  # up to the year 5138
+    seconds = float(text) if is_valid else time.time()
+    date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
+    return Provenance(VERSION, date, _command())
 
 
 def _command() -> str:
@@ -75,13 +71,6 @@ def _command() -> str:
     redactor = process_redactor()
     line = shlex.join(["rewardkit", *(redactor.text(argument) for argument in sys.argv[1:])])
     return brief(redactor.text(line), MAX_COMMAND_CHARACTERS)
-
-
-#: Maximum number of bars in a section; the last one is the sum of the rest.
-MAX_BARS = 20
-
-#: Longest cell, in characters, that is kept on one line.
-SHORT_CELL_CHARACTERS = 32
 
 
 def render(
@@ -167,6 +156,7 @@ def _environment() -> Environment:
         "clean": clean,
         "clip": clip,
         "histogram_layout": histogram_layout,
+        "kind": lambda part: type(part).__name__.lower(),
         "limited_bars": _limited_bars,
         "number": "{:,}".format,
         "percent": "{:.1%}".format,
@@ -195,7 +185,7 @@ def _limited_bars(section: Bars) -> list[tuple[str, int]]:
 def _cell_class(cell: Cell) -> str:
     """CSS class of a cell: `n` aligns a number to the right, `short` keeps a text on one line."""
     if not isinstance(cell, str):
-        return "tag" if cell.kind == "badge" else "short"
+        return "tag" if isinstance(cell, Badge) else "short"
     if cell.strip(" %+-").replace(",", "").replace(".", "").isdecimal():
         return "n"
     return "short" if len(cell) <= SHORT_CELL_CHARACTERS and "\n" not in cell else ""

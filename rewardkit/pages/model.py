@@ -1,13 +1,14 @@
 """The content of a report page, independent of its design.
 
-Every text may be hostile and of any length: `html` clips and escapes it.
+Every text may be hostile and of any length: `html` clips and escapes it. All sections have a title,
+and a note: a sentence or two under it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 #: How good or bad something is; the colour of a badge.
 Level: TypeAlias = Literal["good", "neutral", "warning", "error"]
@@ -17,8 +18,6 @@ Level: TypeAlias = Literal["good", "neutral", "warning", "error"]
 class Badge:
     """A word in a coloured frame. The word alone says what the colour says."""
 
-    kind: ClassVar[str] = "badge"
-
     text: str
     level: Level = "neutral"
 
@@ -26,8 +25,6 @@ class Badge:
 @dataclass(frozen=True)
 class ShareBar:
     """A share from 0 to 1 with the ends of its interval: a text above a bar."""
-
-    kind: ClassVar[str] = "share_bar"
 
     text: str
     value: float
@@ -41,15 +38,7 @@ Cell: TypeAlias = str | Badge | ShareBar
 
 @dataclass(frozen=True)
 class Steps:
-    """A funnel of rows.
-
-    Attributes:
-        title: heading of the section, as in all sections.
-        steps: each step with the number of rows left after it; the first is the input.
-        note: a sentence or two under the title, as in all sections.
-    """
-
-    kind: ClassVar[str] = "steps"
+    """A funnel of rows: each step with the number of rows left after it; the first is the input."""
 
     title: str
     steps: tuple[tuple[str, int], ...]
@@ -67,8 +56,6 @@ class Steps:
 class Bars:
     """Numbers by label, in the given order; `unit` says what is counted, in the plural."""
 
-    kind: ClassVar[str] = "bars"
-
     title: str
     counts: tuple[tuple[str, int], ...]
     note: str = ""
@@ -80,13 +67,13 @@ class Histogram:
     """Rows by a whole number.
 
     Attributes:
+        title: heading of the section.
         counts: number of rows with each value.
         unit: unit of the values, in the plural: `characters`.
         marks: values to point out, each with its name: `("p50", 213)`.
         limit: a value that rows should not exceed.
+        note: a sentence or two under the title.
     """
-
-    kind: ClassVar[str] = "histogram"
 
     title: str
     counts: Mapping[int, int]
@@ -98,13 +85,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row of a table.
-
-    Attributes:
-        cells: its texts, badges and bars.
-        details: texts that are folded away below it.
-        bold: indices of the cells in bold.
-    """
+    """A row of a table: cells, texts folded away below it, and the indices of cells in bold."""
 
     cells: tuple[Cell, ...]
     details: tuple[str, ...] = ()
@@ -116,12 +97,14 @@ class Table:
     """Rows under headers.
 
     Attributes:
+        title: heading of the section.
+        headers: header of each column.
+        rows: the rows.
         details_name: name of the rows' details, in the plural.
+        note: a sentence or two under the title.
         fold: words under which the whole table is folded away; "" for a table that is open.
         formulas: whether the details show LaTeX as formulas.
     """
-
-    kind: ClassVar[str] = "table"
 
     title: str
     headers: tuple[str, ...]
@@ -136,11 +119,7 @@ class Table:
 class Pair:
     """Two texts that are nearly the same.
 
-    Attributes:
-        caption: how the two are related.
-        names: name of each text.
-        texts: the two texts.
-        alarm: what is wrong with them, in a word or two.
+    `caption` says how they are related, and `alarm` what is wrong with them, in a word or two.
     """
 
     caption: str
@@ -153,8 +132,6 @@ class Pair:
 class Pairs:
     """Texts side by side, with the words they share marked."""
 
-    kind: ClassVar[str] = "pairs"
-
     title: str
     pairs: tuple[Pair, ...]
     note: str = ""
@@ -162,14 +139,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class RowExample:
-    """A row of a dataset.
-
-    Attributes:
-        caption: which row it is.
-        prompt: its prompt; formulas in it are shown.
-        gold: its ground truth, which may be a formula as a whole.
-        pictures: its pictures, as addresses of `page_address`.
-    """
+    """A row of a dataset: its prompt and gold with formulas, and addresses of its pictures."""
 
     caption: str
     prompt: str
@@ -180,8 +150,6 @@ class RowExample:
 @dataclass(frozen=True)
 class Rows:
     """Rows of a dataset, with their formulas and pictures."""
-
-    kind: ClassVar[str] = "rows"
 
     title: str
     rows: tuple[RowExample, ...]
@@ -212,7 +180,5 @@ class Page:
     @property
     def has_pictures(self) -> bool:
         """Whether a row of the page has a picture."""
-        rows = (
-            row for section in self.sections if isinstance(section, Rows) for row in section.rows
-        )
-        return any(row.pictures for row in rows)
+        sections = (section for section in self.sections if isinstance(section, Rows))
+        return any(row.pictures for section in sections for row in section.rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 #: Characters of a text that a page holds.
@@ -76,9 +75,3 @@ def share(part: int, whole: int) -> str:
     if 99.9 < percent < 100:
         return "> 99.9%"
     return f"{percent:.1f}%"
-
-
-def join_names(names: Sequence[str], most: int = 4) -> str:
-    """Return names as part of a sentence: `a, b and c`; of many, the first and a number."""
-    shown = [*names[:most], *([f"{len(names) - most:,} more"] if len(names) > most else [])]
-    return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))

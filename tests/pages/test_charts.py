@@ -57,12 +57,12 @@ COUNTS = st.dictionaries(st.integers(), st.integers(0, 10**6), max_size=60)
 def test_every_value_is_in_one_bin(counts, limit):
     bins = make_bins(counts, limit)
     assert len(bins) <= MAX_BINS
-    assert sum(item.count for item in bins) == sum(counts.values())
+    assert sum(item.rows for item in bins) == sum(counts.values())
     for value, n in counts.items():
         containing = [item for item in bins if item.low <= value <= item.high]
         assert len(containing) == 1 or not n
     for item in bins:
-        assert item.count == sum(counts.get(v, 0) for v in counts if item.low <= v <= item.high)
+        assert item.rows == sum(counts.get(v, 0) for v in counts if item.low <= v <= item.high)
     widths = {item.high - item.low + 1 for item in bins if not item.is_overflow}
     assert len(widths) == bool(bins)
     assert all(a.high + 1 == b.low for a, b in pairwise(bins))

@@ -250,7 +250,7 @@ def test_rows_above_the_limit_are_counted_even_if_the_limit_is_outside_the_chart
     counts = dict.fromkeys(range(100), 1)
     near, far = (Histogram("t", counts, "tokens", limit=limit) for limit in (89, 8192))
     assert [mark.is_limit for mark in histogram_layout(near).markers] == [True]
-    assert histogram_layout(far).markers == ()
+    assert histogram_layout(far).markers == []
     assert "10 rows (10.0%) above the limit of 89" in parse(page_with(near)).text
     assert "0 rows (0.0%) above the limit of 8,192" in parse(page_with(far)).text
 
