@@ -22,7 +22,7 @@ from itertools import product
 from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import pyarrow.parquet as pq
 
@@ -63,6 +63,9 @@ ODD_TEXTS = (
 
 _KEYS = frozenset(to_verl(Score.wrong()))
 
+#: Pairs of a response and a gold.
+Pairs: TypeAlias = Sequence[tuple[str, str]]
+
 
 def check_dataset(
     dataset: str | Dataset,
@@ -91,24 +94,17 @@ def check_dataset(
     loaded = load_dataset(dataset)
     card, path = card_of(loaded), Path(source) if source else None
     splits = [card.default_split()] if path and path.is_file() else list(card.splits)
+    origin: dict[str, Any] = {"source": path, "sample": path is None}
     with TemporaryDirectory() as folder:
         for split in splits:
-            reports = [
-                prep(
-                    loaded,
-                    Path(folder) / f"{split}{run}.parquet",
-                    split=split,
-                    source=path,
-                    sample=path is None,
-                ).splits[0]
-                for run in range(2)
-            ]
-            first, second = (report.out.read_bytes() for report in reports)
+            files = [Path(folder) / f"{split}{run}.parquet" for run in range(2)]
+            report, _ = (prep(loaded, file, split=split, **origin).splits[0] for file in files)
+            first, second = (file.read_bytes() for file in files)
             _require(first == second, f"{split}: two runs of prep give different files.")
-            check_counts(reports[0])
-            check_schema(reports[0].out)
-            check_prompts(read_rows(reports[0].out))
-            raws = RawRows(reports[0].files, card.columns, loaded.repeats)
+            check_counts(report)
+            check_schema(report.out)
+            check_prompts(read_rows(report.out))
+            raws = RawRows(report.files, card.columns, loaded.repeats)
             check_types(loaded.to_problem, (raw for _, raw in raws))
 
 
@@ -136,22 +132,18 @@ def check_counts(report: SplitReport) -> None:
     _require(report.read >= report.distinct, f"{where}: more distinct rows than rows.")
     _require(report.distinct == report.written + dropped, f"{where}: prep lost rows.")
     rows = pq.read_metadata(report.out).num_rows
-    _require(
-        rows == report.written > 0, f"{where}: {report.written} rows written, {rows} in the file."
-    )
+    message = f"{where}: {report.written} rows written, {rows} in the file."
+    _require(rows == report.written > 0, message)
     for reason, _, detail in report.examples:
         _require(reason not in RULES, f"{where}: {reason}: {detail}; {RULES.get(reason)}.")
 
 
 def check_schema(parquet: Path) -> None:
     """Check that a parquet has the common schema, so that verl can concatenate it with any other."""
-    schema = pq.read_schema(parquet)
+    schema = pq.read_schema(parquet).remove_metadata()
     expected = SCHEMA.append(IMAGES) if IMAGES.name in schema.names else SCHEMA
-    plain = schema.remove_metadata()
-    _require(
-        plain.equals(expected, check_metadata=False),
-        f"{parquet}: the schema is {plain}, expected {expected}.",
-    )
+    is_equal = schema.equals(expected, check_metadata=False)
+    _require(is_equal, f"{parquet}: the schema is {schema}, expected {expected}.")
 
 
 def check_prompts(rows: Iterable[Row]) -> None:
@@ -164,9 +156,9 @@ def check_prompts(rows: Iterable[Row]) -> None:
     for row in rows:
         info, gold = row["extra_info"], row["reward_model"]["ground_truth"]
         scorer = scorer_for(row["data_source"], info)
-        prompt = row["prompt"][-1]["content"]
-        is_example = info["options"] and (spec_of(scorer).respond or str)(gold) in prompt
-        if not is_example and not spec_of(scorer).asks_server:
+        prompt, spec = row["prompt"][-1]["content"], spec_of(scorer)
+        is_example = info["options"] and (spec.respond or str)(gold) in prompt
+        if not is_example and not spec.asks_server:
             is_correct = scorer(prompt, gold, info).correct
             _require(not is_correct, f"the gold is {gold!r}, but {prompt[-200:]!r} is correct.")
 
@@ -188,8 +180,8 @@ def check_types(
 def check_scorer(
     scorer: str,
     *,
-    right: Sequence[tuple[str, str]],
-    wrong: Sequence[tuple[str, str]],
+    right: Pairs,
+    wrong: Pairs,
     data_source: str = "",
     extra_info: Mapping[str, Any] | None = None,
     load_seconds: float = LOAD_TIMEOUT_SECONDS,
@@ -209,17 +201,28 @@ def check_scorer(
         UsageError: the scorer cannot be loaded.
     """
     require_scorer_loads(scorer, {}, load_seconds)
-    function, info = load_scorer(scorer), dict(extra_info or {})
+    function, info, pairs = load_scorer(scorer), dict(extra_info or {}), [*right, *wrong]
     _require(bool(right) and bool(wrong), "give pairs that are correct and pairs that are wrong.")
-    lowest = min(_checked_score(function, pair, info, correct=True) for pair in right)
-    highest = max(_checked_score(function, pair, info, correct=False) for pair in wrong)
+    respond = spec_of(function).respond
+    own = [(respond(gold), gold) for _, gold in right] if respond else []
+    scores: dict[bool, list[float]] = {True: [], False: []}
+    for pair, is_right in [
+        *((p, True) for p in right),
+        *((p, False) for p in wrong),
+        *((p, True) for p in own),
+    ]:
+        verdict = function(*pair, dict(info))
+        check_verdict(verdict)
+        expected = "correct" if is_right else "wrong"
+        _require(
+            verdict.correct == is_right, f"{_shorten(pair)} must be {expected}, not {verdict}."
+        )
+        scores[is_right].append(verdict.score)
+    lowest, highest = min(scores[True]), max(scores[False])
     _require(lowest > highest, f"a wrong answer scores {highest}, a correct one {lowest}.")
-    if respond := spec_of(function).respond:
-        for _, gold in right:
-            _checked_score(function, (respond(gold), gold), info, correct=True)
-    _check_behaviour(function, [*right, *wrong], info)
+    _check_behaviour(function, pairs, info)
     path = Path(scorer.partition(":")[0] if registry.is_path(scorer) else location(scorer))
-    _check_file(path, function, [*right, *wrong], data_source, info)
+    _check_file(path, function, pairs, data_source, info)
 
 
 def check_verdict(verdict: object) -> None:
@@ -234,8 +237,32 @@ def check_verdict(verdict: object) -> None:
     )
 
 
+def _check_behaviour(scorer: Scorer, pairs: Pairs, info: dict[str, Any]) -> None:
+    """Check that no text raises, `extra_info` stays unchanged, and calls are independent."""
+    responses, golds = (list(dict.fromkeys([*own, *ODD_TEXTS])) for own in zip(*pairs, strict=True))
+    calls = [*product(responses, golds[:2]), *product(responses[:2], golds)]
+    extra_info = deepcopy(info)
+
+    def call(pair: tuple[str, str]) -> object:
+        verdict = call_catching(scorer, *pair, extra_info)
+        if isinstance(verdict, Exception):
+            _fail(f"{_shorten(pair)}: {type(verdict).__name__}: {verdict}.")
+        check_verdict(verdict)
+        _require(pair[1].strip() or not verdict.correct, f"{_shorten(pair)}: an empty gold pays.")
+        return verdict
+
+    first = list(map(call, calls))
+    _require(extra_info == info, f"extra_info is {extra_info} after the calls; it was {info}.")
+    with ThreadPoolExecutor(4) as pool:
+        again = list(pool.map(call, reversed(calls)))[::-1]
+    for pair, before, after in zip(calls, first, again, strict=True):
+        _require(before == after, f"{_shorten(pair)}: {before}, and later {after}.")
+    pickled = call_catching(pickle.dumps, scorer)
+    _require(isinstance(pickled, bytes), f"it cannot be sent to Ray's workers: {pickled!r}.")
+
+
 def _check_file(
-    path: Path, scorer: Scorer, pairs: Sequence[tuple[str, str]], source: str, info: dict[str, Any]
+    path: Path, scorer: Scorer, pairs: Pairs, source: str, info: dict[str, Any]
 ) -> None:
     """Check that a file works as verl loads it and returns the same keys for any arguments."""
     function = _load_as_verl(path).compute_score
@@ -252,54 +279,12 @@ def _check_file(
 
     for pair in pairs:
         result, expected = call(*pair, dict(info)), to_verl(scorer(*pair, dict(info)))
-        _require(
-            result == expected,
-            f"{path}: {_shorten(pair)}: {result}, but the scorer returns {expected}.",
-        )
+        message = f"{path}: {_shorten(pair)}: {result}, but the scorer returns {expected}."
+        _require(result == expected, message)
     for response, gold in product((pairs[0][0], "", None, 18), (pairs[0][1], "", None, 18)):
         call(response, gold, dict(info))
     for extra in ({**info, "num_turns": 2}, None, "text"):
         call(*pairs[0], extra, reward_router_address=None, no_such_option=1)
-
-
-def _check_behaviour(
-    scorer: Scorer, pairs: Sequence[tuple[str, str]], info: Mapping[str, Any]
-) -> None:
-    """Check that no text raises, `extra_info` stays unchanged, and calls are independent."""
-    golds = list(dict.fromkeys([*(gold for _, gold in pairs), *ODD_TEXTS]))
-    responses = list(dict.fromkeys([*(response for response, _ in pairs), *ODD_TEXTS]))
-    calls = [*product(responses, golds[:2]), *product(responses[:2], golds)]
-    extra_info = deepcopy(dict(info))
-
-    def call(pair: tuple[str, str]) -> object:
-        verdict = call_catching(scorer, *pair, extra_info)
-        if isinstance(verdict, Exception):
-            _fail(f"{_shorten(pair)}: {type(verdict).__name__}: {verdict}.")
-        check_verdict(verdict)
-        _require(pair[1].strip() or not verdict.correct, f"{_shorten(pair)}: an empty gold pays.")
-        return verdict
-
-    first = list(map(call, calls))
-    _require(
-        extra_info == info, f"extra_info is {extra_info} after the calls; it was {dict(info)}."
-    )
-    with ThreadPoolExecutor(4) as pool:
-        again = list(pool.map(call, reversed(calls)))[::-1]
-    for pair, before, after in zip(calls, first, again, strict=True):
-        _require(before == after, f"{_shorten(pair)}: {before}, and later {after}.")
-    pickled = call_catching(pickle.dumps, scorer)
-    _require(isinstance(pickled, bytes), f"it cannot be sent to Ray's workers: {pickled!r}.")
-
-
-def _checked_score(
-    scorer: Scorer, pair: tuple[str, str], info: Mapping[str, Any], *, correct: bool
-) -> float:
-    """Check that a pair is correct, or wrong, and return its score."""
-    verdict = scorer(*pair, dict(info))
-    check_verdict(verdict)
-    expected = "correct" if correct else "wrong"
-    _require(verdict.correct == correct, f"{_shorten(pair)} must be {expected}, not {verdict}.")
-    return verdict.score
 
 
 def _load_as_verl(path: Path) -> Any:
