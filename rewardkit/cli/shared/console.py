@@ -8,11 +8,14 @@ import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
 from rewardkit.output import json_value
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 class TerminatedError(BaseException):
@@ -27,26 +30,10 @@ def print_json(value: object) -> None:
 
 
 def print_table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    title: str = "",
-    *,
-    wrap: Collection[str] = (),
-    below: Collection[str] = (),
-    spare: Sequence[str] = (),
+    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "", **may: Any
 ) -> None:
-    """Print a table that fits the terminal; cells are text, never markup.
-
-    Args:
-        columns: header of each column; the first one names the row.
-        rows: cells of each row.
-        title: a line above the table.
-        wrap: columns of prose, which may be wrapped at spaces; all other cells stay in one piece.
-        below: columns whose cells may move to a line below their row.
-        spare: columns that may be left out, the least important one first.
-    """
-    lines = format_table(columns, rows, title, wrap=wrap, below=below, spare=spare)
-    for number, line in enumerate(lines):
+    """Print a table as `format_table` lays it out, its title or header bold, and an empty line."""
+    for number, line in enumerate(format_table(columns, rows, title, **may)):
         is_head = number < (2 if title else 1)
         typer.echo(f"\033[1m{line}\033[0m" if is_head and has_colour(sys.stdout) else line)
     typer.echo()
@@ -61,26 +48,29 @@ def format_table(
     below: Collection[str] = (),
     spare: Sequence[str] = (),
 ) -> list[str]:
-    """Return the lines that `print_table` prints, without the empty line after the table."""
+    """Return the lines of a table that fits the terminal; cells are text, never markup.
+
+    Args:
+        columns: header of each column; the first one names the row.
+        rows: cells of each row.
+        title: a line above the table.
+        wrap: columns of prose, which may be wrapped at spaces; all other cells stay in one piece.
+        below: columns whose cells may move to a line below their row.
+        spare: columns that may be left out, the least important one first.
+    """
     from rewardkit.cli.shared.tables import TextLayout, table_lines, wrap_text
 
-    layout = TextLayout(
-        tuple(columns),
-        tuple(tuple(printable(str(cell)) for cell in row) for row in rows),
-        frozenset(wrap),
-        frozenset(below),
-        tuple(spare),
-    )
+    cells = tuple(tuple(printable(str(cell)) for cell in row) for row in rows)
+    layout = TextLayout(tuple(columns), cells, frozenset(wrap), frozenset(below), tuple(spare))
     width = terminal_width()
-    return [*(wrap_text(printable(title), width) if title else ()), *table_lines(layout, width)]
+    head = wrap_text(printable(title), width) if title else []
+    return [*head, *table_lines(layout, width)]
 
 
 def terminal_width() -> int:
     """Return the columns of the terminal: those of COLUMNS, else its own; 80 for a pipe or a file."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _columns_of_environment()
-
-
-def _columns_of_environment() -> int:
+    if sys.stdout.isatty():
+        return shutil.get_terminal_size().columns
     value = os.environ.get("COLUMNS", "")
     return int(value) if value.isdecimal() and int(value) else 80
 
@@ -140,11 +130,28 @@ def prints_to_stderr() -> Iterator[None]:
         yield
 
 
+def progress_bar(*columns: Any, **options: Any) -> Progress:
+    """Return a line on stderr with a spinner, a description, columns of rich, and the time."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    text = TextColumn("{task.description}", markup=False)
+    all_columns = SpinnerColumn(), text, *columns, TimeElapsedColumn()
+    return Progress(*all_columns, console=Console(stderr=True), transient=True, **options)
+
+
 @contextmanager
 def progress(description: str) -> Iterator[Callable[[int], object]]:
     """Count on stderr while the block runs, if stderr is a terminal; yield the counter."""
-    with prints_to_stderr(), _progress_bar(description) as advance:
-        yield advance
+    with prints_to_stderr():
+        if not sys.stderr.isatty():
+            yield lambda _: None
+            return
+        from rich.progress import BarColumn
+
+        with progress_bar(BarColumn(bar_width=20), "{task.completed:,}") as bar:
+            task = bar.add_task(description, total=None)
+            yield lambda n: bar.advance(task, n)
 
 
 @contextmanager
@@ -156,15 +163,9 @@ def activity(description: str) -> Iterator[Callable[[str], object]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    text = TextColumn("{task.description}", markup=False)
-    columns = SpinnerColumn(), text, TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as line:
-        head = description
-        task = line.add_task(head, total=None)
-        yield lambda now: line.update(task, description=f"{head}: {printable(now)}")
+    with progress_bar() as line:
+        task = line.add_task(description, total=None)
+        yield lambda now: line.update(task, description=f"{description}: {printable(now)}")
 
 
 @contextmanager
@@ -172,23 +173,3 @@ def show_import(name: str) -> Iterator[None]:
     """Show on a terminal that a custom scorer or dataset is imported while the block runs."""
     with prints_to_stderr(), activity(f"importing {name}"):
         yield
-
-
-@contextmanager
-def _progress_bar(description: str) -> Iterator[Callable[[int], object]]:
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
-        TextColumn("{task.completed:,}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(description, total=None)
-        yield lambda n: bar.advance(task, n)

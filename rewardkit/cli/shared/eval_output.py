@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rewardkit.cli.shared.console import as_share, print_json, print_table, printable, warn
+from rewardkit.cli.shared.console import (
+    as_share,
+    print_json,
+    print_table,
+    printable,
+    progress_bar,
+    warn,
+)
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from rewardkit.evaluate.evaluation import EvaluationReport
     from rewardkit.evaluate.generate import ProgressCallbacks
     from rewardkit.evaluate.runs import Comparison
@@ -35,8 +40,13 @@ def generation_progress() -> Iterator[ProgressCallbacks]:
     if not sys.stderr.isatty():
         yield ProgressCallbacks()
         return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
     started, tokens = monotonic(), 0
-    with _progress_bar() as bar:
+    speed = TextColumn("{task.fields[speed]}", markup=False)
+    columns = BarColumn(bar_width=20), MofNCompleteColumn(), speed, TimeRemainingColumn(), "left;"
+    is_terminal = sys.stdout.isatty()  # otherwise results would go to stderr
+    with progress_bar(*columns, speed_estimate_period=300, redirect_stdout=is_terminal) as bar:
         task = bar.add_task("", total=None, speed="", visible=False)
 
         def start(name: str, finished: int, total: int) -> None:
@@ -52,32 +62,6 @@ def generation_progress() -> Iterator[ProgressCallbacks]:
             bar.update(task, advance=responses, speed=f"{tokens / seconds:,.0f} tokens/s")
 
         yield ProgressCallbacks(start, advance)
-
-
-def _progress_bar() -> Progress:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[speed]}", markup=False),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        speed_estimate_period=300,
-        redirect_stdout=sys.stdout.isatty(),  # otherwise results would go to stderr
-    )
 
 
 def warn_about(report: EvaluationReport) -> None:
