@@ -66,9 +66,11 @@ def missing_file(path: Path, kind: str = "file") -> str:
 
 def require_regular_file(path: Path) -> None:
     """Raise `SourceError` for a pipe or a device: opening one may wait for ever."""
+    is_odd = False
     with suppress(OSError):  # what opens it says why
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise SourceError(f"{path} is not a regular file. Save its content to one first.")
+        is_odd = path.exists() and not (path.is_file() or path.is_dir())
+    if is_odd:
+        raise SourceError(f"{path} is not a regular file. Save its content to one first.")
 
 
 def read_prefix(path: Path) -> bytes:

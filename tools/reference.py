@@ -716,7 +716,7 @@ def cards() -> str:
     return page(
         "Datasets",
         "This page shows the front matter of each data card, which the code reads, too. The card\n"
-        "itself (`rewardkit card NAME`) has the schema, the rule for the gold, the known defects with\n"
+        "itself (`rewardkit list NAME`) has the schema, the rule for the gold, the known defects with\n"
         "counts, and the citation. The numbers of rows are those of the published files;\n"
         "[../data.md](../data.md) says which of them `prep` writes.",
         table(heads, rows),

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from typing import Annotated, Final
 
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, print_table
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import option
+from rewardkit.devices import describe_devices
+from rewardkit.errors import UsageError
+from rewardkit.launch.verl.releases import installed_verl, release_notice
+from rewardkit.launch.verl.reward_keys import describe_reward_keys
+from rewardkit.redact import Redactor
+from rewardkit.versions import package_versions
 
 EXAMPLES = examples("rewardkit doctor", "rewardkit doctor --offline --json")
+
+#: Timeout of a request to a hub, in seconds.
+HUB_TIMEOUT_SECONDS: Final = 5.0
 
 
 def command(
@@ -17,11 +27,57 @@ def command(
     as_json: opt.JsonFlag = False,
 ) -> None:
     """Report versions, verl's config keys, hubs and devices."""
-    from rewardkit.doctor import examine
-
     facts = examine(offline=offline)
     if as_json:
         print_json(facts)
         return
     for section, values in facts.items():
         print_table((section, ""), values.items(), wrap={""})
+
+
+def examine(*, offline: bool = False) -> dict[str, dict[str, str]]:
+    """Return sections of facts: `versions`, `verl`, `hubs` (unless offline) and `devices`."""
+    facts = {"versions": package_versions(), "verl": _verl()}
+    if not offline:
+        facts["hubs"] = _hubs()
+    facts["devices"] = describe_devices()
+    return facts
+
+
+def _verl() -> dict[str, str]:
+    verl = installed_verl()
+    if verl is None:
+        return {
+            "custom reward": f"verl is not installed; 0.9 and later read {describe_reward_keys('0.9.1')}",
+            "up to 0.7.0": describe_reward_keys("0.7.0"),
+        }
+    facts = {
+        "custom reward": f"verl {verl} reads {describe_reward_keys(verl)}",
+        "set it with": "rewardkit path NAME --verl",
+    }
+    try:
+        notice = release_notice(verl)
+    except UsageError as error:
+        return facts | {"plans": str(error)}
+    return facts | {"plans": f"verl {verl} {notice}"} if notice else facts
+
+
+def _hubs() -> dict[str, str]:
+    endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+    urls = (endpoint, "https://www.modelscope.cn")
+    return {Redactor().text(url): _reachability(url) for url in urls}
+
+
+def _reachability(url: str) -> str:
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    request = Request(url, method="HEAD")  # noqa: S310 - the user's own HF_ENDPOINT
+    try:
+        with urlopen(request, timeout=HUB_TIMEOUT_SECONDS) as reply:  # noqa: S310
+            return f"reachable ({reply.status})"
+    except HTTPError as error:
+        return f"reachable ({error.code})"
+    except (OSError, ValueError, HTTPException) as error:
+        return f"not reachable ({getattr(error, 'reason', error)})"

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, show_import, warn
+from rewardkit.cli.shared.completion import complete_set
+from rewardkit.cli.shared.console import (
+    print_json,
+    print_table,
+    print_wrapped,
+    prints_to_stderr,
+    show_import,
+    warn,
+)
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import argument
-from rewardkit.cli.shared.user_code import load_cards
+from rewardkit.cli.shared.user_code import load_cards, require_sets
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.card import Card
 
-EXAMPLES = examples("rewardkit list", "rewardkit list scorers", "rewardkit list --json")
+EXAMPLES = examples("rewardkit list", "rewardkit list scorers", "rewardkit list gsm8k --json")
+
+KINDS = ("datasets", "scorers", "rubrics", "templates", "data_sources")
 
 #: Purposes and areas of datasets, in the order in which they are printed; others follow.
 USES = ("training", "evaluation")
@@ -26,19 +36,31 @@ AREAS = ("maths", "science", "choice", "open questions", "pictures", "finance")
 NOTE = (
     "A set has one name for prep, show, eval --suite and check --against: dataset and split, as in "
     "aime2024, olymmath-en-easy or gsm8k-train. --against all-eval is all evaluation sets. The hubs' "
-    "ids: rewardkit card NAME."
+    "ids: rewardkit list NAME."
 )
 
 
+def _complete(incomplete: str) -> list[str]:
+    return [*(kind for kind in KINDS if kind.startswith(incomplete)), *complete_set(incomplete)]
+
+
 def command(
-    kind: Annotated[
-        Literal["datasets", "scorers", "rubrics", "templates", "data_sources"] | None,
-        argument("What to list; everything by default."),
+    name: Annotated[
+        str | None,
+        argument(
+            "What to list: datasets, scorers, rubrics, templates or data_sources; everything by "
+            "default. Or a dataset, whose card is printed: licence, schema and known defects.",
+            metavar="[KIND|DATASET]",
+            autocompletion=_complete,
+        ),
     ] = None,
     load_seconds: opt.LoadSeconds = 60.0,
     as_json: opt.JsonFlag = False,
 ) -> None:
-    """List datasets, scorers, rubrics, templates and data sources."""
+    """List datasets, scorers and more, or print a dataset's card."""
+    if name and name not in KINDS:
+        _print_card(name, load_seconds, as_json=as_json)
+        return
     from rewardkit import registry
     from rewardkit.judging.rubric import BUILT_IN as RUBRICS
     from rewardkit.judging.rubric import read_rubric
@@ -47,10 +69,10 @@ def command(
 
     cards, broken = load_cards(load_seconds)
     scorers = {}
-    for name in registry.known("scorers"):
-        with nullcontext() if is_built_in(name) else show_import(name):
-            scorers[name] = scorer_summary(name, load_seconds)
-    rubrics = {name: read_rubric(name).summary() for name in RUBRICS}
+    for scorer in registry.known("scorers"):
+        with nullcontext() if is_built_in(scorer) else show_import(scorer):
+            scorers[scorer] = scorer_summary(scorer, load_seconds)
+    rubrics = {rubric: read_rubric(rubric).summary() for rubric in RUBRICS}
     sources = registry.known("data_sources")
     if as_json:
         lists: dict[str, Any] = {
@@ -58,25 +80,41 @@ def command(
             "broken": broken,
             "scorers": scorers,
             "rubrics": rubrics,
-            "templates": {name: template.text for name, template in BUILT_IN.items()},
+            "templates": {each: template.text for each, template in BUILT_IN.items()},
             "data_sources": sources,
         }
-        print_json(lists[kind] if kind else lists)
+        print_json(lists[name] if name else lists)
         return
-    if kind in {None, "datasets"}:
+    if name in {None, "datasets"}:
         _print_datasets(cards)
-    if kind in {None, "scorers"}:
+    if name in {None, "scorers"}:
         print_table(("scorer", "reads"), scorers.items(), wrap={"reads"})
-    if kind in {None, "rubrics"}:
+    if name in {None, "rubrics"}:
         print_table(("rubric of judge", "asks"), rubrics.items(), wrap={"asks"})
-    if kind in {None, "templates"}:
+    if name in {None, "templates"}:
         texts = ((t.name, t.scorer or "the dataset's", t.text) for t in BUILT_IN.values())
         print_table(("template", "scorer", "text"), texts, wrap={"text"})
-    if kind in {None, "data_sources"}:
-        names = {target: name for name, target in registry.known("scorers").items()}
+    if name in {None, "data_sources"}:
+        names = {target: scorer for scorer, target in registry.known("scorers").items()}
         print_table(("data_source", "scorer"), ((s, names.get(t, t)) for s, t in sources.items()))
-    for name, why in broken.items():
-        warn(f"{name}: {why}")
+    for dataset, why in broken.items():
+        warn(f"{dataset}: {why}")
+
+
+def _print_card(name: str, load_seconds: float, *, as_json: bool) -> None:
+    from rewardkit import registry
+    from rewardkit.preprocess.card import card_text
+    from rewardkit.preprocess.load import card_of, load_dataset
+    from rewardkit.preprocess.set_names import read_set_name
+
+    require_sets([name], load_seconds)
+    with prints_to_stderr():
+        dataset = load_dataset(read_set_name(name).dataset)
+    is_text = dataset.card is None or dataset.name in registry.DATASETS
+    if as_json or not is_text:  # the card of a plug-in may have no file
+        print_json(card_of(dataset))
+    else:
+        typer.echo(card_text(dataset.name))
 
 
 def _print_datasets(cards: Sequence[Card]) -> None:

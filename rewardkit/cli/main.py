@@ -52,8 +52,7 @@ PANELS = {
     },
     "Evaluation": {"eval": "Evaluate a model with the reward it was trained on."},
     "Look-up": {
-        "list": "List datasets, scorers, rubrics, templates and data sources.",
-        "card": "Print a dataset's card: licence, schema and known defects.",
+        "list": "List datasets, scorers and more, or print a dataset's card.",
         "glossary": "Explain a metric or key of verl, or a rule.",
         "doctor": "Report versions, verl's config keys, hubs and devices.",
     },
@@ -61,6 +60,7 @@ PANELS = {
 
 #: Commands of earlier releases, and what to type instead.
 OLD_COMMANDS = {
+    "card": "rewardkit list NAME",
     "compare": "rewardkit score FILES --scorer A --scorer B",
     "leaderboard": "rewardkit eval compare RUNS",
     "report": "rewardkit score FILES --html PAGE",

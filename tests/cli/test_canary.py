@@ -118,8 +118,7 @@ CALLS = {
         "responses train.parquet responses.jsonl --scorer r.py:compute_score SECRET",
         "compare URL scored.jsonl",
     ],
-    "list": [""],
-    "card": ["URL"],
+    "list": ["", "URL"],
     "glossary": ["URL"],
     "doctor": [""],
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rewardkit
-from rewardkit import doctor
+from rewardkit.cli import doctor
 
 
 def assert_success(done):
@@ -61,7 +61,7 @@ def test_without_network_and_source_the_message_lists_the_alternatives(run):
         (("path", "gsm8"), "Did you mean 'gsm8k'"),
         (("path", "gsm8k", "--set", "metod=robust"), "Did you mean 'method'"),
         (("path", "gsm8k", "--verl", "--verl-version", "new"), "is not a version of verl"),
-        (("card", "gsm"), "Did you mean 'gsm8k'"),
+        (("list", "gsm"), "Did you mean 'gsm8k'"),
         (("score", "x.jsonl", "--set", "x"), "NAME=VALUE"),
         (("chekc", "x"), "check"),
     ],
@@ -287,10 +287,10 @@ def test_explain_names_the_option_of_a_custom_scorer_that_reads_the_gold(run, tm
 def test_a_bug_is_one_line_unless_the_debug_variable_is_set(tmp_path):
     """`app()` would put typer's own hook in the place of ours."""
     code = (
-        "import rewardkit.cli.card as card, rewardkit.registry as registry\n"
+        "import rewardkit.registry as registry\n"
         "def broken(*_): raise ZeroDivisionError('boom')\n"
         "registry.known = broken\n"
-        "import sys; sys.argv = ['rewardkit', 'card', 'gsm8k']\n"
+        "import sys; sys.argv = ['rewardkit', 'list', 'gsm8k']\n"
         "from rewardkit.cli.main import run; run()\n"
     )
     for debug, lines in (("0", 1), ("1", 5)):
@@ -339,7 +339,7 @@ def test_compose_prints_the_overrides_for_gdpo(run, tmp_path):
 
 @pytest.mark.parametrize(
     "line",
-    ["list", "list --json", "card gsm8k", "doctor --offline", "path gsm8k", "glossary --all",
+    ["list", "list --json", "list gsm8k", "doctor --offline", "path gsm8k", "glossary --all",
      "recipes list", "--version", "prep --help"],
 )  # fmt: skip
 def test_a_full_disk_under_stdout_is_one_line_and_exits_5(run, line):

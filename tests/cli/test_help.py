@@ -32,11 +32,11 @@ def test_the_summary_in_the_list_is_the_first_sentence_of_the_help_of_the_comman
 
 
 def test_a_command_imports_no_module_of_another():
-    code = "import sys, rewardkit.cli.main as m\nsys.argv[1:] = ['card', '-h']\ntry: m.run()\nexcept SystemExit: print(*sys.modules)"
+    code = "import sys, rewardkit.cli.main as m\nsys.argv[1:] = ['list', '-h']\ntry: m.run()\nexcept SystemExit: print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names = {name for panel in PANELS.values() for name in panel}
     loaded = {name for name in names if f"rewardkit.cli.{name}" in done.stdout.split()}
-    assert loaded == {"card"}
+    assert loaded == {"list"}
 
 
 def test_every_help_ends_in_examples(run):

@@ -44,7 +44,7 @@ COMMANDS = {
     "compose": "compose reward.yaml --out reward.py",
     "prep": "prep {d} --sample --out out.parquet",
     "show": "show {d} --sample",
-    "card": "card {d}",
+    "list": "list {d}",
 }  # fmt: skip
 
 

@@ -332,7 +332,7 @@ def test_prints_of_a_user_s_file_do_not_mix_with_results(run, tmp_path):
     for arguments in (
         ("prep", *data, "--out", "t.parquet"),
         ("show", *data),
-        ("card", "noisy.py"),
+        ("list", "noisy.py"),
         ("check", "t.parquet", *scorer),
         ("score", "r.jsonl", *scorer, "--scorer", "math"),
         ("explain", "--gold", "2", "--response", "r.jsonl", *scorer),

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rewardkit.cli.shared.eval_output import warn_about
+from rewardkit.cli.eval import warn_about
 from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.evaluate.evaluation import evaluate
 from rewardkit.evaluate.generate import GenerationConfig, Sampling

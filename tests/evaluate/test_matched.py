@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from rewardkit.cli.shared.eval_output import warn_about
+from rewardkit.cli.eval import warn_about
 from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.evaluate.evaluation import evaluate_responses
 
