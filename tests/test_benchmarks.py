@@ -61,35 +61,6 @@ def test_the_page_has_the_columns_that_the_scripts_print(benchmarks):
         assert not header or (start or header[0]) in source, name
 
 
-def test_help_lists_the_benchmarks(benchmarks):
-    done = run("--help")
-    assert done.returncode == 0
-    assert all(re.search(rf"^{name} ", done.stdout, re.MULTILINE) for name in benchmarks)
-
-
-def test_an_unknown_name_is_a_usage_error():
-    done = run("sped")
-    assert done.returncode == 2
-    assert "unknown benchmark sped" in done.stderr
-
-
-@pytest.mark.full
-def test_missing_data_is_named_and_a_failure_at_full_size(tmp_path):
-    done = run("speed", "--shared", tmp_path)
-    assert done.returncode == 1
-    assert f"Not run: {tmp_path}/cases is missing." in done.stdout
-    assert "1 benchmarks: speed not run" in done.stdout
-
-
-@pytest.mark.full
-def test_a_failing_script_is_reported_with_its_error(tmp_path):
-    (tmp_path / "data/gsm8k").mkdir(parents=True)
-    done = run("prep-gsm8k", "--shared", tmp_path, "--verl-python", sys.executable)
-    assert done.returncode == 1
-    assert "FAILED: exit code 1" in done.stdout
-    assert str(tmp_path / "data/gsm8k") in done.stdout
-
-
 @pytest.mark.full
 def test_small_writes_a_page_with_the_machine_and_the_table(tmp_path):
     done = run("--small", "overlap", "--out", tmp_path)

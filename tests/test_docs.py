@@ -299,14 +299,6 @@ def test_a_command_that_does_not_do_what_the_page_says_is_detected(line, output,
         run_commands([(line, output)], tmp_path, os.environ)
 
 
-def test_a_bash_block_is_run_command_by_command():
-    block = "# a comment\nrewardkit prep gsm8k \\\n    --sample\n\nfalse  # exits 1\n"
-    commands = [command for command, _ in commands_of("bash", block)]
-    assert commands == ["rewardkit prep gsm8k \\\n    --sample", "false  # exits 1"]
-    assert not list(commands_of("text", block))
-    assert not list(commands_of("bash", "# run.sh\nverl\n")), "it is a file"
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("page", [p for p in RUN if blocks(p, "python")], ids=lambda p: p.name)
 def test_python_runs_as_shown(page, user):

@@ -64,14 +64,6 @@ def test_each_difference_has_its_verdict(benchmark, folder, script, command, ver
     assert benchmark.judge(run, "0.9.1").verdict == verdict
 
 
-def test_the_small_scripts_are_equal_with_every_variable_and_argument(benchmark, folder):
-    import small_scripts
-
-    small_scripts.write_scripts(folder / "scripts")
-    runs = benchmark.read_runs(folder / "scripts")
-    assert [benchmark.judge(run, "0.9.1").verdict for run in runs] == ["equal"] * 4
-
-
 @every(
     ("one", "other", "is_equal"),
     [

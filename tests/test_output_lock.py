@@ -180,12 +180,6 @@ def test_whoever_waits_to_see_whether_a_lock_is_held_says_so_on_standard_error(l
     assert done.stdout == ""
 
 
-def test_no_wait_that_is_short_is_told(lock, short_times, caplog):
-    lock.write_text("garbage")
-    assert take(lock)
-    assert not caplog.records
-
-
 def test_a_link_or_a_folder_in_place_of_a_lock_is_refused(lock, tmp_path):
     lock.symlink_to(tmp_path / "victim")
     with pytest.raises(OutputError, match="is not a lock that rewardkit created; remove it"):

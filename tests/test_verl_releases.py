@@ -49,15 +49,6 @@ def test_a_repository_is_read_at_its_head_with_commit_and_day(tool, tmp_path):
         assert (source.config / "ppo_trainer.yaml").read_text() == "committed: 1\n"
 
 
-def test_a_repository_at_a_release_is_refused_because_its_wheel_is_the_release(tool, tmp_path):
-    repository(tmp_path, "0.10.0")
-    with (
-        pytest.raises(SystemExit, match=r"0\.10\.0, not a \.dev version"),
-        tool.open_source(str(tmp_path)),
-    ):
-        pass
-
-
 def test_a_wheel_is_read_with_the_day_of_its_newest_file(tool, tmp_path):
     path = tmp_path / "verl-0.9.1-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as wheel:

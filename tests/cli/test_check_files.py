@@ -118,41 +118,6 @@ def test_what_cannot_be_checked_together_is_refused_before_a_file_is_read(run, p
         assert message in done.stderr
 
 
-def test_show_of_rows_that_are_no_parquet_names_the_command_that_prepares_them(run, tmp_path):
-    (tmp_path / "odd.jsonl").write_text('{"problem": "What is it?", "final": 2}\n')
-    done = run("show", "odd.jsonl")
-    assert done.returncode == 4
-    assert (
-        "rewardkit prep odd.jsonl --question-key problem --answer-key final --out odd.parquet"
-        in done.stderr
-    )
-    (tmp_path / "data").mkdir()
-    assert "data is a folder: name a file in it" in run("show", "data").stderr
-
-
-def test_prep_of_columns_that_it_does_not_know_names_the_likely_ones(run, tmp_path):
-    (tmp_path / "odd.csv").write_text("题目,答案\n一加一等于几？,2\n", encoding="utf-8")
-    done = run("prep", "odd.csv", "--out", "o.parquet")
-    assert done.returncode == 4
-    command = "rewardkit prep odd.csv --question-key '题目' --answer-key '答案' --out o.parquet"
-    assert command in done.stderr
-    assert_success(
-        run(
-            "prep",
-            "odd.csv",
-            "--question-key",
-            "题目",
-            "--answer-key",
-            "答案",
-            "--out",
-            "o.parquet",
-        )
-    )
-    (tmp_path / "gbk.csv").write_bytes((tmp_path / "odd.csv").read_text("utf-8").encode("gbk"))
-    done = run("prep", "gbk.csv", "--out", "g.parquet")
-    assert "`iconv -f GBK -t UTF-8 gbk.csv > gbk-utf8.csv`" in done.stderr
-
-
 def test_no_output_replaces_an_input_even_with_overwrite(cli, tmp_path):
     """Not the evaluation set of --against, the reward, nor the log: all were read a moment before."""
     (tmp_path / "my.py").write_text("def compute_score(solution_str, **_):\n    return 0.0\n")

@@ -180,16 +180,6 @@ def test_show_prints_the_row_whose_number_check_names(run, tmp_path):
     assert_failure(run("show", "t.parquet", "--row", "64"), 4, "t.parquet: there is no row 64.")
 
 
-def test_show_names_a_picture_and_puts_it_on_the_page(run, tmp_path):
-    text = assert_success(
-        run("show", "geometry3k", "--sample", "--split", "train", "--html", "rows.html")
-    )
-    assert "images: image/png of 400 bytes" in text
-    page = (tmp_path / "rows.html").read_text()
-    assert 'src="data:image/png;base64,' in page
-    assert "<math>" in page
-
-
 def test_doctor_reports_the_key_that_the_installed_verl_reads(run):
     facts = json.loads(assert_success(run("doctor", "--offline", "--json")))
     assert facts["versions"]["rewardkit"] == rewardkit.__version__
@@ -266,24 +256,6 @@ def test_explain_does_not_judge_a_text_that_it_cannot_read(run, tmp_path):
     assert_failure(done, 4, "the text is GBK, not UTF-8. Run `iconv -f GBK -t UTF-8 r.txt >")
 
 
-def test_explain_names_the_option_of_a_custom_scorer_that_reads_the_gold(run, tmp_path):
-    (tmp_path / "r.txt").write_text("it is 18")
-    (tmp_path / "my.py").write_text(
-        "from typing import Literal\n"
-        "def score(data_source, solution_str, ground_truth, extra_info=None,\n"
-        "          place: Literal['first', 'last'] = 'first'):\n"
-        "    words = solution_str.split()\n"
-        "    return float(words[0 if place == 'first' else -1] == ground_truth)\n"
-    )
-    arguments = ("explain", "--gold", "18", "--response", "r.txt", "--scorer", "my.py:score")
-    text = assert_success(run(*arguments))
-    assert text.endswith("place=last makes the response correct.\n")
-    facts = json.loads(assert_success(run(*arguments, "--json")))
-    assert facts["other_readings"] == [
-        {"scorer": "my.py:score", "options": {"place": "last"}, "pred": ""}
-    ]
-
-
 def test_a_bug_is_one_line_unless_the_debug_variable_is_set(tmp_path):
     """`app()` would put typer's own hook in the place of ours."""
     code = (
@@ -299,18 +271,6 @@ def test_a_bug_is_one_line_unless_the_debug_variable_is_set(tmp_path):
         assert done.returncode == 70
         assert "boom" in done.stderr
         assert (done.stderr.count("\n") > 1) == (lines > 1)
-
-
-def test_compose_writes_a_reward_that_check_accepts(run, tmp_path):
-    (tmp_path / "reward.yaml").write_text(
-        "scorer: gsm8k\nparts:\n  correct: 1.0\n  format: {weight: 0.1, tags: [think]}\n"
-    )
-    text = assert_success(run("compose", "reward.yaml", "--out", "reward.py"))
-    assert str(tmp_path / "reward.py") in text
-    assert_success(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
-    assert_success(run("check", "t.parquet", "--scorer", "reward.py:compute_score"))
-    (tmp_path / "bad.yaml").write_text("scorer: gsm8k\nparst: {}\n")
-    assert_failure(run("compose", "bad.yaml", "--out", "x.py"), 2, "Did you mean 'parts'")
 
 
 def test_compose_prints_the_overrides_for_gdpo(run, tmp_path):

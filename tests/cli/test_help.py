@@ -47,20 +47,6 @@ def test_every_help_ends_in_examples(run):
     assert run("eval", "run", "--help").stdout.rstrip().endswith("--model M --out runs/m")
 
 
-def test_the_help_of_logs_says_what_a_trend_is(run):
-    text = " ".join(run("logs", "--help").stdout.split())
-    assert (
-        "The trend of a curve is the mean of its last fifth of points minus that of its first"
-        in text
-    )
-
-
-def test_every_option_and_argument_has_help():
-    for name, command in all_commands():
-        for param in command.params:
-            assert getattr(param, "help", None), (name, param.name)
-
-
 def test_the_error_for_eval_watch_names_the_loop_that_replaces_it(run):
     done = run("eval", "watch", "checkpoints", "--serve", "vllm serve {model}", "--once")
     assert (done.returncode, done.stdout) == (2, "")

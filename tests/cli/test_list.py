@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from rewardkit import registry
-from rewardkit.cli import list as list_command
-from rewardkit.preprocess.card import Card, Split, read_card
+from rewardkit.preprocess.card import read_card
 
 NAMES = list(registry.DATASETS)
 
@@ -42,32 +41,6 @@ def test_a_dataset_is_listed_with_its_rows_gold_licence_and_whether_it_is_gated(
     assert all(word in text for word in [*card.gold_kind.split(), *card.licence.split()])
     assert ("gated" in text) == card.gated
     assert any(line.startswith(f"{name}: accept the terms") for line in lines) == card.gated
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_dataset_is_listed_under_its_purpose_and_its_area(lines, name):
-    card = read_card(name)
-    before = lines[: lines.index(row_of(lines, name)[0])]
-    titles = [line for line in before if line.startswith("datasets for ")]
-    areas = [line.strip() for line in before if line.rstrip().endswith(":")]
-    assert titles[-1].split()[-1] == card.use
-    assert areas[-1] == f"{card.area}:"
-
-
-def test_names_and_splits_are_never_broken_whatever_their_lengths(capsys, monkeypatch):
-    splits = {f"a-long-name-of-a-split-{i}": Split(123_456, ("f",)) for i in range(9)}
-    card = Card(
-        "a-dataset-with-a-very-long-name-of-its-own", "t", "s", "math", "boxed", "math",
-        "a licence of many words", (("q",),), splits, gated=True, gold_kind="a kind in many words",
-    )  # fmt: skip
-    for width in (60, 80, 140):
-        monkeypatch.setenv("COLUMNS", str(width))
-        list_command._print_datasets([card])
-        lines = capsys.readouterr().out.splitlines()
-        assert f"  {card.name}" in [line[: len(card.name) + 2] for line in lines]
-        text = " ".join(lines)
-        assert all(f"{name} 123,456" in text for name in splits)
-    assert "gated" in text
 
 
 def test_the_json_has_the_cards(run):

@@ -1,8 +1,6 @@
 """Every command that imports a user's file ends the import after --load-seconds and names the line."""
 
-import json
 import os
-import pty
 import re
 import shlex
 import subprocess
@@ -84,12 +82,6 @@ def test_a_file_that_hangs_while_it_is_imported_ends_the_command_with_its_line(r
     assert live_processes(folder) == []
 
 
-@pytest.mark.full
-def test_every_command_that_imports_a_file_has_the_option(run):
-    for name in sorted({*(name.split(" --")[0] for name in COMMANDS), "list", "merge", "train"}):
-        assert "--load-seconds" in run(*name.split(), "--help").stdout, name
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -165,54 +157,3 @@ def test_a_scorer_or_dataset_of_another_package_has_the_deadline_too(folder, rec
     assert "acme_slow_set.py:4: the import stood" in done.stderr
     assert "broken:" in done.stdout
     assert "GSM8K's" in done.stdout
-
-
-@pytest.mark.full
-def test_a_dataset_that_starts_a_thread_and_forks_is_prepared_once_and_the_command_ends(folder):
-    root = Path(__file__).parents[2]
-    extra = "import os, threading, time\nthreading.Thread(target=time.sleep, args=[1e6]).start()\n"
-    text = (root / "examples" / "my_dataset.py").read_text(encoding="utf-8")
-    (folder / "my_set.py").write_text(f"{text}\n{extra}os.fork()\n")
-    words = [
-        "prep",
-        "my_set.py",
-        "--source",
-        root / "examples" / "my_rows.csv",
-        "--out",
-        "o.parquet",
-    ]
-    done = subprocess.run(
-        [sys.executable, "-m", "rewardkit", *words, "--json"],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done
-    assert json.loads(done.stdout)["splits"][0]["written"] > 0
-
-
-@pytest.mark.full
-def test_a_terminal_shows_what_is_imported_and_checked(folder, recipe):  # noqa: F811
-    (folder / "mine.py").write_text(SCORER.replace("1e6", "1.5"))
-    ours, theirs = pty.openpty()
-    command = ["check", "my.yaml", "--set", "reward.scorer=mine.py:compute_score"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rewardkit", *command],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TERM": "xterm"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            shown += os.read(ours, 1 << 16)
-        except OSError:  # the terminal is closed
-            break
-    process.communicate(timeout=60)
-    assert b"checking tiny: importing and trying mine.py:compute_score" in shown

@@ -1,7 +1,5 @@
 """`rewardkit mix` as a user meets it."""
 
-import json
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -37,12 +35,6 @@ def test_a_mix_prints_a_table_and_passes_check(run, parts):
 
 
 @pytest.mark.usefixtures("parts")
-def test_a_file_with_too_small_a_share_for_a_row_is_named(run):
-    done = run("mix", "a.parquet:0.99", "b.parquet:0.01", "--rows", "10", "--out", "train.parquet")
-    assert "b.parquet: no row is written" in done.stdout
-
-
-@pytest.mark.usefixtures("parts")
 def test_rows_that_shares_leave_out_are_named(run):
     done = run("mix", "a.parquet", "b.parquet", "--out", "all.parquet")
     assert "all.parquet: 104 rows" in done.stdout
@@ -51,14 +43,6 @@ def test_rows_that_shares_leave_out_are_named(run):
     words = " ".join(done.stdout.split())
     assert "half.parquet: 81 rows" in words
     assert "a.parquet: 23 of 64 rows are left out, because its share of the mix is 50.0%" in words
-
-
-def test_json_is_the_report(run, parts):
-    done = run("mix", *parts, "--out", "train.parquet", "--json")
-    report = json.loads(done.stdout)
-    assert done.stderr == ""
-    assert [p["rows"] for p in report["parts"]] == [61, 40]
-    assert (report["written"], report["shared"], report["conflicting"]) == (101, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -83,14 +67,3 @@ def test_a_mistake_is_one_clear_error_and_writes_no_file(
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
     assert sorted(tmp_path.iterdir()) == files
-
-
-def test_the_page_shows_the_rows_of_each_file(run, tmp_path):
-    assert run("prep", "gsm8k", "--sample", "--out", "a.parquet").returncode == 0
-    done = run("mix", "a.parquet:2", "--out", "m.parquet", "--html", "m.html")
-    assert (done.returncode, done.stderr) == (0, "")
-    page = (tmp_path / "m.html").read_text(encoding="utf-8")
-    assert "a.parquet" in page
-    assert "64 rows mixed" in page
-    done = run("mix", "a.parquet:2", "--out", "n.parquet", "--html", "a.parquet", "--overwrite")
-    assert done.returncode == 2

@@ -2,10 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 
 import pyarrow as pa
 import pyarrow.csv
@@ -40,17 +36,6 @@ def test_rows_of_the_user_are_prepared_checked_and_reported(run, rows, tmp_path)
     assert report["lengths"]["unit"] == "characters"
 
 
-def test_check_writes_a_page_with_its_findings(run, rows, tmp_path):
-    out, page = tmp_path / "out.parquet", tmp_path / "check.html"
-    assert_success(run("prep", rows, "--question-key", "q", "--answer-key", "a", "--out", out))
-    done = run(
-        "check", out, "--against", out, "--html", page, "--drop-overlap", tmp_path / "o.parquet"
-    )
-    assert done.returncode == 1
-    assert "contains 100% of out 0" in done.stdout
-    assert "duplicate" in page.read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet", "csv"])
 def test_text_of_a_column_that_fills_late_is_told_with_its_number_of_rows(run, tmp_path, suffix):
     question = [f"What is {n}+1?" for n in range(90)]
@@ -76,18 +61,6 @@ def test_text_of_a_column_that_fills_late_is_told_with_its_number_of_rows(run, t
         for options in (("--question-key", "question,input"), ("--keep", "input")):
             result = run("prep", file, *options, "--out", tmp_path / f"{options[0]}.parquet")
             assert "left out of" not in result.stdout
-
-
-def test_a_year_can_be_selected_as_a_split(run, tmp_path):
-    out = tmp_path / "aime.parquet"
-    text = assert_success(
-        run("prep", "aime", "--year", "2024", "--repeat", "3", "--sample", "--out", out)
-    )
-    assert "2024" in text
-    every = tmp_path / "all"
-    assert_success(run("prep", "aime", "--split", "all", "--sample", "--out", every))
-    years = sorted(file.stem for file in every.glob("*.parquet"))
-    assert years == ["2024", "2025", "2026"]
 
 
 @pytest.mark.parametrize(
@@ -133,32 +106,6 @@ def test_an_empty_against_is_a_usage_error(run, rows):
         done = run("check", rows, "--against", value)
         assert (done.returncode, done.stdout) == (2, "")
         assert "--against is empty" in done.stderr
-
-
-def test_without_good_rows_no_file_is_written_and_the_findings_are_printed(run, tmp_path):
-    rows = tmp_path / "mine.csv"
-    rows.write_text("question,answer\nHow many legs have 3 cows and 4 hens together then?,20\n")
-    file, out = tmp_path / "one.parquet", tmp_path / "out.parquet"
-    assert_success(run("prep", rows, "--out", file))
-    done = run("check", file, "--against", file, "--drop-overlap", out)
-    assert (done.returncode, out.exists()) == (1, False)
-    assert "overlap" in done.stdout
-    assert "all rows have findings" in done.stderr
-
-
-@pytest.mark.full
-def test_a_signal_of_the_scheduler_leaves_no_partial_file(tmp_path):
-    rows = tmp_path / "mine.jsonl"
-    rows.write_text('{"question": "1+1?", "answer": 2}\n' * 300_000)
-    command = [sys.executable, "-m", "rewardkit", "prep", "mine.jsonl", "--out", "out.parquet"]
-    with subprocess.Popen([*command, "--jobs", "1"], cwd=tmp_path) as process:
-        for _ in range(300):
-            time.sleep(0.1)
-            if len(list(tmp_path.iterdir())) > 1:
-                break
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 143
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.jsonl"]
 
 
 @pytest.mark.parametrize(
@@ -253,29 +200,6 @@ def test_prompts_that_are_plain_text_are_listed_as_not_checked(run, tmp_path):
     assert "Checked: schema.\nNot checked: prompts, golds" in done.stdout
     assert_success(run("mix", "t.parquet", "--out", "chats.parquet"))  # as the finding suggests
     assert_success(run("check", "chats.parquet"))
-
-
-def test_check_prints_how_many_findings_of_a_rule_are_listed(run, tmp_path):
-    rows = tmp_path / "mine.csv"
-    rows.write_text("question,answer\n" + "What is 1+1?,2\n" * 34)
-    assert_success(run("prep", rows, "--out", "t.parquet"))
-    assert_success(run("prep", rows, "--out", "one.parquet", "--limit", "1"))
-    done = run("check", "t.parquet", "--against", "one.parquet")
-    assert done.returncode == 1
-    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert "... duplicate 10 of 33 are listed" in lines
-    assert "3 of 34 overlaps are listed." in lines
-
-
-def test_all_kinds_of_answers_are_printed_and_add_up(run, tmp_path):
-    golds = ["7", "0.5", "1/2", "B", "3\\%", "blue", "(1,2)", "x=3", "2x", "8"]
-    lines = (json.dumps({"question": f"q{i}", "answer": gold}) for i, gold in enumerate(golds))
-    (tmp_path / "mine.jsonl").write_text("\n".join(lines))
-    text = assert_success(run("prep", "mine.jsonl", "--out", "t.parquet", "--html", "t.html"))
-    assert all(len(line) <= 80 for line in text.splitlines())
-    kinds = " ".join(text.split()).partition("answers: ")[2].partition(" train:")[0].split("; ")
-    assert len(kinds) == 9
-    assert sum(int(kind.split()[-1]) for kind in kinds) == len(golds)
 
 
 @pytest.mark.parametrize(
@@ -391,11 +315,3 @@ def test_check_says_what_prep_said_of_the_same_rows_and_neither_calls_them_good(
     assert "rows.parquet: 1 row, no findings." in checked.stdout
     [of_json] = json.loads(run("check", "rows.parquet", "--json").stdout)["notes"][-1:]
     assert note in of_json
-
-
-def test_a_note_does_not_name_rows_that_another_scorer_reads(run, tmp_path):
-    row = {"question": "Why?", "answer": "Ice is lighter than the water below it."}
-    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
-    run("prep", "rows.jsonl", "--out", "rows.parquet")
-    done = run("check", "rows.parquet", "--scorer", "qa")
-    assert "all good" in done.stdout

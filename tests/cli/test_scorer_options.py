@@ -125,13 +125,6 @@ def test_a_scorer_that_exits_on_a_row_loses_only_that_row(tmp_path, parquet):
     assert (report["rows"], report["bad_rows"]) == (10, 1)
 
 
-@pytest.mark.full
-def test_a_scorer_that_hangs_on_a_row_loses_only_that_row(tmp_path, parquet):
-    _, findings = check_findings(tmp_path, parquet, "--set", 'late="3"', "--seconds-per-row", "5")
-    assert findings[0] == (3, "scorer_raises", "no verdict within 5 s")
-    assert [row for row, *_ in findings] == [3, 5]
-
-
 def check_findings(tmp_path, parquet, *options):
     (tmp_path / "own.py").write_text(OWN)
     name = f"{tmp_path}/own.py:compute_score"
@@ -141,14 +134,3 @@ def check_findings(tmp_path, parquet, *options):
     return report, [
         (example["row"], example["rule"], example["message"]) for example in report["examples"]
     ]
-
-
-def test_explain_reports_a_scorer_that_hangs_or_raises(tmp_path, responses):
-    (tmp_path / "hang.py").write_text(HANGS)
-    (tmp_path / "raises.py").write_text("def score(r, g, e=None):\n    raise LookupError('no x')\n")
-    arguments = ("explain", "--gold", "1", "--response", responses, "--seconds-per-row", "0.05")
-    timeout_error = call(*arguments, "--scorer", f"{tmp_path}/hang.py:compute_score").exception
-    assert isinstance(timeout_error, DataError)
-    assert "no verdict within 0.05 s" in str(timeout_error)
-    lookup_error = call(*arguments, "--scorer", f"{tmp_path}/raises.py:score").exception
-    assert "the scorer raised LookupError: no x" in str(lookup_error)

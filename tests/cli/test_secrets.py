@@ -241,30 +241,6 @@ def test_an_imported_script_s_secrets_are_in_no_recipe(run, tmp_path, case):
     assert plan_output.returncode == 0, plan_output.stderr
 
 
-def test_logs_and_doctor_show_no_secret(run, tmp_path):
-    config = {"trainer": {"logger": ["console"], "api_key": CANARY, "note": CANARY}}
-    steps = "".join(
-        f"step:{i} - actor/entropy:0.3 - critic/score/mean:0.{i} - WANDB_API_KEY={CANARY}\n"
-        for i in range(1, 6)
-    )
-    for name in ("a.log", "b.log"):
-        (tmp_path / name).write_text(
-            f"env: {{'WANDB_API_KEY': '{CANARY}'}}\n(TaskRunner pid=1) {config!r}\n{steps}"
-            f"Error: cannot log in with WANDB_API_KEY={CANARY}\n"
-        )
-    inputs = ["a.log", "b.log"]
-    for command in (
-        ("logs", "a.log", "--html", "a.html"),
-        ("logs", "a.log", "--json"),
-        ("logs", "compare", "a.log", "b.log"),
-        ("glossary", "trainer.logger"),
-    ):
-        assert leaks(tmp_path, run(*command), inputs) == []
-    done = run("doctor", HF_ENDPOINT=f"http://me:{CANARY}@127.0.0.1:9", WANDB_API_KEY=CANARY)
-    assert done.returncode == 0, done.stderr
-    assert leaks(tmp_path, done, inputs) == []
-
-
 @pytest.mark.parametrize(
     "options",
     [
