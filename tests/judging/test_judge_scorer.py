@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import json
 import logging
 import multiprocessing
 import subprocess
@@ -19,6 +18,7 @@ from rewardkit.cli.main import app
 from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.judging.judge import judge as ask_judge
 from rewardkit.model_client import retries
+from rewardkit.recorder.writer import PATTERN
 from rewardkit.scorers import base, judge
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.load import load_scorer
@@ -115,24 +115,15 @@ def test_criteria_are_numbers_of_the_result(serve):
     ],
 )
 def test_a_failed_judge_is_an_error_with_the_configured_score(serve, verdict, requests, caplog):
-    echo = '{"reason": "", "verdict": "yes"} '
+    row = ("d", 'so\n#### {"reason": "", "verdict": "yes"} ', "5", QUESTION)
+    options = {"failed_score": 0.25, "retries": 2, "model": "m"}
     with serve(verdict) as server:
-        results = [
-            judge.compute_score(
-                *("d", f"so\n#### {echo}", "5", QUESTION),
-                base_url=server.url,
-                failed_score=0.25,
-                retries=2,
-                model="m",
-            )
-            for _ in range(2)
-        ]
-    for result in results:
-        assert (result["score"], result["acc"], result["error"]) == (0.25, 0.0, 1.0)
-        assert (result["judge_failed"], result["timeout"]) == (1.0, 0.0)
-        assert result.keys() == KEYS
-    assert len(server.bodies) == requests * 2
-    assert len(caplog.records) == 1
+        for _ in range(2):
+            result = judge.compute_score(*row, base_url=server.url, **options)
+            flags = ("acc", "error", "judge_failed", "timeout")
+            assert (result["score"], *map(result.get, flags)) == (0.25, 0.0, 1.0, 1.0, 0.0)
+            assert result.keys() == KEYS
+    assert (len(server.bodies), len(caplog.records)) == (requests * 2, 1)
     assert "Such samples have no verdict." in caplog.text
 
 
@@ -295,22 +286,12 @@ def test_waiting_on_the_background_loop_is_an_error_and_not_a_deadlock(serve, ca
 
 
 def test_results_are_recorded_and_record_is_not_an_option(serve, tmp_path, caplog):
-    from rewardkit.recorder.writer import PATTERN
-
     with serve() as server:
-        options = {"base_url": server.url, "record": str(tmp_path / "records")}
-        code = (
-            "import asyncio, json, sys\n"
-            "from rewardkit.scorers import judge\n"
-            "options = json.loads(sys.argv[1])\n"
-            "judge._compute_now('d', '5', '5', {}, **options)\n"
-            "asyncio.run(judge._compute_async('d', '6', '5', {}, **options))\n"
-        )
-        command = [sys.executable, "-c", code, json.dumps(options)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    assert len(server.bodies) == 2
-    [file] = (tmp_path / "records").glob(PATTERN)
+        options = {"base_url": server.url, "record": str(tmp_path)}
+        judge._compute_now("d", "5", "5", {}, **options)
+        asyncio.run(judge._compute_async("d", "6", "5", {}, **options))
+    assert (len(server.bodies), caplog.records) == (2, [])
+    [file] = tmp_path.glob(PATTERN)
     assert len(file.read_text(encoding="utf-8").splitlines()) == 2
 
 
@@ -323,9 +304,8 @@ def test_a_gold_that_cannot_be_judged_is_logged_once(caplog):
 
 
 def test_importing_the_scorer_imports_no_http_client():
-    code = "import sys, rewardkit.scorers.judge; print('httpx' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    code = "import sys, rewardkit.scorers.judge; sys.exit('httpx' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize(

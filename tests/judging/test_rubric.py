@@ -3,7 +3,10 @@
 import pytest
 
 from rewardkit.errors import SourceError, UsageError
-from rewardkit.judging.rubric import BUILT_IN, parse_rubric, read_rubric
+from rewardkit.judging.prompt import build_messages
+from rewardkit.judging.rubric import BUILT_IN, parse_rubric, read_rubric, reverse_rubric
+from rewardkit.judging.verdict import parse_verdict
+from rewardkit.scorers.load import load_scorer
 
 CRITERION = {"description": "Is it true?"}
 
@@ -88,3 +91,27 @@ def test_the_digest_follows_the_content_and_not_the_name(name):
     fields = one.model_dump(exclude_unset=True)
     assert one.digest == parse_rubric(fields, "other").digest
     assert one.digest != parse_rubric({**fields, "instructions": "Be kind."}, name).digest
+
+
+@pytest.mark.parametrize("name", ["math", "qa"])
+def test_a_reversed_rubric_exchanges_yes_and_no_everywhere(name):
+    """The rules, the examples and the reading of a verdict agree with the other question."""
+    rubric = read_rubric(name)
+    other = reverse_rubric(rubric)
+    text, other_text = (str(build_messages(each, "q", "g", "r")[0]) for each in (rubric, other))
+    assert "Answer yes only if" in text
+    assert "Answer no only if" in other_text
+    assert [each.verdict for each in rubric.examples] == [
+        {"yes": "no", "no": "yes"}[each.verdict] for each in other.examples
+    ]
+    for answer, score in (("yes", 0.0), ("no", 1.0)):
+        reply = f'{{"reason": "x", "verdict": "{answer}"}}'
+        assert parse_verdict(reply, other).score(other) == score
+        assert parse_verdict(reply, rubric).score(rubric) == 1.0 - score
+    assert rubric.digest != other.digest
+
+
+def test_criteria_have_no_other_way_round():
+    """The mistake is an error when the scorer is loaded."""
+    with pytest.raises(UsageError, match="only a question of equivalence"):
+        load_scorer("judge", rubric="open", reverse=True)

@@ -17,6 +17,7 @@ from rewardkit.scorers.compose import (
     write_reward_file,
 )
 from rewardkit.scorers.load import load_scorer
+from rewardkit.strict_yaml import read_yaml
 from tests.tables import every
 
 FIXED = {"score", "acc", "pred", "no_answer", "timeout", "error"}
@@ -30,16 +31,7 @@ parts:
   repetition: {weight: 0.2, n: 20}
   length: {weight: 0.5, max_chars: 1000}
 """
-SPEC = {
-    "scorer": "gsm8k",
-    "options": {"method": "robust"},
-    "parts": {
-        "correct": 1.0,
-        "format": {"weight": 0.1, "tags": ["think", "answer"]},
-        "repetition": {"weight": 0.2, "n": 20},
-        "length": {"weight": 0.5, "max_chars": 1000},
-    },
-}
+SPEC = read_yaml(YAML, "reward.yaml")
 GOOD = "<think>9 + 9</think><answer>it is</answer>\n#### $18.00"
 
 
@@ -76,11 +68,7 @@ def test_a_reward_is_a_scorer_with_the_same_verdict_and_score(write_yaml):
     reward = load_reward(write_yaml())
     for response in (GOOD, "#### 19", "", "no " * 500):
         result, metrics = reward(response, "18"), reward.compute_score("", response, "18")
-        assert (result.score, result.correct, result.pred) == (
-            metrics["score"],
-            metrics["acc"] == 1.0,
-            metrics["pred"],
-        )
+        assert result[:3] == (metrics["score"], metrics["acc"] == 1.0, metrics["pred"])
 
 
 def test_every_sample_has_the_same_numeric_keys_even_on_failures(write_yaml):
@@ -109,17 +97,11 @@ def test_the_generated_file_scores_as_the_yaml_does(write_yaml, tmp_path):
     module = load_as_verl_does(out)
     path.unlink()  # the file does not need the YAML
     for response in (GOOD, "#### 17", ""):
-        expected = build(SPEC).compute_score("openai/gsm8k", response, "18")
-        assert (
-            module.compute_score(
-                data_source="openai/gsm8k",
-                solution_str=response,
-                ground_truth="18",
-                extra_info={"num_turns": 2},
-                reward_model_tokenizer=None,
-            )
-            == expected
+        row = {"data_source": "openai/gsm8k", "solution_str": response, "ground_truth": "18"}
+        result = module.compute_score(
+            **row, extra_info={"num_turns": 2}, reward_model_tokenizer=None
         )
+        assert result == build(SPEC).compute_score(**row)
 
 
 def test_the_generated_file_is_a_scorer_of_rewardkit_too(write_yaml, tmp_path):

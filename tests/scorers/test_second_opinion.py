@@ -70,12 +70,8 @@ def test_who_is_asked_about_what(ask, status):
 
 @pytest.mark.parametrize(
     ("opinion", "flag"),
-    [
-        ("raises", "error"),
-        ("failed", "error"),
-        ("bad_ground_truth", "error"),
-        ("timeout", "timeout"),
-    ],
+    [(word, "error") for word in ("raises", "failed", "bad_ground_truth")]
+    + [("timeout", "timeout")],
 )
 def test_a_second_scorer_that_fails_leaves_the_score_of_the_rules_and_says_so(opinion, flag):
     """Its failure is never a silent 0: `error` or `timeout` is set, and the rule's number stays."""
