@@ -174,12 +174,8 @@ def test_the_file_loads_by_path_and_the_environment_names_the_scorer(name, monke
 def test_for_a_fault_in_the_data_trl_gets_none_and_others_the_wrong_score(name, caplog):
     gives_none = name in ("trl", "ms_swift")
     function = reward_of(name)
-    for fault in (
-        {"ground_truth": "four"},
-        {"ground_truth": None},
-        {"data_source": "openai/gsm9k"},
-        {"data_source": None},
-    ):
+    golds = ({"ground_truth": "four"}, {"ground_truth": None})
+    for fault in (*golds, {"data_source": "openai/gsm9k"}, {"data_source": None}):
         reward = CALLS[name](function, "#### 4", {**ROW, **fault})
         assert reward is None if gives_none else reward == 0.0, fault
     bad = {**ROW, "data_source": "math_dapo", "ground_truth": None}
@@ -244,9 +240,6 @@ def test_a_users_reward_with_verls_signature_works(name, tmp_path):
     assert CALLS[name](function, "it is 4", ROW) == 0.25
 
 
-# --- features of a single trainer ---
-
-
 def test_trl_metrics_have_the_name_of_the_scorer():
     gsm8k_reward, math_reward = reward_of("trl", "gsm8k"), reward_of("trl", "math")
     assert (gsm8k_reward.__name__, math_reward.__name__) == ("gsm8k", "math")
@@ -261,12 +254,8 @@ def test_trl_metrics_have_the_name_of_the_scorer():
         log_extra=columns.__setitem__,
     )
     assert rewards == [1.0, 0.0, 0.0, None]
-    assert metrics == {
-        "gsm8k/acc": 0.25,
-        "gsm8k/no_answer": 0.25,
-        "gsm8k/timeout": 0.0,
-        "gsm8k/error": 0.25,
-    }
+    shares = {"acc": 0.25, "no_answer": 0.25, "timeout": 0.0, "error": 0.25}
+    assert metrics == {f"gsm8k/{name}": share for name, share in shares.items()}
     assert columns == {"gsm8k_pred": ["4", "5", "", "4"]}
     assert gsm8k_reward(completions=[]) == []
 
@@ -289,10 +278,8 @@ def test_slime_groups_get_lists_and_a_reward_key_dictionaries():
     samples = [SimpleNamespace(response=t, label="4", metadata=info) for t in ("#### 4", "#### 5")]
     assert asyncio.run(function(SimpleNamespace(), samples)) == [1.0, 0.0]
     results = asyncio.run(function(SimpleNamespace(reward_key="score"), samples, extra=1))
-    assert [(result["score"], result["acc"], result["pred"]) for result in results] == [
-        (1.0, 1.0, "4"),
-        (0.0, 0.0, "5"),
-    ]
+    values = [(result["score"], result["acc"], result["pred"]) for result in results]
+    assert values == [(1.0, 1.0, "4"), (0.0, 0.0, "5")]
 
 
 def test_easyr1_kwargs_name_the_scorer_and_its_options():
@@ -340,6 +327,3 @@ def test_a_slow_scorer_does_not_block_the_event_loop(name, tmp_path):
         return await task
 
     assert asyncio.run(run()) == expected
-
-
-# --- the trainers themselves ---

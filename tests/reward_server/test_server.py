@@ -62,11 +62,8 @@ class Server:
     def ask(self, path, body=None, *, token=TOKEN, **headers):
         """Send a request and return (status, JSON or text, headers)."""
         data = json.dumps(body).encode() if isinstance(body, dict) else body
-        headers = {k.replace("_", "-"): v for k, v in headers.items()}
-        all_headers = {
-            "Content-Type": "application/json",
-            "Authorization": f"Bearer {token}",
-        } | headers
+        own = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+        all_headers = own | {k.replace("_", "-"): v for k, v in headers.items()}
         with closing(self.connect()) as connection:
             connection.request("GET" if body is None else "POST", path, data, all_headers)
             reply = connection.getresponse()
@@ -199,55 +196,40 @@ ITEM = b'{"response":"","ground_truth":"",%s}'
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "status", "message"),
+    ("body", "status", "message"),
     [
-        ("/score", b"", 400, "not JSON"),
-        ("/score", b"{", 400, "line 1 column 2"),
-        ("/score", b"[" * 200_000, 400, "nested too deeply"),
-        ("/score", b'{"a":' * 100_000, 400, "nested too deeply"),
-        ("/score", b'{"response":' + b"9" * 5000 + b"}", 400, "more than 300 digits"),
-        ("/score", b'{"response":"\xff","ground_truth":""}', 400, "byte 0xff in position 13"),
-        ("/score", b"null", 422, "the body is not an object"),
-        ("/score", b"{}", 422, "response: Field required"),
-        (
-            "/score",
-            b'{"response":1,"ground_truth":""}',
-            422,
-            "response: Input should be a valid st",
-        ),
-        ("/score", b'{"response":"","ground_truth":true}', 422, "ground_truth: Input should be a"),
-        ("/score", ITEM % (b'"data_source":"%s"' % (b"x" * 300)), 422, "at most 256 characters"),
-        ("/score", ITEM % b'"extra_info":[]', 422, "extra_info: Input should be a valid dict"),
-        ("/score", b'{"items":[{"response":""}]}', 422, "items[0].ground_truth: Field required"),
-        ("/score", b'{"items":[{"respones":""}]}', 422, "items[0].respones: Extra inputs"),
-        ("/score", b'{"items":{}}', 422, "items: give a list of objects"),
-        ("/score", b'{"items":[],"scorer":"x"}', 422, "no other field beside it"),
-        ("/score", b'{"items":[0,0,0,0,0,0,0,0,0]}', 413, "9 items, more than 8"),
-        ("/score", b" " * (2 << 20), 413, "more than 1,048,576 bytes"),
-        ("/get_reward", b'{"query":[""],"prompts":[""]}', 422, "--data.label_key"),
-        ("/get_reward", b'{"query":[""],"prompts":[],"labels":[]}', 422, "1, 0 and 0 items"),
-        (
-            "/get_reward",
-            b'{"query":[[]],"prompts":[""],"labels":[""]}',
-            422,
-            "query.0: Input should",
-        ),
-        (
-            "/get_reward",
-            b'{"query":[""],"prompts":[""],"labels":[{"ground_truth":{}}]}',
-            422,
-            "labels[0].ground",
-        ),
+        (b"", 400, "not JSON"),
+        (b"{", 400, "line 1 column 2"),
+        (b"[" * 200_000, 400, "nested too deeply"),
+        (b'{"a":' * 100_000, 400, "nested too deeply"),
+        (b'{"response":' + b"9" * 5000 + b"}", 400, "more than 300 digits"),
+        (b'{"response":"\xff","ground_truth":""}', 400, "byte 0xff in position 13"),
+        (b"null", 422, "the body is not an object"),
+        (b"{}", 422, "response: Field required"),
+        (b'{"response":1,"ground_truth":""}', 422, "response: Input should be a valid st"),
+        (b'{"response":"","ground_truth":true}', 422, "ground_truth: Input should be a"),
+        (ITEM % (b'"data_source":"%s"' % (b"x" * 300)), 422, "at most 256 characters"),
+        (ITEM % b'"extra_info":[]', 422, "extra_info: Input should be a valid dict"),
+        (b'{"items":[{"response":""}]}', 422, "items[0].ground_truth: Field required"),
+        (b'{"items":[{"respones":""}]}', 422, "items[0].respones: Extra inputs"),
+        (b'{"items":{}}', 422, "items: give a list of objects"),
+        (b'{"items":[],"scorer":"x"}', 422, "no other field beside it"),
+        (b'{"items":[0,0,0,0,0,0,0,0,0]}', 413, "9 items, more than 8"),
+        (b" " * (2 << 20), 413, "more than 1,048,576 bytes"),
+        ((b"", b"", None), 422, "--data.label_key"),
+        ((b'""', b"", b""), 422, "1, 0 and 0 items"),
+        ((b"[]", b'""', b'""'), 422, "query.0: Input should"),
+        ((b'""', b'""', b'{"ground_truth":{}}'), 422, "labels[0].ground"),
         # Examples in the prompt must not be scored.
-        (
-            "/get_reward",
-            b'{"query":["#### 5\\nother"],"prompts":["#### 5\\nNow?"],"labels":["5"]}',
-            422,
-            "does not begin with",
-        ),
+        ((b'"#### 5\\nother"', b'"#### 5\\nNow?"', b'"5"'), 422, "does not begin with"),
     ],
 )
-def test_an_invalid_body_is_refused_with_its_place(fast, path, body, status, message):
+def test_an_invalid_body_is_refused_with_its_place(fast, body, status, message):
+    path = "/score"
+    if isinstance(body, tuple):
+        lists = zip((b"query", b"prompts", b"labels"), body, strict=True)
+        fields = [b'"%s":[%s]' % (name, item) for name, item in lists if item is not None]
+        path, body = "/get_reward", b"{" + b",".join(fields) + b"}"
     answer_status, answer, _ = fast.ask(path, body)
     assert (answer_status, message in answer["error"]) == (status, True), answer
 
@@ -310,20 +292,17 @@ def test_a_failure_of_a_scorer_is_a_score_and_not_a_status_of_500(slow):
     ]
     status, reply, _ = slow.ask("/score", {"items": items})
     assert status == 200
-    assert [item["score"] for item in reply["items"]] == [1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
-    assert [item["error"] for item in reply["items"]] == [
-        "",
-        "the scorer raised LookupError: no such thing",
-        "the scorer ended its process (exit code 3)",
-        "its score is nan",
-        "no verdict within 1 s",
-        "",
+    results = [(item["score"], item["status"], item["error"]) for item in reply["items"]]
+    assert results == [
+        (1.0, "correct", ""),
+        (0.0, "failed", "the scorer raised LookupError: no such thing"),
+        (0.0, "failed", "the scorer ended its process (exit code 3)"),
+        (0.0, "failed", "its score is nan"),
+        (0.0, "timeout", "no verdict within 1 s"),
+        (1.0, "correct", ""),
     ]
-    statuses = [item["status"] for item in reply["items"]]
-    assert statuses == ["correct", *["failed"] * 3, "timeout", "correct"]
-    assert (
-        slow.metric(f'rewardkit_errors_total{{scorer="{slow.ask("/health")[1]["scorer"]}"}}') == 4
-    )
+    scorer = slow.ask("/health")[1]["scorer"]
+    assert slow.metric(f'rewardkit_errors_total{{scorer="{scorer}"}}') == 4
 
 
 def test_ten_times_too_many_requests_are_refused_at_once_and_no_answer_is_lost(slow):
@@ -394,13 +373,7 @@ def test_a_signal_ends_the_server_after_every_accepted_request(slow_scorer):
         texts = ["sleep 0.3", "fine", "sleep 0.1", "fine", "raise"]
         items = [{"response": text, "ground_truth": str(n)} for n, text in enumerate(texts)]
         scores = server.ask("/score", {"items": items})[1]["items"]
-        assert [item["pred"] for item in scores] == [
-            "0",
-            "1",
-            "2",
-            "3",
-            "",
-        ]  # in order, two at a time
+        assert [item["pred"] for item in scores] == [*"0123", ""]  # in order, two at a time
         assert "0.0.0.0" not in stderr_after_end(server, signal.SIGTERM, 143)
         assert "anyone who reaches 0.0.0.0" in stderr_after_end(
             Server(public_process), signal.SIGINT, 130
@@ -470,11 +443,6 @@ def test_settings_that_cannot_be_served_are_errors(fast, tmp_path, monkeypatch):
         (ServerConfig(scorer="gsm8k", host="no.such.host.invalid"), UsageError, "no such address"),
         (ServerConfig(scorer="gsm9k"), UnknownNameError, "Did you mean 'gsm8k'"),
         (ServerConfig(scorer="gsm8k", options={"method": "x"}), UsageError, "method"),
-        (
-            ServerConfig(scorer="gsm8k", options={"metod": "x"}),
-            UnknownNameError,
-            "Did you mean 'method'",
-        ),
         (ServerConfig(scorer=f"{scorer_file}:score"), UsageError, "does not import"),
     ]
     for config, error, message in cases:
