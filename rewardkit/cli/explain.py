@@ -24,7 +24,7 @@ from rewardkit.errors import DataError, RewardkitError, SourceError, call_catchi
 from rewardkit.file_kinds import encoding_fault
 
 if TYPE_CHECKING:
-    from rewardkit.scorers.explain import Explanation
+    from rewardkit.scorers.explain import Explanation, MissedAnswer
     from rewardkit.scorers.reward_result import RightRule
 
 EXAMPLES = examples(
@@ -54,10 +54,10 @@ def command(
     gold, the scorers whose mark is in the response. It names those that read the gold.
     """
     text = _read(response)
-    explanation, rule = _explain(
+    explanation, miss, rule = _explain(
         scorer, opt.scorer_options(settings), text, gold, right_score, seconds_per_row, load_seconds
     )
-    score, miss = explanation.score, explanation.miss
+    score = explanation.score
     rungs = [f"{rung}: {outcome}" for rung, outcome in explanation.rungs]
     facts = {
         "scorer": explanation.scorer,
@@ -90,7 +90,7 @@ def _explain(
     right_score: float | None,
     seconds: float,
     load_seconds: float,
-) -> tuple[Explanation, RightRule]:
+) -> tuple[Explanation, MissedAnswer | None, RightRule]:
     from rewardkit.scorers.call import failure_reason
     from rewardkit.scorers.explain import explain_miss, explain_verdict
     from rewardkit.scorers.isolated import learn_rule, open_scorer
@@ -106,7 +106,8 @@ def _explain(
             )
         open_other = partial(open_scorer, seconds=seconds, load_seconds=load_seconds, rule=rule)
         with prints_to_stderr():
-            return explain_miss(explanation, options, scorer, text, gold, None, open_other), rule
+            miss = explain_miss(explanation, options, scorer, text, gold, None, open_other)
+    return explanation, miss, rule
 
 
 def _read(response: Path | None) -> str:

@@ -34,9 +34,7 @@ from rewardkit.errors import UsageError
 from rewardkit.scorers.base import explain_bad_gold, spec_of
 from rewardkit.scorers.call import call_scorer
 from rewardkit.scorers.gold import accept_gold
-from rewardkit.scorers.isolated import open_scorer
 from rewardkit.scorers.judge import explain_judgement
-from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.math import gold_letters, question_of
 from rewardkit.scorers.options import effective_settings, other_settings
 from rewardkit.scorers.score import Score, Scorer, Status
@@ -95,7 +93,6 @@ class Explanation:
         rungs: the comparisons in order, each with its outcome; empty for scorers with a rule of
             their own.
         facts: what else the scorer says, by name: the prompt and the reply of a judge.
-        miss: what was read instead of the gold, and what would read it; None if it is correct.
     """
 
     scorer: str
@@ -103,27 +100,6 @@ class Explanation:
     where: str = ""
     rungs: tuple[tuple[str, str], ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
-    miss: MissedAnswer | None = None
-
-
-def explain(
-    scorer: str,
-    response: str,
-    ground_truth: str,
-    extra_info: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Explanation:
-    """Score a response and explain the score.
-
-    Raises:
-        UnknownNameError: the scorer does not exist or has no such option.
-        UsageError: an option has an invalid value.
-    """
-    loaded = load_scorer(scorer, **options)
-    explanation = explain_verdict(loaded, scorer, response, ground_truth, extra_info)
-    return explain_miss(
-        explanation, options, loaded, response, ground_truth, extra_info, open_scorer
-    )
 
 
 def explain_verdict(
@@ -169,15 +145,15 @@ def explain_miss(
     ground_truth: str,
     extra_info: Mapping[str, Any] | None,
     open_other: OpenScorer,
-) -> Explanation:
-    """Add why a response is not correct, and which settings would have read the gold."""
+) -> MissedAnswer | None:
+    """Return why a response is not correct, and which settings would have read the gold."""
     name = explanation.scorer
     if explanation.score.correct:
-        return explanation
+        return None
     candidates = _answer_candidates(response)
     reason = _reason(explanation, scorer, response, ground_truth, extra_info, candidates)
     if spec_of(scorer).asks_server:
-        return replace(explanation, miss=MissedAnswer(reason, candidates, (), ""))
+        return MissedAnswer(reason, candidates, (), "")
     own: list[Setting] = [(name, {**options, key: value}) for key, value in other_settings(scorer)]
     others: list[Setting] = [
         (other, {}) for other in _scorers_with_mark(candidates, ground_truth) if other != name
@@ -201,7 +177,7 @@ def explain_miss(
         advice = f"Other options and scorers could not all be tried within {MAX_SECONDS:g} s."
     else:
         advice = _advice(name, options, readings, has_options=bool(own))
-    return replace(explanation, miss=MissedAnswer(reason, candidates, readings, advice))
+    return MissedAnswer(reason, candidates, readings, advice)
 
 
 def _answer_candidates(response: str) -> dict[str, str]:

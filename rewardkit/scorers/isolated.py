@@ -252,11 +252,6 @@ def learn_rule(
     return partial(scorer, _rule=rule), rule
 
 
-def is_custom(scorer: Scorer) -> bool:
-    """Whether a scorer is a user's, which may not state its verdicts."""
-    return isinstance(scorer, IsolatedScorer) or is_verl_function(scorer)
-
-
 @contextmanager
 def open_scorer(
     name: str,

@@ -1,8 +1,19 @@
 import pytest
 
-from rewardkit.scorers.explain import explain, reading_rule
+from rewardkit.scorers.explain import explain_miss, explain_verdict, reading_rule
+from rewardkit.scorers.isolated import open_scorer
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import other_settings
+
+
+def explain(scorer, response, gold, info=None, **options):
+    return explain_verdict(load_scorer(scorer, **options), scorer, response, gold, info)
+
+
+def missed(scorer, response, gold, **options):
+    loaded = load_scorer(scorer, **options)
+    explanation = explain_verdict(loaded, scorer, response, gold)
+    return explain_miss(explanation, options, loaded, response, gold, None, open_scorer)
 
 
 @pytest.mark.parametrize(
@@ -56,17 +67,17 @@ def test_a_formula_of_the_question_is_refused_where_the_row_has_its_question():
 def test_a_miss_says_what_was_read_and_which_setting_reads_the_gold(
     scorer, options, response, gold, reason, advice
 ):
-    miss = explain(scorer, response, gold, **options).miss
+    miss = missed(scorer, response, gold, **options)
     assert reason in miss.reason
     assert advice in miss.advice
 
 
 def test_a_correct_response_has_no_miss():
-    assert explain("gsm8k", "#### 18", "18").miss is None
+    assert missed("gsm8k", "#### 18", "18") is None
 
 
 def test_the_reading_of_another_setting_has_its_options():
-    miss = explain("gsm8k", "#### **18**", "18", format_score=0.1).miss
+    miss = missed("gsm8k", "#### **18**", "18", format_score=0.1)
     assert miss.candidates == {"####": "**18**", "the last number": "18"}
     assert [(each.scorer, dict(each.options), each.pred) for each in miss.other_readings] == [
         ("gsm8k", {"format_score": 0.1, "method": "flexible"}, "18"),
@@ -87,6 +98,6 @@ def test_every_choice_of_a_rule_scorer_has_a_rule_in_its_table(name):
 
 def test_options_that_there_was_no_time_to_try_are_not_said_to_be_wrong(monkeypatch):
     monkeypatch.setattr("rewardkit.scorers.explain.MAX_SECONDS", -1.0)
-    miss = explain("gsm8k", "#### **18**", "18").miss
+    miss = missed("gsm8k", "#### **18**", "18")
     assert miss.other_readings == ()
     assert "could not all be tried" in miss.advice
