@@ -15,12 +15,7 @@ from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override, parse_verl_section
 from rewardkit.launch.presets import REWARD_KEYS, environment, gdpo_settings, preset
 from rewardkit.launch.recipe import MISSING, Recipe, merge_fields
-from rewardkit.launch.scorer_location import (
-    compare_scorers,
-    local_path,
-    node_path,
-    reward_settings,
-)
+from rewardkit.launch.scorer_location import compare_scorers, local_path, node_path, reward_settings
 from rewardkit.launch.secret_values import shell_word
 from rewardkit.launch.verl.hydra_values import format_value
 from rewardkit.launch.verl.key_renames import to_latest_key
@@ -149,9 +144,7 @@ def make_plan(
     number = release_of(verl).number
     samples = values.get("algorithm.filter_groups.enable") is True
     release = release_of(
-        verl,
-        megatron=recipe.strategy == "megatron",
-        dapo_recipe=samples and number < FILTER_SINCE,
+        verl, megatron=recipe.strategy == "megatron", dapo_recipe=samples and number < FILTER_SINCE
     )
     passed, changes = translate([s for s in settings if s.value != MISSING], release)
     # Other defaults may apply where the run is: in an unknown release, and in AscendFactory's own file.
@@ -251,7 +244,6 @@ def _settings(recipe: Recipe, overrides: Iterable[Override], verl: str) -> list[
 
 
 def _field_settings(recipe: Recipe) -> dict[str, Any]:
-    """Return the settings that follow from a recipe's own fields."""
     model = expand_home(recipe.model)
     train, val = (
         files[0] if len(files) == 1 else files

@@ -382,7 +382,6 @@ def _validate(tree: Mapping[str, Any], where: str, fields: Sequence[str] = ()) -
 
 
 def _format_error(error: Any, where: str) -> str:
-    """Return the line for one error of pydantic."""
     loc, value = error["loc"], error.get("input")
     parts = loc[:-2] if loc[-1:] == ("[key]",) else loc
     name = ".".join(str(part) if str(part).isprintable() else repr(part) for part in parts)
@@ -442,7 +441,6 @@ def flatten_verl_section(tree: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _variant_changes(tree: Mapping[str, Any], where: str, name: str) -> dict[str, Any]:
-    """Return what a variant of the sweep changes."""
     variants = tree.get("sweep") or {}
     if not isinstance(variants, Mapping) or name not in variants:
         known = ", ".join(map(str, variants)) or "none"

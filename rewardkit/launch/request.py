@@ -35,11 +35,7 @@ class LaunchRequest:
 
 
 def read_request(
-    name: str,
-    *,
-    fields: Iterable[str] = (),
-    overrides: Iterable[str] = (),
-    verl: str | None = None,
+    name: str, *, fields: Iterable[str] = (), overrides: Iterable[str] = (), verl: str | None = None
 ) -> LaunchRequest:
     """Read a built-in recipe or a YAML file, and what the command line changes in it.
 

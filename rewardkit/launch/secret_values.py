@@ -79,8 +79,6 @@ def conceal_secrets(
 
 
 class _Concealer:
-    """Replaces secrets by marks, and remembers the secrets."""
-
     def __init__(self, redactor: Redactor) -> None:
         self.redactor, self.secrets = redactor, dict[str, str]()
 

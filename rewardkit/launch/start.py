@@ -85,10 +85,7 @@ def execute(
     """Run a command, copy its output to `out` (stdout) and to a file, and wait for its end.
 
     The secrets of the environment and of the command are hidden in both copies. Ctrl-C reaches the
-    command too.
-
-    Returns:
-        The command's exit code: 130 after Ctrl-C, 128 + N after signal N.
+    command too. The exit code is 130 after Ctrl-C, 128 + N after signal N.
     """
     if not Path(cwd).is_dir():
         raise SourceError(

@@ -40,16 +40,10 @@ _OWN_SCORER = frozenset(
 def check_files(
     plan: Plan, report: PreflightReport, progress: Callable[[int], object] | None
 ) -> bool:
-    """Read and check every parquet of a plan that is on this machine; one file of two roles once.
+    """Check every parquet of a plan that is on this machine; return whether all prompts are known to fit.
 
-    Args:
-        plan: the run.
-        report: gets the findings and the facts of the files.
-        progress: called with numbers of rows; None to check only the columns and the longest prompts,
-            which takes seconds.
-
-    Returns:
-        Whether all prompts are known to be within the run's limit.
+    A file of two roles is checked once. `progress` is called with numbers of rows; without it only the
+    columns and the longest prompts are checked, which takes seconds.
     """
     roles = ["train"]
     if plan.recipe.data.val or PlanValues(plan).validates:  # otherwise verl reads and ignores it

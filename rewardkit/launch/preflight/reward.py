@@ -15,12 +15,7 @@ from rewardkit.launch.rules.values import MANAGER
 from rewardkit.launch.secret_values import reveal_options
 from rewardkit.launch.verl.compose import compose_config
 from rewardkit.launch.verl.releases import NEW_KEY, installed_verl, nearest
-from rewardkit.registry import (
-    EVALUATED_BY_VERL,
-    VERL_EVALUATES,
-    is_path,
-    with_function,
-)
+from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES, is_path, with_function
 
 #: The keyword arguments that verl passes to a reward function.
 ARGUMENTS = ("data_source", "solution_str", "ground_truth", "extra_info")
@@ -160,7 +155,6 @@ def _check_behaviour(
 
 
 def _example(result: AttackResult) -> str:
-    """Return the first failure of a check of the scorer's behaviour, for a message."""
     if not result.failures:
         return ""
     failure = result.failures[0]
@@ -179,9 +173,7 @@ def check_with_verl(plan: Plan, report: PreflightReport, load_seconds: float | N
         report.unchecked.append("the DAPO recipe's own trainer: main_ppo's keys were checked.")
     try:
         composed = compose_config(
-            plan.local_arguments(),
-            dapo_recipe=plan.release.dapo_recipe,
-            load_seconds=load_seconds,
+            plan.local_arguments(), dapo_recipe=plan.release.dapo_recipe, load_seconds=load_seconds
         )
     except DataError as error:
         report.add("error", "verl", "verl", str(error), "Check verl's installation.")

@@ -113,7 +113,6 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _positive_integer(config: Mapping[str, Any], *names: str) -> int | None:
-    """Return the first of these settings that is a positive integer."""
     values = (config.get(name) for name in names)
     return next((value for value in values if type(value) is int and value > 0), None)
 

@@ -79,7 +79,6 @@ class Count:
     key: str
 
     def __get__(self, values: PlanValues, _: type[PlanValues]) -> int | None:
-        """Return the setting's value."""
         return values.count(self.key)
 
 
@@ -193,6 +192,12 @@ class PlanValues:
     def reads_images(self) -> bool:
         """Whether the model reads images, by its configuration or its name."""
         return self.facts.vision is True or bool(_VISION_NAME.search(self.recipe.model))
+
+    @property
+    def scorer(self) -> str:
+        """The reward function's name."""
+        name = self.recipe.reward.scorer
+        return with_function(name) if is_path(name) else name
 
     @property
     def devices(self) -> int | None:
@@ -344,16 +349,16 @@ def _shared_files(values: PlanValues) -> str:
     return ", ".join(sorted(set.intersection(*files)))
 
 
+#: Settings that make a run import code of a user.
+_OWN_CODE = (f"{MODEL}.external_lib", "data.custom_cls.path")
+
 #: What only rules.yaml names: values that are computed from a plan.
 COMPUTED: Mapping[str, Callable[[PlanValues], Any]] = {
     "algorithm": lambda v: v.recipe.algorithm.upper(),
-    "has_reward_file": lambda v: is_path(v.recipe.reward.scorer),
+    "has_reward_file": lambda v: is_path(v.scorer),
     # Code of a user may register estimators and losses.
-    "has_own_code": lambda v: (
-        is_path(v.recipe.reward.scorer)
-        or any(map(v.is_set, (f"{MODEL}.external_lib", "data.custom_cls.path")))
-    ),
-    "asks_no_model": lambda v: v.recipe.reward.scorer in SCORERS.keys() - ASYNC_SCORERS,
+    "has_own_code": lambda v: is_path(v.scorer) or any(map(v.is_set, _OWN_CODE)),
+    "asks_no_model": lambda v: v.scorer in SCORERS.keys() - ASYNC_SCORERS,
     "has_shared_logger": lambda v: not _SHARED_LOGGERS.isdisjoint(v.strings("trainer.logger")),
     "thinks": lambda v: bool(_THINKING_NAME.search(v.recipe.model)),
     # Enough tokens for the rollout to process at once; DAPO's penalty is on the last fifth.
@@ -375,11 +380,6 @@ COMPUTED: Mapping[str, Callable[[PlanValues], Any]] = {
     "gdpo_weights": lambda v: _length(v.plan.get(REWARD_WEIGHTS)),
     "numeric_keys": lambda v: ", ".join(v.facts.numeric_keys or ()) or "no dictionary of numbers",
     "unscored_parts": _unscored_parts,
-    "scorer": lambda v: (
-        with_function(v.recipe.reward.scorer)
-        if is_path(v.recipe.reward.scorer)
-        else v.recipe.reward.scorer
-    ),
     "device": lambda v: RAY_RESOURCES[v.recipe.devices] or "CPU",
     "is_validated": lambda v: v.validates or v.only_validates,
     "shared_files": _shared_files,

@@ -101,14 +101,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class ImportedScript:
-    """A launch script as a recipe.
-
-    Attributes:
-        recipe: the mapping that `recipe.read_recipe` takes.
-        findings: about the script and the release it was read for, the worst first.
-        where: the script's file.
-        verl: the release.
-    """
+    """A launch script as a recipe: the mapping that `read_recipe` takes, and findings, the worst first."""
 
     recipe: Mapping[str, Any]
     findings: list[LaunchFinding]
@@ -135,14 +128,10 @@ def import_script(
     env: Mapping[str, str] | None = None,
     arguments: Iterable[str] = (),
 ) -> ImportedScript:
-    """Return a launch script, or a list of `key=value`, as a recipe. Nothing is run.
+    """Return a launch script, or a list of `key=value`, as a recipe for a release. Nothing is run.
 
-    Args:
-        text: the script, up to 200,000 characters.
-        where: its file, for messages and the recipe's name; its folder is known if it exists.
-        verl: the release that the recipe and the findings are for.
-        env: variables that the script is started with.
-        arguments: the arguments that the script is started with.
+    The file `where` is for messages and the recipe's name; its folder is known if it exists. The script is
+    started with the variables `env` and with the arguments.
     """
     redactor = Redactor().learn([text, dict(env or {}), *(env or {}).values()])
     try:
@@ -510,7 +499,6 @@ class _Import:
 
 
 def _is_ours(start: Start) -> bool:
-    """Whether a command starts a run of reinforcement learning."""
     sections = ("actor_rollout_ref", "algorithm.")
     if OTHER_NAME.fullmatch(start.module):
         return False

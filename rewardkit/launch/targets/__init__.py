@@ -82,11 +82,7 @@ DEFAULT_OUTPUT = "/home/ma-user/verl"
 def render(plan: Plan, folder: Path) -> Launch:
     """Return the files to write below `folder` and the command to run, for a plan's target.
 
-    This function writes nothing.
-
-    Raises:
-        UsageError: the target does not support the recipe, or needs a field that the recipe does
-            not set.
+    This function writes nothing, and refuses what the target does not support.
     """
     require_no_secrets(plan)
     name = plan.recipe.cluster.target
