@@ -144,8 +144,13 @@ def messages_in(value: Any) -> list[tuple[str, Any]]:
             content = item.get("content") if "content" in item else item.get("value")
             has_content = not item.keys().isdisjoint(("content", "value", "tool_calls"))
             if isinstance(role, str) and has_content and item.get("ground_truth") is None:
-                text = "" if content is None else _joined_parts(content)
-                messages.append((_ROLES.get(role.lower(), role.lower()), text))
+                if isinstance(content, list) and all(
+                    isinstance(part, Mapping) and isinstance(part.get("text"), str)
+                    for part in content
+                ):
+                    content = "\n".join(part["text"] for part in content)
+                name = _ROLES.get(role.lower(), role.lower())
+                messages.append((name, "" if content is None else content))
     return messages
 
 
@@ -171,13 +176,6 @@ def answer_in_chat(value: Any) -> str:
             "the assistant's message states no answer in a box, <answer>, `Answer:` or `####`"
         )
     return answer.text
-
-
-def _joined_parts(content: Any) -> Any:
-    is_text = isinstance(content, list) and all(
-        isinstance(part, Mapping) and isinstance(part.get("text"), str) for part in content
-    )
-    return "\n".join(part["text"] for part in content) if is_text else content
 
 
 def _answer_in_solution(value: Any) -> Any:

@@ -222,7 +222,9 @@ def _separator(sample: str) -> str:
 
 def _read_json(file: Path, *, may_be_whole: bool) -> Iterator[Block]:
     """Yield the elements of an array, the rows of columns, or the objects on the lines of a file."""
-    if may_be_whole and _is_array(file):
+    with _open(file) as stream:
+        start = stream.read(_SAMPLE_BYTES).removeprefix(_BOM).lstrip()[:1]
+    if may_be_whole and start == b"[":  # many such files have an object on every line
         for i, value in enumerate(_json_elements(file)):
             yield _block(f"{file}: element {i}", value)
     elif may_be_whole and (columns := _json_columns(file)):
@@ -254,12 +256,6 @@ def _row_of_line(
             reason = f"not UTF-8 ({error.reason} at byte {error.start})."
         raise DataError(f"{where}: {fault or reason}") from error
     return _block(where, value)[2](places)
-
-
-def _is_array(file: Path) -> bool:
-    """Return whether a .json file is an array; many such files have an object on every line."""
-    with _open(file) as stream:
-        return bool(stream.read(_SAMPLE_BYTES).removeprefix(_BOM).lstrip().startswith(b"["))
 
 
 def _json_columns(file: Path) -> Mapping[str, Sequence[Any]]:

@@ -212,7 +212,9 @@ def _self_check(
         steps.append(_expect_right(judge, prompt_forms, gold, info, "form_does_not_fit"))
     solution = as_text(info.get("answer")).strip()
     if solution and solution != gold.strip():
-        own = judge if scorer is not None else _solution_scorer(row["data_source"], judge)
+        # the dataset's solutions keep its form under any template
+        own = call_catching(scorer_for, row["data_source"], {}) if scorer is None else judge
+        own = judge if isinstance(own, Exception) else own
         steps.append(_expect_right(own, [solution], gold, info, "solution_is_wrong"))
     for step in steps:
         faults = list(step)
@@ -237,12 +239,6 @@ def _responses_in_prompt_forms(row: Row, answer: str) -> list[str]:
         "Answer:": f"{thought}\nAnswer: {answer}",
     }
     return [response for form, response in forms.items() if form in prompt]
-
-
-def _solution_scorer(data_source: str, judge: Scorer) -> Scorer:
-    """Return the scorer of the dataset: its solutions keep its form under any template."""
-    own = call_catching(scorer_for, data_source, {})
-    return judge if isinstance(own, Exception) else own
 
 
 def _expect_right(

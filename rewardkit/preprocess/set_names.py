@@ -123,10 +123,9 @@ def prepared_path(folder: Path, card: Card, split: str) -> Path:
 
 def _dataset_of_repository(repository: str) -> str:
     """Return the one built-in dataset that a hub has in a repository; "" if none, or several."""
-    cards = [read_card(name) for name in registry.DATASETS]
     names = [
         card.name
-        for card in cards
+        for card in map(read_card, registry.DATASETS)
         if repository.lower() in (card.huggingface.lower(), card.modelscope.lower())
     ]
     return names[0] if len(names) == 1 else ""
@@ -151,12 +150,9 @@ def _unknown_name(text: str, datasets: list[str]) -> str:
     if datasets:
         sets = ", ".join(set_names(_card(datasets[0])))
         return f"unknown set {text!r}.{near} The sets of {datasets[0]}: {sets}."
-    return f"unknown dataset {text!r}.{_file_of_name(text)}{near} rewardkit list prints all names."
-
-
-def _file_of_name(text: str) -> str:
-    """Return a sentence about a folder, or a parquet, that the user may mean; "" if there is none."""
+    file = ""
     if os.path.isdir(text):  # noqa: PTH112 - unlike a Path, it takes texts that are no path
-        return f" {text} is a folder: name a file in it, or give it as --source of a dataset."
-    is_file = os.path.isfile(f"{text}.parquet")  # noqa: PTH113
-    return f" Did you mean the file {text}.parquet?" if is_file else ""
+        file = f" {text} is a folder: name a file in it, or give it as --source of a dataset."
+    elif os.path.isfile(f"{text}.parquet"):  # noqa: PTH113
+        file = f" Did you mean the file {text}.parquet?"
+    return f"unknown dataset {text!r}.{file}{near} rewardkit list prints all names."

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain
 from math import ceil
 
 from rewardkit.errors import UsageError
@@ -103,17 +104,15 @@ def _rows_by_grams(texts: Iterable[str]) -> dict[bytes, list[int]]:
 
 def _counted_grams(packed: Sequence[bytes]) -> list[_RowGrams]:
     counts = array("I", bytes(array("I").itemsize * _SLOTS))
+    for key in chain.from_iterable(map(_unpacked, packed)):
+        counts[key % _SLOTS] += 1
+    most, rows = max(COMMON_ROWS, COMMON_SHARE * len(packed)), list[_RowGrams]()
     for grams in packed:
-        for key in _unpacked(grams):
-            counts[key % _SLOTS] += 1
-    most = max(COMMON_ROWS, COMMON_SHARE * len(packed))
-    return [_ranked(grams, counts, most) for grams in packed]
-
-
-def _ranked(grams: bytes, counts: array[int], most: float) -> _RowGrams:
-    ranked = sorted((counts[key % _SLOTS], key) for key in _unpacked(grams))
-    rare = [(count, key) for count, key in ranked if count <= most]
-    return _RowGrams(array("q", [key for _, key in rare]), sum(count == 1 for count, _ in rare))
+        ranked = sorted((counts[key % _SLOTS], key) for key in _unpacked(grams))
+        rare = [(count, key) for count, key in ranked if count <= most]
+        unique = sum(count == 1 for count, _ in rare)
+        rows.append(_RowGrams(array("q", [key for _, key in rare]), unique))
+    return rows
 
 
 def _candidates(

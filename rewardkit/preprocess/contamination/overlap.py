@@ -217,7 +217,11 @@ def index_items(items: Iterable[EvalItem]) -> EvalIndex:
             indexed.append(item)
             numbered.append(own)
             distinct[item.source].add(own)
-    common = {source: _frequent_grams(texts) for source, texts in distinct.items()}
+    common = dict[str, set[int]]()
+    for source, texts in distinct.items():
+        counts = Counter(key for own in texts for key in ngrams(own, NGRAM))
+        most = max(COMMON_ITEMS, COMMON_SHARE * len(texts))
+        common[source] = {key for key, count in counts.items() if count > most}
     sizes, holders, whole = [], defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for i, (item, own) in enumerate(zip(indexed, numbered, strict=True)):
         grams = set[int]()  # of the prose, or of everything if these are too few
@@ -290,12 +294,6 @@ def differing_words(item: str, row: str) -> tuple[list[str], list[str]]:
     """Return the words that only the item has, and those that only the row has, in their order."""
     one, other = split_words(_plain(item)), split_words(_plain(row))
     return _without(one, other), _without(other, one)
-
-
-def _frequent_grams(texts: Collection[tuple[int, ...]]) -> set[int]:
-    counts = Counter(key for own in texts for key in ngrams(own, NGRAM))
-    most = max(COMMON_ITEMS, COMMON_SHARE * len(texts))
-    return {key for key, count in counts.items() if count > most}
 
 
 def _short_items_in_row(
