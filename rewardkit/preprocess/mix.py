@@ -106,8 +106,6 @@ def parse_part(text: str) -> MixPart:
         return MixPart(Path(text))
     if not path:
         raise UsageError(f"{text}: the file is missing. Write FILE:WEIGHT.")
-    if not isfinite(weight) or weight <= 0:
-        raise UsageError(f"{text}: the weight must be above 0.")
     return MixPart(Path(path), weight)
 
 
@@ -159,7 +157,12 @@ def mix(
         if [path.resolve() for path in paths].count(part.path.resolve()) > 1:
             raise UsageError(f"{part.path} is named twice. Name it once, with one weight.")
     require_absent(out, overwrite=overwrite)
-    available = [_count_rows(part.path) for part in parts]
+    available = list[int]()
+    for path in paths:
+        with open_parquet(path) as file:
+            available.append(int(file.metadata.num_rows))
+        if not available[-1]:
+            raise DataError(f"{path}: the file has no rows. Leave it out of the mix.")
     has_weights = any(part.weight is not None for part in parts)
     weights = [
         (1.0 if has_weights else float(size)) if part.weight is None else part.weight
@@ -181,7 +184,7 @@ def mix(
         for weight, share, (part, count, size) in zip(weights, shares(weights), sizes, strict=True)
     ]
     report = MixReport(out, seed, tuple(reports))
-    schema = mix_schema([part.path for part in parts])
+    schema = mix_schema(paths)
     metadata = {
         "rewardkit": VERSION,
         "mix": [{"name": str(p.path), "weight": p.weight, "rows": p.rows} for p in reports],
@@ -245,22 +248,21 @@ def mix_schema(paths: Sequence[Path]) -> pa.Schema:
 
 def complete_row(row: Row, schema: pa.Schema) -> Iterator[str]:
     """Write what verl needs into a row of a mix, and yield a phrase for each change."""
-    info, info_type = row["extra_info"], schema.field("extra_info").type
-    if AGENT_NAME.name in schema.names and not row.get(AGENT_NAME.name):
-        has_turns = any(info.get(name) for name in TURN_FIELDS)
-        row[AGENT_NAME.name] = TOOL_AGENT if has_turns else SINGLE_TURN_AGENT
-        yield f"{AGENT_NAME.name} was missing: set to {row[AGENT_NAME.name]}"
-    names = [item.name for item in info_type.fields]
-    if "need_tools_kwargs" in names:
+    info, agent = row["extra_info"], AGENT_NAME.name
+    types = {item.name: item.type for item in schema.field("extra_info").type.fields}
+    if agent in schema.names and not row.get(agent):
+        row[agent] = TOOL_AGENT if any(map(info.get, TURN_FIELDS)) else SINGLE_TURN_AGENT
+        yield f"{agent} was missing: set to {row[agent]}"
+    if "need_tools_kwargs" in types:
         info["need_tools_kwargs"] = bool(info.get("need_tools_kwargs"))
-    if "tools_kwargs" in names:
-        entries, kinds = info.get("tools_kwargs") or {}, info_type.field("tools_kwargs").type.fields
+    if "tools_kwargs" in types:
+        entries, tools = info.get("tools_kwargs") or {}, types["tools_kwargs"].fields
         info["tools_kwargs"] = {
-            item.name: _entry(entries.get(item.name), item.type) for item in kinds
+            item.name: _entry(entries.get(item.name), item.type) for item in tools
         }
-        if added := [item.name for item in kinds if entries.get(item.name) is None]:
+        if added := [item.name for item in tools if entries.get(item.name) is None]:
             yield f"extra_info.tools_kwargs had no {' and no '.join(added)}: empty entries added"
-    if "interaction_kwargs" in names and not info.get("interaction_kwargs"):
+    if "interaction_kwargs" in types and not info.get("interaction_kwargs"):
         yield "extra_info.interaction_kwargs is null: verl 0.5 to 0.7 may end the run at such a row"
 
 
@@ -289,14 +291,6 @@ def _turn_types(schema: pa.Schema) -> dict[str, pa.DataType]:
         for name in TURN_FIELDS
         if types.get(name) is not None and (name not in STRUCTS or pa.types.is_struct(types[name]))
     }
-
-
-def _count_rows(path: Path) -> int:
-    with open_parquet(path) as file:
-        rows = int(file.metadata.num_rows)
-    if not rows:
-        raise DataError(f"{path}: the file has no rows. Leave it out of the mix.")
-    return rows
 
 
 def _rows(report: MixReport, schema: pa.Schema, progress: Callable[[int], object]) -> Iterator[Row]:

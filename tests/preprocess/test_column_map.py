@@ -9,12 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError
-from rewardkit.preprocess.column_map import (
-    MAX_JSON,
-    UnreadableValueError,
-    letter_of_option,
-    parse_columns,
-)
+from rewardkit.preprocess.column_map import MAX_JSON, letter_of_option, parse_columns
+from rewardkit.preprocess.column_map import UnreadableValueError as Unreadable
+from tests.tables import every
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -34,7 +31,7 @@ def gold(text, value):
     return layout.gold[0].value({"x": value})
 
 
-@pytest.mark.parametrize(
+@every(
     ("transforms", "value", "expected"),
     [
         ("boxed", r"first \boxed{1}, then \boxed{\frac{1}{2}}", r"\frac{1}{2}"),
@@ -44,12 +41,8 @@ def gold(text, value):
         ("after ####", "2 #### of\n#### 18", "18"),
         ("after #### | without commas", "#### 1,800", "1800"),
         ("after <answer> | until </answer>", "<think>x</think><answer> 7 </answer>", "7"),
-        (
-            "until Present the answer",
-            "What is 2+2?\n\nPresent the answer in a box.",
-            "What is 2+2?",
-        ),
-        ("until Present the answer", "What is 2+2?", "What is 2+2?"),
+        ("until Present", "What is 2+2?\n\nPresent the answer in a box.", "What is 2+2?"),
+        ("until Present", "What is 2+2?", "What is 2+2?"),
         ("question mark", "who wrote it ", "who wrote it?"),
         ("question mark", "who wrote it?", "who wrote it?"),
         ("json list", '["18", "19"]', ["18", "19"]),
@@ -96,7 +89,7 @@ def test_a_transform_gives_the_value_that_its_table_describes(transforms, value,
     ],
 )
 def test_a_value_that_a_transform_cannot_read_drops_the_row_with_a_reason(transform, value, reason):
-    with pytest.raises(UnreadableValueError, match=re.escape(reason)):
+    with pytest.raises(Unreadable, match=re.escape(reason)):
         gold(transform, value)
 
 
@@ -104,7 +97,7 @@ def test_a_value_that_a_transform_cannot_read_drops_the_row_with_a_reason(transf
 def test_a_value_of_any_type_gives_a_result_a_reason_or_a_type_error(transform, value):
     try:
         result = gold(transform, value)
-    except (TypeError, UnreadableValueError):
+    except (TypeError, Unreadable):
         return
     assert isinstance(result, (str, list)) or result is value
 
@@ -113,7 +106,7 @@ def test_a_value_of_any_type_gives_a_result_a_reason_or_a_type_error(transform, 
 def test_a_long_hostile_value_takes_no_time(transform):
     for value in ("9" * 100_000, " " * 100_000, "\\boxed{" * 20_000, "#### " * 20_000):
         start = time.process_time()
-        with suppress(UnreadableValueError, TypeError):
+        with suppress(Unreadable, TypeError):
             gold(transform, value)
         assert time.process_time() - start < 2  # quadratic time would be minutes
 
@@ -127,9 +120,9 @@ def test_the_letter_of_an_option_is_its_place(options):
 
 
 def test_an_option_that_occurs_twice_or_never_has_no_letter():
-    with pytest.raises(UnreadableValueError, match="several options have the gold's text"):
+    with pytest.raises(Unreadable, match="several options have the gold's text"):
         letter_of_option("1", ["1", "1 "])
-    with pytest.raises(UnreadableValueError, match="the gold is not among the options"):
+    with pytest.raises(Unreadable, match="the gold is not among the options"):
         letter_of_option("3", ["1", "2"])
     assert letter_of_option("3", []) == "3"
 

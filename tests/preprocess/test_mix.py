@@ -121,9 +121,9 @@ def test_a_part_is_a_path_and_a_weight(text, part):
 
 
 @pytest.mark.parametrize("text", ["a:0", "a:-1", "a:nan", "a:inf", ":1"])
-def test_an_invalid_weight_is_an_error(text):
+def test_an_invalid_weight_is_an_error(tmp_path, text):
     with pytest.raises(UsageError, match="weight|WEIGHT"):
-        parse_part(text)
+        mix([parse_part(text)], tmp_path / "m.parquet")
 
 
 # The mix

@@ -166,10 +166,8 @@ def test_the_figure_s_numbers_do_not_count():
 
 
 def test_a_person_sees_the_words_that_differ():
-    assert differing_words("Find all of the 12 roots.", "Find the 13 roots?") == (
-        ["all", "of", "12"],
-        ["13"],
-    )
+    words = differing_words("Find all of the 12 roots.", "Find the 13 roots?")
+    assert words == (["all", "of", "12"], ["13"])
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
