@@ -58,7 +58,7 @@ MIN_VALIDATIONS = 6
 #: Metrics of records that are not parts of a reward.
 NOT_PARTS = frozenset(
     "score acc accuracy correct correctness no_answer timeout error response_characters seconds "
-    "distinct_answers several_boxes copied_prompt states_gold score_with_gold score_without_gold".split()
+    "distinct_answers states_gold score_with_gold score_without_gold".split()
 )
 
 _Curve: TypeAlias = tuple[str, list[tuple[int, float]]]

@@ -24,7 +24,6 @@ from rewardkit.jsonl import MAX_LINE_BYTES, LongLine
 from rewardkit.recorder.gold import stated_answer
 from rewardkit.recorder.writer import LARGEST, MAX_NAME_CHARACTERS, PATTERN, hash_of, record_of
 from rewardkit.trainlog.jsonl_reader import LineFeed
-from rewardkit.trainlog.text_measures import has_copied_question, has_several_answers
 from rewardkit.trainlog.training_run import ResponseSample, UnreadLine
 
 #: Bytes per read.
@@ -395,7 +394,7 @@ def _record_of_dump(row: Mapping[str, Any], step: int) -> dict[str, Any]:
     result = {str(key): value for key, value in row.items() if key not in _NOT_PARTS}
     if not isinstance(result.get("pred"), (str, int, float)):
         result["pred"] = stated_answer(text)
-    info, gold = {"index": str(group), "question": prompt}, row.get("gts")
+    info, gold = {"index": str(group)}, row.get("gts")
     source = row.get("data_source") or ""
     record = record_of(result, text, source, "" if gold is None else gold, info, has_text=True)
     return {**record, "time": step, "score": record["values"]["score"]}
@@ -421,10 +420,7 @@ def _sums(record: Mapping[str, Any]) -> tuple[tuple[str, bool], Sums]:
             numbers["score_with_gold" if gold else "score_without_gold"] = score
     source, samples = str(record["source"])[:MAX_NAME_CHARACTERS], []
     if (text := record.get("response")) is not None:
-        text, question = str(text), str(record.get("question", ""))
-        numbers["several_boxes"] = has_several_answers(text)
-        if question:
-            numbers["copied_prompt"] = has_copied_question(text, question)
+        text = str(text)
         half = MAX_RESPONSE_CHARACTERS // 2
         if (left_out := len(text) - MAX_RESPONSE_CHARACTERS) > 0:
             text = f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"

@@ -8,7 +8,6 @@
 | `rewards/score_with_gold/mean`, `rewards/score_without_gold/mean` | score of those, and of the others |
 | `rewards/response_characters/mean`, `/std`, `/max` | length of the response |
 | `rewards/distinct_answers/mean` | distinct answers of a prompt divided by its responses |
-| `rewards/several_boxes/mean`, `rewards/copied_prompt/mean` | shares of the responses whose text is there |
 | `rewards/calls_per_second` | calls divided by the seconds from the first to the last |
 | `rewards/seconds/mean`, `/max` | of a call |
 | `rewards/count` | calls |
@@ -46,7 +45,7 @@ PAUSE_SECONDS = 3.0
 
 #: Numbers of which there is also the most, and no spread.
 _EXTREME = frozenset({"score", "response_characters", "seconds"})
-_MEAN_ONLY = frozenset({"several_boxes", "copied_prompt", "states_gold", "seconds"})
+_MEAN_ONLY = frozenset({"states_gold", "seconds"})
 
 #: Metrics of a dump that have names without `rewards/` too.
 _SHORT_NAMES = (
