@@ -105,13 +105,9 @@ class Guard:
     def __init__(
         self, reward: str, settings: GuardSettings, *, is_async: bool = False, beside: str = ""
     ) -> None:
-        """Name the reward, which `start` or the first call loads.
+        """Name the reward, as `/path/my_reward.py:compute_score`; `start` or the first call loads it.
 
-        Args:
-            reward: `/path/my_reward.py:compute_score`.
-            settings: how it is guarded.
-            is_async: whether the reward is a coroutine function.
-            beside: a file; the reward's file is looked for in its folder if it is not at its path.
+        It is looked for beside the file `beside` if it is not at its path.
         """
         self._reduced = partial(Guard, is_async=is_async, beside=beside), (reward, settings)
         path, _, function = reward.partition(":")
@@ -227,10 +223,7 @@ def _call(sample: tuple[Any, Any, Any, Any], others: Mapping[str, Any]) -> dict[
 def read_outcome(
     outcome: Outcome, reward: str, settings: GuardSettings
 ) -> tuple[dict[str, float | str], str, str]:
-    """Return what verl gets for an outcome, how the reward failed, and what was left out.
-
-    The two messages are "" if there is nothing to say.
-    """
+    """Return what verl gets for an outcome, and two messages or "": its failure, and what was left out."""
     if isinstance(outcome, Reply):
         fixed = call_catching(verl_fields, outcome.value, settings.keys, settings.right_score)
         if not isinstance(fixed, Exception):

@@ -54,14 +54,11 @@ class GuardTrial:
     """What trying a reward showed.
 
     Attributes:
-        is_async: whether it is a coroutine function.
         keys: the keys of its results, each with a value.
         wrong_score: the lowest score of a response without the gold, 0.0 if that is what a gold earns;
             None if all those calls failed.
         rule: which results are right.
-        calls: number of calls.
-        failure_count: number of calls that failed.
-        failures: how they failed, each cause once.
+        failures: how calls failed, each cause once.
         seconds: median duration of a call that did not fail; 0.0 if all failed.
     """
 
@@ -78,12 +75,7 @@ class GuardTrial:
 def try_reward(
     reward: str, settings: GuardSettings, rows: Sequence[Mapping[str, Any]]
 ) -> GuardTrial:
-    """Call a reward, guarded, with responses to some rows, and return what it showed.
-
-    Args:
-        reward: `my_reward.py:compute_score`.
-        settings: the guard's settings.
-        rows: verl's arguments but the response; see `trial_rows`.
+    """Call a reward, guarded, with responses to some rows of `trial_rows`, and return what it showed.
 
     Raises:
         UsageError: it is not a file's function, does not load, or is a coroutine function with a limit of CPU
@@ -208,11 +200,8 @@ def trial_rows(parquet: Path | None) -> list[dict[str, Any]]:
 def guard_file_text(reward: str, trial: GuardTrial, settings: GuardSettings) -> str:
     """Return the file that guards a reward, which needs rewardkit and the reward's file.
 
-    Args:
-        reward: `my_reward.py:compute_score`; its file is named by its absolute path, and is looked
-            for beside the guarding file where that does not exist.
-        trial: what trying it showed.
-        settings: the guard's settings. The file reads those that are secrets from the environment.
+    The reward's file is named by its absolute path, and is looked for beside the guarding file where that does
+    not exist. Options that are secrets are read from the environment.
     """
     path, _, function = reward.partition(":")
     defaults = GuardSettings()

@@ -152,13 +152,10 @@ def exit_text(code: int) -> str:
 
 
 def limit_memory(limit: int) -> None:
-    """Limit the memory that this process may allocate from now on, and write no core file.
+    """Limit the bytes that this process may allocate from now on (0: no limit), and write no core file.
 
     Only Linux counts anonymous memory in RLIMIT_DATA. RLIMIT_AS would count address space that CUDA
     reserves and never uses.
-
-    Args:
-        limit: bytes; 0 for no limit.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if limit and sys.platform == "linux":

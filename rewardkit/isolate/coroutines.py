@@ -25,13 +25,9 @@ def serve_coroutines(
     seconds: float,
     reply: Callable[[int, int, Any], list[Any]],
 ) -> NoReturn:
-    """Answer calls for as long as there is a caller, many at a time.
+    """Answer calls of a coroutine function for as long as there is a caller, many at a time.
 
-    Args:
-        channel: the connection to the caller.
-        call: a coroutine function of a request.
-        seconds: timeout per call, after which it is cancelled and the reply is its number alone.
-        reply: returns the reply to a call from its number, nanoseconds, and result or exception.
+    After its seconds a call is cancelled, and the reply is its number alone.
     """
     loop = _MarkingLoop(channel)
     asyncio.set_event_loop(loop)  # for calls of `asyncio.get_event_loop` before the first call

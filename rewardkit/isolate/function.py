@@ -161,12 +161,9 @@ class IsolatedFunction:
     """
 
     def __init__(self, start: Callable[[], StartedFunction], limits: Limits) -> None:
-        """Keep what is needed to start processes.
+        """Keep what starts a process, as `loading.start_function` does.
 
-        Args:
-            start: starts a process as `loading.start_function` does. What it raises is the outcome of
-                the calls that wait for the process.
-            limits: the limits of the function.
+        What it raises is the outcome of the calls that wait for the process.
         """
         self._start, self._limits = start, limits
         self.greeting: Any = None
@@ -190,12 +187,7 @@ class IsolatedFunction:
         self._start_thread(process)
 
     def call(self, request: Any, seconds: float | None = None) -> Outcome:
-        """Return the outcome of a request. Never raises.
-
-        Args:
-            request: a value that can be pickled.
-            seconds: timeout, in place of that of the limits.
-        """
+        """Return the outcome of a request that can be pickled, within its own timeout. Never raises."""
         return self.call_all([request], seconds)[0]
 
     def call_all(self, requests: Sequence[Any], seconds: float | None = None) -> list[Outcome]:

@@ -65,10 +65,7 @@ def start_function(
         name: `file.py:attribute` or a registered name, for messages.
         limits: the limits of the function.
         environment: environment variables to add to those of this process.
-        is_quiet: whether to discard what the file prints; see `ChildProcess`.
-
-    Returns:
-        The process, the greeting of its loader, and whether the function is a coroutine function.
+        is_quiet: whether to discard what the file prints.
 
     Raises:
         SourceError: there is no such file.
@@ -104,13 +101,7 @@ def start_function(
 
 
 def timeout_message(stacks: str, name: str, seconds: float) -> str:
-    """Return why a user's file did not load in time, with the line that was running.
-
-    Args:
-        stacks: the stacks of the process's threads, as `faulthandler` writes them.
-        name: `file.py:attribute` or a registered name.
-        seconds: the timeout.
-    """
+    """Return why a file or registered name did not load in time, with the line in its stacks."""
     file = name.partition(":")[0]
     text = _HEADING.split(stacks)[-1] if _HEADING.search(stacks) else ""
     threads = _THREAD.split(text)
@@ -128,12 +119,7 @@ def timeout_message(stacks: str, name: str, seconds: float) -> str:
 
 
 def place_in_stacks(error: ChildTimeoutError, name: str) -> str:
-    """Return `, at file.py:LINE`, where a call stood that took too long; "" if that is not known.
-
-    Args:
-        error: the outcome of the call.
-        name: `file.py:attribute`.
-    """
+    """Return `, at file.py:LINE`, where a call of `file.py:attribute` stood that took too long, or ""."""
     file = name.partition(":")[0]
     line = line_in_stacks(str(error), file) if file.endswith(".py") else ""
     return f", at {file}:{line}" if line else ""

@@ -17,16 +17,15 @@ from hypothesis import strategies as st
 from rewardkit.isolate.child_process import ChildTimeoutError
 from rewardkit.isolate.run import run
 from rewardkit.launch.rehearsal import rehearse as rehearse_module
-from rewardkit.launch.rehearsal.calls import (
+from rewardkit.launch.rehearsal.rehearse import HOOKS_FOLDER, rehearse
+from rewardkit.launch.rehearsal.results import (
+    check_rehearsal,
     first_error,
     hanging_call,
     last_activity,
     last_lines,
     read_calls,
-    select_examples,
 )
-from rewardkit.launch.rehearsal.checks import check_rehearsal
-from rewardkit.launch.rehearsal.rehearse import HOOKS_FOLDER, rehearse
 from rewardkit.launch.rehearsal.sample import PictureTokens, RowSample
 from rewardkit.launch.rehearsal.settings import RehearsalPlan
 from rewardkit.trainlog.training_run import TrainingRun
@@ -172,12 +171,6 @@ def test_results_of_any_function_and_type_are_recorded(record, tmp_path):
     assert [call.get("score") for call in calls] == [None, 0.25, *[None] * 4, 1.0, 1.0, 1.0]
     assert "returned NoneType" in calls[0]["error"]
     assert all("seconds" in call for call in calls)
-
-
-def test_calls_that_differ_are_shown_first(record, tmp_path):
-    for i in range(20):
-        record(lambda i=i, **_: {"score": i})(data_source="a" if i < 19 else "b")
-    assert [call["score"] for call in select_examples(read_calls(tmp_path), 3)] == [0, 19, 1]
 
 
 #: A process that calls a scorer as verl does: rows 0 and 1 return, row 2 hangs.

@@ -15,7 +15,7 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -23,20 +23,20 @@ from pathlib import Path
 from typing import Final
 
 import rewardkit
-from rewardkit.errors import MissingPackageError, UsageError, call_catching
+from rewardkit.errors import DataError, MissingPackageError, UsageError
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
 from rewardkit.isolate.run import run
 from rewardkit.launch.overrides import parse_overrides
-from rewardkit.launch.rehearsal.calls import (
+from rewardkit.launch.rehearsal.results import (
+    RehearsalCheck,
     ScorerCall,
+    check_rehearsal,
     first_error,
     hanging_call,
     last_activity,
     last_lines,
     read_calls,
-    select_examples,
 )
-from rewardkit.launch.rehearsal.checks import RehearsalCheck, check_rehearsal
 from rewardkit.launch.rehearsal.sample import SIDE, count_picture_tokens, take_sample
 from rewardkit.launch.rehearsal.settings import (
     VERL,
@@ -51,14 +51,15 @@ from rewardkit.launch.verl.compose import compose_config
 from rewardkit.launch.verl.releases import parse_release
 from rewardkit.redact import redactor_of
 from rewardkit.trainlog.read import read_run
+from rewardkit.trainlog.training_run import TrainingRun
 
 __all__ = ["Rehearsal", "RehearsalCheck", "ScorerCall", "rehearse"]
 
 #: Time limit of a rehearsal, and of one call of the scorer, in seconds.
 REHEARSAL_SECONDS, CALL_SECONDS = 900.0, 60.0
 
-#: Rows of the validation; each may get several responses.
-MAX_VALIDATION_ROWS = 8
+#: Rows of the validation, each of which may get several responses; calls in a result.
+MAX_VALIDATION_ROWS, MAX_CALLS = 8, 5
 
 #: Modules that run inside verl's processes; the folder is on their PYTHONPATH.
 HOOKS_FOLDER: Final = Path(__file__).parent / "hooks"
@@ -72,12 +73,9 @@ class Rehearsal:
     """The result of a rehearsal.
 
     Attributes:
-        verl: the release that ran.
-        steps: the planned steps.
-        seconds: the duration.
         checks: the results of the checks; a run that failed has one, `run`, with the reason.
         rewards: `critic/score/mean` by step.
-        calls: some calls of the scorer.
+        calls: the first calls of the scorer.
         folder: the folder with log, metrics, checkpoint, sample and command.
         notes: what the rehearsal does in another way than the plan.
         not_rehearsed: parts of the plan that the rehearsal leaves out.
@@ -145,7 +143,9 @@ def rehearse(
             *_HYDRA,
             *extra,
         ]
-        write_command(folder / "command.sh", command, env)
+        exports = [f"export {name}={shlex.quote(value)}" for name, value in env.items()]
+        lines = ["#!/bin/sh", *exports, "exec " + " \\\n  ".join(map(shlex.quote, command)), ""]
+        (folder / "command.sh").write_text("\n".join(lines), encoding="utf-8")
         scorer, start, code = scorer_of(plan.config), time.monotonic(), None
         activity = hang = ""
 
@@ -164,11 +164,11 @@ def rehearse(
                 code = run(command, env, end - start, log=log_file, should_end=should_end).code
             should_end()
         finally:
-            hide_secrets(log_file)
-    duration = time.monotonic() - start
-    log, calls = log_file.read_text(encoding="utf-8", errors="replace"), read_calls(folder)
-    result = call_catching(read_run, log_file)
-    metrics = None if isinstance(result, Exception) else result
+            log = hide_secrets(log_file)
+    duration, calls = time.monotonic() - start, read_calls(folder)
+    metrics: TrainingRun | None = None
+    with suppress(DataError):
+        metrics = read_run(log_file)
     if code == 0:
         checks = check_rehearsal(plan, log, metrics, calls)
     else:
@@ -185,7 +185,7 @@ def rehearse(
         seconds=duration,
         checks=checks,
         rewards=tuple(value for _, value in metrics.series("critic/score/mean")) if metrics else (),
-        calls=select_examples(calls),
+        calls=tuple(calls[:MAX_CALLS]),
         folder=folder,
         notes=plan.notes,
         not_rehearsed=plan.not_rehearsed,
@@ -281,19 +281,11 @@ def scorer_of(config: Config) -> str:
     return str(Path(str(path)).absolute()) if path else ""
 
 
-def write_command(out: Path, command: Sequence[str], env: Mapping[str, str]) -> None:
-    """Write the command as a script that runs again."""
-    lines = [f"export {name}={shlex.quote(value)}" for name, value in env.items()]
-    text = "\n".join(["#!/bin/sh", *lines, "exec " + " \\\n  ".join(map(shlex.quote, command))])
-    out.write_text(f"{text}\n", encoding="utf-8")
-
-
-def hide_secrets(log: Path) -> None:
-    """Hide the secrets of the environment in a log: some libraries print the environment."""
-    if log.is_file():
-        text = log.read_text(encoding="utf-8", errors="surrogateescape")
-        hidden = redactor_of(os.environ).text(text)
-        log.write_text(hidden, encoding="utf-8", errors="surrogateescape")
+def hide_secrets(log: Path) -> str:
+    """Hide the secrets of the environment in a log, which some libraries print; return its text."""
+    text = redactor_of(os.environ).text(log.read_text(encoding="utf-8", errors="surrogateescape"))
+    log.write_text(text, encoding="utf-8", errors="surrogateescape")
+    return log.read_text(encoding="utf-8", errors="replace")
 
 
 def _failure_reason(end: str, calls: Sequence[ScorerCall], log: str, exit_code: int | None) -> str:
