@@ -143,9 +143,7 @@ def rehearse(
             *_HYDRA,
             *extra,
         ]
-        exports = [f"export {name}={shlex.quote(value)}" for name, value in env.items()]
-        lines = ["#!/bin/sh", *exports, "exec " + " \\\n  ".join(map(shlex.quote, command)), ""]
-        (folder / "command.sh").write_text("\n".join(lines), encoding="utf-8")
+        write_command(folder / "command.sh", command, env)
         scorer, start, code = scorer_of(plan.config), time.monotonic(), None
         activity = hang = ""
 
@@ -279,6 +277,13 @@ def scorer_of(config: Config) -> str:
     """Return the path of the scorer's file; "" for verl's own."""
     path = config.get("reward.custom_reward_function.path")
     return str(Path(str(path)).absolute()) if path else ""
+
+
+def write_command(out: Path, command: Sequence[str], env: Mapping[str, str]) -> None:
+    """Write the command as a script that runs again."""
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in env.items()]
+    text = "\n".join(["#!/bin/sh", *lines, "exec " + " \\\n  ".join(map(shlex.quote, command))])
+    out.write_text(f"{text}\n", encoding="utf-8")
 
 
 def hide_secrets(log: Path) -> str:
