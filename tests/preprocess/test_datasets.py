@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections import Counter
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count
 
 import pyarrow.parquet as pq
 import pytest
@@ -44,58 +44,55 @@ COUNTER = count()
 #: Why the row that has too many values because of a missing quote is dropped.
 IMO_CATEGORIES = "empty row, or a row that does not fit the header"
 
+REPEATED, CONFLICTING = "duplicate question", "conflicting golds"
+SEVERAL = "the solution has several answers"
+
+#: Samples with one row without a gold.
+NO_GOLD = (
+    "big-math:train beyond-aime:test brumo:2025 deepmath:train deepscaler:train nq:train orz:train "
+    "polaris:train hmmt:feb-2026 math-perturb:simple minerva:test olymmath:en-hard "
+    "gaokao-choice:test gaokao-cloze:test gaokao2023-en:test"
+).split()
+
 #: What is dropped of a sample, by reason; whatever is not here loses nothing.
 DROPPED = {
-    ("aime", "2025"): {"the answer is not an integer from 0 to 999": 1},
-    ("big-math", "train"): {"no gold answer": 1},
-    ("aime", "2026"): {"the answer is not an integer from 0 to 999": 1},
-    ("amc23", "test"): {"the answer is not an integer": 1},
-    ("beyond-aime", "test"): {"no gold answer": 1},
-    ("brumo", "2025"): {"no gold answer": 1},
-    ("dapo-math-17k", "train"): {
-        "duplicate question": 1,
-        "conflicting golds": 2,
-        "two answer instructions": 1,
-    },
-    ("deepmath", "train"): {"no gold answer": 1},
-    ("deepscaler", "train"): {"no gold answer": 1},
-    ("dianjin-mcq", "train"): {
-        "the gold is not among the options": 1,
-        "no box in <answer>": 1,
-        "several answers": 1,
-        "several letters for one choice": 1,
-    },
-    ("eurus-2", "train"): {"not ability = math": 1, "no gold answer": 1},
-    ("eurus-2", "validation"): {"not ability = math": 1},
-    ("hotpotqa", "train"): {"the question is empty": 1},
-    ("math", "train"): {"the solution has several answers": 1, "the solution's box is empty": 1},
-    ("nq", "train"): {"no gold answer": 1},
-    ("numina-math-1.5", "train"): {
+    **{key: {"no gold answer": 1} for key in NO_GOLD},
+    "aime:2025": {"the answer is not an integer from 0 to 999": 1},
+    "aime:2026": {"the answer is not an integer from 0 to 999": 1},
+    "amc23:test": {"the answer is not an integer": 1},
+    "dapo-math-17k:train": {REPEATED: 1, CONFLICTING: 2, "two answer instructions": 1},
+    "dianjin-mcq:train": dict.fromkeys(
+        [
+            "the gold is not among the options",
+            "no box in <answer>",
+            "several answers",
+            "several letters for one choice",
+        ],
+        1,
+    ),
+    "eurus-2:train": {"not ability = math": 1, "no gold answer": 1},
+    "eurus-2:validation": {"not ability = math": 1},
+    "hotpotqa:train": {"the question is empty": 1},
+    "math:train": {SEVERAL: 1, "the solution's box is empty": 1},
+    "numina-math-1.5:train": {
         "not question_type != proof": 1,
         "not answer != proof|notfound": 3,
         "not problem_is_valid = Yes": 1,
         "not solution_is_valid = Yes": 1,
         "no gold answer": 1,
     },
-    ("openr1-math", "train"): {"not answer != proof|notfound": 1},
-    ("orz", "train"): {"no gold answer": 1},
-    ("polaris", "train"): {"no gold answer": 1},
-    ("skywork-or1", "math"): {"several answers": 1, "no gold answer": 1},
-    ("hmmt", "feb-2026"): {"no gold answer": 1},
-    ("math-perturb", "simple"): {"no gold answer": 1},
-    ("minerva", "test"): {"no gold answer": 1},
-    ("olymmath", "en-hard"): {"no gold answer": 1},
-    ("olympiadbench", "maths"): {"not error = null": 1, "no gold answer": 1},
-    ("olympiadbench", "physics"): {"not error = null": 1},
-    ("gaokao-choice", "test"): {"no gold answer": 1},
-    ("gaokao-cloze", "test"): {"no gold answer": 1},
-    ("gaokao2023-en", "test"): {"no gold answer": 1},
-    ("gpqa-diamond", "test"): {"several options have the gold's text": 1},
-    ("imo-answerbench", "test"): {IMO_CATEGORIES: 1},
-    ("math-v", "test"): {"an image is not in the file": 1},
-    ("mathvista", "testmini"): {"several options have the gold's text": 1},
-    ("multimodal-open-r1", "train"): {"no '<answer>' in the text": 1},
+    "openr1-math:train": {"not answer != proof|notfound": 1},
+    "skywork-or1:math": {"several answers": 1, "no gold answer": 1},
+    "olympiadbench:maths": {"not error = null": 1, "no gold answer": 1},
+    "olympiadbench:physics": {"not error = null": 1},
+    "gpqa-diamond:test": {"several options have the gold's text": 1},
+    "imo-answerbench:test": {IMO_CATEGORIES: 1},
+    "math-v:test": {"an image is not in the file": 1},
+    "mathvista:testmini": {"several options have the gold's text": 1},
+    "multimodal-open-r1:train": {"no '<answer>' in the text": 1},
 }
+
+DAPO = {REPEATED: 1377, CONFLICTING: 32, "two answer instructions": 20, "the gold is wrong": 10}
 
 #: Real files: dataset, split, folder below `data`, raw rows, distinct rows, and what is dropped.
 REAL = [
@@ -105,19 +102,7 @@ REAL = [
     ("aime", "2025", "aime_2025/math-ai", 30, 30, {}),
     ("aime", "2025", "aime_2025/opencompass", 30, 30, {}),
     ("amc23", "test", "benchmarks", 40, 40, {}),
-    (
-        "dapo-math-17k",
-        "train",
-        "dapo-math-17k",
-        17_917,
-        17_917,
-        {
-            "duplicate question": 1_377,
-            "conflicting golds": 32,
-            "two answer instructions": 20,
-            "the gold is wrong": 10,
-        },
-    ),
+    ("dapo-math-17k", "train", "dapo-math-17k", 17_917, 17_917, DAPO),
     ("dianjin-mcq", "train", "dianjin-r1", 3_864, 3_864, {}),
     ("dianjin-mcq", "train", "cflue", 3_864, 3_864, {}),
     ("cmath", "validation", "benchmarks/cmath.jsonl", 600, 600, {}),
@@ -130,15 +115,8 @@ REAL = [
     ("gsm8k", "train", "gsm8k", 7_473, 7_473, {}),
     ("gsm8k", "test", "gsm8k", 1_319, 1_319, {}),
     ("imo-answerbench", "test", "benchmarks/imo_answerbench_v2.csv", 400, 400, {IMO_CATEGORIES: 1}),
-    (
-        "math",
-        "train",
-        "math",
-        7_500,
-        7_500,
-        {"the solution's box is empty": 2, "the solution has several answers": 3},
-    ),
-    ("math", "test", "math", 5_000, 5_000, {"the solution has several answers": 2}),
+    ("math", "train", "math", 7_500, 7_500, {"the solution's box is empty": 2, SEVERAL: 3}),
+    ("math", "test", "math", 5_000, 5_000, {SEVERAL: 2}),
     ("math-500", "test", "math-500", 500, 500, {}),
     ("orz", "train", "orz", 2_028, 2_028, {}),
     ("math-perturb", "simple", "benchmarks", 279, 279, {}),
@@ -189,6 +167,10 @@ def problems(name, split, path=None):
     return [to_problem(raw) for _, raw in raw_rows(name, split, path)]
 
 
+def is_problem(each):
+    return isinstance(each, Problem)
+
+
 def check_schema_and_metadata(file, name, split, origin):
     """The one schema, with pictures where the card names some, and metadata that say how it was made."""
     check_schema(file)
@@ -220,14 +202,10 @@ def test_a_card_says_verified_by_rows_only_of_splits_whose_rows_are_tested(name)
         )
 
 
-@pytest.mark.parametrize("name", DATASETS)
+@every("name", DATASETS)
 def test_a_sample_is_large_enough_and_has_every_question_once(name):
-    asked = Counter(
-        question_key(problem.question, problem.images or ())
-        for split in read_card(name).splits
-        for problem in problems(name, split)
-        if isinstance(problem, Problem)
-    )
+    found = chain.from_iterable(problems(name, split) for split in read_card(name).splits)
+    asked = Counter(question_key(p.question, p.images or ()) for p in found if is_problem(p))
     assert len(asked) >= (64 if name == "gsm8k" else 16)
     assert max(asked.values()) == (2 if name == "dapo-math-17k" else 1)
 
@@ -239,7 +217,7 @@ def test_every_dataset_passes_the_checks_and_drops_what_its_table_says(name, tmp
     for split in rewardkit.prep(name, tmp_path, split="all", sample=True).splits:
         check_schema_and_metadata(split.out, name, split.split, "sample")
         assert split.read - split.distinct == (name == "dapo-math-17k")
-        assert split.dropped == DROPPED.get((name, split.split), {})
+        assert split.dropped == DROPPED.get(f"{name}:{split.split}", {})
 
 
 def gsm8k_but(change):
@@ -282,17 +260,17 @@ def test_a_fault_of_a_dataset_is_reported_in_a_sentence(message, to_problem, car
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_no_problem_of_a_sample_is_from_the_dataset(name, shared):
-    theirs = {
-        question_key(problem.question)
+    real = [
+        (name, split, shared / "data" / folder)
         for other, split, folder, *_ in REAL
         if other == name
-        for problem in problems(name, split, shared / "data" / folder)
-        if isinstance(problem, Problem)
-    }
-    for split in read_card(name).splits:
-        for problem in problems(name, split):
-            if isinstance(problem, Problem):
-                assert question_key(problem.question) not in theirs
+    ]
+    ours = [(name, split) for split in read_card(name).splits]
+    theirs, questions = (
+        {question_key(p.question) for each in sets for p in problems(*each) if is_problem(p)}
+        for sets in (real, ours)
+    )
+    assert not theirs & questions
 
 
 def digest(file):
@@ -330,15 +308,13 @@ def test_another_answer_is_none_of_several_golds(golds):
     assert another_answer(*golds) not in golds
 
 
-@pytest.mark.parametrize(
-    "gold", [r"\{0\}", r"\{7919\}", "x=0", r"0^\circ", r"\frac{0}{5}", r"[0,0]", "1, 2", "zero"]
-)
-def test_another_answer_to_an_expression_is_wrong_for_the_scorer_too(gold):
-    for scorer in ("math", "qa"):
-        score = load_scorer(scorer)
-        respond = spec_of(score).respond
-        assert score(respond(gold), gold).correct
-        assert not score(respond(another_answer(gold)), gold).correct
+@every("gold", [r"\{0\}", r"\{7919\}", "x=0", r"0^\circ", r"\frac{0}{5}", r"[0,0]", "1, 2", "zero"])
+@every("scorer", ["math", "qa"])
+def test_another_answer_to_an_expression_is_wrong_for_the_scorer_too(gold, scorer):
+    score = load_scorer(scorer)
+    respond = spec_of(score).respond
+    assert score(respond(gold), gold).correct
+    assert not score(respond(another_answer(gold)), gold).correct
 
 
 @pytest.mark.parametrize(
