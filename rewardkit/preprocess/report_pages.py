@@ -28,7 +28,7 @@ from rewardkit.row import open_parquet, picture_contents
 from rewardkit.statistics import percentile_of_counts
 
 if TYPE_CHECKING:
-    from rewardkit.preprocess.check import CheckReport
+    from rewardkit.preprocess.check import CheckReport, NearDuplicateCluster
     from rewardkit.preprocess.contamination.overlap import Overlap
     from rewardkit.preprocess.mix import MixReport
     from rewardkit.preprocess.prep import PrepReport, SplitReport
@@ -137,8 +137,7 @@ def _check_sections(report: CheckReport) -> Iterator[Section]:
     if report.near_misses:
         yield _near_misses(report.near_misses, report.near_miss_count)
     if report.clusters:
-        clusters = [(c.rows, c.conflicting) for c in report.clusters]
-        yield clusters_section(clusters, report.cluster_rows)
+        yield clusters_section(report.clusters, report.cluster_rows)
     if report.lengths.unit == "tokens" or report.lengths.limit:
         yield lengths_section(report.lengths.counts, report.lengths.unit, report.lengths.limit)
     yield from first_rows_sections(report.path)
@@ -169,53 +168,55 @@ def lengths_section(
     return Histogram(title, lengths, unit, marks, limit)
 
 
-def clusters_section(
-    clusters: Sequence[tuple[Sequence[tuple[int, str, str]], bool]], totals: tuple[int, int]
-) -> Pairs:
-    """Return the near-duplicates, those with conflicting golds first."""
+def clusters_section(clusters: Sequence[NearDuplicateCluster], totals: tuple[int, int]) -> Pairs:
+    """Return the near-duplicates, those with conflicting golds first.
+
+    `totals` are the numbers of rows in clusters and of clusters, which may exceed those given.
+    """
     pairs = []
-    for rows, conflict in sorted(clusters, key=lambda cluster: not cluster[1])[:MAX_PAIRS]:
-        first = rows[0]
-        other = next((row for row in rows if conflict and row[2] != first[2]), rows[-1])
+    for cluster in sorted(clusters, key=lambda cluster: not cluster.conflicting)[:MAX_PAIRS]:
+        (place, text, gold), *others = rows = cluster.rows
+        differing = (row for row in others if cluster.conflicting and row[2] != gold)
+        other, other_text, other_gold = next(differing, rows[-1])
         more = f" and {len(rows) - 8:,} more" if len(rows) > 8 else ""
         pair = Pair(
             f"rows {', '.join(str(number) for number, _, _ in rows[:8])}{more}",
-            (f"row {first[0]}, gold {first[2]}", f"row {other[0]}, gold {other[2]}"),
-            (first[1], other[1]),
-            f"golds conflict: {first[2]}, {other[2]}" if conflict else "",
+            (f"row {place}, gold {gold}", f"row {other}, gold {other_gold}"),
+            (text, other_text),
+            f"golds conflict: {gold}, {other_gold}" if cluster.conflicting else "",
         )
         pairs.append(pair)
     note = (
         f"{row_count(totals[0])} in {totals[1]:,} clusters; golds conflict in "
-        f"{sum(conflict for _, conflict in clusters):,} of them.{_shown(totals[1])} Words that two "
-        "rows share are marked."
+        f"{sum(cluster.conflicting for cluster in clusters):,} of them.{_shown(totals[1])} Words that "
+        "two rows share are marked."
     )
     return Pairs("Near-duplicates", tuple(pairs), note)
 
 
 def overlaps_section(overlaps: Sequence[Overlap], total: int) -> Pairs:
-    """Return the evaluation items found in the rows, the most complete first."""
+    """Return the first of `total` evaluation items found in the rows, the most complete first."""
     items = Counter(source for source, _ in {(o.source, o.item) for o in overlaps})
     sources = ", ".join(f"{n:,} of {source}" for source, n in _descending(items))
-    these = (
-        "" if len(overlaps) == total else f"Of the first {len(overlaps):,} of {total:,} findings: "
-    )
-    note = (
-        f"{these}Evaluation items in {row_count(len({o.row for o in overlaps}))}: {sources}."
-        f"{_shown(total)} Words that an item and a row share are marked."
-    )
-    ordered = sorted(overlaps, key=lambda o: -o.coverage)
-    return Pairs("Contamination", tuple(map(_pair, ordered[:MAX_PAIRS])), note)
+    rows = row_count(len({o.row for o in overlaps}))
+    note = f"Evaluation items in {rows}: {sources}."
+    if len(overlaps) != total:
+        note = f"Of the first {len(overlaps):,} of {total:,} findings: {note}"
+    return _pairs("Contamination", note, sorted(overlaps, key=lambda o: -o.coverage), total)
 
 
 def _near_misses(near_misses: Sequence[Overlap], total: int) -> Pairs:
     note = (
         f"{total:,} pairs of a row and an evaluation item are alike but are no findings: variants "
-        f"with other numbers, and retellings without enough numbers.{_shown(total)} Words that an "
-        "item and a row share are marked."
+        "with other numbers, and retellings without enough numbers."
     )
     ordered = sorted(near_misses, key=lambda o: -max(o.common, o.coverage))
-    return Pairs("Near misses of contamination", tuple(map(_pair, ordered[:MAX_PAIRS])), note)
+    return _pairs("Near misses of contamination", note, ordered, total)
+
+
+def _pairs(title: str, note: str, overlaps: Sequence[Overlap], total: int) -> Pairs:
+    note = f"{note}{_shown(total)} Words that an item and a row share are marked."
+    return Pairs(title, tuple(map(_pair, overlaps[:MAX_PAIRS])), note)
 
 
 def _pair(overlap: Overlap) -> Pair:
@@ -267,10 +268,10 @@ def _prompt_text(row: Mapping[str, Any]) -> str:
     prompt = row.get("prompt", row.get("messages"))
     if not isinstance(prompt, list):
         return "" if prompt is None else str(prompt)
-    messages = [message for message in prompt if isinstance(message, dict)]
+    messages = [(m.get("role"), m.get("content")) for m in prompt if isinstance(m, dict)]
     if len(messages) == 1:
-        return str(messages[0].get("content"))
-    return "\n\n".join(f"[{m.get('role')}]\n{m.get('content')}" for m in messages)
+        return str(messages[0][1])
+    return "\n\n".join(f"[{role}]\n{content}" for role, content in messages)
 
 
 def _dropped(split: SplitReport, suffix: str) -> Table:

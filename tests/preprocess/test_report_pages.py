@@ -5,7 +5,7 @@ import pytest
 import rewardkit
 from rewardkit.pages.html import to_html
 from rewardkit.pages.model import Badge, Steps, Table
-from rewardkit.preprocess.check import CheckReport
+from rewardkit.preprocess.check import CheckReport, NearDuplicateCluster
 from rewardkit.preprocess.contamination.overlap import Overlap
 from rewardkit.preprocess.report_pages import (
     MAX_PAIRS,
@@ -70,8 +70,9 @@ def test_a_check_page_lists_the_findings_and_what_to_do(tmp_path):
 
 
 def test_clusters_with_conflicting_golds_come_first_and_show_the_conflict():
-    same = ([(1, "a b", "5"), (2, "a b c", "5")], False)
-    conflict = ([(3, "x y", "5"), (4, "x y z", "5"), (9, "x y w", "7")], True)
+    same = NearDuplicateCluster(((1, "a b", "5"), (2, "a b c", "5")), conflicting=False)
+    rows = (3, "x y", "5"), (4, "x y z", "5"), (9, "x y w", "7")
+    conflict = NearDuplicateCluster(rows, conflicting=True)
     section = clusters_section([same, conflict, *[same] * MAX_PAIRS], (5000, 2000))
     assert len(section.pairs) == MAX_PAIRS
     first, second, *_ = section.pairs
