@@ -1,36 +1,16 @@
 """A reward of several parts, from YAML or a few lines of Python, as a file that verl loads.
 
-    scorer: gsm8k                  # a registered scorer, or my_reward.py:function beside the YAML
-    options: {method: robust}      # of that scorer
-    right_score: 0.9               # lowest right score of my_reward.py; `compose` can learn it
-    parts:                         # a weight, or a weight with settings
-      correct: 1.0
-      format: {weight: 0.1, tags: [think, answer]}
-      repetition: {weight: 0.2, n: 20}
-      length: {weight: 0.1, max_chars: 8000}
-
-docs/reference/score.md has a table of all keys. A second scorer can be asked about what the first
-one did not call correct:
-
-    scorer: math                   # rules decide first
-    second: judge                  # any scorer, also my_judge.py:score
-    second_options: {base_url: "http://127.0.0.1:8000/v1"}
-    second_right_score: 1.0        # as right_score, of my_judge.py
-    ask: wrong                     # undecided (default), wrong or never
-    confirm: true                  # its yes has to agree with the question asked the other way round
-    parts: {correct: 1.0}
-
-It is never asked about a correct answer, about a response without an answer, or where `error` is
-set. Only its yes changes a verdict: the sample gets its score. Otherwise the rule's score stays, and
-if the second scorer fails, `error` or `timeout` is 1.0 too. `confirm` may also be options for the
-second question, such as `{model: another}`. A function with verl's signature has no undecided
-answers, so ask about `wrong` ones. verl logs for every sample `rule_decided`, `second_asked`,
-`second_changed`, `second_contradicted` (its yes was not confirmed), and the judge's own numbers.
+docs/reference/score.md has the keys of the YAML. A second scorer is never asked about a correct answer,
+about a response without an answer, or where `error` is set. Only its yes changes a verdict: the sample
+gets its score. Otherwise the rule's score stays, and if the second scorer fails, `error` or `timeout` is
+1.0 too. A function with verl's signature has no undecided answers, so ask about `wrong` ones. verl logs
+for every sample `rule_decided`, `second_asked`, `second_changed`, `second_contradicted` (its yes was not
+confirmed), and the judge's own numbers.
 
 A scorer gets text, not tokens, so lengths are in characters; to penalise length in tokens, use the
 overlong buffer of verl's `dapo` manager. The same in Python, as a file for verl:
 
-    from rewardkit.scorers import gsm8k, shaping
+    from rewardkit.scorers import gsm8k
     from rewardkit.scorers.compose import Part, Reward
 
     REWARD = Reward(gsm8k.score, (
