@@ -15,10 +15,9 @@ from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from rewardkit.errors import RewardkitError
-from rewardkit.judging.budget import Budget
 from rewardkit.judging.cache import cache_key, read_entry, write_entry
 from rewardkit.judging.prompt import build_messages
-from rewardkit.judging.server import JudgeServer
+from rewardkit.judging.server import Budget, JudgeServer
 from rewardkit.judging.settings import JudgeQuestion
 from rewardkit.judging.verdict import (
     JudgeVerdict,

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from rewardkit.judging.budget import Budget
+from rewardkit.judging.server import Budget
 
 
 class Clock:
