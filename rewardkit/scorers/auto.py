@@ -40,11 +40,7 @@ def score(
 
 
 def compute_score(
-    data_source: Any,
-    solution_str: Any,
-    ground_truth: Any,
-    extra_info: Any = None,
-    **kwargs: Any,
+    data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any = None, **kwargs: Any
 ) -> dict[str, float | str]:
     """Score a sample with the scorer of its row and return the dictionary that verl logs."""
     info = {**extra_info} if isinstance(extra_info, Mapping) else {}

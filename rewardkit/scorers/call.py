@@ -58,10 +58,7 @@ def call_scorer(
 
 
 def call_scorer_or_stop(
-    scorer: Scorer,
-    response: str,
-    ground_truth: str,
-    extra_info: Mapping[str, Any] | None = None,
+    scorer: Scorer, response: str, ground_truth: str, extra_info: Mapping[str, Any] | None = None
 ) -> Score | Exception:
     """Call a scorer as `call_scorer` does, for a command that scores many responses.
 

@@ -12,24 +12,13 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from rewardkit import registry
-from rewardkit.errors import (
-    DataError,
-    RewardkitError,
-    UnknownNameError,
-    UsageError,
-    call_catching,
-)
+from rewardkit.errors import DataError, RewardkitError, UnknownNameError, UsageError, call_catching
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
 from rewardkit.isolate.function import CallError, IsolatedFunction, Outcome, Reply
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, start_function
 from rewardkit.isolate.serve import Limits, Loaded
 from rewardkit.scorers.base import Score, Scorer, Status, spec_of
-from rewardkit.scorers.call import (
-    InvalidScoreError,
-    NeverAnswersError,
-    NoVerdictError,
-    call_scorer,
-)
+from rewardkit.scorers.call import InvalidScoreError, NeverAnswersError, NoVerdictError, call_scorer
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import inner_function, is_verl_function, other_settings
 from rewardkit.scorers.reward_result import RightRule

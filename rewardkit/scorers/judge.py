@@ -192,11 +192,7 @@ def blank_metrics(options: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _compute_now(
-    data_source: Any,
-    solution_str: Any,
-    ground_truth: Any,
-    extra_info: Any = None,
-    **kwargs: Any,
+    data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any = None, **kwargs: Any
 ) -> dict[str, float | str]:
     """Score a sample for verl and return the dictionary that verl logs; waits in this thread."""
 
@@ -210,11 +206,7 @@ def _compute_now(
 
 
 async def _compute_async(
-    data_source: Any,
-    solution_str: Any,
-    ground_truth: Any,
-    extra_info: Any = None,
-    **kwargs: Any,
+    data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any = None, **kwargs: Any
 ) -> dict[str, float | str]:
     """Score a sample for verl and return the dictionary that verl logs; waits in verl's loop."""
     start, folder = perf_counter(), kwargs.pop(RECORD, None)

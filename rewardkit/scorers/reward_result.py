@@ -31,11 +31,7 @@ VERDICT_KEYS = ("acc", "correct")
 TOLERANCE = 1e-6
 
 #: The status of an answer that is not right, by the key that is set in the result.
-_STATUS_OF_FLAG = {
-    "error": Status.FAILED,
-    "timeout": Status.TIMEOUT,
-    "no_answer": Status.NO_ANSWER,
-}
+_STATUS_OF_FLAG = {"error": Status.FAILED, "timeout": Status.TIMEOUT, "no_answer": Status.NO_ANSWER}
 
 #: The statuses that depend on what counts as right; the others say why there is no right answer.
 _JUDGED = frozenset({Status.CORRECT, Status.WRONG, Status.SCORED})

@@ -28,11 +28,7 @@ from rewardkit.scorers.base import (
     verl_score,
 )
 from rewardkit.scorers.call import require_score
-from rewardkit.scorers.options import (
-    bound_options,
-    inner_function,
-    is_verl_function,
-)
+from rewardkit.scorers.options import bound_options, inner_function, is_verl_function
 from rewardkit.scorers.reward_result import LITERAL, RewardResult, RightRule
 
 #: About which responses the second scorer is asked.

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from rewardkit.errors import OutputError, UsageError
 from rewardkit.scorers import gsm8k
 from rewardkit.scorers.base import spec_of
-from rewardkit.scorers.compose import (
-    Part,
-    Reward,
-    build,
-    load_reward,
-    write_reward_file,
-)
+from rewardkit.scorers.compose import Part, Reward, build, load_reward, write_reward_file
 from rewardkit.scorers.load import load_scorer
 from rewardkit.strict_yaml import read_yaml
 from tests.tables import every

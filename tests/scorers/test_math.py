@@ -143,8 +143,7 @@ def test_a_gold_that_is_no_option_is_judged_as_without_options():
 
 
 @pytest.mark.parametrize(
-    ("options", "correct"),
-    [(None, False), ([], False), (["$x+1$", r"$\frac{x^2-1}{x-1}$"], True)],
+    ("options", "correct"), [(None, False), ([], False), (["$x+1$", r"$\frac{x^2-1}{x-1}$"], True)]
 )
 def test_an_empty_list_of_options_is_no_choice_so_the_question_s_formula_is_no_answer(
     options, correct
