@@ -31,18 +31,9 @@ def test_strict_mode_reads_what_verl_reads(response, gold, correct, pred, status
 @every(
     "response",
     [
-        "#### 18",
-        "#### 18.00",
-        "#### $18",
-        "#### 18 dollars",
-        "#### 18.",
-        "#### **18**",
-        "####18",
-        "#### \\boxed{18}",
-        "#### 18<|im_end|>",
-        "#### 17\nno, wait\n#### 18",
-        f"#### 18\n{'as shown above. ' * 40}",
-        "#### １８",
+        *("#### 18", "#### 18.00", "#### $18", "#### 18 dollars", "#### 18.", "#### **18**"),
+        *("####18", "#### \\boxed{18}", "#### 18<|im_end|>", "#### 17\nno, wait\n#### 18"),
+        *(f"#### 18\n{'as shown above. ' * 40}", "#### １８"),
     ],
 )
 def test_robust_mode_reads_a_correct_answer_with_any_markup(response):

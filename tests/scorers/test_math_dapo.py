@@ -16,19 +16,8 @@ NONE, BAD = Status.NO_ANSWER, Status.BAD_GROUND_TRUTH
 tex = st.lists(
     st.sampled_from(
         [
-            r"\boxed{",
-            r"\text{",
-            "}",
-            "{",
-            "$",
-            "Answer:",
-            "\n",
-            "frac",
-            "sqrt",
-            "=",
-            "an ",
-            "1",
-            ",",
+            *(r"\boxed{", r"\text{", "}", "{", "$", "Answer:", "\n", "frac", "sqrt", "="),
+            *("an ", "1", ","),
         ]
     )
     | st.text(max_size=5)

@@ -250,13 +250,8 @@ def test_on_real_options_a_letter_with_its_text_is_right_and_every_other_is_not(
 @given(
     before=st.sampled_from(
         [
-            "",
-            "so ",
-            r"\boxed{B} ",
-            r"\boxed{B} or ",
-            "<think>x</think>",
-            "<answer>C</answer>",
-            r"\fbox{B} ",
+            *("", "so ", r"\boxed{B} ", r"\boxed{B} or ", "<think>x</think>"),
+            *("<answer>C</answer>", r"\fbox{B} "),
         ]
     ),
     inside=st.sampled_from(["A", "B", "K", "a", "AB", "{A}", ""]),
