@@ -63,7 +63,7 @@ class ScorerSpec:
     """What verl and our commands need of a scorer: `compute_score = ScorerSpec(score).compute_score`.
 
     Attributes:
-        score: the scorer, whose attribute `spec` this becomes.
+        score: the scorer, whose attribute `rewardkit_spec` this becomes.
         text: the docstring of its file; the first line is its summary, and a table in it says what is
             read with which setting.
         respond: writes the shortest well-formed response with an answer.
@@ -90,8 +90,8 @@ class ScorerSpec:
     verl_function: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
-        with suppress(AttributeError):  # a class or a function in C has no room for it
-            self.score.spec = self  # type: ignore[attr-defined]
+        with suppress(AttributeError, TypeError):  # a function in C has no room for it
+            self.score.rewardkit_spec = self  # type: ignore[attr-defined]
 
     @property
     def summary(self) -> str:
@@ -116,7 +116,7 @@ def spec_of(scorer: Any) -> ScorerSpec:
     For a reward without one it is made of `respond`, `WRONG_SCORE` and `ASKS_SERVER` in its file.
     """
     function = inner_function(scorer)
-    spec = getattr(function, "spec", None)
+    spec = getattr(function, "rewardkit_spec", None)
     if isinstance(spec, ScorerSpec):
         return spec
     names = getattr(function, "__globals__", {})

@@ -102,6 +102,7 @@ def test_respond_is_found_inside_every_wrapper(tmp_path):
     file = tmp_path / "reward.py"
     file.write_text(
         "from rewardkit.scorers.base import Score\n"
+        "WRONG_SCORE, ASKS_SERVER = -1, True\n"
         "def respond(answer):\n    return '!' + answer\n"
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None, *, bonus=0):\n"
         "    return 1.0 + bonus\n"
@@ -111,7 +112,8 @@ def test_respond_is_found_inside_every_wrapper(tmp_path):
     for function in ("compute_score", "score"):
         scorer = load_scorer(f"{file}:{function}", bonus=1)
         assert scorer("", "").score == 2.0
-        assert spec_of(scorer).respond("x") == "!x"
+        spec = spec_of(scorer)
+        assert (spec.respond("x"), spec.wrong_score, spec.asks_server) == ("!x", -1.0, True)
 
 
 def test_a_scorer_without_its_module_has_no_location(monkeypatch):
