@@ -63,7 +63,7 @@ class ScorerSpec:
     """What verl and our commands need of a scorer: `compute_score = ScorerSpec(score).compute_score`.
 
     Attributes:
-        score: the scorer, whose attribute `rewardkit_spec` this becomes.
+        score: the scorer; it, and `verl_function`, get this as their attribute `rewardkit_spec`.
         text: the docstring of its file; the first line is its summary, and a table in it says what is
             read with which setting.
         respond: writes the shortest well-formed response with an answer.
@@ -75,7 +75,7 @@ class ScorerSpec:
         check_options: raises `UsageError` for what the annotation of an option cannot say.
         blank_metrics: returns the numbers that verl gets of a sample that the scorer is not asked
             about, from its options.
-        verl_function: the function for verl of a scorer that has numbers beside its score.
+        verl_function: the function for verl, if it is not `compute_score`.
     """
 
     score: Scorer
@@ -90,8 +90,11 @@ class ScorerSpec:
     verl_function: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
-        with suppress(AttributeError, TypeError):  # a function in C has no room for it
-            self.score.rewardkit_spec = self  # type: ignore[attr-defined]
+        for function in (self.score, self.verl_function):
+            with suppress(
+                AttributeError, TypeError
+            ):  # None and a function in C have no room for it
+                function.rewardkit_spec = self  # type: ignore[union-attr]
 
     @property
     def summary(self) -> str:

@@ -191,7 +191,7 @@ class Reward:
             text,
             spec_of(self.scorer).respond,
             asks_server=self.asks_server,
-            verl_function=verl_function if self.asks_server else None,
+            verl_function=verl_function,
         )
 
     def __call__(

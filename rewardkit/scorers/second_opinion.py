@@ -171,7 +171,8 @@ def _verl_function(scorer: Scorer) -> Callable[..., Any] | None:
     function = inner_function(scorer)
     if iscoroutinefunction(function):
         return function if is_verl_function(scorer) else None
-    return spec_of(scorer).verl_function
+    spec = spec_of(scorer)
+    return spec.verl_function if spec.asks_server else None
 
 
 def _ask(scorer: Scorer, sample: VerlSample) -> Opinion:

@@ -100,9 +100,10 @@ def test_the_generated_file_scores_as_the_yaml_does(write_yaml, tmp_path):
 
 def test_the_generated_file_is_a_scorer_of_rewardkit_too(write_yaml, tmp_path):
     out = write_reward_file(write_yaml(), tmp_path / "my_reward.py")
-    scorer = load_scorer(f"{out}:score")
-    assert scorer(GOOD, "18").correct
-    assert spec_of(scorer).respond("18") == "#### 18"
+    for function in ("score", "compute_score"):
+        scorer = load_scorer(f"{out}:{function}")
+        assert scorer(GOOD, "18").score > 1
+        assert spec_of(scorer).respond("18") == "#### 18"
 
 
 def test_no_text_of_the_yaml_becomes_code(write_yaml, tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import UsageError
 from rewardkit.recorder.writer import PATTERN
-from rewardkit.scorers.base import Score, Status
+from rewardkit.scorers.base import Score, Status, spec_of
 from rewardkit.scorers.compose import Part, Reward, build, load_reward, write_reward_file
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.second_opinion import METRICS, SecondOpinion
@@ -197,6 +197,7 @@ def test_the_file_of_a_reward_with_the_judge_asks_it_about_what_the_rules_reject
         texts = (r"\boxed{18}", r"\boxed{\text{eighteen, I think}}", r"\boxed{19}", "")
         results = [module.compute_score("s", text, "18") for text in texts]
         scores = [load_scorer(f"{path}:score")(text, "18").correct for text in texts]
+        assert spec_of(load_scorer(f"{path}:compute_score")).asks_server
     assert [r["acc"] for r in results] == [1.0, 1.0, 0.0, 0.0] == list(map(float, scores))
     assert [r["second_asked"] for r in results] == [0.0, 1.0, 1.0, 0.0]
     assert [r["second_changed"] for r in results] == [0.0, 1.0, 0.0, 0.0]
