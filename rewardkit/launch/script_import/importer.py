@@ -53,10 +53,8 @@ _MEGATRON = re.compile(
 _PASTED = str.maketrans("\u00a0\u3000“”‘’", "  \"\"''")
 
 #: The interpreter, words before it that change nothing, and what a recipe has in place of others.
-_PYTHON, _PLAIN = (
-    re.compile(r"(?:.*/)?python[\d.]*|-m"),
-    re.compile(r"\w+=.*|command|env|nohup|time"),
-)
+_PYTHON = re.compile(r"(?:.*/)?python[\d.]*|-m")
+_PLAIN = re.compile(r"\w+=.*|command|env|nohup|time")
 _LAUNCHERS = {
     "uv": "Create its environment with `uv sync` and the same extras, and run rewardkit train in it.",
     "ray": "Set cluster.target: ray-job and cluster.address, put the env_vars of its runtime environment "
@@ -92,7 +90,6 @@ _OWN_DEFAULTS = {
 class Setting(NamedTuple):
     """A setting as the script has it, by verl 0.9.1's name, and in the command of the release."""
 
-    line: int
     original: Override
     latest: Override
     overrides: Sequence[Override]
@@ -294,7 +291,7 @@ class _Import:
         elif is_open:
             text = f"{open_text}: it is ??? in the recipe."
             self.add("warning", "unresolved", key, text, f"Put the value there{way}.")
-        return Setting(line, override, by_latest, passed, notes)
+        return Setting(override, by_latest, passed, notes)
 
     def add_secret(self, name: str, place: str) -> None:
         # The bracket keeps "NAME: looks" from being taken for a variable and its value, and hidden.
@@ -324,11 +321,11 @@ class _Import:
             for original in (setting.original for setting in each):
                 if original.key == "custom_reward_function.path":
                     severity, rule = "error", "reward-ignored"
-                    text = (
-                        f"{verl} trains WITHOUT the reward function of this script ({original.value}): it "
-                        "takes these keys and ignores them silently, and its own scorer of each "
-                        "data_source decides."
+                    text = f"{verl} trains WITHOUT the reward function of this script ({original.value}): "
+                    text += (
+                        "it takes these keys and ignores them silently, and its own scorer of each "
                     )
+                    text += "data_source decides."
             self.add(severity, rule, names, text, fix)
 
     def find_repeated(self, settings: Iterable[Setting]) -> None:
@@ -394,28 +391,20 @@ class _Import:
         own = DAPO_RECIPE_KEYS if start.module == DAPO_RECIPE else {}
         known = {to_latest_key(key): value for key, value in own.items()} | values
         overrides = [override for setting in latest.values() for override in setting.overrides]
-        effective = {
-            **self.release.keys,
-            **{override.key: override.value for override in overrides},
-        }
-        latest_names = {
-            name: to_latest_key(name, megatron=self.release.megatron) for name in effective
-        }
-        config = {
-            key if self.release.name_of(key) == name else name: resolve(name, effective)
-            for name, key in latest_names.items()
-        }
+        release, effective = self.release, dict(self.release.keys)
+        effective |= {override.key: override.value for override in overrides}
+        config = {}
+        for name in effective:
+            key = to_latest_key(name, megatron=release.megatron)
+            config[key if release.name_of(key) == name else name] = resolve(name, effective)
         config |= {key: value for key, value in known.items() if not str(value).startswith("${")}
         tree = self.choices(values, config, start)
         has_file = values.get(_REWARD[0]) not in (None, "", MISSING)
         fields = _FIELDS - (set() if has_file else set(_REWARD))
         own_fields = [latest[key].latest for key in values if key in fields and values[key]]
         stub = tree | {"model": MISSING, "data": {"train": MISSING, "val": MISSING}}
-        base = make_plan(
-            read_recipe(stub | {"reward": {"scorer": "verl"}}, self.where),
-            self.release.verl,
-            own_fields,
-        )
+        stub |= {"reward": {"scorer": "verl"}}
+        base = make_plan(read_recipe(stub, self.where), release.verl, own_fields)
         files = {"train": base.recipe.data.train, "val": base.recipe.data.val}
         tree |= {
             "nodes": base.recipe.nodes,
@@ -432,7 +421,7 @@ class _Import:
         tree |= {"env": own_env} if own_env else {}
         tree["verl"] = self.verl_section(latest, config, fields, base)
         try:
-            make_plan(read_recipe(tree, self.where), self.release.verl)
+            make_plan(read_recipe(tree, self.where), release.verl)
         except RewardkitError as error:
             self.add("error", "plan", "the recipe", f"cannot be planned: {error}")
         return tree
@@ -476,12 +465,8 @@ class _Import:
             is_read = release.lists(name) or release.accepts_unlisted(name)
             sign = sign if sign == "~" or not is_read else ""
             is_passed = {*map(str, setting.overrides)} <= {*base.arguments}
-            is_planned = (
-                key in fields
-                or key == "model_engine"
-                or (is_passed and base.settings.get(key) == value)
-            )
-            if sign or not is_planned:
+            is_planned = is_passed and base.settings.get(key) == value
+            if sign or not (is_planned or key in {*fields, "model_engine"}):
                 section[f"{sign}{key}"] = value
         if config.get(f"{OVERLONG}.enable") is True:
             section.setdefault("reward.reward_kwargs.max_resp_len", "${data.max_response_length}")
