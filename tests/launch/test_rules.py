@@ -610,10 +610,10 @@ def rules_and_keys(plan):
 
 @every("key", sorted(set(READ) - LISTS))
 def test_a_value_of_the_wrong_type_adds_no_finding_of_a_rule(key):
-    for i, plan in enumerate(PLANS[::3]):
+    for i, plan in enumerate(PLANS[::5]):
         odd = with_values(plan, {key: [["many"]]})
         findings = {(f.rule, f.key) for f in check_rules(odd, SEVEN)}
-        assert [pair for pair in findings - rules_and_keys(3 * i) if pair[1] == key] == []
+        assert [pair for pair in findings - rules_and_keys(5 * i) if pair[1] == key] == []
 
 
 SMALL = json.loads("""{

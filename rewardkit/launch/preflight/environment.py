@@ -27,25 +27,21 @@ DASHBOARD_TIMEOUT_SECONDS = 5.0
 
 def read_machine(plan: Plan, unchecked: list[str]) -> MachineFacts:
     """Return the facts about the machines of a plan; those that cannot be read get a line in `unchecked`."""
-    cluster = plan.recipe.cluster
-    if cluster.target == "ray-job":
+    target = plan.recipe.cluster.target
+    if target == "ray-job":
         return MachineFacts(cluster_devices=_cluster_devices(plan, unchecked))
-    if cluster.target != "local":
-        text = f"devices and packages on the nodes: {cluster.target} runs on other machines."
-        unchecked.append(text)
+    if target != "local":
+        unchecked.append(f"devices and packages on the nodes: {target} runs on other machines.")
         return MachineFacts()
-    has_verl, trl, cores = (
-        installed_verl() is not None,
-        package_version("trl"),
-        reserved_cores(plan),
-    )
+    has_verl, trl = installed_verl() is not None, package_version("trl")
+    cores = reserved_cores(plan)
     is_new = has_verl and trl and parse_release(trl) >= TRL_WITHOUT_PPO
     own_ray = not os.environ.get("RAY_ADDRESS")  # otherwise verl joins that cluster
     return MachineFacts(
         has_verl=has_verl,
         has_transfer_queue=not has_verl or find_spec("transfer_queue") is not None,
         new_trl=trl if is_new else None,
-        has_dapo_recipe=not has_verl or Path(cluster.workdir, "recipe", "dapo").is_dir(),
+        has_dapo_recipe=not has_verl or Path(plan.recipe.cluster.workdir, "recipe/dapo").is_dir(),
         devices=count_devices(plan.recipe.devices),
         cores=os.cpu_count() if own_ray else None,
         reserved_cores=sum(cores.values()) if own_ray else None,
@@ -93,14 +89,10 @@ def _cluster_devices(plan: Plan, unchecked: list[str]) -> int | None:
             status: Any = json.load(reply)
         usage = status["data"]["clusterStatus"]["loadMetricsReport"]["usage"]
         total = {name: int(pair[1]) for name, pair in usage.items()}
-    if any(
-        name.startswith("node:") for name in total
-    ):  # a new dashboard does not list the nodes yet
+    if any(name.startswith("node:") for name in total):  # a new dashboard does not list them yet
         return total.get(RAY_RESOURCES[plan.recipe.devices] or "CPU", 0)
-    text = (
-        f"the cluster's resources: {address} does not answer (it may need a token: RAY_AUTH_TOKEN)."
-    )
-    unchecked.append(text)
+    text = f"the cluster's resources: {address} does not answer "
+    unchecked.append(f"{text}(it may need a token: RAY_AUTH_TOKEN).")
     return None
 
 

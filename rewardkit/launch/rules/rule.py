@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from math import gcd
 from operator import ge, gt, le, lt
 from string import Formatter
@@ -86,7 +87,8 @@ class PlanRule:
         The first violation counts, those of the function before those of rows. A value that is
         missing or has the wrong type breaks no rule: verl's own composition reports it.
         """
-        for violation in self._violations(values):
+        own = CHECKS[self.id](values) if self.id in CHECKS else ()
+        for violation in filter(None, chain(own, (row.violation(values) for row in self.rows))):
             place = refusal(violation.refusal, values.plan.verl)
             if place or not violation.refusal:
                 sentences = (violation.key or self.key, violation.message, violation.fix)
@@ -96,11 +98,6 @@ class PlanRule:
                 yield LaunchFinding(severity, self.id, key, text, fix, source)
                 if not self.every:
                     return
-
-    def _violations(self, values: PlanValues) -> Violations:
-        if self.id in CHECKS:
-            yield from CHECKS[self.id](values)
-        yield from filter(None, (row.violation(values) for row in self.rows))
 
 
 def refusal(name: str, verl: str) -> str:

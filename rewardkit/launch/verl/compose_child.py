@@ -13,7 +13,6 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,20 +40,6 @@ def main() -> None:
     os._exit(0)  # threads of the reward's file may still run
 
 
-@contextmanager
-def load_deadline(seconds: float | None) -> Iterator[None]:
-    """End this process if the block takes longer, with the stacks of its threads on stderr."""
-    pid = os.getpid()
-    if seconds is not None:
-        faulthandler.dump_traceback_later(seconds, exit=True, file=2)
-    try:
-        yield
-    finally:
-        if os.getpid() != pid:
-            os._exit(0)  # a copy that the file forked
-        faulthandler.cancel_dump_traceback_later()
-
-
 def compose(config_name: str, overrides: list[str]) -> Any:
     """Compose a configuration of verl's trainer, with interpolations resolved."""
     from hydra import compose as hydra_compose
@@ -80,15 +65,14 @@ def flat_config(config: Any) -> dict[str, Any]:
     """Return a configuration as dotted keys; a mandatory value that is missing is None."""
     from omegaconf import OmegaConf
 
-    return dict(_flat_items(OmegaConf.to_container(config)))
+    def items(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+        for key, value in tree.items():
+            if isinstance(value, dict) and value:
+                yield from items(value, f"{prefix}{key}.")
+            else:
+                yield f"{prefix}{key}", None if value == "???" else value
 
-
-def _flat_items(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in tree.items():
-        if isinstance(value, dict) and value:
-            yield from _flat_items(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", None if value == "???" else value
+    return dict(items(OmegaConf.to_container(config)))
 
 
 def validation_error(config: Any) -> str:
@@ -139,11 +123,17 @@ def load_reward(config: Any, seconds: float | None = None) -> dict[str, Any]:
     from verl.trainer.ppo.reward import get_custom_reward_fn
 
     migrate = getattr(main_ppo, "migrate_legacy_reward_impl", lambda unchanged: unchanged)
+    pid = os.getpid()
+    if seconds is not None:  # then the stacks of the threads are on stderr
+        faulthandler.dump_traceback_later(seconds, exit=True, file=2)
     try:
-        with load_deadline(seconds):
-            function = get_custom_reward_fn(migrate(config))
+        function = get_custom_reward_fn(migrate(config))
     except (ImportError, OSError, RuntimeError, AttributeError, ValueError, TypeError) as error:
         return {"reward_error": " ".join(f"{type(error).__name__}: {error}".split())}
+    finally:
+        if os.getpid() != pid:
+            os._exit(0)  # a copy that the file forked
+        faulthandler.cancel_dump_traceback_later()
     named = function
     while isinstance(named, partial):  # verl's adds reward_kwargs, and a scorer of ours is one too
         named = named.args[0] if named.args else named.func
