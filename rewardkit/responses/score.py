@@ -316,9 +316,9 @@ def _write_output(store: Store, out: Path, unscored: int, *, overwrite: bool) ->
         temporary.open("wb") as rows_file,
         rest.open("wb") as rest_file,
     ):
-        for record, body in store.bodies():
-            rows_file.write(body[: record.head["rows"]])
-            rest_file.write(body[record.head["rows"] :])
+        for head, _, body in store.records():
+            rows_file.write(body[: head["rows"]])
+            rest_file.write(body[head["rows"] :])
     if not unscored:
         path.unlink()
     store.remove()

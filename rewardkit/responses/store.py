@@ -31,15 +31,13 @@ SYNC_SECONDS = 1.0
 #: Longest head, in bytes: it may repeat texts of the rows.
 _MAX_HEAD_BYTES = 4 * MAX_LINE_BYTES
 
-_PIECE_BYTES = 1 << 20
-
 
 class Record(NamedTuple):
-    """The head of a record, and the first byte and the size of its body."""
+    """A record, and the first byte of its body in the file."""
 
     head: dict[str, Any]
     start: int
-    size: int
+    body: bytes
 
 
 class Store:
@@ -70,15 +68,12 @@ class Store:
         self._sync_time = monotonic()
 
     def records(self) -> Iterator[Record]:
-        """Yield the records in the order in which they were appended."""
-        return _read_records(self.path, verify=False)
+        """Yield the records in the order in which they were appended.
 
-    def bodies(self) -> Iterator[tuple[Record, bytes]]:
-        """Yield the records with their bodies; another run must not have written to the file, too."""
-        with self.path.open("rb") as file:
-            for record in self.records():
-                file.seek(record.start)
-                yield record, file.read(record.size)
+        Raises:
+            DataError: another run has written to the file, too.
+        """
+        yield from _read_records(self.path)
         self._require_size(DataError)
 
     def remove(self) -> None:
@@ -98,8 +93,8 @@ class Store:
             if fault and not overwrite:
                 raise DataError(f"{self.path}: {fault}; --overwrite starts again.")
             if not fault:
-                for record in _read_records(self.path, verify=True):
-                    self.size, self.count = record.start + record.size, self.count + 1
+                for record in _read_records(self.path):
+                    self.size, self.count = record.start + len(record.body), self.count + 1
         if not self.count:
             self.file.truncate(0)
             self._append({HEAD_KEY: [0, 0], "run": run}, b"")
@@ -144,12 +139,9 @@ def open_store(
 ) -> Iterator[Store]:
     """Hold the lock of an output, and open its records: new, or as an interrupted run left them.
 
-    Args:
-        out: the output.
-        run: what the run is of, as JSON values.
-        resume: go on with an interrupted run of the same.
-        overwrite: discard an interrupted run that cannot be continued, or any without `resume`.
-        replace: whether `out` may exist.
+    `run` says what the run is of, as JSON values. `resume` goes on with an interrupted run of the
+    same, `overwrite` discards one that cannot be continued, or any without `resume`; `replace` says
+    that `out` may exist.
 
     Raises:
         OutputError: the output exists; there is an interrupted run, and neither `resume` nor
@@ -173,23 +165,17 @@ def open_store(
                         store.remove()
 
 
-def _read_records(path: Path, *, verify: bool) -> Iterator[Record]:
-    """Yield the records up to the first that is not whole; `verify` computes checksums, too."""
+def _read_records(path: Path) -> Iterator[Record]:
+    """Yield the records up to the first that is not whole."""
     with path.open("rb") as file:
         end = os.fstat(file.fileno()).st_size
         while head := _parse_head(file.readline(_MAX_HEAD_BYTES)):
             start = file.tell()
             size, checksum = head.pop(HEAD_KEY)
-            if start + size > end:
+            if start + size > end or crc32(body := file.read(size)) != checksum:
                 return
-            remaining, actual = size, 0
-            while verify and remaining and (piece := file.read(min(remaining, _PIECE_BYTES))):
-                remaining, actual = remaining - len(piece), crc32(piece, actual)
-            if verify and (remaining or actual != checksum):
-                return
-            file.seek(start + size)
             if "run" not in head:
-                yield Record(head, start, size)
+                yield Record(head, start, body)
 
 
 def _parse_head(line: bytes) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ def write(out, *bodies, **options):
     with opened(out, **options) as store:
         for body in bodies:
             store.append({"n": len(body)}, body)
-        return [(record.head["n"], body) for record, body in store.bodies()]
+        return [(head["n"], body) for head, _, body in store.records()]
 
 
 def test_a_run_goes_on_behind_the_records_of_an_earlier_one(out):
@@ -116,7 +116,7 @@ def test_a_record_is_not_appended_to_what_another_run_has_written(out):
         with pytest.raises(OutputError, match=r"has written 5 bytes to it, too\. Wait"):
             store.append({}, b"two")
         with pytest.raises(DataError, match=r"has written 5 bytes to it, too\. Wait"):
-            list(store.bodies())
+            list(store.records())
 
 
 def test_a_run_whose_lock_was_taken_over_ends_before_its_records_count(out, monkeypatch):
