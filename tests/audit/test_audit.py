@@ -211,10 +211,8 @@ def test_a_scorer_that_looks_for_the_gold_in_the_text_fails_the_attacks_on_open_
         f"import json\n{SIGNATURE}    golds = json.loads(ground_truth)['target']\n"
         "    return float(any(g.lower() in solution_str.lower() for g in golds))\n"
     )
-    rows = [
-        row(each.prompt, json.loads(each.gold), **each.extra_info)
-        for each in packaged_rows("qa", 4, 0)
-    ]
+    packaged = packaged_rows("qa", 4, 0)
+    rows = [row(each.prompt, json.loads(each.gold)) for each in packaged]
     report = audit(f"{tmp_path}/r.py:compute_score", data=rows, seconds=60)
     failed = {result.attack for result in report.failed}
     assert {"list_of_guesses", "two_guesses", "denied_gold", "gold_in_a_page"} <= failed
