@@ -20,17 +20,16 @@ class Chat(ThreadingHTTPServer):
     """A server that answers "#### N", right or wrong by a hash of prompt and seed.
 
     `faults` maps the number of a request (from 0) to a fault, and `always` is the fault of all other
-    requests. A fault is a word of `Handler.answer`, a status with headers and body, or raw bytes.
+    requests. A fault is "slow", a status with headers and body, or raw bytes.
     """
 
     daemon_threads = True
     request_queue_size = 512
 
-    def __init__(self, *, faults=None, always=None, honours_n=True, seconds=0.0, room=10**9):
+    def __init__(self, *, faults=None, always=None, honours_n=True, seconds=0.0):
         super().__init__(("127.0.0.1", 0), Handler)
         self.faults, self.always, self.honours_n = faults or {}, always, honours_n
-        self.seconds, self.room = seconds, room
-        self.bodies, self.headers_seen, self.times, self.refused = [], [], [], []
+        self.bodies, self.headers_seen, self.times, self.seconds = [], [], [], seconds
         self.active = self.most = 0
         self.lock = threading.Lock()
 
@@ -66,44 +65,21 @@ class Handler(BaseHTTPRequestHandler):
             server.times.append(time.monotonic())
             server.active += 1
             server.most = max(server.most, server.active)
-            busy = server.active > server.room
-            server.refused.append(busy)
         try:
-            fault = server.faults.get(number, server.always)
-            if busy:
-                fault = (429, {"Retry-After": "0.05"}, {"error": {"message": "busy"}})
-            self.answer(body, fault)
+            self.answer(body, server.faults.get(number, server.always))
         finally:
             with server.lock:
                 server.active -= 1
 
     def answer(self, body, fault):
-        if fault == "cut":
-            self.send_response(200)
-            self.send_header("Content-Length", "1000")
-            self.end_headers()
-            self.wfile.write(b'{"choices": [{"mess')
-            self.wfile.flush()
-            self.connection.shutdown(2)
-            self.close_connection = True
-        elif isinstance(fault, bytes):  # sent unchanged
+        if isinstance(fault, bytes):  # sent unchanged
             self.wfile.write(fault)
             self.close_connection = True
-        elif fault == "slow":
-            time.sleep(1.0)
-            self.say(200, completion(self.server, body))
-        elif fault == "no json":
-            self.say(200, b"<html>gateway</html>")
-        elif fault == "empty":
-            choice = {"index": 0, "message": {"content": None}, "finish_reason": "length"}
-            self.say(200, {"choices": [choice], "usage": {"completion_tokens": 0}})
-        elif fault == "no choices":
-            self.say(200, {"choices": []})
-        elif fault:
+        elif isinstance(fault, tuple):
             status, headers, reply_body = fault
             self.say(status, reply_body, headers)
         else:
-            time.sleep(self.server.seconds)
+            time.sleep(1.0 if fault == "slow" else self.server.seconds)
             self.say(200, completion(self.server, body))
 
     def say(self, status, body, headers=None):
