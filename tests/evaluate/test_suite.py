@@ -4,8 +4,10 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 from rewardkit import registry
+from rewardkit.cli.eval import app
 from rewardkit.errors import SourceError, UnknownNameError, UsageError
 from rewardkit.evaluate.generate import GenerationConfig, Sampling
 from rewardkit.evaluate.runs import compare_runs, parse_runs, read_run
@@ -144,21 +146,18 @@ def test_of_a_finished_set_only_what_is_missing_is_generated(serve, parquet, tmp
 
 
 def test_the_command_prepares_evaluates_and_prints_a_line_per_set(
-    cli, serve, hub, parquet, tmp_path
+    serve, hub, parquet, tmp_path, monkeypatch
 ):
     parquet(4, "own.parquet")
+    monkeypatch.chdir(tmp_path)
     with serve() as server:
-        line = [
-            *("eval", "run", "--suite", "gsm8k:2,own.parquet"),
-            *("--suite-dir", "sets", "--base-url", server.url, "--model", "M", "--out", "runs/m"),
-        ]
-        done = cli(*line, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        as_json = cli(*line, "--json", cwd=tmp_path)
-        single = cli(*line[:-1], "m.jsonl", cwd=tmp_path)
-    assert "gsm8k: prepared sets/gsm8k.parquet" in done.stderr
-    assert "gsm8k: openai/gsm8k" in done.stdout
+        line = ["run", "--suite", "gsm8k:2,own.parquet", "--suite-dir", "sets"]
+        line += ["--base-url", server.url, "--model", "M", "--out"]
+        first = CliRunner().invoke(app, [*line, "runs/m"])
+        as_json = CliRunner().invoke(app, [*line, "runs/m", "--json"])
+        single = CliRunner().invoke(app, [*line, "m.jsonl"])
+    assert "gsm8k: prepared sets/gsm8k.parquet" in first.stderr
+    assert "gsm8k: openai/gsm8k" in first.stdout
     assert len((tmp_path / "runs/m/gsm8k.jsonl").read_text().splitlines()) == 6
-    summaries = json.loads(as_json.stdout)
-    assert summaries["own"]["total"]["questions"] == 4
-    assert "name a folder" in single.stderr
+    assert json.loads(as_json.stdout)["own"]["total"]["questions"] == 4
+    assert "name a folder" in str(single.exception)
