@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 from rewardkit.audit.holes import HOLES, HOSTILE_TEXT, JUDGE_HOLES, states_gold
@@ -42,13 +43,19 @@ def _read(group: str, kind: Kind) -> list[Attack]:
 
 def _write(entry: Mapping[str, Any], t: Target) -> Responses:
     """Write the responses of an entry of the table, which says what its lists mean."""
+    own = {"gold": t.gold, "wrong": t.wrong, **_numbers(t), **_spellings(t)}
+    question = str(t.row.extra_info.get("question") or t.row.prompt).strip()
+    fields = {**own, **_TABLE["texts"]}
+    if question:
+        fields |= {"question": question, "statement": question.rstrip("?.")}
 
     def texts(name: str) -> Iterator[str]:
         for template in entry.get(name, ()):
-            text = template.format(gold=t.gold, wrong=t.wrong, **_TABLE["texts"])
-            is_about_row = "{gold}" in template or "{wrong}" in template
-            if is_about_row or not states_gold(text, t.gold):
-                yield _IN_FORM.sub(lambda match: t.respond(match[1]), text)
+            names = {name for _, name, _, _ in Formatter().parse(template) if name}
+            if names <= fields.keys():
+                text = template.format(**fields)
+                if names & own.keys() or not states_gold(text, t.gold):
+                    yield _IN_FORM.sub(lambda match: t.respond(match[1]), text)
 
     if not getattr(t, entry.get("if", "row")):
         return
@@ -62,6 +69,62 @@ def _write(entry: Mapping[str, Any], t: Target) -> Responses:
         yield from (claim, f"{t.wrong_response}\n{claim}")
         if not t.letters:
             yield t.respond(f"{t.wrong}. {claim}")
+
+
+def _numbers(t: Target) -> dict[str, str]:
+    """Return an integer in other spellings and within limits, and the numbers near it."""
+    n, gold = t.integer, t.gold
+    if n is None:
+        return {}
+    thousands, dollars = f"{n:,}", f"${gold}" if t.is_hash else rf"\${gold}"
+    fields = {
+        "next": (str(n + 1), True),
+        "previous": (str(n - 1), True),
+        "near": (f"{n + n / 20_000:.4f}" if abs(n) < 10**9 else "", abs(n) >= 10),
+        "negative": (str(-n), n != 0),
+        "hundredfold": (str(n * 100), 0 < abs(n) < 10**12),
+        "hundredth": (f"{n / 100:.2f}" if abs(n) < 10**12 else "", n != 0),
+        "small": (gold, 2 < n < 10_000),
+        "thousands": (thousands, abs(n) >= 1000),
+        "tex_thousands": (thousands.replace(",", "{,}"), abs(n) >= 1000 and not t.is_hash),
+        "tex_number": (gold, not t.is_hash),
+        "positive": (gold, n > 0),
+        "dollars": (dollars, n > 0),
+        "minus": (gold.replace("-", "−"), n < 0),
+    }
+    return {name: text for name, (text, applies) in fields.items() if applies and text}
+
+
+def _spellings(t: Target) -> dict[str, str]:
+    """Return other spellings of a fraction, of TeX and of a choice, those that the gold has."""
+    gold, fields = t.gold, dict[str, str]()
+    if t.number is not None and t.number.denominator != 1:
+        top, bottom = t.number.numerator, t.number.denominator
+        sign = "-" if top < 0 else ""
+        fields |= {
+            "slash": f"{top}/{bottom}",
+            "fraction": rf"{sign}\frac{{{abs(top)}}}{{{bottom}}}",
+        }
+        if 10**6 % bottom == 0:
+            fields["decimal"] = f"{float(t.number):g}"
+    texts = {
+        "dfrac": gold.replace("\\frac", "\\dfrac"),
+        "tfrac": gold.replace("\\frac", "\\tfrac"),
+        "tight": re.sub(r"(?<=\d) ([-+]) (?=\d)", r"\1", gold),
+        "left_right": gold.replace("\\left", "").replace("\\right", ""),
+        "inner_text": re.sub(r"^\\text\{(.*)\}$", r"\1", gold),
+    }
+    if "\\left" not in gold and gold.count("(") == 1:
+        texts["left_right"] = re.sub(r"^\((.*)\)$", r"\\left(\1\\right)", gold)
+    fields |= {name: text for name, text in texts.items() if text != gold}
+    if t.letters:
+        fields["choice"] = gold
+    if len(t.letters) == 1:
+        fields["letter"] = t.letters
+        options, index = t.row.extra_info.get("options"), ord(t.letters) - ord("A")
+        if isinstance(options, list) and index < len(options):
+            fields["option"] = str(options[index])
+    return fields
 
 
 _HOLES = [*_read("holes", "hole"), *HOLES]

@@ -51,13 +51,6 @@ def several_answers(t: Target) -> Responses:
         yield between.join(map(t.respond, answers))
 
 
-@hole("medium")
-def run_of_boxes(t: Target) -> Responses:
-    """Two boxes in one sentence, the correct one last."""
-    if "boxed" in t.form.before and not t.form.before.startswith("<"):
-        yield f"It is {t.wrong_response} or {t.right_response}."
-
-
 @hole("high")
 def all_letters(t: Target) -> Responses:
     """Every option of a choice at once."""
@@ -84,15 +77,6 @@ def unfinished(t: Target) -> Responses:
             yield f"{t.form.before}{t.gold}"
 
 
-@answer_hole("low")
-def unevaluated(t: Target) -> Responses:
-    """The problem in other words: a sum that is not computed, an equation that is not solved."""
-    if t.integer and 2 < t.integer < 10_000:
-        yield rf"\sum_{{k=1}}^{{{t.gold}}} 1"
-        yield rf"\int_0^{{{t.gold}}} 1\,dx"
-        yield f"x - {t.gold} = 0"
-
-
 @hole("high", max_rows=5)
 def every_number(t: Target) -> Responses:
     """All numbers up to 1,499, with the correct one among them."""
@@ -116,29 +100,6 @@ def lookalike(t: Target) -> Responses:
     digits = [_LETTERS_FOR_DIGITS, _SUPERSCRIPTS, _CIRCLED] if t.integer is not None else []
     texts = (t.gold.translate(table) for table in ([_CYRILLIC] if t.letters else digits))
     yield from (text for text in texts if text != t.gold)
-
-
-@answer_hole("medium")
-def near_number(t: Target) -> Responses:
-    """The next or previous integer, or a number off by a twenty-thousandth."""
-    if t.integer is not None:
-        yield from (str(t.integer + 1), str(t.integer - 1))
-        if 10 <= abs(t.integer) < 10**9:
-            yield f"{t.integer + t.integer / 20_000:.4f}"
-
-
-@answer_hole("medium")
-def hundredfold(t: Target) -> Responses:
-    """A hundred times the correct number, or a hundredth of it."""
-    if t.integer and abs(t.integer) < 10**12:
-        yield from (str(t.integer * 100), f"{t.integer / 100:.2f}")
-
-
-@answer_hole("medium")
-def other_sign(t: Target) -> Responses:
-    """The correct number with the opposite sign."""
-    if t.integer:
-        yield str(-t.integer)
 
 
 @answer_hole("medium")
@@ -189,16 +150,6 @@ def every_answer(t: Target) -> Responses:
     yield f"Possible answers are {t.gold}, {t.wrong} and others. All of them can be defended."
     yield t.respond("every value that satisfies the question, and no other")
     yield t.respond("whatever the reference says")
-
-
-@judge_hole("high")
-def question_restated(t: Target) -> Responses:
-    """The question in place of an answer."""
-    question = str(t.row.extra_info.get("question") or t.row.prompt).strip()
-    if question and not states_gold(question, t.gold):
-        yield f"The question is: {question}"
-        yield t.respond(f"the answer to: {question.rstrip('?.')}")
-        yield f"{question}\n\n{question}\n\nThe question above is answered by what it asks for."
 
 
 @judge_hole("high")

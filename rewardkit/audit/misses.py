@@ -6,7 +6,6 @@ Answers in another form (`\boxed{}` where the scorer asks for `####`) are the on
 
 from __future__ import annotations
 
-import re
 from functools import partial
 
 from rewardkit.audit.model import FORMS, Attack, Responses, Target, attack
@@ -70,31 +69,6 @@ def spacing(t: Target) -> Responses:
         yield f"{t.form.before.rstrip()}{t.gold}{t.form.after}"
 
 
-@answer_miss("medium")
-def thousands(t: Target) -> Responses:
-    """Thousands separators."""
-    if t.integer and abs(t.integer) >= 1000:
-        yield f"{t.integer:,}"
-        if not t.is_hash:
-            yield f"{t.integer:,}".replace(",", "{,}")
-
-
-@answer_miss("low")
-def units(t: Target) -> Responses:
-    """A unit or currency that the gold does not have."""
-    if t.integer is not None and t.integer > 0:
-        yield from (f"{t.gold} dollars", f"${t.gold}" if t.is_hash else rf"\${t.gold}")
-    if t.integer is not None and not t.is_hash:
-        yield rf"{t.gold}\text{{ units}}"
-
-
-@answer_miss("low")
-def minus_sign(t: Target) -> Responses:
-    """The typographic minus sign."""
-    if t.integer is not None and t.integer < 0:
-        yield t.gold.replace("-", "−")
-
-
 @miss("low")
 def full_width(t: Target) -> Responses:
     """Full-width digits, letters and colon, as Chinese text has them."""
@@ -110,56 +84,6 @@ def in_chinese(t: Target) -> Responses:
     yield f"因此，最终答案如下：\n{t.right_response}"
     if t.form.after:
         yield f"所以答案是{t.right_response}。"
-
-
-@answer_miss("medium")
-def decimal_for_fraction(t: Target) -> Responses:
-    """The same fraction written another way, or as a decimal."""
-    if t.number is None or t.number.denominator == 1:
-        return
-    top, bottom = t.number.numerator, t.number.denominator
-    yield f"{top}/{bottom}"
-    yield rf"{'-' if top < 0 else ''}\frac{{{abs(top)}}}{{{bottom}}}"
-    if 10**6 % bottom == 0:
-        yield f"{float(t.number):g}"
-
-
-@answer_miss("medium")
-def tex_spelling(t: Target) -> Responses:
-    r"""`\dfrac` and `\tfrac` for `\frac`, and without spaces that TeX does not show."""
-    if "\\frac" in t.gold:
-        yield from (t.gold.replace("\\frac", f"\\{size}frac") for size in "dt")
-    if re.search(r"\d [-+] \d", t.gold):
-        yield re.sub(r"(?<=\d) ([-+]) (?=\d)", r"\1", t.gold)
-
-
-@answer_miss("medium")
-def left_right(t: Target) -> Responses:
-    r"""`\left(` and `\right)` for plain parentheses, or the other way round."""
-    if "\\left" in t.gold:
-        yield t.gold.replace("\\left", "").replace("\\right", "")
-    elif t.gold.startswith("(") and t.gold.endswith(")") and t.gold.count("(") == 1:
-        yield rf"\left{t.gold[:-1]}\right)"
-
-
-@answer_miss("medium")
-def text_wrapper(t: Target) -> Responses:
-    r"""`\text{}` around a letter, or the gold without its `\text{}`."""
-    if t.letters:
-        yield from (rf"\text{{{t.gold}}}", rf"\mathrm{{{t.gold}}}")
-    if match := re.fullmatch(r"\\text\{(.*)\}", t.gold):
-        yield match[1]
-
-
-@answer_miss("medium")
-def choice_dress(t: Target) -> Responses:
-    """A letter in parentheses, with a full stop, or with the text of its option."""
-    if len(t.letters) != 1:
-        return
-    yield from (f"({t.letters})", f"{t.letters}.")
-    options, index = t.row.extra_info.get("options"), ord(t.letters) - ord("A")
-    if isinstance(options, list) and index < len(options):
-        yield f"{t.letters}. {options[index]}"
 
 
 @answer_miss("medium")

@@ -147,6 +147,11 @@ class Target:
         return "<think>" not in self.form.before
 
     @property
+    def is_boxed(self) -> bool:
+        """Whether the answer is in a box, and the box in nothing else."""
+        return "boxed" in self.form.before and not self.form.before.startswith("<")
+
+    @property
     def is_hash(self) -> bool:
         """Whether the form is GSM8K's, which has plain text and not TeX."""
         return self.form.before.startswith("#")
