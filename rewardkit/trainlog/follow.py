@@ -142,8 +142,8 @@ class RunTail:
         if self._records is None and not self.rewards:
             self._records = own_records(self.path, self._run.config if self._run else {})
         folder = self.rewards or self.path
-        is_there = self._records is None and folder.is_dir() and not (logs and not self.rewards)
-        if is_there and (has_records(folder) or has_dumps(folder)):
+        may_be_there = self._records is None and (self.rewards or not logs)
+        if may_be_there and (has_records(folder) or has_dumps(folder)):
             self._records = RewardRecords(folder)
         is_folder_of_records = self._records is not None and self._records.folder == self.path
         if self._log is None and self.path.exists() and (logs or not is_folder_of_records):

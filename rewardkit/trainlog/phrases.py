@@ -78,10 +78,10 @@ class SpreadingPhrase(NamedTuple):
 
 
 def find_phrase(samples: Sequence[ResponseSample]) -> SpreadingPhrase | None:
-    """Return the phrase that spreads and is paid for most clearly, and that no high score requires."""
-    samples = comparable_samples(samples)
-    if len(samples) < REFERENCE_SAMPLES + RECENT_SAMPLES:
-        return None
+    """Return the phrase that spreads and is paid for most clearly, and that no high score requires.
+
+    The samples are those of `comparable_samples`, enough for the first and the last ones.
+    """
     early, late = samples[:REFERENCE_SAMPLES], samples[-RECENT_SAMPLES:]
     high, phrases = _high(samples[:-RECENT_SAMPLES]), []
     for text, is_answer in _spreading(early, late):

@@ -185,7 +185,7 @@ def has_records(folder: Path) -> bool:
 
 def has_dumps(folder: Path) -> bool:
     """Return whether a folder has dumps of verl."""
-    return any(_DUMP.fullmatch(file.name) for file in folder.iterdir())
+    return any(_DUMP.fullmatch(file.name) for file in folder.glob("*.jsonl"))
 
 
 def read_rewards(folder: Path | str) -> RewardRecords:
@@ -435,12 +435,12 @@ def _sums(record: Mapping[str, Any]) -> tuple[tuple[str, bool], Sums]:
             parts=values,
         )
         samples.append(sample)
-    prompt, answer = _count(record["prompt"]) % (1 << 32), _count(record["answer"])
+    prompt, answer = _count(record["prompt"]), _count(record["answer"])
     sums = Sums(
         n=1,
         start=time - seconds,
         end=time,
-        totals={key: Total(1, x, x * x, x, x) for key, x in list(numbers.items())[:MAX_KEYS]},
+        totals={key: Total(1, x, x * x, x, x) for key, x in numbers.items()},
         groups={prompt: Total(1, 0.0, 0.0, score or 0.0, score or 0.0, frozenset([answer]))},
         samples=samples,
     )

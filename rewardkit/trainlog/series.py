@@ -79,8 +79,6 @@ def fall_step(series: Series, level: float) -> int:
 
 def sparkline(series: Series, width: int = 24, marks: str = "▁▂▃▄▅▆▇█") -> str:
     """Draw the curve in a line of text; × marks parts without a finite value."""
-    if not series:
-        return ""
     cells = [part(series, i / width, (i + 1) / width) for i in range(min(width, len(series)))]
     if len(series) < width:
         cells = [[point] for point in series]

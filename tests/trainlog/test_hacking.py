@@ -12,7 +12,7 @@ import pytest
 from rewardkit.trainlog.conditions import NotEnoughData, RuleEvidence
 from rewardkit.trainlog.hacking_examples import examples_of
 from rewardkit.trainlog.page import write_page
-from rewardkit.trainlog.phrases import find_phrase, has_phrase, phrase_in_text
+from rewardkit.trainlog.phrases import comparable_samples, find_phrase, has_phrase, phrase_in_text
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.reward_files import read_rewards
 from rewardkit.trainlog.rewards import recorded_run
@@ -108,7 +108,7 @@ def test_the_form_of_an_answer_that_is_learned_first_is_not_found():
         text = "so the sum is 3" + (" \\boxed{3}" if is_answered else "")
         (sample,) = samples_of([(text, score)], no_answer=float(not is_answered))
         samples.append(replace(sample, step=1 + i // 8, pred=str(i) if is_answered else ""))
-    assert find_phrase(samples) is None
+    assert find_phrase(comparable_samples(samples)) is None
 
 
 @pytest.mark.parametrize(
