@@ -13,11 +13,9 @@ from rewardkit.trainlog.conditions import NotEnoughData, RuleEvidence
 from rewardkit.trainlog.hacking_examples import examples_of
 from rewardkit.trainlog.page import write_page
 from rewardkit.trainlog.phrases import comparable_samples, find_phrase, has_phrase, phrase_in_text
-from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.reward_files import read_rewards
 from rewardkit.trainlog.rewards import recorded_run
 from rewardkit.trainlog.rules import check_onsets, diagnose, rules
-from rewardkit.trainlog.series import date_rise
 from rewardkit.trainlog.tables import EXAMPLE_CHARACTERS, example_rows, onset_text
 from rewardkit.trainlog.training_run import ResponseSample, TrainingRun
 from tests.trainlog.simulated_runs import (
@@ -259,14 +257,6 @@ def noise(seed, n=80):
     return [rng.gauss(0, 0.01) for _ in range(n)]
 
 
-def test_a_share_is_dated_where_it_leaves_its_level():
-    levels = [0.02] * 40 + [min(0.02 + 0.1 * i, 1.0) for i in range(60)]
-    steps = enumerate(zip(levels, noise(1, 100), strict=True), 1)
-    onset = date_rise([(step, level + error) for step, (level, error) in steps])
-    assert onset.low <= onset.step <= onset.high
-    assert 38 <= onset.low <= 41 <= onset.high <= 47
-
-
 def result_of(rule, run):
     return ONSET_RULES[rule].condition(run)
 
@@ -382,12 +372,3 @@ def test_a_real_hacked_run_is_named_within_20_steps_and_a_healthy_one_never(name
     else:
         assert held[0] <= REAL[name] + 20
         assert held == [step for step in run.steps if step >= held[0]]
-
-
-@pytest.mark.parametrize(
-    "name", ["verl-v0.1_ppo_gemma2-2b_gsm8k.log", "verl-v0.4_gpg_qwen2-7b_math_megatron.log"]
-)
-def test_no_rule_finds_an_onset_in_a_real_healthy_log(name, shared):
-    run = read_run(shared / "logs" / name)
-    for n in range(10, len(run.steps), 5):
-        assert held_by(replace(run, steps=run.steps[:n])) == []

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pyarrow.parquet as pq
@@ -199,40 +198,22 @@ app()
 """
 
 
-@contextmanager
-def following(path):
+def test_following_waits_prints_a_line_per_step_and_ends_with_130_on_ctrl_c(tmp_path):
+    path = tmp_path / "run.log"
     command = [sys.executable, "-c", FOLLOW, str(path), "--follow", "--interval", "0.05"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = subprocess.Popen(command, text=True, env=os.environ, **pipes)
     try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def test_following_prints_a_line_per_step_and_ends_with_130_on_ctrl_c(path):
-    with following(path) as process:
-        lines = [process.stdout.readline() for _ in range(20)]
-        with path.open("a") as file:
-            file.write(LINE.format(step=21, reward=0.5, grad="nan"))
-        lines += [process.stdout.readline(), process.stdout.readline()]
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 130
-    assert lines[0].startswith("step 1  reward 0.05")
-    assert lines[20].startswith("step 21  reward 0.5")
-    assert lines[21].startswith("error: NaN or infinite values")
-
-
-def test_following_waits_for_the_file_and_reports_when_it_is_overwritten(tmp_path):
-    path = tmp_path / "run.log"
-    with following(path) as process:
         assert "waiting" in process.stderr.readline()
         path.write_text("step:1 - actor/entropy:0.5\nstep:2 - actor/entropy:0.5\n")
         lines = [process.stdout.readline() for _ in range(2)]
-        path.write_text("step:1 - actor/entropy:0.25\n")
-        lines += [process.stdout.readline() for _ in range(2)]
+        path.write_text("step:1 - actor/entropy:nan\n")
+        lines += [process.stdout.readline() for _ in range(3)]
         process.send_signal(signal.SIGINT)
         assert "waiting" not in process.communicate(timeout=30)[1]
-    steps = ["step 1  entropy 0.5\n", "step 2  entropy 0.5\n"]
-    assert lines == [*steps, "the log was replaced by a new one\n", "step 1  entropy 0.25\n"]
+        assert process.returncode == 130
+    finally:
+        process.kill()
+    assert lines[:2] == ["step 1  entropy 0.5\n", "step 2  entropy 0.5\n"]
+    assert lines[2:4] == ["the log was replaced by a new one\n", "step 1  entropy nan\n"]
+    assert lines[4].startswith("error: NaN or infinite values")

@@ -326,20 +326,6 @@ def test_compressed_logs_are_read(file):
     assert read_run(file(gzip.compress(STEP.format(1, 1, 1).encode()), "run.log.gz")).steps == (1,)
 
 
-def test_rollout_dumps_are_read(tmp_path):
-    for step, scores in {1: [0, 0, 1, 0], 10: [1, 1, 1, 1]}.items():
-        rows = [
-            {"input": "q", "output": "x" * 10 * step, "score": score, "uid": f"g{i // 2}_0_{i}"}
-            for i, score in enumerate(scores)
-        ]
-        (tmp_path / f"{step}.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n{}\n")
-    run = read_run(tmp_path)
-    assert (run.source, run.steps, run.unread) == ("rollouts", (1, 10), 2)
-    assert run.table["score/mean"] == (0.25, 1.0)
-    assert run.table["groups/zero_variance"] == (0.5, 1.0)
-    assert run.table["response_characters/mean"] == (10, 100)
-
-
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -433,10 +419,3 @@ SHARED = {
 def test_real_logs_have_as_many_steps_as_grep_counts(shared, name):
     run = read_run(shared / "logs" / name)
     assert (run.era, run.steps[0], run.steps[-1], len(run.steps)) == SHARED[name]
-
-
-@pytest.mark.skipif(not os.environ.get("REWARDKIT_SHARED"), reason="REWARDKIT_SHARED is unset")
-def test_the_seed_line_of_an_npu_run_has_the_difference_before_balancing(shared):
-    metrics = row(read_run(shared / "logs/seed001_npu_dapo_qwen3-32b_step1.log"), 1)
-    spread = metrics["global_seqlen/max"] - metrics["global_seqlen/min"]
-    assert metrics["global_seqlen/minmax_diff"] == spread
