@@ -83,49 +83,32 @@ class Turns:
         return {**row, "extra_info": info, AGENT_NAME.name: TOOL_AGENT}
 
 
+#: The instructions of verl's scripts: the user's text, the scorer and the system message.
+_TEMPLATES = {
+    "calc_gsm8k_reward": (
+        _HASH,
+        "gsm8k",
+        _EXPERT + _CALL_FIRST.format("calc_gsm8k_reward") + _HASH_ANSWER,
+    ),
+    "calc_geo3k_reward": (
+        BUILT_IN["think_boxed"].text,
+        "math",
+        _EXPERT + _CALL_FIRST.format("calc_geo3k_reward"),
+    ),
+    "code_interpreter": None,
+    "search": (_SEARCH, "qa", "You are a helpful and harmless assistant."),
+}
 TOOLS: Mapping[str, Turns] = {
-    turns.name: turns
-    for turns in (
-        Turns(
-            "tools",
-            "calc_gsm8k_reward",
-            Template(
-                "calc_gsm8k_reward",
-                _HASH,
-                "gsm8k",
-                _EXPERT + _CALL_FIRST.format("calc_gsm8k_reward") + _HASH_ANSWER,
-            ),
-        ),
-        Turns(
-            "tools",
-            "calc_geo3k_reward",
-            Template(
-                "calc_geo3k_reward",
-                BUILT_IN["think_boxed"].text,
-                "math",
-                _EXPERT + _CALL_FIRST.format("calc_geo3k_reward"),
-            ),
-        ),
-        Turns("tools", "code_interpreter"),
-        Turns(
-            "tools",
-            "search",
-            Template("search", _SEARCH, "qa", "You are a helpful and harmless assistant."),
-        ),
-    )
+    name: Turns("tools", name, Template(name, *texts) if texts else None)
+    for name, texts in _TEMPLATES.items()
 }
 
+_RETHINK = "You should rethinking carefully if user point out your answer is wrong. "
 INTERACTIONS: Mapping[str, Turns] = {
     "gsm8k": Turns(
         "interaction",
         "gsm8k",
-        Template(
-            "gsm8k_interaction",
-            _HASH,
-            "gsm8k",
-            f"{_EXPERT}You should rethinking carefully if user point out your answer is wrong. "
-            f"{_HASH_ANSWER}",
-        ),
+        Template("gsm8k_interaction", _HASH, "gsm8k", _EXPERT + _RETHINK + _HASH_ANSWER),
     )
 }
 
@@ -137,9 +120,8 @@ def load_turns(tools: str | None, interaction: str | None) -> Turns | None:
     name = tools or interaction
     if name is None:
         return None
-    table = TOOLS if tools else INTERACTIONS
+    table, kind = (TOOLS, "tool") if tools else (INTERACTIONS, "interaction")
     if name not in table:
-        kind = "tool" if tools else "interaction"
         raise UnknownNameError(
             f"unknown {kind} {name!r}.{did_you_mean(name, table)} Use {', '.join(table)}."
         )
