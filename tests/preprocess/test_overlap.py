@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.preprocess.contamination import overlap
 from rewardkit.preprocess.contamination import word_splitting as module
 from rewardkit.preprocess.contamination.overlap import EvalItem, find_overlaps, index_items
 from rewardkit.preprocess.contamination.word_splitting import split_words
@@ -118,24 +117,6 @@ def test_a_figure_s_code_does_not_make_two_problems_one():
     assert overlapping([f"How long is the third side of this figure?\n{code}"], item) == []
     assert overlapping([PROBLEM], item) == [(0, "0")]
     assert overlapping([f"Find x.\n{code}"], f"Find x.\n{code}") == [(0, "0")]
-
-
-def test_the_lookups_grow_with_the_rows(monkeypatch):
-    """Four times as many rows, or rows four times as long, need four times as many n-grams."""
-    index = index_items(items(PROBLEM, "Find x."))
-    made = []
-    ngrams = overlap.ngrams
-    monkeypatch.setattr(overlap, "ngrams", lambda *a: made.append(grams := ngrams(*a)) or grams)
-
-    def lookups(rows):
-        made.clear()
-        list(find_overlaps(rows, index))
-        return sum(map(len, made))
-
-    text = " ".join(f"{chr(97 + i % 26)} {i}" for i in range(500))
-    longer = " ".join(f"{chr(97 + i % 26)} {i}" for i in range(2000))
-    assert lookups([text] * 40) == 4 * lookups([text] * 10)
-    assert lookups([longer]) <= 4.1 * lookups([text])
 
 
 def column(file, name):
