@@ -2,6 +2,8 @@
 
 import json
 
+import yaml
+
 from rewardkit.row import build_row, read_rows
 
 
@@ -39,3 +41,22 @@ def infos(parquet, name):
 
 def golds(parquet):
     return [row["reward_model"]["ground_truth"] for row in read_rows(parquet)]
+
+
+def write_card(folder, columns, **more):
+    """Write the card of a dataset, and return its path."""
+    fields = {
+        "name": "sums",
+        "title": "Sums",
+        "data_source": "acme/sums",
+        "ability": "math",
+        "template": "boxed",
+        "scorer": "math",
+        "licence": "ours",
+        "columns": columns,
+        "splits": {"train": {"rows": 3, "files": "sums.jsonl"}},
+        **more,
+    }
+    card = folder / f"{fields['name']}.md"
+    card.write_text(f"---\n{yaml.safe_dump(fields, allow_unicode=True)}---\n# A card\n")
+    return str(card)

@@ -20,34 +20,14 @@ from rewardkit.preprocess.contamination.eval_sets import (
 )
 from rewardkit.preprocess.set_names import set_name
 from rewardkit.preprocess.source import SAMPLES
-from tests.preprocess.rows import jsonl
-
-CARD = """---
-name: {name}
-title: {name}
-data_source: {name}
-ability: math
-template: boxed
-scorer: math
-licence: MIT
-huggingface: {hub}
-columns: {{question: q, gold: a}}
-use: {use}
-area: maths
-gold_kind: value
-gated: {gated}
-verified: rows
-splits:
-{splits}
----
-"""
+from tests.preprocess.rows import jsonl, write_card
 
 CARDS = {
-    "exam": ("evaluation", {"2024": "data/train-*.parquet", "2025": "exam25*.jsonl"}, "false"),
-    "quiz": ("evaluation", {"test": "test.jsonl"}, "false"),
-    "drill": ("training", {"train": "train.jsonl", "test": "test.jsonl"}, "false"),
-    "corpus": ("training", {"train": "train.jsonl"}, "false"),
-    "secret": ("evaluation", {"main": "secret_v2.csv"}, "true"),
+    "exam": {"splits": {"2024": "data/train-*.parquet", "2025": "exam25*.jsonl"}},
+    "quiz": {"splits": {"test": "test.jsonl"}},
+    "drill": {"splits": {"train": "train.jsonl", "test": "test.jsonl"}, "use": "training"},
+    "corpus": {"splits": {"train": "train.jsonl"}, "use": "training"},
+    "secret": {"splits": {"main": "secret_v2.csv"}, "gated": True},
 }
 
 #: The evaluation sets of these cards.
@@ -59,10 +39,10 @@ def cards(tmp_path, monkeypatch, offline):
     """Five datasets in place of the built-in ones."""
     folder = tmp_path / "cards"
     folder.mkdir()
-    for name, (use, splits, gated) in CARDS.items():
-        lines = "\n".join(f'  "{s}": {{rows: 1, files: "{f}"}}' for s, f in splits.items())
-        text = CARD.format(name=name, hub=f"org/{name}", use=use, gated=gated, splits=lines)
-        (folder / f"{name}.md").write_text(text)
+    for name, own in CARDS.items():
+        fields = {"use": "evaluation", "huggingface": f"org/{name}", "name": name, **own}
+        fields["splits"] = {split: {"rows": 1, "files": f} for split, f in own["splits"].items()}
+        write_card(folder, {"question": "q", "gold": "a"}, **fields)
     monkeypatch.setattr(registry, "card_folder", lambda: folder)
     monkeypatch.setattr(registry, "DATASETS", dict.fromkeys(CARDS, registry.FROM_CARD))
     monkeypatch.setattr(registry, "_plugins", lambda _: {})

@@ -15,26 +15,9 @@ from rewardkit.preprocess.prep import preview
 from rewardkit.registry import card_folder
 from rewardkit.row import read_rows
 from rewardkit.strict_yaml import read_yaml
-from tests.preprocess.rows import dropped, golds, infos, jsonl
+from tests.preprocess.rows import dropped, golds, infos, jsonl, write_card
 
 PLAIN = {"question": "q", "gold": "a"}
-
-
-def write_card(folder, columns, **more):
-    fields = {
-        "name": "sums",
-        "title": "Sums",
-        "data_source": "acme/sums",
-        "ability": "math",
-        "template": "boxed",
-        "scorer": "math",
-        "licence": "ours",
-        "columns": columns,
-        "splits": {"train": {"rows": 3, "files": "sums.jsonl"}},
-    }
-    card = folder / "sums.md"
-    card.write_text(f"---\n{yaml.safe_dump(fields | more, allow_unicode=True)}---\n# Sums\n")
-    return str(card)
 
 
 @pytest.fixture
