@@ -152,7 +152,9 @@ def test_nothing_evaluates_text():
     call = re.compile(r"\b(eval|exec|sympify|parse_expr|pickle\.loads?|signal\.\w+|os\.system)\(")
     own = {  # a command and a process of its own, never imported by anything
         "cli/main.py": ("signal.getsignal(number)", "signal.signal(number, _terminate)"),
-        "guard/reward_child.py": ("pickle.loads(request)",),  # verl's arguments, from the guard
+        # requests from the parent process, which wrote them; replies are JSON
+        "guard/reward.py": ("pickle.loads(request)",),
+        "isolate/child.py": ("pickle.loads(request)",),
         # what new processes inherit; no handler
         "parallel.py": (
             "signal.pthread_sigmask(signal.SIG_BLOCK",

@@ -128,7 +128,7 @@ class Target:
 
     @property
     def other_letters(self) -> str:
-        """The letters of the other options; "" if the gold is no choice."""
+        """The letters of the other options; "" if the gold is not a choice."""
         return "".join(c for c in self.choices if c not in self.letters) if self.letters else ""
 
     @property

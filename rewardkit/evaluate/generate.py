@@ -326,7 +326,7 @@ class _RequestLoop:
                 return
             question = request.question._replace(images=())
             self.missing.append((request._replace(question=question), response))
-            # While the server answers others, a refused or withheld response is no sign of a fault.
+            # While the server answers others, a refused or withheld response does not point to a fault.
             concerns_prompt = response["finish_reason"] in WITHHELD | {REFUSED}
             self.failures += not (concerns_prompt and self.client.answers)
 

@@ -194,7 +194,7 @@ def test_a_rehearsal_checks_the_scorer_first(run, recipe, tmp_path):
     assert "verl calls a reward with the keywords data_source" in done.stderr
     assert done.stderr.count("error   ") == 1
     assert not (tmp_path / "runs").exists()
-    assert_failure(run("train", *options, "--rehearse", "--no-check"), 3, "verl is not installed")
+    assert_failure(run("train", *options, "--rehearse", "--no-check"), 3, "needs packages")
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class Outcome(Enum):
     SECOND = "second"
 
 
-class Verdict(NamedTuple):
+class OpenVerdict(NamedTuple):
     """A verdict: the outcome, with the gold and the sentence that decide it, "" if none does."""
 
     outcome: Outcome
@@ -67,7 +67,7 @@ class Verdict(NamedTuple):
     sentence: str = ""
 
 
-def judge(answer: str, golds: Sequence[str], question_text: str = "") -> Verdict:
+def judge(answer: str, golds: Sequence[str], question_text: str = "") -> OpenVerdict:
     """Return whether an answer gives one of several alternative golds.
 
     Args:
@@ -77,20 +77,20 @@ def judge(answer: str, golds: Sequence[str], question_text: str = "") -> Verdict
     """
     golds = golds[:MAX_GOLDS]
     if gold := _equal_gold(answer, golds):
-        return Verdict(Outcome.RIGHT, gold, gold)
+        return OpenVerdict(Outcome.RIGHT, gold, gold)
     if len(answer) > MAX_ANSWER_CHARS:
-        return Verdict(Outcome.TOO_LONG)
+        return OpenVerdict(Outcome.TOO_LONG)
     parts = sentences(answer)
     if not parts:
-        return Verdict(Outcome.EMPTY)
+        return OpenVerdict(Outcome.EMPTY)
     if sum(len(part.words) for part in parts) > MAX_ANSWER_WORDS:
-        return Verdict(Outcome.TOO_LONG)
+        return OpenVerdict(Outcome.TOO_LONG)
     question = read_question(question_text)
     if _is_copy(parts, question):
-        return Verdict(Outcome.WRONG)
+        return OpenVerdict(Outcome.WRONG)
     wordings = _wordings(golds)
     if is_bare_list(parts, [gold for _, gold in wordings], question):
-        return Verdict(Outcome.GUESSES)
+        return OpenVerdict(Outcome.GUESSES)
     return _judge_list(answer, parts, wordings, question) or _judge_sentences(
         parts, wordings, question
     )
@@ -129,7 +129,7 @@ def _judge_list(
     parts: Sequence[Sentence],
     wordings: Sequence[tuple[str, Gold]],
     question: QuestionFacts,
-) -> Verdict | None:
+) -> OpenVerdict | None:
     """Return the verdict on a gold that is a list if all of its parts are in several sentences."""
     if len(parts) == 1 or not any(gold.is_list for _, gold in wordings):
         return None
@@ -138,20 +138,20 @@ def _judge_list(
         return None
     for text, gold in wordings:
         if gold.is_list and match(gold, whole.words, question):
-            return Verdict(Outcome.RIGHT, text, answer)
+            return OpenVerdict(Outcome.RIGHT, text, answer)
     return None
 
 
 def _judge_sentences(
     parts: Sequence[Sentence], wordings: Sequence[tuple[str, Gold]], question: QuestionFacts
-) -> Verdict:
-    verdict = Verdict(Outcome.WRONG)
+) -> OpenVerdict:
+    verdict = OpenVerdict(Outcome.WRONG)
     golds = [gold for _, gold in wordings]
     for index, sentence in enumerate(parts):
         for text, gold in wordings:
             if place := match(gold, sentence.words, question):
                 outcome = _weigh(place, parts, index, golds, question)
-                verdict = Verdict(outcome, text, sentence.text)
+                verdict = OpenVerdict(outcome, text, sentence.text)
                 if outcome is Outcome.RIGHT:
                     return verdict
     return verdict

@@ -261,7 +261,7 @@ class PlanValues:
         )
 
     def rows_per_copy(self, prompts: int | None) -> int | None:
-        """Return the rows that each copy of the actor has of so many prompts."""
+        """Return how many rows of these prompts each copy of the actor has."""
         return _known(
             lambda n, p, copies: p * n // copies, self.samples, prompts, self.data_parallel
         )
