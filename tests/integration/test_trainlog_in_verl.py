@@ -130,11 +130,3 @@ def test_the_printed_configuration_of_verl_is_read(compose, capsys):
     assert run.config["actor_rollout_ref.rollout.n"] == 5
     assert run.config["data.max_response_length"] == config.data.max_response_length
     assert run.config["algorithm.adv_estimator"] == "grpo"
-
-
-def test_printed_validation_metrics_of_verl_are_read(capsys):
-    metrics = {f"val-core/a data set/acc/mean@{n}": np.float64(1 / n) for n in range(1, 9)}
-    pprint.pprint(f"Initial validation metrics: {metrics}")
-    reader = ConsoleReader()
-    reader.feed(f"{capsys.readouterr().out}step:1 - actor/entropy:0.5\n".encode())
-    assert_metrics(reader.finish("run", "run.log"), 0, metrics)

@@ -49,8 +49,9 @@ def test_the_values_arrive_as_they_were_written(kind, files, load):
 
 
 def test_our_files_load_together_in_any_order(files, load):
-    for names in permutations(files):
-        assert len(load(*(files[name] for name in names))) == 64 * 3 + 8
+    names = [*files]
+    for i in range(len(names)):  # each is the first once: its types are those that verl expects
+        assert len(load(*(files[name] for name in names[i:] + names[:i]))) == 64 * 3 + 8
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-import rewardkit
 from rewardkit.errors import DataError, MissingPackageError, UsageError
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
 from rewardkit.isolate.run import run
@@ -252,11 +251,7 @@ def prepare(arguments: Sequence[str], folder: Path, steps: int) -> RehearsalPlan
 
 def environment(plan: RehearsalPlan, temporary: str, call_seconds: float) -> dict[str, str]:
     """Return the variables of a rehearsal's processes, in addition to those of this one."""
-    path = [
-        str(HOOKS_FOLDER),
-        str(Path(rewardkit.__file__).parents[1]),
-        os.environ.get("PYTHONPATH", ""),
-    ]
+    path = [str(HOOKS_FOLDER), os.environ.get("PYTHONPATH")]
     hooks = {
         "folder": str(plan.folder),
         "scorer": scorer_of(plan.config),

@@ -137,7 +137,7 @@ def load_reward(config: Any, seconds: float | None = None) -> dict[str, Any]:
     named = function
     while isinstance(named, partial):  # verl's adds reward_kwargs, and a scorer of ours is one too
         named = named.args[0] if named.args else named.func
-    return {"reward": None if named is None else str(getattr(named, "__qualname__", named))}
+    return {"reward": None if named is None else str(getattr(named, "__name__", named))}
 
 
 if __name__ == "__main__":
