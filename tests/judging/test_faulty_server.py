@@ -9,16 +9,8 @@ import pytest
 
 from rewardkit.scorers import base, judge
 from rewardkit.scorers.load import load_scorer
-from tests.judging.faulty_server import (
-    CONTENT_FAULTS,
-    DECORATED,
-    PASSING_FAULTS,
-    REPLY_FAULTS,
-    TRANSPORT_FAULTS,
-    prompt_of,
-    response_in,
-    serving,
-)
+from tests.judging import faulty_server
+from tests.judging.faulty_server import CONTENT_FAULTS, prompt_of, response_in, serving
 
 YES, NO = {"reason": "x", "verdict": "yes"}, {"reason": "x", "verdict": "no"}
 GRADES = {"reason": "x", "correctness": 5, "helpfulness": 5}
@@ -26,7 +18,7 @@ QUESTION = {"question": "How many?"}
 
 #: Faults after which no verdict comes, however often the judge is asked. A server whose yes is a
 #: word does not lie about a question that is answered with a word.
-LASTING = {**TRANSPORT_FAULTS, **REPLY_FAULTS, **CONTENT_FAULTS}
+LASTING = {**faulty_server.TRANSPORT_FAULTS, **faulty_server.REPLY_FAULTS, **CONTENT_FAULTS}
 LASTING_OF_MATH = [name for name in LASTING if name != "words"]
 
 #: No call with these limits gets a verdict, so they may be short also on a busy machine.
@@ -103,7 +95,7 @@ def test_a_scorer_of_a_command_does_not_raise_either(caplog):
     assert all("\n" not in record.getMessage() for record in caplog.records)
 
 
-@pytest.mark.parametrize("name", sorted(PASSING_FAULTS))
+@pytest.mark.parametrize("name", sorted(faulty_server.PASSING_FAULTS))
 def test_a_fault_that_passes_costs_no_verdict(name):
     """The request is sent again."""
     with serving(lambda _: YES) as server:
@@ -113,7 +105,7 @@ def test_a_fault_that_passes_costs_no_verdict(name):
     assert len(server.bodies) >= 3
 
 
-@pytest.mark.parametrize("name", sorted(DECORATED))
+@pytest.mark.parametrize("name", sorted(faulty_server.DECORATED))
 @pytest.mark.parametrize(("verdict", "is_right"), [(YES, True), (NO, False)])
 def test_text_around_a_verdict_never_makes_it_another_one(name, verdict, is_right):
     """It is read as it is meant, or not at all."""
@@ -143,23 +135,16 @@ PLANTED = {
 }
 
 
-def echo(body):
-    return response_in(body)
+#: Replies of a judge that repeats the response, as the whole, as its reason, before and as a thought.
+ECHOES = (
+    response_in,
+    lambda body: {"reason": response_in(body), "verdict": "no"},
+    lambda body: f'The response says {response_in(body)}\n{{"reason": "x", "verdict": "no"}}',
+    lambda body: f'{response_in(body)}</think>{{"reason": "x", "verdict": "no"}}',
+)
 
 
-def echo_as_reason(body):
-    return {"reason": response_in(body), "verdict": "no"}
-
-
-def echo_before_the_verdict(body):
-    return f'The response says {response_in(body)}\n{{"reason": "x", "verdict": "no"}}'
-
-
-def echo_as_thought(body):
-    return f'{response_in(body)}</think>{{"reason": "x", "verdict": "no"}}'
-
-
-@pytest.mark.parametrize("reply", [echo, echo_as_reason, echo_before_the_verdict, echo_as_thought])
+@pytest.mark.parametrize("reply", ECHOES)
 @pytest.mark.parametrize(
     ("rubric", "text"), [(rubric, text) for rubric, texts in PLANTED.items() for text in texts]
 )
@@ -234,10 +219,8 @@ def test_the_cache_serves_no_verdict_for_another_prompt(tmp_path):
             for _ in range(2):
                 score(response, gold, {"question": question})
             assert len(server.bodies) == number
-    assert (
-        len({prompt_of(body) + str(body["model"]) + str(body["seed"]) for body in server.bodies})
-        == 8
-    )
+    asked = {(prompt_of(body), body["model"], body["seed"]) for body in server.bodies}
+    assert len(asked) == 8
 
 
 @pytest.mark.parametrize("fault", ["100 MB", "gzip bomb"])

@@ -7,6 +7,7 @@ import multiprocessing
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -188,13 +189,10 @@ def test_the_cache_answers_before_the_server_and_never_from_a_failure(serve, tmp
     with serve(lambda _: "no idea") as server:
         judge.score("5", "5", QUESTION, base_url=server.url, **options)
     with serve() as server:
-        results = [
-            judge.compute_score("d", "5", "5", QUESTION, base_url=server.url, **{**options, **more})
-            for more in ({}, {}, {"temperature": 0.5}, {"model": "other"}, {"rubric": "qa"})
-        ]
-    assert [result["judge_cached"] for result in results] == [0.0, 1.0, 0.0, 0.0, 0.0]
-    assert results[1]["judge_tokens"] == 0.0
-    assert len(server.bodies) == 4
+        call = partial(judge.compute_score, "d", "5", "5", QUESTION, base_url=server.url, **options)
+        results = [call(), call(), call(temperature=0.5)]
+    assert [result["judge_cached"] for result in results] == [0.0, 1.0, 0.0]
+    assert (results[1]["judge_tokens"], len(server.bodies)) == (0.0, 2)
 
 
 def test_a_judge_s_no_counts_also_if_the_response_contains_it(serve):

@@ -131,7 +131,8 @@ def test_a_scorer_that_never_answers_is_soon_not_called_again(
         ("import nothing_of_that_name", "does not import: ModuleNotFoundError"),
         ("import sys; sys.exit(2)", "does not import"),
         (None, "no such file"),
-        ("x = 1", "has no 'score'"),
+        ("def broken(:", "does not import: SyntaxError"),
+        ("x = 1", r"has no 'score'.* It has x; name one as .*mine\.py:x\."),
         ("score = 1", "is int, not a function"),
     ],
 )

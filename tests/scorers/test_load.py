@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rewardkit import registry
-from rewardkit.errors import SourceError, UnknownNameError, UsageError
+from rewardkit.errors import SourceError, UnknownNameError
 from rewardkit.scorers.base import Status, spec_of
 from rewardkit.scorers.isolated import scorer_summary
 from rewardkit.scorers.load import load_scorer, location
@@ -54,22 +54,6 @@ def test_an_unknown_scorer_or_option_suggests_similar_ones():
         load_scorer("gsm8")
     with pytest.raises(UnknownNameError, match="Did you mean 'method'"):
         load_scorer("gsm8k", metod="robust")
-
-
-@pytest.mark.parametrize(
-    ("text", "attribute", "message"),
-    [
-        ("import nothing_like_this", "score", "does not import"),
-        ("def broken(:", "score", "does not import"),
-        ("x = 1", "score", "has no 'score'"),
-        ("x = 1", "", "has no 'compute_score'. It has x; name one as "),
-    ],
-)
-def test_a_file_that_cannot_be_used_is_one_clear_error(tmp_path, text, attribute, message):
-    file = tmp_path / "bad.py"
-    file.write_text(text)
-    with pytest.raises(UsageError, match=message):
-        load_scorer(f"{file}:{attribute}" if attribute else str(file))
 
 
 def test_auto_accepts_exactly_the_options_of_our_scorers():
