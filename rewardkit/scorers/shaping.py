@@ -9,7 +9,7 @@
 | `length` | between its four values | Yeo et al., arXiv:2502.03373 (cosine reward); open-r1 |
 
 Shaping pays a policy for the format even when the answer is wrong, so keep its weights well below that
-of the verdict.
+of the verdict. docs/reference/score.md has the settings.
 """
 
 from __future__ import annotations
@@ -64,11 +64,6 @@ class Format(Correct):
     The content of the tags does not matter, and a response that mentions a tag in its thoughts
     fails. If the chat template writes `<think>` into the prompt, the response lacks it and always
     fails: use `[answer]` then.
-
-    Attributes:
-        tags: the names of the tags, in order.
-        outside: whether text may stand before, between and after them; False allows only white
-            space there.
     """
 
     tags: list[str] = Field(["think", "answer"], min_length=1)
@@ -98,10 +93,6 @@ class Repetition(Correct):
     every `n` characters is not detected. Terms, tables and code that must be repeated are
     penalised too: with the defaults, half of 15,000 real answers to mathematics questions have a
     share above 0.03, one in twenty above 0.2, one in a hundred above 0.6.
-
-    Attributes:
-        n: length of a repeated run, in characters.
-        max_penalty: the penalty for a response of nothing but repetition.
     """
 
     n: int = Field(20, ge=1, le=1000)  # memory grows with it
@@ -127,13 +118,6 @@ class Length(Correct):
     It rewards brevity whatever the difficulty of the question. The paper also pays a long wrong
     answer more than a short one (`long_wrong=-0.5`), so that a policy tries longer on what it cannot
     solve; a policy that is wrong most of the time then learns to pad, so that this is refused.
-
-    Attributes:
-        max_chars: characters from which the value stays the same.
-        short_correct: value of a correct response of length 0.
-        long_correct: value of a correct response of `max_chars`.
-        short_wrong: value of a wrong response of length 0.
-        long_wrong: value of a wrong response of `max_chars`; None for that of `short_wrong`.
     """
 
     max_chars: int = Field(ge=1)

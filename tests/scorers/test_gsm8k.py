@@ -86,21 +86,6 @@ def test_another_number_never_scores(gold, number):
             assert not score(f"#### {number}", str(gold), method=method).correct
 
 
-def test_robust_mode_is_never_below_strict_on_real_right_answers(gsm8k_responses, shared):
-    """With right golds, robust pays wherever strict pays, except for a few hedged answers."""
-    lost_ids = [
-        (response[-80:], gold)
-        for response, gold in gsm8k_responses
-        if score(response, gold).correct and not score(response, gold, method="robust").correct
-    ]
-    gained = sum(
-        score(response, gold, method="robust").correct and not score(response, gold).correct
-        for response, gold in gsm8k_responses
-    )
-    assert len(lost_ids) <= 1
-    assert gained > 100
-
-
 def test_a_mixed_number_is_its_value_in_robust_mode():
     assert score(r"#### 12\frac{3}{5}", "12.6", method="robust").correct
     assert not score(r"#### 12\frac{3}{5}", "123/5", method="robust").correct
