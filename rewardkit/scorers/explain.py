@@ -34,7 +34,6 @@ from rewardkit.errors import UsageError
 from rewardkit.scorers.base import explain_bad_gold, spec_of
 from rewardkit.scorers.call import call_scorer
 from rewardkit.scorers.gold import accept_gold
-from rewardkit.scorers.judge import explain_judgement
 from rewardkit.scorers.math import gold_letters, question_of
 from rewardkit.scorers.options import effective_settings, other_settings
 from rewardkit.scorers.score import Score, Scorer, Status
@@ -112,6 +111,8 @@ def explain_verdict(
     """Explain a score of a scorer that is loaded already, in this process or in its own."""
     facts: tuple[tuple[str, str], ...] = ()
     if name == "judge":
+        from rewardkit.scorers.judge import explain_judgement
+
         options = scorer.keywords if isinstance(scorer, partial) else {}
         score, facts = explain_judgement(response, ground_truth, extra_info, **options)
     else:
