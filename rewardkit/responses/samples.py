@@ -43,14 +43,6 @@ class FieldNames(NamedTuple):
     response: str | None = None
     gold: str | None = None
 
-    def response_of(self, row: Mapping[str, Any]) -> tuple[str, Any]:
-        """Return the field with the response, and its value; ("", None) without one."""
-        return _first_value(row, (self.response,) if self.response else RESPONSE_KEYS)
-
-    def gold_of(self, row: Mapping[str, Any]) -> Any:
-        """Return the ground truth; None without one."""
-        return _first_value(row, (self.gold,) if self.gold else GOLD_KEYS)[1]
-
 
 USUAL_NAMES = FieldNames()
 
@@ -123,6 +115,8 @@ def samples_of(
 
     A response that the server broke off, or withheld, is "": it is not finished, whatever it has.
     """
+    response_keys = (names.response,) if names.response else RESPONSE_KEYS
+    gold_keys = (names.gold,) if names.gold else GOLD_KEYS
     for record in read_records(chunk):
         if isinstance(record, SkippedRow):
             yield record
@@ -131,13 +125,11 @@ def samples_of(
         if isinstance(row, str):
             yield SkippedRow(where, row)
             continue
-        key, response = names.response_of(row)
-        gold = names.gold_of(row)
+        (key, response), (_, gold) = _first_value(row, response_keys), _first_value(row, gold_keys)
         if response is None:
-            reason = _absent("response", names.response, RESPONSE_KEYS)
-            yield SkippedRow(where, f"no response: {reason}")
+            yield SkippedRow(where, f"no response: {_absent('response', response_keys)}")
         elif gold is None and needs_gold:
-            yield SkippedRow(where, f"no ground truth: {_absent('gold', names.gold, GOLD_KEYS)}")
+            yield SkippedRow(where, f"no ground truth: {_absent('gold', gold_keys)}")
         elif isinstance(response, list):
             for number, own in enumerate(_split(row, key, response)):
                 yield _sample(f"{where} response {number}", own, response[number], gold)
@@ -167,9 +159,8 @@ def _reply_row(fields: dict[str, Any]) -> dict[str, Any] | str:
     }
 
 
-def _absent(option: str, key: str | None, keys: Sequence[str]) -> str:
-    names = key or ", ".join(keys)
-    return f"the row has none of {names}; name its field with --{option}-key"
+def _absent(option: str, keys: Sequence[str]) -> str:
+    return f"the row has none of {', '.join(keys)}; name its field with --{option}-key"
 
 
 def _first_value(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, Any]:
@@ -183,13 +174,10 @@ def _first_value(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, Any]
 
 
 def _split(row: dict[str, Any], key: str, responses: list[Any]) -> Iterator[dict[str, Any]]:
-    lists = [
-        name
-        for name in KEYS_PER_RESPONSE
-        if isinstance(row.get(name), list) and len(row[name]) == len(responses)
-    ]
+    lists = {name: row[name] for name in KEYS_PER_RESPONSE if isinstance(row.get(name), list)}
+    lists = {name: values for name, values in lists.items() if len(values) == len(responses)}
     for number, response in enumerate(responses):
-        values = {name: row[name][number] for name in lists}
+        values = {name: own[number] for name, own in lists.items()}
         yield {**row, key: response, **values, "sample": number}
 
 
