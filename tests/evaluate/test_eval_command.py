@@ -58,6 +58,16 @@ def test_the_options_of_a_scorer_are_environment_variables_too(parquet, run, tmp
     assert run(*arguments, "--load-seconds", 0.2, REWARDKIT_SECONDS_PER_ROW="x").exit_code == 2
 
 
+def test_an_interrupted_run_says_how_to_resume(parquet, run, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    parquet(1)
+    monkeypatch.setattr("rewardkit.evaluate.evaluation.evaluate", interrupt)
+    message = "m.jsonl: interrupted; run the same command again to resume."
+    assert message in run(*REQUEST.split(), "test.parquet").stderr
+
+
 REQUEST = "run --base-url http://127.0.0.1:9/v1 --model M --out m.jsonl"
 
 

@@ -159,20 +159,6 @@ def test_exported_cases_reproduce_the_disagreements(tmp_path):
         compare([str(tmp_path)], *sides, export=tmp_path / "new.jsonl")
 
 
-@pytest.mark.full
-def test_the_results_do_not_depend_on_the_number_of_processes(tmp_path):
-    (tmp_path / "mine.py").write_text(
-        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
-        "    return float(solution_str.endswith(ground_truth))\n"
-    )
-    rows = [{"response": f"#### {i % 3}", "ground_truth": str(i % 2)} for i in range(300)]
-    file, summaries = write(tmp_path / "r.jsonl", rows), []
-    for jobs in (1, 2):
-        summary = compare(file, "gsm8k", f"{tmp_path}/mine.py:compute_score", jobs=jobs).summary()
-        summaries.append(summary)
-    assert summaries[0] == summaries[1]
-
-
 def test_rows_without_a_usable_response_are_counted(tmp_path):
     rows = [{"response": "0", "ground_truth": "7"}, {"response": "0"}, {"ground_truth": "7"}]
     report = compare(write(tmp_path / "r.jsonl", rows), scorer_of(1), scorer_of(1))
