@@ -108,8 +108,7 @@ def required_files(plan: Plan) -> list[str]:
     scorer = str(plan.get("reward.custom_reward_function.path", ""))
     paths = [path for path in (recipe.model, scorer) if path.startswith(("/", "~/"))]
     data = [name for name in (*recipe.data.train, *recipe.data.val) if "://" not in name]
-    expanded: list[str] = expand_home([*data, *paths])
-    return expanded
+    return list(map(expand_home, [*data, *paths]))
 
 
 def render_template(template: str, plan: Plan, **values: Any) -> str:
@@ -126,13 +125,9 @@ def render_template(template: str, plan: Plan, **values: Any) -> str:
         """Quote a value, unless a macro or a filter rendered it."""
         if isinstance(value, Markup):
             return value
-        is_yaml = template.endswith(".yaml.j2")
-        word = (
-            as_yaml(value, in_line=True)
-            if is_yaml
-            else shell_word("" if value is None else str(value))
-        )
-        return Markup(word)  # noqa: S704 - no HTML
+        if template.endswith(".yaml.j2"):
+            return Markup(as_yaml(value, in_line=True))  # noqa: S704 - no HTML
+        return Markup(shell_word("" if value is None else str(value)))  # noqa: S704 - no HTML
 
     def block(tree: Any, blanks: int = 0) -> Markup:
         text = indent(as_yaml(tree), " " * blanks, lambda _: True)
@@ -176,12 +171,8 @@ def scorer_files(plan: Plan) -> dict[str, str]:
         return {}
     name, file = Path(where).name, Path(reward.scorer.partition(":")[0]).expanduser()
     files = {name: Path(reward.guard_file), file.name: file} if reward.guard_file else {name: file}
-    return {name: _read_scorer(path) for name, path in files.items()}
-
-
-def _read_scorer(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return {name: path.read_text(encoding="utf-8") for name, path in files.items()}
     except OSError as error:
         raise SourceError(f"reward.scorer: {unreadable_file(file, error)}") from error
     except UnicodeDecodeError as error:
@@ -209,15 +200,6 @@ def as_yaml(tree: Any, *, in_line: bool = False) -> str:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
-    width = float("inf")
-    written = str(
-        yaml.dump(
-            tree,
-            Dumper=Dumper,
-            sort_keys=False,
-            allow_unicode=True,
-            width=width,
-            default_flow_style=in_line,
-        )
-    )
+    style: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": float("inf")}
+    written = str(yaml.dump(tree, Dumper=Dumper, default_flow_style=in_line, **style))
     return written.removesuffix("\n").removesuffix("\n...") if in_line else written

@@ -54,7 +54,10 @@ def format_value(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "True", False: "False", None: "null"}[value]
     if isinstance(value, str):
-        return _format_text(value)
+        if _WORD.fullmatch(value):
+            return quote_text(value) if value.lower() in _HYDRA_WORDS else value
+        is_plain = _PLAIN.fullmatch(value) and not _is_number(value)
+        return value if is_plain or _INTERPOLATION.fullmatch(value) else quote_text(value)
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{_format_key(k)}:{format_value(v)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):
@@ -85,15 +88,6 @@ def quote_text(text: str) -> str:
         return match[1] * 2 + ("\\'" if match[2] else "")
 
     return "'" + re.sub(r"(\\*)('|\Z)", escape, text) + "'"
-
-
-def _format_text(value: str) -> str:
-    """Quote text with `=`, `,`, blanks, braces or quotes, which Hydra would interpret."""
-    if _WORD.fullmatch(value):
-        return quote_text(value) if value.lower() in _HYDRA_WORDS else value
-    if _INTERPOLATION.fullmatch(value):
-        return value
-    return value if _PLAIN.fullmatch(value) and not _is_number(value) else quote_text(value)
 
 
 def _is_number(text: str) -> bool:
