@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
+from rewardkit.isolate.child_process import ChildProcess
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import deep_merge, read_recipe
@@ -132,27 +132,18 @@ def write():
 @pytest.fixture(scope="module")
 def shared_bash():
     """Let all scripts of a module be read in one child process, which takes long to start."""
-    processes = []
+    process = None
 
-    class Shared:
-        def __init__(self, module):
-            self.module = module
-
-        def exchange(self, request, seconds):
-            processes[:] = processes or [ChildProcess(self.module)]
-            try:
-                return processes[0].exchange(request, seconds)
-            except (ChildCrashError, ChildTimeoutError):
-                processes.clear()
-                raise
-
-        def close(self):
-            """The process goes on with the next script."""
+    def start(module):
+        nonlocal process
+        process = process if process and process.is_alive else ChildProcess(module)
+        return process
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(script_runs, "ChildProcess", Shared)
+        patch.setattr(script_runs, "ChildProcess", start)
+        patch.setattr(script_runs.ScriptRuns, "close", lambda _: None)
         yield
-    for process in processes:
+    if process:
         process.close()
 
 

@@ -104,7 +104,7 @@ def micro_batches(values: PlanValues) -> Violations:
 
 def _micro_batch_keys(values: PlanValues) -> Iterator[tuple[str, str]]:
     """Yield the name and the key of each model whose batches are cut by rows."""
-    if not values.is_dynamic:
+    if not values.flag(DYNAMIC_BATCH):
         yield "actor", MICRO_BATCH
         yield "log-prob", LOG_PROB_MICRO_BATCH
         if values.uses_reference:
@@ -131,7 +131,7 @@ def token_budget(values: PlanValues) -> Violations:
 
 def _token_budgets(values: PlanValues) -> Iterator[tuple[str, int | None, int | None]]:
     """Yield key, tokens and sequence parallel size of each model that has dynamic batches."""
-    if values.is_dynamic:
+    if values.flag(DYNAMIC_BATCH):
         yield TOKENS, values.count(TOKENS), values.sequence_parallel()
     for model, owner in ((ROLLOUT, ACTOR), (REF, REF)):
         key = f"{model}.log_prob_max_token_len_per_gpu"
@@ -243,7 +243,7 @@ def training_fits(values: PlanValues) -> Violations:
     per_copy, copies = values.model_parallel, values.data_parallel
     if not parameters or not memory or not devices or not per_copy or not copies:
         return
-    if values.adapter_rank or values.only_validates:
+    if values.value("adapter_rank") or values.only_validates:
         return
     if values.is_megatron:
         adam = 0 if values.flag(OFFLOAD) else MEGATRON_ADAM_BYTES / copies

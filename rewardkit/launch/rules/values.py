@@ -184,11 +184,6 @@ class PlanValues:
         return self.plan.release.megatron
 
     @property
-    def is_dynamic(self) -> bool:
-        """Whether the actor's micro batches are cut by tokens instead of rows."""
-        return self.flag(DYNAMIC_BATCH) is True
-
-    @property
     def reads_images(self) -> bool:
         """Whether the model reads images, by its configuration or its name."""
         return self.facts.vision is True or bool(_VISION_NAME.search(self.recipe.model))
@@ -213,12 +208,6 @@ class PlanValues:
     def sequence_tokens(self) -> int | None:
         """The tokens of the longest sequence: prompt and response."""
         return _known(add, self.prompt_tokens, self.response_tokens)
-
-    @property
-    def rollout_tokens(self) -> int | None:
-        """The tokens of the longest sequence that the rollout allows."""
-        limit = self.count(f"{ROLLOUT}.max_model_len") or 0
-        return _known(lambda longest: max(longest, limit), self.sequence_tokens)
 
     def sequence_parallel(self, model: str = ACTOR) -> int | None:
         """Return how many devices share a sequence: Ulysses (FSDP), context parallel (Megatron)."""
@@ -270,7 +259,7 @@ class PlanValues:
     def batch_unit(self) -> int | None:
         """The number by which a batch x n divides; 1 if any number will do."""
         devices, copies = self.devices, self.data_parallel
-        if self.is_dynamic or not devices or not copies:
+        if self.flag(DYNAMIC_BATCH) or not devices or not copies:
             return 1
         return copies * (self.micro_batch or 1) if self.is_megatron else devices
 
@@ -279,13 +268,6 @@ class PlanValues:
         """The number of prompts that a batch has a multiple of."""
         unit = self.batch_unit or 1
         return unit // math.gcd(unit, self.samples or unit)
-
-    @property
-    def divisible_batch(self) -> int:
-        """The next larger batch that divides; the next smaller one if the rows are fewer."""
-        step, rows = self.batch_step, self.facts.train_rows
-        larger = -(-(self.batch or 0) // step) * step
-        return larger - step if rows and step <= rows < larger else larger
 
     @property
     def uses_reference(self) -> bool:
@@ -297,11 +279,6 @@ class PlanValues:
         """Whether verl trains a critic."""
         enabled = self.flag("critic.enable")
         return self.text("algorithm.adv_estimator") == "gae" if enabled is None else enabled
-
-    @property
-    def adapter_rank(self) -> int | None:
-        """The rank of LoRA adapters; None without adapters."""
-        return self.count(f"{MODEL}.lora_rank", f"{MODEL}.lora.rank")
 
     @property
     def validates(self) -> bool:
@@ -319,6 +296,18 @@ class PlanValues:
 def _known(compute: Callable[..., int], *numbers: int | None) -> int | None:
     """Return what a function computes from numbers; None where one is unknown or the result is 0."""
     return (compute(*numbers) or None) if all(numbers) else None
+
+
+def _rollout_tokens(values: PlanValues) -> int | None:
+    limit = values.count(f"{ROLLOUT}.max_model_len") or 0
+    return _known(lambda longest: max(longest, limit), values.sequence_tokens)
+
+
+def _divisible_batch(values: PlanValues) -> int:
+    """Return the next larger batch that divides; the next smaller one if the rows are fewer."""
+    step, rows = values.batch_step, values.facts.train_rows
+    larger = -(-(values.batch or 0) // step) * step
+    return larger - step if rows and step <= rows < larger else larger
 
 
 def _next_mini_batch(mini: int, samples: int, copies: int) -> int:
@@ -362,7 +351,8 @@ COMPUTED: Mapping[str, Callable[[PlanValues], Any]] = {
     "has_shared_logger": lambda v: not _SHARED_LOGGERS.isdisjoint(v.strings("trainer.logger")),
     "thinks": lambda v: bool(_THINKING_NAME.search(v.recipe.model)),
     # Enough tokens for the rollout to process at once; DAPO's penalty is on the last fifth.
-    "batched_tokens": lambda v: _known(lambda n: max(_DEFAULT_TOKENS, n), v.rollout_tokens),
+    "rollout_tokens": _rollout_tokens,
+    "batched_tokens": lambda v: _known(lambda n: max(_DEFAULT_TOKENS, n), _rollout_tokens(v)),
     "penalty_tokens": lambda v: _known(lambda limit: max(1, limit // 5), v.response_tokens),
     "pass_rows": lambda v: _known(lambda n: max(1, _PASS_TOKENS // n), v.sequence_tokens),
     "response_room": lambda v: _known(sub, v.facts.context, v.prompt_tokens),
@@ -371,6 +361,7 @@ COMPUTED: Mapping[str, Callable[[PlanValues], Any]] = {
     "divisible_mini_batch": lambda v: _known(
         _next_mini_batch, v.mini_batch, v.samples, v.data_parallel
     ),
+    "divisible_batch": _divisible_batch,
     "possible_batch": lambda v: (v.facts.train_rows or 0) // v.batch_step * v.batch_step,
     "steps": _steps,
     "widest_tensor": lambda v: _known(
@@ -380,6 +371,7 @@ COMPUTED: Mapping[str, Callable[[PlanValues], Any]] = {
     "gdpo_weights": lambda v: _length(v.plan.get(REWARD_WEIGHTS)),
     "numeric_keys": lambda v: ", ".join(v.facts.numeric_keys or ()) or "no dictionary of numbers",
     "unscored_parts": _unscored_parts,
+    "adapter_rank": lambda v: v.count(f"{MODEL}.lora_rank", f"{MODEL}.lora.rank"),
     "device": lambda v: RAY_RESOURCES[v.recipe.devices] or "CPU",
     "is_validated": lambda v: v.validates or v.only_validates,
     "shared_files": _shared_files,
