@@ -18,7 +18,7 @@ from rewardkit.cli.shared.options import argument, option
 from rewardkit.errors import UsageError
 from rewardkit.trainlog.export import rows, write_csv, write_parquet
 from rewardkit.trainlog.hacking_examples import example_values
-from rewardkit.trainlog.read import read_runs
+from rewardkit.trainlog.read import read_runs, with_config
 from rewardkit.trainlog.rules import LogFinding, check_onsets, diagnose
 from rewardkit.trainlog.run_comparison import RunComparison, compare_runs
 from rewardkit.trainlog.run_folder import run_logs
@@ -179,7 +179,6 @@ def _read(
     paths: Sequence[str], config: Path | None, rewards: Path | None, samples_per_step: int | None
 ) -> Iterator[TrainingRun]:
     """Yield the runs, each with its configuration and the records of its reward."""
-    from rewardkit.trainlog.config_file import with_config
     from rewardkit.trainlog.rewards import with_rewards
 
     with progress(f"reading {', '.join(paths)[:60]}") as advance:

@@ -100,6 +100,11 @@ class NotEnoughData:
         return translations("hacking", lang)[self.reason].format(**self.values)
 
 
+def lacking(reason: str, n: int, least: int) -> NotEnoughData | None:
+    """Return that `n` of what a reason names are too few to judge, if they are."""
+    return NotEnoughData(reason, {"n": n, "least": least}) if n < least else None
+
+
 #: What a condition says; those on an onset may lack the data to be judged.
 Judgement: TypeAlias = RuleEvidence | NotEnoughData | None
 

@@ -19,6 +19,7 @@ from rewardkit.trainlog.conditions import (
     NotEnoughData,
     RuleEvidence,
     curve,
+    lacking,
     mean_fact,
 )
 from rewardkit.trainlog.phrases import (
@@ -109,9 +110,8 @@ def score_unearned(run: TrainingRun, prefix: str) -> Judgement:
 def phrase_spreads(run: TrainingRun) -> Judgement:
     """A phrase or an answer that was rare spreads, and responses with it are paid."""
     samples = comparable_samples(run.samples)
-    least = REFERENCE_SAMPLES + RECENT_SAMPLES
-    if len(samples) < least:
-        return NotEnoughData("samples", {"n": len(samples), "least": least})
+    if missing := lacking("samples", len(samples), REFERENCE_SAMPLES + RECENT_SAMPLES):
+        return missing
     phrase = find_phrase(samples)
     if phrase is None:
         return None
@@ -192,11 +192,8 @@ def correctness_falls(run: TrainingRun, prefix: str, least: float, *keys: str) -
     measures += [(*part, "mean") for part in recorded if part[1]]
     results: list[Judgement] = []
     for name, series, kind in measures:
-        result: Judgement = _too_short(score[1])
-        if not result and len(series) < MIN_VALIDATIONS:
-            values = {"n": len(series), "least": MIN_VALIDATIONS}
-            result = NotEnoughData("validations", values)
-        result = result or _fall(run, prefix, score, (name, series), kind, least)
+        missing = _too_short(score[1]) or lacking("validations", len(series), MIN_VALIDATIONS)
+        result = missing or _fall(run, prefix, score, (name, series), kind, least)
         if isinstance(result, RuleEvidence):
             return result
         results.append(result)
@@ -228,8 +225,7 @@ def _evidence(
 
 
 def _too_short(*curves: Sequence[object]) -> NotEnoughData | None:
-    n, least = min(map(len, curves), default=0), BEFORE + AFTER
-    return NotEnoughData("steps", {"n": n, "least": least}) if n < least else None
+    return lacking("steps", min(map(len, curves), default=0), BEFORE + AFTER)
 
 
 def _rise(series: Series, least: float) -> Onset | None:
@@ -318,8 +314,8 @@ def _paid_length(
     before = [sample for sample in samples if sample.step < onset.low][-4 * CORRELATION_SAMPLES :]
     after = [sample for sample in samples if sample.step >= onset.low]
     n = min(len(before), len(after))
-    if n < CORRELATION_SAMPLES:
-        return NotEnoughData("length_samples", {"n": n, "least": CORRELATION_SAMPLES})
+    if missing := lacking("length_samples", n, CORRELATION_SAMPLES):
+        return missing
     now, earlier = (sign * _length_correlation(part) for part in (after, before))
     error = sqrt(1 / len(before) + 1 / len(after))
     if now < PAID_CORRELATION or now - earlier < LEVEL_ERRORS * error:

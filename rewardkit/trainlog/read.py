@@ -13,8 +13,11 @@ from typing import BinaryIO
 
 from rewardkit.errors import DataError, RewardkitError, unreadable_file
 from rewardkit.file_kinds import require_regular_file
+from rewardkit.redact import Redactor
+from rewardkit.strict_yaml import read_yaml_file
 from rewardkit.trainlog.console_reader import ConsoleReader
 from rewardkit.trainlog.jsonl_reader import JsonlReader, parse_record
+from rewardkit.trainlog.python_literal import flatten
 from rewardkit.trainlog.reward_files import has_dumps, has_records, read_rewards
 from rewardkit.trainlog.run_folder import only_log, run_logs
 from rewardkit.trainlog.tensorboard import is_event_file, read_events
@@ -83,6 +86,19 @@ def read_runs(
         if uses[run.name] > 1:
             runs[i] = replace(run, name=f"{run.name} ({uses[run.name]})")
     return runs
+
+
+def with_config(run: TrainingRun, path: Path) -> TrainingRun:
+    """Return the run with the settings of a YAML or JSON file, such as `.hydra/config.yaml`.
+
+    Raises:
+        SourceError: the file cannot be read.
+        DataError: it is not YAML or JSON within the limits, or has no settings.
+    """
+    settings = Redactor().tree(dict(flatten(read_yaml_file(path))))
+    if not settings:
+        raise DataError(f"{path}: no settings; name the run's own config.yaml.")
+    return replace(run, config={**run.config, **settings})
 
 
 def choose_reader(head: bytes, path: Path) -> ConsoleReader | JsonlReader:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from math import isnan
 from typing import Any
 
@@ -124,15 +123,12 @@ class TableBuilder:
         )
 
     def _table(self, steps: Sequence[int]) -> dict[str, MetricColumn]:
-        """Return the rows as columns; neighbouring rows with the same metrics are read together."""
         columns: dict[str, list[float | None]] = {}
-        at = 0
-        for names, group in groupby((self.rows[step] for step in steps), key=tuple):
-            blocks = list(zip(*(row.values() for row in group), strict=True))
-            for name, values in zip(names, blocks, strict=True):
-                column = columns.setdefault(name, [None] * len(steps))
-                column[at : at + len(values)] = values
-            at += len(blocks[0])
+        for i, step in enumerate(steps):
+            for name, value in self.rows[step].items():
+                if name not in columns:
+                    columns[name] = [None] * len(steps)
+                columns[name][i] = value
         return {name: tuple(column) for name, column in columns.items()}
 
     def _drop_from(self, step: int, metrics: Mapping[str, float], where: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from math import hypot, sqrt
 from typing import NamedTuple
 
-from rewardkit.trainlog.conditions import NotEnoughData
+from rewardkit.trainlog.conditions import NotEnoughData, lacking
 from rewardkit.trainlog.series import AFTER, BEFORE, Onset, date_rise, flat_start, mean, noise
 from rewardkit.trainlog.training_run import TrainingRun
 
@@ -79,9 +79,8 @@ def unearned_rise(
         lowest: lowest score of the run.
         highest: highest score.
     """
-    least = BEFORE + AFTER
-    if len(steps) < least:
-        return NotEnoughData("steps", {"n": len(steps), "least": least})
+    if missing := lacking("steps", len(steps), BEFORE + AFTER):
+        return missing
     start = _together(steps[:BEFORE])
     worth, error = start.stating.mean - start.others.mean, _error(start.stating, start.others)
     if min(start.stating.n, start.others.n) < MIN_RESPONSES or not worth > 3 * error:

@@ -15,9 +15,8 @@ import pytest
 
 from rewardkit.cli import logs
 from rewardkit.errors import DataError, SourceError, UsageError
-from rewardkit.trainlog.config_file import with_config
 from rewardkit.trainlog.export import write_parquet
-from rewardkit.trainlog.read import read_run
+from rewardkit.trainlog.read import read_run, with_config
 from rewardkit.trainlog.summary import summarize
 from rewardkit.trainlog.tables import format_duration, format_number, format_step
 from rewardkit.trainlog.training_run import TrainingRun
