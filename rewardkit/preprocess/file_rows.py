@@ -152,59 +152,46 @@ def _read_csv(file: Path, choose: ChooseColumns | None) -> Iterator[RawRow]:
     than the header has columns is nulls, so that a dataset drops it and a report counts it. If all
     columns are read, it is a `BrokenRow`, and bytes that are not UTF-8 are escaped.
     """
+    pieces = list[str]()  # of the row that is read, whose bytes are limited
+
+    def lines(stream: io.BufferedReader) -> Iterator[str]:
+        size = 0
+        for number, line in checked_lines(stream, file):
+            size = size + len(line) if pieces else len(line)
+            if size > MAX_LINE_BYTES:
+                raise DataError(
+                    f"{file}:{number}: the row has more than {MAX_LINE_BYTES:,} bytes. Is a quote "
+                    "missing?"
+                )
+            for part in line.removeprefix(_BOM if number == 1 else b"").splitlines(keepends=True):
+                pieces.append(part.decode("utf-8", "surrogateescape"))
+                yield pieces[-1]
+
+    def text(value: str, errors: str) -> str:
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", errors)
+
     with _open(file) as sample:
         separator = _separator(sample.read(_SAMPLE_BYTES).decode("utf-8", "replace"))
     csv.field_size_limit(MAX_LINE_BYTES)
     with _open(file) as stream:
-        lines = _CsvLines(file, stream)
-        values = filter(None, csv.reader(lines, delimiter=separator))  # no empty lines
-        names = next(values, None)
-        if names is None:
+        values = filter(None, csv.reader(lines(stream), delimiter=separator))  # no empty lines
+        names = [text(name, "strict") for name in next(values, ())]
+        if not names:
             raise DataError(f"{file}: not a readable CSV file (Empty CSV file)")
-        names = [lines.text(name, "strict") for name in names]
-        errors = "strict" if choose else "backslashreplace"
         columns = choose(file, names) if choose else names
         places = {name: place for place, name in enumerate(names) if name in columns}
-        chosen = [(name, places[name]) for name in columns]
-        lines.pieces.clear()
+        pieces.clear()
         for row in values:
+            whole = "".join(pieces)
             if len(row) != len(names):
-                text = lines.text("".join(lines.pieces).strip("\r\n"), "backslashreplace")
-                yield dict.fromkeys(columns) if choose else BrokenRow(text=text)
-            elif lines.has_other_bytes:
-                yield {name: lines.text(row[place], errors) for name, place in chosen}
+                broken = BrokenRow(text=text(whole.strip("\r\n"), "backslashreplace"))
+                yield dict.fromkeys(columns) if choose else broken
+            elif whole.isascii():
+                yield {name: row[places[name]] for name in columns}
             else:
-                yield {name: row[place] for name, place in chosen}
-            lines.pieces.clear()
-
-
-class _CsvLines:
-    """The lines of a CSV file, and those of the row that is read, whose bytes are limited."""
-
-    def __init__(self, file: Path, stream: io.BufferedReader) -> None:
-        self._file, self._stream, self.has_other_bytes = file, stream, False
-        self.pieces: list[str] = []
-
-    def __iter__(self) -> Iterator[str]:
-        size = 0
-        for number, line in checked_lines(self._stream, self._file):
-            size = size + len(line) if self.pieces else len(line)
-            if size > MAX_LINE_BYTES:
-                raise DataError(
-                    f"{self._file}:{number}: the row has more than {MAX_LINE_BYTES:,} bytes. Is a "
-                    "quote missing?"
-                )
-            for part in line.removeprefix(_BOM if number == 1 else b"").splitlines(keepends=True):
-                try:
-                    piece = part.decode()
-                except UnicodeDecodeError:  # perhaps in a column that is not read
-                    self.has_other_bytes, piece = True, part.decode("utf-8", "surrogateescape")
-                self.pieces.append(piece)
-                yield piece
-
-    def text(self, value: str, errors: str) -> str:
-        """Return a value whose bytes that are not UTF-8 are errors, or escaped."""
-        return value.encode("utf-8", "surrogateescape").decode("utf-8", errors)
+                errors = "strict" if choose else "backslashreplace"
+                yield {name: text(row[places[name]], errors) for name in columns}
+            pieces.clear()
 
 
 def _separator(sample: str) -> str:
