@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import re
 
+from rewardkit.answers.parsing.vocabulary import split_words
+
 # --- words beside a number or in its label
 
 #: Words after a number that make it a different number.
-SCALING_WORDS = frozenset(
+SCALING_WORDS = split_words(
     "mil bn mn tn lakh lakhs crore crores score gross dozens grand tens hundreds thousands millions"
     " billions trillions tenths hundredths thousandths halves thirds fourths fifths sixths sevenths"
-    " eighths ninths doubled halved tripled squared cubed".split()
+    " eighths ninths doubled halved tripled squared cubed"
 )
 #: Words after a number that retract it, at any distance.
-RETRACTIONS = frozenset(
+RETRACTIONS = split_words(
     "excluded rejected removed missing impossible extraneous invalid discarded fails ruled"
-    " contradicts root debt below loss upwards wrong incorrect".split()
+    " contradicts root debt below loss upwards wrong incorrect"
 )
 #: Words beside a number that change, bound or retract it. No unit contains one of them.
 NUMBER_MODIFIERS = (
     SCALING_WORDS
     | RETRACTIONS
-    | frozenset(
+    | split_words(
         "reciprocal inverse untrue conjectured unlikely assuming guess estimated exclusive excluding point"
         " base upper lower bound short shy complement supplement one two three four five six seven eight"
         " nine ten by choose half not no nor neither never isn't is are was be or and but if unless except"
@@ -35,19 +37,19 @@ NUMBER_MODIFIERS = (
         " smaller larger at out versus vs about almost nearly approximately question unknown undefined"
         " false true also too remainder january february march april june july august september october"
         " november december may am pm choices given where when for because since so then however non"
-        " without only".split()
+        " without only"
     )
 )
 #: Words of a label that leave open whether its value is the answer.
-LABEL_DOUBTS = frozenset(
+LABEL_DOUBTS = split_words(
     "let suppose assume find compute determine calculate evaluate not no nor never neither nothing none"
     " nobody cannot can't couldn't isn't aren't wasn't could might may maybe perhaps possibly probably"
-    " guess wrong incorrect false except unless besides instead negative minus".split()
+    " guess wrong incorrect false except unless besides instead negative minus"
 )
 #: Operations that a label applies to its value: the reciprocal of 5 is not 5.
-LABEL_OPERATIONS = frozenset(
+LABEL_OPERATIONS = split_words(
     "square cube root reciprocal opposite inverse half double twice triple third quarter bound"
-    " negation complement".split()
+    " negation complement"
 )
 #: Chinese after a number, and in a label, that denies, bounds or changes the number.
 CHINESE_NUMBER_MODIFIERS = tuple(
@@ -57,9 +59,9 @@ CHINESE_LABEL_MODIFIERS = tuple(
     "不 错 误 非 未 舍 增根 平方 立方 倒数 相反数 一半 倍 余数 最多 最少 至少 至多 可能 大约是 超过 大于 小于".split()
 )
 #: Words before a number that keep a sentence from stating the number.
-STATEMENT_BLOCKERS = (LABEL_DOUBTS | LABEL_OPERATIONS | NUMBER_MODIFIERS) - frozenset(
+STATEMENT_BLOCKERS = (LABEL_DOUBTS | LABEL_OPERATIONS | NUMBER_MODIFIERS) - split_words(
     "is are was be to and for from since because so then when at out until through without also too by"
-    " given over other others another about almost nearly however".split()
+    " given over other others another about almost nearly however"
 )
 
 

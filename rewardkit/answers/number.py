@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from rewardkit.answers import doubt
+from rewardkit.answers.parsing.vocabulary import split_words
 
 #: Most characters of an answer. The longest gold of MATH-500 has 159.
 MAX_CHARS = 256
@@ -52,13 +53,13 @@ _LOOKALIKES = str.maketrans(
 #: Signs, besides words, that may surround a number.
 _NEUTRAL_SIGNS = frozenset(" \t\n.,;:!?()'\"#~&@%$€£¥°…。，；：！？（）|")
 #: Words that bound a number, join two numbers, or change the number beside them.
-_BOUND_WORDS = frozenset("least most than under over above below or".split())
-_JOINING_WORDS = frozenset("or and than if else plus minus times over".split())
+_BOUND_WORDS = split_words("least most than under over above below or")
+_JOINING_WORDS = split_words("or and than if else plus minus times over")
 _JOINS = re.compile("[或和与及加减乘除]")
-_CHANGING_WORDS = frozenset(
+_CHANGING_WORDS = split_words(
     "negative minus wrong incorrect false isn never cannot except not no hundred thousand million"
     " billion trillion dozen half squared cubed choose divided multiplied times plus mod factorial ln"
-    " log lg exp sin cos tan sqrt pi".split()
+    " log lg exp sin cos tan sqrt pi"
 )
 #: Words before an equation that leave its answer open or retract it.
 _HEDGE = re.compile(

@@ -23,7 +23,7 @@ from rewardkit.answers.parsing.tree import (
     subtrees,
     symbols,
 )
-from rewardkit.answers.parsing.vocabulary import ACCENTS, FLIPPED_OPERATORS
+from rewardkit.answers.parsing.vocabulary import ACCENTS, FLIPPED_OPERATORS, split_words
 from rewardkit.answers.scalar import Policy, canonical_text, scalar_equal, value_equal
 from rewardkit.answers.simplification import UNEVALUATED, is_simplified
 
@@ -132,8 +132,8 @@ def _has_value(side: Node) -> bool:
 # --- labels
 
 #: Functions whose application may be a label: an angle, a length, a part, an inverse.
-_VALUE_FUNCTIONS = frozenset(
-    "angle measuredangle triangle odot square overarc abs norm re im arg deg dim det".split()
+_VALUE_FUNCTIONS = split_words(
+    "angle measuredangle triangle odot square overarc abs norm re im arg deg dim det"
 ) | {mark[1:] for mark in ACCENTS}
 #: Accents that do not change the named quantity, unlike a bar (the conjugate or the mean).
 _NEUTRAL_ACCENTS = frozenset({"widehat", "widetilde", "overrightarrow"})

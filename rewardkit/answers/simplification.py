@@ -26,7 +26,7 @@ from rewardkit.answers.parsing.grammar import parse
 from rewardkit.answers.parsing.tokens import Token, UnreadableError, tokenize
 from rewardkit.answers.parsing.tree import MINUS_ONE, Node, children, subtrees, symbols
 from rewardkit.answers.parsing.typography import fold
-from rewardkit.answers.parsing.vocabulary import RELATION_SIGNS, UNEVALUATED_OPERATORS
+from rewardkit.answers.parsing.vocabulary import RELATION_SIGNS, UNEVALUATED_OPERATORS, split_words
 from rewardkit.answers.scalar import canonical_text
 
 #: Functions that an answer must have evaluated.
@@ -36,7 +36,7 @@ MAX_QUESTION_CHARS = 4_000
 #: Most formulas of a question that are read, from the last one back.
 MAX_FORMULAS = 25
 
-_GROUP_KINDS = frozenset("tuple set list and or matrix row interval ratio rel".split())
+_GROUP_KINDS = split_words("tuple set list and or matrix row interval ratio rel")
 _I: Node = ("const", "i")
 
 

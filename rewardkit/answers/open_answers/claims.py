@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rewardkit.answers.open_answers.golds import QuestionFacts
-from rewardkit.answers.open_answers.vocabulary import HEDGES, split_words
+from rewardkit.answers.open_answers.vocabulary import HEDGES
 from rewardkit.answers.open_answers.words import Sentence, Word
+from rewardkit.answers.parsing.vocabulary import split_words
 
 #: Words before a claim that are searched for a denial.
 REACH = 7

@@ -15,9 +15,9 @@ from rewardkit.answers.open_answers.vocabulary import (
     JOINTS,
     NAME_SUFFIXES,
     TITLES,
-    split_words,
 )
 from rewardkit.answers.open_answers.words import Sentence, Word
+from rewardkit.answers.parsing.vocabulary import split_words
 
 #: Most items of a list where the question asks for several things, and where it asks for one.
 MAX_ITEMS_OF_SEVERAL = 8
@@ -132,27 +132,42 @@ def _is_alike(item: Words, answer: Words) -> bool:
 
 # --- answers that are only a row of names or numbers
 
-#: Punctuation inside a name: `J. R. R. Tolkien`, `Jean-Paul`, `O'Neill`.
-_INSIDE = frozenset({"", "-", "'"})
+#: Punctuation inside a name: `Jean-Paul`, `O'Neill`.
+_INSIDE = ("", "-", "'")
 #: Punctuation before a closer description: `London, England`, `Samuel Clemens (Mark Twain)`.
 _DESCRIBING = frozenset(",()")
 #: Words beside names that make no sentence of them.
 _EMPTY = JOINTS | split_words("of in at on for with")
+#: Words that are no name by themselves.
+_NAMELESS = GENERIC_NOUNS | TITLES | NAME_SUFFIXES
 
 
 def is_bare_list(parts: Sequence[Sentence], golds: Sequence[Gold], question: QuestionFacts) -> bool:
     """Whether an answer is a row of names or numbers with others than the golds among them.
 
     A row may begin with a gold and go on with one closer description. If the question asks for
-    several things, a row may hold others, unless a gold is itself a list of fewer.
+    several things, a row may hold others, unless a gold is itself a list of fewer. An answer with
+    other words, or with words of the question that are no names, is a sentence.
     """
     items: list[list[Word]] = []
     marks: set[str] = set()
     for part in parts:
-        row = _row(part.words, question, marks)
-        if row is None:
-            return False
-        items += row
+        is_open = False
+        in_dates = {at for _, (start, end) in dates_in(part.words) for at in range(start + 1, end)}
+        for at, word in enumerate(part.words):
+            is_letter = len(word.text) == 1 and not word.is_number  # as in `(b) London`
+            if is_letter or word.form in _EMPTY or (word.is_name and question.has(word)):
+                marks |= {word.form} & JOINTS
+                is_open = False
+            elif question.has(word) or not (word.is_name or word.is_number):
+                return False
+            elif is_open and (word.gap in _INSIDE or at in in_dates):
+                items[-1].append(word)
+            else:
+                marks.update(word.gap.strip("\"'.") if items else "")
+                items.append([word])
+                is_open = True
+    items = [item for item in items if any(word.form not in _NAMELESS for word in item)]
     is_golden = [any(_is_part_of(item, gold) for gold in golds) for item in items]
     if not any(is_golden):
         return False
@@ -161,54 +176,14 @@ def is_bare_list(parts: Sequence[Sentence], golds: Sequence[Gold], question: Que
     others = sum(
         number == kind and not gold for number, gold in zip(has_number, is_golden, strict=True)
     )
-    is_described = len(parts) == 1 and is_golden[0] and bool(marks) and marks <= _DESCRIBING
     if question.asks_several:
         has_list = any(gold.is_list for gold in golds)
         return others > (sum(is_golden) if has_list else MAX_ITEMS_OF_SEVERAL - 1)
+    is_described = len(parts) == 1 and is_golden[0] and bool(marks) and marks <= _DESCRIBING
     return others > (is_described and not items[0][0].gap.startswith("("))
-
-
-def _row(words: Words, question: QuestionFacts, marks: set[str]) -> list[list[Word]] | None:
-    """Return the names and numbers of a sentence, and add what separates them to `marks`.
-
-    None if the sentence has other words, or words of the question, which make a sentence of it.
-    """
-    items: list[list[Word]] = []
-    is_open = False
-    in_dates = {at for _, (start, end) in dates_in(words) for at in range(start + 1, end)}
-    for at, word in enumerate(words):
-        if at in in_dates and items:
-            items[-1].append(word)
-            continue
-        if _is_marker(words, at):
-            is_open = False
-        elif word.form in _EMPTY or (word.is_name and question.has(word)):
-            marks.update({word.form} & JOINTS)
-            is_open = False
-        elif question.has(word) or not (word.is_name or word.is_number):
-            return None
-        else:
-            before = items[-1][-1].form if is_open else ""
-            is_short = word.gap == "." and (len(before) <= 2 or before in TITLES)
-            if is_open and (word.gap in _INSIDE or is_short or word.form in NAME_SUFFIXES):
-                items[-1].append(word)
-            else:
-                marks.update(word.gap.strip("\"'.") if items else "")
-                items.append([word])
-            is_open = True
-    return [item for item in items if any(w.form not in GENERIC_NOUNS | TITLES for w in item)]
-
-
-def _is_marker(words: Words, at: int) -> bool:
-    """Whether a word only numbers an item: `1.`, `(a)`, `B:`."""
-    word = words[at]
-    is_short = len(word.text) <= 2 if word.is_number else len(word.text) == 1
-    following = words[at + 1].gap if at + 1 < len(words) else ""
-    return is_short and following[:1] in (".", ")", ":") and (at == 0 or bool(word.gap))
 
 
 def _is_part_of(item: list[Word], gold: Gold) -> bool:
     """Whether an item is a gold, a part of it, or a longer form of it."""
-    forms = {word.form for word in item}
-    golden = {word.form for word in gold.words}
+    forms, golden = ({word.form for word in words} for words in (item, gold.words))
     return forms <= golden or golden <= forms

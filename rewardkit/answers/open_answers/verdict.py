@@ -21,6 +21,7 @@ from rewardkit.answers.open_answers.guesses import is_bare_list, is_guess
 from rewardkit.answers.open_answers.matching import MatchedWords, match
 from rewardkit.answers.open_answers.vocabulary import FUNCTION_WORDS
 from rewardkit.answers.open_answers.words import Sentence, fold, sentences, stem, words
+from rewardkit.answers.parsing.vocabulary import split_words
 
 #: Most words of an answer: 999 of 1,000 sentences that people called right have fewer.
 MAX_ANSWER_WORDS = 160
@@ -41,7 +42,7 @@ BARE_WORDS = 3
 _LEAD = re.compile(
     r"\W{0,5}(?:(?:so|the|my|final|correct) ){0,4}answer(?: is| was)?:? ?", re.IGNORECASE
 )
-_FILLERS = frozenset("yes no sure certainly hello hi ok okay well answer actually wait".split())
+_FILLERS = split_words("yes no sure certainly hello hi ok okay well answer actually wait")
 
 
 class Outcome(Enum):

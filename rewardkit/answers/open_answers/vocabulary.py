@@ -5,11 +5,7 @@ Every table is field knowledge that is complete in itself. None is a list of ans
 
 from __future__ import annotations
 
-
-def split_words(text: str) -> frozenset[str]:
-    """Return the words of a text as a set."""
-    return frozenset(text.split())
-
+from rewardkit.answers.parsing.vocabulary import split_words
 
 ARTICLES = split_words("a an the")
 

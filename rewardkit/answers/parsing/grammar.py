@@ -39,6 +39,7 @@ from rewardkit.answers.parsing.vocabulary import (
     PERCENT_WORDS,
     RELATION_SIGNS,
     WORD_VALUES,
+    split_words,
 )
 
 #: Most words of a unit, of a label, and of an item that consists of words.
@@ -546,14 +547,14 @@ def _is_membership_clause(item: Node, others: list[Node]) -> bool:
 # --- clauses
 
 #: Words, besides names and sets of numbers, of a clause that only declares names.
-_NAMING_WORDS = frozenset(
+_NAMING_WORDS = split_words(
     "for all any every each some where with is are be being a an the arbitrary given fixed and"
     " real integer integers number numbers constant constants complex natural positive"
     " nonnegative non-negative nonzero whole rational rationals reals parameter parameters of"
     " integration as denotes both let free variable variables"
     " 其中 对 对于 对任意 对所有 任意 所有 的 是 为 整数 实数 常数 自然数 正整数 任意常数 任意整数"
     " 任意实数 复数 参数 为整数 为常数 为任意常数 为任意整数 为任意实数 为实数 和"
-    r" ( ) { } [ ] , . _ ^ + * \forall \in ;".split()
+    r" ( ) { } [ ] , . _ ^ + * \forall \in ;"
 )
 _NUMBER_SETS = {
     name: kind

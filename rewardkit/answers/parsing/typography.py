@@ -10,13 +10,14 @@ from collections.abc import Sequence
 
 from rewardkit.answers.parsing.tokens import Token, UnreadableError, tokenize
 from rewardkit.answers.parsing.units import UNITS
+from rewardkit.answers.parsing.vocabulary import split_words
 
 #: Texts of the folded tokens of a text, in order.
 FoldedTokens = tuple[str, ...]
 
 _ARTICLES = frozenset({"a", "an", "the"})
-_MONTHS = frozenset(
-    "january february march april may june july august september october november december".split()
+_MONTHS = split_words(
+    "january february march april may june july august september october november december"
 )
 _END_SIGNS = frozenset({".", ",", ";", ":"})
 _LETTERS = frozenset({"word", "text", "han"})

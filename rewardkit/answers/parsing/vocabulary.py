@@ -11,6 +11,11 @@ from collections.abc import Iterator, Mapping
 from rewardkit.answers.parsing.tree import INF
 
 
+def split_words(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
+    return frozenset(text.split())
+
+
 def pairs(text: str) -> dict[str, str]:
     """Return every second word of a text by the word before it."""
     words = text.split()
@@ -140,7 +145,7 @@ FUNCTION_COMMANDS = {
     },
     **pairs(r"\Re re \Im im"),
 }
-INVERSE_FUNCTIONS = frozenset("sin cos tan cot sec csc sinh cosh tanh".split())
+INVERSE_FUNCTIONS = split_words("sin cos tan cot sec csc sinh cosh tanh")
 #: Word of plain text -> the command it stands for.
 WORD_COMMANDS = {
     **{
@@ -176,11 +181,11 @@ FENCES = dict(
 \langle mean \rangle
 """)
 )
-MATRIX_ENVIRONMENTS = frozenset(
-    "matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix smallmatrix array".split()
+MATRIX_ENVIRONMENTS = split_words(
+    "matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix smallmatrix array"
 )
 #: Environments that are rows of formulas.
-ROW_ENVIRONMENTS = frozenset("cases dcases rcases aligned align align* gathered split".split())
+ROW_ENVIRONMENTS = split_words("cases dcases rcases aligned align align* gathered split")
 
 #: Sign of a relation -> the operator that the tree uses.
 RELATION_SIGNS: Mapping[str, str] = pairs(
@@ -188,7 +193,7 @@ RELATION_SIGNS: Mapping[str, str] = pairs(
     r" \subseteq subset \parallel parallel \perp perp \cong cong \sim sim \propto propto"
 )
 FLIPPED_OPERATORS: Mapping[str, str] = pairs("< > > < <= >= >= <= = = != != ~ ~")
-CLOSING_SIGNS = frozenset(r") ] } \} | \rfloor \rceil \rangle \end".split())
+CLOSING_SIGNS = split_words(r") ] } \} | \rfloor \rceil \rangle \end")
 #: Commands with which a factor cannot begin.
 NON_FACTOR_COMMANDS = frozenset(
     CLOSING_SIGNS
@@ -202,20 +207,20 @@ NON_FACTOR_COMMANDS = frozenset(
 
 # --- words
 
-CONJUNCTIONS = frozenset(r"and und et 和 与 及 以及 且 并且 \land & \&".split())
-DISJUNCTIONS = frozenset(r"or oder 或 或者 \lor".split())
+CONJUNCTIONS = split_words(r"and und et 和 与 及 以及 且 并且 \land & \&")
+DISJUNCTIONS = split_words(r"or oder 或 或者 \lor")
 #: Words that begin a clause, which says where an answer holds.
-CLAUSE_OPENERS = frozenset(
+CLAUSE_OPENERS = split_words(
     "for where when if with whenever provided otherwise else as"
-    r" \forall 其中 其他 当 对 对于 对任意 若 这里".split()
+    r" \forall 其中 其他 当 对 对于 对任意 若 这里"
 )
 #: Words between a label and its value.
-COPULAS = frozenset("is are equals equal was be 为 是 等于 有 有以下".split())
+COPULAS = split_words("is are equals equal was be 为 是 等于 有 有以下")
 #: Words that introduce an answer.
-LEAD_INS = frozenset("therefore thus hence so then finally 因此 所以 故 综上".split())
+LEAD_INS = split_words("therefore thus hence so then finally 因此 所以 故 综上")
 #: Words before a value that do not change it.
-NEUTRAL_QUALIFIERS = frozenset(
-    "about approximately approx roughly exactly around only 约 大约 约为 大约为 共 一共 总共".split()
+NEUTRAL_QUALIFIERS = split_words(
+    "about approximately approx roughly exactly around only 约 大约 约为 大约为 共 一共 总共"
 ) | {whole + verb for whole in ("", "共", "一共", "总共") for verb in ("有", "是", "需", "需要")}
 #: Words that state a value without a digit -> the value.
 WORD_VALUES = {
@@ -229,9 +234,9 @@ WORD_VALUES = {
     for words in alternatives.split("|")
 }
 #: Words of two letters that are not a product of two names.
-SHORT_WORDS = frozenset(
+SHORT_WORDS = split_words(
     "sq no on up so go do it us me is as at by be we of in he my hi ok la de le un et ou il to or an if"
-    " am pm No If It As So In We To".split()
+    " am pm No If It As So In We To"
 )
 #: Word after a number -> the factor it multiplies the number by.
 MULTIPLIERS = {
@@ -241,9 +246,9 @@ MULTIPLIERS = {
         " 十 10 百 100 千 1000 万 10000 百万 1000000 千万 10000000 亿 100000000"
     ).items()
 }
-PERCENT_WORDS = frozenset("percent percentage pct".split())
-ORDINAL_SUFFIXES = frozenset("st nd rd th".split())
+PERCENT_WORDS = split_words("percent percentage pct")
+ORDINAL_SUFFIXES = split_words("st nd rd th")
 #: Units that, after a number, are not read as a product of names.
-LETTER_UNITS = frozenset(
-    "cm mm km dm nm kg mg ml mL ft mi yd lb lbs hr hrs oz kW kN Pa Hz min sec kph mph rpm".split()
+LETTER_UNITS = split_words(
+    "cm mm km dm nm kg mg ml mL ft mi yd lb lbs hr hrs oz kW kN Pa Hz min sec kph mph rpm"
 )
