@@ -44,7 +44,6 @@ def chinese_to_digits(text: str) -> str:
 
 
 def _is_unit(text: str) -> bool:
-    """Return whether a text is a unit or a measure word, or empty."""
     base = text.removeprefix("平方").removeprefix("立方")
     return not text or text in _MEASURE_WORDS or (base in UNITS and text not in _OTHER_WORDS)
 

@@ -224,7 +224,6 @@ def _read_statements(
 
 
 def _has_denial(statement: _Statement, text: str) -> bool:
-    """Whether the text after a statement says that its letter is wrong."""
     rest = text[statement.end : statement.end + DENIAL_CHARS]
     return isinstance(statement.letters, frozenset) and any(
         name[1] in statement.letters and denies_letter(rest[name.end() : name.end() + MAX_GAP])
@@ -235,7 +234,6 @@ def _has_denial(statement: _Statement, text: str) -> bool:
 def _statements(
     pattern: re.Pattern[str], text: str, legal: frozenset[str], options: Mapping[str, str]
 ) -> Iterator[_Statement]:
-    """Yield the last statements with letters, the last one first."""
     until = len(text)
     for match in reversed(deque(pattern.finditer(text), maxlen=MAX_STATEMENTS)):
         start, end = match.span()
@@ -255,7 +253,6 @@ def _statements(
 
 
 def _rest_of_line(text: str) -> str:
-    """Return the rest of a line, or of the next one if it is empty and no list begins there."""
     line, _, more = text.partition("\n")
     if not line.strip(" *_:") and not _LIST_ITEM.search(more.lstrip()):
         line = more.lstrip().partition("\n")[0]

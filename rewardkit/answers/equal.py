@@ -152,7 +152,6 @@ _GROUP_TYPES = frozenset({"list", "tuple", "set"})
 
 
 def _has_unit(node: Node) -> bool:
-    """Whether a value, or the value of an equation, has a unit."""
     return value_type(node[-1] if is_equation(node) else node) in ("quantity", "compound")
 
 

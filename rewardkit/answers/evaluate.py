@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 from mpmath import MPContext  # imported here, so that the first answer does not pay for the import
 
 from rewardkit.answers.parsing.tokens import UnreadableError
-from rewardkit.answers.parsing.tree import MINUS_ONE, Node, subtrees, symbols
+from rewardkit.answers.parsing.tree import MINUS_ONE, Node, num, substitute, subtrees, symbols
 from rewardkit.answers.parsing.vocabulary import UNEVALUATED_OPERATORS
 
 #: Largest exponent and factorial, and most bits of an exact result.
@@ -98,6 +98,14 @@ def exact_value(node: Node) -> Fraction | None:
         return None
     arguments = [exact_value(part) for part in node[2:]]
     return None if None in arguments else _RATIONAL_FUNCTIONS[node[1]](*arguments)
+
+
+def linear_coefficients(node: Node, name: str) -> tuple[Fraction, Fraction] | None:
+    """Return `a` and `b` of an expression that is `a + bx` in a name `x`, with rational values."""
+    a, b, c = (exact_value(substitute(node, {("sym", name): num(k)})) for k in range(3))
+    if a is None or b is None or c is None or c - b != b - a or a == b:
+        return None
+    return a, b - a
 
 
 def _exact_sum_or_product(kind: str, node: Node) -> Fraction | None:

@@ -16,7 +16,7 @@ from rewardkit.answers.evaluate import (
     charge_steps,
     evaluate_digits,
     evaluate_double,
-    exact_value,
+    linear_coefficients,
     sample_points,
 )
 from rewardkit.answers.parsing.tree import (
@@ -61,7 +61,6 @@ def same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy)
 
 
 def _has_same_members(pred: Node, gold: Node, free: set[str], policy: Policy) -> bool:
-    """Whether two families of one integer have the same members."""
     name = min(free)
     if len(free) != 1 or name[0] not in _INTEGER_NAMES:
         return False
@@ -114,7 +113,6 @@ def _integration_constants(node: Node, value: Node) -> set[str]:
 
 
 def _occurs_in(name: str, question: str) -> bool:
-    """Whether a name occurs in the question on its own, not within a word."""
     return re.search(rf"(?<![^\W\d_]){re.escape(name)}(?![^\W\d_])", question) is not None
 
 
@@ -136,7 +134,6 @@ def renamings(pred: Node, gold: Node, free: set[str], question: str) -> Iterator
 
 
 def _value_names(node: Node) -> set[str]:
-    """Return the names of a tree without those of its label and its clause."""
     node = node[1] if node[0] == "where" else node
     return symbols(equation_value(node, STRICT))
 
@@ -166,10 +163,10 @@ def _as_congruence(node: Node) -> Node:
     names = symbols(value)
     if value is inner or len(names) != 1 or not names <= set(free):
         return node
-    a, b, c = (exact_value(substitute(value, {("sym", *names): num(k)})) for k in range(3))
-    if a is None or b is None or c is None or c - b != b - a or a == b:
+    line = linear_coefficients(value, *names)
+    if line is None:
         return node
-    return ("congruence", ("rel", "=", inner[2], num(a)), num(abs(b - a)))
+    return ("congruence", ("rel", "=", inner[2], num(line[0])), num(abs(line[1])))
 
 
 def _same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:
@@ -191,7 +188,6 @@ def _same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:
 
 
 def _real_values(node: Node, points: Iterator[dict[str, float]]) -> Iterator[complex]:
-    """Yield the precise values of a tree at those points at which it is real."""
     for point in points:
         try:
             evaluate_double(node, point, real=True)

@@ -106,7 +106,6 @@ def _strip_markup(text: str) -> str:
 
 
 def _improper_fraction(match: re.Match[str]) -> str:
-    r"""Return a mixed number such as `12\frac{3}{5}` as `63/5`."""
     whole, top, bottom = (int(digits) for digits in match.groups())
     return f"{whole * bottom + top}/{bottom}"
 
@@ -116,7 +115,6 @@ def _inline_fraction(match: re.Match[str]) -> str:
 
 
 def _is_neutral_text(text: str) -> bool:
-    """Whether the text beside a number does not change the number."""
     if not all(char.isalpha() or char in _NEUTRAL_SIGNS for char in _HYPHEN.sub("", text)):
         return False
     if not _CHANGING_CHARS.isdisjoint(text):

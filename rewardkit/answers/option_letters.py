@@ -198,7 +198,6 @@ def _labels(text: str) -> list[re.Match[str]]:
 
 
 def _read_labels(plain: str, legal: frozenset[str]) -> Letters:
-    """Return the letters of `A. some text`, or of several such items."""
     text = strip_lead_words(plain)
     labels = _labels(text)
     if not labels or labels[0][1] not in legal:
@@ -255,14 +254,12 @@ def _same_value(text: str, option: str) -> bool:
 
 
 def _text_without_label(letter: str, option: str) -> str:
-    """Return an option's text without its own label."""
     label = _LABEL.match(option)
     return option[label.end() :].strip() if label and label[1] == letter else option.strip()
 
 
 @lru_cache(maxsize=4096)  # because RL samples many answers to one question
 def _option_key(letter: str, option: str) -> str:
-    """Return the key of an option's text."""
     return _text_key(_text_without_label(letter, strip_markup(option)))
 
 

@@ -101,14 +101,12 @@ _ROWS = re.compile(
 
 
 def _last_row(rows: re.Match[str]) -> str:
-    """Return the last row of a display, as mathematics."""
     body = rows[2] if r"\begin" in rows[2] else rows[2].rstrip(" \n\\").rpartition(r"\\")[2]
     row = body.replace("&", "").replace("\n", " ").strip().lstrip("= ")
     return row if rows[1].rstrip("*").endswith(("ed", "split")) else f"${row}$"
 
 
 def _last_sentence(text: str) -> str:
-    """Return the last sentence of the last line with text; the last row of a display."""
     text = _ROWS.sub(_last_row, _FENCE.sub(r"\1", text.strip()))
     text = MATH_SPAN.sub(lambda span: span[0].replace("\n", " "), text).strip()
     *_, line = ("", *filter(str.strip, text.split("\n")))

@@ -9,7 +9,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from rewardkit.answers.evaluate import UndefinedError, charge_steps, evaluate_double, exact_value
+from rewardkit.answers.evaluate import (
+    UndefinedError,
+    charge_steps,
+    evaluate_double,
+    exact_value,
+    linear_coefficients,
+)
 from rewardkit.answers.parsing.tree import (
     INF,
     Node,
@@ -18,7 +24,6 @@ from rewardkit.answers.parsing.tree import (
     mul,
     neg,
     num,
-    substitute,
     subtrees,
     symbols,
 )
@@ -57,7 +62,6 @@ def same_region(pred: Node, gold: Node) -> bool | None:
 
 
 def _condition_variables(node: Node) -> set[str]:
-    """Return the variables of the conditions of a set."""
     if node[0] == "builder":
         return set()
     variables = set()
@@ -119,7 +123,6 @@ def read_intervals(node: Node) -> list[RealInterval]:
 
 
 def _read_pair(node: Node) -> list[RealInterval]:
-    """Return a pair as an open interval."""
     if len(node) != 3:
         raise NoRegionError("a tuple")
     return [RealInterval(node[1], node[2], True, True)]
@@ -175,11 +178,11 @@ def _read_distance(operator: str, inside: Node, end: Node) -> list[RealInterval]
     names = symbols(inside)
     if len(names) != 1 or symbols(end) or endpoint_value(end) < 0:
         raise NoRegionError("not a distance")
-    name = ("sym", *names)
-    a, b, c = (exact_value(substitute(inside, {name: num(k)})) for k in range(3))
-    if a is None or b is None or c is None or c - b != b - a or a == b:
+    line = linear_coefficients(inside, *names)
+    if line is None:
         raise NoRegionError("not linear")
-    center, radius = num(-a / (b - a)), divide(end, num(abs(b - a)))
+    start, step = line
+    center, radius = num(-start / step), divide(end, num(abs(step)))
     is_open = "=" not in operator
     low, high = add(center, neg(radius)), add(center, radius)
     if operator in ("<", "<=") and endpoint_value(end) > 0:
@@ -303,7 +306,6 @@ def _overlap(p: RealInterval, q: RealInterval) -> RealInterval | None:
 
 
 def _merge(parts: list[RealInterval]) -> list[RealInterval]:
-    """Return intervals sorted and merged. A single interval may have symbolic ends."""
     if len(parts) == 1:
         return parts
     merged: list[RealInterval] = []

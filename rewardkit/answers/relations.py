@@ -171,7 +171,6 @@ def _is_unevaluated(side: Node) -> bool:
 
 
 def _is_measure(side: Node) -> bool:
-    r"""Whether a node is the measure of an angle, `m\angle A`."""
     return side[:2] == ("mul", ("sym", "m")) and side[2][:2] == ("fn", "angle")
 
 
@@ -235,7 +234,6 @@ def rename_arguments(ours: Solution, theirs: Solution) -> list[Node]:
 
 
 def _are_same_definition(ours: Solution, theirs: Solution) -> bool:
-    """Whether two labels define functions with the same number of named arguments."""
     p, g = ours.label or (), theirs.label or ()
     if p[:1] != ("fn",) or g[:1] != ("fn",) or len(p) != len(g):
         return False

@@ -199,7 +199,6 @@ def equal_everywhere(pred: Node, gold: Node) -> bool:
 
 
 def _are_near(pred: Node, gold: Node, point: Mapping[str, float], *, real: bool) -> bool | None:
-    """Whether two values are close at a point; None if one has no value there."""
     try:
         p, g = (evaluate_double(node, point, real=real) for node in (pred, gold))
     except UndefinedError:
@@ -231,7 +230,6 @@ def _is_gold_rounded(pred: Node, gold: Node, exact: Fraction, policy: Policy) ->
 
 
 def _is_rounding(pred: Node, p: Fraction, gold: Node, g: Fraction) -> bool:
-    """Whether one of two values is a decimal that rounds the other."""
     if is_decimal(pred) and is_decimal(gold):
         return _is_float_noise(pred, gold)
     if is_decimal(gold) and p.denominator != 1:

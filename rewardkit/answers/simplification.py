@@ -59,7 +59,6 @@ def leaves_arithmetic(pred: Node, gold: Node) -> bool:
 
 
 def _is_plain_number(node: Node) -> bool:
-    """Whether a node is a rational, a rational multiple of `i`, or the sum of the two."""
     parts = node[1:] if node[0] == "add" else (node,)
     return (
         len(parts) <= 2
@@ -224,7 +223,6 @@ def question_formulas(question: str) -> frozenset[str]:
 
 
 def _sides(tokens: list[Token]) -> Iterator[list[Token]]:
-    """Yield the parts of a formula between its relations and commas."""
     side: list[Token] = []
     depth = 0
     for token in tokens:
@@ -239,7 +237,6 @@ def _sides(tokens: list[Token]) -> Iterator[list[Token]]:
 
 
 def _is_plain_value(node: Node, tokens: Sequence[Token]) -> bool:
-    """Whether an answer is a number, a name, words, or a group of them, with or without a unit."""
     match node[0]:
         case "num":
             is_fraction = any(token.is_sign(r"\frac", "/") for token in tokens)

@@ -131,7 +131,6 @@ def _compounds_equal(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _totals(node: Node) -> dict[object, Node]:
-    """Return the sum of a compound quantity per dimension, in base units."""
     totals: dict[object, Node] = {}
     for _, value, unit in node[1:] if node[0] == "compound" else (node,):
         part = _scale(value, unit.factor)
@@ -197,7 +196,6 @@ def _equal_in_any_order(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _lists_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    """Compare in any order, or in order if only one side labels its items."""
     labels = [_item_labels(node) for node in (pred, gold)]
     if _are_roots(pred) and _are_roots(gold) and None in labels:
         p, g = (("list", *(part[-1] for part in node[1:])) for node in (pred, gold))
@@ -322,7 +320,6 @@ _OTHERWISE = ("sym", "otherwise")
 
 
 def _congruences_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    """Whether modulus and name are the same, and the residues are the same modulo it."""
     names = {node[1][2] for node in (pred, gold) if node[1][0] == "rel"}
     if len(names) > 1:
         return False
@@ -334,7 +331,6 @@ def _congruences_equal(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _residues(node: Node, modulus: Fraction, policy: Policy) -> set[Fraction] | None:
-    """Return the residues of the values of a congruence; None if one is not a rational number."""
     node = equation_value(node, policy)
     items = node[1:] if node[0] in _GROUPS else (node,)
     values = [exact_value(equation_value(item, policy)) for item in items]
@@ -359,7 +355,6 @@ def _has_conditions(pred: Node, gold: Node) -> bool:
 
 
 def _regions_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    """Compare two sets of reals, or two other regions of one kind part by part."""
     if (is_same := same_region(pred, gold)) is not None:
         return is_same
     if pred[0] != gold[0] or value_type(pred) != "region":
@@ -387,7 +382,6 @@ def _is_all_reals(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _relations_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    """Whether both describe one set, or have equal sides and operators, flipped or not."""
     if gold[1] == pred[1] == "in":
         return _equal_in_order(("tuple", *pred[2:]), ("tuple", *gold[2:]), policy)
     if (is_same := same_region(pred, gold)) is not None:
@@ -527,7 +521,6 @@ def _with_sign(node: Node, *, is_minus: bool) -> Node:
 
 
 def _split_tuple_equation(node: Node) -> Node:
-    """Return `(x, y) = (2, 1)` as `x = 2, y = 1`; any other node unchanged."""
     if node[:2] != ("rel", "=") or len(node) != 4:
         return node
     names, values = node[2:]

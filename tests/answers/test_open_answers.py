@@ -3,7 +3,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.answers.open_answers import guesses, matching
+from rewardkit.answers.open_answers import claims, matching
 from rewardkit.answers.open_answers.dates import Date, dates_in
 from rewardkit.answers.open_answers.matching import is_same_word
 from rewardkit.answers.open_answers.squad import f1, normalize
@@ -288,7 +288,7 @@ def test_the_comparisons_with_400_long_golds_are_bounded(monkeypatch):
         calls += 1
         return is_same_word(word, gold)
 
-    monkeypatch.setattr(guesses, "is_same_word", counted)
+    monkeypatch.setattr(claims, "is_same_word", counted)
     monkeypatch.setattr(matching, "is_same_word", counted)
     golds = [" or ".join(f"Name{i}x{k} Wordlonger{k}" for k in range(12)) for i in range(400)]
     answer = " ".join(["bridge", "river"][k % 2] for k in range(155))

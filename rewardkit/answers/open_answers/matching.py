@@ -138,7 +138,6 @@ def _match_date(gold: Date, sentence: Words, question: QuestionFacts) -> Matched
 
 
 def _match_joined(gold: Words, sentence: Words) -> MatchedWords | None:
-    """Match a compound that one side writes as one word: `bee keeper`, `beekeeper`; `B 12`, `B12`."""
     whole = "".join(word.form for word in gold)
     if gold[0].is_number or (len(whole) < 3 and whole.isalpha()):
         return None
@@ -424,7 +423,6 @@ def _is_short_form(a: str, b: str) -> bool:
 
 
 def _given_names(sentence: Words, surname: int) -> list[str]:
-    """Return the names directly before a surname, at most four."""
     names: list[str] = []
     for at in range(surname - 1, max(-1, surname - 5), -1):
         if not sentence[at].is_name:

@@ -8,7 +8,13 @@ from enum import Enum
 from itertools import accumulate
 from typing import NamedTuple
 
-from rewardkit.answers.open_answers.claims import is_hedged, is_stated, takes_back
+from rewardkit.answers.open_answers.claims import (
+    is_bare_list,
+    is_guess,
+    is_hedged,
+    is_stated,
+    takes_back,
+)
 from rewardkit.answers.open_answers.golds import (
     MAX_GOLD_CHARS,
     Gold,
@@ -17,7 +23,6 @@ from rewardkit.answers.open_answers.golds import (
     read_gold,
     read_question,
 )
-from rewardkit.answers.open_answers.guesses import is_bare_list, is_guess
 from rewardkit.answers.open_answers.matching import MatchedWords, match
 from rewardkit.answers.open_answers.vocabulary import FUNCTION_WORDS
 from rewardkit.answers.open_answers.words import Sentence, fold, sentences, stem, words
@@ -113,14 +118,12 @@ def _equal_gold(answer: str, golds: Sequence[str]) -> str:
 
 
 def _wordings(golds: Sequence[str]) -> list[tuple[str, Gold]]:
-    """Return each wording of each gold, until they have too many words."""
     wordings = [(text, gold) for text in golds for gold in read_gold(text)]
     ends = accumulate(len(gold.words) for _, gold in wordings)
     return [it for it, end in zip(wordings, ends, strict=True) if end <= MAX_GOLD_WORDS]
 
 
 def _is_copy(parts: Sequence[Sentence], question: QuestionFacts) -> bool:
-    """Whether an answer only repeats the question."""
     content = [w for part in parts for w in part.words if w.form not in FUNCTION_WORDS]
     return len(content) >= max(3, len(question.words) - 1) and all(map(question.has, content))
 
@@ -184,7 +187,6 @@ def _weigh(
 
 
 def _says_another(other: Sentence, sentence: Sentence, place: MatchedWords) -> bool:
-    """Whether another sentence says the same of something else: `It is X`, `It is Y`."""
     mine, theirs = ([word.form for word in part.words] for part in (sentence, other))
     start, end = place
     rest = theirs[start:end]
@@ -233,7 +235,6 @@ def _elaborates(sentence: Sentence, place: MatchedWords, question: QuestionFacts
 
 
 def _echo(sentence: Sentence, question: QuestionFacts) -> float:
-    """Return the share of a question's words that a sentence repeats."""
     if not question.words:
         return 0.0
     stems = {stem(word.form) for word in sentence.words}

@@ -135,7 +135,6 @@ def _number_word(raw: str, gap: str) -> Word:
 
 
 def _plain(value: Decimal) -> str:
-    """Return a number in digits without zeros at its end."""
     digits = f"{value:f}"
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
@@ -159,7 +158,6 @@ def _plain_word(raw: str, gap: str, previous: Word | None) -> Word:
 
 
 def _join_numbers(parts: list[Word]) -> list[Word]:
-    """Join `twenty one`, `three hundred`, `3.5 million` into one number each."""
     result: list[Word] = []
     for word in parts:
         previous = result[-1] if result else None
@@ -202,7 +200,6 @@ def _join_remainders(parts: list[Word]) -> list[Word]:
 
 
 def _is_remainder(previous: Word, word: Word) -> bool:
-    """Whether a number in words adds to the hundreds or thousands before it."""
     scale = MULTIPLIERS.get(previous.text.lower().rpartition(" ")[2], 0)
     in_words = word.is_number and word.text[0].isalpha() and not word.gap.strip(",-")
     both = previous.is_number and previous.form.isdecimal() and word.form.isdecimal()
@@ -291,7 +288,6 @@ def sentences(text: str) -> tuple[Sentence, ...]:
 
 
 def _without_marks(part: str) -> str:
-    """Return a sentence without marks of sources."""
     if part.count(" ") + 1 < MIN_MARKED_WORDS:
         return part
     return _MARK_AFTER_YEAR.sub(r"\1", _MARK_AFTER_WORD.sub("", part))

@@ -156,7 +156,6 @@ class ExpressionParser(ABC):
         return "".join(parts)
 
     def _raw_span(self, start: int) -> str:
-        """Return the text of the tokens since a position, without their braces."""
         tokens = self.tokens[start : self.position]
         return "".join(token.text for token in tokens if token.text not in "{}")
 
@@ -280,7 +279,6 @@ class ExpressionParser(ABC):
         return node
 
     def _parse_adjacent_factor(self, node: Node) -> Node:
-        """Parse an adjacent factor, or the fraction of a mixed number; return it with `node`."""
         if self.is_next("(") and self.peek(1).text == "0" and self.peek(2).is_sign(")"):
             raise UnreadableError("`(0)` after something that is not a function's name")
         is_whole = node[0] == "num" and node[1].denominator == 1 and node[2] is None
@@ -488,7 +486,6 @@ class ExpressionParser(ABC):
         return _repeating_decimal(before, digits)
 
     def _parse_word(self, token: Token) -> Node:
-        """Parse a name, letters in a row that are a product of names, or a word."""
         text = token.text
         if len(text) == 1 and text.isascii():
             return self._parse_application(_CONSTANTS.get(text, ("sym", text)))
@@ -554,7 +551,6 @@ class ExpressionParser(ABC):
         return ("sym", text)
 
     def _is_event(self) -> bool:
-        r"""Whether a bracket holds an event: `P(X = 3)`, `P(A \cap B)`, `P(A | B)`."""
         for steps in range(1, 12):
             if self.peek(steps).is_sign(")"):
                 return False
@@ -624,7 +620,6 @@ class ExpressionParser(ABC):
     # --- commands
 
     def _parse_command(self, name: str) -> Node:
-        """Parse a constant, a function, a letter, or a command of `_COMMANDS`."""
         if name in _CONSTANTS:
             return _CONSTANTS[name]
         if name in FUNCTION_COMMANDS:
@@ -789,7 +784,6 @@ class ExpressionParser(ABC):
         return [row for row in rows if row]
 
     def _parse_cell(self) -> Node:
-        """Parse an entry of a matrix, or a condition after `if`."""
         if self.next.is_word and self.next.low in CLAUSE_OPENERS:
             if self.advance().low in ("otherwise", "else", "其他"):
                 return ("sym", "otherwise")

@@ -80,7 +80,6 @@ def parse(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node:
 
 
 def _without_outer_braces(tokens: list[Token]) -> list[Token]:
-    """Return the tokens without braces around everything."""
     depth = 0
     for index, token in enumerate(tokens):
         depth += token.is_sign("{") - token.is_sign("}")
@@ -196,7 +195,6 @@ class AnswerParser(ExpressionParser):
         return node  # as in `the answer is x > 3`
 
     def _parse_operator(self) -> str:
-        """Parse the sign of a relation and return its operator; "" if another token comes next."""
         is_negated = self.is_next(r"\not") and self.peek(1).is_sign("=", r"\in", r"\equiv")
         token = self.peek(is_negated)
         if not token.is_sign(*RELATION_SIGNS):
@@ -251,7 +249,6 @@ class AnswerParser(ExpressionParser):
         return name or "it"
 
     def _parse_modulus(self, node: Node) -> Node:
-        r"""Parse the modulus of `x \equiv 3 \pmod 7` or `3 (mod 7)`, if there is one."""
         in_bracket = self.opens_modulus()
         if not in_bracket and self.next.text not in (r"\pmod", r"\bmod", "mod"):
             return node
@@ -264,7 +261,6 @@ class AnswerParser(ExpressionParser):
     # --- one side
 
     def _parse_ratio(self) -> Node:
-        """Parse parts with `:` between them."""
         parts = [self._parse_union()]
         while not self.open_bars and self.peek(1).kind != "end" and self.accept(":"):
             parts.append(self._parse_union())
@@ -281,7 +277,6 @@ class AnswerParser(ExpressionParser):
         return parts[0] if len(parts) == 1 else ("union", *parts)
 
     def _parse_intersection(self) -> Node:
-        r"""Parse `A \cap B` and `A \setminus B`."""
         node = self._parse_quantity()
         while self.is_next(r"\cap", r"\setminus"):
             kind = "meet" if self.advance().text == r"\cap" else "minus"
@@ -343,7 +338,6 @@ class AnswerParser(ExpressionParser):
         return WORD_VALUES.get(text, ("text", text))
 
     def _parse_multipliers(self, node: Node) -> Node:
-        """Parse the multipliers after a value: `3 million`, `3万`, `1.2亿元`."""
         while self.next.is_word and not lookup_unit(self.next.text):
             word = self.next.low
             sizes = [2, 1] if self.next.kind == "han" else [len(word)]
@@ -359,7 +353,6 @@ class AnswerParser(ExpressionParser):
         return node
 
     def _parse_compound(self, first: Node) -> Node:
-        """Parse the further quantities of `5 feet 6 inches`, `2小时30分钟` or `2024年3月5日`."""
         parts = [first]
         while first[0] == "quantity" and (
             self.next.kind == "num" or self._continues_compound(parts[-1])

@@ -23,7 +23,6 @@ def pairs(text: str) -> dict[str, str]:
 
 
 def _lines(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the first word and the other words of each line."""
     for line in text.strip().split("\n"):
         name, *others = line.split()
         yield name, others
