@@ -89,7 +89,7 @@ def score(
         is_right = best >= threshold and len(answer) <= MAX_ANSWER_CHARS
         return Score.right(pred) if is_right else Score.wrong(pred)
     question = extra_info.get("question") if extra_info else None
-    outcome = judge(answer, golds, question if isinstance(question, str) else "").outcome
+    outcome = judge(answer, golds, question if isinstance(question, str) else "")
     if outcome is Outcome.RIGHT:
         return Score.right(pred)
     return Score.wrong(pred, _STATUS.get(outcome, Status.WRONG))

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 from itertools import accumulate
-from typing import NamedTuple
 
 from rewardkit.answers.open_answers.claims import (
     is_bare_list,
@@ -65,15 +64,7 @@ class Outcome(Enum):
     SECOND = "second"
 
 
-class OpenVerdict(NamedTuple):
-    """A verdict: the outcome, with the gold and the sentence that decide it, "" if none does."""
-
-    outcome: Outcome
-    gold: str = ""
-    sentence: str = ""
-
-
-def judge(answer: str, golds: Sequence[str], question_text: str = "") -> OpenVerdict:
+def judge(answer: str, golds: Sequence[str], question_text: str = "") -> Outcome:
     """Return whether an answer gives one of several alternative golds.
 
     Args:
@@ -82,83 +73,56 @@ def judge(answer: str, golds: Sequence[str], question_text: str = "") -> OpenVer
         question_text: the question, whose words are no evidence; "" if unknown.
     """
     golds = golds[:MAX_GOLDS]
-    if gold := _equal_gold(answer, golds):
-        return OpenVerdict(Outcome.RIGHT, gold, gold)
-    if len(answer) > MAX_ANSWER_CHARS:
-        return OpenVerdict(Outcome.TOO_LONG)
-    parts = sentences(answer)
-    if not parts:
-        return OpenVerdict(Outcome.EMPTY)
-    if sum(len(part.words) for part in parts) > MAX_ANSWER_WORDS:
-        return OpenVerdict(Outcome.TOO_LONG)
+    if _is_equal(answer, golds):
+        return Outcome.RIGHT
+    parts = sentences(answer[: MAX_ANSWER_CHARS + 1])
+    if not parts and len(answer) <= MAX_ANSWER_CHARS:
+        return Outcome.EMPTY
+    everything = tuple(word for part in parts for word in part.words)
+    if len(answer) > MAX_ANSWER_CHARS or len(everything) > MAX_ANSWER_WORDS:
+        return Outcome.TOO_LONG
     question = read_question(question_text)
-    if _is_copy(parts, question):
-        return OpenVerdict(Outcome.WRONG)
+    content = [word for word in everything if word.form not in FUNCTION_WORDS]
+    if len(content) >= max(3, len(question.words) - 1) and all(map(question.has, content)):
+        return Outcome.WRONG  # a copy of the question
     wordings = _wordings(golds)
-    if is_bare_list(parts, [gold for _, gold in wordings], question):
-        return OpenVerdict(Outcome.GUESSES)
-    return _judge_list(answer, parts, wordings, question) or _judge_sentences(
-        parts, wordings, question
-    )
-
-
-def _equal_gold(answer: str, golds: Sequence[str]) -> str:
-    """Return the gold that an answer is, without regard to case, accents and articles; else ""."""
-    lead = _LEAD.match(answer)
-    statement = (answer[lead.end() :] if lead else answer).strip(" .*_\n")
-    if len(statement) > MAX_GOLD_CHARS:
-        return statement if statement in golds else ""
-    forms = tuple(word.form for word in words(statement[:MAX_GOLD_CHARS]))
-    for gold in golds:
-        if forms and forms == forms_of(gold):
-            return gold
-        if not forms and statement and fold(statement) == fold(gold).strip(" .*_\n"):
-            return gold
-    return ""
-
-
-def _wordings(golds: Sequence[str]) -> list[tuple[str, Gold]]:
-    wordings = [(text, gold) for text in golds for gold in read_gold(text)]
-    ends = accumulate(len(gold.words) for _, gold in wordings)
-    return [it for it, end in zip(wordings, ends, strict=True) if end <= MAX_GOLD_WORDS]
-
-
-def _is_copy(parts: Sequence[Sentence], question: QuestionFacts) -> bool:
-    content = [w for part in parts for w in part.words if w.form not in FUNCTION_WORDS]
-    return len(content) >= max(3, len(question.words) - 1) and all(map(question.has, content))
-
-
-def _judge_list(
-    answer: str,
-    parts: Sequence[Sentence],
-    wordings: Sequence[tuple[str, Gold]],
-    question: QuestionFacts,
-) -> OpenVerdict | None:
-    """Return the verdict on a gold that is a list if all of its parts are in several sentences."""
-    if len(parts) == 1 or not any(gold.is_list for _, gold in wordings):
-        return None
-    whole = Sentence(answer, tuple(word for part in parts for word in part.words))
-    if any(word.form in ("not", "never", "or") for word in whole.words):
-        return None
-    for text, gold in wordings:
-        if gold.is_list and match(gold, whole.words, question):
-            return OpenVerdict(Outcome.RIGHT, text, answer)
-    return None
+    if is_bare_list(parts, wordings, question):
+        return Outcome.GUESSES
+    is_plain = len(parts) > 1 and all(w.form not in ("not", "never", "or") for w in everything)
+    lists = [gold for gold in wordings if gold.is_list] if is_plain else []
+    if any(match(gold, everything, question) for gold in lists):
+        return Outcome.RIGHT  # all parts of a list, in several sentences
+    return _judge_sentences(parts, wordings, question)
 
 
 def _judge_sentences(
-    parts: Sequence[Sentence], wordings: Sequence[tuple[str, Gold]], question: QuestionFacts
-) -> OpenVerdict:
-    verdict = OpenVerdict(Outcome.WRONG)
-    golds = [gold for _, gold in wordings]
+    parts: Sequence[Sentence], wordings: Sequence[Gold], question: QuestionFacts
+) -> Outcome:
+    outcome = Outcome.WRONG
     for index, sentence in enumerate(parts):
-        for text, gold in wordings:
+        for gold in wordings:
             if place := match(gold, sentence.words, question):
-                outcome = _weigh(place, parts, index, golds, question)
-                verdict = OpenVerdict(outcome, text, sentence.text)
+                outcome = _weigh(place, parts, index, wordings, question)
                 if outcome is Outcome.RIGHT:
-                    return verdict
-    return verdict
+                    return outcome
+    return outcome
+
+
+def _is_equal(answer: str, golds: Sequence[str]) -> bool:
+    """Whether an answer is a gold, without regard to case, accents and articles."""
+    lead = _LEAD.match(answer)
+    statement = (answer[lead.end() :] if lead else answer).strip(" .*_\n")
+    if len(statement) > MAX_GOLD_CHARS:
+        return statement in golds
+    if forms := tuple(word.form for word in words(statement)):
+        return any(forms == forms_of(gold) for gold in golds)
+    return bool(statement) and fold(statement) in (fold(gold).strip(" .*_\n") for gold in golds)
+
+
+def _wordings(golds: Sequence[str]) -> list[Gold]:
+    wordings = [gold for text in golds for gold in read_gold(text)]
+    ends = accumulate(len(gold.words) for gold in wordings)
+    return [gold for gold, end in zip(wordings, ends, strict=True) if end <= MAX_GOLD_WORDS]
 
 
 def _weigh(
