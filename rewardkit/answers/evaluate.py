@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache, lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from mpmath import MPContext  # imported here, so that the first answer does not pay for the import
 
@@ -38,8 +38,6 @@ MAX_STEPS = 10_000
 FUNCTION_STEPS = 6
 PRECISE_STEPS = 8
 
-T = TypeVar("T")
-
 
 class UndefinedError(ArithmeticError):
     """A tree has no value: it is not a number, undefined at this point, or over a limit."""
@@ -54,7 +52,7 @@ class TooMuchWorkError(UnreadableError):
 _budget = threading.local()
 
 
-def run_with_budget(compare: Callable[[Node, Node], T], pred: Node, gold: Node) -> T:
+def run_with_budget(compare: Callable[[Node, Node], bool], pred: Node, gold: Node) -> bool:
     """Return `compare(pred, gold)`, which may take `MAX_STEPS` steps.
 
     Raises:

@@ -90,25 +90,9 @@ def bracketed(text, style):
     return style.choice(["({})", r"\left({}\right)", "( {} )", r"\bigl({}\bigr)"]).format(text)
 
 
-def print_number(tree, style):
-    return tree[1], 3
-
-
-def print_symbol(tree, style):
-    return style.choice([tree[1], tree[1].replace("_1", "_{1}")]), 3
-
-
-def print_constant(tree, style):
-    return {"pi": r"\pi", "e": "e"}[tree[1]] + " ", 3
-
-
 def print_sum(tree, style):
     sign = style.choice(["{}", " {} ", " {}"]).format({"add": "+", "sub": "-"}[tree[0]])
     return latex(tree[1], style, 0) + sign + latex(tree[2], style, 1), 0
-
-
-def print_negative(tree, style):
-    return "-" + style.choice(["", " "]) + latex(tree[1], style, 1), 0
 
 
 def print_product(tree, style):
@@ -144,8 +128,11 @@ def print_function(tree, style):
 
 
 PRINTERS = {
-    "num": print_number, "sym": print_symbol, "const": print_constant, "add": print_sum,
-    "sub": print_sum, "neg": print_negative, "mul": print_product, "div": print_quotient,
+    "num": lambda tree, style: (tree[1], 3),
+    "sym": lambda tree, style: (style.choice([tree[1], tree[1].replace("_1", "_{1}")]), 3),
+    "const": lambda tree, style: ({"pi": r"\pi", "e": "e"}[tree[1]] + " ", 3),
+    "neg": lambda tree, style: ("-" + style.choice(["", " "]) + latex(tree[1], style, 1), 0),
+    "add": print_sum, "sub": print_sum, "mul": print_product, "div": print_quotient,
     "pow": print_power, "fn": print_function,
 }  # fmt: skip
 

@@ -46,6 +46,7 @@ from rewardkit.answers.parsing.vocabulary import (
 MAX_UNIT_WORDS = 6
 MAX_LABEL_WORDS = 8
 MAX_ITEM_WORDS = 24
+_WORD_ENDS = CONJUNCTIONS | DISJUNCTIONS | CLAUSE_OPENERS
 #: Digits of Roman numerals: `IV` and `VI` differ, so two capitals are not a product of names.
 _ROMAN = frozenset("IVX")
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?:[ap]\.?m\.?)?", re.IGNORECASE)
@@ -478,12 +479,8 @@ class AnswerParser(ExpressionParser):
         return int(exponent[1])
 
 
-def _is_joint(token: Token) -> bool:
-    return token.low in CONJUNCTIONS or token.low in DISJUNCTIONS
-
-
 def _ends_words(token: Token) -> bool:
-    return token.kind == "end" or _is_joint(token) or token.low in CLAUSE_OPENERS
+    return token.kind == "end" or token.low in _WORD_ENDS
 
 
 def _may_be_unit(token: Token) -> bool:

@@ -217,7 +217,7 @@ class _Scanner:
         elif name in OPERATOR_COMMANDS:
             self.add("op", OPERATOR_COMMANDS[name])
         else:
-            self.add("cmd", canonical_command(name))
+            self.add("cmd", COMMAND_ALIASES.get(name, name))
 
     def _read_word(self, word: str, kind: str) -> None:
         prefix = self.tokens[-1].text if self.tokens and not self.follows_space else ""
@@ -265,8 +265,3 @@ class _Scanner:
             for part in _SCRIPT_PART.findall(group):
                 self.add("num" if part.isdigit() else "word" if part.isalpha() else "op", part)
             self.add("op", "}")
-
-
-def canonical_command(name: str) -> str:
-    """Return the one name for commands that look alike."""
-    return COMMAND_ALIASES.get(name, name)
