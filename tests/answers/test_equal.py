@@ -293,14 +293,6 @@ def test_any_two_texts_have_a_verdict_and_are_parsed_or_over_a_limit(one, other)
     assert equal(one, one)
 
 
-@given(st.builds(latex, expressions, STYLES), st.text("abcxyz0123456789+-=(){}[]$.,", max_size=6))
-def test_an_answer_with_a_tail_never_counts_without_it(text, tail):
-    assume(tail.strip("().,$ {}"))
-    assume(parse_answer(text + tail) is not None)
-    folded = parse_answer(text + tail).folded
-    assert compare(text + tail, text).rung != "text" or folded == parse_answer(text).folded
-
-
 @every(
     "sentence",
     [

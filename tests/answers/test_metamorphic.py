@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -65,14 +64,6 @@ def test_every_transformation_applies_to_a_gold_of_our_own(metamorphic, own_call
     assert not [
         name for name in perturb.SURE | perturb.READ if ("perturbation", name) not in applied
     ]
-
-
-def test_every_gold_of_our_own_is_spelled_or_changed(own_calls):
-    properties = {(call.gold.text, call.kind) for call in own_calls}
-    golds = Counter(call.gold.text for call in own_calls)
-    assert len(golds) >= 120
-    unchanged = [gold for gold in golds if (gold, "perturbation") not in properties]
-    assert not unchanged
 
 
 def test_no_restyled_gold_is_certain_to_be_a_different_answer(metamorphic, own_calls):

@@ -158,25 +158,13 @@ REWRITES = {
 IDENTITIES = {
     "addition commutes": lambda t, u: (f"({t}) + ({u})", f"({u}) + ({t})"),
     "multiplication commutes": lambda t, u: (rf"({t}) \cdot ({u})", rf"({u}) \cdot ({t})"),
-    "a square expands": lambda t, u: (
-        f"(({t}) + ({u}))^2",
-        rf"({t})^2 + 2 \cdot ({t}) \cdot ({u}) + ({u})^2",
-    ),
-    "a difference of squares": lambda t, u: (
-        rf"(\sin({t}))^2 - (\sin({u}))^2",
-        rf"(\sin({t}) - \sin({u})) \cdot (\sin({t}) + \sin({u}))",
-    ),
-    "a product distributes": lambda t, u: (
-        rf"3 \cdot (({t}) + ({u}))",
-        rf"3 \cdot ({t}) + 3 \cdot ({u})",
-    ),
+    "a square expands": lambda t, u: (f"(({t}) + ({u}))^2", rf"({t})^2 + 2 \cdot ({t}) \cdot ({u}) + ({u})^2"),
+    "a difference of squares": lambda t, u: (rf"(\sin({t}))^2 - (\sin({u}))^2", rf"(\sin({t}) - \sin({u})) \cdot (\sin({t}) + \sin({u}))"),
+    "a product distributes": lambda t, u: (rf"3 \cdot (({t}) + ({u}))", rf"3 \cdot ({t}) + 3 \cdot ({u})"),
     "a root is a power": lambda t, u: (rf"\sqrt{{1 + ({t})^2}}", rf"(1 + ({t})^2)^{{1/2}}"),
     "the double angle": lambda t, u: (rf"\sin(2({t}))", rf"2\sin({t})\cos({t})"),
-    "exponents add": lambda t, u: (
-        rf"e^{{\sin({t})}} \cdot e^{{\cos({u})}}",
-        rf"e^{{\sin({t}) + \cos({u})}}",
-    ),
-}
+    "exponents add": lambda t, u: (rf"e^{{\sin({t})}} \cdot e^{{\cos({u})}}", rf"e^{{\sin({t}) + \cos({u})}}"),
+}  # fmt: skip
 
 
 def may_vanish(text):

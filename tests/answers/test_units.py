@@ -11,7 +11,6 @@ from rewardkit.answers.parsing.grammar import parse
 from rewardkit.answers.parsing.tokens import UnreadableError, tokenize
 from rewardkit.answers.parsing.tree import num
 from rewardkit.answers.parsing.units import (
-    BASE_UNITS,
     NO_UNIT,
     UNITS,
     counting_unit,
@@ -109,15 +108,6 @@ def test_units_multiply_like_powers(a, b, c, m, n):
     assert one.multiply(two).power(m) == one.power(m).multiply(two.power(m))
     assert one.multiply(one, -1) == NO_UNIT == NO_UNIT.multiply(NO_UNIT)
     assert one.multiply(NO_UNIT) == one
-
-
-@every("word", sorted(UNITS))
-def test_every_unit_of_the_table_has_a_positive_factor_and_base_units_in_order(word):
-    unit = UNITS[word]
-    assert unit.factor > 0
-    assert unit.dimension == tuple(sorted(unit.dimension))
-    assert all(power for _, power in unit.dimension)
-    assert {base for base, _ in unit.dimension} <= BASE_UNITS
 
 
 def test_words_for_powers_precede_their_unit():
