@@ -21,9 +21,9 @@ from rewardkit.evaluate.evaluation import evaluate
 from rewardkit.evaluate.generate import GenerationConfig, Sampling
 from rewardkit.model_client import client as client_module
 from rewardkit.model_client import retries
-from rewardkit.model_client.adaptive_concurrency import AdaptiveConcurrency
 from rewardkit.model_client.client import ClientPool, Server, _retry_after
 from rewardkit.model_client.completions import parse_choice
+from rewardkit.model_client.retries import AdaptiveConcurrency
 from rewardkit.responses.score import ScoringPlan
 
 E400 = (400, {}, {"error": {"message": "This model's maximum context length is 512 tokens"}})

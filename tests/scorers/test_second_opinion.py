@@ -12,9 +12,16 @@ from hypothesis import strategies as st
 from rewardkit.errors import UsageError
 from rewardkit.recorder.writer import PATTERN
 from rewardkit.scorers.base import Score, Status, spec_of
-from rewardkit.scorers.compose import Part, Reward, build, load_reward, write_reward_file
+from rewardkit.scorers.compose import (
+    METRICS,
+    Part,
+    Reward,
+    SecondOpinion,
+    build,
+    load_reward,
+    write_reward_file,
+)
 from rewardkit.scorers.load import load_scorer
-from rewardkit.scorers.second_opinion import METRICS, SecondOpinion
 from tests.judging.faulty_server import prompt_of, serving
 from tests.scorers.test_compose import load_as_verl_does
 
