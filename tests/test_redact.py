@@ -75,25 +75,17 @@ def test_references_and_numbers_are_not_secret(value):
 @pytest.mark.parametrize(
     "text",
     [
-        f"export WANDB_API_KEY={CANARY}",
-        f"WANDB_API_KEY='{CANARY}' python3 x",
-        f"--api-key {CANARY}",
-        f"--api-key={CANARY}",
-        f"http://user:{CANARY}@proxy:80/x",
-        f"https://{CANARY}@github.com/x",
-        f"redis://:{CANARY}@host",
-        f"+a.env_vars.WANDB_API_KEY={CANARY}",
-        f'{{"api_key": "{CANARY}"}}',
-        f"{{'WANDB_API_KEY': '{CANARY}', 'x': 1}}",
-        f"Authorization: Bearer {CANARY}",
-        f"https://judge.example/v1?model=m&key={CANARY}",
-        f"curl -H 'X-Api-Key: {CANARY}'",
-        f"a={{api_key:{CANARY},x:1}}",
-        f"https://h/x?api_key={CANARY}&y=1",
+        f"export WANDB_API_KEY={CANARY}", f"WANDB_API_KEY='{CANARY}' python3 x",
+        f"--api-key {CANARY}", f"--api-key={CANARY}", f"http://user:{CANARY}@proxy:80/x",
+        f"https://{CANARY}@github.com/x", f"redis://:{CANARY}@host",
+        f"+a.env_vars.WANDB_API_KEY={CANARY}", f'{{"api_key": "{CANARY}"}}',
+        f"{{'WANDB_API_KEY': '{CANARY}', 'x': 1}}", f"Authorization: Bearer {CANARY}",
+        f"https://judge.example/v1?model=m&key={CANARY}", f"curl -H 'X-Api-Key: {CANARY}'",
+        f"a={{api_key:{CANARY},x:1}}", f"https://h/x?api_key={CANARY}&y=1",
         f"(pid=1) WANDB_API_KEY: {CANARY}",
         f"-----BEGIN RSA PRIVATE KEY-----\n{CANARY}\n-----END RSA PRIVATE KEY-----",
     ],
-)
+)  # fmt: skip
 def test_a_secret_in_a_text_is_hidden(text):
     hidden = Redactor().text(text)
     assert CANARY not in hidden

@@ -70,12 +70,10 @@ def test_no_option_of_any_command_takes_the_option_after_it_as_its_value():
     "line",
     [
         "select s.jsonl --train t.parquet --sft --out x",
-        "eval run t.parquet --model --out x.jsonl",
-        "recipes import --out --json",
-        "new scorer exact --out --overwrite",
-        "show gsm8k -n --sample",
+        "eval run t.parquet --model --out x.jsonl", "recipes import --out --json",
+        "new scorer exact --out --overwrite", "show gsm8k -n --sample",
     ],
-)
+)  # fmt: skip
 def test_an_option_without_its_value_is_one_line_and_exits_2(run, line):
     done = run(*line.split())
     assert (done.returncode, done.stdout) == (2, "")

@@ -27,14 +27,11 @@ from rewardkit.pages.model import (
 from rewardkit.pages.text import MAX_CHARACTERS, brief, clean, clip
 
 HOSTILE = [
-    "<script>alert(1)</script>",
-    "</style><img src=x onerror=alert(1)>",
-    "</title></svg></details><!-- ",
-    '" onmouseover="alert(1)" x=\'',
+    "<script>alert(1)</script>", "</style><img src=x onerror=alert(1)>",
+    "</title></svg></details><!-- ", '" onmouseover="alert(1)" x=\'',
     "{{ 7 * 7 }} {% include 'page.css' %} {# gone #}",
-    "NUL \0, lone \ud800, bidi \u202e, escape \x1b[2J",
-    "&lt;b&gt; &amp;",
-]
+    "NUL \0, lone \ud800, bidi \u202e, escape \x1b[2J", "&lt;b&gt; &amp;",
+]  # fmt: skip
 #: Any text, with surrogates and control characters.
 ANY_TEXT = st.text(st.characters())
 VOID = {"meta"}

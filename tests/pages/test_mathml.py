@@ -184,18 +184,11 @@ def test_every_text_is_shown_whole_and_escaped(pieces):
 @pytest.mark.parametrize(
     "text",
     [
-        "He has $5 and pays $10.",
-        "3*$5=$<<3*5=15>>15, then $15-$<<1>>3",
-        "US$5 or A$6",
-        "5$/kg, 6$/kg",
-        "a $ b $ c",
-        "no end $x + 1",
-        "`$` and \\$5 and \\$6",
-        "[asy] label($A$, (0,0)); [/asy]",
-        "```\n$x$\n```",
-        r"\\(x\\)",
+        "He has $5 and pays $10.", "3*$5=$<<3*5=15>>15, then $15-$<<1>>3", "US$5 or A$6",
+        "5$/kg, 6$/kg", "a $ b $ c", "no end $x + 1", "`$` and \\$5 and \\$6",
+        "[asy] label($A$, (0,0)); [/asy]", "```\n$x$\n```", r"\\(x\\)",
     ],
-)
+)  # fmt: skip
 def test_dollars_that_mean_money_and_code_are_not_formulas(text):
     assert list(find_formulas(text)) == []
 
@@ -247,33 +240,19 @@ def test_packed_formulas_count_as_javascript_does():
 
 
 HOSTILE = [
-    "<script>alert(1)</script>",
-    "</math><script>alert(1)</script>",
-    "</annotation-xml><img src=x onerror=alert(1)>",
-    "<img src=x onerror=alert(1)>",
-    '" onmouseover="alert(1)" x=\'',
-    "&lt;script&gt;",
-    "&#x0003C;script&#x0003E;",
-    r"\unicode{x3C}script\unicode{x3E}",
-    r"\href{javascript:alert(1)}{x}",
+    "<script>alert(1)</script>", "</math><script>alert(1)</script>",
+    "</annotation-xml><img src=x onerror=alert(1)>", "<img src=x onerror=alert(1)>",
+    '" onmouseover="alert(1)" x=\'', "&lt;script&gt;", "&#x0003C;script&#x0003E;",
+    r"\unicode{x3C}script\unicode{x3E}", r"\href{javascript:alert(1)}{x}",
     r"\href{https://example.org/\"onclick=alert(1)}{x}",
-    r"\style{background:url(https://example.org)}{x}",
-    r"\class{tex-switch}{x}",
-    r"\cssId{chunks}{x}",
-    r"\color{red;background:url(x)}{x}",
-    r"\colorbox{red}{x}",
-    r"\includegraphics{https://example.org/x.png}",
-    r"\require{action}\toggle{a}{b}\endtoggle",
-    r"\newcommand{\x}{<script>}\x",
-    r"\def\x{<script>}\x",
-    r"\verb|<script>|",
-    r"\operatorname{<script>}",
-    r"\hspace{1em;background:url(x)}",
-    r"\genfrac{<}{>}{url(x)}{0}{1}{2}",
-    r"\begin{array}{c\"onclick=alert(1)}x\end{array}",
-    r"\begin{<script>}x\end{<script>}",
-    "\ud800\u202e\0",
-]
+    r"\style{background:url(https://example.org)}{x}", r"\class{tex-switch}{x}",
+    r"\cssId{chunks}{x}", r"\color{red;background:url(x)}{x}", r"\colorbox{red}{x}",
+    r"\includegraphics{https://example.org/x.png}", r"\require{action}\toggle{a}{b}\endtoggle",
+    r"\newcommand{\x}{<script>}\x", r"\def\x{<script>}\x", r"\verb|<script>|",
+    r"\operatorname{<script>}", r"\hspace{1em;background:url(x)}",
+    r"\genfrac{<}{>}{url(x)}{0}{1}{2}", r"\begin{array}{c\"onclick=alert(1)}x\end{array}",
+    r"\begin{<script>}x\end{<script>}", "\ud800\u202e\0",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
