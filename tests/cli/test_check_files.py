@@ -97,27 +97,6 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_others(run, prepare, tmp_p
     assert "is missing" in files[1]["error"]
 
 
-def test_what_cannot_be_checked_together_is_refused_before_a_file_is_read(run, prepare, tmp_path):
-    a = prepare("data/a.parquet", [1])
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "rows").mkdir()
-    (tmp_path / "rows/odd.jsonl").write_text('{"problem": "What is it?", "final": 2}\n')
-    for arguments, code, message in [
-        ((a, a), 2, "is given twice"),
-        ((a, a.parent), 2, "is given twice"),
-        ((a, "nope.parquet"), 3, "nope.parquet: no such file."),
-        ((a, "my.yaml"), 2, "a recipe is checked alone"),
-        ((a, tmp_path / "empty"), 3, "no parquet in this folder or below it"),
-        ((tmp_path / "rows",), 4, "--question-key problem --answer-key final"),
-        ((tmp_path / "rows/odd.jsonl",), 4, "this is JSON Lines, not parquet. Run this first:"),
-        ((a.parent, "--html", "x.html"), 2, "--html writes the result of one parquet"),
-        ((a.parent, "--drop-bad", "x.parquet"), 2, "--drop-bad writes the result of one"),
-    ]:
-        done = run("check", *arguments)
-        assert (done.returncode, done.stdout) == (code, ""), arguments
-        assert message in done.stderr
-
-
 def test_no_output_replaces_an_input_even_with_overwrite(cli, tmp_path):
     """Not the evaluation set of --against, the reward, nor the log: all were read a moment before."""
     (tmp_path / "my.py").write_text("def compute_score(solution_str, **_):\n    return 0.0\n")

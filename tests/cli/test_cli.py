@@ -52,25 +52,6 @@ def test_without_network_and_source_the_message_lists_the_alternatives(run):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (("prep", "gms8k", "--out", "x.parquet"), "Did you mean 'gsm8k'"),
-        (("prep", "gsm8k", "--out", "x.parquet", "--template", "hsah"), "Did you mean 'hash'"),
-        (("prep", "gsm8k", "--out", "x.parquet", "--limit", "0"), "--limit"),
-        (("prep", "gsm8k"), "--out"),
-        (("path", "gsm8"), "Did you mean 'gsm8k'"),
-        (("path", "gsm8k", "--set", "metod=robust"), "Did you mean 'method'"),
-        (("path", "gsm8k", "--verl", "--verl-version", "new"), "is not a version of verl"),
-        (("list", "gsm"), "Did you mean 'gsm8k'"),
-        (("score", "x.jsonl", "--set", "x"), "NAME=VALUE"),
-        (("chekc", "x"), "check"),
-    ],
-)
-def test_a_usage_error_is_one_line_and_exits_2(run, arguments, expected):
-    assert_failure(run(*arguments), 2, expected)
-
-
-@pytest.mark.parametrize(
     "line",
     [
         "check nope.parquet", "score nope.jsonl --scorer gsm8k", "show nope.parquet",
@@ -124,18 +105,6 @@ def test_check_of_bad_rows_prints_a_table_and_exits_1(run, tmp_path):
     assert_success(run("check", "good.parquet"))
     report = json.loads(run("check", "bad.parquet", "--json").stdout)
     assert (report["ok"], report["counts"]) == (False, {"unknown_data_source": 1})
-
-
-@pytest.mark.parametrize("seconds", ["nan", "inf", "1e300", "-1"])
-def test_seconds_that_are_not_a_number_or_longer_than_a_day_are_a_wrong_call(run, seconds):
-    for arguments in (
-        ("score", "r.jsonl", "--seconds-per-row", seconds),
-        ("logs", "train.log", "--follow", "--interval", seconds),
-        ("audit", "gsm8k", "--load-seconds", seconds),
-    ):
-        done = run(*arguments)
-        assert done.returncode == 2
-        assert "seconds" in done.stderr or "interval" in done.stderr
 
 
 def test_path_prints_the_file_or_the_package_or_the_overrides(run):

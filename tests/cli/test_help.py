@@ -1,7 +1,6 @@
 """Help and shell completion, as a user meets them."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -47,13 +46,6 @@ def test_every_help_ends_in_examples(run):
     assert run("eval", "run", "--help").stdout.rstrip().endswith("--model M --out runs/m")
 
 
-def test_the_error_for_eval_watch_names_the_loop_that_replaces_it(run):
-    done = run("eval", "watch", "checkpoints", "--serve", "vllm serve {model}", "--once")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "docs/eval.md, 'Each checkpoint of a run'" in done.stderr
-    assert "## Each checkpoint of a run" in (ROOT / "docs" / "eval.md").read_text()
-
-
 def test_no_option_of_any_command_takes_the_option_after_it_as_its_value():
     """click gives it: `select --sft --out x` wrote a parquet called `--out`."""
     for name, command in all_commands():
@@ -64,20 +56,6 @@ def test_no_option_of_any_command_takes_the_option_after_it_as_its_value():
                     message = f"^{word} has no value: the option {following.partition('=')[0]} f"
                     with pytest.raises(UsageError, match=message):
                         require_values(command.params, [name, word, following])
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "select s.jsonl --train t.parquet --sft --out x",
-        "eval run t.parquet --model --out x.jsonl", "recipes import --out --json",
-        "new scorer exact --out --overwrite", "show gsm8k -n --sample",
-    ],
-)  # fmt: skip
-def test_an_option_without_its_value_is_one_line_and_exits_2(run, line):
-    done = run(*line.split())
-    assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch("error: -+[a-z]+ has no value: .*\n", done.stderr)
 
 
 def test_a_value_with_hyphens_is_written_behind_an_equals_sign_or_after_two_hyphens(run):

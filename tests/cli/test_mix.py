@@ -43,27 +43,3 @@ def test_rows_that_shares_leave_out_are_named(run):
     words = " ".join(done.stdout.split())
     assert "half.parquet: 81 rows" in words
     assert "a.parquet: 23 of 64 rows are left out, because its share of the mix is 50.0%" in words
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "expected"),
-    [
-        (("a.parquet:0", "--out", "o.parquet"), 2, "above 0"),
-        (("a.parquet", "--rows", "0", "--out", "o.parquet"), 2, "--rows"),
-        (("a.parquet", "--rows", "65", "--out", "o.parquet"), 2, "--oversample"),
-        (("a.parquet", "--oversample", "--out", "o.parquet"), 2, "needs --rows"),
-        (("a.parquet", "a.parquet", "--out", "o.parquet"), 2, "named twice"),
-        (("a.parquet", "--out", "a.parquet", "--overwrite"), 2, "is the input file"),
-        (("a.parquet", "nope.parquet:2", "--out", "o.parquet"), 3, "nope.parquet: no such file"),
-        (("--out", "o.parquet"), 2, "FILE"),
-    ],
-)
-def test_a_mistake_is_one_clear_error_and_writes_no_file(
-    run, parts, tmp_path, arguments, code, expected
-):
-    files = sorted(tmp_path.iterdir())
-    done = run("mix", *arguments)
-    assert done.returncode == code, done.stderr
-    assert expected in done.stderr
-    assert "Traceback" not in done.stderr
-    assert sorted(tmp_path.iterdir()) == files

@@ -63,74 +63,6 @@ def test_text_of_a_column_that_fills_late_is_told_with_its_number_of_rows(run, t
             assert "left out of" not in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (
-            ("prep", "aime", "--sample"),
-            "aime has several splits. Choose one: --split 2024, 2025, 2026, or all.",
-        ),
-        (("prep", "aime", "--sample", "--year", "1999"), "aime has no split '1999'"),
-        (("prep", "aime", "--year", "2024", "--split", "2024"), "exclude each other"),
-        (("prep", "gsm8k", "--question-key", "q"), "--question-key needs a data file of your own"),
-        (("prep", "mine.csv", "--source", "x"), "holds the rows"),
-        (("prep", "nope.csv"), "nope.csv"),
-        (("prep", "nope.py"), "nope.py: no such file"),
-        (("prep", "gsm8k", "--sample", "--html", "."), "is a directory"),
-    ],
-)
-def test_a_wrong_option_is_one_clear_line(run, tmp_path, arguments, expected):
-    done = run(*arguments, "--out", tmp_path / "out.parquet")
-    assert done.returncode in (2, 3, 5)
-    assert expected in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert not (tmp_path / "out.parquet").exists()
-
-
-def test_an_output_that_is_an_input_or_another_output_is_refused(run, rows, tmp_path):
-    out = tmp_path / "out.parquet"
-    keys = ("--question-key", "q", "--answer-key", "a")
-    text = rows.read_text()
-    done = run("prep", rows, *keys, "--out", out, "--html", rows, "--overwrite")
-    assert (done.returncode, rows.read_text()) == (2, text)
-    done = run("prep", rows, *keys, "--out", out, "--html", out)
-    assert (done.returncode, out.exists()) == (2, False)
-    assert_success(run("prep", rows, *keys, "--out", out))
-    content = out.read_bytes()
-    done = run("check", out, "--html", out, "--overwrite")
-    assert (done.returncode, out.read_bytes()) == (2, content)
-
-
-def test_an_empty_against_is_a_usage_error(run, rows):
-    for value in ("", ",", " , "):
-        done = run("check", rows, "--against", value)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert "--against is empty" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "suffix"),
-    [
-        (("prep", "gsm8k", "--sample", "--out", "x.jsonl"), ".parquet"),
-        (("prep", "gsm8k", "--sample", "--out", "x"), ".parquet"),
-        (("mix", "t.parquet", "--out", "x.jsonl"), ".parquet"),
-        (("check", "t.parquet", "--drop-bad", "x.jsonl"), ".parquet"),
-        (("check", "t.parquet", "--against", "t.parquet", "--drop-overlap", "x.json"), ".parquet"),
-        (("select", "r.jsonl", "--train", "t.parquet", "--pass-rate", "0:1", "--out", "x.jsonl"),
-         ".parquet"),
-        (("logs", "train.log", "--parquet", "x.csv"), ".parquet"),
-        (("logs", "train.log", "--csv", "x.parquet"), ".csv"),
-    ],
-)  # fmt: skip
-def test_an_output_with_the_suffix_of_another_format_is_refused(run, tmp_path, arguments, suffix):
-    assert_success(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
-    (tmp_path / "r.jsonl").write_text('{"response": "#### 1", "ground_truth": "1"}\n')
-    done = run(*arguments)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert f"name a file that ends in {suffix}" in done.stderr
-    assert not list(tmp_path.glob("x*"))
-
-
 @pytest.fixture
 def tokenizer(tmp_path):
     """Replace transformers by a tokenizer whose tokens are words."""
@@ -200,36 +132,6 @@ def test_prompts_that_are_plain_text_are_listed_as_not_checked(run, tmp_path):
     assert "Checked: schema.\nNot checked: prompts, golds" in done.stdout
     assert_success(run("mix", "t.parquet", "--out", "chats.parquet"))  # as the finding suggests
     assert_success(run("check", "chats.parquet"))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (("prep", "gsm8k", "--sample", "--out", "x.parquet", "--seed", "0"), "--seed needs --shuffle."),
-        (("prep", "gsm8k", "--sample", "--out", "x.parquet", "--hub", "modelscope"),
-         "--hub is not used with a file, --source or --sample"),
-        (("check", "t.parquet", "--threshold", "0.5"), "--threshold needs --against."),
-        (("check", "t.parquet", "--hub", "modelscope"), "--hub needs --against."),
-        (("check", "t.parquet", "--strict"), "--strict needs a recipe."),
-        (("check", "t.parquet", "--verl-version", "0.9.1"), "--verl-version needs a recipe."),
-        (("check", "t.parquet", "--max-prompt-length", "9"), "--max-prompt-length needs --tokenizer."),
-        (("check", "qwen3-8b-dapo.yaml", "--html", "x.html"), "--html is not used with a recipe"),
-        (("check", "qwen3-8b-dapo.yaml", "--near"), "--near is not used with a recipe"),
-        (("logs", "train.log", "--smooth", "3"), "--smooth needs --html."),
-        (("logs", "train.log", "--x", "hours"), "--x needs compare or --html."),
-        (("logs", "train.log", "--interval", "3"), "--interval needs --follow."),
-        (("logs", "train.log", "--follow", "--config", "c.yaml"), "--config is not used with --follow"),
-        (("show", "t.parquet", "--hub", "modelscope"), "--hub is not used with a parquet"),
-        (("show", "gsm8k", "--sample", "--hub", "modelscope"), "--hub is not used with --source or"),
-        (("eval", "run", "t.parquet", "--suite-dir", "s", "--base-url", "u", "--model", "m", "--out", "o"),
-         "--suite-dir needs --suite."),
-    ],
-)  # fmt: skip
-def test_an_option_without_the_option_it_needs_is_refused(run, tmp_path, arguments, expected):
-    done = run(*arguments)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert expected in done.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.full

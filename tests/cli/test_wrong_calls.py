@@ -1,0 +1,114 @@
+"""A wrong call is one clear error with its exit code, and neither reads nor writes anything else."""
+
+import shlex
+
+import pytest
+
+#: (command line, exit code, what the error says); t.parquet, r.jsonl, and rows in other formats exist.
+CALLS = [
+    ("prep gms8k --out x.parquet", 2, "Did you mean 'gsm8k'"),
+    ("prep gsm8k --out x.parquet --template hsah", 2, "Did you mean 'hash'"),
+    ("prep gsm8k --out x.parquet --limit 0", 2, "--limit"),
+    ("prep gsm8k", 2, "--out"),
+    ("prep aime --sample --out x.parquet", 2, "Choose one: --split 2024, 2025, 2026, or all."),
+    ("prep aime --sample --year 1999 --out x.parquet", 2, "aime has no split '1999'"),
+    ("prep aime --year 2024 --split 2024 --out x.parquet", 2, "exclude each other"),
+    ("prep gsm8k --question-key q --out x.parquet", 2, "--question-key needs a data file of your"),
+    ("prep mine.csv --source x --out x.parquet", 2, "holds the rows"),
+    ("prep nope.csv --out x.parquet", 3, "nope.csv"),
+    ("prep nope.py --out x.parquet", 3, "nope.py: no such file"),
+    ("prep gsm8k --sample --html . --out x.parquet", 5, "is a directory"),
+    ("prep gsm8k --sample --out x.parquet --seed 0", 2, "--seed needs --shuffle."),
+    (
+        "prep gsm8k --sample --out x.parquet --hub modelscope",
+        2,
+        "--hub is not used with a file, --so",
+    ),
+    ("prep gsm8k --sample --out x.jsonl", 2, "name a file that ends in .parquet"),
+    ("prep gsm8k --sample --out x", 2, "name a file that ends in .parquet"),
+    ("prep mine.csv --out x.parquet --html mine.csv --overwrite", 2, "is the input file"),
+    ("prep mine.csv --out x.parquet --html x.parquet", 2, "name the same file"),
+    ("path gsm8", 2, "Did you mean 'gsm8k'"),
+    ("path gsm8k --set metod=robust", 2, "Did you mean 'method'"),
+    ("path gsm8k --verl --verl-version new", 2, "is not a version of verl"),
+    ("list gsm", 2, "Did you mean 'gsm8k'"),
+    ("card gsm8k", 2, "`rewardkit card` is now `rewardkit list NAME`."),
+    ("report s.jsonl --html x.html", 2, "is now `rewardkit score FILES --html PAGE`."),
+    ("score r.jsonl --set x", 2, "NAME=VALUE"),
+    ("score r.jsonl --seconds-per-row nan", 2, "nan is not a number of seconds"),
+    ("score r.jsonl --seconds-per-row 1e300", 2, "--seconds-per-row"),
+    ("audit gsm8k --load-seconds -1", 2, "--load-seconds"),
+    ("logs train.log --follow --interval inf", 2, "--interval"),
+    ("logs train.log --parquet x.csv", 2, "name a file that ends in .parquet"),
+    ("logs train.log --csv x.parquet", 2, "name a file that ends in .csv"),
+    ("logs train.log --smooth 3", 2, "--smooth needs --html."),
+    ("logs train.log --x hours", 2, "--x needs compare or --html."),
+    ("logs train.log --interval 3", 2, "--interval needs --follow."),
+    ("logs train.log --follow --config c.yaml", 2, "--config is not used with --follow"),
+    ("mix t.parquet --out x.jsonl", 2, "name a file that ends in .parquet"),
+    ("mix t.parquet:0 --out x.parquet", 2, "above 0"),
+    ("mix t.parquet --rows 0 --out x.parquet", 2, "--rows"),
+    ("mix t.parquet --rows 65 --out x.parquet", 2, "--oversample"),
+    ("mix t.parquet --oversample --out x.parquet", 2, "needs --rows"),
+    ("mix t.parquet t.parquet --out x.parquet", 2, "named twice"),
+    ("mix t.parquet --out t.parquet --overwrite", 2, "is the input file"),
+    ("mix t.parquet nope.parquet:2 --out x.parquet", 3, "nope.parquet: no such file"),
+    ("mix t.parquet --out x.parquet --html t.parquet --overwrite", 2, "is the input file"),
+    ("mix --out x.parquet", 2, "FILE"),
+    ("check t.parquet --drop-bad x.jsonl", 2, "name a file that ends in .parquet"),
+    (
+        "check t.parquet --against t.parquet --drop-overlap x.json",
+        2,
+        "name a file that ends in .parq",
+    ),
+    ("check t.parquet --against ' , '", 2, "--against is empty"),
+    ("check t.parquet --threshold 0.5", 2, "--threshold needs --against."),
+    ("check t.parquet --hub modelscope", 2, "--hub needs --against."),
+    ("check t.parquet --strict", 2, "--strict needs a recipe."),
+    ("check t.parquet --verl-version 0.9.1", 2, "--verl-version needs a recipe."),
+    ("check t.parquet --max-prompt-length 9", 2, "--max-prompt-length needs --tokenizer."),
+    ("check t.parquet --html t.parquet --overwrite", 2, "is the input file"),
+    ("check qwen3-8b-dapo.yaml --html x.html", 2, "--html is not used with a recipe"),
+    ("check qwen3-8b-dapo.yaml --near", 2, "--near is not used with a recipe"),
+    ("check t.parquet t.parquet", 2, "is given twice"),
+    ("check t.parquet .", 2, "is given twice"),
+    ("check t.parquet nope.parquet", 3, "nope.parquet: no such file."),
+    ("check t.parquet my.yaml", 2, "a recipe is checked alone"),
+    ("check t.parquet empty", 3, "no parquet in this folder or below it"),
+    ("check rows", 4, "--question-key problem --answer-key final"),
+    ("check rows/odd.jsonl", 4, "this is JSON Lines, not parquet. Run this first:"),
+    ("check . --html x.html", 2, "--html writes the result of one parquet"),
+    ("check . --drop-bad x.parquet", 2, "--drop-bad writes the result of one"),
+    ("show t.parquet --hub modelscope", 2, "--hub is not used with a parquet"),
+    ("show gsm8k --sample --hub modelscope", 2, "--hub is not used with --source or"),
+    ("show rows", 2, "rows is a folder: name a file in it"),
+    (
+        "eval run t.parquet --suite-dir s --base-url u --model m --out o",
+        2,
+        "--suite-dir needs --suite.",
+    ),
+    ("eval watch checkpoints --once", 2, "docs/eval.md, 'Each checkpoint of a run'"),
+    ("select s.jsonl --train t.parquet --sft --out x", 2, "--sft has no value"),
+    ("eval run t.parquet --model --out x.jsonl", 2, "--model has no value"),
+    ("recipes import --out --json", 2, "--out has no value"),
+    ("new scorer exact --out --overwrite", 2, "--out has no value"),
+    ("show gsm8k -n --sample", 2, "-n has no value"),
+    ("chekc x", 2, "check"),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "expected"), CALLS, ids=[line for line, *_ in CALLS])
+def test_a_wrong_call_is_one_clear_error(run, sample, tmp_path, line, code, expected):
+    sample(tmp_path / "t.parquet")
+    (tmp_path / "mine.csv").write_text("question,answer\nWhat is 1+1?,2\n")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows/odd.jsonl").write_text('{"problem": "What is it?", "final": 2}\n')
+    before = {path: path.stat() for path in tmp_path.rglob("*")}
+    done = run(*shlex.split(line))
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert expected in done.stderr
+    assert done.stderr.startswith("Usage: ") or not done.stderr.partition("\n")[2].strip().count(
+        "\n"
+    )
+    assert {path: path.stat() for path in tmp_path.rglob("*")} == before
