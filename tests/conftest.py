@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+from importlib import metadata
 from ipaddress import ip_address
 from pathlib import Path
 from threading import current_thread, main_thread
@@ -13,6 +14,8 @@ from threading import current_thread, main_thread
 import pytest
 from hypothesis import HealthCheck, settings
 
+from rewardkit import registry
+from rewardkit.scorers import row_scorer
 from tests.command import Commands
 
 # A shell starts background jobs with SIGINT ignored, nohup with SIGHUP ignored, and children inherit
@@ -88,6 +91,26 @@ def is_local(host):
         return ip_address(host.decode() if isinstance(host, bytes) else host).is_loopback
     except ValueError:
         return False
+
+
+@pytest.fixture
+def plugins(monkeypatch):
+    """Install entry points of another package, each as (name, value, group)."""
+
+    def clear():
+        registry._plugins.cache_clear()
+        row_scorer._scorer_of_data_source.cache_clear()
+
+    def install(*points):
+        monkeypatch.delenv("REWARDKIT_PLUGINS", raising=False)
+        known = [metadata.EntryPoint(*point) for point in points]
+        monkeypatch.setattr(
+            metadata, "entry_points", lambda group: [each for each in known if each.group == group]
+        )
+        clear()
+
+    yield install
+    clear()
 
 
 @pytest.fixture(scope="session")

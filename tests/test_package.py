@@ -17,21 +17,9 @@ from rewardkit import errors
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "rewardkit"
 HEAVY = {
-    "torch",
-    "verl",
-    "datasets",
-    "pandas",
-    "sympy",
-    "pyarrow",
-    "numpy",
-    "rich",
-    "yaml",
-    "huggingface_hub",
-    "jinja2",
-    "ijson",
-    "mpmath",
-    "latex2mathml",
-}
+    "torch", "verl", "datasets", "pandas", "sympy", "pyarrow", "numpy", "rich", "yaml",
+    "huggingface_hub", "jinja2", "ijson", "mpmath", "latex2mathml",
+}  # fmt: skip
 
 
 def imported_by(statement):
@@ -101,16 +89,9 @@ def test_errors_are_picklable_and_of_one_family(error):
 
 #: Packages of a run or of an extra, which may be missing.
 OPTIONAL_PACKAGES = {
-    "ray",
-    "swift",
-    "verl",
-    "torch",
-    "transformers",
-    "uvicorn",
-    "starlette",
-    "prometheus_client",
+    "ray", "swift", "verl", "torch", "transformers", "uvicorn", "starlette", "prometheus_client",
     "math_verify",
-}
+}  # fmt: skip
 LOAD_ALL = """
 import importlib, json, pkgutil, rewardkit
 missing = {}

@@ -4,24 +4,6 @@ from rewardkit import registry
 from rewardkit.errors import UnknownNameError, UsageError
 
 
-@pytest.fixture
-def plugins(monkeypatch):
-    """Install entry points of another package."""
-    from importlib import metadata
-
-    def install(*points):
-        monkeypatch.delenv("REWARDKIT_PLUGINS", raising=False)
-        registry._plugins.cache_clear()
-        monkeypatch.setattr(
-            metadata,
-            "entry_points",
-            lambda group: [metadata.EntryPoint(n, v, g) for n, v, g in points if g == group],
-        )
-
-    yield install
-    registry._plugins.cache_clear()
-
-
 @pytest.mark.parametrize("group", ["datasets", "scorers", "data_sources"])
 def test_every_built_in_name_loads(group):
     for name in registry.known(group):
@@ -84,9 +66,8 @@ def test_auto_adapts_a_plug_in_with_verls_signature(plugins, tmp_path, monkeypat
     )
     monkeypatch.syspath_prepend(tmp_path)
     plugins(("acme/sums", "acme_reward:compute_score", "rewardkit.data_sources"))
-    from rewardkit.scorers import auto, row_scorer
+    from rewardkit.scorers import auto
 
-    row_scorer._scorer_of_data_source.cache_clear()
     result = auto.compute_score("acme/sums", "5", "5", {"index": 7})
     assert (result["score"], result["error"]) == (1.0, 0.0)
 
