@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -58,17 +58,12 @@ KEYS = {"env": "NOTE", "verl": "trainer.project_name", "volumes": "claim", "opti
 def leaves(model: type[BaseModel], path: tuple[str, ...] = ()):
     """Yield (path, annotation) of every field that has no fields of its own."""
     for name, field in model.model_fields.items():
-        annotation = field.annotation
-        for part in (
-            get_args(annotation)
-            if get_origin(annotation) is Union or "|" in str(annotation)
-            else (annotation,)
-        ):
-            if isinstance(part, type) and issubclass(part, BaseModel):
-                yield from leaves(part, (*path, name))
-                break
-        else:
-            yield (*path, name), annotation
+        parts = get_args(field.annotation) or (field.annotation,)
+        models = [part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)]
+        for part in models:
+            yield from leaves(part, (*path, name))
+        if not models:
+            yield (*path, name), field.annotation
 
 
 def values_with(path: tuple[str, ...], annotation: Any, value: str) -> list[Any]:
