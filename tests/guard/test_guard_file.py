@@ -141,18 +141,6 @@ def test_the_file_is_code_of_literals_only(cli, folder):
         assert module.GUARD.settings.options == {"bonus": text}
 
 
-def test_a_guarded_file_is_checked_like_any_scorer(cli, folder):
-    """`rewardkit check` and `score` call the guarded file, which starts processes of its own."""
-    guard = cli("guard", "my_reward.py:compute_score", "--out", "guarded.py", cwd=folder)
-    assert guard.returncode == 0
-    rewardkit.prep("gsm8k", folder / "rows.parquet", sample=True)
-    options = ("--scorer", "guarded.py:compute_score", "--json")
-    result = cli("check", "rows.parquet", *options, cwd=folder)
-    report = json.loads(result.stdout)
-    assert report["rows"] > 0
-    assert "gold self-check (guarded.py:compute_score)" in report["checked"]
-
-
 def test_a_guarded_file_reads_a_secret_option_from_the_environment(cli, folder, monkeypatch):
     secret = "Zq7canaryValue42"
     (folder / "keyed.py").write_text(

@@ -21,12 +21,6 @@ def trips(failures, share=0.5):
     return list(filter(None, (breaker.count(is_failure=failure) for failure in failures)))
 
 
-def test_a_reward_that_fails_on_all_first_calls_trips_once():
-    """It trips at the last of the first calls, and not before."""
-    assert trips([True] * (FIRST_CALLS - 1)) == []
-    assert len(trips([True] * FIRST_CALLS)) == 1
-
-
 @given(st.lists(st.booleans(), min_size=1, max_size=3 * WINDOW_CALLS), st.floats(0, 1))
 def test_it_trips_only_on_its_two_rules(failures, share):
     """Either all first calls failed, or more than the share of one window."""

@@ -104,19 +104,6 @@ def test_a_reward_that_hangs_while_verl_imports_it_costs_only_the_reward(tmp_pat
     assert composed.config[key] == str(reward)
 
 
-def test_a_thread_of_the_reward_does_not_keep_verl_s_process_alive(tmp_path):
-    reward = tmp_path / "mine.py"
-    reward.write_text(
-        "import threading, time\n"
-        "threading.Thread(target=time.sleep, args=[1e6]).start()\n"
-        "def compute_score(data_source, solution_str, ground_truth, extra_info=None): return 1.0\n"
-    )
-    tree = load_tree("qwen2.5-0.5b-ppo-gsm8k")
-    tree["reward"] = {"scorer": f"{reward}:compute_score"}
-    composed = compose_plan(make_plan(read_recipe(tree, "x"), VERL))
-    assert composed.reward == "compute_score"
-
-
 def test_on_the_published_keys_verl_0_9_trains_without_the_reward(v9, tmp_path):
     """A published script composes and is valid there, and has no reward function."""
     reward = tmp_path / "reward_score.py"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -143,19 +141,6 @@ def test_an_unknown_data_source_scores_as_wrong_and_sets_error(score_batch, tmp_
     assert rewards == [0.0] * 4
     assert [e["error"] for e in extras] == [1.0] * 4
     assert len([r for r in caplog.records if "nobody/knows" in r.message]) == 1
-
-
-def test_the_loaded_function_works_off_the_main_thread(load_reward):
-    """verl calls rewards in executor threads; concurrent calls give the same scores."""
-    reward = load_reward(location("gsm8k"))
-
-    def call(i):
-        assert threading.current_thread() is not threading.main_thread()
-        return reward(data_source="", solution_str=f"#### {i}", ground_truth=str(i - i % 2))
-
-    with ThreadPoolExecutor(16) as pool:
-        scores = [r["score"] for r in pool.map(call, range(2000))]
-    assert scores == [1.0 if i % 2 == 0 else 0.0 for i in range(2000)]
 
 
 def test_a_ray_actor_scores_with_our_function(

@@ -1,6 +1,5 @@
 """A function in child processes: its deadlines, the failures it survives, and the callers it serves."""
 
-import asyncio
 import importlib
 import multiprocessing
 import os
@@ -135,18 +134,6 @@ def test_a_call_that_waits_is_ended_at_its_deadline_also_if_it_blocks_signals(is
     assert ask(function, name, 600).startswith("ChildTimeoutError")
     assert has_ended(child)
     assert ask(function, "echo", 7) == 7
-
-
-def test_an_event_loop_gets_the_others_while_one_call_is_ended(isolate):
-    function = isolate(cpu_seconds=0.1, workers=2)
-
-    async def ask_all():
-        calls = [("loop", 0), *(("echo", i) for i in range(50))]
-        return await asyncio.gather(*map(function.call_async, calls))
-
-    first, *others = asyncio.run(ask_all())
-    assert isinstance(first, ChildTimeoutError)
-    assert [outcome.value for outcome in others] == list(range(50))
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
