@@ -42,26 +42,24 @@ def hanging_call(folder: Path, scorer: str) -> str:
 
     `scorer` is the scorer's file; "" for verl's own.
     """
-    for path in folder.glob("stacks-*.txt"):
-        if not path.stat().st_size:
-            continue
+    for path in [path for path in folder.glob("stacks-*.txt") if path.stat().st_size]:
         time.sleep(STACKS_SECONDS)
-        stacks, process = path.read_text(encoding="utf-8", errors="replace"), path.stem[7:]
-        calls = [call for call in read_calls(folder) if call["call"].startswith(f"{process}-")]
-        for call in sorted(calls, key=lambda call: float(call["started"])):
-            if "seconds" not in call:
-                stack = stacks.partition(f"hread 0x{call['stack']:016x} ")[2].partition("hread 0x")[
-                    0
-                ]
-                line = call.get("line") or (scorer and line_in_stacks(stack, scorer))
-                index = "" if call["index"] is None else f"extra_info.index {call['index']}, "
-                return (
-                    f"{scorer or 'verl'}{f':{line}' if line else ''}: a call of the scorer has not "
-                    f"returned after {time.monotonic() - call['started']:,.0f} s; its row has {index}"
-                    f"data_source {call['data_source']!r}, ground_truth {call['ground_truth']!r}; the "
-                    f"response begins with {call['response'][:60]!r}. Fix the scorer, or raise "
-                    "--rehearse-call-seconds if it is only slow"
-                )
+        calls = [call for call in read_calls(folder) if "seconds" not in call]
+        calls = [call for call in calls if call["call"].startswith(f"{path.stem[7:]}-")]
+        if not calls:
+            continue
+        call = min(calls, key=lambda call: float(call["started"]))
+        mark, stacks = f"hread 0x{call['stack']:016x} ", path.read_text("utf-8", "replace")
+        stack = stacks.partition(mark)[2].partition("hread 0x")[0]
+        line = call.get("line") or (scorer and line_in_stacks(stack, scorer))
+        index = "" if call["index"] is None else f"extra_info.index {call['index']}, "
+        return (
+            f"{scorer or 'verl'}{f':{line}' if line else ''}: a call of the scorer has not returned "
+            f"after {time.monotonic() - call['started']:,.0f} s; its row has {index}data_source "
+            f"{call['data_source']!r}, ground_truth {call['ground_truth']!r}; the response begins with "
+            f"{call['response'][:60]!r}. Fix the scorer, or raise --rehearse-call-seconds if it is only "
+            "slow"
+        )
     return ""
 
 
