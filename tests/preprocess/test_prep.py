@@ -19,6 +19,7 @@ from rewardkit.preprocess.prep import find_repeated, preview
 from rewardkit.preprocess.template import BUILT_IN, requested_forms
 from rewardkit.row import read_rows
 from tests.preprocess.rows import dropped, infos, jsonl
+from tests.tables import every
 
 GOOD = {"question": "How many?", "answer": "3*6 = <<3*6=18>>18\n#### 18"}
 
@@ -317,91 +318,69 @@ def test_if_one_split_fails_no_split_is_written(tmp_path):
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        *(template.text for template in BUILT_IN.values()),
-        "Write 'Answer: \\boxed{X}' in the last line, with the number in \\boxed{}.",
-        "#### Problem\nPut it in \\boxed{}.",
-        "Use <answer>\\boxed{your answer}</answer>.",
-        "Put the answer in the form `#### <answer>` after ####.",
-        "Put your final answer in \\boxed{}.\nAnswer:",
-        'Let \\boxed{3} = 2. Output the final answer after "####".',
-    ],
-)
-def test_one_instruction_is_one_form_of_answer(prompt):
-    assert requested_forms(prompt) == ()
-
-
-@pytest.mark.parametrize(
+@every(
     ("prompt", "forms"),
     [
-        ('Put it in \\boxed{}. Output the final answer after "####".', ("\\boxed", "####")),
-        ('请把答案写在 \\boxed{答案} 里，最后一行写 "####" 和答案。', ("\\boxed", "####")),
-        ("Write **Answer:** x. Think, then put the number in \\boxed.", ("Answer:", "\\boxed")),
-        ("Put it in \\boxed{}. Write it between <answer> and </answer>.", ("\\boxed", "<answer>")),
+        *((template.text, "") for template in BUILT_IN.values()),
+        ("Write 'Answer: \\boxed{X}' in the last line, with the number in \\boxed{}.", ""),
+        ("#### Problem\nPut it in \\boxed{}.", ""),
+        ("Use <answer>\\boxed{your answer}</answer>.", ""),
+        ("Put the answer in the form `#### <answer>` after ####.", ""),
+        ("Put your final answer in \\boxed{}.\nAnswer:", ""),
+        ('Let \\boxed{3} = 2. Output the final answer after "####".', ""),
+        ('Put it in \\boxed{}. Output the final answer after "####".', "\\boxed ####"),
+        ('请把答案写在 \\boxed{答案} 里，最后一行写 "####" 和答案。', "\\boxed ####"),
+        ("Write **Answer:** x. Think, then put the number in \\boxed.", "Answer: \\boxed"),
+        ("Put it in \\boxed{}. Write it between <answer> and </answer>.", "\\boxed <answer>"),
     ],
 )
 def test_two_instructions_in_one_prompt_are_found(prompt, forms):
-    assert requested_forms(prompt) == forms
+    assert requested_forms(prompt) == tuple(forms.split())
 
 
-@pytest.mark.parametrize(
-    ("question", "gold", "is_hidden"),
-    [
-        ("Which is a prime? A farmer asks.", "A", True),
-        ("Which is a prime? (A) 4 (B) 5", "B", False),
-        ("Which is a prime?\nA. 4\nB. 5", "A", False),
-        ("Which is a prime? (a) 4 (b) 5", "B", False),
-        ("下列哪个是质数？A．4　B．5", "B", False),
-        ("For what $A$ is it constant?", "A", False),
-    ],
-)
-def test_options_are_hidden_if_no_letter_of_one_stands_in_the_prompt(
-    tmp_path, question, gold, is_hidden
-):
-    source = jsonl(tmp_path / "raw.jsonl", {"question": question, "answer": gold})
-    dataset = dataset_from_file(source)
-    [split] = rewardkit.prep(dataset, tmp_path / "o.parquet", source=source, scorer="mcq").splits
-    assert split.stats.hidden_options == is_hidden
+def test_options_are_hidden_if_no_letter_of_one_stands_in_the_prompt(tmp_path):
+    questions = {
+        "Which is a prime? A farmer asks.": "A",  # the only one without options
+        "Which is a prime? (A) 4 (B) 5": "B",
+        "Which is a prime?\nA. 4\nB. 5": "A",
+        "Which is a prime? (a) 4 (b) 5": "B",
+        "下列哪个是质数？A．4　B．5": "B",
+        "For what $A$ is it constant?": "A",
+    }
+    rows = ({"question": question, "answer": gold} for question, gold in questions.items())
+    source, out = jsonl(tmp_path / "raw.jsonl", *rows), tmp_path / "o.parquet"
+    report = rewardkit.prep(dataset_from_file(source), out, source=source, scorer="mcq")
+    assert report.splits[0].stats.hidden_options == 1
 
 
 # Duplicates, conflicting golds and languages
 
 
-TEXT = st.text(alphabet="abc xyz+-=123.,$\\é题？", max_size=30)
-
-
-@pytest.mark.parametrize(
-    "other",
+@every(
+    ("one", "other", "same"),
     [
-        r"Find  $\frac{1}{2}+x$.",
-        r"find $ \dfrac{1}{2} + x $",
-        r"Find \(\tfrac{1}{2}\, + x\)?",
-        "Find $\\frac{1}{2}+x$.",
+        (r"Find $\frac{1}{2}+x$", r"Find  $\frac{1}{2}+x$.", True),
+        (r"Find $\frac{1}{2}+x$", r"find $ \dfrac{1}{2} + x $", True),
+        (r"Find $\frac{1}{2}+x$", r"Find \(\tfrac{1}{2}\, + x\)?", True),
+        *(
+            ("Find x+1", other, False)
+            for other in ["Find x-1", "Find x+2", "Find y+1", "Find x + 1 + 1", "x+1", ""]
+        ),
     ],
 )
-def test_spellings_of_one_question_are_one_question(other):
-    assert question_key(other) == question_key(r"Find $\frac{1}{2}+x$")
+def test_spellings_of_one_question_are_one_question_and_pictures_count(one, other, same):
+    assert (question_key(one) == question_key(other)) is same
+    assert question_key(one, [b"1"]) != question_key(one, [b"2"])
+    assert question_key(one, [b"1", b"2"]) != question_key(one, [b"12"])
+    assert (question_key(one, [b"1"]) == question_key(other, [b"1"])) is same
 
 
-@pytest.mark.parametrize("other", ["Find x-1", "Find x+2", "Find y+1", "Find x + 1 + 1", "x+1", ""])
-def test_different_questions_have_different_keys(other):
-    assert question_key(other) != question_key("Find x+1")
-
-
-def test_pictures_are_part_of_the_question():
-    assert question_key("Find x", [b"1"]) != question_key("Find x", [b"2"])
-    assert question_key("Find x", [b"1", b"2"]) != question_key("Find x", [b"12"])
-    assert question_key("Find x", [b"1"]) == question_key("find x.", [b"1"])
-
-
-@given(TEXT)
+@given(st.text(alphabet="abc xyz+-=123.,$\\é题？", max_size=30))
 def test_white_space_does_not_change_the_key_of_a_question(text):
     assert question_key(text) == question_key(f"  {text.replace(' ', '  ')}\n")
 
 
-@pytest.mark.parametrize(
+@every(
     ("a", "b", "same"),
     [
         ("025", "25", True),
@@ -416,6 +395,8 @@ def test_white_space_does_not_change_the_key_of_a_question(text):
 )
 def test_golds_are_compared_exactly(a, b, same):
     assert (gold_key(a) == gold_key(b)) is same
+    problems = enumerate([Problem("q", a), Problem("q", b)])
+    assert list(find_repeated(problems)) == ([1] if same or a == "2/4" else [0, 1])
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["1", "01", "2"])), max_size=30))
@@ -430,12 +411,6 @@ def test_every_question_remains_once_with_its_only_gold_or_is_dropped(pairs):
     for index, why in dropped.items():
         golds = {int(gold) for q, gold in pairs if q == pairs[index][0]}
         assert why.reason == ("conflicting golds" if len(golds) > 1 else "duplicate question")
-
-
-@pytest.mark.parametrize(("gold", "is_same"), [("0.5", True), (r"\frac12", True), ("2", False)])
-def test_golds_that_are_equal_as_answers_do_not_conflict(gold, is_same):
-    dropped = find_repeated(enumerate([Problem("q", "1/2"), Problem("q", gold)]))
-    assert list(dropped) == ([1] if is_same else [0, 1])
 
 
 def test_options_of_prep_select_and_repeat(tmp_path):
