@@ -319,57 +319,9 @@ def test_another_answer_to_an_expression_is_wrong_for_the_scorer_too(gold, score
     assert not score(respond(another_answer(gold)), gold).correct
 
 
-@pytest.mark.parametrize(
-    ("solution", "golds"),
-    [
-        (r"so \boxed{\frac{1}{2}}.", [r"\frac{1}{2}"]),
-        (r"first \boxed{3}, then after much work \boxed{ 4 }", ["4"]),
-        (r"so \fbox{\left\{1, 2\right\}}", [r"\left\{1, 2\right\}"]),
-        (r"so $x = \boxed 2$, whose half is $\frac{2}{2}$", ["2"]),
-        (r"they are \boxed{1} and \boxed{2}.", ["1", "2"]),
-        (r"so \boxed{}", [""]),
-        (r"nothing boxedin{5}", []),
-        (r"cut off: \boxed{\frac{1}{2}", []),
-    ],
-)
-def test_the_gold_of_math_is_the_content_of_the_last_boxes_with_braces(solution, golds):
-    assert last_boxes(solution) == golds
-
-
 @given(st.recursive(st.text("ab1 ,+", min_size=1), lambda inner: inner.map(r"\frac{{{}}}".format)))
 def test_any_balanced_content_is_read_from_a_box(content):
     assert last_boxes(rf"Thus $\boxed{{{content}}}$.") == [content.strip()]
-
-
-@pytest.mark.parametrize(
-    ("problem", "solution", "found"),
-    [
-        ("Find all roots.", r"\boxed{1} and \boxed{2}", "1, 2"),
-        ("Find the root.", r"\boxed{0.5} or \boxed{\frac{1}{2}}", r"\frac{1}{2}"),
-        ("Find a root.", r"\boxed{1} and \boxed{2}", "the solution has several answers"),
-        ("Find all roots.", r"\boxed{}", "the solution's box is empty"),
-        ("Find all roots.", "1", "no box in the solution"),
-    ],
-)
-def test_boxes_side_by_side_are_one_gold_if_the_problem_asks_for_all(problem, solution, found):
-    raw = {"problem": problem, "solution": solution, "level": "Level ?", "type": "Algebra"}
-    result = load_dataset("math").to_problem(raw)
-    assert getattr(result, "ground_truth", None) == found or result.reason == found
-
-
-@every(
-    "raw",
-    [
-        {"id": 60, "problem": "q", "answer": "025"},
-        {"ID": "2024-I-1", "Problem": "q", "Answer": 25},
-        {"problem_idx": 1, "answer": 25, "problem": "q"},
-        {"reward_model": {"ground_truth": "25"}, "extra_info": {"index": 4, "raw_problem": "q"}},
-        {"question": "q", "answer": r" 25 ^{\circ}"},
-    ],
-)
-def test_every_layout_of_aime_has_the_same_gold(raw):
-    problem = load_dataset("aime").to_problem(raw)
-    assert (problem.question, problem.ground_truth) == ("q", "25")
 
 
 def test_dianjin_rebuilt_and_cflue_itself_become_the_same_rows(shared):
@@ -386,68 +338,113 @@ def test_dianjin_rebuilt_and_cflue_itself_become_the_same_rows(shared):
     assert [gold for gold, *_ in cflue] == [raw["answer"] for raw in raws]
 
 
-INSTRUCTION = (
-    "假设你是一位金融行业专家，请回答下列问题。\n注意：题目是{kind}。\n\n{question}\n\n"
-    "请一步步思考，并把答案选项放到\\boxed{{}}中，如\\boxed{{A}}。\n"
-)
+def chat(*contents, **more):
+    roles = ("user",) if len(contents) == 1 else ("system", "user")
+    messages = zip(roles, contents, strict=True)
+    return {"prompt": [{"role": role, "content": text} for role, text in messages], **more}
+
+
+def math(problem, solution):
+    return {"problem": problem, "solution": solution, "level": "Level ?", "type": "Algebra"}
 
 
 def dianjin(answer, question="q（）。\nA. x\nB. y\nC. z", kind="多选题，可能存在多个正确的答案"):
+    before = f"假设你是一位金融行业专家，请回答下列问题。\n注意：题目是{kind}。"
+    after = "请一步步思考，并把答案选项放到\\boxed{}中，如\\boxed{A}。\n"
     output = f"<think>\n\\boxed{{A}}\n</think>\n\n<answer>\n{answer}\n</answer>"
-    raw = {"instruction": INSTRUCTION.format(kind=kind, question=question), "output": output}
-    return load_dataset("dianjin-mcq").to_problem(raw)
+    return {"instruction": f"{before}\n\n{question}\n\n{after}", "output": output}
 
 
-@pytest.mark.parametrize("box", [r"\boxed{CB}", r"\boxed{B、C}", r"\boxed{\text{B, C}}"])
-def test_dianjin_golds_are_sorted_letters_of_the_answer(box):
-    problem = dianjin(box)
-    expected = ("BC", "multiple", ("x", "y", "z"))
-    assert (problem.ground_truth, problem.kind, problem.options) == expected
-    assert problem.question == "q（）。\nA. x\nB. y\nC. z"
+def cflue(**changes):
+    raw = {"名称": "x", "task": "单项选择题", "question": "q（）。", "answer": "B"}
+    return raw | {"choices": "{'A': 'x', 'B': 'y'}"} | changes
 
 
-def test_a_dianjin_question_may_have_blank_and_labelled_lines():
-    problem = dianjin(r"\boxed{B}", "材料：\nA. 甲公司\n\n问题（）。\nA. 一\n续\nB. 二", "单选题")
-    assert (problem.options, problem.kind) == (("一\n续", "二"), "single")
-    assert dianjin(r"\boxed{A}", "q\nA. 对\nB. 错", "单选题").kind == "true_false"
+def skywork(gold):
+    info = {"index": 3, "model_difficulty": {"DeepSeek-R1-Distill-Qwen-7B": 9}}
+    return chat("q", reward_model={"ground_truth": gold}, extra_info=info)
 
 
-@pytest.mark.parametrize(
-    ("reason", "row"),
-    [
-        ("no box in <answer>", {"answer": "B"}),
-        ("no letters in the box", {"answer": r"\boxed{国库券}"}),
-        ("several answers", {"answer": r"\boxed{A} 或 \boxed{B}"}),
-        ("several answers", {"answer": "\\boxed{A}</answer><answer>\\boxed{B}"}),
-        ("the gold is not among the options", {"answer": r"\boxed{D}"}),
-        ("fewer than two options", {"answer": r"\boxed{A}", "question": "q"}),
-        ("fewer than two options", {"answer": r"\boxed{A}", "question": "q\nA. x\nC. y"}),
-        ("several letters for one choice", {"answer": r"\boxed{AB}", "kind": "单选题"}),
-    ],
-)
-def test_a_dianjin_row_without_one_clear_answer_is_dropped(reason, row):
-    assert dianjin(**row).reason == reason
+TASK = "Find all roots."
+LINES = "材料：\nA. 甲公司\n\n问题（）。\nA. 一\n续\nB. 二"
+EURUS = "How wide is the sheet?\n\nPresent the answer in LaTex format: \\boxed{Your answer}"
+ORZ = [{"from": "human", "value": "q"}, {"from": "assistant", "ground_truth": {"value": "7"}}]
+RATED = [ORZ[0], {"from": "assistant", "ground_truth": {"value": "7", "pass_at_n": 0.25}}]
+DEEPSCALER = {"problem": "q", "answer": "7"}
+DEEPMATH = {"question": "q", "final_answer": "7", "topic": "t"}
+BIG_MATH = {"problem": "q", "answer": "7", "llama8b_solve_rate": None, "domain": ["a -> b", "c"]}
+MULTIPLE = {"ground_truth": "BC", "kind": "multiple", "options": ("x", "y", "z")}
+MULTIPLE["question"] = "q（）。\nA. x\nB. y\nC. z"
+
+#: Raw rows by dataset, each with fields of its problem, or the reason why it is dropped.
+RAW_ROWS = [
+    ("aime", {"id": 60, "problem": "q", "answer": "025"}, {"ground_truth": "25"}),
+    ("aime", {"ID": "I-1", "Problem": "q", "Answer": 25}, {"ground_truth": "25"}),
+    ("aime", {"problem_idx": 1, "answer": 25, "problem": "q"}, {"ground_truth": "25"}),
+    ("aime", {"question": "q", "answer": r" 25 ^{\circ}"}, {"ground_truth": "25"}),
+    (
+        "aime",
+        {"reward_model": {"ground_truth": "25"}, "extra_info": {"index": 4, "raw_problem": "q"}},
+        {"question": "q", "ground_truth": "25"},
+    ),
+    ("math", math(TASK, r"\boxed{1} and \boxed{2}"), {"ground_truth": "1, 2", "level": "Level ?"}),
+    ("math", math("?", r"\boxed{0.5} or \boxed{\frac{1}{2}}"), {"ground_truth": r"\frac{1}{2}"}),
+    ("math", math("?", r"\boxed{1} and \boxed{2}"), SEVERAL),
+    ("math", math(TASK, r"\boxed{}"), "the solution's box is empty"),
+    ("math", math(TASK, r"boxedin{5}"), "no box in the solution"),
+    ("math", math(TASK, r"cut off: \boxed{\frac{1}{2}"), "no box in the solution"),
+    ("math", math(TASK, r"\boxed{3}, then after much work \boxed{ 4 }"), {"ground_truth": "4"}),
+    ("math", math(TASK, r"so \fbox{\left\{1, 2\right\}}"), {"ground_truth": r"\left\{1, 2\right\}"}),
+    ("math", math(TASK, r"so $x = \boxed 2$, whose half is $\frac{2}{2}$"), {"ground_truth": "2"}),
+    *(("dianjin-mcq", dianjin(rf"\boxed{{{box}}}"), MULTIPLE) for box in ("CB", "B、C", r"\text{B, C}")),
+    ("dianjin-mcq", dianjin(r"\boxed{B}", LINES, "单选题"), {"options": ("一\n续", "二"), "kind": "single"}),
+    ("dianjin-mcq", dianjin(r"\boxed{A}", "q\nA. 对\nB. 错", "单选题"), {"kind": "true_false"}),
+    ("dianjin-mcq", dianjin("B"), "no box in <answer>"),
+    ("dianjin-mcq", dianjin(r"\boxed{国库券}"), "no letters in the box"),
+    ("dianjin-mcq", dianjin(r"\boxed{A} 或 \boxed{B}"), "several answers"),
+    ("dianjin-mcq", dianjin("\\boxed{A}</answer><answer>\\boxed{B}"), "several answers"),
+    ("dianjin-mcq", dianjin(r"\boxed{D}"), "the gold is not among the options"),
+    ("dianjin-mcq", dianjin(r"\boxed{A}", "q"), "fewer than two options"),
+    ("dianjin-mcq", dianjin(r"\boxed{A}", "q\nA. x\nC. y"), "fewer than two options"),
+    ("dianjin-mcq", dianjin(r"\boxed{AB}", kind="单选题"), "several letters for one choice"),
+    ("dianjin-mcq", cflue(), {"ground_truth": "B"}),
+    *(
+        ("dianjin-mcq", cflue(choices=choices), "the options cannot be read")
+        for choices in (
+            "{'A': 'x', 'B': __import__('os').getpid()}",
+            "{'A': 'x', 'C': 'y'}",
+            "(" * 9_999,
+            "{'A': '" + "x" * 20_000 + "', 'B': 'y'}",
+            "{'A': 1, 'B': 2}",
+        )
+    ),
+    ("dianjin-mcq", cflue(answer="?"), "no letters in the answer"),
+    ("dianjin-mcq", cflue(answer="E"), "the gold is not among the options"),
+    ("dianjin-mcq", cflue(task="简答题"), "not a choice question"),
+    ("eurus-2", chat("s", EURUS, reward_model={"ground_truth": "7"}), {"question": EURUS[:22]}),
+    ("orz", {"row": ORZ}, {"question": "q", "ground_truth": "7", "level": ""}),
+    ("orz", {"0": RATED[0], "1": RATED[1]}, {"question": "q", "level": "0.25"}),
+    ("skywork-or1", skywork('["\\\\frac{1}{2}"]'), {"ground_truth": r"\frac{1}{2}", "level": "9"}),
+    ("skywork-or1", skywork('["1", "2"]'), "several answers"),
+    ("skywork-or1", skywork("[]"), "no gold answer"),
+    ("skywork-or1", skywork("7"), "not a JSON list"),
+    ("deepscaler", DEEPSCALER | {"solution": "so it is 8"}, {"answer": ""}),
+    ("deepscaler", DEEPSCALER | {"solution": r"\boxed{8}"}, {"answer": r"\boxed{8}"}),
+    *(
+        ("deepmath", DEEPMATH | {"difficulty": value}, {"level": level})
+        for value, level in ((6.0, "6"), (6.5, "6.5"), (None, ""))
+    ),
+    ("big-math", BIG_MATH, {"level": "", "subject": "a -> b, c"}),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        ({"choices": "{'A': 'x', 'B': __import__('os').getpid()}"}, "the options cannot be read"),
-        ({"choices": "{'A': 'x', 'C': 'y'}"}, "the options cannot be read"),
-        ({"choices": "(" * 9_999}, "the options cannot be read"),
-        ({"choices": "{'A': '" + "x" * 20_000 + "', 'B': 'y'}"}, "the options cannot be read"),
-        ({"choices": "{'A': 1, 'B': 2}"}, "the options cannot be read"),
-        ({"answer": "?"}, "no letters in the answer"),
-        ({"answer": "E"}, "the gold is not among the options"),
-        ({"task": "简答题"}, "not a choice question"),
-    ],
-)
-def test_a_broken_cflue_row_is_dropped(changed, reason):
-    raw = {"名称": "x", "task": "单项选择题", "question": "q（）。"}
-    raw |= {"choices": "{'A': 'x', 'B': 'y'}", "answer": "B"}
-    to_problem = load_dataset("dianjin-mcq").to_problem
-    assert to_problem(raw).ground_truth == "B"
-    assert to_problem({**raw, **changed}).reason == reason
+@every(("name", "raw", "expected"), RAW_ROWS)
+def test_a_raw_row_becomes_its_problem_or_is_dropped_with_the_reason(name, raw, expected):
+    result = load_dataset(name).to_problem(raw)
+    if isinstance(expected, str):
+        assert result.reason == expected
+    else:
+        assert {field: getattr(result, field) for field in expected} == expected
 
 
 def test_dapo_rows_have_the_prompt_and_id_of_the_hub(shared):
