@@ -89,25 +89,21 @@ class Sampling:
 
     def record(self) -> dict[str, Any]:
         """Return the parameters that are set, as results record them; secrets are redacted."""
-        named = {name: value for name, value in vars(self).items() if value not in (None, (), {})}
-        if self.extra:
-            named["extra"] = Redactor().tree(self.extra)
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in named.items()}
+        values = {**vars(self), "stop": list(self.stop), "extra": Redactor().tree(self.extra)}
+        return {name: value for name, value in values.items() if value not in (None, [], {})}
 
     def request_body(self, model: str, question: Question, first: int, n: int) -> dict[str, Any]:
         """Return the body of the request for samples `first` to `first + n - 1` of a question."""
-        body: dict[str, Any] = {**self.extra, "model": model}
+        values = self.record()
+        names = ("temperature", "top_p", "top_k", "max_tokens", "stop")
+        own = {name: values[name] for name in names if name in values}
+        body: dict[str, Any] = {**self.extra, "model": model, **own}
         if self.api == "chat":
             body["messages"] = question.messages()
         else:
             body["prompt"] = "\n\n".join(message["content"] for message in question.prompt)
-        for name in ("temperature", "top_p", "top_k", "max_tokens"):
-            if (value := getattr(self, name)) is not None:
-                body[name] = value
         if n > 1:  # some servers refuse the field
             body["n"] = n
-        if self.stop:
-            body["stop"] = list(self.stop)
         if self.seed is not None:  # with one seed for all, all samples would be the same response
             key = f"{self.seed} {question.row} {first}".encode()
             digest = blake2b(key, digest_size=4).digest()

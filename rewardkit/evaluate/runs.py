@@ -337,21 +337,21 @@ def parse_runs(arguments: Sequence[str]) -> list[tuple[str, list[Path]]]:
     Each is a result file or a folder of them, or `NAME=PATH`. Without NAME a run is named after its file
     or folder, or after its path if two would have the same name.
     """
-    named = []
+    runs = []
     for argument in arguments:
         name, _, text = argument.partition("=")
         if not text or Path(argument).exists():
             name, text = "", argument
-        path = Path(text)
-        short = name or (path.stem if path.suffix == ".jsonl" else path.name)
-        named.append((name, short, path))
-    shorts = [short for _, short, _ in named]
-    names = [
-        short if shorts.count(short) == 1 or name else str(path) for name, short, path in named
-    ]
-    if duplicate := next((name for name in names if names.count(name) > 1), None):
-        raise UsageError(f"two runs are called {duplicate}; name them as NAME=PATH.")
-    return [(name, _result_files(path)) for name, (_, _, path) in zip(names, named, strict=True)]
+        runs.append((name, Path(text)))
+    shorts = Counter(name or path.name.removesuffix(".jsonl") for name, path in runs)
+    named: dict[str, list[Path]] = {}
+    for name, path in runs:
+        short = name or path.name.removesuffix(".jsonl")
+        key = short if name or shorts[short] == 1 else str(path)
+        if key in named:
+            raise UsageError(f"two runs are called {key}; name them as NAME=PATH.")
+        named[key] = _result_files(path)
+    return list(named.items())
 
 
 def _result_files(path: Path) -> list[Path]:

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rewardkit.errors import SourceError, UsageError
 from rewardkit.evaluate.evaluation import OWN_SCORERS, EvaluationReport, evaluate
-from rewardkit.evaluate.generate import GenerationConfig, ProgressCallbacks
+from rewardkit.evaluate.generate import GenerationConfig
 from rewardkit.preprocess.load import card_of, load_dataset
 from rewardkit.preprocess.prep import prep
 from rewardkit.preprocess.set_names import (
@@ -110,9 +111,8 @@ def evaluate_suite(
     out: Path,
     plan: ScoringPlan = OWN_SCORERS,
     *,
-    jobs: int = 1,
     overwrite: bool = False,
-    callbacks: ProgressCallbacks | None = None,
+    **options: Any,
 ) -> dict[str, EvaluationReport]:
     """Evaluate prepared sets with `evaluate`, each with its own n, to NAME.jsonl in the folder `out`.
 
@@ -126,11 +126,10 @@ def evaluate_suite(
             replace(generation, n=member.n),
             out / f"{member.name}.jsonl",
             plan,
-            jobs=jobs,
             overwrite=overwrite,
             resume=not overwrite,
             name=member.name,
-            callbacks=callbacks,
+            **options,
         )
         for member in suite
     }
