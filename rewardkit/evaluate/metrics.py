@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from rewardkit.answers.parsing.typography import canonical_spelling
 from rewardkit.model_client.completions import TRUNCATED, UNUSABLE, parse_token_count
-from rewardkit.responses.figures import count_no_answer
+from rewardkit.responses.figures import StatusCounts
 from rewardkit.responses.samples import Sample
 from rewardkit.scorers.base import Score, Status
 from rewardkit.statistics import Interval, clustered_interval, percentile_of_counts
@@ -109,7 +109,7 @@ class QuestionResult(NamedTuple):
 
 
 @dataclass
-class MetricGroup:
+class MetricGroup(StatusCounts):
     """Running totals of the questions of one kind.
 
     `finishes` are responses by `finish_reason`; `truncated_correct` those that were truncated and are
@@ -117,7 +117,6 @@ class MetricGroup:
     """
 
     questions: list[QuestionResult] = field(default_factory=list)
-    statuses: Counter[str] = field(default_factory=Counter)
     finishes: Counter[str] = field(default_factory=Counter)
     truncated_correct: int = 0
     score: float = 0.0
@@ -146,16 +145,6 @@ class MetricGroup:
         """The smallest and the largest number of responses to a question."""
         counts = [result.n for result in self.questions]
         return min(counts), max(counts)
-
-    @property
-    def no_answer(self) -> int:
-        """Number of responses without an answer, as `rewardkit score` counts them."""
-        return count_no_answer(self.statuses)
-
-    @property
-    def bad_golds(self) -> int:
-        """Number of responses whose gold cannot be scored."""
-        return self.statuses[Status.BAD_GROUND_TRUTH.value]
 
     @property
     def unusable(self) -> dict[str, int]:

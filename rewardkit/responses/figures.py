@@ -89,12 +89,24 @@ class GradientGroups(NamedTuple):
         return [(kind, n) for kind, n in kinds.items() if n]
 
 
-def count_no_answer(statuses: Mapping[str, int]) -> int:
-    """Return the number of responses with the status `no_answer`, as verl charts it.
+@dataclass
+class StatusCounts:
+    """Numbers of responses by status."""
 
-    An answer that cannot be read, or that is ambiguous, is an answer and has another status.
-    """
-    return statuses.get(Status.NO_ANSWER.value, 0)
+    statuses: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def no_answer(self) -> int:
+        """The number of responses with the status `no_answer`, as verl charts it.
+
+        An answer that cannot be read, or that is ambiguous, is an answer and has another status.
+        """
+        return self.statuses[Status.NO_ANSWER.value]
+
+    @property
+    def bad_golds(self) -> int:
+        """The number of responses whose gold cannot be scored."""
+        return self.statuses[Status.BAD_GROUND_TRUTH.value]
 
 
 def bad_gold_note(bad: int, n: int) -> str:
@@ -114,14 +126,13 @@ def prompt_key(prompt: str) -> int:
 
 
 @dataclass
-class Tally:
+class Tally(StatusCounts):
     """Counts of scores; `clusters` has the responses and the correct ones by `prompt_key`."""
 
     n: int = 0
     correct: int = 0
     score_sum: float = 0.0
     characters: int = 0
-    statuses: Counter[str] = field(default_factory=Counter)
     clusters: Counter[int] = field(default_factory=Counter)
 
     def add(self, score: Score, characters: int, prompt: int) -> None:
@@ -151,16 +162,6 @@ class Tally:
     def interval(self) -> Interval:
         """The 95 % interval of the fraction of correct responses, clustered by prompt."""
         return clustered_interval(divmod(each, _ONE_RESPONSE) for each in self.clusters.values())
-
-    @property
-    def no_answer(self) -> int:
-        """The number of responses without an answer."""
-        return count_no_answer(self.statuses)
-
-    @property
-    def bad_golds(self) -> int:
-        """The number of responses whose gold cannot be scored."""
-        return self.statuses[Status.BAD_GROUND_TRUTH.value]
 
     def summary(self) -> dict[str, Any]:
         """Return count, means (0.0 without scores), the accuracy with its interval, and statuses."""
