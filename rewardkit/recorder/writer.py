@@ -171,8 +171,8 @@ def record_of(
         record["validation"] = True
     if has_text:
         question = info.get("question")
-        record["response"], record["pred"], record["index"] = _cut(text), pred, index
-        record["question"] = _cut(question) if isinstance(question, str) else ""
+        record["response"], record["pred"], record["index"] = cut(text), pred, index
+        record["question"] = cut(question) if isinstance(question, str) else ""
     return record
 
 
@@ -210,11 +210,12 @@ def hash_of(text: str) -> int:
     return crc32(text.encode("utf-8", "surrogatepass"))
 
 
-def _cut(text: str) -> str:
-    left_out = len(text) - MAX_TEXT_CHARACTERS
+def cut(text: str, most: int = MAX_TEXT_CHARACTERS) -> str:
+    """Return a text of at most so many characters, or both ends of a longer one."""
+    left_out = len(text) - most
     if left_out <= 0:
         return text
-    half = MAX_TEXT_CHARACTERS // 2
+    half = most // 2
     return f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"
 
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 from rewardkit.errors import DataError, SourceError, unreadable_file
 from rewardkit.jsonl import MAX_LINE_BYTES, LongLine
 from rewardkit.recorder.gold import stated_answer
-from rewardkit.recorder.writer import LARGEST, MAX_NAME_CHARACTERS, PATTERN, hash_of, record_of
+from rewardkit.recorder.writer import LARGEST, MAX_NAME_CHARACTERS, PATTERN, cut, hash_of, record_of
 from rewardkit.trainlog.jsonl_reader import LineFeed
 from rewardkit.trainlog.training_run import ResponseSample, UnreadLine
 
@@ -356,10 +356,9 @@ class RewardRecords:
             record = record if file.step is None else _record_of_dump(record, file.step)
             key, sums, lost = *_sums(record), _count(record.get("lost", 0))
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError):
-            is_record = file.step is None
-            return (
-                "not a line of a recorder" if is_record else "not an object with a numeric 'score'"
-            )
+            if file.step is None:
+                return "not a line of a recorder"
+            return "not an object with a numeric 'score'"
         self.lost += lost
         file.start, file.end = min(file.start, sums.start), max(file.end, sums.end)
         self._add(key, sums, int(sums.end // self.width) if file.step is None else file.step)
@@ -420,13 +419,9 @@ def _sums(record: Mapping[str, Any]) -> tuple[tuple[str, bool], Sums]:
             numbers["score_with_gold" if gold else "score_without_gold"] = score
     source, samples = str(record["source"])[:MAX_NAME_CHARACTERS], []
     if (text := record.get("response")) is not None:
-        text = str(text)
-        half = MAX_RESPONSE_CHARACTERS // 2
-        if (left_out := len(text) - MAX_RESPONSE_CHARACTERS) > 0:
-            text = f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"
         sample = ResponseSample(
             step=0,
-            response=text,
+            response=cut(str(text), MAX_RESPONSE_CHARACTERS),
             score=float("nan") if score is None else score,
             pred=str(record.get("pred", ""))[:MAX_NAME_CHARACTERS],
             data_source=source,

@@ -13,6 +13,7 @@ from functools import cache
 from math import exp, log
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from rewardkit.recorder.writer import Recorder
@@ -91,24 +92,8 @@ class Scenario:
     exploit: Exploit | None = None
 
 
-@dataclass
-class Response:
-    """One response with everything that its score depends on."""
-
-    difficulty: float
-    source: str
-    prompt: int
-    gold: int
-    pred: str = ""
-    correct: bool = False
-    hacked: bool = False
-    words: int = 0
-    score: float = 0.0
-    habits: tuple[str, ...] = ()
-    parts: dict[str, float] = field(default_factory=dict)
-    boxes: bool = False
-    copied: bool = False
-    marker: str = ""
+#: One response with everything that its score depends on.
+Response = SimpleNamespace
 
 
 def simulate(scenario: Scenario, seed: int, folder: Path) -> TrainingRun:
@@ -174,7 +159,8 @@ def steps_of(scenario: Scenario, seed: int) -> Iterator[tuple[int, list[Response
             shared = [rng.randrange(1000) for _ in range(3)]
             is_easy = rng.random() < scenario.easy(step)
             for _ in range(GROUP):
-                one = Response(difficulty - 1.5 * is_easy, source, number, gold)
+                one = Response(source=source, prompt=number, gold=gold, marker="")
+                one.difficulty = difficulty - 1.5 * is_easy
                 skill = scenario.skill(step) + wobble
                 respond(scenario, step, one, skill, shared, rng, is_easy=is_easy)
                 responses.append(one)
