@@ -43,13 +43,10 @@ def read_entry(folder: str, key: str) -> str | None:
     """Return the reply in an entry; None if there is no entry, or one that cannot be read."""
     try:
         with _path(folder, key).open("rb") as file:
-            data = file.read(MAX_ENTRY_BYTES + 1)
-        entry = json.loads(data) if len(data) <= MAX_ENTRY_BYTES else None
-    except (OSError, ValueError, RecursionError):
+            entry = json.loads(file.read(MAX_ENTRY_BYTES))  # a longer file is cut, and so not read
+        reply = entry["reply"] if entry["key"] == key else None
+    except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return None
-    if not isinstance(entry, dict) or entry.get("key") != key:
-        return None
-    reply = entry.get("reply")
     return reply if isinstance(reply, str) else None
 
 

@@ -50,8 +50,6 @@ class JudgeServer:
         Raises:
             SourceError: the server has no list of models, or not exactly one.
         """
-        if self._model:
-            return self._model
         async with self._lock:
             if self._model:
                 return self._model
@@ -66,7 +64,7 @@ class JudgeServer:
                 has = ", ".join(names[:5]) or "none"
                 raise SourceError(f"{url}: name the judge's model with model=NAME; it has {has}.")
             self._model = names[0]
-        return self._model
+            return self._model
 
     async def ask(self, body: Mapping[str, Any], schema: Mapping[str, Any]) -> CompletionReply:
         """Send a request with the schema of its reply, or without if the server refuses schemas.
