@@ -89,12 +89,12 @@ _SHAPED = ((_PEM, 0), (_BEARER, 2), (_QUERY, 2), (_SHAPES, 0))
 _VALUE = r"""(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\$\{[^{}\n]*\}|\$\([^()\n]*\)|<[^<>\s]*>|[^\s"',;&{}\[\]()<>|]+)"""
 _NAMED = re.compile(
     rf"""(?x)
-      (?P<quote>["'])(?P<quoted>[\w.\-/]{{2,120}})(?P=quote)\s*:\s*(?P<v1>{_VALUE})
-    | (?<![\w.\-])(?P<flag>--?[A-Za-z][\w\-]{{1,80}})(?:=|[ \t]+)(?P<v2>(?!-){_VALUE})
-    | (?<![\w])(?P<name>[+~]{{0,2}}[A-Za-z_][\w.\-/@]{{1,200}})=(?P<v3>{_VALUE})
-    | (?<![\w.\-])(?P<header>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|(?i:authorization|[\w]+(?:-[\w]+)+))
-      :[ \t]*(?P<v4>(?:(?i:bearer|basic|token)[ \t]+)?{_VALUE})
-    | (?<=[{{,])[ ]?(?P<inner>[A-Za-z_][\w.\-]*):[ \t]*(?P<v5>{_VALUE})
+      (?P<quote>["'])([\w.\-/]{{2,120}})(?P=quote)\s*:\s*({_VALUE})
+    | (?<![\w.\-])(--?[A-Za-z][\w\-]{{1,80}})(?:=|[ \t]+)((?!-){_VALUE})
+    | (?<![\w])([+~]{{0,2}}[A-Za-z_][\w.\-/@]{{1,200}})=({_VALUE})
+    | (?<![\w.\-])([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|(?i:authorization|[\w]+(?:-[\w]+)+))
+      :[ \t]*((?:(?i:bearer|basic|token)[ \t]+)?{_VALUE})
+    | (?<=[{{,])[ ]?([A-Za-z_][\w.\-]*):[ \t]*({_VALUE})
     """
 )
 
@@ -260,10 +260,9 @@ def variable_of(name: str, value: Any) -> str:
 
 def _parts(match: re.Match[str]) -> tuple[str, str]:
     """Return the name and the value in a match of `_NAMED`, the value without quotes."""
-    name = match["quoted"] or match["flag"] or match["name"] or match["header"] or match["inner"]
-    value = match["v1"] or match["v2"] or match["v3"] or match["v4"] or match["v5"]
-    quoted = len(value) > 1 and value[0] in "\"'" and value[-1] == value[0]
-    return name, value[1:-1] if quoted else value
+    *_, name, value = (text for text in match.groups() if text is not None)
+    is_quoted = len(value) > 1 and value[0] in "\"'" and value[-1] == value[0]
+    return name, value[1:-1] if is_quoted else value
 
 
 def _hide_named(match: re.Match[str]) -> str:

@@ -100,12 +100,20 @@ def command(
     have a score then keep it. With two scorers, prints where and why they disagree.
     """
     from rewardkit.parallel import cores
+    from rewardkit.responses.samples import FieldNames
+    from rewardkit.responses.score import ScoringPlan
 
     opt.require_html_path(
         html, overwrite=overwrite, inputs=map(Path, files), out=out, export=export
     )
     names, jobs = scorers or ["auto"], jobs or cores()
-    plan = _plan(train, response_key, gold_key, right_score, seconds_per_row, load_seconds)
+    plan = ScoringPlan(
+        names=FieldNames(response_key, gold_key),
+        train=train,
+        right_score=right_score,
+        seconds=seconds_per_row,
+        load_seconds=load_seconds,
+    )
     if len(names) > 1:
         used = {"files", "scorers", "settings", "set_b", "right_score", "response_key", "gold_key"}
         used |= {"train", "html", "export", "jobs", "seconds_per_row", "load_seconds", "overwrite"}
@@ -232,26 +240,6 @@ def _row(name: str, tally: Tally) -> tuple[Any, ...]:
         f"{low:.1%} to {high:.1%}" if is_known else "",
         f"{summary['no_answer']:.1%}",
         statuses,
-    )
-
-
-def _plan(
-    train: Path | None,
-    response_key: str | None,
-    gold_key: str | None,
-    right_score: float | None,
-    seconds: float,
-    load_seconds: float,
-) -> ScoringPlan:
-    from rewardkit.responses.samples import FieldNames
-    from rewardkit.responses.score import ScoringPlan
-
-    return ScoringPlan(
-        names=FieldNames(response_key, gold_key),
-        train=train,
-        right_score=right_score,
-        seconds=seconds,
-        load_seconds=load_seconds,
     )
 
 
