@@ -54,24 +54,6 @@ def test_without_network_and_source_the_message_lists_the_alternatives(run):
 @pytest.mark.parametrize(
     "line",
     [
-        "check nope.parquet", "score nope.jsonl --scorer gsm8k", "show nope.parquet",
-        "audit nope.py:f", "explain --gold 1 --response nope.txt",
-        "score nope.jsonl --scorer gsm8k --scorer math",
-        "select nope.jsonl --train x.parquet --out y.parquet --pass-rate 0.1:0.9", "logs nope.log",
-        "train nope.yaml --verl-version 0.9.1", "merge nope out --dry-run",
-        "compose nope.yaml --out x.py", "guard nope.py:f --out x.py", "eval compare nope",
-        "recipes import nope.sh", "mix nope.parquet --out x.parquet",
-        "prep nope.csv --out x.parquet", "eval responses nope.parquet nope.jsonl",
-    ],
-)  # fmt: skip
-def test_a_file_that_is_missing_is_one_line_and_exits_3(run, line):
-    message = assert_failure(run(*line.split()), 3, "nope", "no such f")
-    assert message.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
         "check pipe.parquet", "mix pipe.parquet --out out.parquet", "logs pipe.log",
         "prep pipe.jsonl --out out.parquet", "prep gsm8k --source pipe.jsonl --out out.parquet",
     ],

@@ -95,12 +95,46 @@ CALLS = [
     ("show gsm8k -n --sample", 2, "-n has no value"),
     ("chekc x", 2, "check"),
 ]
+#: Commands that take the options of a scorer.
+SCORING = [
+    "path gsm8k --verl",
+    "path auto",
+    "check t.parquet",
+    "check t.parquet --scorer auto",
+    "check t.parquet --scorer gsm8k",
+    "score r.jsonl",
+    "score r.jsonl --scorer gsm8k --html x.html",
+    "score r.jsonl --scorer gsm8k --scorer gsm8k",
+    "explain --gold 1 --response r.jsonl --scorer gsm8k",
+    "audit gsm8k",
+    "eval responses t.parquet r.jsonl --out x.jsonl --scorer gsm8k",
+    "reward-server gsm8k --port 0",
+    "train qwen2.5-0.5b-ppo-gsm8k --dry-run --verl-version 0.9.1",
+]
+for call in SCORING:
+    setting = "'reward.options={method: robst}'" if call.startswith("train") else "method=robst"
+    CALLS.append((f"{call} --set {setting}", 2, "has no method 'robst'. Did you mean 'robust'?"))
+#: Commands with a file that does not exist.
+CALLS += [
+    (line, 3, "no such f")
+    for line in (
+        "check nope.parquet", "score nope.jsonl --scorer gsm8k", "show nope.parquet",
+        "audit nope.py:f", "explain --gold 1 --response nope.txt",
+        "score nope.jsonl --scorer gsm8k --scorer math",
+        "select nope.jsonl --train x.parquet --out y.parquet --pass-rate 0.1:0.9", "logs nope.log",
+        "train nope.yaml --verl-version 0.9.1", "merge nope out --dry-run",
+        "compose nope.yaml --out x.py", "guard nope.py:f --out x.py", "eval compare nope",
+        "recipes import nope.sh", "mix nope.parquet --out x.parquet",
+        "prep nope.csv --out x.parquet", "eval responses nope.parquet nope.jsonl",
+    )
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("line", "code", "expected"), CALLS, ids=[line for line, *_ in CALLS])
 def test_a_wrong_call_is_one_clear_error(run, sample, tmp_path, line, code, expected):
     sample(tmp_path / "t.parquet")
     (tmp_path / "mine.csv").write_text("question,answer\nWhat is 1+1?,2\n")
+    (tmp_path / "r.jsonl").write_text('{"response": "#### 1", "ground_truth": "1"}\n')
     (tmp_path / "empty").mkdir()
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows/odd.jsonl").write_text('{"problem": "What is it?", "final": 2}\n')
