@@ -66,11 +66,7 @@ def run_with_budget(compare: Callable[[Node, Node], bool], pred: Node, gold: Nod
 
 
 def charge_steps(*nodes: Node, times: int = 1) -> None:
-    """Charge the size of trees, `times` times, to the budget; do nothing outside `run_with_budget`.
-
-    Raises:
-        TooMuchWorkError: the budget is spent.
-    """
+    """Charge the size of trees, `times` times, to the budget; do nothing outside `run_with_budget`."""
     left = getattr(_budget, "steps_left", math.inf)
     parts = [part for node in nodes for part in subtrees(node)]
     size = sum(FUNCTION_STEPS if part[0] == "fn" else 1 for part in parts)
@@ -296,11 +292,7 @@ def evaluate_double(node: Node, point: Mapping[str, float], *, real: bool = Fals
 
 
 def evaluate_digits(node: Node, point: Mapping[str, float], digits: int = DIGITS) -> Any:
-    """Return the value of a tree at a point in `digits` digits, as an mpmath number.
-
-    Raises:
-        UndefinedError: the tree has no value there.
-    """
+    """Return the value of a tree at a point in `digits` digits, as an mpmath number."""
     return _evaluate_or_raise(node, point, _precise_numbers(digits))
 
 

@@ -111,11 +111,7 @@ _LEAST_MEMBERS = {
 
 
 def read_intervals(node: Node) -> list[RealInterval]:
-    """Return the intervals of a set, unordered.
-
-    Raises:
-        NoRegionError: the tree is not a set of reals.
-    """
+    """Return the intervals of a set, unordered."""
     read = _READERS.get(node[0])
     if read is None:
         raise NoRegionError(node[0])
@@ -258,12 +254,7 @@ _READERS = {
 
 
 def endpoint_value(end: Node) -> float:
-    """Return the position of an end on the real line.
-
-    Raises:
-        NoRegionError: the end is symbolic or not real.
-        UndefinedError: the end has no value.
-    """
+    """Return the position of an end on the real line."""
     if end == INF:
         return math.inf
     if INF in end:

@@ -25,6 +25,11 @@ from rewardkit.answers.open_answers.vocabulary import (
 from rewardkit.answers.open_answers.words import Sentence, Word
 from rewardkit.answers.parsing.vocabulary import split_words
 
+
+def _phrases(text: str) -> frozenset[str]:
+    return frozenset(text.split(";"))
+
+
 #: Words before a claim that are searched for a denial.
 REACH = 7
 
@@ -38,18 +43,12 @@ _DENIALS = split_words(
 )
 #: Words that deny only what directly follows them.
 _CLOSE_DENIALS = split_words("no non without")
-_PAIRS = frozenset(
-    {
-        *(("instead", "of"), ("rather", "than"), ("other", "than"), ("apart", "from")),
-        *(("aside", "from"), ("opposed", "to"), ("confused", "with"), ("mistaken", "for")),
-        *(("contrary", "to"), ("far", "from"), ("but", "not")),
-        *(("anything", "but"), ("everything", "but"), ("used", "to")),
-    }
+_PAIRS = _phrases(
+    "instead of;rather than;other than;apart from;aside from;opposed to;confused with;mistaken for"
+    ";contrary to;far from;but not;anything but;everything but;used to"
 )
 #: Pairs that affirm: `without a doubt`, `none other than`.
-_AFFIRMING = frozenset(
-    {("without", "doubt"), ("no", "doubt"), ("none", "other"), ("beyond", "doubt")}
-)
+_AFFIRMING = _phrases("without doubt;no doubt;none other;beyond doubt")
 #: Words after `not` that take the denial away: `not only Paris`.
 _NOT_ONLY = split_words("only just merely simply solely")
 _WRONG = split_words("wrong incorrect false untrue mistaken")
@@ -70,9 +69,7 @@ _CONTRASTS = split_words("but however actually although though yet others")
 _RETRACTIONS = split_words("no wait actually correction oops sorry hmm alternatively")
 #: Words and pairs of words in a sentence that takes back an earlier one.
 _TAKEN_BACK = split_words("kidding joking scratch reflection false incorrect mistaken retract")
-_OTHER_ANSWERS = frozenset(
-    {("final", "answer"), ("correct", "answer"), ("right", "answer"), ("all", "wrong")}
-)
+_OTHER_ANSWERS = _phrases("final answer;correct answer;right answer;all wrong")
 
 
 def is_stated(sentence: Sentence, start: int, end: int, question: QuestionFacts) -> bool:
@@ -84,8 +81,7 @@ def is_stated(sentence: Sentence, start: int, end: int, question: QuestionFacts)
     parts = sentence.words
     if sentence.text.rstrip(" .\"')]").endswith("?"):
         return False
-    before = [word.form for word in parts[max(0, start - MAX_EXAMPLE_WORDS) : start]]
-    if ("such", "as") in pairwise(before):
+    if "such as" in _pairs(parts[max(0, start - MAX_EXAMPLE_WORDS) : start]):
         return False
     return not (
         _is_denied_before(parts, start, question)
@@ -101,12 +97,15 @@ def takes_back(sentence: Sentence, is_next: bool) -> bool:
         sentence: a later sentence.
         is_next: whether it follows directly, so that its first word tells.
     """
-    forms = [word.form for word in sentence.words]
-    if is_next and forms[0] in _RETRACTIONS:
+    if is_next and sentence.words[0].form in _RETRACTIONS:
         return True
-    return not _TAKEN_BACK.isdisjoint(forms) or any(
-        pair in _OTHER_ANSWERS for pair in pairwise(forms)
-    )
+    forms = {word.form for word in sentence.words} | _pairs(sentence.words)
+    return not forms.isdisjoint(_TAKEN_BACK | _OTHER_ANSWERS)
+
+
+def _pairs(words: Words) -> set[str]:
+    """Return every two words in a row."""
+    return {f"{a.form} {b.form}" for a, b in pairwise(words)}
 
 
 def is_hedged(sentence: Sentence) -> bool:
@@ -119,13 +118,12 @@ def is_hedged(sentence: Sentence) -> bool:
 def _is_denied_before(parts: Words, start: int, question: QuestionFacts) -> bool:
     for at in range(start - 1, max(-1, start - 1 - REACH), -1):
         word, following = parts[at], parts[at + 1]
-        if (word.form, following.form) in _PAIRS and at + 1 < start:
-            return at == 0 or (parts[at - 1].form, word.form) not in _AFFIRMING
-        if word.form == "but":
+        affirms = at > 0 and f"{parts[at - 1].form} {word.form}" in _AFFIRMING
+        if f"{word.form} {following.form}" in _PAIRS and at + 1 < start:
+            return not affirms
+        if word.form == "but" or affirms:
             return False
         is_in_title = word.is_name and at > 0  # as in `Can't Buy Me Love`
-        if (parts[at - 1].form if at else "", word.form) in _AFFIRMING:
-            return False
         if word.form in _DENIALS and word.form not in question.every and not is_in_title:
             return not (following.form in _NOT_ONLY and at + 1 < start)
         if word.form in _CLOSE_DENIALS and start - at <= 2 and not is_in_title:

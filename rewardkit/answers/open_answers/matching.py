@@ -403,15 +403,12 @@ def _match_surname(parts: Words, sentence: Words, question: QuestionFacts) -> Ma
         if after and is_joined and after.is_name and after.form not in FUNCTION_WORDS:
             continue
         before = sentence[at - 1] if at and not word.gap.strip(".\"'") else None
-        if before is None or before.form in TITLES | FUNCTION_WORDS:
+        is_beside_name = before is not None and (before.is_name or is_index)
+        if before is None or not is_beside_name or before.form in TITLES | FUNCTION_WORDS:
             return MatchedWords(at, at + 1)
-        if not before.is_name:
-            if is_index:
-                continue
-            return MatchedWords(at, at + 1)
-        if any(_is_short_form(before.form, part.form) for part in parts[:-1]):
-            return MatchedWords(at - 1, at + 1)
-        if _have_same_initials(_given_names(sentence, at), [part.text for part in parts[:-1]]):
+        if any(_is_short_form(before.form, part.form) for part in parts[:-1]) or (
+            _have_same_initials(_given_names(sentence, at), [part.text for part in parts[:-1]])
+        ):
             return MatchedWords(at - 1, at + 1)
     return None
 

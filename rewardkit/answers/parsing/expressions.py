@@ -127,20 +127,12 @@ class ExpressionParser(ABC):
         return is_next
 
     def expect(self, sign: str) -> None:
-        """Consume a sign.
-
-        Raises:
-            UnreadableError: the next token is another one.
-        """
+        """Consume a sign."""
         if not self.accept(sign):
             raise UnreadableError(f"expected {sign}, not {self.next.text!r}")
 
     def descend(self) -> None:
-        """Enter a deeper level; the caller leaves it by `depth -= 1`.
-
-        Raises:
-            UnreadableError: the level is deeper than `MAX_DEPTH`.
-        """
+        """Enter a deeper level; the caller leaves it by `depth -= 1`."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise UnreadableError("nested too deeply")

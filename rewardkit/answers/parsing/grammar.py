@@ -231,11 +231,7 @@ class AnswerParser(ExpressionParser):
         return ""
 
     def _accept_label(self, at: int, words: list[str]) -> str:
-        """Move to the value of a label and return the label.
-
-        Raises:
-            UnreadableError: the label denies, bounds or changes the value that follows.
-        """
+        """Move to the value of a label and return the label."""
         if self.tokens[at].kind == "end":
             return ""
         names = [word for word in words if word not in COPULAS]
