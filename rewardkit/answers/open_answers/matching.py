@@ -303,24 +303,18 @@ def _is_other_number(sentence: Words, place: MatchedWords, question: QuestionFac
         return False
     before, after = sentence[max(0, start - 2) : start], sentence[end : end + 1]
     forms = [word.form for word in before]
-    beside = forms[:1] if forms[1:] == ["of"] else forms[-1:]
-    changers = NUMBER_CHANGERS_AFTER | (UNIT_NAMES if question.every & UNIT_NAMES else frozenset())
-    is_bounded = not BOUNDS.isdisjoint(forms[-1:]) and forms[-1] not in question.every
-    return (
-        is_bounded
-        or any(form in NUMBER_CHANGERS_BEFORE - question.every for form in beside)
-        or any(
-            word.form in changers - question.every and not word.gap.strip("%-") for word in after
+    units = UNIT_NAMES if question.every & UNIT_NAMES else frozenset()
+    changers = {*forms[-1:]} & BOUNDS
+    changers |= {*(forms[:1] if forms[1:] == ["of"] else forms[-1:])} & NUMBER_CHANGERS_BEFORE
+    for word in after:
+        changers |= (
+            {word.form} & (NUMBER_CHANGERS_AFTER | units) if not word.gap.strip("%-") else set()
         )
-        or (forms[-1:] in (["to"], ["through"]) and before[0].is_number)
-        or any(
-            end - start == 1 and word.is_number and gap in ("", "-")
-            for word, gap in (
-                *((word, sentence[start].gap) for word in before[-1:]),
-                *((word, word.gap) for word in after),
-            )
-        )
-    )
+    beside = [(word, sentence[start].gap) for word in before[-1:]]
+    beside += [(word, word.gap) for word in after]
+    is_in_row = end - start == 1 and any(w.is_number and gap in ("", "-") for w, gap in beside)
+    is_end_of_range = forms[-1:] in (["to"], ["through"]) and before[0].is_number
+    return bool(changers - question.every) or is_in_row or is_end_of_range
 
 
 # --- names of people

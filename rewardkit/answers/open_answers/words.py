@@ -159,36 +159,25 @@ def _plain_word(raw: str, gap: str, previous: Word | None) -> Word:
 
 def _join_numbers(parts: list[Word]) -> list[Word]:
     result: list[Word] = []
-    for word in parts:
+    for word in _join_remainders(parts):
         previous = result[-1] if result else None
         if word.form in MULTIPLIERS and previous and previous.is_number and not word.gap.strip("-"):
             value = _plain(Decimal(previous.form) * MULTIPLIERS[word.form])
             result[-1] = previous._replace(form=value, text=f"{previous.text} {word.text}")
         elif word.form in MULTIPLIERS and previous and previous.form in ("a", "an"):
             result[-1] = word._replace(form=str(MULTIPLIERS[word.form]), is_number=True)
-        elif (
-            previous
-            and word.is_number
-            and previous.text.lower() in NUMBERS
-            and previous.form in "20 30 40 50 60 70 80 90".split()
-            and word.form in "123456789"
-            and not word.gap.strip("-")
-        ):
-            result[-1] = previous._replace(
-                form=str(int(previous.form) + int(word.form)), is_ordinal=word.is_ordinal
-            )
         else:
             result.append(word)
     return _join_remainders(result)
 
 
 def _join_remainders(parts: list[Word]) -> list[Word]:
-    """Join `two hundred` and `six`, also with `and` between them, into one number."""
+    """Join `twenty` and `one`, `two hundred` and `six`, also with `and` between them, into one number."""
     result: list[Word] = []
     for word in parts:
         has_and = len(result) > 1 and result[-1].form == "and"
         previous = result[-2] if has_and else result[-1] if result else None
-        if previous and _is_remainder(previous, word):
+        if previous and _is_remainder(previous, word, has_and):
             if has_and:
                 result.pop()
             total = str(int(previous.form) + int(word.form))
@@ -199,9 +188,13 @@ def _join_remainders(parts: list[Word]) -> list[Word]:
     return result
 
 
-def _is_remainder(previous: Word, word: Word) -> bool:
-    scale = MULTIPLIERS.get(previous.text.lower().rpartition(" ")[2], 0)
-    in_words = word.is_number and word.text[0].isalpha() and not word.gap.strip(",-")
+def _is_remainder(previous: Word, word: Word, has_and: bool) -> bool:
+    text = previous.text.lower()
+    is_tens = text in NUMBERS and previous.form in "20 30 40 50 60 70 80 90".split() and not has_and
+    scale = 10 if is_tens else MULTIPLIERS.get(text.rpartition(" ")[2], 0)
+    in_words = (
+        word.is_number and word.text[0].isalpha() and not word.gap.strip("-" if is_tens else ",-")
+    )
     both = previous.is_number and previous.form.isdecimal() and word.form.isdecimal()
     return in_words and both and len(word.form) < 16 and int(word.form) < scale
 
