@@ -7,6 +7,9 @@ from typing import NamedTuple
 from rewardkit.answers.open_answers.vocabulary import FUNCTION_WORDS
 from rewardkit.answers.open_answers.words import Word, month
 
+#: Most words of a date, as in `5th of September of 2016`.
+MOST_WORDS = 5
+_NO_WORDS = (Word("", False, False, False, "", ""),) * MOST_WORDS
 #: Months whose names are common words: without a day or a year they count only as names.
 _COMMON_WORDS = frozenset({"may", "march", "mar", "jan"})
 
@@ -38,70 +41,60 @@ def dates_in(parts: tuple[Word, ...]) -> list[tuple[Date, tuple[int, int]]]:
     dates: list[tuple[Date, tuple[int, int]]] = []
     place = 0
     while place < len(parts):
-        date, end = _date_at(parts, place)
+        date, end = _date_at((*parts[place : place + MOST_WORDS], *_NO_WORDS))
         if date:
-            dates.append((date, (place, end)))
-        place = end
+            dates.append((date, (place, place + end)))
+        place += end
     return dates
+
+
+def _whole_number(word: Word) -> str:
+    return word.form if word.is_number and word.form.isdecimal() else ""
 
 
 def is_year(word: Word) -> bool:
     """Whether a word may be a year from 1000 to 2100."""
-    return (
-        _is_whole_number(word, 4)
-        and len(word.form) == 4
-        and "," not in word.text
-        and word.form <= "2100"
-    )
-
-
-def _is_whole_number(word: Word, most_digits: int) -> bool:
-    return word.is_number and word.form.isdecimal() and len(word.form) <= most_digits
+    return len(_whole_number(word)) == 4 and "," not in word.text and word.form <= "2100"
 
 
 def _is_day(word: Word) -> bool:
-    return _is_whole_number(word, 2) and 1 <= int(word.form) <= 31
+    return 1 <= int(_whole_number(word)[:3] or 0) <= 31
 
 
-def _date_at(parts: tuple[Word, ...], at: int) -> tuple[Date | None, int]:
-    """Return the date that begins at a place and the place after it; None if there is none."""
-    word, end, day = parts[at], at, 0
-    if is_year(word):
-        rest = parts[at + 1 : at + 3]
-        if len(rest) == 2 and all(part.gap in ("-", "/") and _is_day(part) for part in rest):
-            return Date(int(word.form), int(rest[0].form), int(rest[1].form)), at + 3
-        return Date(int(word.form), 0, 0), at + 1
-    if date := _date_in_figures(parts[at : at + 3]):
-        return date, at + 3
-    if _is_day(word):
-        end = at + 2 if at + 1 < len(parts) and parts[at + 1].form == "of" else at + 1
-        day = int(word.form)
-    number = month(parts[end]) if end < len(parts) else 0
+def _date_at(parts: tuple[Word, ...]) -> tuple[Date | None, int]:
+    """Return the date at the start of words and the number of its words; None if there is none."""
+    first, second, third, *_ = parts
+    if is_year(first):
+        if all(part.gap in ("-", "/") and _is_day(part) for part in (second, third)):
+            return Date(int(first.form), int(second.form), int(third.form)), 3
+        return Date(int(first.form), 0, 0), 1
+    if date := _date_in_figures(first, second, third):
+        return date, 3
+    end = day = 0
+    if _is_day(first):
+        day, end = int(first.form), 1 + (second.form == "of")
+    name = parts[end]
+    number = month(name)
     if not number:
-        return None, at + 1
+        return None, 1
     end += 1
-    if not day and end < len(parts) and _is_day(parts[end]):
+    if not day and _is_day(parts[end]):
         day, end = int(parts[end].form), end + 1
-    year_at = end + 1 if end < len(parts) and parts[end].form in ("of", "in") else end
-    if year_at < len(parts) and (
-        is_year(parts[year_at]) or (day and _is_early_year(parts[year_at]))
-    ):
-        return Date(int(parts[year_at].form), number, day), year_at + 1
-    is_month = day or parts[end - 1].form not in _COMMON_WORDS or parts[end - 1].is_name
-    return (Date(0, number, day), end) if is_month else (None, at + 1)
+    year_at = end + (parts[end].form in ("of", "in"))
+    year = parts[year_at]
+    is_early = day > 0 and len(_whole_number(year)) == 3 and not year.is_ordinal
+    if is_early or is_year(year):
+        return Date(int(year.form), number, day), year_at + 1
+    is_month = day or name.form not in _COMMON_WORDS or name.is_name
+    return (Date(0, number, day), end) if is_month else (None, 1)
 
 
-def _date_in_figures(parts: tuple[Word, ...]) -> Date | None:
+def _date_in_figures(first: Word, second: Word, year: Word) -> Date | None:
     """Return the date that `15/04/1912` or `4/15/1912` is; the year alone if its order is unclear."""
-    if len(parts) < 3 or not (_is_day(parts[0]) and _is_day(parts[1]) and is_year(parts[2])):
+    is_date = _is_day(first) and _is_day(second) and is_year(year)
+    if not is_date or any(part.gap not in ("/", "-", ".") for part in (second, year)):
         return None
-    if any(part.gap not in ("/", "-", ".") for part in parts[1:]):
-        return None
-    first, second, year = (int(part.form) for part in parts)
-    if first > 12 >= second:
-        return Date(year, second, first)
-    return Date(year, first, second) if second > 12 >= first else Date(year, 0, 0)
-
-
-def _is_early_year(word: Word) -> bool:
-    return _is_whole_number(word, 3) and len(word.form) == 3 and not word.is_ordinal
+    a, b = int(first.form), int(second.form)
+    if a > 12 >= b:
+        a, b = b, a
+    return Date(int(year.form), a, b) if b > 12 >= a else Date(int(year.form), 0, 0)
