@@ -65,7 +65,7 @@ def test_hedges_are_wrong(response):
         r"\begin{pmatrix}x&y\\y&x\end{pmatrix}" * 16,
         r"\begin{pmatrix}\end{pmatrix}+\begin{pmatrix}\end{pmatrix}", "1e9999万", r"5^\circ 1e9999'",
         "F_\ud800", "111," * 499 + "1", "1" + " " * 4000 + "x", r"\circ^" + " " * 4000 + "x",
-        "ab " * 1000 + "\\", "\\boxed" * 333,
+        "ab " * 1000 + "\\", "\\boxed" * 333, "\\" * 40_000, "x" + "\\" * 40_000,
     ],
 )  # fmt: skip
 def test_texts_that_once_hung_or_raised_are_compared_quickly(text, gold):
@@ -74,11 +74,4 @@ def test_texts_that_once_hung_or_raised_are_compared_quickly(text, gold):
         compare(pred, other)
         score(rf"\boxed{{{pred}}}", other)
         score(pred, other)
-    assert time.process_time() - started < 2
-
-
-@pytest.mark.parametrize("response", ["\\boxed{" + "\\" * 40_000, "\\boxed{x" + "\\" * 40_000])
-def test_a_run_of_backslashes_is_scanned_once(response):
-    started = time.process_time()
-    score(response, "5")
     assert time.process_time() - started < 2

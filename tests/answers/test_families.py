@@ -20,11 +20,6 @@ def test_a_gold_has_these_parameters(gold, names):
     assert parameters(read(gold), "") == set(names.split())
 
 
-@every(("question", "expected"), [("", {"k"}), ("for an integer $k$", set()), ("the kinetic", {"k"}), ("(k)", set()), ("a k-gon", set()), ("ka", {"k"})])  # fmt: skip
-def test_a_name_of_the_question_is_not_a_parameter(question, expected):
-    assert parameters(read(r"2k\pi"), question) == expected
-
-
 @every(
     ("answer", "gold", "right"),
     [

@@ -11,9 +11,6 @@ from rewardkit.answers.evaluate import UndefinedError, evaluate_double, exact_va
 from rewardkit.answers.parsing.expressions import MAX_DEPTH
 from rewardkit.answers.parsing.grammar import parse
 from rewardkit.answers.parsing.tokens import (
-    MAX_CHARS,
-    MAX_DIGITS,
-    MAX_TOKENS,
     UnreadableError,
     tokenize,
 )
@@ -158,33 +155,17 @@ PIECES = [
 ]  # fmt: skip
 
 
-def reads_or_says_so(text):
+@given(st.text() | st.lists(st.sampled_from(PIECES), max_size=30).map("".join), st.booleans())
+def test_any_text_is_read_or_is_unreadable(text, letters):
     try:
         tokens = tokenize(text)
-        node = parse(tokens)
+        node = parse(tokens, letters_are_units=letters)
     except UnreadableError:
         return
     assert isinstance(node, tuple)
     assert isinstance(node[0], str)
-    assert hash(node) == hash(parse(tokens)), "reading leaves the tokens as they are"
-
-
-@given(st.text())
-def test_any_text_is_read_or_is_unreadable(text):
-    reads_or_says_so(text)
-
-
-@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
-def test_any_text_of_latex_pieces_is_read_or_is_unreadable(text):
-    reads_or_says_so(text)
-
-
-@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-def test_letters_may_be_units_in_any_text(text):
-    try:
-        parse(tokenize(text), letters_are_units=True)
-    except UnreadableError:
-        return
+    again = parse(tokens, letters_are_units=letters)
+    assert hash(node) == hash(again), "reading leaves the tokens as they are"
 
 
 # --- limits
@@ -193,22 +174,6 @@ def test_letters_may_be_units_in_any_text(text):
 def unreadable(text):
     with pytest.raises(UnreadableError):
         read(text)
-
-
-def test_a_text_over_the_limit_of_characters_is_not_parsed():
-    assert read("1" + " " * (MAX_CHARS - 1)) == read("1")
-    unreadable("1" + " " * MAX_CHARS)
-
-
-def test_a_text_over_the_limit_of_tokens_is_not_parsed():
-    assert exact_value(read("+".join(["1"] * (MAX_TOKENS // 2)))) == MAX_TOKENS // 2
-    unreadable("+".join(["1"] * (MAX_TOKENS // 2 + 1)))
-
-
-def test_a_number_over_the_limit_of_digits_is_not_read():
-    assert exact_value(read("7" * MAX_DIGITS)) == int("7" * MAX_DIGITS)
-    unreadable("7" * (MAX_DIGITS + 1))
-    unreadable("0." + "7" * MAX_DIGITS)
 
 
 @pytest.mark.parametrize(
@@ -222,11 +187,6 @@ def test_nesting_is_read_up_to_the_limit(opening, closing):
 
     read(nested(MAX_DEPTH // 6 - 1))
     unreadable(nested(MAX_DEPTH))
-
-
-@pytest.mark.parametrize("text", ["1e301", "1e-301", "1e9999"])
-def test_a_power_of_ten_over_the_limit_is_not_read(text):
-    unreadable(text)
 
 
 @pytest.mark.parametrize("text", ["10^{3001}", "2^{10000}", "9^{9^{9}}", "(10^{300})^{300}"])

@@ -77,11 +77,6 @@ def test_a_blank_of_any_kind_is_not_a_token_but_sets_follows_space(blank):
     assert tokenize("xy")[0] == Token("word", "xy")
 
 
-@every("sign", ["$", r"\(", r"\[", r"\left(", "(", "{", "+", r"\pi", "5"])
-def test_the_first_token_follows_a_space_only_if_there_is_one(sign):
-    assert tokenize(f" {sign}")[0].follows_space or tokenize(f" {sign}") == tokenize(sign)
-
-
 def test_full_width_characters_are_their_ascii():
     full_width = "".join(chr(0xFF01 + n) for n in range(94) if chr(0x21 + n) != "\\")
     ascii_only = "".join(chr(0x21 + n) for n in range(94) if chr(0x21 + n) != "\\")

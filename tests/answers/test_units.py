@@ -15,7 +15,6 @@ from rewardkit.answers.parsing.units import (
     UNITS,
     counting_unit,
     lookup_unit,
-    unit_power,
 )
 from rewardkit.answers.scalar import Policy
 from tests.tables import every
@@ -108,14 +107,6 @@ def test_units_multiply_like_powers(a, b, c, m, n):
     assert one.multiply(two).power(m) == one.power(m).multiply(two.power(m))
     assert one.multiply(one, -1) == NO_UNIT == NO_UNIT.multiply(NO_UNIT)
     assert one.multiply(NO_UNIT) == one
-
-
-def test_words_for_powers_precede_their_unit():
-    assert [
-        unit_power(word) for word in ("square", "Square", "sq", "cubic", "平方", "立方", "cm")
-    ] == [2, 2, 2, 3, 2, 3, 0]
-    assert lookup_unit("平方厘米") == lookup_unit("cm").power(2)
-    assert lookup_unit("立方米") == lookup_unit("m").power(3)
 
 
 # --- units after a value
