@@ -1,6 +1,7 @@
 """`mix`: exact shares, reproducible rows, and any verl row in our schema or a clear error."""
 
 import json
+import random
 from collections import Counter
 from decimal import Decimal
 
@@ -84,6 +85,11 @@ def test_counts_add_up_and_are_within_one_of_their_share(weights, rows):
         assert abs(count - weight / sum(weights) * rows) < 1 + 1e-6
 
 
+def test_decimal_weights_are_exact():
+    """With binary fractions the counts for 0.7 and 0.3 of 1,000 rows could be off by one."""
+    assert share_out([0.7, 0.3], 1000) == [700, 300]
+
+
 @pytest.mark.full
 @given(st.data(), WEIGHTS)
 def test_the_largest_total_fits_and_a_larger_one_does_not(data, weights):
@@ -96,12 +102,6 @@ def test_the_largest_total_fits_and_a_larger_one_does_not(data, weights):
 
     assert fits(total)
     assert not any(fits(n) for n in range(total + 1, sum(available) + 2))
-
-
-def test_decimal_weights_are_exact():
-    """With binary fractions the counts for 0.7 and 0.3 of 1,000 rows could be off by one."""
-    assert share_out([0.7, 0.3], 1000) == [700, 300]
-    assert largest_total([0.7, 0.3], [70, 30]) == 100
 
 
 @pytest.mark.parametrize(
@@ -118,12 +118,6 @@ def test_decimal_weights_are_exact():
 def test_a_part_is_a_path_and_a_weight(text, part):
     parsed = parse_part(text)
     assert (str(parsed.path), parsed.weight) == part
-
-
-@pytest.mark.parametrize("text", ["a:0", "a:-1", "a:nan", "a:inf", ":1"])
-def test_an_invalid_weight_is_an_error(tmp_path, text):
-    with pytest.raises(UsageError, match="weight|WEIGHT"):
-        mix([parse_part(text)], tmp_path / "m.parquet")
 
 
 # The mix
@@ -158,15 +152,10 @@ def test_a_part_keeps_its_file_s_order_and_parts_are_interleaved(mixed):
     assert 200 < names.count("ab") + names.count("ba") < 400
 
 
-def test_the_same_arguments_give_the_same_file_and_another_seed_another(mixed):
+def test_the_choice_depends_on_the_seed_and_is_the_same_on_every_machine(mixed):
+    """Fixed values: only `random.random()` is used, whose numbers are the same in all versions."""
     one, again, other = (mixed({"a": 300, "b": 300}, rows=100, seed=seed) for seed in (1, 1, 2))
     assert one[1] == again[1] != other[1]
-
-
-def test_the_choice_is_the_same_on_every_machine():
-    """Fixed values: only `random.random()` is used, whose numbers are the same in all versions."""
-    import random
-
     places = [p for p, part in enumerate(module._order([6, 14], random.Random(7))) if part == 0]
     assert places == [1, 3, 6, 8, 10, 11]
     assert list(module._order([3, 2], random.Random(7))) == [0, 0, 1, 0, 1]
@@ -214,25 +203,29 @@ def test_pictures_are_written_even_if_the_first_rows_have_none(files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"rows": 0}, "at least one"), ({"oversample": True}, "needs --rows")]
+    ("parts", "options", "message"),
+    [
+        *(([f"a.parquet:{weight}"], {}, "must be above 0") for weight in ("0", "-1", "nan", "inf")),
+        ([":1"], {}, "Write FILE:WEIGHT"),
+        (["a.parquet:30%"], {}, "'30%' is not a weight. Write FILE:0.7"),
+        (["a.parquet"], {"rows": 0}, "at least one"),
+        (["a.parquet"], {"oversample": True}, "needs --rows"),
+        ([], {}, "at least one file"),
+        (["a.parquet", "sub/../a.parquet"], {}, "named twice"),
+        (["m.parquet"], {"overwrite": True}, "is the input file"),
+        (["a.parquet"], {}, "add --overwrite"),
+    ],
 )
-def test_invalid_options_are_errors(mixed, options, message):
-    with pytest.raises(UsageError, match=message):
-        mixed({"a": 5}, **options)
-
-
-def test_invalid_parts_are_errors(files, tmp_path):
-    [a] = files(a=5)
+def test_invalid_parts_and_options_are_errors(
+    files, tmp_path, monkeypatch, parts, options, message
+):
+    files(a=5, m=5)
     (tmp_path / "sub").mkdir()
-    for parts in ([], [MixPart(a), MixPart(tmp_path / "sub/../a.parquet")], [MixPart(a, -1)]):
-        with pytest.raises(UsageError):
-            mix(parts, tmp_path / "m.parquet")
-    with pytest.raises(UsageError, match="is the input file"):
-        mix([MixPart(a)], a, overwrite=True)
-    (tmp_path / "m.parquet").write_text("mine")
-    with pytest.raises(OutputError, match="--overwrite"):
-        mix([MixPart(a)], tmp_path / "m.parquet")
-    assert (tmp_path / "m.parquet").read_text() == "mine"
+    monkeypatch.chdir(tmp_path)
+    before = (tmp_path / "m.parquet").read_bytes()
+    with pytest.raises((UsageError, OutputError), match=message):
+        mix(list(map(parse_part, parts)), "m.parquet", **options)
+    assert (tmp_path / "m.parquet").read_bytes() == before
 
 
 BAD = {
