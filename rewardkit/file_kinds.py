@@ -158,11 +158,7 @@ def lines_fault(path: Path) -> str:
 
 
 def text_encoding(prefix: bytes) -> str | None:
-    """Return the encoding of the start of a text as iconv names it; None if unknown.
-
-    Args:
-        prefix: the first bytes of a text; a character at its end may be cut off.
-    """
+    """Return the encoding of the start of a text as iconv names it; None if unknown."""
     if encoding := next((name for mark, name in _MARKS.items() if prefix.startswith(mark)), ""):
         return encoding
     if prefix and prefix.count(0) > len(prefix) // 4:  # ASCII in two bytes: every second one is 0

@@ -30,12 +30,7 @@ _ENCODER = json.JSONEncoder(default=json_value)
 
 
 class LongLine(NamedTuple):
-    """Stands for a line that was skipped because it is longer than the limit.
-
-    Attributes:
-        size: bytes of the line, without its end.
-        limit: the limit, in bytes.
-    """
+    """Stands for a line of `size` bytes that was skipped because it is longer than the limit."""
 
     size: int
     limit: int
@@ -106,13 +101,7 @@ def json_line(fields: Mapping[str, Any]) -> str:
 
 
 class Fingerprint(NamedTuple):
-    """What identifies a version of a file.
-
-    Attributes:
-        size: bytes.
-        changed: time of the last change, in nanoseconds.
-        digest: hash of the first and the last `END_BYTES`.
-    """
+    """What identifies a version of a file: bytes, nanoseconds, and a hash of its two ends."""
 
     size: int
     changed: int

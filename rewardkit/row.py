@@ -159,16 +159,7 @@ def write_rows(
 ) -> int:
     """Write rows to a parquet file in bounded memory and return the number of rows.
 
-    Args:
-        rows: the rows.
-        out: the parquet to write.
-        metadata: how the file was made.
-        schema: the schema of the file (`row_schema`); None for that of the first rows.
-        overwrite: replace `out` if it exists.
-
-    Raises:
-        DataError: a row has a tool or an agent loop that is not in the schema of the first rows.
-        OutputError: `out` exists and `overwrite` is False, or it cannot be written.
+    Without a `schema` it is that of the first rows, and a later row must fit it.
     """
     written = 0
     batches = batched(rows, BATCH_ROWS)

@@ -34,10 +34,7 @@ SEARCH_GOLD = "target"
 def to_schema_row(row: Mapping[str, Any], place: int) -> tuple[Row, frozenset[str]]:
     """Return the row in our schema, and the dotted names of the fields that were left out.
 
-    Args:
-        row: a row of any verl parquet.
-        place: place of the row in its file; becomes `extra_info.index` if the row has no integer
-            there.
+    `place` becomes `extra_info.index` if the row has no integer there.
     """
     info, model = _struct(row, "extra_info"), _struct(row, "reward_model")
     _require_unset(row, "", VERL_FIELDS)

@@ -98,15 +98,7 @@ def check_row(
     options: Mapping[str, Any] | None = None,
     respond: Callable[[str], str] | None = None,
 ) -> list[DataFinding]:
-    """Return the findings of a row, without a comparison to other rows.
-
-    Args:
-        row: in verl's schema; fields that verl does not need may be missing.
-        index: place of the row in the file.
-        scorer: scores in place of the row's own scorer, also the dataset's own solution.
-        options: options of the row's own scorer.
-        respond: writes an answer in the form that `scorer` asks for, if it runs in another process.
-    """
+    """Return the findings of a row, without a comparison to other rows."""
     faults = list(_check_contents(row)) or list(_self_check(row, scorer, options or {}, respond))
     return [DataFinding(index, rule, message) for rule, message in faults]
 

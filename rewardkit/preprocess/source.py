@@ -71,14 +71,7 @@ def _sample_files(card: Card, split: str) -> tuple[Path, ...]:
 
 
 def files_in_path(path: Path, split: str, layouts: Sequence[str]) -> tuple[Path, ...]:
-    """Return the files of a split: a file itself, or those in a folder.
-
-    Args:
-        path: a file, a folder in the hub's own layout, one that `datasets` has written, or one with
-            the split in the names of its files.
-        split: the name of the split.
-        layouts: patterns of the files in the hub's own layouts.
-    """
+    """Return the files of a split: a file itself, or those in a folder, by the hub's own `layouts`."""
     if path.is_dir():
         return _files_in_folder(path, split, layouts)
     require_regular_file(path)

@@ -68,13 +68,6 @@ def near_duplicates(texts: Iterable[str], threshold: float = 0.8) -> list[list[i
 
     Time and memory are linear in the rows: 8 bytes for each n-gram of each distinct row. The order
     of the rows changes only their numbers.
-
-    Args:
-        texts: the rows, read one at a time.
-        threshold: minimum similarity, above 0 and at most 1.
-
-    Raises:
-        UsageError: the threshold is out of range.
     """
     if not 0 < threshold <= 1:
         raise UsageError(f"threshold {threshold}: it must be above 0 and at most 1.")

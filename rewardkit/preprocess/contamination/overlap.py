@@ -254,16 +254,6 @@ def find_overlaps(
     item in other words with the same numbers.
 
     Time is linear in the rows, which are read one at a time.
-
-    Args:
-        texts: texts of the training rows.
-        index: the evaluation items.
-        threshold: share of an item's n-grams, above 0 and at most 1.
-        near_misses: also yield the pairs of a row and an item that are alike, or have at least
-            half the threshold, but are no overlaps.
-
-    Raises:
-        UsageError: the threshold is out of range.
     """
     if not 0 < threshold <= 1:
         raise UsageError(f"threshold {threshold}: it must be above 0 and at most 1.")
