@@ -38,8 +38,7 @@ from rewardkit.preprocess.template import load_template
 from rewardkit.row import IMAGES, SCHEMA, Row, read_rows
 from rewardkit.scorers.base import Score, Scorer, Status, spec_of, to_verl
 from rewardkit.scorers.isolated import require_scorer_loads
-from rewardkit.scorers.load import load_scorer, location
-from rewardkit.scorers.row_scorer import scorer_for
+from rewardkit.scorers.load import load_scorer, location, scorer_for
 
 #: Values that a column of text may have in a broken row.
 ODD_VALUES = (None, 5, 2.5, True)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rewardkit import registry
-from rewardkit.scorers import row_scorer
+from rewardkit.scorers import load
 from tests.command import Commands
 
 # A shell starts background jobs with SIGINT ignored, nohup with SIGHUP ignored, and children inherit
@@ -99,7 +99,7 @@ def plugins(monkeypatch):
 
     def clear():
         registry._plugins.cache_clear()
-        row_scorer._scorer_of_data_source.cache_clear()
+        load._scorer_of_data_source.cache_clear()
 
     def install(*points):
         monkeypatch.delenv("REWARDKIT_PLUGINS", raising=False)

@@ -20,7 +20,7 @@ from rewardkit.row import (
 )
 from rewardkit.scorers.base import as_text
 from rewardkit.scorers.gold import unwrap_gold
-from rewardkit.scorers.row_scorer import scorer_for
+from rewardkit.scorers.load import scorer_for
 
 #: The mark of an image in a prompt, as verl's datasets split it.
 MARK = "<image>"

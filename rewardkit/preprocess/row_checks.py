@@ -38,9 +38,8 @@ from rewardkit.scorers.gold import (
     another_answer,
     unwrap_gold,
 )
-from rewardkit.scorers.load import own_options
+from rewardkit.scorers.load import own_options, scorer_for
 from rewardkit.scorers.right_score import GoldRow
-from rewardkit.scorers.row_scorer import scorer_for
 
 #: What to do about the findings of each rule, in the order in which the rules are reported.
 RULES: Mapping[str, str] = {

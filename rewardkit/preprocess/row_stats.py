@@ -14,9 +14,9 @@ from rewardkit.errors import call_catching
 from rewardkit.preprocess.template import requested_forms
 from rewardkit.row import IMAGES, METADATA_KEY, Row
 from rewardkit.scorers.base import Scorer
+from rewardkit.scorers.load import scorer_for
 from rewardkit.scorers.math import score as math_score
 from rewardkit.scorers.options import inner_function
-from rewardkit.scorers.row_scorer import scorer_for
 
 #: Kinds of golds; the first pattern that matches decides.
 _KINDS = (

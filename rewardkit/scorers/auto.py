@@ -20,8 +20,7 @@ from rewardkit.scorers.base import (
     recorded_result,
     verl_result,
 )
-from rewardkit.scorers.load import own_options
-from rewardkit.scorers.row_scorer import scorer_for
+from rewardkit.scorers.load import own_options, scorer_for
 
 
 def score(

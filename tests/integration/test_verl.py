@@ -12,8 +12,7 @@ from rewardkit.launch.verl.reward_keys import reward_key, reward_overrides
 from rewardkit.row import read_rows, write_rows
 from rewardkit.scorers.base import spec_of
 from rewardkit.scorers.gold import alternatives, another_answer
-from rewardkit.scorers.load import location
-from rewardkit.scorers.row_scorer import scorer_for
+from rewardkit.scorers.load import location, scorer_for
 from tests.integration.conftest import VERL, make_batch, row
 from tests.tables import every
 

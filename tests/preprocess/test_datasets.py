@@ -30,8 +30,7 @@ from rewardkit.preprocess.source import SAMPLES, find_source
 from rewardkit.row import IMAGES, METADATA_KEY, read_rows
 from rewardkit.scorers.base import spec_of
 from rewardkit.scorers.gold import another_answer
-from rewardkit.scorers.load import load_scorer
-from rewardkit.scorers.row_scorer import scorer_for
+from rewardkit.scorers.load import load_scorer, scorer_for
 from rewardkit.testing import (
     check_counts,
     check_dataset,
