@@ -92,8 +92,7 @@ def serve(
     try:
         import uvicorn
 
-        from rewardkit.reward_server.app import RewardApp
-        from rewardkit.reward_server.connections import connection_class
+        from rewardkit.reward_server.app import RewardApp, connection_class
         from rewardkit.reward_server.scoring import ScorerPool
     except ModuleNotFoundError as error:
         raise MissingPackageError(
