@@ -42,8 +42,7 @@ ENGINE_SINCE = (0, 8, 0)
 #: The order in which settings are printed.
 _SECTIONS = (
     "data actor_rollout_ref.model actor_rollout_ref.actor actor_rollout_ref.rollout "
-    "actor_rollout_ref.ref actor_rollout_ref critic reward reward_model custom_reward_function "
-    "algorithm trainer"
+    "actor_rollout_ref.ref actor_rollout_ref critic reward reward_model custom_reward_function algorithm trainer"
 ).split()
 
 #: Settings of verl that are fields of a recipe; an override of one also changes the field.

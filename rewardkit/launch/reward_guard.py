@@ -63,8 +63,7 @@ def _options(options: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str
     revealed = reveal_options(options, secrets)
     if MARK.search(str(revealed)):
         raise UsageError(
-            "reward.options: a secret in a mapping would be written into a file. Make it an option of "
-            "its own."
+            "reward.options: a secret in a mapping would be written into a file. Make it an option of its own."
         )
     for name, variable in secret_variables(revealed).items():
         if not os.environ.get(variable):

@@ -115,8 +115,7 @@ def compare_scorers(
         if key in own and value != own[key]:
             raise UsageError(
                 f"{override.origin}: {override.key}={override.value}, but reward.scorer is "
-                f"{reward.scorer}: a run has one reward function. Remove the key, or remove "
-                "reward: from the recipe."
+                f"{reward.scorer}: a run has one reward function. Remove the key, or remove reward: from the recipe."
             )
     other = replaced.get(f"{NEW_KEY}.path")
     if other is None or not other.value or str(other.value) == reward.scorer.partition(":")[0]:

@@ -90,8 +90,7 @@ class _Concealer:
         value = value.strip()
         if value[:1] in {"{", "["}:
             raise UsageError(
-                f"{key}: a secret in a mapping or a list would be written into files. Pass it as "
-                f"{key}.NAME=VALUE."
+                f"{key}: a secret in a mapping or a list would be written into files. Pass it as {key}.NAME=VALUE."
             )
         return f"{key}{equals}{self._mark(key, str(parse_value(value)))}"
 
@@ -115,8 +114,7 @@ class _Concealer:
             return self._mark(key, value)
         what = "a secret" if is_secret_value(place, value) else "it contains a secret, which"
         raise UsageError(
-            f"{place}: {what} would be written into files. Leave the secret out, and export it where "
-            "verl runs."
+            f"{place}: {what} would be written into files. Leave the secret out, and export it where verl runs."
         )
 
     def _is_secret(self, key: str, value: str) -> bool:

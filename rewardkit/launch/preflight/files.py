@@ -32,8 +32,7 @@ _TRAIN_ONLY = frozenset({"duplicate", "conflicting_gold"})
 
 #: Findings about rewardkit's scorer of a data_source, if the run uses another scorer.
 _OWN_SCORER = frozenset(
-    "unknown_data_source bad_gold gold_is_wrong unknown_right solution_is_wrong wrong_is_right "
-    "scorer_raises".split()
+    "unknown_data_source bad_gold gold_is_wrong unknown_right solution_is_wrong wrong_is_right scorer_raises".split()
 )
 
 

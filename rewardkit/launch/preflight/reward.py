@@ -23,8 +23,7 @@ ARGUMENTS = ("data_source", "solution_str", "ground_truth", "extra_info")
 #: The data sources that verl's default_compute_score knows (0.9.1), as shell patterns.
 VERL_SOURCES = (
     "openai/gsm8k lighteval/MATH DigitalLearningGmbH/MATH-lighteval HuggingFaceH4/MATH-500 "
-    "math_dapo math math_dapo_reasoning aime* codecontests apps codeforces taco "
-    "hiyouga/geometry3k searchR1_*"
+    "math_dapo math math_dapo_reasoning aime* codecontests apps codeforces taco hiyouga/geometry3k searchR1_*"
 ).split() + sorted(EVALUATED_BY_VERL)
 
 #: What verl itself checks of a plan.

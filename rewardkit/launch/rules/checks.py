@@ -230,8 +230,7 @@ def smaller_tensor_parallel(values: PlanValues) -> Violations:
         yield set_to(
             TENSOR_PARALLEL,
             half,
-            f"{values.tensor_parallel} is more than needed: {weights / GIB:,.0f} GiB of weights leave "
-            f"room on {half}.",
+            f"{values.tensor_parallel} is more than needed: {weights / GIB:,.0f} GiB of weights leave room on {half}.",
             extra=" for twice the replicas",
         )
 

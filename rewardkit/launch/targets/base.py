@@ -78,8 +78,7 @@ def require_absolute_data(recipe: Recipe, reason: str) -> None:
     for name in (*recipe.data.train, *recipe.data.val):
         if not name.startswith(("/", "~")) and "://" not in name:
             raise UsageError(
-                f"data: {comment_text(name)} is relative, and {reason}. Write the path that all nodes "
-                "share."
+                f"data: {comment_text(name)} is relative, and {reason}. Write the path that all nodes share."
             )
 
 

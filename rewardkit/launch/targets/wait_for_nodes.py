@@ -49,8 +49,7 @@ def describe_missing(
     joined_nodes = ", ".join(f"{ip} ({n} {device})" if device else ip for ip, n in members)
     return (
         f"after {limit:.0f} s the cluster is incomplete: {ready} of {wanted}. Joined: {joined_nodes}. "
-        f"Missing: {nodes - ready}. Read the log of each node that has not joined, or has too few "
-        "devices."
+        f"Missing: {nodes - ready}. Read the log of each node that has not joined, or has too few devices."
     )
 
 

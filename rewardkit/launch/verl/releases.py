@@ -47,8 +47,7 @@ MAIN = "main"
 OPEN_SECTIONS = frozenset(
     "engine_kwargs override_config override_transformer_config override_ddp_config "
     "override_optimizer_config override_model_config overlong_buffer_cfg reward_kwargs "
-    "apply_chat_template_kwargs mm_processor_kwargs ray_init runtime_env env_vars "
-    "wandb_proxy".split()
+    "apply_chat_template_kwargs mm_processor_kwargs ray_init runtime_env env_vars wandb_proxy".split()
 )
 
 #: Keys that verl's DAPO recipe (recipe/dapo/config/dapo_trainer.yaml) adds to the trainer's.

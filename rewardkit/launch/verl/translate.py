@@ -103,8 +103,7 @@ def _drop_reason(setting: Override, key: str, release: Release) -> str | None:
     if engines := release.engines_of(setting.key):
         raise UsageError(
             f"{where}: {name} is a setting of {' and '.join(engines)} in verl {release.verl}, "
-            "and rewardkit plans for FSDP and Megatron only. Delete the setting, or start verl "
-            "without rewardkit."
+            "and rewardkit plans for FSDP and Megatron only. Delete the setting, or start verl without rewardkit."
         )
     near = did_you_mean(key, list(release.keys))
     raise UsageError(
