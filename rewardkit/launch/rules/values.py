@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from operator import add, attrgetter, mul, sub
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from rewardkit.devices import RAY_RESOURCES
 from rewardkit.launch.plan import Plan
@@ -72,14 +72,9 @@ def largest_divisor(limit: int, *totals: int) -> int:
     return best
 
 
-@dataclass(frozen=True)
-class Count:
-    """A property of `PlanValues`: a setting that is a positive integer."""
-
-    key: str
-
-    def __get__(self, values: PlanValues, _: type[PlanValues]) -> int | None:
-        return values.count(self.key)
+def _count(key: str) -> property:
+    """Return a property of `PlanValues`: a setting that is a positive integer."""
+    return property(lambda values: values.count(key))
 
 
 @dataclass(frozen=True)
@@ -93,14 +88,14 @@ class PlanValues:
     plan: Plan
     facts: RunFacts = field(default_factory=RunFacts)
 
-    batch: ClassVar = Count(BATCH)
-    mini_batch: ClassVar = Count(MINI_BATCH)
-    micro_batch: ClassVar = Count(MICRO_BATCH)
-    samples: ClassVar = Count(f"{ROLLOUT}.n")
-    tensor_parallel: ClassVar = Count(TENSOR_PARALLEL)
-    devices_per_node: ClassVar = Count("trainer.n_gpus_per_node")
-    nodes: ClassVar = Count("trainer.nnodes")
-    prompt_tokens: ClassVar = Count("data.max_prompt_length")
+    batch = _count(BATCH)
+    mini_batch = _count(MINI_BATCH)
+    micro_batch = _count(MICRO_BATCH)
+    samples = _count(f"{ROLLOUT}.n")
+    tensor_parallel = _count(TENSOR_PARALLEL)
+    devices_per_node = _count("trainer.n_gpus_per_node")
+    nodes = _count("trainer.nnodes")
+    prompt_tokens = _count("data.max_prompt_length")
 
     @property
     def recipe(self) -> Recipe:
