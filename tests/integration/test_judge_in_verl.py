@@ -88,7 +88,7 @@ def test_the_manager_naive_scores_with_a_judge(score_batch, boxed_parquet):
         )
     assert rewards == [expected(row) for row in rows_of(boxed_parquet)]
     assert {extra["judge_failed"] for extra in extras} == {0.0}
-    assert {extra["judge_tokens"] for extra in extras} == {110.0}
+    assert {extra["judge_tokens"] for extra in extras} == {60.0}
 
 
 @pytest.mark.parametrize("takes_schema", [True, 400])

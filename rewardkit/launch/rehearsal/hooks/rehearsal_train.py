@@ -1,6 +1,5 @@
 """Start verl's training: `python rehearsal_train.py OVERRIDES...`, with REWARDKIT_REHEARSAL set."""
 
-import atexit
 import ctypes
 import json
 import os
@@ -17,8 +16,6 @@ PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     """Write the tiny model, and run `verl.trainer.main_ppo`."""
-    finished: list[bool] = []
-    atexit.register(leave, finished)  # the first is called last
     # If the rehearsal is killed, the kernel ends this process.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM))
     # `python -m verl.trainer.main_ppo` imports modules from the working directory; so does this.
@@ -29,15 +26,10 @@ def main() -> None:
     write_model(Path(settings["folder"], "model"), settings["positions"], settings["pixels"])
     run_here(trainer)
     trainer.main()
-    finished.append(True)
-
-
-def leave(finished: list[bool]) -> None:
-    """End a process that has finished at once: Python takes seconds to clear its modules."""
-    if finished:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)
+    import_module("ray").shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # Python takes seconds to clear its modules
 
 
 def run_here(trainer: Any) -> None:
