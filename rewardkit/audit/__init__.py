@@ -9,7 +9,6 @@
 """
 
 from rewardkit.audit.model import AttackResult, AuditReport, Failure, ScorerProfile
-from rewardkit.audit.pytest_conformance import conformance
-from rewardkit.audit.run import audit
+from rewardkit.audit.run import audit, conformance
 
 __all__ = ["AttackResult", "AuditReport", "Failure", "ScorerProfile", "audit", "conformance"]

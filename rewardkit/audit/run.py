@@ -6,14 +6,15 @@ import math
 import operator
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
 
-from rewardkit.audit.attacks import JUDGE_AUDIT, RULE_AUDIT
+from rewardkit.audit.attacks import ATTACKS, JUDGE_AUDIT, RULE_AUDIT
 from rewardkit.audit.conduct import REQUESTS_AT_ONCE, CallRecorder, check_conduct, check_growth
 from rewardkit.audit.holes import HOSTILE_TEXT
 from rewardkit.audit.model import (
@@ -24,11 +25,13 @@ from rewardkit.audit.model import (
     AuditReport,
     AuditRow,
     ScorerProfile,
+    Severity,
     Target,
+    severities_from,
 )
 from rewardkit.audit.rows import packaged_rows, sample_rows
 from rewardkit.audit.scorer_process import ScorerProcess
-from rewardkit.errors import DataError, UsageError
+from rewardkit.errors import DataError, MissingPackageError, UnknownNameError, UsageError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.pages.text import row_count
 from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES
@@ -284,3 +287,57 @@ def _median(scores: list[float]) -> float | None:
     """Return the median score; None if half of the calls or more have no score."""
     median = statistics.median(scores)
     return None if median == _NO_SCORE else median
+
+
+def conformance(
+    scorer: str,
+    *,
+    data: Path | str | Iterable[Mapping[str, Any]] | None = None,
+    rows: int = 16,
+    options: Mapping[str, Any] | None = None,
+    at_least: Severity = "medium",
+    allowed: Collection[str] = (),
+) -> Callable[[str], None]:
+    """Return a pytest test, parametrized by attack. The audit runs once, with the first test.
+
+    Args:
+        scorer: a built-in name, or `my_reward.py:function`; a path is seen from where pytest runs.
+        data: a verl parquet, or rows in its schema; None for packaged rows that fit the scorer.
+        rows: number of rows to sample.
+        options: of the scorer.
+        at_least: lowest severity to test.
+        allowed: names of attacks that may go through.
+
+    Raises:
+        MissingPackageError: pytest is not installed.
+        UsageError: an allowed attack does not exist.
+    """
+    try:
+        import pytest
+    except ImportError as error:
+        raise MissingPackageError("conformance needs pytest: pip install pytest.") from error
+    for name in allowed:
+        if name not in ATTACKS:
+            raise UnknownNameError(f"no attack {name!r}. Known: {', '.join(ATTACKS)}.")
+
+    @cache
+    def report() -> AuditReport:
+        return audit(scorer, data=data, rows=rows, options=options)
+
+    severities = severities_from(at_least)
+    names = [n for n, a in ATTACKS.items() if a.severity in severities and n not in allowed]
+
+    @pytest.mark.parametrize("attack", names)
+    def test(attack: str) -> None:
+        result = next((each for each in report().findings if each.attack == attack), None)
+        if result is None:
+            pytest.skip("no row for this attack")
+        elif result.failed:
+            pairs = "\n".join(f"  {failure.text}" for failure in result.failures)
+            message = (
+                f"{scorer}: {attack} ({result.kind}, {result.severity}) went through in "
+                f"{result.failed} of {result.tried} calls. {result.about}\n{pairs}"
+            )
+            pytest.fail(message, pytrace=False)
+
+    return test
