@@ -277,17 +277,16 @@ def test_a_reward_that_is_mostly_not_for_the_answer_is_noted(right, wrong, is_no
 
 
 def test_input_that_cannot_be_audited_raises_one_clear_error(tmp_path):
-    with pytest.raises(UnknownNameError, match="gsm8k"):
-        audit("gsm8")
-    with pytest.raises(SourceError, match="no such file"):
-        audit(f"{tmp_path}/none.py:score", data=ROWS)
-    with pytest.raises(UnknownNameError, match="no option 'methd'"):
-        audit("gsm8k", options={"methd": "robust"})
-    with pytest.raises(DataError, match="no rows"):
-        audit("gsm8k", data=[])
     (tmp_path / "x.py").write_text("import os\nos._exit(1)\n")
-    with pytest.raises(UsageError, match="ended while it was imported"):
-        audit(f"{tmp_path}/x.py:score", data=ROWS)
+    for error, message, scorer, options in (
+        (UnknownNameError, "gsm8k", "gsm8", {}),
+        (SourceError, "no such file", f"{tmp_path}/none.py:score", {"data": ROWS}),
+        (UnknownNameError, "no option 'methd'", "gsm8k", {"options": {"methd": "robust"}}),
+        (DataError, "no rows", "gsm8k", {"data": []}),
+        (UsageError, "ended while it was imported", f"{tmp_path}/x.py:score", {"data": ROWS}),
+    ):
+        with pytest.raises(error, match=message):
+            audit(scorer, **options)
     for gold in (None, "", " ", "nan"):
         row = {"prompt": "1+1?", "reward_model": {"ground_truth": gold}}
         with pytest.raises(DataError, match="a row has no"):

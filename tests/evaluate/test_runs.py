@@ -15,28 +15,19 @@ from rewardkit.pages.html import to_html
 from rewardkit.responses.samples import Sample
 from rewardkit.responses.score import score_file
 
+#: A line of a result file, but for its row, sample and verdict.
+LINE = {"model": "M", "sampling": {"api": "chat", "seed": 1}, "response": "so\n#### 1"}
+LINE |= {"finish_reason": "stop", "tokens": 5, "data_source": "set", "ground_truth": "1"}
+LINE |= dict.fromkeys(("no_answer", "timeout", "error"), 0.0)
+
 
 def line(row, sample, right, **fields):
     """Return a line of a result file."""
-    return {
-        "row": row,
-        "sample": sample,
-        "model": "M",
-        "sampling": {"api": "chat", "seed": 1},
-        "response": "so\n#### 1",
-        "finish_reason": "stop",
-        "tokens": 5,
-        "data_source": "set",
-        "prompt": [{"role": "user", "content": f"question {row}?"}],
-        "ground_truth": "1",
-        "extra_info": {"index": row},
-        "score": float(right),
-        "acc": float(right),
-        "pred": "1" if right else f"wrong {sample}",
-        **dict.fromkeys(("no_answer", "timeout", "error"), 0.0),
-        "status": "correct" if right else "wrong",
-        **fields,
-    }
+    prompt = [{"role": "user", "content": f"question {row}?"}]
+    place = {"row": row, "sample": sample, "prompt": prompt, "extra_info": {"index": row}}
+    verdict = {"score": float(right), "acc": float(right), "pred": f"wrong {sample}"}
+    verdict |= {"status": "correct", "pred": "1"} if right else {"status": "wrong"}
+    return {**LINE, **place, **verdict, **fields}
 
 
 @pytest.fixture
@@ -46,12 +37,10 @@ def results(tmp_path):
     def make(name, rights, n=4, **fields):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines = [
-            line(row, sample, sample < right, **fields)
-            for row, right in enumerate(rights)
-            for sample in range(n)
-        ]
-        path.write_text("".join(json.dumps(record) + "\n" for record in lines))
+        with path.open("w") as file:
+            for row, right in enumerate(rights):
+                lines = (line(row, sample, sample < right, **fields) for sample in range(n))
+                file.writelines(json.dumps(record) + "\n" for record in lines)
         return path
 
     return make

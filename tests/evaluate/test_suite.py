@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -19,19 +20,16 @@ from rewardkit.responses.score import ScoringPlan
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
     """A Hugging Face cache with three GSM8K test questions, and no network."""
-    import pyarrow as pa
     from huggingface_hub import constants
 
-    snapshot = tmp_path / "hf/hub/datasets--openai--gsm8k/snapshots/0123456789abcdef/main"
+    folder = tmp_path / "hf/hub/datasets--openai--gsm8k"
+    snapshot = folder / "snapshots/0123456789abcdef/main"
     snapshot.mkdir(parents=True)
-    rows = [
-        {"question": f"Ann has {n} pens and buys none. How many?", "answer": f"none\n#### {n}"}
-        for n in (3, 4, 5)
-    ]
+    question = "Ann has {} pens and buys none. How many?"
+    rows = [{"question": question.format(n), "answer": f"none\n#### {n}"} for n in (3, 4, 5)]
     pq.write_table(pa.Table.from_pylist(rows), snapshot / "test-00000-of-00001.parquet")
-    refs = tmp_path / "hf/hub/datasets--openai--gsm8k/refs"
-    refs.mkdir()
-    (refs / "main").write_text("0123456789abcdef")
+    (folder / "refs").mkdir()
+    (folder / "refs/main").write_text("0123456789abcdef")
     # A command reads the variables; this process has read them if another test imported the hub.
     for name, value in (("HF_HOME", tmp_path / "hf"), ("HF_HUB_CACHE", tmp_path / "hf/hub")):
         monkeypatch.setenv(name, str(value))

@@ -148,7 +148,7 @@ def test_rows_are_written_unchanged_with_columns_types_and_metadata(tmp_path):
 
 def test_rows_without_enough_responses_can_be_kept(tmp_path):
     rows = [row(i) for i in range(3)]
-    answers = [response_by_index(0, 1), response_by_index(0, 0), response_by_index(1, 1)]
+    answers = [response_by_index(i, acc) for i, acc in ((0, 1), (0, 0), (1, 1))]
     report, places = select_rows(tmp_path, rows, answers, PassRateFilter(0.1, 0.9, 2))
     assert (places, report.few, report.unseen) == ([0], 1, 1)
     assert set(report.dropped) == {"fewer than 2 responses", "no responses"}
@@ -212,11 +212,9 @@ def test_an_input_matches_the_row_whose_message_it_contains(template, questions,
 
 
 def test_system_prompts_distinguish_rows():
-    def with_system(i, system):
-        messages = [{"role": "system", "content": system}, {"role": "user", "content": "Why?"}]
-        return row(i) | {"prompt": messages}
-
-    index = TrainIndex([with_system(0, "Be brief."), with_system(1, "Be long.")])
+    user, roles = {"role": "user", "content": "Why?"}, ("Be brief.", "Be long.")
+    prompts = ([{"role": "system", "content": text}, user] for text in roles)
+    index = TrainIndex([row(i) | {"prompt": prompt} for i, prompt in enumerate(prompts)])
     assert index.match(sample(input="system\nBe long.\nuser\nWhy?\n")) == (PROMPT, 1)
 
 
