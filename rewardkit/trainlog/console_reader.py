@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from rewardkit.jsonl import LongLine
 from rewardkit.trainlog.python_literal import (
     LiteralCollector,
+    close_literal,
     flatten,
     literal_value,
     split_processes,
@@ -144,10 +145,14 @@ class ConsoleReader:
         block, self._block = self._block, None
         if block is None:
             return
-        if settings := dict(flatten(literal_value("\n".join(block.lines)))):
+        text = "\n".join(block.lines)
+        if settings := dict(flatten(literal_value(text))):
             self.builder.config = settings
-        else:
-            self.builder.skip(f"line {self._opened:,}", "the configuration is incomplete")
+            return
+        settings = dict(flatten(literal_value(close_literal(text))))
+        self.builder.config = {**self.builder.config, **settings}
+        reason = f"the configuration is incomplete; {len(settings):,} settings were read"
+        self.builder.skip(f"line {self._opened:,}", reason)
 
 
 def _places(data: bytes, token: bytes) -> Iterator[tuple[int, bytes]]:

@@ -41,9 +41,6 @@ MAX_CURVE_POINTS = 2000
 #: Fewest points of a curve that is smoothed; shorter ones, such as validations, are drawn as logged.
 MIN_SMOOTHED_POINTS = 40
 
-#: Characters of an example response on each side of its phrase.
-MAX_EXAMPLE_CHARACTERS = 2_000
-
 #: Distinguishable with any colour vision (Okabe and Ito), and on light and dark paper.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f")
 
@@ -130,7 +127,6 @@ def write_page(
         ],
         check_text=check_text,
         onset_text=onset_text,
-        example_text=_example_text,
         data=script_json(data),
     )
     write_pieces(pieces, out, overwrite=overwrite)
@@ -295,8 +291,3 @@ def _difference_row(item: CurveDifference, words: Mapping[str, str]) -> dict[str
     places = zip(("mean", "low", "high"), (50 + 46 * end / reach for end in ends), strict=True)
     badge = Badge(words[item.verdict], _LEVELS.get(item.verdict, "neutral"))
     return {"cells": difference_cells(item), "badge": badge, **dict(places)}
-
-
-def _example_text(text: str) -> str:
-    cut = len(text) - MAX_EXAMPLE_CHARACTERS
-    return clean(text) if cut <= 0 else f"{clean(text[:MAX_EXAMPLE_CHARACTERS])} …"

@@ -18,8 +18,11 @@ MAX_LINE_CHARACTERS = 20_000
 #: 3.10.
 MAX_UNSEPARATED_CHARACTERS = 20_000
 
+_CLOSER = {"(": ")", "[": "]", "{": "}"}
+
 _STRING = r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\""
 _TEXTS = re.compile(rf"\s*(?:{_STRING})\s*")
+_TOKENS = re.compile(rf"{_STRING}|[\[({{]|[\])}}]")
 
 #: The time stamp that a log collector puts before each line.
 _TIME = re.compile(
@@ -81,6 +84,17 @@ def literal_value(text: str) -> Any:
         return ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
+
+
+def close_literal(text: str) -> str:
+    """Return the start of a literal with its open brackets closed; Ray drops lines that repeat others."""
+    open_brackets: list[str] = []
+    for token in _TOKENS.findall(text):
+        if token in _CLOSER:
+            open_brackets.append(token)
+        elif open_brackets and token == _CLOSER[open_brackets[-1]]:
+            open_brackets.pop()
+    return text.rstrip().rstrip(",") + "".join(_CLOSER[one] for one in reversed(open_brackets))
 
 
 def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
