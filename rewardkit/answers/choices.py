@@ -168,7 +168,6 @@ def final_choice(
 
 
 def _marked_answers(text: str) -> list[str]:
-    """Return the texts of the final answers in boxes and `<answer>` blocks, in order."""
     parts = [part.partition("</answer>") for part in text.rsplit("<answer>", MAX_BLOCKS)[1:]]
     blocks = [block for block, close, _ in parts if close]
     if not blocks:

@@ -172,7 +172,6 @@ class _Numbers(NamedTuple):
 
 
 def _functions(library: Any, power: Callable[[Any, Any], Any]) -> dict[str, Callable[..., Any]]:
-    """Return the functions of a library, and those that follow from them."""
     plain = "sin cos tan sinh cosh tanh".split()
     functions: dict[str, Callable[..., Any]] = {
         **{name: getattr(library, name) for name in (*plain, "exp", "sqrt")},
@@ -256,7 +255,6 @@ def _real_doubles() -> _Numbers:
 
 @cache
 def _precise_numbers(digits: int) -> _Numbers:
-    """Return mpmath numbers with a number of digits."""
     mp = MPContext()
     mp.dps = digits
     names = {"floor": mp.floor, "ceil": mp.ceil, "fact": mp.factorial, "binom": mp.binomial}

@@ -125,7 +125,6 @@ def boxes(text: str) -> list[str]:
 
 
 def _balanced_boxes(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    r"""Yield (start, end) of the content of every balanced box in `text[start:stop]`, without `\{`."""
     open_braces: list[int] = []
     for token in _BRACES.finditer(text, start, stop):
         if token[0].endswith("{") and token[0] != r"\{":

@@ -170,7 +170,6 @@ def _as_congruence(node: Node) -> Node:
 
 
 def _same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:
-    r"""Whether two antiderivatives differ by a number: `\ln 2x + C` and `\ln x + C`."""
     p, g = (equation_value(node, STRICT) for node in (pred, gold))
     constants = [
         {part[1] for part in value[1:] if part in (("sym", "C"), ("sym", "c"))}

@@ -102,16 +102,14 @@ def read_number(text: str) -> Fraction | object | None:
 def _strip_markup(text: str) -> str:
     text = _THIN_SPACE.sub("", text.translate(_LOOKALIKES))
     text = _MIXED.sub(_improper_fraction, text) if "frac" in text else text
-    return _MARKUP.sub(" ", _TEX_MARKUP.sub(" ", _FRAC.sub(_inline_fraction, text)))
+    return _MARKUP.sub(
+        " ", _TEX_MARKUP.sub(" ", _FRAC.sub(lambda m: f"{m[1]}/{m[2] or m[3]}", text))
+    )
 
 
 def _improper_fraction(match: re.Match[str]) -> str:
     whole, top, bottom = (int(digits) for digits in match.groups())
     return f"{whole * bottom + top}/{bottom}"
-
-
-def _inline_fraction(match: re.Match[str]) -> str:
-    return f"{match[1]}/{match[2] or match[3]}"
 
 
 def _is_neutral_text(text: str) -> bool:

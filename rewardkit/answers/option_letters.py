@@ -192,7 +192,6 @@ def _is_run(run: str) -> bool:
 
 
 def _labels(text: str) -> list[re.Match[str]]:
-    """Return the labels of a text, such as `A.`; an empty list if it does not begin with one."""
     labels = list(_LABEL.finditer(text))
     return labels if labels and labels[0].start() == 0 else []
 

@@ -192,7 +192,6 @@ class _ValueRun(NamedTuple):
 
 
 def _words_stated(sentence: str) -> str:
-    """Return the words after a sentence's verb, or a sentence of a few words, else ""."""
     verb = max((verb.end() for verb in _COPULA.finditer(sentence)), default=0)
     statement = strip_statement(sentence[verb:])
     is_short = verb or len(statement.split()) <= MAX_WORDS_AROUND
@@ -201,7 +200,6 @@ def _words_stated(sentence: str) -> str:
 
 
 def _values_stated(sentence: str) -> str:
-    """Return the values that a sentence states, with the words after them, else ""."""
     if len(letter := strip_statement(sentence)) == 1:
         return letter
     if not (runs := _value_runs(sentence)):

@@ -201,7 +201,6 @@ def _read_chain(operators: list[str], low: Node, middle: Node, high: Node) -> li
 
 
 def _read_builder(node: Node) -> list[RealInterval]:
-    """Return the intervals of a set-builder over the reals; a set of integers is not a region."""
     is_over_others = node[1][0] == "rel" and node[1][3] != ("sym", "R")
     head = node[1][2] if node[1][0] == "rel" else node[1]
     if is_over_others or head[0] != "sym" or symbols(node[2]) - {head[1], "R"}:
@@ -214,7 +213,6 @@ def _read_points(node: Node) -> list[RealInterval]:
 
 
 def _read_difference(node: Node) -> list[RealInterval]:
-    """Return the intervals of a difference, whose right side may be one value without braces."""
     removed = node[2] if node[2][0] in _READERS else ("set", node[2])
     return _without(read_intervals(node[1]), read_intervals(removed))
 

@@ -213,7 +213,6 @@ def labels_agree(ours: Solution, theirs: Solution) -> bool:
 
 
 def _without_accent(label: Node) -> Node:
-    r"""Return a label without a neutral accent: `y` of `\hat{y}`, and the angle of `m\angle A`."""
     is_accented = label[0] == "fn" and label[1] in _NEUTRAL_ACCENTS
     name: Node = label[2] if is_accented or _is_measure(label) else label
     return name

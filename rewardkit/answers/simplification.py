@@ -95,7 +95,9 @@ def _is_unsimplified_product(node: Node) -> bool:
     ):
         return True
     values = sum(map(_is_rational, factors))
-    if values < 2 or (values == 2 and any(map(_is_power_of_ten, bases))):
+    if values < 2 or (
+        values == 2 and any(re.fullmatch("10+", str(base[1])) for base in bases if base[0] == "num")
+    ):
         return False
     is_factorization = len({base[1] for base in bases if _is_prime(base)}) == len(factors) and any(
         factor[0] == "pow" and factor[2] != MINUS_ONE for factor in factors
@@ -104,7 +106,6 @@ def _is_unsimplified_product(node: Node) -> bool:
 
 
 def _is_numeral(node: Node) -> bool:
-    """Whether a node is a number, its power or its reciprocal, with or without a sign."""
     if node[0] == "mul":
         return all(map(_is_numeral, node[1:])) and not _is_unsimplified_product(node)
     return node[0] == "num" or (node[0] == "pow" and _is_numeral(node[1]) and node[2][0] == "num")
@@ -116,12 +117,7 @@ def _is_prime(node: Node) -> bool:
     return all(node[1] % d for d in range(2, math.isqrt(int(node[1])) + 1))
 
 
-def _is_power_of_ten(node: Node) -> bool:
-    return node[0] == "num" and re.fullmatch("10+", str(node[1])) is not None
-
-
 def _is_rational(node: Node) -> bool:
-    r"""Whether a closed value is rational, a function's value to twelve digits (`\log_2 8`)."""
     if node[0] == "pow" and node[2] == MINUS_ONE:
         return _is_rational(node[1])
     if exact_value(node) is not None:

@@ -96,7 +96,6 @@ def _identical(pred: Node, gold: Node, _: Policy) -> bool:
 
 
 def _quantities_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    """Compare quantities; the policy decides whether a unit of the same dimension is converted."""
     unit, gold_unit = pred[2], gold[2]
     if unit == gold_unit:
         return scalar_equal(pred[1], gold[1], policy)
@@ -218,7 +217,6 @@ def _lists_equal(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _item_labels(node: Node) -> list[str] | None:
-    """Return the labels of `x = 1, y = 2`; None unless every item has a label of its own."""
     items = node[1:]
     if not all(
         part[0] == "rel" and part[1].startswith("=") and part[2][0] in ("sym", "fn")
@@ -252,7 +250,6 @@ def _list_equals_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _equals_only_item(pred: Node, gold: Node, policy: Policy) -> bool:
-    """A set or list of one item equals that item."""
     if pred[0] in _GROUPS and len(pred) == 2:
         return same_item(pred[1], gold, policy)
     return gold[0] in _GROUPS and len(gold) == 2 and same_item(pred, gold[1], policy)
@@ -271,18 +268,11 @@ def _point_equals_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
     return _equal_in_order(("tuple", *point[2:]), other, policy)
 
 
-def _matrices_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    rows = zip(pred[1:], gold[1:], strict=False)
-    return len(pred) == len(gold) and all(_equal_in_order(p, g, policy) for p, g in rows)
-
-
 def _vectors_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    """A vector may be written as a tuple, a row or a column."""
     return _equal_in_order(_as_tuple(pred), _as_tuple(gold), policy)
 
 
 def _as_tuple(node: Node) -> Node:
-    """Return the entries of a tuple, a row or a column; no entries for any other matrix."""
     if node[0] == "tuple":
         return node
     if len(node) == 2:
@@ -377,7 +367,6 @@ def _members_equal(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _is_all_reals(pred: Node, gold: Node, policy: Policy) -> bool:
-    r"""`x \in \mathbb{R}` equals the set of all reals; no other name stands for a set."""
     return ("sym", "R") in (pred, gold) and _members_equal(pred, gold, policy)
 
 
@@ -418,7 +407,6 @@ def _equations_equal(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _equation_equals_value(pred: Node, gold: Node, policy: Policy) -> bool:
-    """`x = 5` equals 5; an unsolved equation equals no value."""
     is_answer = is_equation(pred)
     solution = solution_of(pred if is_answer else gold, policy)
     return solution is not None and any(
@@ -483,7 +471,10 @@ _RULES = {
     ("relation", "relation"): _relations_equal,
     ("set", "set"): _equal_in_any_order,
     ("tuple", "tuple"): _equal_in_order,
-    ("matrix", "matrix"): _matrices_equal,
+    ("matrix", "matrix"): lambda pred, gold, policy: (
+        len(pred) == len(gold)
+        and all(_equal_in_order(p, g, policy) for p, g in zip(pred[1:], gold[1:], strict=True))
+    ),
     ("cases", "cases"): _piecewise_equal,
     ("congruence", "congruence"): _congruences_equal,
 }
@@ -570,7 +561,6 @@ _UNIT_VECTORS: dict[Node, Node] = {
 
 
 def _evaluate_matrices(node: Node) -> Node:
-    """Return a sum or product of matrices or tuples as one of them; any other node unchanged."""
     if node[0] not in ("add", "mul"):
         return node
     if any(map(_has_tuple, node[1:])):

@@ -258,7 +258,6 @@ def _is_gold(item: Words, golds: Sequence[Gold]) -> bool:
 
 
 def _is_alike(item: Words, answer: Words) -> bool:
-    """Whether an item is of the kind of an answer: a number, a name, or common words."""
     content = [word for word in item if word.form not in FUNCTION_WORDS]
     if not content or any(word.is_number for word in answer):
         return any(word.is_number for word in content)

@@ -255,7 +255,6 @@ def _match_part(gold: Gold, sentence: Words, question: QuestionFacts) -> Matched
 def _is_other_name(
     gold: Words, sentence: Words, place: MatchedWords, question: QuestionFacts
 ) -> bool:
-    """Whether the words beside a gold make another name of it."""
     start, end = place
     first, last = sentence[start], sentence[end - 1]
     before = sentence[start - 1] if start and not first.gap else None
@@ -350,7 +349,6 @@ def _match_name(gold: Gold, sentence: Words, question: QuestionFacts) -> Matched
 
 
 def _name_core(gold: Gold) -> Words:
-    """Return the name inside a description: two words or more, or one after a title; else ()."""
     if gold.is_list or " as " in gold.text or any(word.is_number for word in gold.words):
         return ()  # because `Elizabeth` is not `Elizabeth II`
     best: Words = ()

@@ -109,7 +109,6 @@ def _judge_sentences(
 
 
 def _is_equal(answer: str, golds: Sequence[str]) -> bool:
-    """Whether an answer is a gold, without regard to case, accents and articles."""
     lead = _LEAD.match(answer)
     statement = (answer[lead.end() :] if lead else answer).strip(" .*_\n")
     if len(statement) > MAX_GOLD_CHARS:
@@ -132,7 +131,6 @@ def _weigh(
     golds: Sequence[Gold],
     question: QuestionFacts,
 ) -> Outcome:
-    """Return what a sentence of an answer does with a gold that it has."""
     sentence = parts[index]
     if not is_stated(sentence, place.start, place.end, question):
         return Outcome.DENIED

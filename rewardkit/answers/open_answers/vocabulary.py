@@ -26,43 +26,30 @@ PERSON_WORDS = split_words(
     " empress prince princess general admiral senator philanthropist"
 )
 
+
+def _count(text: str, start: int = 0, step: int = 1) -> dict[str, int]:
+    return {word: step * value for value, word in enumerate(text.split(), start)}
+
+
 MONTHS = {
     name: month
-    for month, names in enumerate(
-        "january jan;february feb;march mar;april apr;may;june jun;july jul;august aug"
-        ";september sep sept;october oct;november nov;december dec".split(";"),
-        start=1,
-    )
-    for name in names.split()
+    for names, month in _count(
+        "january,jan february,feb march,mar april,apr may june,jun july,jul august,aug"
+        " september,sep,sept october,oct november,nov december,dec",
+        1,
+    ).items()
+    for name in names.split(",")
 }
 
-#: Cardinal numbers in words below one hundred, and ordinals.
-_CARDINALS = {
-    word: value
-    for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-        " sixteen seventeen eighteen nineteen".split()
-    )
-} | {
-    word: 10 * value
-    for value, word in enumerate(
-        "twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2
-    )
-}
-ORDINALS = {
-    word: value
-    for value, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth"
-        " fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split(),
-        start=1,
-    )
-} | {
-    word: 10 * value
-    for value, word in enumerate(
-        "thirtieth fortieth fiftieth sixtieth seventieth eightieth ninetieth".split(), start=3
-    )
-}
-NUMBERS = _CARDINALS | ORDINALS
+#: Numbers in words: ordinals, and these with the cardinal numbers below one hundred.
+ORDINALS = _count(
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth"
+    " fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth", 1
+) | _count("thirtieth fortieth fiftieth sixtieth seventieth eightieth ninetieth", 3, 10)  # fmt: skip
+NUMBERS = ORDINALS | _count("twenty thirty forty fifty sixty seventy eighty ninety", 2, 10) | _count(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+    " sixteen seventeen eighteen nineteen"
+)  # fmt: skip
 MULTIPLIERS = {
     "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12
 }  # fmt: skip

@@ -172,7 +172,6 @@ def _join_numbers(parts: list[Word]) -> list[Word]:
 
 
 def _join_remainders(parts: list[Word]) -> list[Word]:
-    """Join `twenty` and `one`, `two hundred` and `six`, also with `and` between them, into one number."""
     result: list[Word] = []
     for word in parts:
         has_and = len(result) > 1 and result[-1].form == "and"

@@ -291,7 +291,6 @@ class ExpressionParser(ABC):
         return ("percent", node) if is_percent or self.accept("%") else node
 
     def _is_inline_fraction(self) -> bool:
-        """Whether a number, a slash and a number follow a space, as in `6 1/64`."""
         slash, bottom = self.peek(1), self.peek(2)
         is_fraction = self.next.kind == bottom.kind == "num" and slash.is_sign("/")
         return is_fraction and self.next.follows_space
@@ -383,7 +382,6 @@ class ExpressionParser(ABC):
         return ("pow", node, exponent)
 
     def _parse_degrees(self, node: Node) -> Node:
-        """Parse degrees with their minutes and seconds, or a temperature."""
         if self.next.text in ("C", "F") and self.next.is_word:
             return ("quantity", node, UNITS["°" + self.advance().text])
         for size, mark in ((60, "'"), (3600, '"'), (3600, "'")):
@@ -693,7 +691,6 @@ class ExpressionParser(ABC):
         return node if exponent is None else ("pow", node, exponent)
 
     def _parse_operand(self) -> Node:
-        """Parse a function's argument; without brackets it ends at the next sign."""
         if self.is_next("("):
             return self.parse_atom()  # because a power after it belongs to the function
         if self.accept("{"):
@@ -834,7 +831,6 @@ def _leading_name(node: Node) -> str:
 
 
 def _is_vector(node: Node) -> bool:
-    """Whether a node is a vector: an arrow, a capital."""
     name: str = node[1] if node[0] == "sym" else ""
     return name.startswith("vec ") or name.isupper()
 

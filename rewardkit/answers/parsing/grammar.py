@@ -151,7 +151,6 @@ class AnswerParser(ExpressionParser):
             self.position += 1
 
     def _take_clause(self) -> list[Token]:
-        """Consume and return the tokens of a clause, which reaches to the end; [] without one."""
         if self.open_brackets:
             return []
         opener = self.peek(1) if self.is_next("(", "[") else self.next
@@ -205,7 +204,6 @@ class AnswerParser(ExpressionParser):
         return {"=": "!=", "in": "notin"}[operator] if is_negated else operator
 
     def _parse_label(self) -> str:
-        """Parse a label, words before a colon, `is` or `=`: `Volume =`, `the area is`, `答案：`."""
         if self.next.low in LEAD_INS:
             self.advance()
             self.accept(",")
@@ -264,7 +262,6 @@ class AnswerParser(ExpressionParser):
         return parts[0] if len(parts) == 1 else ("ratio", *parts)
 
     def _parse_union(self) -> Node:
-        r"""Parse `A \cup B`; a lone `U` between brackets means `\cup`."""
         parts = [self._parse_intersection()]
         while self.is_next(r"\cup") or (
             self.next.low == "u" and parts[-1][0] in ("interval", "tuple", "set")
@@ -297,7 +294,6 @@ class AnswerParser(ExpressionParser):
         return node if unit == NO_UNIT else self._parse_compound(_apply_unit(node, unit))
 
     def _parse_money(self) -> Node | None:
-        r"""Parse `\$5`, `-\$5` or `¥5 million`; None if no amount of money comes next."""
         is_negative = self.is_next("-")
         sign, after = self.peek(is_negative), self.peek(is_negative + 1)
         if sign.text not in CURRENCIES or after.kind not in ("num", "cmd", "op"):
@@ -313,7 +309,6 @@ class AnswerParser(ExpressionParser):
         return ("quantity", neg(node) if is_negative else node, unit)
 
     def _parse_words(self) -> Node | None:
-        """Parse words that are a whole item, up to a comma, a conjunction or the end."""
         at, limit = self.position, self.position + MAX_ITEM_WORDS
         while at < limit and self.tokens[at].is_word and not _ends_words(self.tokens[at]):
             at += 1
