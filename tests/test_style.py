@@ -37,9 +37,6 @@ IDIOMS = re.compile(
     r"(?<!\bthere )\bis no (?!longer\b|more than\b|less than\b)|\bso many\b|\bgave no verdict\b",
     re.IGNORECASE,
 )
-#: Sentences with an idiom that stay, with the reason: (file, words).
-ALLOWED_IDIOMS: dict[tuple[str, str], str] = {}
-
 #: Classes that share a name on purpose, with the reason.
 ALLOWED_NAMESAKES = {"Verdict": "one on a claim of an open answer, one of a scorer on a sample"}
 
@@ -54,17 +51,6 @@ def path_of(file):
 
 
 COMMANDS = [("rewardkit", typer.main.get_command(app)), *all_commands()]
-
-
-def idioms(file, texts):
-    """The idioms in (line or paragraph, text) pairs of a file that are not allowed."""
-    return [
-        f"{path_of(file)}:{line}: ...{words[max(match.start() - 30, 0) : match.end() + 20]}"
-        for line, text in texts
-        for words in [" ".join(text.split())]
-        for match in IDIOMS.finditer(words)
-        if not any(path_of(file) == path and excerpt in words for path, excerpt in ALLOWED_IDIOMS)
-    ]
 
 
 def strings(module):
@@ -102,25 +88,17 @@ def may_have_an_idiom(module):
     return IDIOMS.search(re.sub(r"[\s\"'#:]+", " ", module.read_text(encoding="utf-8")))
 
 
-def test_no_idiom_is_in_the_strings_and_comments_of_the_package():
-    modules = filter(may_have_an_idiom, MODULES)
-    problems = [line for module in modules for line in idioms(module, strings(module))]
-    assert not problems, "\n".join(problems)
-
-
-def test_no_idiom_is_in_the_texts_that_the_package_reads():
-    files = [*PACKAGE.rglob("*.yaml"), *PACKAGE.rglob("*.j2")]
+def test_no_idiom_is_in_the_code_in_the_texts_that_it_reads_or_in_the_pages():
+    sources = [(module, strings(module)) for module in filter(may_have_an_idiom, MODULES)]
+    texts = [*PACKAGE.rglob("*.yaml"), *PACKAGE.rglob("*.j2"), *PAGES]
+    sources += [(file, enumerate(file.read_text("utf-8").split("\n\n"), 1)) for file in texts]
     problems = [
-        line for file in files for line in idioms(file, [(1, file.read_text(encoding="utf-8"))])
+        f"{path_of(file)}:{line}: ...{words[max(match.start() - 30, 0) : match.end() + 20]}"
+        for file, parts in sources
+        for line, text in parts
+        for words in [" ".join(text.split())]
+        for match in IDIOMS.finditer(words)
     ]
-    assert not problems, "\n".join(problems)
-
-
-def test_no_idiom_is_in_the_pages():
-    problems = []
-    for page in PAGES:
-        paragraphs = page.read_text(encoding="utf-8").split("\n\n")
-        problems += idioms(page, enumerate(paragraphs, 1))
     assert not problems, "\n".join(problems)
 
 
@@ -167,12 +145,3 @@ def test_no_two_public_classes_have_one_name():
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert {name for name, n in places.items() if n > 1} <= set(ALLOWED_NAMESAKES)
-
-
-def test_what_is_allowed_is_still_there():
-    """An entry of a list of exceptions that nothing needs any more is removed."""
-    for path, words in ALLOWED_IDIOMS:
-        assert words in (ROOT / path).read_text(encoding="utf-8"), (path, words)
-    names = {name for module in MODULES for _, name in public_names(module)}
-    assert set(ALLOWED_PARTICIPLES) <= names
-    assert set(ALLOWED_NAMESAKES) <= names

@@ -211,7 +211,7 @@ def hash_of(text: str) -> int:
 
 
 def cut(text: str, most: int = MAX_TEXT_CHARACTERS) -> str:
-    """Return a text of at most so many characters, or both ends of a longer one."""
+    """Return a text of at most this many characters, or both ends of a longer one."""
     left_out = len(text) - most
     if left_out <= 0:
         return text

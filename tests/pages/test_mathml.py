@@ -1,5 +1,6 @@
 """A formula is shown as it was written or as its text, whatever it is, and has no effect."""
 
+import html
 import json
 import os
 import re
@@ -94,43 +95,16 @@ def test_a_formula_is_shown_as_it_was_written(latex, expected):
 @pytest.mark.parametrize(
     "latex",
     [
-        "2^10",  # LaTeX shows 2 to the power of 1, then 0
-        "x^-1",
-        "x_12",
-        r"\frac{1}",
-        r"\unknown{x}",
-        "the answer is five",
-        r"\begin{array}{c|c}1&2\end{array}",  # the line would be lost
-        r"\hspace{x}",
-        r"\text{if $x$}",
-        r"\phantom{wrong} 4",  # not seen
-        r"\color{white} 4 \newcommand{\x}{5}",
-        r"\def\x{\x\x}\x",
-        r"\href{javascript:alert(1)}{x}",
-        r"\style{position:fixed}{x}",
-        r"\rule{99em}{99em}",
-        r"\hspace{-9em} x",
-        "5 % of it",
-        "see & also",
-        "x^2^3",
-        "a & b",
-        r"a \\ b",
-        "{",
-        "}",
-        r"\left( x",
-        r"\boxed{}",
-        "x\u202ey",
-        "x\0",
-        "\ud800",
-        "",
-        " ",
-        "x" * (MAX_FORMULA_CHARACTERS + 1),
-        "{" * 500 + "x" + "}" * 500,
-        r"\sqrt" * 400,
-        r"\not" * 400,
-        "x" + "^{x" * 300 + "}" * 300,
+        # LaTeX shows 2 to the power of 1, then 0; the line of an array would be lost; \phantom hides
+        "2^10", "x^-1", "x_12", r"\frac{1}", r"\unknown{x}", "the answer is five", "x^2^3", "a & b",
+        r"\begin{array}{c|c}1&2\end{array}", r"\hspace{x}", r"\text{if $x$}", r"\phantom{wrong} 4",
+        r"\color{white} 4 \newcommand{\x}{5}", r"\def\x{\x\x}\x", r"\href{javascript:alert(1)}{x}",
+        r"\style{position:fixed}{x}", r"\rule{99em}{99em}", r"\hspace{-9em} x", "5 % of it",
+        "see & also", r"a \\ b", "{", "}", r"\left( x", r"\boxed{}", "x\u202ey", "x\0", "\ud800", "",
+        " ", "x" * (MAX_FORMULA_CHARACTERS + 1), "{" * 500 + "x" + "}" * 500, r"\sqrt" * 400,
+        r"\not" * 400, "x" + "^{x" * 300 + "}" * 300,
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_shown_exactly_stays_text(latex):
     assert parse_latex(latex) is None
     assert "$" in latex or "<math" not in show_formulas(f"${latex}$")
@@ -167,15 +141,7 @@ def test_every_text_is_shown_whole_and_escaped(pieces):
     markup = show_formulas(text)
     sources = re.sub(r"<math.*?</math>", "", markup, flags=re.DOTALL)
     plain = re.sub(r"</?span[^>]*>|<wbr>", "", sources)
-    for sign, name in (
-        ("<", "&lt;"),
-        (">", "&gt;"),
-        ("'", "&#39;"),
-        ('"', "&#34;"),
-        ("&", "&amp;"),
-    ):
-        plain = plain.replace(name, sign)
-    assert plain == text
+    assert html.unescape(plain) == text
     places = [(formula.start, formula.end) for formula in find_formulas(text)]
     assert all(start < end for start, end in places)
     assert all(a[1] <= b[0] for a, b in pairwise(places))
