@@ -111,21 +111,11 @@ def test_every_module_loads():
     assert set(missing.values()) <= OPTIONAL_PACKAGES, missing
 
 
-def test_the_layers_import_downwards_only():
-    """answers imports no scorers, scorers no preprocess, pyarrow or verl, and no layer cli."""
-    banned = {
-        "answers": r"rewardkit\.(scorers|preprocess|row|responses|launch|cli)|pyarrow|verl\b",
-        "scorers": r"rewardkit\.(preprocess|row|responses|launch|cli)|pyarrow|import (torch|verl)\b",
-    }
-    for file in PACKAGE.rglob("*.py"):
-        imports = "\n".join(
-            re.findall(r"^\s*(?:from|import) .*", file.read_text(encoding="utf-8"), re.MULTILINE)
-        )
-        layer = file.relative_to(PACKAGE).parts[0]
-        rule = banned.get(
-            layer, r"\brewardkit\.cli" if layer not in ("cli", "__main__.py") else r"(?!)"
-        )
-        assert not re.search(rule, imports), file
+def test_answers_and_scorers_import_no_pyarrow_torch_or_verl():
+    """verl loads scorers in processes of its own; docs/architecture.md has what a part may import."""
+    banned = re.compile(r"^\s*(?:from|import) (?:pyarrow|torch|verl)\b", re.MULTILINE)
+    for file in [*PACKAGE.glob("answers/**/*.py"), *PACKAGE.glob("scorers/**/*.py")]:
+        assert not banned.search(file.read_text(encoding="utf-8")), file
 
 
 def test_nothing_evaluates_text():

@@ -84,12 +84,8 @@ def test_a_batch_whose_process_is_killed_is_tried_again(tmp_path):
     batches = [tmp_path / str(i) for i in range(4)]
     for path in batches[1:]:
         path.touch()
-    assert [name for _, name in in_order(die_once, batches, 2, inline_batches=0)] == [
-        "0",
-        "1",
-        "2",
-        "3",
-    ]
+    names = [name for _, name in in_order(die_once, batches, 2, inline_batches=0)]
+    assert names == ["0", "1", "2", "3"]
 
 
 @pytest.mark.full
@@ -123,7 +119,6 @@ def test_prep_and_check_give_the_same_result_with_any_number_of_processes(tmp_pa
             dataset_from_file(source), out, source=source, template="hash", scorer="math", jobs=jobs
         ).splits[0]
         checked = rewardkit.check(out, jobs=jobs)
-        results.append(
-            (out.read_bytes(), report.dropped, report.read, checked.counts, checked.rows)
-        )
+        facts = report.dropped, report.read, checked.counts, checked.rows
+        results.append((out.read_bytes(), *facts))
     assert results[0] == results[1]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_docs import agrees
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/tutorial-plugin.md"
 #: The line above a block, its language and its text; above a file it ends in its name and a colon.
@@ -46,11 +48,6 @@ class Reader:
         self.folder = Path(self.pwd_file.read_text().strip())
         self.output = done.stdout
 
-    def compare(self, expected):
-        pieces = (re.escape(" ".join(piece.split())) for piece in expected.split("..."))
-        pattern = ".*?".join(pieces).replace(r"\ ", " *")
-        assert re.fullmatch(pattern, " ".join(self.output.split())), (expected, self.output)
-
 
 def files(blocks):
     """Return (name, text) of the files that the reader writes."""
@@ -67,7 +64,7 @@ def test_a_reader_who_follows_the_page_gets_its_output(tmp_path):
         if block[1] == "bash":
             reader.run(block[2])
         elif block[1] == "text":
-            reader.compare(block[2])
+            assert agrees(block[2], reader.output), (block[2], reader.output)
         else:
             [(name, text)] = files([block])
             (reader.folder / name).write_text(text, encoding="utf-8")
