@@ -159,14 +159,6 @@ def test_an_exception_is_logged_once_for_its_place(new_guard, caplog):
     assert caplog.text.count("not a number") == 1
 
 
-def test_a_file_that_is_gone_is_named_once_in_the_message(new_guard, reward_file, caplog):
-    """The message is that of loading, without a second name before it."""
-    guard = new_guard("compute_score")
-    reward_file.unlink()
-    assert failures(guard.compute_score(**call(1))) == (0.0, 1.0)
-    assert caplog.text.count("my_reward.py") == 1
-
-
 @pytest.mark.parametrize("name", ["leak", "leak_async"])
 def test_a_reward_that_leaks_memory_loses_no_sample(new_guard, name):
     """A process that has used up its memory ends; the call is answered by a new one."""

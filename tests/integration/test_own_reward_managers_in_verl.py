@@ -194,24 +194,3 @@ def test_estimators_that_sum_the_rewards_see_no_turns(train_on, compose, estimat
     mask = fields["response_mask"][0]
     result = advantages(compose, estimator, fields["rm_scores"][0], mask)[mask.bool()]
     assert (len({round(value, 4) for value in result.tolist()}) > 1) == by_turn
-
-
-# ---------------------------------------------------------------- what is not possible
-
-
-def test_the_reward_file_cannot_register_a_manager(compose, tmp_path):
-    """The driver looks the class up by its name before a reward worker loads the file."""
-    from verl.trainer.ppo.reward import resolve_reward_manager_cls
-
-    file = tmp_path / "reward.py"
-    file.write_text(
-        "from verl.experimental.reward_loop.reward_manager import register\n"
-        "from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager\n"
-        "@register('mine')\nclass Mine(NaiveRewardManager): pass\n"
-        "def compute_score(**_): return 0.0\n"
-    )
-    config = compose(
-        "reward.reward_manager.name=mine", f"reward.custom_reward_function.path={file}"
-    )
-    with pytest.raises(ValueError, match="Unknown reward manager: mine"):
-        resolve_reward_manager_cls(config)

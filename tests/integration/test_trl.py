@@ -113,18 +113,12 @@ def _text(completion):
     return completion if isinstance(completion, str) else completion[0]["content"]
 
 
-def test_trls_script_can_import_the_reward_function():
-    module, _, name = "rewardkit.adapters.trl.reward_func".rpartition(".")
-    assert callable(getattr(importlib.import_module(module), name))
-
-
 def test_openrlhf_gets_tensors():
-    """Rewards, scores and flags are float tensors; this test is here because torch is installed."""
+    """This test is here because torch is installed."""
     import torch
 
     from rewardkit.adapters import openrlhf
 
     result = openrlhf.reward("gsm8k")(["p#### 4<|im_end|>", "p#### 5"], ["p", "p"], ["4", "4"])
     for tensor in (result["rewards"], result["scores"], result["extra_logs"]["acc"]):
-        assert tensor.dtype == torch.float32
-        assert tensor.tolist() == [1.0, 0.0]
+        assert (tensor.dtype, tensor.tolist()) == (torch.float32, [1.0, 0.0])
