@@ -106,7 +106,7 @@ def _explain(
             )
         open_other = partial(open_scorer, seconds=seconds, load_seconds=load_seconds, rule=rule)
         with prints_to_stderr():
-            miss = explain_miss(explanation, options, scorer, text, gold, None, open_other)
+            miss = explain_miss(explanation, options, scorer, text, gold, open_other)
     return explanation, miss, rule
 
 

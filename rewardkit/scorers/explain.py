@@ -34,7 +34,7 @@ from rewardkit.errors import UsageError
 from rewardkit.scorers.base import explain_bad_gold, spec_of
 from rewardkit.scorers.call import call_scorer
 from rewardkit.scorers.gold import accept_gold
-from rewardkit.scorers.math import gold_letters, question_of
+from rewardkit.scorers.math import gold_letters
 from rewardkit.scorers.options import effective_settings, other_settings
 from rewardkit.scorers.score import Score, Scorer, Status
 
@@ -101,22 +101,16 @@ class Explanation:
     facts: tuple[tuple[str, str], ...] = ()
 
 
-def explain_verdict(
-    scorer: Scorer,
-    name: str,
-    response: str,
-    ground_truth: str,
-    extra_info: Mapping[str, Any] | None = None,
-) -> Explanation:
+def explain_verdict(scorer: Scorer, name: str, response: str, ground_truth: str) -> Explanation:
     """Explain a score of a scorer that is loaded already, in this process or in its own."""
     facts: tuple[tuple[str, str], ...] = ()
     if name == "judge":
         from rewardkit.scorers.judge import explain_judgement
 
         options = scorer.keywords if isinstance(scorer, partial) else {}
-        score, facts = explain_judgement(response, ground_truth, extra_info, **options)
+        score, facts = explain_judgement(response, ground_truth, None, **options)
     else:
-        score = scorer(response, ground_truth, extra_info)
+        score = scorer(response, ground_truth, None)
     explanation = Explanation(scorer=name, score=score, facts=facts)
     if name != "math":
         return explanation
@@ -127,7 +121,7 @@ def explain_verdict(
         return replace(explanation, rungs=(("choice", score.status.value),))
     if not score.pred or not gold:
         return explanation
-    verdict = compare(score.pred, gold, question_of(extra_info))
+    verdict = compare(score.pred, gold)
     rungs = [(rung, "passed on") for rung in RUNGS[: RUNGS.index(verdict.rung)]]
     rungs.append((verdict.rung, verdict.outcome))
     return replace(explanation, rungs=tuple(rungs))
@@ -144,7 +138,6 @@ def explain_miss(
     scorer: Scorer,
     response: str,
     ground_truth: str,
-    extra_info: Mapping[str, Any] | None,
     open_other: OpenScorer,
 ) -> MissedAnswer | None:
     """Return why a response is not correct, and which settings would have read the gold."""
@@ -152,7 +145,7 @@ def explain_miss(
     if explanation.score.correct:
         return None
     candidates = _answer_candidates(response)
-    reason = _reason(explanation, scorer, response, ground_truth, extra_info, candidates)
+    reason = _reason(explanation, scorer, response, ground_truth, candidates)
     if spec_of(scorer).asks_server:
         return MissedAnswer(reason, candidates, (), "")
     own: list[Setting] = [(name, {**options, key: value}) for key, value in other_settings(scorer)]
@@ -167,7 +160,7 @@ def explain_miss(
                 return
             try:
                 with open_other(other, values) as opened:
-                    result = call_scorer(opened, response, ground_truth, extra_info)
+                    result = call_scorer(opened, response, ground_truth)
             except UsageError:  # the options exclude each other, or a package is not installed
                 continue
             if isinstance(result, Score) and result.correct:
@@ -237,7 +230,6 @@ def _reason(
     scorer: Scorer,
     response: str,
     ground_truth: str,
-    extra_info: Mapping[str, Any] | None,
     candidates: Mapping[str, str],
 ) -> str:
     name, score, gold = explanation.scorer, explanation.score, _quote(ground_truth)
@@ -265,7 +257,7 @@ def _reason(
     place = f" {_PLACES[answer.mark]}" if answer else ""
     if answer and answer.mark == "box" and len(boxes(text_after_thought(response))) > 1:
         place = r" in the last run of \boxed{}"
-    why = _math_reason(score.pred, exact_gold, question_of(extra_info))
+    why = _math_reason(score.pred, exact_gold)
     return f"{_quote(score.pred)} was read{place}; the gold is {gold}. {why}"
 
 
@@ -307,7 +299,7 @@ def reading_rule(name: str, scorer: Scorer) -> str:
     return f"{name} reads {rows[1][1]}"
 
 
-def _math_reason(pred: str, gold: str, question: str) -> str:
+def _math_reason(pred: str, gold: str) -> str:
     """Return in words how both sides were parsed, and why they are not equal."""
     if gold_letters(gold) is not None:
         return "The gold is a choice, so the letters are compared."
@@ -317,7 +309,7 @@ def _math_reason(pred: str, gold: str, question: str) -> str:
     gold_words = f"the gold is {_describe_tree(gold_node)}"
     if pred_node is None:
         return f"The answer cannot be parsed as mathematics; {gold_words}."
-    outcome = compare(pred, gold, question).outcome
+    outcome = compare(pred, gold).outcome
     if outcome == "ambiguous":
         difference = "the answer states several values, the gold one"
     elif outcome == "unreadable":

@@ -6,14 +6,14 @@ from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import other_settings
 
 
-def explain(scorer, response, gold, info=None, **options):
-    return explain_verdict(load_scorer(scorer, **options), scorer, response, gold, info)
+def explain(scorer, response, gold):
+    return explain_verdict(load_scorer(scorer), scorer, response, gold)
 
 
 def missed(scorer, response, gold, **options):
     loaded = load_scorer(scorer, **options)
     explanation = explain_verdict(loaded, scorer, response, gold)
-    return explain_miss(explanation, options, loaded, response, gold, None, open_scorer)
+    return explain_miss(explanation, options, loaded, response, gold, open_scorer)
 
 
 @pytest.mark.parametrize(
@@ -33,13 +33,6 @@ def test_the_explanation_has_the_place_and_the_outcome_of_each_rung(response, go
         place,
         rungs,
     )
-
-
-def test_a_formula_of_the_question_is_refused_where_the_row_has_its_question():
-    info = {"question": "What is $2^{5}$?"}
-    explanation = explain("math", r"\boxed{2^{5}}", "32", info)
-    assert (explanation.score.correct, explanation.rungs[-1]) == (False, ("value", "unreadable"))
-    assert explain("math", r"\boxed{2^{5}}", "32").rungs[-1] == ("value", "equal")
 
 
 @pytest.mark.parametrize(
