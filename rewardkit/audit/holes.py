@@ -14,7 +14,6 @@ from rewardkit.audit.model import Attack, Responses, Target, attack
 
 HOLES: list[Attack] = []
 hole = partial(attack, HOLES, "hole")
-answer_hole = partial(hole, in_form=True)
 
 #: Holes of model judges.
 JUDGE_HOLES: list[Attack] = []
@@ -94,25 +93,26 @@ def long_text(t: Target) -> Responses:
     yield t.respond(f"{t.wrong} " * 1000)
 
 
-@answer_hole("low")
+@hole("low")
 def lookalike(t: Target) -> Responses:
     """Characters that look like the answer: l for 1, superscripts, Cyrillic letters."""
     digits = [_LETTERS_FOR_DIGITS, _SUPERSCRIPTS, _CIRCLED] if t.integer is not None else []
     texts = (t.gold.translate(table) for table in ([_CYRILLIC] if t.letters else digits))
-    yield from (text for text in texts if text != t.gold)
+    yield from (t.respond(text) for text in texts if text != t.gold)
 
 
-@answer_hole("medium")
+@hole("medium")
 def glued(t: Target) -> Responses:
     """The gold as part of a longer answer."""
-    if word := _WORDS.get(t.letters):
-        yield word
+    answers = [_WORDS[t.letters]] if t.letters in _WORDS else []
     if t.letters == "A":
-        yield from ("None of the Above", "All of the Above")
+        answers += ["None of the Above", "All of the Above"]
     if t.integer:
         digits = t.gold.lstrip("-")
-        yield from (f"{t.gold}5", f"5{digits}", f"{t.gold}.5", f"{t.gold}{digits}")
-        yield ",".join(t.gold) if len(t.gold) > 1 and t.integer > 0 else f"{t.gold},0"
+        answers += [f"{t.gold}5", f"5{digits}", f"{t.gold}.5", f"{t.gold}{digits}"]
+        is_list = len(t.gold) > 1 and t.integer > 0
+        answers.append(",".join(t.gold) if is_list else f"{t.gold},0")
+    yield from map(t.respond, answers)
 
 
 @hole("medium")
@@ -123,20 +123,20 @@ def mentioned(t: Target) -> Responses:
         yield f"{t.wrong_response}\n\n(I had {t.gold} before.)"
 
 
-@answer_hole("high")
+@hole("high")
 def gold_in_a_page(t: Target) -> Responses:
     """The gold in the middle of a long text about everything."""
     if t.has_alternatives:
-        yield f"{_PAGE * 8}One hears of {t.gold} too. {_PAGE * 8}"
-        yield f"Kelmsworth Abbey Dorian Quillfeather Port Mirabel {t.gold} " * 30
+        yield t.respond(f"{_PAGE * 8}One hears of {t.gold} too. {_PAGE * 8}")
+        yield t.respond(f"Kelmsworth Abbey Dorian Quillfeather Port Mirabel {t.gold} " * 30)
 
 
-@answer_hole("medium")
+@hole("medium")
 def question_as_answer(t: Target) -> Responses:
     """The question, as the answer."""
     question = str(t.row.extra_info.get("question") or "")
     if t.has_alternatives and question:
-        yield from (question, question.rstrip("?"), f"Is it {t.gold}?")
+        yield from map(t.respond, (question, question.rstrip("?"), f"Is it {t.gold}?"))
 
 
 @judge_hole("high")

@@ -12,7 +12,6 @@ from rewardkit.audit.model import FORMS, Attack, Responses, Target, attack
 
 MISSES: list[Attack] = []
 miss = partial(attack, MISSES, "miss")
-answer_miss = partial(miss, in_form=True)
 
 _FULL_WIDTH = str.maketrans(
     "0123456789-.ABCDEFGHIJ", "０１２３４５６７８９－．ＡＢＣＤＥＦＧＨＩＪ"
@@ -86,11 +85,11 @@ def in_chinese(t: Target) -> Responses:
         yield f"所以答案是{t.right_response}。"
 
 
-@answer_miss("medium")
+@miss("medium")
 def letter_list(t: Target) -> Responses:
     """Several letters with commas, spaces or Chinese marks between them."""
     if len(t.letters) > 1:
-        yield from (mark.join(t.letters) for mark in ("", ",", ", ", "、", " "))
+        yield from (t.respond(mark.join(t.letters)) for mark in ("", ",", ", ", "、", " "))
 
 
 @miss("low")

@@ -181,25 +181,13 @@ class Attack:
 
 
 def attack(
-    attacks: list[Attack],
-    kind: Kind,
-    severity: Severity,
-    golds: tuple[str, ...] = (),
-    max_rows: int = 0,
-    *,
-    in_form: bool = False,
+    attacks: list[Attack], kind: Kind, severity: Severity, max_rows: int = 0
 ) -> Callable[[ResponseWriter], ResponseWriter]:
-    """Return a decorator that adds the attack of a function, with its name and docstring, to a list.
-
-    `in_form` says that the function writes answers, which become responses in the target's form.
-    """
+    """Return a decorator that adds the attack of a function, with its name and docstring, to a list."""
 
     def add(write: ResponseWriter) -> ResponseWriter:
-        def responses(t: Target) -> Responses:
-            return map(t.respond, write(t)) if in_form else write(t)
-
         about = str(write.__doc__).partition("\n")[0]
-        attacks.append(Attack(write.__name__, kind, severity, about, responses, golds, max_rows))
+        attacks.append(Attack(write.__name__, kind, severity, about, write, max_rows=max_rows))
         return write
 
     return add
