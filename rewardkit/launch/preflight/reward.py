@@ -6,7 +6,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from rewardkit.audit.model import AttackResult
 from rewardkit.errors import DataError, RewardkitError
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.findings import FileFacts, PreflightReport, Severity
@@ -148,16 +147,13 @@ def _check_behaviour(
     for result in results:
         if result.failed:
             severity: Severity = "error" if result.severity == "high" else "warning"
-            text = f"{name}: {result.about.rstrip('.')}: {result.failed} times{_example(result)}."
+            examples = [
+                f" (gold {failure.gold!r}: {failure.response[:60]!r} -> {failure.got})"
+                for failure in result.failures[:1]
+            ]
+            text = f"{name}: {result.about.rstrip('.')}: {result.failed} times{''.join(examples)}."
             report.add(severity, "conduct", key, text, f"See rewardkit audit {name}.")
     return facts
-
-
-def _example(result: AttackResult) -> str:
-    if not result.failures:
-        return ""
-    failure = result.failures[0]
-    return f" (gold {failure.gold!r}: {failure.response[:60]!r} -> {failure.got})"
 
 
 def check_with_verl(plan: Plan, report: PreflightReport, load_seconds: float | None) -> None:

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.verl.hydra_values import Raw
 from rewardkit.launch.verl.key_renames import (
     IgnoredKey,
     find_entry,
@@ -163,11 +162,6 @@ class Release:
             for engine, keys in self.engines.items()
             if not self.lists(key) and (engine in sections or key in keys)
         )
-
-    def refuses(self, key: str, value: Any) -> bool:
-        """Whether a value is text although the release has a number or a boolean."""
-        text = isinstance(value, str) and not isinstance(value, Raw) and not value.startswith("${")
-        return text and isinstance(self.keys.get(key), (int, float))
 
     def accepts_unlisted(self, key: str) -> bool:
         """Whether a key that is not listed is in a section that accepts any name."""

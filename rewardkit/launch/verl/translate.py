@@ -69,7 +69,9 @@ def translate(settings: Iterable[Override], release: Release) -> tuple[list[Over
             continue
         if setting.written not in {"", key}:
             notes.append(Note("renamed", setting.written, f"is {key} in verl {release.verl}."))
-        if release.refuses(key, setting.value):
+        is_text = isinstance(setting.value, str) and not isinstance(setting.value, Raw)
+        is_number = isinstance(release.keys.get(key), (int, float))
+        if is_text and is_number and not setting.value.startswith("${"):
             raise UsageError(
                 f"{setting.origin}: {setting.written or key}={setting.value!r} is text, but verl "
                 f"{release.verl} has {release.keys[key]!r} there."
