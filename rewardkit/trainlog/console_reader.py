@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 
 from rewardkit.jsonl import LongLine
 from rewardkit.trainlog.python_literal import (
@@ -178,9 +178,8 @@ def _clock(raw: bytes) -> float | None:
     match = _STAMP.search(raw[: raw.find(_STEP)])
     if match is None:
         return None
+    date, time, fraction = (part.decode() for part in match.groups(b""))
     try:
-        date = datetime.fromisoformat(f"{match[1].decode()}T{match[2].decode()}")
+        return datetime.fromisoformat(f"{date}T{time}.{fraction:0<6}+00:00").timestamp()
     except ValueError:
         return None
-    fraction = float(f"0.{match[3].decode()}") if match[3] else 0.0
-    return date.replace(tzinfo=timezone.utc).timestamp() + fraction

@@ -256,8 +256,9 @@ class RewardRecords:
     @property
     def slots(self) -> list[Slot]:
         """The responses by step or time, in order."""
+        since = 0.0 if self.is_dumped else self.since
         slots = [self._slots[number] for number in sorted(self._slots)]
-        return [slot for slot in slots if self.is_dumped or slot.start >= self.since]
+        return [slot for slot in slots if slot.start >= since]
 
     @property
     def generations(self) -> list[float]:
