@@ -125,8 +125,6 @@ _SINGLE_LETTER = re.compile(r"(?<![A-Za-z0-9])([A-Z])(?![A-Za-z0-9])[)*]{0,3}(?:
 
 
 class _Statement(NamedTuple):
-    """A text that states an answer, its letters, and the span of the words that state it."""
-
     text: str
     letters: Letters
     start: int

@@ -184,8 +184,6 @@ _COPULA = re.compile(r"\b(?:is|are|was|were|be|it['’]s|there['’]s)\s+|[为�
 
 
 class _ValueRun(NamedTuple):
-    """A run of values in a clause: its span, and the words before it."""
-
     start: int
     end: int
     before: str

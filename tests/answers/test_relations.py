@@ -70,11 +70,8 @@ def test_a_line_is_the_same_line_at_any_scale_and_from_either_side(a, b, c, fact
     for other in (scaled, moved, turned):
         assert are_proportional(read(other), read(line))
         assert equal(other, line)
-    for other in (
-        f"({a})x + ({b})y = {c + 1}",
-        f"({a + 10})x + ({b})y = {c}",
-        f"({a})x - ({b})y = {c}",
-    ):
+    for p, q, r in ((a, b, c + 1), (a + 10, b, c), (a, -b, c)):
+        other = f"({p})x + ({q})y = {r}"
         assert not are_proportional(read(other), read(line))
         assert not equal(other, line)
 
