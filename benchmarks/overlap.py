@@ -1,13 +1,10 @@
-"""Measure contamination and near-duplicate checks at 1, 2 and 4 times DAPO, beside peers.
+"""Measure the search for evaluation items at 1, 2 and 4 times DAPO, beside a simpler rule.
 
-    python benchmarks/overlap.py --shared ../shared [--peers-python .venv-peers/bin/python]
+    python benchmarks/overlap.py --shared ../shared
 
 Costs are those of whole processes. 1x is DAPO-Math-17k's distinct prompts, compared with MATH-500,
-AIME 2024 and 2025 and MATH's test split. For contamination the rows are repeated; for near-duplicates
-the words of every copy are renamed, because equal rows cost almost nothing. The peers run at the same
-time: the rule "any common 8-gram" (open-r1's), to show what it drops, and MinHash with LSH of
-datasketch and rensa if `--peers-python` has them, on split words. `kept` is the number of rows if one
-row of each cluster is kept; for MinHash the clusters are estimates.
+AIME 2024 and 2025 and MATH's test split; the rows are repeated. The rule "any common 8-gram"
+(open-r1's) shows what it drops.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from measure import Cost, interpreter_exists, run
+from measure import Cost, run
 
 #: A row of the table: its title, its worker, and the files of the worker at a scale.
 Way = tuple[str, str, tuple[str, ...]]
@@ -30,11 +27,6 @@ Way = tuple[str, str, tuple[str, ...]]
 OURS: tuple[Way, ...] = (
     ("only reading", "read", ("{}",)),
     ("overlap", "overlap", ("{}", "evals")),
-    ("near-duplicates", "near", ("renamed{}",)),
-)
-PEERS: tuple[Way, ...] = (
-    ("datasketch, words already split", "datasketch", ("split{}",)),
-    ("rensa, words already split", "rensa", ("split{}",)),
 )
 #: These show what each rule drops; they run at the first scale only.
 WITHOUT_MATH: tuple[Way, ...] = (
@@ -46,7 +38,6 @@ WITHOUT_MATH: tuple[Way, ...] = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shared", type=Path, help="folder of the real data")
-    parser.add_argument("--peers-python", help="interpreter with datasketch and rensa")
     parser.add_argument(
         "--scales",
         type=int,
@@ -61,24 +52,22 @@ def main() -> None:
         print(WORKERS[what](*map(Path, files)))
     elif options.shared:
         with tempfile.TemporaryDirectory() as folder:
-            print_table(options.shared / "data", Path(folder), options.scales, options.peers_python)
+            print_table(options.shared / "data", Path(folder), options.scales)
     else:
         parser.error("--shared is needed")
 
 
-def print_table(data: Path, folder: Path, scales: list[int], peers_python: str | None) -> None:
+def print_table(data: Path, folder: Path, scales: list[int]) -> None:
     # Files are prepared in another process: the peak of a child is never below that of its parent.
     arguments = ["--worker", "prepare", str(data), str(folder), *map(str, scales)]
     run([sys.executable, __file__, *arguments])
-    peers = PEERS if peers_python and interpreter_exists(peers_python) else ()
-    ways = [(sys.executable, way, scales) for way in OURS]
-    ways += [(str(peers_python), way, scales) for way in peers]
-    ways += [(sys.executable, way, scales[:1]) for way in WITHOUT_MATH]
+    ways = [(way, scales) for way in OURS]
+    ways += [(way, scales[:1]) for way in WITHOUT_MATH]
     print("| CPU s / peak MB |", " | ".join(f"{n}x" for n in scales), "|")
     print("|---" * (1 + len(scales)) + "|")
     results = []
-    for python, way, way_scales in ways:
-        runs = [measure(python, way, folder, n) for n in way_scales]
+    for way, way_scales in ways:
+        runs = [measure(way, folder, n) for n in way_scales]
         cells = [f"{cost.cpu:.2f} / {cost.rss:.0f}" for cost, _ in runs]
         print(
             f"| {way[0]} |",
@@ -90,10 +79,10 @@ def print_table(data: Path, folder: Path, scales: list[int], peers_python: str |
     print("", *results, sep="\n")
 
 
-def measure(python: str, way: Way, folder: Path, scale: int) -> tuple[Cost, str]:
+def measure(way: Way, folder: Path, scale: int) -> tuple[Cost, str]:
     """Return the cost of a row of the table at a scale, and its result."""
     files = [str(folder / f"{file.format(scale)}.json") for file in way[2]]
-    command = [python, __file__, "--worker", way[1], *files]
+    command = [sys.executable, __file__, "--worker", way[1], *files]
     cost = run(command)
     result = subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
     return cost, result
@@ -105,8 +94,6 @@ def prepare(data: Path, folder: Path, *scales: Path) -> str:
     write(folder / "few.json", {name: evals[name] for name in evals if name != "MATH test"})
     for scale in map(int, map(str, scales)):
         write(folder / f"{scale}.json", rows * scale)
-        write(folder / f"renamed{scale}.json", copies(rows, scale))
-        write(folder / f"split{scale}.json", split(copies(rows, scale)))
     return ""
 
 
@@ -131,20 +118,6 @@ def load(data: Path) -> tuple[list[str], dict[str, list[str]]]:
     }
 
 
-def copies(rows: list[str], times: int) -> list[str]:
-    """Return the rows, and copies of them with renamed words."""
-    renamed = [
-        [re.sub(r"[a-z]{3,}", rf"\g<0>{'q' * k}", row) for row in rows] for k in range(1, times)
-    ]
-    return rows + [row for copy in renamed for row in copy]
-
-
-def split(rows: list[str]) -> list[str]:
-    from rewardkit.preprocess.contamination.word_splitting import split_words
-
-    return [" ".join(split_words(row)) for row in rows]
-
-
 def write(file: Path, value: object) -> None:
     file.write_text(json.dumps(value))
 
@@ -166,13 +139,6 @@ def overlap(file: Path, evals: Path) -> str:
     return f"{len({o[0] for o in overlaps})} rows, {len({o[1:] for o in overlaps})} items"
 
 
-def near(file: Path) -> str:
-    from rewardkit.preprocess.contamination.near_duplicates import near_duplicates
-
-    rows = read(file)
-    return f"kept {len(rows) - sum(len(c) - 1 for c in near_duplicates(rows))}"
-
-
 def any_hit(file: Path, evals: Path) -> str:
     """Count rows that share any 8 consecutive words, in lower case, with an item."""
 
@@ -184,41 +150,11 @@ def any_hit(file: Path, evals: Path) -> str:
     return f"{sum(not known.isdisjoint(grams(row)) for row in read(file))} rows"
 
 
-def shingles(file: Path) -> Iterable[list[str]]:
-    for row in read(file):
-        words = row.split()
-        yield [" ".join(words[i : i + 5]) for i in range(max(1, len(words) - 4))]
-
-
-def datasketch(file: Path) -> str:
-    from datasketch import MinHash, MinHashLSH
-
-    lsh = MinHashLSH(threshold=0.8, num_perm=128)
-    count = 0
-    for i, row in enumerate(shingles(file)):
-        sketch = MinHash(num_perm=128)
-        sketch.update_batch([gram.encode() for gram in row])
-        if not lsh.query(sketch):
-            lsh.insert(str(i), sketch)
-            count += 1
-    return f"kept {count}"
-
-
-def rensa(file: Path) -> str:
-    from rensa import RMinHashDeduplicator
-
-    index = RMinHashDeduplicator(threshold=0.8, num_perm=128, use_lsh=True)
-    return f"kept {sum(index.add_pairs((str(i), row) for i, row in enumerate(shingles(file))))}"
-
-
 WORKERS = {
     "prepare": prepare,
     "read": read_only,
     "overlap": overlap,
-    "near": near,
     "any-hit": any_hit,
-    "datasketch": datasketch,
-    "rensa": rensa,
 }
 
 if __name__ == "__main__":

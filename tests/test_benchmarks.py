@@ -69,5 +69,5 @@ def test_small_writes_a_page_with_the_machine_and_the_table(tmp_path):
     text = page.read_text(encoding="utf-8")
     assert text == done.stdout
     assert re.search(r"rewardkit \S+, revision \S+, Python 3", text)
-    assert "\n## Contamination and near-duplicates\n" in text
-    assert "| near-duplicates |" in text
+    assert "\n## Contamination\n" in text
+    assert "| overlap |" in text

@@ -43,7 +43,7 @@ EXAMPLES = examples(
     "rewardkit check train.parquet --scorer gsm8k --set method=robust",
     "rewardkit check train.parquet --drop-bad clean.parquet",
     "rewardkit check train.parquet --against math-500,aime --drop-overlap clean.parquet",
-    "rewardkit check train.parquet --against aime2024=/data/aime,val.parquet --near --html a.html",
+    "rewardkit check train.parquet --against aime2024=/data/aime,val.parquet --html a.html",
     "rewardkit check train.parquet --against all-eval=/data/benchmarks --html report.html",
     "rewardkit check train.parquet --tokenizer /models/Qwen3-8B --max-prompt-length 1024",
     "rewardkit check data/ val.parquet",
@@ -105,7 +105,6 @@ def command(
         option("Write the rows without evaluation items to this parquet.", metavar="OUT"),
     ] = None,
     hub: opt.Hub = "huggingface",
-    near: Annotated[bool, option("Also list nearly equal questions.", "--near")] = False,
     tokenizer: Annotated[
         str | None, option("Count prompt lengths with this tokenizer: a folder, or a name.")
     ] = None,
@@ -184,7 +183,7 @@ def command(
         _judging(name, options, seconds_per_row, load_seconds, jobs) as judging,
     ):
         extras = _optional_checks(
-            _read_sets(sets, hub, load_seconds), threshold, near, tokenizer, max_prompt_length
+            _read_sets(sets, hub, load_seconds), threshold, tokenizer, max_prompt_length
         )
 
         def check_file(file: Path, earlier_prompts: dict[bytes, str] | None = None) -> CheckReport:
@@ -205,7 +204,7 @@ def command(
         reports = check_files(parquets, check_file) if has_several else None
         report = None if reports else check_file(parquets[0])
     if reports:
-        print_files(reports, near=near, lang=lang, as_json=as_json)
+        print_files(reports, lang=lang, as_json=as_json)
         raise typer.Exit(reports.exit_code)
     if report:
         if html:
@@ -216,7 +215,7 @@ def command(
         if as_json:
             print_json(report_json(report))
         else:
-            print_file(report, near=near, lang=lang)
+            print_file(report, lang=lang)
         if out and report.rows:
             _print_output(report, out, as_json=as_json)
         raise typer.Exit(report.exit_code)
@@ -319,7 +318,6 @@ def _print_output(report: CheckReport, out: Path, *, as_json: bool) -> None:
 def _optional_checks(
     sets: EvalSets | None,
     threshold: float,
-    near: bool,
     tokenizer: str | None,
     max_prompt_length: int | None,
 ) -> OptionalChecks:
@@ -333,7 +331,6 @@ def _optional_checks(
         against=index_items(sets.items) if sets else None,
         missing_sets=sets.missing if sets else {},
         threshold=threshold,
-        near_duplicates=near,
         count_tokens=count_tokens,
         max_tokens=max_prompt_length,
     )
@@ -342,7 +339,7 @@ def _optional_checks(
 #: Files that are left out, and pairs of files with common prompts, that are named.
 MAX_NAMES = 5
 
-#: Overlaps, near misses and clusters that are printed; the page has more.
+#: Overlaps and near misses that are printed; the page has more.
 MAX_EXAMPLES = 3
 
 #: Words of each text that are printed of a near miss.
@@ -363,16 +360,12 @@ def report_json(report: CheckReport) -> dict[str, Any]:
     return {"ok": report.ok, **vars(report), **more}
 
 
-def print_file(report: CheckReport, *, near: bool, lang: str, with_aspects: bool = True) -> None:
-    """Print the findings of a file, what was checked, overlaps, near-duplicates and lengths."""
+def print_file(report: CheckReport, *, lang: str, with_aspects: bool = True) -> None:
+    """Print the findings of a file, what was checked, overlaps and lengths."""
     _print_findings(report, lang)
     if with_aspects:
         _print_aspects(report)
     _print_overlaps(report)
-    if report.clusters:
-        _print_clusters(report)
-    elif near:
-        echo("near-duplicates: none")
     if report.lengths.counts:
         summary = report.lengths.summary()
         over = summary.pop("over", None)
@@ -382,7 +375,7 @@ def print_file(report: CheckReport, *, near: bool, lang: str, with_aspects: bool
             echo(f"over {report.lengths.limit:,} {report.lengths.unit}: {over:.2%} of the rows")
 
 
-def print_files(report: FilesReport, *, near: bool, lang: str, as_json: bool) -> None:
+def print_files(report: FilesReport, *, lang: str, as_json: bool) -> None:
     """Print the report of each file, what they have in common, and last the verdict of all."""
     if as_json:
         errors = [
@@ -393,7 +386,7 @@ def print_files(report: FilesReport, *, near: bool, lang: str, as_json: bool) ->
         return
     are_alike = len({(each.checked, each.not_checked) for each in report.reports}) == 1
     for each in report.reports:
-        print_file(each, near=near, lang=lang, with_aspects=not are_alike)
+        print_file(each, lang=lang, with_aspects=not are_alike)
     if are_alike:
         _print_aspects(report.reports[0])
     for file, text in report.unreadable.items():
@@ -477,29 +470,6 @@ def _print_overlaps(report: CheckReport) -> None:
             f"near misses: {report.near_miss_count:,}, {len(near)} of them listed; they are alike "
             "but are no findings: read them in the page (--html) or with --json"
         )
-
-
-def _print_clusters(report: CheckReport) -> None:
-    """Print how many near-duplicates there are, and the first clusters of them."""
-    rows, clusters = report.cluster_rows
-    conflicting = sum(cluster.conflicting for cluster in report.clusters)
-    shown = report.clusters[:MAX_EXAMPLES]
-    listed = f", {len(shown)} of them listed" if len(shown) < clusters else ""
-    differ = (
-        f"; in {conflicting:,} clusters the golds differ: variants of a question, or wrong golds"
-    )
-    print_wrapped(
-        f"near-duplicates: {rows:,} rows in {clusters:,} clusters{listed}{differ * bool(conflicting)}"
-    )
-    print_table(
-        ("row", "gold", "prompt"),
-        (
-            (f"{row}", gold[:30], _one_line(text))
-            for cluster in shown
-            for row, text, gold in cluster.rows[:MAX_EXAMPLES]
-        ),
-        wrap={"prompt"},
-    )
 
 
 def _print_pair(overlap: Overlap, verb: str) -> None:

@@ -1,7 +1,6 @@
 """`rewardkit check`: check every row of a verl parquet in bounded memory.
 
-The search for duplicates keeps a digest of every prompt; the search for near-duplicates, which is
-optional, keeps every question.
+The search for duplicates keeps a digest of every prompt.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from rewardkit.errors import UsageError
 from rewardkit.output import require_not_input, require_suffix
 from rewardkit.pages.text import row_count
 from rewardkit.parallel import importable_in_child, in_order
-from rewardkit.preprocess.contamination.near_duplicates import near_duplicates
 from rewardkit.preprocess.contamination.overlap import EvalIndex, Overlap, find_overlaps
 from rewardkit.preprocess.dropped_rows import atomic_with_dropped, dropped_line, dropped_path
 from rewardkit.preprocess.duplicates import same_gold
@@ -51,10 +49,9 @@ from rewardkit.scorers.base import Scorer
 from rewardkit.scorers.isolated import learn_rule
 from rewardkit.scorers.load import load_scorer
 
-#: Maximum numbers in a report of overlaps and of near misses, of near-duplicate clusters, and of
-#: findings of each rule; all are counted.
+#: Maximum numbers in a report of overlaps and of near misses, and of findings of each rule; all are
+#: counted.
 MAX_OVERLAPS = 200
-MAX_CLUSTERS = 1000
 MAX_EXAMPLES = 10
 
 #: Rules after which a row has no prompt or gold to check further.
@@ -74,7 +71,6 @@ class OptionalChecks:
         against: evaluation items that no row may contain.
         missing_sets: evaluation sets without items, because they could not be read, and the reasons.
         threshold: share of an item's n-grams from which on a row contains the item, 0 to 1.
-        near_duplicates: also look for near-duplicates; needs memory for every question.
         count_tokens: counts the tokens of a prompt; None counts characters.
         max_tokens: the run's `data.max_prompt_length`; longer prompts are findings.
         earlier_prompts: the files of the prompts that were checked before, by the prompt's digest;
@@ -84,7 +80,6 @@ class OptionalChecks:
     against: EvalIndex | None = None
     missing_sets: Mapping[str, str] = field(default_factory=dict)
     threshold: float = 0.5
-    near_duplicates: bool = False
     count_tokens: TokenCounter | None = None
     max_tokens: int | None = None
     earlier_prompts: dict[bytes, str] | None = None
@@ -95,14 +90,6 @@ class OptionalChecks:
                 "--max-prompt-length is a number of tokens. Name the model's tokenizer with "
                 "--tokenizer."
             )
-
-
-@dataclass(frozen=True)
-class NearDuplicateCluster:
-    """Rows that ask nearly the same question."""
-
-    rows: tuple[tuple[int, str, str], ...]
-    conflicting: bool
 
 
 @dataclass
@@ -128,8 +115,6 @@ class CheckReport:
         near_miss_count: number of all such pairs.
         pairs_by_set: number of pairs by evaluation set, and in it by rule: `copy`, `part`,
             `reworded` and `near_miss`.
-        clusters: the first clusters of near-duplicates.
-        cluster_rows: number of rows in clusters, and number of clusters.
         shared_prompts: number of rows whose prompt is in a file that was checked before, by file.
     """
 
@@ -149,8 +134,6 @@ class CheckReport:
     near_misses: list[Overlap] = field(default_factory=list)
     near_miss_count: int = 0
     pairs_by_set: dict[str, Counter[str]] = field(default_factory=dict)
-    clusters: list[NearDuplicateCluster] = field(default_factory=list)
-    cluster_rows: tuple[int, int] = (0, 0)
     shared_prompts: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -227,7 +210,7 @@ def check(
         right_score: the lowest right score of a scorer in another process; None to learn it from the
             first golds (`scorers.reward_result`).
         allow_duplicates: do not report rows that repeat an earlier prompt.
-        extras: checks for contamination, near-duplicates and lengths in tokens.
+        extras: checks for contamination and lengths in tokens.
         drop_bad: write the rows without findings to this parquet, and the others with the reasons
             to `<drop_bad>.dropped.jsonl`.
         drop_overlap: the same, but drop only rows that contain an evaluation item.
@@ -283,7 +266,6 @@ def check(
                 raise _NoRowsLeftError
         if out and report.kept == report.rows:
             dropped_path(out).unlink(missing_ok=True)
-        checker.add_clusters()
         if not report.rows:
             report.add(DataFinding(None, "empty_file", "no rows"))
     return report
@@ -299,7 +281,6 @@ def _aspects(
     yield "duplicates", "" if duplicates else "--allow-duplicates", duplicates
     sets = dict.fromkeys(item.source for item in extras.against.items) if extras.against else ()
     yield "contamination", ", ".join(sets) or "--against", bool(sets)
-    yield "near-duplicates", "" if extras.near_duplicates else "--near", extras.near_duplicates
     if extras.count_tokens is None:
         yield "prompt lengths in tokens", "--tokenizer", False
         return
@@ -329,7 +310,6 @@ class _RowChecker:
     scorer: Scorer | None
     allow_duplicates: bool
     prompts: dict[bytes, _FirstRow] = field(default_factory=dict)
-    questions: list[tuple[int, str, str]] = field(default_factory=list)
 
     def check_rows(
         self,
@@ -378,9 +358,6 @@ class _RowChecker:
         if extras.max_tokens is not None and length > extras.max_tokens:
             message = f"{length:,} tokens, more than {extras.max_tokens:,}"
             yield DataFinding(place, "long_prompt", message)
-        if extras.near_duplicates:
-            gold = str(row["reward_model"]["ground_truth"])
-            self.questions.append((place, question_of(row), gold))
         if extras.against is not None:
             yield from self._overlaps(row, place, extras.against)
         if extras.earlier_prompts is not None:
@@ -417,18 +394,6 @@ class _RowChecker:
                 report.near_miss_count += 1
             else:
                 yield DataFinding(place, "overlap", overlap.summary)
-
-    def add_clusters(self) -> None:
-        """Add the near-duplicates to the report, those with conflicting golds first."""
-        groups = near_duplicates([question for _, question, _ in self.questions])
-        clusters = []
-        for group in groups:
-            rows = tuple(self.questions[place] for place in group)
-            is_conflicting = not all(same_gold(gold, rows[0][2]) for _, _, gold in rows)
-            clusters.append(NearDuplicateCluster(rows, is_conflicting))
-        clusters.sort(key=lambda cluster: not cluster.conflicting)
-        self.report.clusters = clusters[:MAX_CLUSTERS]
-        self.report.cluster_rows = sum(map(len, groups)), len(groups)
 
 
 def _check_batch(

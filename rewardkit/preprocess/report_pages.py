@@ -28,7 +28,7 @@ from rewardkit.row import open_parquet, picture_contents
 from rewardkit.statistics import percentile_of_counts
 
 if TYPE_CHECKING:
-    from rewardkit.preprocess.check import CheckReport, NearDuplicateCluster
+    from rewardkit.preprocess.check import CheckReport
     from rewardkit.preprocess.contamination.overlap import Overlap
     from rewardkit.preprocess.mix import MixReport
     from rewardkit.preprocess.prep import PrepReport, SplitReport
@@ -136,8 +136,6 @@ def _check_sections(report: CheckReport) -> Iterator[Section]:
         yield overlaps_section(report.overlaps, report.counts["overlap"])
     if report.near_misses:
         yield _near_misses(report.near_misses, report.near_miss_count)
-    if report.clusters:
-        yield clusters_section(report.clusters, report.cluster_rows)
     if report.lengths.unit == "tokens" or report.lengths.limit:
         yield lengths_section(report.lengths.counts, report.lengths.unit, report.lengths.limit)
     yield from first_rows_sections(report.path)
@@ -166,32 +164,6 @@ def lengths_section(
     percents = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
     marks = tuple((name, percentile_of_counts(lengths, part)) for name, part in percents.items())
     return Histogram(title, lengths, unit, marks, limit)
-
-
-def clusters_section(clusters: Sequence[NearDuplicateCluster], totals: tuple[int, int]) -> Pairs:
-    """Return the near-duplicates, those with conflicting golds first.
-
-    `totals` are the numbers of rows in clusters and of clusters, which may exceed those given.
-    """
-    pairs = []
-    for cluster in sorted(clusters, key=lambda cluster: not cluster.conflicting)[:MAX_PAIRS]:
-        (place, text, gold), *others = rows = cluster.rows
-        differing = (row for row in others if cluster.conflicting and row[2] != gold)
-        other, other_text, other_gold = next(differing, rows[-1])
-        more = f" and {len(rows) - 8:,} more" if len(rows) > 8 else ""
-        pair = Pair(
-            f"rows {', '.join(str(number) for number, _, _ in rows[:8])}{more}",
-            (f"row {place}, gold {gold}", f"row {other}, gold {other_gold}"),
-            (text, other_text),
-            f"golds conflict: {gold}, {other_gold}" if cluster.conflicting else "",
-        )
-        pairs.append(pair)
-    note = (
-        f"{row_count(totals[0])} in {totals[1]:,} clusters; golds conflict in "
-        f"{sum(cluster.conflicting for cluster in clusters):,} of them.{_shown(totals[1])} Words that "
-        "two rows share are marked."
-    )
-    return Pairs("Near-duplicates", tuple(pairs), note)
 
 
 def overlaps_section(overlaps: Sequence[Overlap], total: int) -> Pairs:

@@ -31,7 +31,7 @@ def test_rows_of_the_user_are_prepared_checked_and_reported(run, rows, tmp_path)
     )  # fmt: skip
     assert "dropped 1: duplicate question" in text
     assert "<title>" in page.read_text(encoding="utf-8")
-    report = json.loads(assert_success(run("check", out, "--near", "--json")))
+    report = json.loads(assert_success(run("check", out, "--json")))
     assert report["ok"] is True
     assert report["lengths"]["unit"] == "characters"
 
@@ -101,10 +101,10 @@ def test_check_lists_which_checks_it_made_and_which_not(run, tmp_path, tokenizer
     text = " ".join(text.split())
     assert (
         "t.parquet: 64 rows, all good. Checked: schema, prompts, golds, gold self-check (each "
-        "row's own scorer), duplicates. Not checked: contamination (--against), near-duplicates "
-        "(--near), prompt lengths in tokens (--tokenizer)."
+        "row's own scorer), duplicates. Not checked: contamination (--against), prompt lengths "
+        "in tokens (--tokenizer)."
     ) in text
-    options = ("--against", "t.parquet", "--near", "--tokenizer", "any", "--scorer", "gsm8k")
+    options = ("--against", "t.parquet", "--tokenizer", "any", "--scorer", "gsm8k")
     done = run("check", "t.parquet", *options, "--allow-duplicates", "--json", **tokenizer)
     report = json.loads(done.stdout)
     assert report["checked"] == [
@@ -113,7 +113,6 @@ def test_check_lists_which_checks_it_made_and_which_not(run, tmp_path, tokenizer
         "golds",
         "gold self-check (gsm8k)",
         "contamination (t)",
-        "near-duplicates",
     ]
     assert report["not_checked"] == [
         "duplicates (--allow-duplicates)",

@@ -69,7 +69,6 @@ CALLS = [
     ("check t.parquet --max-prompt-length 9", 2, "--max-prompt-length needs --tokenizer."),
     ("check t.parquet --html t.parquet --overwrite", 2, "is the input file"),
     ("check qwen3-8b-dapo.yaml --html x.html", 2, "--html is not used with a recipe"),
-    ("check qwen3-8b-dapo.yaml --near", 2, "--near is not used with a recipe"),
     ("check t.parquet t.parquet", 2, "is given twice"),
     ("check t.parquet .", 2, "is given twice"),
     ("check t.parquet nope.parquet", 3, "nope.parquet: no such file."),

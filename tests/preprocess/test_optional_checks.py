@@ -1,4 +1,4 @@
-"""The optional checks of `check`: contamination, near-duplicates and lengths."""
+"""The optional checks of `check`: contamination and lengths."""
 
 import re
 
@@ -107,15 +107,6 @@ def test_a_missing_evaluation_set_is_one_clear_error(tmp_path, spec, error, mess
         (tmp_path / name).write_text('{"ask": "How many legs do two cats have?", "answer": "8"}\n')
     with pytest.raises(error, match=message):
         read_eval_sets([spec.format(folder=tmp_path)])
-
-
-def test_nearly_equal_questions_are_listed_and_conflicting_golds_marked(train):
-    report = rewardkit.check(train, extras=OptionalChecks(near_duplicates=True))
-    assert report.ok
-    [cluster] = report.clusters
-    assert [(row, gold) for row, _, gold in cluster.rows] == [(0, "420"), (2, "462")]
-    assert cluster.conflicting
-    assert report.cluster_rows == (2, 1)
 
 
 def test_lengths_are_counted_and_the_share_over_the_limit_is_reported(train):

@@ -5,12 +5,10 @@ import pytest
 import rewardkit
 from rewardkit.pages.html import to_html
 from rewardkit.pages.model import Badge, Steps, Table
-from rewardkit.preprocess.check import CheckReport, NearDuplicateCluster
+from rewardkit.preprocess.check import CheckReport
 from rewardkit.preprocess.contamination.overlap import Overlap
 from rewardkit.preprocess.report_pages import (
-    MAX_PAIRS,
     check_page,
-    clusters_section,
     overlaps_section,
     prep_page,
 )
@@ -67,22 +65,6 @@ def test_a_check_page_lists_the_findings_and_what_to_do(tmp_path):
         ("row 0", "empty_gold", "empty"),
         ("row 0", "conflicting_gold", "another"),
     ]
-
-
-def test_clusters_with_conflicting_golds_come_first_and_show_the_conflict():
-    same = NearDuplicateCluster(((1, "a b", "5"), (2, "a b c", "5")), conflicting=False)
-    rows = (3, "x y", "5"), (4, "x y z", "5"), (9, "x y w", "7")
-    conflict = NearDuplicateCluster(rows, conflicting=True)
-    section = clusters_section([same, conflict, *[same] * MAX_PAIRS], (5000, 2000))
-    assert len(section.pairs) == MAX_PAIRS
-    first, second, *_ = section.pairs
-    assert first.caption == "rows 3, 4, 9"
-    assert first.names == ("row 3, gold 5", "row 9, gold 7")
-    assert first.texts == ("x y", "x y w")
-    assert first.alarm == "golds conflict: 5, 7"
-    assert second.alarm == ""
-    assert section.note.startswith("5,000 rows in 2,000 clusters; golds conflict in 1 of them.")
-    assert f"The first {MAX_PAIRS} of 2,000 are below." in section.note
 
 
 def test_overlaps_are_counted_by_item_and_row_the_most_complete_first():

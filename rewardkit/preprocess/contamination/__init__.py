@@ -1,1 +1,1 @@
-"""Find evaluation items in training rows, and near-duplicates among the rows."""
+"""Find evaluation items in training rows."""
