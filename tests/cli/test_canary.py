@@ -44,19 +44,13 @@ data: {{train: train.parquet, val: train.parquet}}
 reward: {{scorer: "r.py:compute_score", options: {{api_key: {CANARY}}}}}
 cluster: {{target: script}}
 """,
-    "guarded.yaml": f"""
-name: tiny
-algorithm: grpo
-model: /m
-devices: cpu
-devices_per_node: 1
-data: {{train: train.parquet, val: train.parquet}}
-reward: {{scorer: "some.py:compute_score", options: {{api_key: {CANARY}}}, guard: {{wrong_score: 0}}}}
-cluster: {{target: script}}
-""",
     "run.sh": f"export WANDB_API_KEY={CANARY}\npython3 -m verl.trainer.main_ppo data.train_files=a "
     f"data.val_files=b +trainer.api_key={SHAPED}\n",
 }
+
+FILES["guarded.yaml"] = (
+    FILES["recipe.yaml"].replace('"r.py:', '"some.py:').replace("}}", "}, guard: {wrong_score: 0}}")
+)
 
 #: Words that stand for secrets in the calls.
 WORDS = {"SECRET": f"--set api_key={CANARY}", "CANARY": CANARY, "SHAPED": SHAPED, "URL": URL}
@@ -115,6 +109,9 @@ CALLS = {
     "merge": ["URL out", "checkpoint out --recipe recipe.yaml"],
     "eval": [
         "run train.parquet --base-url URL --model m --out x.jsonl",
+        "run train.parquet --base-url http://me:CANARY@127.0.0.1:9/v1 --model m --out x.jsonl",
+        "run train.parquet --base-url http://me:CANARY@127.0.0.1:99999999/v1 --model m --out x.jsonl",
+        'run train.parquet --base-url http://h/v1 --extra-body {"api_key":"CANARY" --model m --out x.jsonl',
         "responses train.parquet responses.jsonl --scorer r.py:compute_score SECRET",
         "compare URL scored.jsonl",
     ],

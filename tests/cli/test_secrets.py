@@ -241,24 +241,6 @@ def test_an_imported_script_s_secrets_are_in_no_recipe(run, tmp_path, case):
     assert plan_output.returncode == 0, plan_output.stderr
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("run", "--base-url", f"http://me:{CANARY}@127.0.0.1:9/v1"),
-        ("run", "--base-url", f"http://me:{CANARY}@127.0.0.1:99999999/v1"),
-        ("run", "--base-url", "http://127.0.0.1:9/v1", "--api-key", CANARY),
-        ("run", "--base-url", f"http://127.0.0.1:9/v1?api_key={CANARY}"),
-        ("run", "--base-url", "http://127.0.0.1:9/v1", "--extra-body", f'{{"api_key": "{CANARY}"'),
-    ],
-)
-def test_eval_refuses_without_showing_the_secret(run, tmp_path, options):
-    run("prep", "gsm8k", "--sample", "--out", "t.parquet")
-    command, *arguments = options
-    done = run("eval", command, *arguments, "t.parquet", "--model", "m", "--out", "r.jsonl")
-    assert done.returncode
-    assert leaks(tmp_path, done) == []
-
-
 def test_data_is_not_redacted(run, tmp_path):
     """Commands that show data print a response unchanged, even if it looks like a secret."""
     shutil.rmtree(tmp_path / "hf", ignore_errors=True)
