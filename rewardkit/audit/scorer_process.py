@@ -53,13 +53,8 @@ Call: TypeAlias = dict[str, Any]
 class CallOutcome:
     """The outcome of one call.
 
-    Attributes:
-        checks: the checks of conduct that it fails, each with what happened; the first says why
-            there is no score.
-        score: the reward; None if the call failed.
-        keys: keys of the result, if it is a dictionary.
-        numeric_keys: those of them whose values are numbers.
-        seconds: the duration of the call.
+    `checks` are those of conduct that it fails, each with what happened; the first says why there is no
+    `score`. `keys` are those of the result, if it is a dictionary, and `numeric_keys` those of numbers.
     """
 
     checks: Sequence[tuple[str, str]] = ()

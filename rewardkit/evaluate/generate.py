@@ -54,16 +54,9 @@ class ProgressCallbacks:
 class Sampling:
     """Sampling parameters of a request; None leaves a parameter to the server.
 
-    Attributes:
-        api: `chat`, or `completions`, which sends the contents of the messages joined by empty
-            lines, without a chat template.
-        temperature: 0 is greedy.
-        top_p: from 0 to 1.
-        top_k: understood by vLLM and SGLang; OpenAI's API does not define it.
-        max_tokens: maximum tokens per response.
-        stop: strings that end a response.
-        seed: each request gets a seed of its own, derived from this one, the row and the sample.
-        extra: additional fields of the request.
+    `api` is `chat`, or `completions`, which sends the contents of the messages joined by empty lines, without
+    a chat template. `top_k` is understood by vLLM and SGLang; OpenAI's API does not define it. Each request
+    gets a seed of its own, derived from `seed`, the row and the sample. `extra` are additional fields.
     """
 
     api: str = "chat"
@@ -113,17 +106,10 @@ class Sampling:
 
 @dataclass(frozen=True)
 class GenerationConfig:
-    """The server, the model and how responses are requested.
+    """The server, the model and how responses are requested: `n` for each question.
 
-    Attributes:
-        server: the server that generates.
-        model: model name sent to the server.
-        sampling: the sampling parameters.
-        n: responses per question.
-        choices_per_request: choices that one request asks for. With 1, each response is saved as
-            soon as it is finished; with more, a vendor charges for the prompt only once.
-        concurrency: upper limit of concurrent requests.
-        tries: tries per request.
+    With one of `choices_per_request`, each response is saved as soon as it is finished; with more, a vendor
+    charges for the prompt only once. `concurrency` is the upper limit of concurrent requests.
     """
 
     server: Server

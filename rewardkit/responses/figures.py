@@ -51,12 +51,8 @@ class Cell:
 class GradientGroups(NamedTuple):
     """Numbers of groups of two responses or more, and of the responses in them.
 
-    Attributes:
-        n: all such groups.
-        without_gradient: those whose responses have the same score.
-        all_correct: those of these whose responses are all correct.
-        none_correct: those of these whose responses are all wrong.
-        responses: responses in all groups.
+    `without_gradient` are those whose responses have the same score; of these `all_correct` and
+    `none_correct`.
     """
 
     n: int = 0

@@ -109,15 +109,9 @@ def _may_be_cut(text: str, main: str) -> bool:
 class TrainPrompt(NamedTuple):
     """The prompt and gold that equal rows share; texts are squeezed, but for `gold` and `head`.
 
-    Attributes:
-        row: number of the first of these rows.
-        pieces: the texts that an input made from the prompt contains.
-        main: the longest piece of the last message; "" if that has no text.
-        question: `extra_info.question`; "" without one.
-        message: the message as the model gets it, if it is not part of `main`.
-        source_id: the source's id; "" without one.
-        gold: the gold answer.
-        head: the beginning of the question, for error messages.
+    `row` is the first of these rows. An input made from the prompt contains the `pieces`; `main` is the
+    longest of the last message. `question` is `extra_info.question`, `message` the message as the model
+    gets it, if it is not part of `main`; each is "" without one. `head` is for error messages.
     """
 
     row: int

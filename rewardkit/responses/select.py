@@ -200,16 +200,9 @@ def select(
 ) -> SelectReport:
     """Write the rows of a training file that satisfy a condition, unchanged and in order.
 
-    Args:
-        scored: files, folders and patterns of responses with `acc`, or `score`, as `rewardkit
-            score --out` writes them; `scorers.reward_result` says which are right.
-        train: a verl parquet.
-        out: the parquet to write; the other rows go to `<out>.dropped.jsonl`.
-        condition: which rows are kept.
-        names: the fields with response and ground truth.
-        right_score: the lowest right score; None if an `acc` of 0 or 1 states what is right.
-        overwrite: replace what exists.
-        progress: called with 1 for every scored row.
+    `scored` are files, folders and patterns of responses with `acc`, or `score`, as `rewardkit score --out`
+    writes them; `right_score` is the lowest right one, None if an `acc` of 0 or 1 states what is right. The
+    other rows go to `<out>.dropped.jsonl`.
 
     Raises:
         DataError: a file cannot be read, it is not known which scores are right, a response
