@@ -188,6 +188,7 @@ def is_guess(
     items = _items_around(parts, start, end)
     others = [parts[slice(*item)] for item in items if item != (start, end)]
     others = [item for item in others if not _is_gold(item, golds)]
+    earlier = [parts[slice(*item)] for item in items if item[1] <= start]
     joints = {word.form for word in parts[items[0][0] : items[-1][1]]} & _JOINTS
     has_proper = any(word.is_name or word.is_number for word in parts[start:end])
     if "or" in joints:
@@ -208,9 +209,12 @@ def is_guess(
         return alike + 1 > most + ("and" not in joints)
     if question.asks_several:
         return alike >= MAX_ITEMS_OF_SEVERAL
-    is_described = items[0] == (start, end) and "and" not in joints
+    if any(_is_figure(item) for item in others if item not in earlier):
+        return True  # no name has a figure as its description
     has_name = any(word.is_name for word in parts[start:end])
-    return alike > (MAX_ITEMS if is_described and has_name else 0)
+    if items[0] == (start, end) and has_name and "and" not in joints:
+        return alike > MAX_ITEMS
+    return alike > 0 or any(_ends_in_names(item) for item in others if item in earlier)
 
 
 def _items_around(parts: Words, start: int, end: int) -> list[Item]:
@@ -264,6 +268,16 @@ def _is_alike(item: Words, answer: Words) -> bool:
     if any(word.is_name for word in answer):
         return all(word.is_name for word in content)
     return len(content) <= 2 and not content[0].is_name
+
+
+def _ends_in_names(item: Words) -> bool:
+    """Whether an item is names, perhaps after the beginning of a sentence: `The answer is Paris`."""
+    last = max((at for at, word in enumerate(item) if word.form in FUNCTION_WORDS), default=-1)
+    return last + 1 < len(item) and all(word.is_name for word in item[last + 1 :])
+
+
+def _is_figure(item: Words) -> bool:
+    return len(item) == 1 and item[0].is_number and not is_year(item[0])
 
 
 # --- answers that are only a row of names or numbers
