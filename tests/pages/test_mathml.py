@@ -101,7 +101,7 @@ def test_a_formula_is_shown_as_it_was_written(latex, expected):
         r"\color{white} 4 \newcommand{\x}{5}", r"\def\x{\x\x}\x", r"\href{javascript:alert(1)}{x}",
         r"\style{position:fixed}{x}", r"\rule{99em}{99em}", r"\hspace{-9em} x", "5 % of it",
         "see & also", r"a \\ b", "{", "}", r"\left( x", r"\boxed{}", "x\u202ey", "x\0", "\ud800", "",
-        " ", "x" * (MAX_FORMULA_CHARACTERS + 1), "{" * 500 + "x" + "}" * 500, r"\sqrt" * 400,
+        " ", r"\0", "x" * (MAX_FORMULA_CHARACTERS + 1), "{" * 500 + "x" + "}" * 500, r"\sqrt" * 400,
         r"\not" * 400, "x" + "^{x" * 300 + "}" * 300,
     ],
 )  # fmt: skip

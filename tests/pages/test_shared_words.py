@@ -1,16 +1,16 @@
-"""Words that two texts share are marked in excerpts of both."""
+"""Words that two texts share are marked in both."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rewardkit.pages.shared_words import MAX_COMPARED_CHARACTERS, mark_shared_words
+from rewardkit.pages.shared_words import mark_shared_words
 from rewardkit.pages.text import MAX_CHARACTERS, clean
 
 ANY_TEXT = st.text(st.characters())
 
 
-def marked_words(excerpt):
-    return [part for part, common in excerpt.parts if common]
+def marked_words(side):
+    return [part for part, is_shared in side if is_shared]
 
 
 def test_runs_of_shared_words_are_marked():
@@ -27,26 +27,8 @@ def test_chinese_is_compared_by_character():
     assert (marked_words(left), marked_words(right)) == (["有三个"], ["有三个"])
 
 
-def test_the_shared_part_of_a_long_text_is_shown():
-    item = "find the sum of all positive integers n such that this holds"
-    _, row = mark_shared_words(item, "padding " * 2000 + item + " padding" * 2000)
-    assert marked_words(row) == [item]
-    assert row.before > 10_000 < row.after
-
-
 @given(ANY_TEXT, ANY_TEXT)
 @example("a b " * 20_000, "b a " * 20_000)
-@example("x" * (MAX_COMPARED_CHARACTERS + 1), "x")
-def test_an_excerpt_is_a_contiguous_part_of_its_text(left, right):
-    for text, excerpt in zip((left, right), mark_shared_words(left, right), strict=True):
-        piece = text[excerpt.before : len(text) - excerpt.after]
-        assert "".join(part for part, _ in excerpt.parts) == clean(piece)
-        assert len(piece) == min(MAX_CHARACTERS, len(text)) or excerpt.before
-
-
-def test_a_formula_that_both_texts_have_is_marked_as_a_whole():
-    left, right = mark_shared_words(
-        "Let $x^2 + 1 = 0$. Find $y^2 + 3$ now.", "Put $x^2 + 1 = 0$. Find $y^2 + 4$ now."
-    )
-    assert marked_words(left) == ["$x^2 + 1 = 0$. Find $y^2 +"]
-    assert marked_words(right) == marked_words(left)
+def test_the_pieces_are_the_start_of_the_text(left, right):
+    for text, side in zip((left, right), mark_shared_words(left, right), strict=True):
+        assert "".join(part for part, _ in side) == clean(text[:MAX_CHARACTERS])
