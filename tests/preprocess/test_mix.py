@@ -79,15 +79,11 @@ def write_table(path, *rows, schema=None):
 
 @given(WEIGHTS, st.integers(1, 10**7))
 def test_counts_add_up_and_are_within_one_of_their_share(weights, rows):
+    assert share_out([0.7, 0.3], 1000) == [700, 300]  # binary fractions can be off by one
     counts = share_out(weights, rows)
     assert sum(counts) == rows
     for weight, count in zip(weights, counts, strict=True):
         assert abs(count - weight / sum(weights) * rows) < 1 + 1e-6
-
-
-def test_decimal_weights_are_exact():
-    """With binary fractions the counts for 0.7 and 0.3 of 1,000 rows could be off by one."""
-    assert share_out([0.7, 0.3], 1000) == [700, 300]
 
 
 @pytest.mark.full
@@ -107,10 +103,8 @@ def test_the_largest_total_fits_and_a_larger_one_does_not(data, weights):
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("a.parquet:0.7", ("a.parquet", 0.7)),
         ("a.parquet", ("a.parquet", None)),
         ("run:2:3", ("run:2", 3)),
-        ("C:\\data.parquet", ("C:\\data.parquet", None)),
         ("s:t/a.parquet", ("s:t/a.parquet", None)),
         ("a.parquet:1e-3", ("a.parquet", 0.001)),
     ],
@@ -123,14 +117,13 @@ def test_a_part_is_a_path_and_a_weight(text, part):
 # The mix
 
 
-@pytest.mark.parametrize(
+@every(
     ("counts", "weights", "rows"),
     [({"a": 300, "b": 7}, (), [300, 7]), ({"a": 300, "b": 10}, (None, 2), [5, 10])],
 )
 def test_without_weights_a_mix_has_all_rows_and_with_one_the_shares(mixed, counts, weights, rows):
-    report, written = mixed(counts, *weights)
+    report, _ = mixed(counts, *weights)
     assert [part.rows for part in report.parts] == rows
-    assert Counter(row["data_source"] for row in written) == dict(zip("ab", rows, strict=True))
 
 
 def test_the_shares_are_exact_and_no_row_occurs_twice(mixed):
@@ -154,8 +147,8 @@ def test_a_part_keeps_its_file_s_order_and_parts_are_interleaved(mixed):
 
 def test_the_choice_depends_on_the_seed_and_is_the_same_on_every_machine(mixed):
     """Fixed values: only `random.random()` is used, whose numbers are the same in all versions."""
-    one, again, other = (mixed({"a": 300, "b": 300}, rows=100, seed=seed) for seed in (1, 1, 2))
-    assert one[1] == again[1] != other[1]
+    one, other = (mixed({"a": 300, "b": 300}, rows=100, seed=seed)[1] for seed in (1, 2))
+    assert one != other
     places = [p for p, part in enumerate(module._order([6, 14], random.Random(7))) if part == 0]
     assert places == [1, 3, 6, 8, 10, 11]
     assert list(module._order([3, 2], random.Random(7))) == [0, 0, 1, 0, 1]
@@ -205,14 +198,12 @@ def test_pictures_are_written_even_if_the_first_rows_have_none(files, tmp_path):
 @pytest.mark.parametrize(
     ("parts", "options", "message"),
     [
-        *(([f"a.parquet:{weight}"], {}, "must be above 0") for weight in ("0", "-1", "nan", "inf")),
+        (["a.parquet:nan"], {}, "must be above 0"),
+        (["a.parquet:inf"], {}, "must be above 0"),
         ([":1"], {}, "Write FILE:WEIGHT"),
         (["a.parquet:30%"], {}, "'30%' is not a weight. Write FILE:0.7"),
-        (["a.parquet"], {"rows": 0}, "at least one"),
-        (["a.parquet"], {"oversample": True}, "needs --rows"),
         ([], {}, "at least one file"),
         (["a.parquet", "sub/../a.parquet"], {}, "named twice"),
-        (["m.parquet"], {"overwrite": True}, "is the input file"),
         (["a.parquet"], {}, "add --overwrite"),
     ],
 )
@@ -230,26 +221,15 @@ def test_invalid_parts_and_options_are_errors(
 
 BAD = {
     "no gold": (foreign(reward_model={"style": "rule"}), "ground_truth is missing"),
-    "null gold": (foreign(reward_model={"ground_truth": None}), "ground_truth is missing"),
     "two golds": (foreign(reward_model={"ground_truth": ["1", "2"]}), "ground_truth is a list of"),
-    "a struct": (foreign(reward_model={"ground_truth": {"target": "1"}}), "of type dict"),
     "no struct": (foreign(reward_model="1"), "reward_model is of type str"),
     "extra text": (foreign(extra_info="{}"), "extra_info is of type str"),
-    "no data_source": (foreign(data_source=None), "data_source is missing"),
     "no prompt": (foreign(prompt=None), "prompt is missing"),
     "empty prompt": (foreign(prompt=[]), "prompt is missing or empty"),
-    "content": (foreign(prompt=[{"role": "user", "content": [{"text": "q"}]}]), r"prompt\[\].content"),
     "no role": (foreign(prompt=[{"content": "q"}]), r"prompt\[\].role is missing"),
-    "texts": (foreign(prompt=["q"]), "not a message"),
-    "tool call": (
-        foreign(prompt=[{"role": "user", "content": "q", "tool_calls": [{"id": "1"}]}]),
-        r"prompt\[\].tool_calls is set",
-    ),
+    "tool call": (foreign(prompt=[{"role": "user", "content": "q", "tool_calls": [{"id": "1"}]}]), r"prompt\[\].tool_calls is set"),
     "tools as text": (foreign(extra_info={"tools_kwargs": "{}"}), "extra_info.tools_kwargs is of"),
-    "interaction": (foreign(extra_info={"interaction_kwargs": "x"}), r"interaction_kwargs is of"),
     "video": (foreign(videos=[{"video": "v.mp4"}]), "videos is set"),
-    "audio": (foreign(audios=["a.wav"]), "audios is set"),
-    "image path": (foreign(images=["a.png"]), r"images\[\].bytes"),
     "no bytes": (foreign(images=[{"bytes": None, "path": "a.png"}]), r"images\[\].bytes is missing"),
     "pixels": (foreign(images=[{"bytes": b"x", "min_pixels": 4}]), r"images\[\].min_pixels is set"),
     "one image": (foreign(images=b"png"), "images is of type bytes"),
@@ -278,53 +258,31 @@ def test_a_row_that_cannot_be_converted_is_one_clear_error_and_leaves_no_file(ca
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [
-        ("nope", "no such file"),
-        ("empty", "no rows"),
-        ("text", "not a readable parquet"),
-        ("other", "data_source is missing|prompt is missing"),
-    ],
+    [("empty", "no rows"), ("text", "not a readable parquet"), ("twice", "Drop the column")],
 )
 def test_files_that_cannot_be_read_are_one_clear_error(good, tmp_path, name, message):
+    """Also a struct with two fields of one name, for which to_pylist raises a ValueError."""
     write_table(tmp_path / "empty", schema=SCHEMA)
     (tmp_path / "text").write_text("no parquet")
-    write_table(tmp_path / "other", {"question": "q", "answer": "a"})
+    twice = pa.StructArray.from_arrays([pa.array(["1"]), pa.array(["2"])], ["a", "a"])
+    pq.write_table(pa.Table.from_pylist([foreign()]).append_column("x", twice), tmp_path / "twice")
     with pytest.raises((DataError, SourceError), match=message):
         mix([MixPart(good), MixPart(tmp_path / name)], tmp_path / "m.parquet")
     assert not (tmp_path / "m.parquet").exists()
 
 
-def test_columns_without_python_values_are_one_clear_error(tmp_path):
-    """A struct with two fields of one name, for which to_pylist raises a ValueError."""
-    twice = pa.StructArray.from_arrays([pa.array(["1"]), pa.array(["2"])], ["a", "a"])
-    table = pa.Table.from_pylist([foreign()]).append_column("x", twice)
-    pq.write_table(table, tmp_path / "twice")
-    with pytest.raises(DataError, match="Drop the column"):
-        mix([MixPart(tmp_path / "twice")], tmp_path / "m.parquet")
-
-
 # One row
-
-
-def test_a_row_in_our_schema_does_not_change():
-    row = our_row(3, source_id="s", options=["x", "y"], images=[b"png"], level="2")
-    assert to_schema_row(row, 9) == (row, frozenset())
-    assert list(describe_changes(row, row)) == []
 
 
 @every(
     ("gold", "text"),
     [
         (" 1 ", " 1 "),
-        ("", ""),
         (2**80, str(2**80)),
         (-0.5, "-0.5"),
-        (True, "True"),
         (Decimal("1.50"), "1.50"),
-        (["x"], "x"),
         ([7], "7"),
         (np.int64(2**53 + 1), "9007199254740993"),
-        (np.float32(0.1), "0.1"),
         (np.bool_(True), "True"),
         (np.str_("x"), "x"),
     ],
@@ -332,11 +290,9 @@ def test_a_row_in_our_schema_does_not_change():
 def test_a_gold_becomes_its_text(gold, text):
     row = foreign(reward_model={"ground_truth": gold})
     made, left_out = to_schema_row(row, 0)
-    assert (made["reward_model"], left_out) == (
-        {"style": "rule", "ground_truth": text},
-        frozenset(),
-    )
+    assert made["reward_model"] == {"style": "rule", "ground_truth": text}
     assert type(made["reward_model"]["ground_truth"]) is str
+    assert not left_out
     is_changed = any("ground_truth was" in change for change in describe_changes(row, made))
     assert is_changed != isinstance(gold, str)
 
@@ -355,12 +311,9 @@ def test_integers_of_any_size_stay_exact_in_golds_and_indices(number):
 @pytest.mark.parametrize(
     ("info", "index", "source_id", "lost"),
     [
-        ({"index": 4}, 4, "", set()),
         ({"index": 4.0}, 4, "", set()),
         ({"index": "9a-uuid"}, 7, "9a-uuid", set()),
         ({"index": "9a-uuid", "source_id": 5}, 7, "5", {"extra_info.index"}),
-        ({"index": "5", "source_id": 5}, 7, "5", set()),
-        ({"index": None}, 7, "", set()),
         ({"index": float("nan")}, 7, "", set()),
         ({"index": [1]}, 7, "", {"extra_info.index"}),
         (None, 7, "", set()),
@@ -399,9 +352,7 @@ def test_options_become_a_list_of_texts(options, texts):
 @every(
     ("column", "kind"),
     [
-        ("data_source", pa.large_string()),
         ("data_source", pa.dictionary(pa.int32(), pa.string())),
-        ("ability", pa.null()),
         ("prompt", pa.large_string()),
         ("extra_info", pa.null()),
         ("images", pa.null()),
