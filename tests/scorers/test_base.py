@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from contextlib import nullcontext
 
 import pytest
 
@@ -19,7 +20,7 @@ from rewardkit.scorers.call import (
     failure_reason,
 )
 from rewardkit.scorers.options import option_names
-from rewardkit.testing import check_scorer, check_verdict
+from rewardkit.testing import check_scorer
 
 RIGHT = Score(1.0, True, "5", Status.CORRECT)
 
@@ -81,16 +82,13 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kw
     ("line", "message"),
     [
         ("pass", ""),
+        ("pass", "does not have the keys"),
         ("right = True", "must be wrong"),
         ("right = False", "must be correct"),
         ("return 1.0", "float 1.0 is not a Score"),
-        ("return Score(float('nan'), right, '', Status.CORRECT)", "the score is nan"),
         ("return Score(1.0, right, None, Status.CORRECT)", "pred is NoneType, not text"),
         ("return Score(0.0, right, '', Status.WRONG)", "correct is True, but the status"),
-        (
-            "return Score(0.5, right, '', Status.CORRECT if right else Status.WRONG)",
-            "a correct one",
-        ),
+        ("return Score(0.5, right, '', Status('correct' if right else 'wrong'))", "a correct one"),
         ("response.encode()", "UnicodeEncodeError"),
         ("extra_info['seen'] = response", "extra_info is .* after the calls"),
         ("response += str(len(calls))[1:]", "and later"),
@@ -100,36 +98,17 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kw
 )
 def test_each_fault_of_a_scorer_has_its_own_message(tmp_path, line, message):
     file = tmp_path / "mine.py"
-    file.write_text(SCORER.format(line))
-    examples = {"right": [("4", "4")], "wrong": [("5", "4")]}
-    if not message:
-        check_scorer(f"{file}:score", **examples)
-        return
-    with pytest.raises(AssertionError, match=message):
-        check_scorer(f"{file}:score", **examples)
-
-
-def test_a_compute_score_with_other_keys_fails_the_check(tmp_path):
-    file = tmp_path / "mine.py"
-    code = "def compute_score(*_, **__):\n    return {'score': 1.0}\n"
-    file.write_text(SCORER.format("pass") + code)
-    with pytest.raises(AssertionError, match="does not have the keys"):
+    other_keys = "\ndef compute_score(*_, **__): return {'score': 1.0}" * (message[-4:] == "keys")
+    file.write_text(SCORER.format(line) + other_keys)
+    with pytest.raises(AssertionError, match=message) if message else nullcontext():
         check_scorer(f"{file}:score", right=[("4", "4")], wrong=[("5", "4")])
-
-
-def test_a_verdict_is_a_score():
-    check_verdict(RIGHT)
-    with pytest.raises(AssertionError, match="not a Score"):
-        check_verdict({"score": 1.0})
 
 
 @pytest.mark.parametrize(
     ("result", "reason"),
     [
         (1.0, "the scorer returned float, not a Score"),
-        (None, "the scorer returned NoneType, not a Score"),
         (Score(float("nan"), False, "", Status.WRONG), "its score is nan"),
-        (Score(float("-inf"), False, "", Status.WRONG), "its score is -inf"),
         (Score(0.0, False, "", "nearly"), "its status is 'nearly'"),
     ],
 )
@@ -139,30 +118,28 @@ def test_an_invalid_score_is_an_error_with_a_reason(result, reason):
     assert failure_reason(error) == reason
 
 
+class UnprintableError(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
 def test_a_score_has_plain_types_whatever_the_scorer_used():
     numpy = pytest.importorskip("numpy")
     score = Score(numpy.float32(0.5), numpy.True_, numpy.str_("x"), "correct")
     result = call_scorer(returning(score), "r", "g")
     assert result == Score(0.5, True, "x", Status.CORRECT)
     assert list(map(type, result)) == [float, bool, str, Status]
-    assert type(base.as_text(numpy.str_("5"))) is str
-    assert (base.as_text(numpy.int64(5)), base.as_text(None)) == ("5", "")
     info = {"scorer": numpy.array([1, 2])}
     assert auto.compute_score("openai/gsm8k", "#### 1", "1", info)["error"] == 1.0
-
-
-class SilentError(Exception):
-    def __str__(self):
-        raise RuntimeError("an exception without a text")
 
 
 def test_a_failure_has_a_status_and_one_line_of_reason():
     error = call_scorer(raising(LookupError("no\nsuch thing")), "r", "g")
     assert failure_reason(error) == "the scorer raised LookupError: no such thing"
     assert failed_score(error, -1.0) == Score(-1.0, False, "", Status.FAILED)
-    error = call_scorer(raising(SilentError()), "r", "g")
-    assert failure_reason(error) == "the scorer raised SilentError: "
-    assert verl_result(raising(SilentError()), "d", "r", "g", None, {})["error"] == 1.0
+    error = call_scorer(raising(UnprintableError()), "r", "g")
+    assert failure_reason(error) == "the scorer raised UnprintableError: "
+    assert verl_result(raising(UnprintableError()), "d", "r", "g", None, {})["error"] == 1.0
 
 
 def test_only_commands_stop_using_a_scorer_that_never_answers():
@@ -184,9 +161,7 @@ def test_exceptions_and_exits_are_caught_and_interrupts_are_not():
     ("result", "score"),
     [
         (1.0, Score(1.0, None, "", Status.SCORED)),
-        (2, Score(2.0, None, "", Status.SCORED)),
         (True, Score(1.0, True, "", Status.CORRECT)),
-        ({"score": 0.5}, Score(0.5, None, "", Status.SCORED)),
         ({"score": 0.1, "acc": 0.1}, Score(0.1, None, "", Status.SCORED)),
         ({"score": 0.1, "correct": False}, Score(0.1, False, "", Status.WRONG)),
         ({"score": 0.0, "error": 1}, Score(0.0, False, "", Status.FAILED)),
@@ -269,6 +244,8 @@ def test_verls_own_arguments_never_reach_a_scorer(name, log):
 
 
 def test_a_cause_is_logged_once_for_each_data_source_and_line(log):
+    """A process logs a hundred of them at most."""
+
     def broken(response, ground_truth, extra_info=None):
         if response == "a":
             raise ValueError("first")
@@ -280,9 +257,6 @@ def test_a_cause_is_logged_once_for_each_data_source_and_line(log):
         assert {(r["score"], r["acc"], r["error"]) for r in results} == {(0.0, 0.0, 1.0)}
         assert verl_result(bad_gold, source, "", f"g{source}", None, {})["error"] == 1.0
     assert len(log.records) == 2 * 2 + 2
-
-
-def test_a_hundred_causes_are_logged_in_one_process(log):
     for n in range(150):
         base.failure_result(f"source {n}", ValueError("x"))
     assert len(log.records) == 100
@@ -310,19 +284,14 @@ def test_no_secret_and_no_control_character_of_a_message_is_logged(log):
     assert log.messages[-1] == r"503: \x1b]0;owned\x07 \x9b2J\r\nok 题"
 
 
-class Unprintable:
-    def __str__(self):
-        raise RuntimeError("no text")
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
         ("d", "#### 1", "1", None, {"format_score": "abc"}),
         ("d", "#### 2", "1", None, {"format_score": None}),
-        (Unprintable(), "#### 1", "1", None, {}),
-        ("d", Unprintable(), "1", None, {}),
-        ("d", "#### 1", Unprintable(), None, {}),
+        (UnprintableError(), "#### 1", "1", None, {}),
+        ("d", UnprintableError(), "1", None, {}),
+        ("d", "#### 1", UnprintableError(), None, {}),
         *((source, object(), [], 7, {}) for source in (["a"], {"b": 1}, None, 3)),
     ],
 )

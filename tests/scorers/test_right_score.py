@@ -16,22 +16,18 @@ from rewardkit.scorers.isolated import learn_rule
 from rewardkit.scorers.reward_result import RewardResult, RightRule, rule_of_results
 from rewardkit.scorers.right_score import learn_right
 from tests.reward_shapes import SHAPES, docs_rows, write_rewards
+from tests.tables import every
 
 REPOSITORY = Path(__file__).parents[2]
 
 #: Responses of a policy: right, wrong and without an answer, some of them long.
 RESPONSES = [
-    {"response": response, "ground_truth": gold, "data_source": "own"}
+    {"response": f"{start}{gold}{end}", "ground_truth": gold, "data_source": "own"}
     for gold in ("72", "5", "B")
-    for response in (
-        f"\\boxed{{{gold}}}",
-        f"<think>so</think> \\boxed{{{gold}}}",
-        f"#### {gold}",
-        "\\boxed{71}",
-        "<think>no</think> \\boxed{A}",
-        "#### 8",
-        "I do not know.",
-        f"{'It is so. ' * 150}\\boxed{{{gold}}}",
+    for start, end in (
+        *((f"{text}\\boxed{{", "}") for text in ("", "<think>so</think> ", "It is so. " * 150)),
+        *(("#### ", ""), ("\\boxed{", "1}"), ("<think>no</think> \\boxed{A", "}"), ("#### 8", "")),
+        ("I do not know ", "."),
     )
 ]
 RIGHT = 4 * 3
@@ -61,32 +57,19 @@ def learned(function, golds=("72", "5", "B")):
     )
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@every("name", list(SHAPES))
 def test_the_lowest_right_score_of_each_shape_is_learned_from_golds(rewards, name):
-    rule, right = learned(loaded(rewards, name)), SHAPES[name].right
+    """The long right answers count too, and the wrong ones that are paid for their form do not."""
+    function, right = loaded(rewards, name), SHAPES[name].right
+    rule = learned(function)
     assert rule.is_known == (right != "unknown")
     assert rule.takes_verdict == (right is None)
-    assert rule.least == (
-        pytest.approx(right, abs=0.005) if isinstance(right, (int, float)) else None
-    )
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_each_shape_is_right_exactly_where_its_answer_is(rewards, name):
-    """The long right answers count too, and the wrong ones that are paid for their form do not."""
-    function = as_scorer(loaded(rewards, name))
-    rule = learned(loaded(rewards, name))
-    verdicts = [
-        rule.judge(call_scorer(function, row["response"], row["ground_truth"])).correct
-        for row in RESPONSES
-    ]
-    expected = [None] * len(RESPONSES)
-    if rule.is_known:
-        expected = [
-            row["response"].endswith((f"{{{row['ground_truth']}}}", f"# {row['ground_truth']}"))
-            for row in RESPONSES
-        ]
-    assert verdicts == expected
+    least = pytest.approx(right, abs=0.005) if isinstance(right, (int, float)) else None
+    assert rule.least == least
+    for row in RESPONSES:
+        text, gold = row["response"], row["ground_truth"]
+        is_right = text.endswith((f"{{{gold}}}", f"# {gold}")) if rule.is_known else None
+        assert rule.judge(call_scorer(as_scorer(function), text, gold)).correct is is_right
 
 
 def test_the_docs_say_of_each_shape_what_is_right():
@@ -111,52 +94,37 @@ def call(cli, rewards):
     return run
 
 
-def outputs(call, name):
-    """What `score` prints of a reward and of its guard: the tables, and their JSON."""
-    spec, guarded = f"shapes.py:{name}", f"guarded_{name}.py"
-    code, _, error = call("guard", spec, "--out", guarded, "--rows", "rows.parquet")
-    assert code == 0, error
-    texts = []
-    for scorer in (spec, f"{guarded}:compute_score"):
-        for flags in ((), ("--json",)):
-            code, output, error = call("score", "responses.jsonl", "--scorer", scorer, *flags)
-            assert code == 0, error
-            texts.append(output)
-    return texts
-
-
 @pytest.fixture(scope="module")
 def rows(rewards):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    golds = [{"style": "rule", "ground_truth": gold} for gold in ("72", "5", "B")]
+    fixed = {"data_source": "own", "prompt": [{"role": "user", "content": "q"}]}
     train = [
-        {
-            "data_source": "own",
-            "prompt": [{"role": "user", "content": "q"}],
-            "reward_model": {"style": "rule", "ground_truth": gold},
-            "extra_info": {"index": index},
-        }
-        for index, gold in enumerate(("72", "5", "B"))
+        {**fixed, "reward_model": gold, "extra_info": {"index": index}}
+        for index, gold in enumerate(golds)
     ]
     pq.write_table(pa.Table.from_pylist(train), rewards / "rows.parquet")
 
 
 @pytest.mark.usefixtures("rows")
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=() if name in ("pays_form", "length") else pytest.mark.full)
-        for name in SHAPES
-    ],
-)
+@pytest.mark.parametrize("name", ["pays_form", "length"])
 def test_score_prints_the_same_of_a_reward_and_of_its_guard(call, name):
-    table, values, guarded_table, guarded_values = outputs(call, name)
+    spec, guarded = f"shapes.py:{name}", f"guarded_{name}.py"
+    assert call("guard", spec, "--out", guarded, "--rows", "rows.parquet")[0] == 0
+    (table, values), (guarded_table, guarded_values) = (
+        [
+            call("score", "responses.jsonl", "--scorer", scorer, *flags)[1]
+            for flags in ((), ("--json",))
+        ]
+        for scorer in (spec, f"{guarded}:compute_score")
+    )
     assert table == guarded_table
     plain, guarded = json.loads(values), json.loads(guarded_values)
     assert {**plain, "right_score": 0} == {**guarded, "right_score": 0}
-    accuracy = plain["total"]["accuracy"]
-    assert accuracy == (None if SHAPES[name].right == "unknown" else RIGHT / len(RESPONSES))
+    accuracy = None if SHAPES[name].right == "unknown" else RIGHT / len(RESPONSES)
+    assert plain["total"]["accuracy"] == accuracy
 
 
 def test_without_a_known_right_score_there_is_no_accuracy(call, rewards):
@@ -171,19 +139,10 @@ def test_without_a_known_right_score_there_is_no_accuracy(call, rewards):
     assert "right is a score of at least -1.9: --right-score" in error
 
 
-def test_the_rule_is_said_in_one_line(call, rewards):
-    error = call("score", "responses.jsonl", "--scorer", "shapes.py:nine_tenths")[2]
-    assert error == "right is a score of at least 0.9: what the gold gets.\n"
-
-
 @pytest.mark.usefixtures("rows")
 @pytest.mark.parametrize(
     ("name", "code", "words"),
-    [
-        ("nine_tenths", 0, "what the gold gets"),
-        ("minus_three_to_three", 0, "what the gold gets"),
-        ("length", 1, "unknown_right"),
-    ],
+    [("minus_three_to_three", 0, "what the gold gets"), ("length", 1, "unknown_right")],
 )
 def test_check_finds_bad_golds_only_where_the_right_score_is_not_known(call, name, code, words):
     command = ("check", "rows.parquet", "--scorer", f"shapes.py:{name}", "--allow-duplicates")
@@ -221,10 +180,7 @@ def test_a_reward_that_fails_on_all_golds_is_judged_by_what_it_states():
 
 def test_the_threshold_is_that_of_all_golds_that_are_tried():
     """A hard question may pay more than an easy one."""
-
-    def weighted(data_source, solution_str, ground_truth, extra_info=None):
-        return float(len(ground_truth)) if solution_str.endswith(f" {ground_truth}") else 0.0
-
+    weighted = reward_of("return float(len(gold)) * right")
     assert learned(weighted, ("123", "7", "45")).least == 1.0
 
 
@@ -326,6 +282,10 @@ def test_golds_of_each_data_source_are_tried_and_no_other_source_is_judged():
     assert (rule.least, rule.sources) == (0.5, {"a", "b"})
     score = Score(0.5, None, "", Status.SCORED)
     assert [rule.judge(score, source).correct for source in ("a", "b", "c")] == [True, True, None]
+    names = set("abcdefgh")  # the first sources of a large mix do not use up the trials
+    rows = [(str(n), {"data_source": name}) for n in range(5) for name in names]
+    rule = learn_right(lambda requests: [call_scorer(function, *r) for r in requests], rows)
+    assert rule.sources == names
 
 
 def test_scores_between_those_of_wrong_and_of_right_answers_are_said():
@@ -333,15 +293,6 @@ def test_scores_between_those_of_wrong_and_of_right_answers_are_said():
     assert [rule.is_between(score) for score in (0.0, 0.4, 1.0)] == [False, True, False]
     (line,) = rule.doubts(scored=0, between=4, total=9)
     assert line.startswith("4 of 9 scores lie between 0, which a wrong answer got, and 1")
-
-
-def test_a_gold_of_every_data_source_of_a_large_mix_is_tried():
-    """The first sources do not use up the trials: a source without one has no verdict."""
-    names = "abcdefgh"
-    rows = [(str(n), {"data_source": name}) for n in range(5) for name in names]
-    function = as_scorer(reward_of("return 1.0 if right else 0.0"))
-    rule = learn_right(lambda requests: [call_scorer(function, *r) for r in requests], rows)
-    assert rule.sources == set(names)
 
 
 @pytest.mark.usefixtures("rows")
