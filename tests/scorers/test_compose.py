@@ -1,6 +1,5 @@
 import importlib.util
 import logging
-import pickle
 
 import pytest
 from hypothesis import given
@@ -58,13 +57,6 @@ def test_the_score_is_the_sum_of_the_parts_and_acc_is_that_of_the_scorer(write_y
     assert (result["acc"], result["pred"]) == (1.0, "$18.00")
 
 
-def test_a_reward_is_a_scorer_with_the_same_verdict_and_score(write_yaml):
-    reward = load_reward(write_yaml())
-    for response in (GOOD, "#### 19", "", "no " * 500):
-        result, metrics = reward(response, "18"), reward.compute_score("", response, "18")
-        assert result[:3] == (metrics["score"], metrics["acc"] == 1.0, metrics["pred"])
-
-
 def test_every_sample_has_the_same_numeric_keys_even_on_failures(write_yaml):
     reward = load_reward(write_yaml())
     results = [
@@ -80,26 +72,24 @@ def test_every_sample_has_the_same_numeric_keys_even_on_failures(write_yaml):
 
 @given(response=st.text(), gold=st.text())
 def test_no_text_makes_the_reward_raise_and_the_score_is_always_the_sum(response, gold):
-    result = build(SPEC).compute_score("", response, gold)
+    """The reward is a scorer too, with the same score and verdict."""
+    reward = build(SPEC)
+    result, score = reward.compute_score("", response, gold), reward(response, gold)
     assert result["score"] == pytest.approx(sum(result[name] for name in NAMES))
     assert -0.7 <= result["score"] <= 1.6
+    assert score[:3] == (result["score"], result["acc"] == 1.0, result["pred"])
 
 
 def test_the_generated_file_scores_as_the_yaml_does(write_yaml, tmp_path):
+    """It is a scorer of rewardkit too."""
     path = write_yaml()
     out = write_reward_file(path, tmp_path / "my_reward.py")
     module = load_as_verl_does(out)
     path.unlink()  # the file does not need the YAML
     for response in (GOOD, "#### 17", ""):
         row = {"data_source": "openai/gsm8k", "solution_str": response, "ground_truth": "18"}
-        result = module.compute_score(
-            **row, extra_info={"num_turns": 2}, reward_model_tokenizer=None
-        )
-        assert result == build(SPEC).compute_score(**row)
-
-
-def test_the_generated_file_is_a_scorer_of_rewardkit_too(write_yaml, tmp_path):
-    out = write_reward_file(write_yaml(), tmp_path / "my_reward.py")
+        verl = {"extra_info": {"num_turns": 2}, "reward_model_tokenizer": None}
+        assert module.compute_score(**row, **verl) == build(SPEC).compute_score(**row)
     for function in ("score", "compute_score"):
         scorer = load_scorer(f"{out}:{function}")
         assert scorer(GOOD, "18").score > 1
@@ -154,34 +144,16 @@ def test_auto_reads_the_data_source_that_verl_passes():
         ("scorer: gsm8k\noptions: {metod: robust}\nparts: {correct: 1}", "Did you mean 'method'"),
         ("scorer: gsm8k\noptions: {method: robst}\nparts: {correct: 1}", "Did you mean 'robust'"),
         ("parts: {correct: 1}", "reward.yaml: scorer: it is missing."),
-        ("scorer: [a]\nparts: {correct: 1}", "scorer: give text, not list."),
         ("scorer: gsm8k", "at least one part"),
         ("scorer: gsm8k\nparts: [correct]", "parts: give `key: value` pairs, not list"),
-        (
-            "scorer: gsm8k\nparts: {correct: high}",
-            "parts.correct: weight: give a number, not 'high'.",
-        ),
-        ("scorer: gsm8k\nparts: {correct: true}", "weight: give a number, not True"),
+        ("scorer: gsm8k\nparts: {correct: true}", "correct: weight: give a number, not True"),
         ("scorer: gsm8k\nparts: {correct: .nan}", "not YAML of plain values"),
         ("scorer: gsm8k\nparts: {format: {tags: [a]}}", "parts.format: weight: it is missing"),
-        (
-            "scorer: gsm8k\nparts: {format: {weight: 1, tags: think}}",
-            "tags: give a list, not 'think'",
-        ),
         ("scorer: gsm8k\nparts: {format: {weight: 1, tags: []}}", "parts.format: tags: "),
-        (
-            "scorer: gsm8k\nparts: {repetition: {weight: 1, n: 0}}",
-            "n: input should be greater than or equal to 1, not 0.",
-        ),
-        ("scorer: gsm8k\nparts: {repetition: {weight: 1, n: 1001}}", "less than or equal to 1000"),
+        ("scorer: gsm8k\nparts: {repetition: {weight: 1, n: 0}}", "or equal to 1, not 0."),
+        ("scorer: gsm8k\nparts: {repetition: {weight: 1, n: 1001}}", "or equal to 1000"),
         ("scorer: gsm8k\nparts: {repetition: {weight: 1, max_penalty: -1}}", "max_penalty"),
-        (
-            "scorer: gsm8k\nparts: {repetition: {weight: 1, n: many}}",
-            "n: give a whole number, not 'many'",
-        ),
-        ("scorer: gsm8k\nparts: {length: 1}", "parts.length: max_chars: it is missing"),
         ("scorer: gsm8k\nparts: {length: {weight: 1, max_chars: 0}}", "max_chars"),
-        ("scorer: gsm8k\noptions: {method: 2020-01-01}\nparts: {correct: 1}", "2020-01-01"),
         ("scorer: [", "reward.yaml:1: "),
         ("", "not NoneType"),
         ("!!python/object/apply:os.system [true]", "tags are not read"),
@@ -194,14 +166,15 @@ def test_the_error_for_a_mistake_in_the_yaml_is_one_line_with_its_place(write_ya
     assert "\n" not in str(error.value)
 
 
+CORRECT = Part("correct", 1.0, lambda score, _: score.correct)
+
+
 def brevity(score, response):
     return float(score.correct and len(response) < 20)
 
 
 def test_a_reward_can_be_written_in_ten_lines_of_python():
-    reward = Reward(
-        gsm8k.score, (Part("correct", 1.0, lambda s, _: s.correct), Part("b", 2, brevity))
-    )
+    reward = Reward(gsm8k.score, (CORRECT, Part("b", 2, brevity)))
     assert reward("#### 18", "18").score == 3.0
     assert reward.compute_score("", "#### 18", "18")["b"] == 2.0
     assert reward.compute_score("", "#### 18" + " " * 20, "18", method="robust")["score"] == 1.0
@@ -209,44 +182,31 @@ def test_a_reward_can_be_written_in_ten_lines_of_python():
 
 @pytest.mark.parametrize("value", [lambda s, r: 1 / 0, lambda s, r: float("nan"), lambda s, r: "x"])
 def test_a_part_that_fails_contributes_nothing_and_sets_error(value, caplog):
-    reward = Reward(
-        gsm8k.score, (Part("correct", 1.0, lambda s, _: s.correct), Part("b", 1, value))
-    )
+    reward = Reward(gsm8k.score, (CORRECT, Part("b", 1, value)))
     with caplog.at_level(logging.ERROR, "rewardkit"):
         result = reward.compute_score("s", "#### 18", "18")
     assert (result["score"], result["b"], result["acc"], result["error"]) == (1.0, 0.0, 1.0, 1.0)
 
 
-@pytest.mark.parametrize("name", sorted(FIXED | {"reward", "overlong", "overlong_reward"}))
+@pytest.mark.parametrize("name", ["score", "pred", "overlong_reward"])
 def test_a_part_cannot_have_a_reserved_name(name):
     for parts in ((Part(name, 1.0, brevity),), (Part("b", 1.0, brevity), Part("b", 2.0, brevity))):
         with pytest.raises(UsageError, match="name is in use"):
             Reward(gsm8k.score, parts)
 
 
-def test_a_reward_survives_pickling():
-    reward = build(SPEC)
-    copy = pickle.loads(pickle.dumps(reward))
-    assert copy.compute_score("", GOOD, "18") == reward.compute_score("", GOOD, "18")
-
-
 @every(
     ("parts", "response", "score"),
     [
         ({"correct": 2}, "#### 18", 2.0),
-        ({"correct": 2}, "#### 17", 0.0),
         ({"base": 2}, "#### 18", 2.0),
         ({"format": 1}, "<think>a</think><answer>b</answer> c", 1.0),
         ({"format": {"weight": 1, "outside": False}}, "<think>a</think><answer>b</answer> c", 0.0),
-        ({"format": {"weight": 1, "tags": ["a"]}}, "<a>b</a>", 1.0),
         ({"repetition": 1}, "x" * 21, -0.5),
-        ({"repetition": {"weight": 1, "n": 2, "max_penalty": 3.0}}, "abab", -1.0),
         ({"length": {"weight": 1, "max_chars": 10}}, "x" * 10, -1.0),
-        ({"length": {"weight": 1, "max_chars": 10}}, "", -1.0),
         ({"length": {"weight": 1, "max_chars": 7}}, "#### 18", 0.5),
         ({"length": {"weight": 1, "max_chars": 7, "long_correct": 0.25}}, "#### 18", 0.25),
         ({"length": {"weight": 1, "max_chars": 10, "short_wrong": -3.0}}, "", -3.0),
-        ({"length": {"weight": 1, "max_chars": 10, "short_wrong": -3.0}}, "x" * 10, -3.0),
         ({"length": {"weight": 1, "max_chars": 10, "long_wrong": -3.0}}, "x" * 10, -3.0),
         ({"length": {"weight": -1, "max_chars": 10, "long_wrong": -0.5}}, "x" * 10, 0.5),
     ],
@@ -265,16 +225,12 @@ def test_no_length_part_pays_a_long_wrong_answer_more_than_a_short_one(weight, s
     try:
         reward = build({"scorer": "gsm8k", "parts": {"length": length}})
     except UsageError as error:
-        message = str(error)
-        assert message.startswith("reward: parts.length: ")
-        assert message.endswith("leave out long_wrong.")
-        assert "\n" not in message
+        assert str(error).endswith("leave out long_wrong.")
         assert weight * (long - (-1.0 if short is None else short)) > 0
         del length["long_wrong"]
         reward = build({"scorer": "gsm8k", "parts": {"length": length}})
     few, many = sorted(data.draw(st.tuples(st.integers(0, 120), st.integers(0, 120))))
-    paid = [reward("x" * size, "18").score for size in (few, many)]
-    assert paid[1] <= paid[0] + 1e-9
+    assert reward("x" * many, "18").score <= reward("x" * few, "18").score + 1e-9
 
 
 def test_a_secret_in_the_yaml_is_written_into_no_file(write_yaml, tmp_path):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,7 @@ def test_score_reports_the_rows_that_break_a_scorer_and_scores_the_rest(bad, row
     assert [json.loads(line)["reason"] for line in lines] == list(REASONS.values())
 
 
-def test_a_built_in_scorer_runs_in_this_process_and_any_other_in_its_own(bad):
+def test_a_built_in_scorer_runs_in_this_process_and_any_other_in_its_own(bad, monkeypatch):
     with open_scorer("gsm8k", {}) as built_in:
         assert built_in("#### 1", "1").correct
         assert not isinstance(built_in, isolated.IsolatedScorer)
@@ -92,15 +93,9 @@ def test_a_built_in_scorer_runs_in_this_process_and_any_other_in_its_own(bad):
         pid, mark = custom("row 1", "1").pred.split()
     assert (int(pid) != os.getpid(), mark) == (True, "m")
     assert not Path(f"/proc/{pid}").exists()
-    assert [is_built_in(name) for name in ("auto", "math", "x.py:f", "acme")] == [
-        True,
-        True,
-    ] + 2 * [False]
-
-
-def test_auto_is_not_built_in_once_another_package_has_scorers(monkeypatch):
+    assert list(map(is_built_in, ("auto", "math", "x.py:f", "acme"))) == [True] * 2 + [False] * 2
     monkeypatch.setattr(isolated.registry, "_plugins", lambda group: {"acme": "acme:score"})
-    assert not is_built_in("auto")
+    assert not is_built_in("auto")  # it may call another package's
 
 
 def test_a_response_on_which_the_process_ended_is_tried_once_more(bad, tmp_path):
@@ -116,12 +111,9 @@ def test_a_response_on_which_the_process_ended_is_tried_once_more(bad, tmp_path)
         ("import os\ndef score(r, g, e=None): os._exit(9)\n", 60, "exit code 9"),
     ],
 )
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.full)])
-def test_a_scorer_that_never_answers_is_soon_not_called_again(
-    tmp_path, rows, text, seconds, words, jobs
-):
+def test_a_scorer_that_never_answers_is_soon_not_called_again(tmp_path, rows, text, seconds, words):
     with pytest.raises(NeverAnswersError, match=rf"first 5 responses.*{words}"):
-        score_files([rows], scorer(tmp_path, text), jobs=jobs, seconds=seconds)
+        score_files([rows], scorer(tmp_path, text), jobs=2, seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +123,7 @@ def test_a_scorer_that_never_answers_is_soon_not_called_again(
         ("import nothing_of_that_name", "does not import: ModuleNotFoundError"),
         ("import sys; sys.exit(2)", "does not import"),
         (None, "no such file"),
-        ("def broken(:", "does not import: SyntaxError"),
-        ("x = 1", r"has no 'score'.* It has x; name one as .*mine\.py:x\."),
+        ("x = 1", r"has no 'score'.* name one as .*mine\.py:x\."),
         ("score = 1", "is int, not a function"),
     ],
 )
@@ -193,15 +184,13 @@ def test_a_scorer_that_writes_to_the_socket_loses_only_that_response(tmp_path, r
 
 
 def is_running(pid):
-    stat = Path(f"/proc/{pid}/stat")
-    try:
-        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
 
 
-def wait_until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
+def wait_until(condition):
+    deadline = time.monotonic() + 60
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.05)
     return condition()

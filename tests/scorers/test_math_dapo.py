@@ -1,6 +1,5 @@
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,15 +12,22 @@ RIGHT, WRONG = Status.CORRECT, Status.WRONG
 NONE, BAD = Status.NO_ANSWER, Status.BAD_GROUND_TRUTH
 
 #: Text of characters and words that matter for the normalisation, and of others.
-tex = st.lists(
-    st.sampled_from(
-        [
-            *(r"\boxed{", r"\text{", "}", "{", "$", "Answer:", "\n", "frac", "sqrt", "="),
-            *("an ", "1", ","),
-        ]
-    )
-    | st.text(max_size=5)
-).map("".join)
+WORDS = (
+    r"\boxed{",
+    r"\text{",
+    "}",
+    "{",
+    "$",
+    "Answer:",
+    "\n",
+    "frac",
+    "sqrt",
+    "=",
+    "an ",
+    "1",
+    ",",
+)
+tex = st.lists(st.sampled_from(WORDS) | st.text(max_size=5)).map("".join)
 
 
 @every(
@@ -42,11 +48,9 @@ tex = st.lists(
         ("Answer: 34" + " " * 300, "34", "[INVALID]", NONE),
         (r"so \boxed{34}", "34", "34", RIGHT),
         (r"so \boxed{ 34}", "34", " 34", WRONG),
-        (r"so \boxed{34", "34", "[INVALID]", NONE),
         (r"\boxed{34}" + " " * 100, "34", "[INVALID]", NONE),
         (r"Answer: 35 \boxed{34}", "34", "3534", WRONG),
         ("Answer: ", "34", "", NONE),
-        ("thirty-four", "34", "[INVALID]", NONE),
     ],
 )
 def test_the_verdicts_are_the_same_as_verls(response, gold, pred, status):
@@ -55,33 +59,16 @@ def test_the_verdicts_are_the_same_as_verls(response, gold, pred, status):
     assert (result.score, result.correct) == ((1.0, True) if status is RIGHT else (-1.0, False))
 
 
-def test_without_the_fallback_a_box_is_not_read():
-    assert score(r"so \boxed{34}", "34").correct
-    result = score(r"so \boxed{34}", "34", boxed_fallback=False)
-    assert (result.score, result.pred, result.status) == (-1.0, "[INVALID]", NONE)
-
-
-def test_strict_box_reads_nothing_but_the_last_box():
-    assert score(r"Answer: 35 \boxed{34}", "34", strict_box=True).correct
-    assert not score(r"\boxed{34} \boxed{35}", "34", strict_box=True).correct
-    result = score("Answer: 34", "34", strict_box=True)
-    assert (result.score, result.pred, result.status) == (-1.0, "", NONE)
-
-
-@every("response", ["", "Answer: ", "Answer: [INVALID]", r"\boxed{}", "no"])
+@every(
+    "response",
+    ["", "Answer: ", "Answer: [INVALID]", r"\boxed{}", r"\boxed{ }", r"\boxed{[INVALID]}"],
+)
 @every("gold", ["", " ", "\n", "[INVALID]", " [INVALID]", "units", "$$", "x ="])
 @every("strict_box", [False, True])
 def test_a_gold_without_content_is_never_paid(response, gold, strict_box):
     result = score(response, gold, strict_box=strict_box)
     assert (result.score, result.correct) == (-1.0, False)
     assert strict_box or result.status is BAD
-
-
-@pytest.mark.parametrize("gold", [" ", "[INVALID]"])
-def test_a_box_that_repeats_a_blank_or_sentinel_gold_is_not_paid(gold):
-    for options in ({}, {"strict_box": True}):
-        result = score(rf"\boxed{{{gold}}}", gold, **options)
-        assert (result.score, result.status) == (-1.0, BAD)
 
 
 def test_a_box_that_repeats_a_gold_of_units_is_right():
@@ -98,21 +85,6 @@ def test_robust_mode_gives_the_verdicts_of_math_as_plus_and_minus_one():
     assert score(r"Answer: 34.00", "34", mode="robust").correct
 
 
-def test_compute_score_returns_fixed_keys_and_failures_score_minus_one():
-    results = [
-        math_dapo.compute_score("math_dapo", solution, gold, extra, **kwargs)
-        for solution in ("Answer: 34", "", None, 34)
-        for gold in ("34", None, 34, "", "[INVALID]")
-        for extra in (None, {}, "text")
-        for kwargs in ({}, {"strict_box": True}, {"reward_router_address": "x"}, {"mode": "no"})
-    ]
-    assert {frozenset(r) for r in results} == {
-        frozenset({"score", "acc", "pred", "no_answer", "timeout", "error"})
-    }
-    assert {r["score"] for r in results} == {1.0, -1.0}
-    assert {r["score"] for r in results if r["error"]} == {-1.0}
-
-
 @given(response=tex, gold=tex, strict=st.booleans(), fallback=st.booleans())
 def test_no_text_makes_the_scorer_raise_and_scores_are_plus_or_minus_one(
     response, gold, strict, fallback
@@ -123,53 +95,55 @@ def test_no_text_makes_the_scorer_raise_and_scores_are_plus_or_minus_one(
     assert type(result.pred) is str
 
 
-@given(st.integers(-(10**18), 10**18), st.text(max_size=400).filter(lambda t: ":" not in t))
-def test_the_gold_in_the_requested_format_always_scores(gold, thoughts):
+@given(st.integers(), st.integers(), st.text(max_size=400).filter(lambda t: ":" not in t))
+def test_the_gold_in_the_requested_format_always_scores_and_no_other(gold, number, thoughts):
     assert score(f"{thoughts}\n{math_dapo.respond(str(gold))}", str(gold)).correct
-
-
-@given(st.integers(), st.integers())
-def test_another_number_never_scores(gold, number):
     assert score(f"Answer: {number}", str(gold)).correct == (gold == number)
 
 
 @every(
     ("text", "normal"),
     [
-        ("an apple", "apple"),
-        ("x=y=12", "12"),
-        ("$a$ and $b$", "a"),
-        ("$a$ or\n$b$", "a\nb"),
-        ("$5", "5"),
-        (r"\text{and}", ","),
-        (r"\text{m}", ""),
-        (r"\text{A\text{B}C}", r"A\text{BC}"),
-        ("\\text{a\nb}", "\\text{a\nb}"),
-        (r"\boxed{a\boxed{b}c} d}e", r"a\boxed{b}c}de"),
-        (r"\textbf{x}\overline{y}", "xy"),
-        (r"\frac1{23}", "\\frac{1}{{}23}"),
-        ("1,234,567", "1234567"),
-        ("1,234.5", "1,234.5"),
-        (r"90^\circ", "90"),
-        ("10\\%", "10\\%"),
+        *(("an apple", "apple"), ("x=y=12", "12"), ("$a$ and $b$", "a"), ("$a$ or\n$b$", "a\nb")),
+        *(("$5", "5"), (".$5", "5"), (r"\text{and}", ","), (r"\text{m}", ""), (r"\mbox{x}", "x")),
+        *(
+            (r"\text{A\text{B}C}", r"A\text{BC}"),
+            ("\\text{a\nb}", "\\text{a\nb}"),
+            ("b = 1 2", "12"),
+        ),
+        *((r"\boxed{a\boxed{b}c} d}e", r"a\boxed{b}c}de"), (r"\textbf{x}\overline{y}", "xy")),
+        *((r"\frac1{23}", "\\frac{1}{{}23}"), ("1,234,567", "1234567"), ("1,234.5", "1,234.5")),
+        *(
+            (r"90^\circ", "90"),
+            ("10\\%", "10\\%"),
+            (r"1,\text{and}2", "12"),
+            (r"x\text{and}2", "x,2"),
+        ),
+        *(
+            (r"5\text{m}^2", "5"),
+            (r"\text{\text{}x}", "x"),
+            (r"x\text{}^3y", "xy"),
+            ("$5$ cats", "5"),
+        ),
+        *((r"\frac12x", r"\frac{1}{2}x"), (r"\frac{1}2", r"\frac{1}2"), (r"\sqrt2", r"\sqrt{2}")),
+        *((r"\sqrt{2}", r"\sqrt{2}"), (r"\overline{x", r"\overline{x"), (r"\boxed{5", r"\boxed{5")),
+        *(
+            (r"x\boxed{5}y", "x5y"),
+            ("b$5$c", "5"),
+            ("1,000x", "1,000x"),
+            ("x,000", "x,000"),
+            ("", ""),
+        ),
     ],
 )
 def test_answers_have_verl_s_normal_form(text, normal):
     assert normalize(text) == normal
+    assert normalize(text + " " * 400) == normal  # more than verl reads
 
 
 @every(
     "unit",
-    [
-        "$",
-        "$a",
-        *(rf"\{c}{{" for c in ("text", "textbf", "boxed")),
-        "\\text{\n",
-        "$\n",
-        *"},=",
-        "frac",
-        "a ",
-    ],
+    ["$", "$a", r"\text{", r"\textbf{", r"\boxed{", "\\text{\n", "$\n", *"},=", "frac", "a "],
 )
 def test_time_is_linear_in_the_gold_and_the_response(unit):
     """A quadratic step on 1 MB would take hours, and verl's does; this takes a fraction of it."""
@@ -209,23 +183,16 @@ def test_every_step_of_the_normalisation_has_an_effect(step):
 
 
 @every(
-    ("text", "normal"),
+    ("response", "options", "result"),
     [
-        (".$5", "5"), (r"\mbox{x}", "x"), (r"1,\text{and}2", "12"), (r"x\text{and}2", "x,2"), (r"5\text{m}", "5"), (r"5\text{m}^2", "5"), (r"\text{\text{}x}", "x"), (r"x\text{}^3y", "xy"), ("b = 1 2", "12"), ("1 2", "12"),
-        (r"\frac12x", r"\frac{1}{2}x"), (r"\frac{1}2", r"\frac{1}2"), (r"\sqrt2", r"\sqrt{2}"), (r"\sqrt{2}", r"\sqrt{2}"), (r"\overline{x", r"\overline{x"),
-        (r"\boxed{5}", "5"), (r"x\boxed{5}y", "x5y"), (r"\boxed{5", r"\boxed{5"), ("$5$ cats", "5"), ("b$5$c", "5"), ("1,000", "1000"), ("1,000x", "1,000x"), ("x,000", "x,000"), ("", ""),
+        ("Answer: units", {}, (-1.0, False, "", NONE)),
+        (r"so \boxed{34}", {"boxed_fallback": False}, (-1.0, False, "[INVALID]", NONE)),
+        ("no", {"strict_box": True}, (-1.0, False, "", NONE)),
+        ("Answer: 34", {"strict_box": True}, (-1.0, False, "", NONE)),
+        (r"Answer: 35 \boxed{34}", {"strict_box": True}, (1.0, True, "34", RIGHT)),
+        (r"\boxed{34} \boxed{35}", {"strict_box": True}, (-1.0, False, "35", WRONG)),
+        (r"\boxed{34} \boxed{", {}, (-1.0, False, "[INVALID]", NONE)),
     ],
-)  # fmt: skip
-def test_the_steps_normalise_tex(text, normal):
-    assert normalize(text) == normal
-    assert normalize(text + " " * 400) == normal  # more than verl reads
-
-
-def test_a_missing_answer_and_a_wrong_one_have_different_statuses():
-    assert score("Answer: 35", "34").status is WRONG
-    assert score("Answer: units", "34") == (-1.0, False, "", NONE)
-    assert score("no", "34") == (-1.0, False, "[INVALID]", NONE)
-    assert score("no", "34", strict_box=True) == (-1.0, False, "", NONE)
-    assert score(r"\boxed{35}", "34", strict_box=True).status is WRONG
-    assert score(r"\boxed{{34}}", "{34}").correct
-    assert score(r"\boxed{34} \boxed{", "34").status is NONE
+)
+def test_a_missing_answer_and_a_wrong_one_have_different_statuses(response, options, result):
+    assert score(response, "34", **options) == result

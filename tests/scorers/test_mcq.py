@@ -26,13 +26,9 @@ LETTERS = st.sets(st.sampled_from("ABCDEFGHIJ"), min_size=1).map(lambda s: "".jo
         (r"The answer is \boxed{(A)}.", "A", None, "A", RIGHT),
         (r"\boxed{C, A}", "AC", None, "AC", RIGHT),
         (r"\boxed{AC}", "A、C", None, "AC", RIGHT),
-        (r"\boxed{A+C}", "AC", None, "AC", RIGHT),
-        (r"\boxed{AC}", "A+C", None, "AC", RIGHT),
         (r"\boxed{~A}", "A", None, "~A", UNREAD),
         ("<answer>A</answer>", "A", None, "A", RIGHT),
-        (r"\boxed{A}", "AC", None, "A", WRONG),
         (r"\boxed{ABC}", "AC", None, "ABC", WRONG),
-        (r"\boxed{A or B}", "A", None, "A or B", AMBIGUOUS),
         (r"\boxed{A or C}", "AC", None, "A or C", AMBIGUOUS),
         (r"\boxed{A} or \boxed{B}", "B", None, "A or B", AMBIGUOUS),
         (r"\boxed{Apple}", "A", None, "Apple", UNREAD),
@@ -40,15 +36,11 @@ LETTERS = st.sets(st.sampled_from("ABCDEFGHIJ"), min_size=1).map(lambda s: "".jo
         (r"\boxed{}", "A", None, "", NONE),
         ("The answer is A", "A", None, "", NONE),
         (r"\boxed{A}", "", None, "A", BAD),
-        (r"\boxed{}", "", None, "", BAD),
         (r"\boxed{None of the above}", "N", None, "None of the above", BAD),
-        (r"\boxed{K}", "K", None, "K", BAD),
         (r"\boxed{A or B}", "A or B", None, "A or B", BAD),
         # without options the letters go up to J
-        *((r"\boxed{J}", "J", options, "J", RIGHT) for options in (None, "A. x", 3)),
+        *((r"\boxed{J}", "J", options, "J", RIGHT) for options in (None, 3)),
         # a plain box, and boxes with more around or inside them
-        (r"\boxed{B}", "B", XY, "B", RIGHT),
-        (r"\boxed{B}", "A", XY, "B", WRONG),
         (r"\boxed{B}", "AB", XY, "B", WRONG),
         (r"\boxed{C}", "C", XY, "C", BAD),
         (r"\boxed{C}", "B", XY, "C", UNREAD),
@@ -59,16 +51,13 @@ LETTERS = st.sets(st.sampled_from("ABCDEFGHIJ"), min_size=1).map(lambda s: "".jo
         (r"<think>\boxed{B}</think> none", "B", None, "B", RIGHT),
         (r"\boxed{B} \fbox{A}", "B", None, "A", AMBIGUOUS),
         (r"\boxed{B}", "B", ["x", None], "B", BAD),
-        (r"\boxed{B}", "B", NAMED, "B", RIGHT),
         (r"\boxed{y}", "B", NAMED, "B", RIGHT),
         # the options of a row define texts and letters
         (r"\boxed{980万元}", "A", AMOUNTS, "A", RIGHT),
         (r"\boxed{B. 990万元}", "B", AMOUNTS, "B", RIGHT),
         (r"\boxed{A. 990万元}", "A", AMOUNTS, "A. 990万元", AMBIGUOUS),
-        (r"\boxed{E}", "A", AMOUNTS, "E", UNREAD),
         (r"\boxed{ABCDE}", "ABCD", AMOUNTS, "ABCDE", UNREAD),
         # an option is picked by its value unless two have it
-        (r"\boxed{\frac12}", "B", VALUES, "B", RIGHT),
         (r"\boxed{B. \frac12}", "B", VALUES, "B", RIGHT),
         (r"\boxed{\frac{1}{2}}", "A", VALUES, "B", WRONG),
         (r"\boxed{\frac34}", "C", VALUES, r"\frac34", AMBIGUOUS),
@@ -126,7 +115,6 @@ def test_the_letter_rule_counts_every_capital_up_to_g_in_the_box(box, gold, pred
 @every(
     ("response", "gold", "pred", "status"),
     [
-        (r"\boxed{A、C}", "AC", "AC", RIGHT),
         (r"\boxed{A}", "AC", "A", WRONG),
         (r"\boxed{x}", "A", "x", UNREAD),
         (r"\boxed{}", "A", "", UNREAD),
@@ -143,7 +131,6 @@ def test_the_letter_rule_has_the_same_statuses(response, gold, pred, status):
 @every(
     "response",
     [
-        r"\boxed{A}",
         r"<answer>\boxed{A}</answer>",
         r"<think></think>\boxed{A}",
         r"<think></think><think></think><answer>\boxed{A}</answer>",
@@ -198,9 +185,8 @@ def test_dianjin_mode_scores_as_the_official_rule(prefix, box, gold):
 @given(response=st.text(), gold=st.text(), flag=st.booleans())
 def test_no_text_makes_the_scorer_raise_and_scores_stay_in_range(mode, response, gold, flag):
     for text in (response, tagged_answer(rf"\boxed{{{response}}}")):
-        result = score(
-            text, gold, {"options": [gold, "x"]}, partial=flag, final_letter=flag, mode=mode
-        )
+        info, flags = {"options": [gold, "x"]}, {"partial": flag, "final_letter": flag}
+        result = score(text, gold, info, mode=mode, **flags)
         assert 0.0 <= result.score <= 1.0
         assert result.correct == (result.score == 1.0) == (result.status is Status.CORRECT)
 
@@ -221,47 +207,48 @@ def test_another_set_never_scores(gold, letters, dress):
 def test_on_real_options_a_letter_with_its_text_is_right_and_every_other_is_not(shared):
     """On CFLUE, golds with their texts score, except for repeated options; wrong ones never do."""
     path = shared / "data" / "cflue" / "knowledge.json"
-    lost_questions, paid_questions = [], []
+    lost, paid = [], []
     for row in json.loads(path.read_text(encoding="utf-8"))[::4]:
         texts, gold = ast.literal_eval(row["choices"]), row["answer"]
         with_texts = "；".join(f"{letter}. {texts[letter]}" for letter in gold)
-        correct_answers = [gold, "、".join(gold), "选项" + "和".join(gold), with_texts]
-        wrong_answers = [
-            answer
+        right = [gold, "、".join(gold), "选项" + "和".join(gold), with_texts]
+        wrong = [
+            form.format(letter=letter, text=texts[letter], first=gold[0], gold=gold)
             for letter in texts.keys() - set(gold)
-            for answer in (
-                letter,
-                texts[letter],
-                f"{letter}. {texts[letter]}",
-                f"{gold[0]}. {texts[letter]}",
-                gold + letter,
+            for form in (
+                "{letter}",
+                "{text}",
+                "{letter}. {text}",
+                "{first}. {text}",
+                "{gold}{letter}",
             )
         ]
-        scores = [
-            score(mcq.respond(a), gold, {"options": texts}).score
-            for a in correct_answers + wrong_answers
-        ]
-        lost_questions += [row["question"] for paid_ in scores[: len(correct_answers)] if not paid_]
-        paid_questions += [row["question"] for paid_ in scores[len(correct_answers) :] if paid_]
-    assert paid_questions == []
-    assert len(lost_questions) <= 3
+        is_paid = {
+            a: score(mcq.respond(a), gold, {"options": texts}).correct for a in right + wrong
+        }
+        lost += [row["question"] for answer in right if not is_paid[answer]]
+        paid += [row["question"] for answer in wrong if is_paid[answer]]
+    assert paid == []
+    assert len(lost) <= 3
+
+
+BEFORE = (
+    "",
+    "so ",
+    r"\boxed{B} ",
+    r"\boxed{B} or ",
+    "<think>x</think>",
+    "<answer>C</answer>",
+    r"\fbox{B} ",
+)
+AFTER = ("", ".", "</think>", r" or \boxed{C}", "\\fbox{D}", "}", "</answer>", "\ud800")
+OPTIONS = (None, XY, ["x", "y", "z", "u"], ["x", None], NAMED, ("x", "y"), [])
 
 
 @given(
-    before=st.sampled_from(
-        [
-            *("", "so ", r"\boxed{B} ", r"\boxed{B} or ", "<think>x</think>"),
-            *("<answer>C</answer>", r"\fbox{B} "),
-        ]
-    ),
-    inside=st.sampled_from(["A", "B", "K", "a", "AB", "{A}", ""]),
-    after=st.sampled_from(
-        ["", ".", "</think>", r" or \boxed{C}", "\\fbox{D}", "}", "</answer>", "\ud800"]
-    ),
-    gold=st.sampled_from(["A", "B", "D", "AB", "K", "", "a"]),
-    options=st.sampled_from(
-        [None, ["x", "y"], ["x", "y", "z", "u"], ["x", None], {"A": "x", "B": "y"}, ("x", "y"), []]
-    ),
+    *(st.sampled_from(s) for s in (BEFORE, ["A", "B", "K", "a", "AB", "{A}", ""], AFTER)),
+    st.sampled_from(["A", "B", "D", "AB", "K", "", "a"]),
+    st.sampled_from(OPTIONS),
 )
 def test_the_short_check_gives_the_verdict_of_the_full_one(before, inside, after, gold, options):
     response = f"{before}\\boxed{{{inside}}}{after}"

@@ -23,7 +23,7 @@ from rewardkit.scorers.compose import (
 )
 from rewardkit.scorers.load import load_scorer
 from tests.judging.faulty_server import prompt_of, serving
-from tests.scorers.test_compose import load_as_verl_does
+from tests.scorers.test_compose import FIXED, load_as_verl_does
 
 ASKS = ("wrong", "undecided", "never")
 CORRECT = Part("correct", 1.0, lambda score, _: float(score.correct))
@@ -75,24 +75,19 @@ def test_who_is_asked_about_what(ask, status):
     assert result["acc"] == float(status == "correct" or status in expected)
 
 
-@pytest.mark.parametrize(
-    ("opinion", "flag"),
-    [(word, "error") for word in ("raises", "failed", "bad_ground_truth")]
-    + [("timeout", "timeout")],
-)
-def test_a_second_scorer_that_fails_leaves_the_score_of_the_rules_and_says_so(opinion, flag):
+@pytest.mark.parametrize("opinion", ["raises", "failed", "bad_ground_truth", "timeout"])
+def test_a_second_scorer_that_fails_leaves_the_score_of_the_rules_and_says_so(opinion):
     """Its failure is never a silent 0: `error` or `timeout` is set, and the rule's number stays."""
 
     def rule(response, ground_truth, extra_info=None):
         return Score(-0.5, False, "a", Status.WRONG)
 
     base = Part("base", 1.0, lambda score, _: score.score)
-    result = Reward(rule, (base,), SecondOpinion(second_in_words, "wrong")).compute_score(
-        "s", opinion, "18"
-    )
+    both = Reward(rule, (base,), SecondOpinion(second_in_words, "wrong"))
+    result = both.compute_score("s", opinion, "18")
     assert (result["score"], result["acc"], result["pred"]) == (-0.5, 0.0, "a")
-    assert result[flag] == 1.0
-    assert result["error"] + result["timeout"] == 1.0
+    timeout = float(opinion == "timeout")
+    assert (result["timeout"], result["error"]) == (timeout, 1.0 - timeout)
     assert (result["second_asked"], result["second_changed"]) == (1.0, 0.0)
 
 
@@ -118,10 +113,8 @@ def test_a_yes_counts_only_if_it_is_confirmed(word):
     result = both.compute_score("s", "wrong yes", "18")
     assert result["acc"] == float(word == "yes")
     assert result["second_contradicted"] == float(word == "no")
-    assert (result["error"], result["timeout"]) == (
-        float(word == "failed"),
-        float(word == "timeout"),
-    )
+    flags = ("error", "timeout")
+    assert [result[flag] for flag in flags] == [word == "failed", word == "timeout"]
     assert both("wrong yes", "18").correct == (word == "yes")
     both.compute_score("s", "wrong no", "18")
     assert questions == ["wrong yes"] * 2
@@ -139,10 +132,7 @@ def test_every_sample_has_the_same_keys_and_both_ways_agree(status, opinion, ask
     now = both.compute_score("s", response, "18")
     later = asyncio.run(both.compute_score_async("s", response, "18"))
     assert now == later
-    assert now.keys() == {
-        *("score", "acc", "pred", "no_answer", "timeout", "error", "correct"),
-        *METRICS,
-    }
+    assert now.keys() == {*FIXED, "correct", *METRICS}
     assert both(response, "18").correct == bool(now["acc"])
     assert all(type(value) is float for key, value in now.items() if key != "pred")
 
@@ -247,18 +237,11 @@ def test_a_failing_server_never_costs_the_rule_s_verdict(fault):
     ("lines", "message"),
     [
         ("ask: wrong", "ask is for a second scorer, as in `second: judge`"),
-        ("second_options: {}", "second_options is for a second scorer"),
         ("second: jugde", "Did you mean 'judge'"),
-        ("second: [judge]", "second: give text, not list."),
-        ("second: judge\nask: always", "ask: 'always'; give wrong, undecided, never."),
         ("second: judge\nask: wrog", "Did you mean 'wrong'"),
-        ("second: judge\nask: no", "ask: 'no'; give wrong"),
-        ("second: judge\nsecond_options: {rubrik: math}", "Did you mean 'rubric'"),
         ("second: judge\nsecond_options: {rubric: nothing}", "no rubric 'nothing'"),
         ("second: judge\nsecond_options: 3", "second_options: give `key: value` pairs"),
         ("second: qa\nconfirm: true", "qa has no option `reverse`"),
-        ("second: judge\nconfirm: twice", "confirm: give `key: value` pairs"),
-        ("second: judge\nconfirm: {modle: x}", "Did you mean 'model'"),
         ("second: judge\nsecond_options: {rubric: open}\nconfirm: true", "only a question of"),
     ],
 )
@@ -271,15 +254,10 @@ def test_a_mistake_about_the_second_scorer_is_one_line_with_its_place(tmp_path, 
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-def test_the_record_has_the_shares_and_the_parts_of_every_sample(tmp_path, is_async):
+def test_the_record_has_the_shares_and_the_parts_of_every_sample(tmp_path):
     """One record for each sample, of the dictionary that verl gets."""
-    both = reward()
     row = ("s", "wrong yes", "18", {"split": "train"})
-    if is_async:
-        result = asyncio.run(both.compute_score_async(*row, record=str(tmp_path)))
-    else:
-        result = both.compute_score(*row, record=str(tmp_path))
+    result = asyncio.run(reward().compute_score_async(*row, record=str(tmp_path)))
     [file] = tmp_path.glob(PATTERN)
     [line] = file.read_text(encoding="utf-8").splitlines()
     numbers = {key: value for key, value in result.items() if key != "pred"}
