@@ -55,7 +55,7 @@ _UNSHOWN = re.compile(
   | \\(?:(?:re)?newcommand|newenvironment|DeclareMathOperator|def|let|verb|unicode|require)(?![A-Za-z])
   | \\(?:href|class|cssId|style|phantom|[hv]phantom|rule|tag|label)(?![A-Za-z])
   | \\boxed\s*(?:\{\s*\}|[^\s{])
-  | \\[0-9]  # not a command
+  | (?<!\\)\\[0-9]  # not a command
     """,
     re.VERBOSE,
 )
