@@ -1,7 +1,5 @@
 """Arrow types of columns: their plain forms, and one type for the columns of several files."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 

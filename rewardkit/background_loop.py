@@ -4,8 +4,6 @@ verl calls rewards from executor threads and from event loops, and may use sever
 process. Connections and child processes belong to one loop, so that all callers share this one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

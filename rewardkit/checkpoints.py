@@ -1,7 +1,5 @@
 """verl's checkpoints: which backend wrote them, whether they are complete, how to use them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

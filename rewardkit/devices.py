@@ -1,7 +1,5 @@
 """What is known of GPUs and NPUs: their memory, Ray's names, CPUs beside them, and how many are here."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

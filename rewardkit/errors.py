@@ -6,8 +6,6 @@ also inherits the standard type that it refines, so that library users can catch
 `OSError`. Their arguments are texts, which keeps them picklable across processes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar

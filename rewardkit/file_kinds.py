@@ -1,7 +1,5 @@
 """What a file really is, by its first and last bytes: for messages about a file of the wrong kind."""
 
-from __future__ import annotations
-
 import codecs
 import re
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Lines of files that others wrote: bounded, parsed and written as JSON, and told from changed files."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping

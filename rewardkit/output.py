@@ -4,8 +4,6 @@ A temporary file names its process, so that the next run with the same output re
 run left: at once on the same machine, after a week on another, where nobody sees whether it runs.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

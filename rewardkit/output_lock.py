@@ -7,8 +7,6 @@ of the waiting process, because no two clocks agree. A holder that was stopped f
 its lock, and notices before it writes on: see `OutputLock.require`.
 """
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

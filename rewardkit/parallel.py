@@ -1,7 +1,5 @@
 """Work on batches in several processes: results in order, and a bounded number of batches in memory."""
 
-from __future__ import annotations
-
 import ctypes
 import multiprocessing
 import os

@@ -5,8 +5,6 @@ therefore has fewer rows where rows are large, and a row has the limit of a line
 whose rows are small are read as `pyarrow.parquet.ParquetFile` reads them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

@@ -16,8 +16,6 @@ ways to add one:
 `REWARDKIT_PLUGINS=0` ignores the entry points of other packages.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os

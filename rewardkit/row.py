@@ -6,8 +6,6 @@ files have one schema, verl can load any of them together. `prompt` is a chat:
 `[{"role": "user", "content": "..."}]`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress

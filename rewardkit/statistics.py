@@ -3,8 +3,6 @@
 scipy, over 100 MB installed, takes longer to import than most files take to compare.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import ceil, exp, floor, lgamma, log, log1p, sqrt

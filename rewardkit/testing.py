@@ -11,8 +11,6 @@ r"""The checks of rewardkit's own datasets and scorers, for those of other packa
 A failed check raises AssertionError with a message. pytest is not needed.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -3,8 +3,6 @@
 `import rewardkit` imports this module, so its own imports stand in its functions.
 """
 
-from __future__ import annotations
-
 #: The version of rewardkit; pyproject.toml has the same.
 VERSION = "0.2.0.dev0"
 

@@ -4,8 +4,6 @@ AReaL calls the function in a pool of processes. It is pickled by name, and slow
 nothing. docs/trainers.md has the columns of the data.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from rewardkit.adapters.common import SampleScorer, reward_maker, scorer_name

@@ -1,7 +1,5 @@
 """Code that the adapters share: from a trainer's sample to the dictionary that verl gets."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Mapping

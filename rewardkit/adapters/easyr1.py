@@ -8,8 +8,6 @@ EasyR1 passes the answer and no other column. A struct with `data_source` and `g
 for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

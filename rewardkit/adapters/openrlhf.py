@@ -8,8 +8,6 @@
 For options, pass a file of your own with `reward_func = reward("gsm8k", method="robust")`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

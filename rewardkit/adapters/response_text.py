@@ -1,7 +1,5 @@
 """The text that a scorer judges, from what a trainer passes as the response."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

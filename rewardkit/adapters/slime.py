@@ -8,8 +8,6 @@ Scorers run in threads, so slime's event loop can feed the engines meanwhile. Wi
 --eval-reward-key acc` samples keep everything that verl would log. `--group-rm` works too.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -9,8 +9,6 @@ A gold that cannot be scored and an unknown `data_source` return None, and TRL l
 out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -8,8 +8,6 @@
 Scorers run in threads, so the event loop can feed the rollouts meanwhile.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Numbers in Chinese words: 十二 is 12, 四分之三 is 3/4, 百分之五十 is 50%, 负五 is -5, 五百元 is 500元."""
 
-from __future__ import annotations
-
 import re
 
 from rewardkit.answers.parsing.units import UNITS

@@ -13,8 +13,6 @@ Words count only with `final_letter`. They are searched in this order:
 * verdicts on single options, if all affirmed ones agree: `B is correct`, `B项正确`.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ Each extractor composes from these groups what it looks for. English and Chinese
 other languages have the few words that stand beside an answer.
 """
 
-from __future__ import annotations
-
 import re
 
 from rewardkit.answers.parsing.vocabulary import split_words

@@ -11,8 +11,6 @@ A gold that cannot be parsed is compared as text only, never in part. docs/answe
 Static limits bound every step. A step depends only on the two texts, the question and the policy.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction

@@ -6,8 +6,6 @@ distinguish. Exponents, factorials and sizes are checked before anything is comp
 comparison has a budget of steps, so that no evaluation takes long on any machine.
 """
 
-from __future__ import annotations
-
 import cmath
 import math
 import operator

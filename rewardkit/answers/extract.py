@@ -5,8 +5,6 @@ last of several answers is the one that the model means. This module reads answe
 `answers.prose` reads responses without any mark.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A parameter may have any name, so the answer's parameters are renamed to the gol
 with the same values and different starts are the same family.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import islice, permutations

@@ -7,8 +7,6 @@ and currency are ignored, never converted: `40%` is 40. Values are `Fraction`s, 
 tenth and integers beyond 2^53 stay exact.
 """
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from itertools import pairwise

@@ -16,8 +16,6 @@ hold separators and a few filler words (`the answer is`, `正确答案是`) and 
   because `bad` is a word.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import lru_cache

@@ -6,8 +6,6 @@ words after it, such as a time, a tuple, a power or a quantity with its unit, ne
 A sentence that denies, doubts, asks or only mentions a number does not state a result.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Literal, NamedTuple
 

@@ -4,8 +4,6 @@ Intervals, unions, inequalities, set-builders, points and differences all become
 `-1 < x <= 2` and `(-1, 2]` can be compared.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Equations: the value of a labelled equation or a chain, and equality of equations."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from rewardkit.answers.evaluate import (

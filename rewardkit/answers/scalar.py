@@ -3,8 +3,6 @@
 The policy, row by row, is in docs/reference/answers.md; each row is a test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import islice

@@ -12,8 +12,6 @@ or difference of numbers, fractions and powers (`1+\frac34`, `3^4-1`). For any o
 is free.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import deque

@@ -5,8 +5,6 @@ values are brought to their normal form first: `\pm` becomes two values, `(x, y)
 a sum or product of matrices one matrix, and a set of integers by a condition its members.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from functools import reduce

@@ -3,8 +3,6 @@
 `attacks.yaml` has the attacks that are nothing but texts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -4,8 +4,6 @@ Most checks use the calls of the other attacks: `CallRecorder` makes the calls a
 The other checks make their own calls, in the functions below.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import statistics

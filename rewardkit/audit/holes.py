@@ -4,8 +4,6 @@ Each is a function from a row, in some form, to responses, or to answers in that
 states several answers always ends with a wrong one, because a sound scorer may read the last one.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from random import Random

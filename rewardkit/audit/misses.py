@@ -4,8 +4,6 @@ Answers in another form (`\boxed{}` where the scorer asks for `####`) are the on
 `other_forms`, of low severity: a scorer may insist on its form, and the policy learns it.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from rewardkit.audit.model import FORMS, Attack, Responses, Target, attack

@@ -1,7 +1,5 @@
 """The report of an audit as a page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from rewardkit.audit.model import (

@@ -1,7 +1,5 @@
 """Choose the rows of an audit: a sample of the user's parquet, or packaged rows for the scorer."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterable, Mapping

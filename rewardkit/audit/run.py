@@ -1,7 +1,5 @@
 """Run all attacks on a scorer and collect their results."""
 
-from __future__ import annotations
-
 import math
 import operator
 import statistics

@@ -1,7 +1,5 @@
 """verl's default reward as a scorer's file: what `rewardkit audit verl` attacks."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Any
 

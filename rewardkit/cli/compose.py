@@ -1,7 +1,5 @@
 """`rewardkit compose`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`rewardkit doctor`."""
 
-from __future__ import annotations
-
 import os
 from typing import Annotated, Final
 

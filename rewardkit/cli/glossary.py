@@ -1,7 +1,5 @@
 """`rewardkit glossary`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

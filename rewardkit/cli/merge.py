@@ -1,7 +1,5 @@
 """`rewardkit merge`."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`rewardkit recipes`."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

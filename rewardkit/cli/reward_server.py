@@ -1,7 +1,5 @@
 """`rewardkit reward-server`."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`rewardkit show`."""
 
-from __future__ import annotations
-
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Evaluate one set of questions: generate or read responses, score them, compute metrics."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager

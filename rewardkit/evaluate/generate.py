@@ -1,7 +1,5 @@
 """Generate responses with a server: request what is missing, and store each response at once."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from array import array

@@ -1,7 +1,5 @@
 """The questions of a verl parquet, read one at a time, with their images as data URLs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from hashlib import sha256

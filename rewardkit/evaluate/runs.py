@@ -1,7 +1,5 @@
 """Evaluated runs: read from result files, side by side in one table, and two by their difference."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Suites: sets of questions by name, prepared if they are missing, evaluated one after another."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace

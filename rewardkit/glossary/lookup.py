@@ -4,8 +4,6 @@ The texts are in `metrics.yaml`, `keys.yaml`, `labels.yaml` and `rules.yaml`. De
 releases (`rewardkit.launch.verl.releases`), changes are from `rewardkit.launch.verl.key_renames`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase

@@ -1,7 +1,5 @@
 """`Guard`: a user's reward as verl calls it, with deadlines, fixed keys and a circuit breaker."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

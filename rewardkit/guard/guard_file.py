@@ -1,7 +1,5 @@
 """Try a reward, and write the file that guards it for verl."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace

@@ -4,8 +4,6 @@ verl reads the keys of the first sample of a batch from all others (agent_loop.p
 a key that is missing once ends the step, and a NaN reaches every weight of the policy.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Mapping
 from functools import cache

@@ -8,8 +8,6 @@ that into SystemExit there, so that loggers finish; the driver ends with exit co
 in its output. Other jobs of the cluster are not touched.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading

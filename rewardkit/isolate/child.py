@@ -4,8 +4,6 @@ The guard is the parent. It waits until the code or the caller ends, in whatever
 the whole process group: the code and everything that the code started.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import json
 import os

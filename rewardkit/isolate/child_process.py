@@ -11,8 +11,6 @@ It works from any thread, daemonic process, Ray actor and fork. It installs no s
 starts no thread. One caller at a time may use a `ChildProcess`.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

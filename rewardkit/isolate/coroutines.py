@@ -1,7 +1,5 @@
 """The event loop on which a coroutine function answers calls, in its child process."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

@@ -9,8 +9,6 @@ the same process are therefore sent together. A coroutine function has one proce
 calls at a time.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections import deque

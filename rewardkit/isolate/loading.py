@@ -4,8 +4,6 @@ The child loads a user's file inside `Channel.load_deadline`, whose watchdog end
 leaves the stacks of its threads. The message names the line of the file that was running.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

@@ -4,8 +4,6 @@ The command runs in the process group of a child, so that the guard of the child
 command started is in its session, even if it left the group or its parent, as processes of Ray do.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -6,8 +6,6 @@ fast function costs few messages, and a slow one that is ended loses none. A cor
 an event loop, many calls at a time.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import traceback

@@ -7,8 +7,6 @@ entry that cannot be read counts as absent. A cache that cannot be written is on
 money, and a reward must not fail for it.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -4,8 +4,6 @@ Everything here runs on the background loop of the process, which owns the conne
 the same prompt, such as equal answers of a group, share one request.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress

@@ -5,8 +5,6 @@ which the cache needs, and that none of the texts contains. The system message a
 the same for every sample, so that a server computes them once.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata

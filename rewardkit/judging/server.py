@@ -1,7 +1,5 @@
 """The server of a judge: its model's name, whether it takes a JSON schema, and what it may cost."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """How a judge is asked: server, rubric, limits, cache and budget."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from functools import cache as memoize

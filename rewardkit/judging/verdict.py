@@ -5,8 +5,6 @@ range, alone, after one `<think>` block, or in one code fence. Anything else is 
 what a judge meant is a hole that a policy finds.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Findings about a run before it starts, and the report of all checks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple

@@ -1,7 +1,5 @@
 """The record of a run, from which it can be repeated and compared with a later one."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

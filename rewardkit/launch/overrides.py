@@ -1,7 +1,5 @@
 """Overrides: `key=value` on a command line, nested or dotted keys in YAML."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

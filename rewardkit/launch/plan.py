@@ -4,8 +4,6 @@ The keys are translated to the release once, in `verl.translate`; all other code
 reads a plan's settings by their names in 0.9.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

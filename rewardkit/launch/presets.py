@@ -13,8 +13,6 @@ default trainer gives the estimator neither the parts nor the prompts (trainer/p
 _compute_advantage), so that it fails at the first step; the older trainer, `trainer.use_v1=False`, does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A request for a run: a recipe, what the command line changes in it, and a release of verl."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The file that guards a recipe's reward: tried on the training rows, and written for verl."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """Where verl finds a run's scorer, and the settings that name it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ has `<secret:TRAINER_API_KEY>` in its place. A run on this machine gets the valu
 script reads it from its environment.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

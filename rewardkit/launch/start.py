@@ -1,7 +1,5 @@
 """Start a run: write its files, and run its command with a log of the output."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

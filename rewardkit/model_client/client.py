@@ -1,7 +1,5 @@
 """One request to an OpenAI-compatible server, and the errors that its reply may mean."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import zlib

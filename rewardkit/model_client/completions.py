@@ -1,7 +1,5 @@
 """Parse the replies of OpenAI's API: the choices of a chat or of a completion."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

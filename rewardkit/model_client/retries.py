@@ -1,7 +1,5 @@
 """Requests to one server with adaptive concurrency, retries and back-off."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import deque

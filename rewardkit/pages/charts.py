@@ -4,8 +4,6 @@ Horizontal places are percentages of the width, so that labels keep their size o
 vertical places are pixels.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Formulas stand in `$...$`, `$$...$$`, `\(...\)` and `\[...\]`, in `\boxed{...}`,
 such as `align`. A dollar sign may also mean money. What is not surely a formula stays text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise

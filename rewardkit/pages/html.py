@@ -4,8 +4,6 @@ Every page extends `base.html.j2`. Its policy forbids every request and every sc
 that is passed here. Every text is escaped, and the footer names version, date and command.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ Every text may be hostile and of any length: `html` clips and escapes it. All se
 and a note: a sentence or two under it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias

@@ -1,7 +1,5 @@
 """Pictures as data: addresses. Their type is read from their bytes, never from a name."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from typing import Final
 

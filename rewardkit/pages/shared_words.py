@@ -1,7 +1,5 @@
 """The words that two texts share, marked in both."""
 
-from __future__ import annotations
-
 import re
 from difflib import SequenceMatcher
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Prepare texts of any kind and length for a page. The templates escape them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 #: Characters of a text that a page holds.

@@ -1,7 +1,5 @@
 """The definition of a dataset: a card, and a function that turns a raw row into a problem."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias

@@ -5,8 +5,6 @@ the module that its entry point names. A card whose `columns` say what each colu
 (`rewardkit.preprocess.column_map`) is a whole dataset: its rows need no code.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields

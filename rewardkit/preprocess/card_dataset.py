@@ -3,8 +3,6 @@
 A question may be a chat: `messages` with roles (OpenAI), or `conversations` with senders (ShareGPT).
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -3,8 +3,6 @@
 The search for duplicates keeps a digest of every prompt.
 """
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress

@@ -4,8 +4,6 @@ verl loads the files of one list together (`data.train_files`), and a prompt tha
 trained on twice, or is evaluated after it was trained on.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

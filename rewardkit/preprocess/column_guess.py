@@ -3,8 +3,6 @@
 A guess is never used to read rows. It is printed in a command that the user checks and pastes.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -29,8 +29,6 @@ a closed set:
 | `letter of option` | the letter of the option that has this text |
 """
 
-from __future__ import annotations
-
 import json
 import operator
 import re

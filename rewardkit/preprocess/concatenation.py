@@ -7,8 +7,6 @@ fields. A column that is null in the whole first file cannot be a struct in anot
 a list of nulls is not aligned with a list of texts; datasets 5.2 with pyarrow 26 accepts both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations

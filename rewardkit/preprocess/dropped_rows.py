@@ -4,8 +4,6 @@
 that are dropped are read again with all their columns.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

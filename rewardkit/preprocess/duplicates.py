@@ -1,7 +1,5 @@
 """When two questions, or two golds, count as the same: keys that are equal for such pairs."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import unicodedata

@@ -7,8 +7,6 @@ have are left out and reported. If verl reads such a field, it is an error inste
 it out would change the training.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal

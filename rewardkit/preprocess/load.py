@@ -1,7 +1,5 @@
 """Load a dataset by name or path, together with its card."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -6,8 +6,6 @@ and a call of a tool whose entry is null is answered with an error (`experimenta
 `interaction_kwargs` end a run with interactions up to 0.7; nothing in a row could prevent that.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """`rewardkit prep`: source -> raw rows -> problems -> verl rows -> checks -> parquet and a report."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Lengths of prompts: in tokens of the model's own tokenizer, as verl counts them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The raw rows of a dataset's files: the columns that it needs, and copies left out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ well-formed response with the gold must be right, and a different answer must be
 that it finds would otherwise show up only during training, or never.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

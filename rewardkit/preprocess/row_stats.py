@@ -1,7 +1,5 @@
 """Statistics of rows for the reports: lengths, kinds of answers, groups, and notes on odd rows."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -6,8 +6,6 @@ hyphen before a number. The dataset's name alone is its test split, or its only 
 separators are read, too: `aime_2024`, `aime-2024`, `aime:2024`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Where the rows of a dataset come from: a path, the local cache, ModelScope or Hugging Face."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -12,8 +12,6 @@ r"""Prompt templates: the instruction around a question, and the scorer that rea
 | a file | what its text says; `{question}` is replaced by the question | by the form in the text |
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

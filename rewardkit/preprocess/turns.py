@@ -15,8 +15,6 @@ without a name verl answers in a single turn, unless the run sets another defaul
 | `--interaction gsm8k` | `gsm8k_multiturn_w_interaction.py` | the script's |
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ It knows less than a scorer (`0.5` is not `1/2`), but no response can talk it in
 when a reward begins to pay for something else.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from functools import lru_cache

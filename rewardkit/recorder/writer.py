@@ -15,8 +15,6 @@ killed process loses nothing. Whatever fails, the reward goes on; calls that wer
 | `lost` | calls that could not be written since the last line |
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import logging

@@ -1,7 +1,5 @@
 """Files of responses: found by their names, and read in chunks, which one process scores at a time."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import sys

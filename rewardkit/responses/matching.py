@@ -5,8 +5,6 @@ source's id. Everything else that both have (prompt, question, id, gold) must ag
 file was prepared again, a place may belong to another row. Texts are compared without white space.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

@@ -4,8 +4,6 @@ Every worker reads its part of the files, so all nodes must see them under the s
 rewardkit (and the user's scorer file) must be installed there.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Responses with their ground truth and, if they have them, their scores, read from files of any program."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice

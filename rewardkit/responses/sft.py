@@ -10,8 +10,6 @@ Everything else that looks like several turns is refused, because verl would tra
 policy did not write.
 """
 
-from __future__ import annotations
-
 import json
 from bisect import insort
 from collections import Counter

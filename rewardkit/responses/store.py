@@ -6,8 +6,6 @@ file behind the last whole one, however the earlier run ended. The first head sa
 only a run of the same can go on.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping

@@ -7,8 +7,6 @@
 of its own `cli/serve_rm.py`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar

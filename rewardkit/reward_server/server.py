@@ -4,8 +4,6 @@ One process answers. Scorers that may wait run in threads, and custom ones in pr
 own. See docs/reward-server.md.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import resource

@@ -4,8 +4,6 @@ The package has the same objects as a built-in dataset or scorer, is discovered 
 entry points, and its tests run the checks of `rewardkit.testing`. The templates are in this folder.
 """
 
-from __future__ import annotations
-
 import json
 import keyword
 import re

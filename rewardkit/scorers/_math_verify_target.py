@@ -4,8 +4,6 @@ It is a module of its own because verl's reward manager `remote` pickles the fil
 cached function pickles only where its module can be imported.
 """
 
-from __future__ import annotations
-
 import os
 from functools import cache, partial
 from typing import Any

@@ -5,8 +5,6 @@ file: the parquet decides how a row is scored, but not which code runs. A row wi
 counts as wrong and sets `error`; `rewardkit check` finds such rows before training.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

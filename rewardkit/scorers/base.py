@@ -5,8 +5,6 @@ to `extra_info` and keyword arguments of its own. From 0.9 on it swallows the ex
 and trains on the remaining samples. `ScorerSpec.compute_score` handles all of this.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress

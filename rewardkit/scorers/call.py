@@ -1,7 +1,5 @@
 """Calling a scorer: the one place that checks what it returns and catches what it raises."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import iscoroutine, signature

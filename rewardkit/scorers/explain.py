@@ -5,8 +5,6 @@ options, one at a time, and, if none reads the gold, the other rule scorers whos
 response: at most `MAX_CALLS` of either. A custom scorer runs in a process of its own for each call.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

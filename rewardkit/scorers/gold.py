@@ -6,8 +6,6 @@ the word that a library writes for it. `unwrap_gold` converts any value from ver
 policy is never paid for repeating them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

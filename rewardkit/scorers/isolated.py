@@ -4,8 +4,6 @@ A response that takes too long, or that ends the process, costs its own score an
 `isolate.function`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial

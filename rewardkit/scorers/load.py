@@ -4,8 +4,6 @@ Its functions are cached, so that they are in no scorer's file: verl's reward ma
 and a cached function pickles only where its module can be imported.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from importlib.util import find_spec

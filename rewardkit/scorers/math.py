@@ -9,8 +9,6 @@ options (`extra_info["options"]`) and the gold is a letter, the text or value of
 counts, too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any

@@ -6,8 +6,6 @@ An option is a keyword-only parameter of the scorer, and its annotation says whi
 value. Everything that loads or calls a scorer validates options here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from inspect import Parameter, isfunction, signature

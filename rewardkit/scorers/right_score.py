@@ -1,7 +1,5 @@
 """Learn from a reward itself which of its scores is right, by the answers of a few golds."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice

@@ -3,8 +3,6 @@
 The first argument is the run; `rules.yaml` has the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite

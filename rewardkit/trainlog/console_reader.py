@@ -5,8 +5,6 @@ lines, which is much faster than to parse every line. (verl also prints validati
 and logs the same as a step: `verl/trainer/ppo/ray_trainer.py`.)
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

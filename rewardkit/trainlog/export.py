@@ -1,7 +1,5 @@
 """Export of runs as CSV and parquet: a row per step, a column per metric."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reads a run in progress as it grows: its log, the records of its reward, or both."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, field
 from pathlib import Path

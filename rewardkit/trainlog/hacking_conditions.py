@@ -5,8 +5,6 @@ so from the first step on has no onset: each condition needs a part of the run t
 reports it if there is none. Every change is measured in standard errors of the curve itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import wraps

@@ -1,7 +1,5 @@
 """Responses of a run before and after the onset of reward hacking."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 

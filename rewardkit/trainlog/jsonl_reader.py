@@ -4,8 +4,6 @@ That file has a line `{"step": N, "data": {...}}` per log call. The logger exist
 its file when a run resumes (`verl/utils/tracking.py`).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 `page.js` draws the charts from data in the page.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite

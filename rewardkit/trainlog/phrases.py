@@ -8,8 +8,6 @@ lowest score. The test is that of Mantel and Haenszel (1959, JNCI 22:719), with 
 the reward requires, such as `\boxed`, is not a finding: no response without it ever had a high score.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The configuration that verl prints as a Python literal over several lines."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Reads any kind of log into a `TrainingRun`."""
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from collections import Counter

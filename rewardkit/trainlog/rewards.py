@@ -20,8 +20,6 @@ the log's clock, if it has one; otherwise from counting: step k has the k-th `sa
 training.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

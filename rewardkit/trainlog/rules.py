@@ -6,8 +6,6 @@ Conditions use the mean of several steps, so that one odd step is not a finding.
 NaN, which must never occur.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """Comparison of runs with a first one: differences of their curves and of their settings."""
 
-from __future__ import annotations
-
 import ast
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence

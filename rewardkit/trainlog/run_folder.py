@@ -1,7 +1,5 @@
 """The log of a run in the run's own folder, and the records of its reward."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from datetime import datetime

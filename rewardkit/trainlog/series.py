@@ -1,7 +1,5 @@
 """Robust statistics of a noisy curve, and its sparkline."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, sqrt

@@ -8,8 +8,6 @@ Up to 0.4 every value has three decimals; later ones are `pprint.pformat` of a P
 scalar (`verl/utils/logger/aggregate_logger.py`), which under NumPy 2 reads `np.float64(0.5)`.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Summary of a run: its settings, its duration and its curves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Builds a run's table from the steps that a reader finds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan

@@ -1,7 +1,5 @@
 """A run's summary and findings as tables of plain text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ a file is known. The reader uses these fields of the messages, by their numbers 
                                                       6 double_val
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from io import BufferedReader
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The curves that people look at first, under the names of all releases."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A training run as a table: one row per step, one column per metric."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise

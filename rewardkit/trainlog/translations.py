@@ -1,7 +1,5 @@
 """Texts of pages, charts and tables in English and Chinese, read from `translations.yaml`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path

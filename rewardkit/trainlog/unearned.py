@@ -8,8 +8,6 @@ something else. A form that must be learned first raises the score too, but it d
 responses without the gold, and it has no flat part before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import hypot, sqrt
 from typing import NamedTuple

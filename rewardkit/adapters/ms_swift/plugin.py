@@ -4,8 +4,6 @@ PLUGIN=$(python -c 'import rewardkit.adapters.ms_swift as m; print(m.__path__[0]
 swift rlhf --rlhf_type grpo --external_plugins $PLUGIN --reward_funcs rewardkit ...
 """
 
-from __future__ import annotations
-
 from swift.rewards import orms
 
 from rewardkit.adapters.trl import reward_func

@@ -4,8 +4,6 @@ It does not if it denies, asks or doubts them, or if they are one of several gue
 Rome`, `London / Paris`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeAlias

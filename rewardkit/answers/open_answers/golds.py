@@ -1,7 +1,5 @@
 """What golds and questions tell: the wordings of a gold, and the kind of thing that a question asks for."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import NamedTuple

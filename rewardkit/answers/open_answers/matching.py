@@ -4,8 +4,6 @@ A name is another one if the words beside it make it so (`New Mexico`, `Iron Man
 number (`before 1969`, `half of 206`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias

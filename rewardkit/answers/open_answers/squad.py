@@ -1,7 +1,5 @@
 """The rules of SQuAD: exact match and F1 of words, after removal of case, punctuation and articles."""
 
-from __future__ import annotations
-
 import re
 import string
 from collections import Counter

@@ -1,7 +1,5 @@
 """Whether an answer in words gives one of the gold answers of an open question."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from enum import Enum

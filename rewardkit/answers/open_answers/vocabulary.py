@@ -3,8 +3,6 @@
 Every table is field knowledge that is complete in itself. None is a list of answers.
 """
 
-from __future__ import annotations
-
 from rewardkit.answers.parsing.vocabulary import split_words
 
 ARTICLES = split_words("a an the")

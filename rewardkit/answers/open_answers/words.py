@@ -6,8 +6,6 @@ form. `Word` keeps what a comparison needs besides: whether the word is written 
 it is a number, and what punctuation precedes it.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ The parser is one class in two files: `grammar.AnswerParser` adds the levels abo
 quantities, relations, lists and clauses.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping

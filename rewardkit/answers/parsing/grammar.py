@@ -4,8 +4,6 @@ A text is parsed completely or not at all. `equal` compares a text that the gram
 by its folded tokens.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

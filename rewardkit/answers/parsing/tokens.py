@@ -15,8 +15,6 @@ says whether a blank precedes it.
 | `end` | the end | |
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from typing import NamedTuple

@@ -21,8 +21,6 @@ r"""Trees of answers: one closed family of frozen values. A node is a tuple with
 | words | `text`: the folded tokens, with blanks between | `Monday` |
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, TypeAlias

@@ -4,8 +4,6 @@ Two texts with the same folded tokens are the same answer in two typesettings. F
 what carries no meaning: braces around one token, blanks, fonts, and the full stop at the end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rewardkit.answers.parsing.tokens import Token, UnreadableError, tokenize

@@ -4,8 +4,6 @@ Sources of the characters: the Unicode blocks Superscripts and Subscripts, Numbe
 Operators, Letterlike Symbols. `answers.doubt` has the words that deny, doubt or change a value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from rewardkit.answers.parsing.tree import INF

@@ -1,7 +1,5 @@
 """Names that the shell completes: datasets, sets, scorers, recipes and targets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

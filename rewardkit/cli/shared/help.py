@@ -1,7 +1,5 @@
 """Groups of commands: headings in their help, and modules that only the chosen command imports."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module

@@ -5,8 +5,6 @@ alone move to a line below their row; columns that can be spared are left out; t
 line of its own. What still does not fit becomes a record of `header: value` pairs for each row.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

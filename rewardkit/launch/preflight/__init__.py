@@ -1,7 +1,5 @@
 """Checks a run before it starts and before devices are rented."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

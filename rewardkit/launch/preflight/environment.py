@@ -1,7 +1,5 @@
 """Reads the facts about the machines of a run, as far as this machine can reach them."""
 
-from __future__ import annotations
-
 import json
 import os
 from contextlib import suppress

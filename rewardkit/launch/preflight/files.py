@@ -1,7 +1,5 @@
 """Checks the parquet files of a run: they exist, fit the reward, and have short enough prompts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

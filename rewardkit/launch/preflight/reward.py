@@ -1,7 +1,5 @@
 """Checks the reward of a run: verl can call it, it rewards golds, it behaves well, and verl loads it."""
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple

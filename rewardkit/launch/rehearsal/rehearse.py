@@ -7,8 +7,6 @@ show whether the model fits, how fast it is, or what only Megatron, vLLM-Ascend 
 `settings.yaml` lists the settings that it replaces.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """What a rehearsal wrote, while it runs and afterwards: calls of the scorer, verl's log, the checks."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """The settings of a rehearsal: the user's, with those of `settings.yaml` in place of some."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The rules of the inventory, from published experience and from verl's code."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from rewardkit.launch.findings import LaunchFinding, sort_by_severity

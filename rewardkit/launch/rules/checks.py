@@ -1,7 +1,5 @@
 """Rules that no row can say: batches and lengths, parallel sizes and memory, engines and folders."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

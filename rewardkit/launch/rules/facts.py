@@ -1,7 +1,5 @@
 """Facts about a run that are not in its plan: the model, the devices, the data."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

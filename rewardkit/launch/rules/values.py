@@ -1,7 +1,5 @@
 """A plan's values with their types checked, for the rules."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping

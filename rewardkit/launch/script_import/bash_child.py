@@ -10,8 +10,6 @@ RLIMIT_NPROC counts the processes of a user and does not hold for root, so root 
 other process has. Where that is not allowed only the deadline ends a script that forks.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import fcntl

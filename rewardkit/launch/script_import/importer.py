@@ -1,7 +1,5 @@
 """Import of a launch script: its recipe, and how a release of verl treats the script."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence

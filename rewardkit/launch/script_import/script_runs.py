@@ -6,8 +6,6 @@ more. What only a run can tell is a mark in what the trainer gets. A test that d
 answered both ways: where the trainer gets something else then, the import is refused.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

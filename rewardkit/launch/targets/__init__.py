@@ -21,8 +21,6 @@
 The last three are not tested on their services: the tests parse the YAML and run the scripts.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

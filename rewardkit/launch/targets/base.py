@@ -1,7 +1,5 @@
 """Code that the targets share: files and launches, templates, ports, the scorer's file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

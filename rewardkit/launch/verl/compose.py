@@ -1,7 +1,5 @@
 """Compose the configuration of an installed verl with Hydra, and validate it with verl's own code."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping, Sequence

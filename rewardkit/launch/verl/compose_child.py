@@ -5,8 +5,6 @@ verl imports the user's reward last, under a deadline, so that a file that hangs
 the reply. This file does not import rewardkit, because that environment may not have it.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """Parse and format values of Hydra's override grammar."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

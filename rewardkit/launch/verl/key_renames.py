@@ -4,8 +4,6 @@ A plan names every key as verl 0.9.1 does, and one dict for each release has the
 name that ends in a dot stands for every key below it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache

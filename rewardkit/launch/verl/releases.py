@@ -8,8 +8,6 @@ A snapshot is the state of verl's main on a day, under the unreleased version th
 (`0.10.0.dev0`). It is planned for on request or where such a verl is installed, never by default.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

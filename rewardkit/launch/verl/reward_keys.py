@@ -5,8 +5,6 @@ trains with its built-in scorer (`trainer/main_ppo.py` no longer calls `migrate_
 measured on 0.9.1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Translates a plan's settings to one release, and leaves out those that change nothing there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 `all-eval` is every evaluation set that there is.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet

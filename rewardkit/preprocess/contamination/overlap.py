@@ -19,8 +19,6 @@ hold:
 A pair with only the first property is a near miss, for a person to judge.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -15,8 +15,6 @@ Markup that does not change a problem is removed:
 - A Chinese or Japanese character is a word, because nothing separates words in these scripts.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence

@@ -12,8 +12,6 @@ The question is between the two halves of an instruction. The card's template ha
 that `prep` writes the hub's prompt by default.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -16,8 +16,6 @@ The gold is the set of letters in the box of the output's `<answer>`. The instru
 searched, because it contains a box as an example.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Mapping

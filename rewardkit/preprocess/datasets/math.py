@@ -13,8 +13,6 @@ asks for all solutions, the gold is both. verl's script takes only the last one,
 answer counts as correct.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any
