@@ -12,7 +12,7 @@ from rewardkit.scorers import _math_verify_target
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.math_verify import MAX_CHARS, compute_score, respond, score
 
-HANGS = [r"\boxed{9^{9^{9^{9}}}}", r"\boxed{100000000!}", r"\boxed{\binom{10^{9}}{10^8}}"]
+HANGS = [r"\boxed{9^{9^{9^{9}}}}", r"\boxed{\binom{10^{9}}{10^8}}"]
 
 
 @pytest.fixture
@@ -80,13 +80,8 @@ def test_each_outcome_of_the_helper_has_its_own_status(response, gold, pred, sta
 def test_a_response_that_hangs_times_out_and_the_next_is_judged(hanging):
     score(respond("5"), "5")  # the start of a helper is not part of a deadline
     assert score(hanging, "5", seconds=0.5) == (0.0, False, "", Status.TIMEOUT)
+    assert compute_score("x", hanging, "5", seconds=0.3)["timeout"] == 1.0
     assert score(respond("5"), "5").correct
-
-
-@pytest.mark.usefixtures("package")
-def test_verl_sees_a_timeout_as_a_metric():
-    result = compute_score("x", HANGS[0], "5", seconds=0.3)
-    assert (result["score"], result["timeout"], result["error"]) == (0.0, 1.0, 0.0)
 
 
 @pytest.fixture
@@ -98,16 +93,13 @@ def no_process():
 
 
 @pytest.mark.usefixtures("no_process")
-def test_a_missing_package_is_one_line_that_says_what_to_install(monkeypatch, tmp_path):
+def test_without_the_package_or_its_process_there_is_one_line_of_error(monkeypatch, tmp_path):
     (tmp_path / "math_verify.py").write_text("raise ModuleNotFoundError('No such module')")
     monkeypatch.syspath_prepend(tmp_path)  # a helper has the module path of its caller
     with pytest.raises(UsageError, match=r"pip install 'rewardkit\[math-verify\]'"):
         score(respond("5"), "5")
     assert compute_score("x", respond("5"), "5")["error"] == 1.0
-
-
-@pytest.mark.usefixtures("no_process")
-def test_a_helper_that_does_not_start_is_an_error(monkeypatch):
+    _math_verify_target.isolated.cache_clear()
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(RewardkitError, match="math_verify"):
         score(respond("5"), "5")
@@ -125,8 +117,3 @@ def test_a_response_that_crashes_the_helper_is_a_wrong_answer(monkeypatch, outco
     function = SimpleNamespace(call=lambda _: outcome)
     monkeypatch.setattr(_math_verify_target, "isolated", lambda _: function)
     assert score(respond("5"), "5") == (0.0, False, "", status)
-
-
-def test_a_deadline_of_zero_is_an_error():
-    with pytest.raises(UsageError, match="seconds=0 is invalid; give a number from 0.001 to 3600"):
-        score(respond("5"), "5", seconds=0)

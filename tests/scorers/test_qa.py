@@ -1,4 +1,4 @@
-import importlib.util
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -21,19 +21,15 @@ WHO = {"question": "Who painted the ceiling of the old chapel?"}
     ("gold", "texts"),
     [
         ("Paris", ("Paris",)),
-        (["Paris", "Lutetia"], ("Paris", "Lutetia")),
         (np.array(["Paris", "Lutetia"], dtype=object), ("Paris", "Lutetia")),
         ('["Paris", "Lutetia"]', ("Paris", "Lutetia")),
         ("['Paris', \"L'Ile\"]", ("Paris", "L'Ile")),
         ("['Paris' 'Lutetia']", ("Paris", "Lutetia")),
-        ({"target": ["Paris"]}, ("Paris",)),
-        ({"target": "Paris"}, ("Paris",)),
         ({"target": np.array(["Paris", "Lutetia"])}, ("Paris", "Lutetia")),
         ('{"target": ["Paris", "Lutetia"]}', ("Paris", "Lutetia")),
         (["None", "Nobody"], ("None", "Nobody")),
         (["", "Paris", "nan"], ("Paris",)),
         (1969, ("1969",)),
-        ("[1969, 1970]", ("1969", "1970")),
         ("[sic] Paris", ("[sic] Paris",)),
         *((gold, ()) for gold in ("", None, [], "None", "[]", {"target": []}, {"a": "b"}, "{}")),
     ],
@@ -53,10 +49,7 @@ def test_a_gold_of_any_type_has_its_alternatives(gold, texts):
         (r"It is \boxed{Paris}.", "Paris"),
         (r"<answer>\boxed{Paris}</answer>", "Paris"),
         ("I thought of Rome.\n\n**Answer:** Paris", "Paris"),
-        ("Some text.\nFinal answer: Paris", "Paris"),
         ("<answer>Paris", ""),
-        ("Paris</answer>", ""),
-        (r"\boxed{Paris", ""),
         ("<think>Paris", ""),
         ("<answer></answer>", ""),
     ],
@@ -68,26 +61,17 @@ def test_the_answer_is_in_tags_a_box_a_line_or_the_whole_response(response, answ
 @every(
     ("response", "gold", "status"),
     [
-        ("<answer>Anna Berg</answer>", TARGET, Status.CORRECT),
         ("<answer>Berg</answer>", TARGET, Status.CORRECT),
         ("Anna Berg painted it.", TARGET, Status.CORRECT),
         ("<answer>Carl Lind</answer>", TARGET, Status.WRONG),
         ("<answer>Carl Lind or Anna Berg</answer>", TARGET, Status.AMBIGUOUS_ANSWER),
-        ("<answer>Anna Berg</answer><answer>Carl Lind</answer>", TARGET, Status.WRONG),
         ("<answer></answer>", TARGET, Status.NO_ANSWER),
         ("Anna Berg " * 100, TARGET, Status.UNPARSED_ANSWER),
         ("<answer>Anna Berg</answer>", {"target": []}, Status.BAD_GROUND_TRUTH),
-        ("", "", Status.BAD_GROUND_TRUTH),
     ],
 )
 def test_the_status_says_why(response, gold, status):
     assert score(response, gold, WHO).status is status
-
-
-def test_f1_pays_from_its_threshold_on():
-    assert score("<answer>red house</answer>", "red barn", method="f1").correct
-    assert not score("<answer>red house</answer>", "red barn", method="f1", threshold=0.6).correct
-    assert score("red house", ["blue", "red house"], method="f1").score == 1.0
 
 
 @pytest.mark.parametrize("gold", [TARGET, ["Anna Berg"], "Anna Berg", '{"target": ["Anna Berg"]}'])
@@ -98,11 +82,6 @@ def test_every_entry_of_verl_takes_every_gold(gold):
         assert result["acc"] == 1.0, entry
     exact = qa.compute_score("searchR1_nq", "<answer>Berg</answer>", gold, None, method="exact")
     assert (exact["score"], exact["error"]) == (0.0, 0.0)
-
-
-def test_a_gold_without_text_is_explained(caplog):
-    assert qa.compute_score("qa-test", "<answer>a</answer>", {"target": []})["error"] == 1.0
-    assert "write one answer, a list" in caplog.text
 
 
 @every(
@@ -123,36 +102,25 @@ def test_exact_has_the_scores_of_verl(response, value, correct):
     assert (result.score, result.correct) == (value, correct)
 
 
+def test_f1_pays_from_its_threshold_on():
+    assert score("<answer>red house</answer>", "red barn", method="f1").correct
+    assert not score("<answer>red house</answer>", "red barn", method="f1", threshold=0.6).correct
+
+
 TEXT = st.text(st.sampled_from(list("aAtheHE nN.,!'\"-1é\n")), max_size=12)
 TAGGED = st.lists(st.sampled_from(["<answer>", "</answer>"]) | TEXT, max_size=30).map("".join)
 
 
-@given(TAGGED, st.lists(TEXT, min_size=1, max_size=3))
-def test_exact_takes_the_last_answer_in_tags(response, golds):
-    result = score(response, golds, method="exact", format_score=0.5)
-    if "</answer>" not in response:
-        assert result.score == 0.0
-    assert result.score in (0.0, 0.25, 0.5, 1.0)
-
-
-def _verl_rule():
-    """Return verl's own file, which imports nothing but the standard library."""
-    files = sorted(
-        ROOT.glob(
-            ".venv-verl-0.9.1/lib/python*/site-packages/verl/utils/reward_score/search_r1_like_qa_em.py"
-        )
-    )
-    if not files:
-        pytest.skip("needs .venv-verl-0.9.1, see CONTRIBUTING.md")
-    spec = importlib.util.spec_from_file_location("verl_qa_em", files[0])
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.compute_score
-
-
 @pytest.mark.full
 def test_exact_is_verl_s_verdict_on_any_text(monkeypatch):
-    rule = _verl_rule()
+    """verl's own file imports nothing but the standard library."""
+    pattern = (
+        ".venv-verl-0.9.1/lib/python*/site-packages/verl/utils/reward_score/search_r1_like_qa_em.py"
+    )
+    files = sorted(ROOT.glob(pattern))
+    if not files:
+        pytest.skip("needs .venv-verl-0.9.1, see CONTRIBUTING.md")
+    rule = runpy.run_path(str(files[0]))["compute_score"]
     monkeypatch.setattr("random.randint", lambda *_: 2)  # otherwise it prints
 
     @given(TAGGED, st.lists(TEXT, min_size=1, max_size=3), st.sampled_from([0.0, 0.1]))
