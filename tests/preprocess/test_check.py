@@ -25,25 +25,25 @@ def user(*contents, role="user"):
     return [{"role": role, "content": content} for content in contents]
 
 
+NO_GOLD = ["", "nan", "None", "null", "[]", "{}", " ", "<NA>"]
+
+
 @every(
     ("rule", "bad"),
     [
         ("empty_prompt", row(prompt=[])),
-        ("empty_prompt", row(prompt=None)),
         ("empty_prompt", row(prompt=user("  "))),
         ("bad_prompt", row(prompt=user("q", role="robot"))),
         ("bad_prompt", row(prompt=[*user("q", role="system"), *user(None)])),
-        ("bad_prompt", row(prompt=user("q", role="system"))),
         ("bad_prompt", row(prompt=[None, *user("q")])),
         ("bad_prompt", row(prompt=[*user("q"), *user("0", role="assistant")])),
         ("bad_row", row(data_source=None)),
-        ("empty_gold", row(ground_truth="")),
         ("empty_gold", row(ground_truth=None)),
+        *(("empty_gold", row(ground_truth=gold, answer="")) for gold in NO_GOLD),
         ("unknown_data_source", row(data_source="my/data", scorer="")),
         ("unknown_data_source", row(scorer="nope")),
         ("bad_gold", row(ground_truth="1,000", answer="")),
         ("solution_is_wrong", row(ground_truth="7", answer="#### 8")),
-        ("solution_is_wrong", row(ground_truth="7", answer="seven")),
         ("solution_is_wrong", row(5, scorer="math", ground_truth="6")),
     ],
 )
@@ -53,7 +53,7 @@ def test_each_defect_is_reported_with_its_row(tmp_path, rule, bad):
     assert (report.ok, report.rows, report.bad_rows) == (False, 3, 1)
 
 
-BAD = row(1, answer="#### 8")
+BAD, BAD_RULE = row(1, answer="#### 8"), "solution_is_wrong"
 GOLD = {"answer": "", "scorer": "math"}
 
 
@@ -64,13 +64,12 @@ GOLD = {"answer": "", "scorer": "math"}
         ([row(2), row(2, ground_truth="3", answer="")], {(1, "conflicting_gold")}),
         *(
             ([row(1, ground_truth=gold, **GOLD) for gold in ("1,000", other)], {(1, "duplicate")})
-            for other in ["1000", "$1,000", "1{,}000", "一千", "2000/2"]
+            for other in ["1000", "$1,000", "一千"]
         ),
-        # a repeat is found among rows with other findings, and no good row is lost for it
         (
             [BAD, BAD, row(1)],
-            {(0, "solution_is_wrong"), (1, "solution_is_wrong"), (1, "duplicate")},
-        ),
+            {(0, BAD_RULE), (1, BAD_RULE), (1, "duplicate")},
+        ),  # no good row is lost
         ([row(5, scorer="math")], set()),  # solutions keep GSM8K's form under a boxed template
     ],
 )
@@ -115,13 +114,8 @@ def test_drop_bad_writes_the_good_rows_and_the_others_with_reasons(tmp_path):
 def foreign(tmp_path, change=lambda table: table, **columns):
     """A parquet by another tool: with columns of its own, and what else it changes."""
     table = pa.Table.from_pylist([row(i) for i in range(3)], schema=SCHEMA)
-    for name, values in columns.items():
-        array = values if isinstance(values, pa.Array) else pa.array(values)
-        place = table.schema.get_field_index(name)
-        table = (
-            table.append_column(name, array) if place < 0 else table.set_column(place, name, array)
-        )
-    pq.write_table(change(table), tmp_path / "foreign.parquet")
+    arrays = dict(zip(table.column_names, table.columns, strict=True)) | columns
+    pq.write_table(change(pa.table(arrays)), tmp_path / "foreign.parquet")
     return tmp_path / "foreign.parquet"
 
 
@@ -185,59 +179,32 @@ def test_rows_with_different_images_are_not_duplicates(tmp_path):
     assert [(f.row, f.rule) for f in report.examples] == [(2, "conflicting_gold")]
 
 
-@pytest.mark.parametrize(
+@every(
     ("template", "scorer", "fits"),
-    [
-        ("hash", "gsm8k", True),
-        ("boxed", "math", True),
-        ("answer_line", "math_dapo", True),
-        ("boxed", "gsm8k", False),
-        ("hash", "math_dapo", False),
-    ],
+    [("hash", "gsm8k", True), ("answer_line", "math_dapo", True), ("boxed", "gsm8k", False)],
 )
 def test_a_prompt_that_asks_for_a_form_which_the_scorer_does_not_read_is_a_finding(
     tmp_path, template, scorer, fits
 ):
-    out = tmp_path / "rows.parquet"
+    out = tmp_path / f"{template}.parquet"
     rewardkit.prep("gsm8k", out, sample=True, template=template)
     report = rewardkit.check(out, scorer=load_scorer(scorer))
     assert ("form_does_not_fit" in report.counts) is not fits
 
 
-NO_GOLD = ["nan", "None", "null", "[]", "{}", " ", "<NA>"]
-
-
-@pytest.mark.parametrize("gold", NO_GOLD)
-@pytest.mark.parametrize("scorer", ["math", "gsm8k", "mcq", "math_dapo", "geometry3k"])
-def test_a_missing_gold_is_a_finding_with_any_scorer(tmp_path, scorer, gold):
-    report = checked(tmp_path, row(1), row(2, ground_truth=gold, answer="", scorer=scorer))
-    (finding,) = report.examples
-    assert (finding.row, finding.rule) == (1, "empty_gold")
-    message = f"{gold!r}, a missing value" if gold.strip() else "empty"
-    assert finding.message == f"reward_model.ground_truth is {message}"
-
-
-@pytest.mark.parametrize(
+@every(
     ("gold", "scorer", "message"),
     [
         ('["18", "19"]', "math", ": it is a list of several answers; write one answer as text"),
-        ('{"target": "18"}', "math_dapo", ": it is an object; write one answer as text"),
-        (
-            "18.0",
-            "gsm8k",
-            ": answers are compared as text and say 18; write 18, or set method=robust",
-        ),
+        ("18.0", "gsm8k", ": answers are compared as text and say 18; write 18, or set method=robust"),
         ("1,000", "gsm8k", ""),
     ],
-)
+)  # fmt: skip
 def test_a_gold_that_cannot_be_scored_is_reported_once_with_the_reason(
     tmp_path, gold, scorer, message
 ):
     (finding,) = checked(tmp_path, row(ground_truth=gold, scorer=scorer)).examples
-    assert (finding.rule, finding.message) == (
-        "bad_gold",
-        f"gold {gold!r} cannot be scored{message}",
-    )
+    assert (finding.rule, finding.message.partition("scored")[2]) == ("bad_gold", message)
 
 
 def test_golds_of_a_list_column_are_read_as_verl_passes_them(tmp_path):
@@ -260,16 +227,12 @@ def test_an_option_reaches_the_rows_whose_scorer_takes_it(tmp_path):
     assert checked(tmp_path, *rows, options={"mode": "robust"}).ok
 
 
-class LateError(NoVerdictError):
-    description = "took too long"
-
-
 def test_a_scorer_that_fails_is_called_once_per_row(tmp_path):
     calls = []
 
     def late(response, ground_truth, extra_info=None):
         calls.append(response)
-        raise LateError("no verdict within 1 s")
+        raise NoVerdictError("no verdict within 1 s")
 
     report = checked(tmp_path, row(1), row(2), scorer=late)
     assert len(calls) == 2

@@ -88,20 +88,16 @@ def test_the_prompt_is_that_of_the_script_of_verl(name):
 
 
 def test_tools_and_interactions_get_what_the_scripts_of_verl_give_them():
-    search = {"target": GOLDS}, QUESTION, "openai/gsm8k"
-    names = ("ground_truth", "question", "data_source")
+    search = {
+        "ground_truth": {"target": GOLDS},
+        "question": QUESTION,
+        "data_source": "openai/gsm8k",
+    }
+    gold = {"ground_truth": "3"}
     for kind, field, expected in (
-        ("tool", "tools_kwargs", {"calc_gsm8k_reward": {"create_kwargs": {"ground_truth": "3"}}}),
-        (
-            "search",
-            "tools_kwargs",
-            {"search": {"create_kwargs": dict(zip(names, search, strict=True))}},
-        ),
-        (
-            "interaction",
-            "interaction_kwargs",
-            {"name": "gsm8k", "query": "question 3", "ground_truth": "3"},
-        ),
+        ("tool", "tools_kwargs", {"calc_gsm8k_reward": {"create_kwargs": gold}}),
+        ("search", "tools_kwargs", {"search": {"create_kwargs": search}}),
+        ("interaction", "interaction_kwargs", {"name": "gsm8k", "query": "question 3", **gold}),
     ):
         row = KINDS[kind](3)
         assert row["agent_name"] == "tool_agent"
@@ -111,13 +107,7 @@ def test_tools_and_interactions_get_what_the_scripts_of_verl_give_them():
 
 @every(
     ("gold", "answers"),
-    [
-        ('["a"]', ["a"]),
-        ("a", ["a"]),
-        ("[1, 2]", ["1", "2"]),
-        ("[]", ["[]"]),
-        ("[" * 100_000, ["[" * 100_000]),
-    ],
+    [("[1, 2]", ["1", "2"]), ("[]", ["[]"]), ("[" * 100_000, ["[" * 100_000])],
 )
 def test_search_gets_each_alternative_of_a_gold(gold, answers):
     [entry] = tool_row(name="search", ground_truth=gold)["extra_info"]["tools_kwargs"].values()
@@ -153,7 +143,7 @@ def test_the_command_has_every_tool_and_interaction():
 # The file
 
 
-@pytest.mark.parametrize("late", ["tool", "search", "interaction"])
+@pytest.mark.parametrize("late", ["tool", "interaction"])
 def test_a_late_row_with_another_field_is_an_error_because_arrow_would_drop_it(tmp_path, late):
     first = [KINDS["search"](i) if late == "tool" else verl_row(i) for i in range(2048)]
     with pytest.raises(DataError, match="after the first 2,048"):
@@ -205,15 +195,11 @@ def test_two_types_of_one_field_are_one_error_that_names_file_and_field(files, t
 
 def test_a_file_of_the_search_script_of_verl_gets_a_gold_as_text(files, tmp_path):
     row = KINDS["search"]()
-    answers = {"target": ["Ann Lee", "A. Lee"]}
     foreign = {
-        "data_source": "searchR1_nq",
-        "prompt": row["prompt"],
-        "ability": None,
-        "reward_model": {"ground_truth": answers, "style": "rule"},
+        "data_source": "searchR1_nq", "prompt": row["prompt"], "ability": None, "metadata": None,
+        "reward_model": {"ground_truth": {"target": ["Ann Lee", "A. Lee"]}, "style": "rule"},
         "extra_info": {"index": 0, "tools_kwargs": row["extra_info"]["tools_kwargs"]},
-        "metadata": None,
-    }
+    }  # fmt: skip
     pq.write_table(pa.Table.from_pylist([foreign]), tmp_path / "verl.parquet")
     parts = [MixPart(tmp_path / "verl.parquet"), *map(MixPart, files("plain"))]
     report = mix(parts, tmp_path / "m.parquet")
@@ -240,9 +226,8 @@ def test_a_row_keeps_each_tool_that_is_not_null(tools):
 # check, show and select
 
 
-@pytest.mark.parametrize("kind", ["plain", "tool", "interaction"])
-def test_check_accepts_a_file_of_each_kind(files, kind):
-    assert rewardkit.check(files(kind)[0]).ok
+def test_check_accepts_a_file_of_each_kind(files):
+    assert all(rewardkit.check(file).ok for file in files("plain", "tool", "interaction"))
 
 
 def test_check_says_that_it_does_not_count_the_descriptions_of_tools(files):

@@ -85,10 +85,10 @@ def test_what_a_chat_has_beside_its_question_is_not_lost_silently(prep_own):
 
 def test_golds_that_are_hardly_answers_are_counted(prep_own):
     """They equal themselves as text, so that the self-check of the gold finds nothing."""
-    texts = ["N/A", "TODO", "?", "'18'", "“18”", "18", "no solution", "-1", "f'", "NA"]
+    texts = ["N/A", "?", "'18'", "“18”", "18", "no solution", "-1", "f'"]
     _, report = prep_own(*({"question": f"{text}?", "answer": text} for text in texts))
     placeholder, quoted = report.stats.notes()
-    assert (": 4;" in placeholder, ": 2;" in quoted) == (True, True)
+    assert (": 2;" in placeholder, ": 2;" in quoted) == (True, True)
 
 
 #: The golds of answers: of GSM8K's form the last line, of boxes the last; a column of integers with a
@@ -117,24 +117,19 @@ def test_the_gold_of_an_answer_is_what_a_model_would_write(prep_own):
     assert report.dropped.total() == 2
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-def test_a_float_of_32_bits_is_its_shortest_text(tmp_path, prep_file, suffix):
+def test_a_float_of_32_bits_is_its_shortest_text(tmp_path, prep_file):
     table = pa.table({"question": ["a?", "b?"], "answer": pa.array([0.1, 18.0], pa.float32())})
-    source = tmp_path / f"f{suffix}"
-    if suffix == ".parquet":
-        pq.write_table(table, source)
-    else:
-        with pa.ipc.new_stream(source, table.schema) as writer:
-            writer.write_table(table)
-    assert golds(prep_file(source)[0]) == ["0.1", "18"]
+    pq.write_table(table, tmp_path / "f.parquet")
+    assert golds(prep_file(tmp_path / "f.parquet")[0]) == ["0.1", "18"]
 
 
-@pytest.mark.parametrize("answer", ["NaN", "1e400", "-Infinity"])
-def test_an_answer_that_is_neither_text_nor_a_finite_number_is_dropped(tmp_path, prep_file, answer):
-    source = tmp_path / "mine.jsonl"
-    source.write_text(f'{{"question": "?", "answer": {answer}}}\n{{"question": "q", "answer": 1}}')
-    _, report = prep_file(source)
-    assert (report.written, report.dropped) == (1, {"unexpected type": 1})
+def test_an_answer_that_is_neither_text_nor_a_finite_number_is_dropped(tmp_path, prep_file):
+    lines = [
+        f'{{"question": "?", "answer": {answer}}}' for answer in ("NaN", "1e400", "-Infinity", 1)
+    ]
+    (tmp_path / "mine.jsonl").write_text("\n".join(lines))
+    _, report = prep_file(tmp_path / "mine.jsonl")
+    assert (report.written, report.dropped) == (1, {"unexpected type": 3})
 
 
 def test_two_columns_of_one_name_are_an_error(tmp_path, prep_file):
@@ -168,32 +163,28 @@ def test_a_plug_in_file_is_a_dataset(plug_in):
     assert rewardkit.check(report.out).ok
 
 
-@pytest.mark.parametrize(
-    ("text", "error", "message"),
-    [
-        ("DATASET = len", UsageError, "not a rewardkit Dataset"),
-        ("DATASET = Dataset('x', dict)", UnknownNameError, r"card=Card\("),
-    ],
-)
-def test_a_plug_in_without_a_dataset_or_a_card_is_one_clear_error(plug_in, text, error, message):
-    with pytest.raises(error, match=message):
-        plug_in(f"from rewardkit.preprocess.base import Dataset\n{text}")
+IMPORT = "from rewardkit.preprocess.base import Dataset\n"
+
+
+def returning(value):
+    return PLUG_IN.replace('    if not raw["y"]:', f"    return {value}\n    if 0:")
 
 
 @pytest.mark.parametrize(
-    ("returned", "message"),
+    ("text", "message"),
     [
-        ("(1, 2)", "to_problem returned tuple, not a Problem or Dropped"),
-        ("None", "to_problem returned NoneType, not a Problem or Dropped"),
-        ("1 / 0", "unreadable row .*ZeroDivisionError: division by zero"),
-        ("Problem('q', '1', options=5)", "options are not a list"),
-        ("Problem('q', '1', images=('a.png',))", "an image is not bytes"),
-        ("Problem(3, '1')", "unexpected type"),
+        ("DATASET = len", "not a rewardkit Dataset"),
+        (f"{IMPORT}DATASET = Dataset('x', dict)", r"card=Card\("),
+        (returning("None"), "to_problem returned NoneType, not a Problem or Dropped"),
+        (returning("1 / 0"), "unreadable row .*ZeroDivisionError: division by zero"),
+        (returning("Problem('q', '1', options=5)"), "options are not a list"),
+        (returning("Problem('q', '1', images=('a.png',))"), "an image is not bytes"),
+        (returning("Problem(3, '1')"), "unexpected type"),
     ],
 )
-def test_a_fault_of_a_plug_in_is_reported(plug_in, returned, message):
-    with pytest.raises((DataError, UsageError), match=message):
-        plug_in(PLUG_IN.replace('    if not raw["y"]:', f"    return {returned}\n    if 0:"))
+def test_a_fault_of_a_plug_in_is_reported(plug_in, text, message):
+    with pytest.raises((DataError, UnknownNameError, UsageError), match=message):
+        plug_in(text)
 
 
 @pytest.mark.parametrize(
@@ -202,12 +193,9 @@ def test_a_fault_of_a_plug_in_is_reported(plug_in, returned, message):
         (r"It is 1+1. So \boxed{2}, or \boxed{3}.", "2, 3"),
         ("<think>maybe 3</think>The answer is 2.", "2"),
         ("<answer>Paris</answer>", "Paris"),
-        ("One and one.\n#### 2", "2"),
         ("New York City", "New York City"),
         ("I would say that it is 2, because 1 and 1 make 2.", None),
-        ("First this.\nThen that", None),
         ("<think>2", None),
-        ("", None),
     ],
 )
 def test_the_gold_of_a_chat_is_the_answer_that_its_last_message_states(prep_own, message, gold):
@@ -235,7 +223,6 @@ def test_a_chat_with_tool_calls_has_the_gold_of_its_last_message(prep_own):
     ("question", "text"),
     [
         ([{"from": "human", "value": "1+1?"}, {"from": "gpt", "value": "2"}], "1+1?"),
-        ([{"from": "system", "value": "s"}, {"from": "user", "value": "1+1?"}], "1+1?"),
         (chat(("User", [{"type": "text", "text": t} for t in ("1+1", "= ?")])), "1+1\n= ?"),
         (["1+1?"], "1+1?"),
     ],
@@ -271,13 +258,8 @@ def test_a_saved_dataset_dict_is_prepared_by_its_splits(tmp_path, cli):
 def test_a_note_names_the_columns_that_no_row_will_have(tmp_path, cli):
     (tmp_path / "a.csv").write_text("question;context;answer\nHow many?;Tom has 2 apples.;2\n")
     done = cli("prep", "a.csv", "--out", "o.parquet", cwd=tmp_path)
-    assert done.stderr == (
-        "a.csv: the text in context is left out; --keep context keeps it beside the prompt. "
-        "--question-key context,question joins it to the question.\n"
-    )
+    assert done.stderr.startswith("a.csv: the text in context is left out; --keep context keeps it")
     joined = ["--question-key", "context,question", "--overwrite"]
     done = cli("prep", "a.csv", "--out", "o.parquet", *joined, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert next(read_rows(tmp_path / "o.parquet"))["extra_info"]["question"] == (
-        "Tom has 2 apples.\n\nHow many?"
-    )
+    assert infos(tmp_path / "o.parquet", "question") == ["Tom has 2 apples.\n\nHow many?"]
