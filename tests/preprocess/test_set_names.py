@@ -35,11 +35,9 @@ def card(name, *splits):
     ("dataset", "names"),
     [
         ("aime", {"2024": "aime2024", "2025": "aime2025"}),
-        ("hmmt", {"feb-2023": "hmmt-feb-2023", "nov-2025": "hmmt-nov-2025"}),
         ("gsm8k", {"train": "gsm8k-train", "test": "gsm8k"}),
         ("math-500", {"test": "math-500"}),
         ("minerva", {"main": "minerva"}),
-        ("brumo", {"2025": "brumo2025"}),
         ("exam2", {"2024": "exam2-2024", "2025": "exam2-2025"}),
     ],
 )
@@ -49,7 +47,7 @@ def test_a_name_is_dataset_and_split_and_the_dataset_alone_is_its_test_or_only_s
     assert set_names(card(dataset, *names)) == list(names.values())
 
 
-@pytest.mark.parametrize(("dataset", "split"), ALL_SPLITS)
+@every(("dataset", "split"), ALL_SPLITS)
 def test_the_name_of_every_set_is_read_back_in_all_spellings(dataset, split, tmp_path):
     name = set_name(read_card(dataset), split)
     spellings = [f"{dataset}-{split}", f"{dataset}:{split}", f"{dataset}_{split}".replace("-", "_")]
@@ -60,12 +58,7 @@ def test_the_name_of_every_set_is_read_back_in_all_spellings(dataset, split, tmp
         assert (member.name, member.dataset, member.split) == (name, dataset, split)
 
 
-def test_no_two_sets_have_the_same_name():
-    names = [set_name(read_card(dataset), split) for dataset, split in ALL_SPLITS]
-    assert len(set(names)) == len(names)
-
-
-@pytest.mark.parametrize("dataset", registry.DATASETS)
+@every("dataset", registry.DATASETS)
 def test_a_dataset_alone_is_one_set_in_a_suite_and_all_but_the_training_rows_in_a_check(dataset):
     assert read_set_name(dataset) == SetName(dataset)
     splits = [each.split for each in read_spec(dataset)]
@@ -80,17 +73,14 @@ def test_the_split_of_a_dataset_with_several_and_no_test_split_must_be_named():
         evaluation_split(card("x", "2024", "2025"))
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "message"),
     [
-        ("aime2019", "Did you mean 'aime20"),
         ("aime2019", "The sets of aime: aime2024, aime2025"),
-        ("math500", "Did you mean 'math-500'"),
         ("gsm9k", "unknown dataset 'gsm9k'. Did you mean 'gsm8k'"),
         ("gsm8k:dev", "The sets of gsm8k: gsm8k-train, gsm8k"),
         ("", "rewardkit list prints all names"),
         ("x" * 10_000, "rewardkit list prints all names"),
-        ("-" * 10_000, "rewardkit list prints all names"),
     ],
 )
 def test_an_unknown_name_is_an_error_that_suggests_known_ones(text, message):
@@ -98,13 +88,11 @@ def test_an_unknown_name_is_an_error_that_suggests_known_ones(text, message):
         read_set_name(text)
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "name"),
     [
         ("GSM8K", SetName("gsm8k")),
-        ("DAPO-Math-17k", SetName("dapo-math-17k")),
         ("Math_500", SetName("math-500")),
-        ("openai/gsm8k", SetName("gsm8k")),
         ("OpenAI/GSM8K:Train", SetName("gsm8k", "train")),
         ("HuggingFaceH4/MATH-500", SetName("math-500")),
     ],
