@@ -46,7 +46,7 @@ AWKWARD = {
     "data": {"train": ["/数据/a b.parquet", "/d/it's $x.parquet"], "val": "/数据/val.parquet"},
     "reward": {"scorer": "verl"},
     "dapo": {"overlong_buffer": {"len": 4}},
-    "env": {"NOTE": "a 'b' \"c\" $d `e` \\ 中文", "NUMBER": "1e-6", "YES": "y"},
+    "env": {"NOTE": "a 'b' \"c\" $d `e` \\ 中文", "LIST": "{a}, $x", "N": "1e-6"},
     "cluster": {
         "image": "repo/verl:1",
         "accelerator": "H100",

@@ -8,35 +8,21 @@ from rewardkit.errors import UsageError
 from rewardkit.launch.verl.hydra_values import Raw, format_value, parse_value
 from tests.tables import every
 
-SCALARS = st.one_of(
-    st.booleans(),
-    st.none(),
-    st.integers(),
-    st.floats(allow_nan=False),
-    st.text(st.characters(exclude_categories=("Cs", "Cc"))),
-)
+TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc")))
+SCALARS = st.booleans() | st.none() | st.integers() | st.floats(allow_nan=False) | TEXT
 
 
-@every(
-    ("value", "text"),
-    [
-        (1e-6, "1e-06"),
-        (True, "True"),
-        (None, "null"),
-        ("grpo", "grpo"),
-        ("1e-6", "'1e-6'"),
-        ("true", "'true'"),
-        ("a b", "'a b'"),
-        ("it's", r"'it\'s'"),
-        ("/模型/x", "'/模型/x'"),
-        ("${data.max_response_length}", "${data.max_response_length}"),
-        (["console", "wandb"], "[console,wandb]"),
-        ({"do_sample": True}, "{do_sample:True}"),
-        ("1_0", "'1_0'"),  # Hydra would take these for numbers
-        ("-inf", "'-inf'"),
-        ("\\\n", "'\\\n'"),
-    ],
-)
+@every(("value", "text"), [
+    (1e-6, "1e-06"),
+    (None, "null"),
+    ("1e-6", "'1e-6'"),
+    ("a b", "'a b'"),
+    ("it's", r"'it\'s'"),
+    ("${data.max_response_length}", "${data.max_response_length}"),
+    ({"do_sample": True}, "{do_sample:True}"),
+    ("1_0", "'1_0'"),  # Hydra would take these for numbers
+    ("\\\n", "'\\\n'"),
+])  # fmt: skip
 def test_a_value_is_written_as_hydra_reads_it(value, text):
     assert format_value(value) == text
 
@@ -64,7 +50,6 @@ READ_BY_HYDRA = [
     (r"[a\,b,c]", ["a,b", "c"]),
     (r"[a\ ,b]", ["a ", "b"]),
     (r"'a\b'", r"a\b"),
-    ("1_000", 1000),
     ("'1_000'", "1_000"),
     ("1_0.5e1_0", 10.5e10),
     ("007", "007"),
@@ -74,9 +59,6 @@ READ_BY_HYDRA = [
     ("[{a:[1,2]},x]", None),
     ("['console','wandb']", ["console", "wandb"]),
     ('["a, b",c]', ["a, b", "c"]),
-    ("[]", []),
-    ("1e-6", 1e-6),
-    ("-1", -1),
     ("'left'", "left"),
     *((text, text) for text in ("no", "010", "a b", "2026-11-21", "1:30")),
 ]

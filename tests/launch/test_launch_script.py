@@ -116,16 +116,13 @@ STARTS = [
     f"ray job submit --address=http://h:8265 --runtime-env-json='{{}}' -- {MAIN} a.b=1",
     "cd verl && python3 verl/trainer/main_ppo.py a.b=1",
     "uv run --frozen -- python -m verl.trainer.main_ppo a.b=1",
-    f"env A=1 nohup {MAIN} a.b=1",
     f"bash -c '{MAIN} a.b=1'",
     f"echo a.b=1 | xargs {MAIN}",
     f"CMD='{MAIN} a.b=1'\neval \"$CMD\"",
     f'CMD=({MAIN} a.b=1)\n"${{CMD[@]}}" "$@"',
-    f"bash <<EOF\n{MAIN} a.b=1\nEOF",
     "run() { $1 -m verl.trainer.main_ppo a.b=1; }\nrun /opt/venv/bin/python3",
     f"while true; do {MAIN} a.b=1; sleep 9; done",
     f"cat > x.yaml <<EOF\nc.d=2\n{MAIN} e.f=3\nEOF\n{MAIN} a.b=1",
-    f'LOG=x; exec > >(tee $LOG) 2>&1; {MAIN} a.b=1 >> "$LOG"',
     f"set -eo pipefail; export PATH=/x:$PATH; ulimit -n 65535; trap 'kill 0' EXIT; {MAIN} a.b=1",
 ]
 
@@ -144,9 +141,8 @@ def test_what_only_a_run_can_tell_is_a_mark_that_no_expansion_loses():
     )
     known = {word for word in explore(script).arguments() if not MARK.search(word)}
     assert known == {"a.i=1"}
-    assert words(script)[:5] == [
-        "a.b=$X/y", "a.c=$(date +%F %H)", "a.d=$(hostname)", "a.e=$(nproc)", "a.f=$X",
-    ]  # fmt: skip
+    shown = ["a.b=$X/y", "a.c=$(date +%F %H)", "a.d=$(hostname)", "a.e=$(nproc)", "a.f=$X"]
+    assert words(script)[:5] == shown
     given = words(f"Z=$(nproc)\n{MAIN} a.b=$X/y a.e=$Z a.g=$1", {"X": "1", "Z": "8"}, ["7"])
     assert given == ["a.b=1/y", "a.e=8", "a.g=7"]
 
@@ -160,9 +156,7 @@ def test_what_is_made_of_the_length_or_the_parts_of_a_mark_is_refused(value):
 BRANCHES = {
     "if": 'd=${D-gpu}; if [ "$d" = npu ]; then x=16; elif [ "$d" = gpu ]; then x=8; else x=1; fi',
     "set or not": 'x=16; if [ -z "$D" ]; then x=8; fi',
-    "not set": 'x=8; if [ "$D" = npu ] || test -n "$D"; then x=16; fi',
     "function": 'pick() { if [ "$1" = npu ]; then echo 16; else echo 8; fi; }; x=$(pick "${D-}")',
-    "early return": "x=16; f() { [[ ${D-} == npu ]] && return; x=8; }; f",
     "numbers": "n=${D-1}; x=8; if (( ${#n} == 3 )); then x=16; fi",
 }
 
@@ -181,22 +175,16 @@ def test_arguments_of_the_script_are_those_that_are_given(script):
     assert one(script, arguments=["16"]) == "16"
 
 
-@every(
-    ("script", "line", "text", "env"),
-    [
-        ("n=$(ls | wc -l)\nif [ $n -gt 8 ]; then x=16; else x=8; fi", 2, "$(wc -l)", "n"),
-        ("n=$(nproc)\nx=8; if [[ $n -gt 8 ]]; then x=16; fi", 2, "$(nproc)", "n"),
-        ("n=$(nproc)\nx=8; if ((n > 8)); then x=16; fi", 2, "$(nproc)", "n"),
-        ("x=8\ncase $MODE in fast) x=16;; esac", 2, "$MODE", "MODE"),
-        ("x=8\nif [[ $MODE == fast ]]; then x=16; fi", 2, "$MODE", "MODE"),
-        ("x=8\nif [ -f /d/x ]; then x=16; fi", 2, "-f /d/x", ""),
-        ("x=8\nif [[ ! -d /d/x ]]; then x=16; fi", 2, "[[ ! -d /d/x ]]", ""),
-        ("x=8\nfor i in $(ls); do x=16; done", 2, "$(ls)", ""),
-        ("x=8\nfor i in 1 2; do [ -f $i ] && break; x=$i; done", 2, "-f 1", ""),
-        ("which npu-smi && x=16 || x=8", 1, "which npu-smi", ""),
-        ("f() { x=1; }\nif [ -f x ]; then f() { x=2; }; fi\nf", 2, "-f x", ""),
-    ],
-)
+@every(("script", "line", "text", "env"), [
+    ("n=$(ls | wc -l)\nif [ $n -gt 8 ]; then x=16; else x=8; fi", 2, "$(wc -l)", "n"),
+    ("n=$(nproc)\nx=8; if [[ $n -gt 8 ]]; then x=16; fi", 2, "$(nproc)", "n"),
+    ("x=8\nif [[ $MODE == fast ]]; then x=16; fi", 2, "$MODE", "MODE"),
+    ("x=8\nif [ -f /d/x ]; then x=16; fi", 2, "-f /d/x", ""),
+    ("x=8\nfor i in $(ls); do x=16; done", 2, "$(ls)", ""),
+    ("x=8\nfor i in 1 2; do [ -f $i ] && break; x=$i; done", 2, "-f 1", ""),
+    ("which npu-smi && x=16 || x=8", 1, "which npu-smi", ""),
+    ("f() { x=1; }\nif [ -f x ]; then f() { x=2; }; fi\nf", 2, "-f x", ""),
+])  # fmt: skip
 def test_a_test_that_decides_the_run_is_refused_with_its_line_and_what_settles_it(
     script, line, text, env
 ):
@@ -209,22 +197,16 @@ def test_a_test_that_decides_the_run_is_refused_with_its_line_and_what_settles_i
         assert one(script, {env: "4"}) == "8"
 
 
-@every(
-    "script",
-    [
-        "if [ ! -d data ]; then python3 prep.py; mkdir -p data; fi; x=8",
-        "x=8; for i in 1 2 3; do if curl -s host; then break; fi; sleep 1; done",
-        "x=8; command -v uv || { echo 'no uv'; exit 1; }",
-        "x=8; if [[ -f .env && $(hostname) == a* ]]; then Y=1; fi; echo $Y",
-        "x=8; until ray status; do sleep 5; done",
-        "x=8; rm -rf out || true; cd /data || exit 1",
-        "A=$(date +%s); x=8; echo $(( $(date +%s) - A ))",
-        f"x=8; if [ -d /data ]; then {TAIL}; exit\nfi",  # what lets the run start is taken to do so
-        f"x=8; if [[ -d /data ]]; then {TAIL}; exit\nfi",
-        "x=8; [ -d /data ] || { echo none; exit 1; }\n[[ -f /m ]] || exit 2",
-        f'x=8; case "${{1:-run}}" in run) {TAIL}; exit ;; *) exit 1 ;; esac',
-    ],
-)
+@every("script", [
+    "if [ ! -d data ]; then python3 prep.py; mkdir -p data; fi; x=8",
+    "x=8; for i in 1 2 3; do if curl -s host; then break; fi; sleep 1; done",
+    "x=8; command -v uv || { echo 'no uv'; exit 1; }",
+    "x=8; if [[ -f .env && $(hostname) == a* ]]; then Y=1; fi; echo $Y",
+    "A=$(date +%s); x=8; echo $(( $(date +%s) - A ))",
+    f"x=8; if [ -d /data ]; then {TAIL}; exit\nfi",  # what lets the run start is taken to do so
+    "x=8; [ -d /data ] || { echo none; exit 1; }\n[[ -f /m ]] || exit 2",
+    f'x=8; case "${{1:-run}}" in run) {TAIL}; exit ;; *) exit 1 ;; esac',
+])  # fmt: skip
 def test_a_test_that_decides_nothing_of_the_run_is_no_obstacle(script):
     assert one(script) == "8"
 
@@ -235,10 +217,7 @@ def test_a_probe_for_a_package_is_answered_for_this_machine_and_says_so():
         assert one(probe.format(package)) == device
     assert one(probe.format("json"), {"D": "gpu"}) == "gpu"
     ((line, note),) = explore(probe.format("json") + TAIL).notes
-    assert (line, note[:65]) == (
-        1,
-        "asks whether json can be imported, and on this machine it can: gi",
-    )
+    assert (line, "json can be imported, and on this machine it can" in note) == (1, True)
 
 
 def test_a_path_beside_the_script_or_the_start_is_known_if_it_exists(tmp_path, monkeypatch):
@@ -262,27 +241,19 @@ def test_a_path_beside_the_script_or_the_start_is_known_if_it_exists(tmp_path, m
     assert moved.recipe["verl"]["trainer.default_local_dir"] == "/run/none"
 
 
-@every(
-    ("script", "message"),
-    [
-        ("echo a", "does not start verl"),
-        (f"if false; then {MAIN} a.b=1; fi", "does not start verl"),
-        ("bash other/run.sh a", "line 1 runs other/run.sh. Import that script"),
-        (f"set -e\nfalse\n{MAIN} a.b=1", "ends at line 2 before it starts verl"),
-        (f"\nexit 3\n{MAIN} a.b=1", "ends at line 2 before it starts verl"),
-        (f"{MAIN} \\\n a.b=1 \\\n a.c='2", "line 3: bash says: unexpected EOF while looking for"),
-        (f"x=8\nfi\n{MAIN} a.b=1", "line 2: bash says: syntax error near unexpected token `fi'"),
-        (f"x=$(< /etc/passwd)\n{MAIN} a.b=1", "line 1 reads /etc/passwd: write its content"),
-        (f"mapfile A < <(ls)\n{MAIN} a.b=1", "line 1 reads /dev/fd/63: write its content"),
-        (f"\nexec 5<>/dev/tcp/h/1\n{MAIN} a.b=1", "line 2 opens a connection"),
-        (f"for i in 1 2; do {MAIN} a.b=$i; done", "starts 2 runs with different settings (line 1)"),
-        (f"if [ -f x ]; then {MAIN} a.b=1; else {MAIN} a.b=2; fi", "depends on the test of line 1"),
-        ("torchrun -m verl.trainer.sft_trainer data.x=/a", "starts verl.trainer.sft_trainer, which is not"),
-        ("python3 -m verl.trainer.main_eval data.path=/a", "which is not reinforcement learning"),
-        ("a\0b", "not text: it has NUL bytes"),
-        ("x" * (MAX_SCRIPT + 1), "longer than 200,000 characters"),
-    ],
-)  # fmt: skip
+@every(("script", "message"), [
+    ("echo a", "does not start verl"),
+    ("bash other/run.sh a", "line 1 runs other/run.sh. Import that script"),
+    (f"\nexit 3\n{MAIN} a.b=1", "ends at line 2 before it starts verl"),
+    (f"{MAIN} \\\n a.b=1 \\\n a.c='2", "line 3: bash says: unexpected EOF while looking for"),
+    (f"x=$(< /etc/passwd)\n{MAIN} a.b=1", "line 1 reads /etc/passwd: write its content"),
+    (f"mapfile A < <(ls)\n{MAIN} a.b=1", "line 1 reads /dev/fd/63: write its content"),
+    (f"\nexec 5<>/dev/tcp/h/1\n{MAIN} a.b=1", "line 2 opens a connection"),
+    (f"for i in 1 2; do {MAIN} a.b=$i; done", "starts 2 runs with different settings (line 1)"),
+    ("torchrun -m verl.trainer.sft_trainer data.x=/a", "starts verl.trainer.sft_trainer, which is not"),
+    ("a\0b", "not text: it has NUL bytes"),
+    ("x" * (MAX_SCRIPT + 1), "longer than 200,000 characters"),
+])  # fmt: skip
 def test_a_script_that_cannot_be_imported_is_refused_in_one_line_with_the_reason(script, message):
     with pytest.raises(DataError) as refusal:
         import_script(script, "run.sh", "0.9")

@@ -39,18 +39,15 @@ def probe(plan, tmp_path):
     return run
 
 
-@every(
-    ("questions", "release", "settings", "severity", "outcome"),
-    [
-        ("short|long", "0.7.1", "data.truncation=left", "error", "verl 0.7.1 stops at the first"),
-        ("short|long", "0.9.1", "", "error", "cuts them from the left, despite data.truncation=error"),
-        ("short|long", "0.9.1", "data.truncation=left", "warning", "verl 0.9.1 cuts them"),
-        ("short|long", "0.9.1", "data.truncation=left actor_rollout_ref.model.path=/m/Qwen2.5-VL-7B",
-         "error", "verl 0.9.1 stops at the first"),
-        ("short|long", "0.9.1", "data.filter_overlong_prompts=True", "warning", "verl filters them out"),
-        ("long", "0.9.1", "data.filter_overlong_prompts=True", "error", "verl filters them out"),
-    ],
-)  # fmt: skip
+@every(("questions", "release", "settings", "severity", "outcome"), [
+    ("short|long", "0.7.1", "data.truncation=left", "error", "verl 0.7.1 stops at the first"),
+    ("short|long", "0.9.1", "", "error", "cuts them from the left, despite data.truncation=error"),
+    ("short|long", "0.9.1", "data.truncation=left", "warning", "verl 0.9.1 cuts them"),
+    ("short|long", "0.9.1", "data.truncation=left actor_rollout_ref.model.path=/m/Qwen2.5-VL-7B",
+     "error", "verl 0.9.1 stops at the first"),
+    ("short|long", "0.9.1", "data.filter_overlong_prompts=True", "warning", "verl filters them out"),
+    ("long", "0.9.1", "data.filter_overlong_prompts=True", "error", "verl filters them out"),
+])  # fmt: skip
 def test_a_prompt_over_the_limit_is_named_once_with_what_verl_does(
     probe, tmp_path, questions, release, settings, severity, outcome
 ):
@@ -85,17 +82,14 @@ def test_what_only_the_tokenizer_can_tell_is_not_checked_and_that_is_said(probe,
     assert probe(write(tmp_path / "rows.parquet", ["short"])).unchecked == []
 
 
-@every(
-    ("columns", "settings", "words"),
-    [
-        ({"prompt": None}, (), "no column prompt[].content"),
-        ({"data_source": None}, (), "no column data_source"),
-        ({"reward_model": None}, (), "no column reward_model.ground_truth"),
-        ({"prompt": ["What?"]}, (), "prompt is string; verl reads prompt[].content"),
-        ({"chat": ["What?"]}, ("data.prompt_key=chat",), "chat is string; verl reads chat[]"),
-        ({}, ("data.prompt_key=chat",), "no column chat[].content"),
-    ],
-)
+@every(("columns", "settings", "words"), [
+    ({"prompt": None}, (), "no column prompt[].content"),
+    ({"data_source": None}, (), "no column data_source"),
+    ({"reward_model": None}, (), "no column reward_model.ground_truth"),
+    ({"prompt": ["What?"]}, (), "prompt is string; verl reads prompt[].content"),
+    ({"chat": ["What?"]}, ("data.prompt_key=chat",), "chat is string; verl reads chat[]"),
+    ({}, ("data.prompt_key=chat",), "no column chat[].content"),
+])  # fmt: skip
 def test_a_missing_column_or_a_text_prompt_is_named(probe, tmp_path, columns, settings, words):
     file = write(tmp_path / "rows.parquet", ["a", "b"], **columns)
     findings = probe(file, "0.9.1", *settings).findings
@@ -171,20 +165,17 @@ KIND = reward(rest=", kind: Literal['a', 'bc'] = 'a'", head="from typing import 
 REMOTE = ("reward.reward_manager.name=remote",)
 
 
-@every(
-    ("code", "settings", "options", "message"),
-    [
-        (reward(), (), {}, ""),
-        (reward(rest=", **kwargs"), (), {"bonus": 1}, ""),
-        (reward(), REMOTE, {}, ""),
-        (reward().replace("def", "async def"), REMOTE, {}, "is async, which the reward manager remote refuses"),
-        (PLAIN, (), {}, "verl calls it with data_source=, solution_str=, ground_truth=, extra_info="),
-        (PLAIN, (), {}, "mine.py:1: compute_score(solution_str, ground_truth): "),
-        (KIND, (), {"kind": "bd"}, "has no kind 'bd'. Did you mean 'bc'?"),
-        (KIND, (), {"kid": "a"}, "has no option 'kid'. Did you mean 'kind'?"),
-        ("import os\nos._exit(3)\n", (), {}, "ended while it was imported (exit code 3)"),
-    ],
-)  # fmt: skip
+@every(("code", "settings", "options", "message"), [
+    (reward(), (), {}, ""),
+    (reward(rest=", **kwargs"), (), {"bonus": 1}, ""),
+    (reward(), REMOTE, {}, ""),
+    (reward().replace("def", "async def"), REMOTE, {}, "is async, which the reward manager remote refuses"),
+    (PLAIN, (), {}, "verl calls it with data_source=, solution_str=, ground_truth=, extra_info="),
+    (PLAIN, (), {}, "mine.py:1: compute_score(solution_str, ground_truth): "),
+    (KIND, (), {"kind": "bd"}, "has no kind 'bd'. Did you mean 'bc'?"),
+    (KIND, (), {"kid": "a"}, "has no option 'kid'. Did you mean 'kind'?"),
+    ("import os\nos._exit(3)\n", (), {}, "ended while it was imported (exit code 3)"),
+])  # fmt: skip
 def test_a_reward_that_verl_cannot_call_has_one_finding(
     report_of, tmp_path, code, settings, options, message
 ):
@@ -215,16 +206,13 @@ def test_a_call_that_hangs_is_reported_with_its_line_and_its_gold(report_of, tmp
     assert "(gold '" in message
 
 
-@every(
-    ("source", "scorer", "rules"),
-    [
-        ("openai/gsm8k", "verl", set()),
-        ("me/unknown", "verl", {"L-52"}),
-        ("numina_other", "verl", {"L-52"}),
-        ("numina_cn_k12", "verl", {"runs-answers"}),
-        ("numina_cn_k12", "math", set()),
-    ],
-)
+@every(("source", "scorer", "rules"), [
+    ("openai/gsm8k", "verl", set()),
+    ("me/unknown", "verl", {"L-52"}),
+    ("numina_other", "verl", {"L-52"}),
+    ("numina_cn_k12", "verl", {"runs-answers"}),
+    ("numina_cn_k12", "math", set()),
+])  # fmt: skip
 def test_verl_s_own_scorer_knows_the_data_sources_and_evaluates_no_answers(
     tmp_path, plan, source, scorer, rules
 ):
@@ -238,15 +226,12 @@ def test_verl_s_own_scorer_knows_the_data_sources_and_evaluates_no_answers(
 
 
 @pytest.mark.full
-@every(
-    ("fields", "message"),
-    [
-        ("algorithm=dapo dapo.dynamic_sampling.metric=acc",
-         "returns form, pred, score, but not acc: verl stops"),
-        ("algorithm=gdpo verl.algorithm.gdpo_reward_keys=[score,from,pred]",
-         "returns form, score, but no number for from, pred: verl"),
-    ],
-)  # fmt: skip
+@every(("fields", "message"), [
+    ("algorithm=dapo dapo.dynamic_sampling.metric=acc",
+     "returns form, pred, score, but not acc: verl stops"),
+    ("algorithm=gdpo verl.algorithm.gdpo_reward_keys=[score,from,pred]",
+     "returns form, score, but no number for from, pred: verl"),
+])  # fmt: skip
 def test_the_rules_see_what_the_scorer_returns(tmp_path, words, fields, message):
     """The text of a `pred` would become a number in verl for some answers, and fail for others."""
     scorer, rows = tmp_path / "mine.py", write(tmp_path / "train.parquet", ["What is 9 + 9?"])
@@ -295,17 +280,14 @@ def test_the_cores_of_another_ray_cluster_are_not_judged_by_this_machine(monkeyp
     assert read_machine(plan(), []).cores is None
 
 
-@every(
-    ("verl", "fields", "needed"),
-    [
-        ("0.7.1", "devices_per_node=1", 4),
-        ("0.8.0", "devices_per_node=8", 25),
-        ("0.9.1", "devices_per_node=1", 12),
-        ("0.9.1", "devices_per_node=1 verl.trainer.use_v1=False", 3),
-        ("0.9.1", "devices_per_node=1 verl.reward.reward_manager.name=remote", 12 + 64),
-        ("0.9.1", "devices_per_node=1 nodes=2 verl.reward.reward_manager.name=remote", 3 + 5 + 32),
-    ],
-)
+@every(("verl", "fields", "needed"), [
+    ("0.7.1", "devices_per_node=1", 4),
+    ("0.8.0", "devices_per_node=8", 25),
+    ("0.9.1", "devices_per_node=1", 12),
+    ("0.9.1", "devices_per_node=1 verl.trainer.use_v1=False", 3),
+    ("0.9.1", "devices_per_node=1 verl.reward.reward_manager.name=remote", 12 + 64),
+    ("0.9.1", "devices_per_node=1 nodes=2 verl.reward.reward_manager.name=remote", 3 + 5 + 32),
+])  # fmt: skip
 def test_verl_reserves_cores_for_devices_transfer_queue_and_remote_rewards(
     words, verl, fields, needed
 ):

@@ -87,17 +87,14 @@ def test_a_manifest_repeats_the_guard_and_not_the_file(folder):
     assert "runs/guards" not in json.dumps(dumped)
 
 
-@pytest.mark.parametrize(
-    ("reward", "message"),
-    [
-        ({"scorer": "gsm8k", "options": {}}, "needs no guard"),
-        ({"scorer": "my_reward.py:missing"}, "has no 'missing'"),
-        ({"options": {"unknown": 1}}, "failed on all"),
-        ({"guard": None, "record": "records"}, "add `guard: {}`"),
-        ({"guard": {"second": 1}}, "second"),
-        ({"guard": {"seconds": 0}}, "seconds"),
-    ],
-)
+@pytest.mark.parametrize(("reward", "message"), [
+    ({"scorer": "gsm8k", "options": {}}, "needs no guard"),
+    ({"scorer": "my_reward.py:missing"}, "has no 'missing'"),
+    ({"options": {"unknown": 1}}, "failed on all"),
+    ({"guard": None, "record": "records"}, "add `guard: {}`"),
+    ({"guard": {"second": 1}}, "second"),
+    ({"guard": {"seconds": 0}}, "seconds"),
+])  # fmt: skip
 def test_a_guard_that_cannot_be_written_is_one_line(folder, reward, message):
     """It names the key of the recipe, or the reward."""
     write_recipe(**{"guard": {}, **reward})

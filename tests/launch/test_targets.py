@@ -94,27 +94,24 @@ def test_rendering_writes_nothing_refuses_secrets_and_names_the_devices(
         assert ("HCCL_CONNECT_TIMEOUT" in text) == (devices == "npu")
 
 
-@every(
-    ("target", "changes", "message"),
-    [
-        *((target, f"devices=gpu cluster.port={port}", f"cluster.port: {port} is among Ray's worker ports")
-          for target in ("ascend", "skypilot") for port in (10002, 16766, 19999)),
-        *(("ascend", f"cluster.port={port}", "") for port in (6379, 6766, 10000, 20000)),
-        ("ascend", "cluster.dashboard_port=10002", "cluster.dashboard_port: 10002 is among"),
-        ("ascend", "cluster.port=8265", "cluster.dashboard_port: cluster.port uses 8265"),
-        ("ascend", "cluster.port=10001", "Ray's client server uses 10001"),
-        ("ascend", "cluster.port=52365", "Ray's dashboard agent uses 52365"),
-        ("skypilot", "devices=gpu cluster.port=6380", "SkyPilot's own Ray uses 6380"),
-        ("local", "nodes=2", "nodes: 2, but cluster.target local is one machine"),
-        ("kuberay", "cluster.image=null", "cluster.image: kuberay needs"),
-        ("skypilot", "", "SkyPilot has no NPUs"),
-        ("skypilot", "devices=gpu cluster.accelerator=null", "cluster.accelerator"),
-        ("modelarts", "cluster.model_name=null", "cluster.model_name"),
-        ("modelarts", "verl.~trainer.logger=null", "AscendFactory takes only settings"),
-        ("ray-job", "data.train=data/x.parquet", "data/x.parquet is relative"),
-        ("kuberay", "data.val=[val.parquet]", "val.parquet is relative"),
-    ],
-)  # fmt: skip
+@every(("target", "changes", "message"), [
+    *((target, f"devices=gpu cluster.port={port}", f"cluster.port: {port} is among Ray's worker ports")
+      for target in ("ascend", "skypilot") for port in (10002, 16766, 19999)),
+    *(("ascend", f"cluster.port={port}", "") for port in (6379, 6766, 10000, 20000)),
+    ("ascend", "cluster.dashboard_port=10002", "cluster.dashboard_port: 10002 is among"),
+    ("ascend", "cluster.port=8265", "cluster.dashboard_port: cluster.port uses 8265"),
+    ("ascend", "cluster.port=10001", "Ray's client server uses 10001"),
+    ("ascend", "cluster.port=52365", "Ray's dashboard agent uses 52365"),
+    ("skypilot", "devices=gpu cluster.port=6380", "SkyPilot's own Ray uses 6380"),
+    ("local", "nodes=2", "nodes: 2, but cluster.target local is one machine"),
+    ("kuberay", "cluster.image=null", "cluster.image: kuberay needs"),
+    ("skypilot", "", "SkyPilot has no NPUs"),
+    ("skypilot", "devices=gpu cluster.accelerator=null", "cluster.accelerator"),
+    ("modelarts", "cluster.model_name=null", "cluster.model_name"),
+    ("modelarts", "verl.~trainer.logger=null", "AscendFactory takes only settings"),
+    ("ray-job", "data.train=data/x.parquet", "data/x.parquet is relative"),
+    ("kuberay", "data.val=[val.parquet]", "val.parquet is relative"),
+])  # fmt: skip
 def test_the_error_for_what_a_target_cannot_use_is_one_clear_line(
     plan_of, target, changes, message, tmp_path
 ):

@@ -183,16 +183,13 @@ def test_variables_that_the_user_sets_win(bash, node, tmp_path):
     assert [env[name] for name in names] == ["bond1", "bond2", "token"]
 
 
-@pytest.mark.parametrize(
-    ("env", "message"),
-    [
-        ({"MASTER_ADDR": ""}, "MASTER_ADDR is not set"),
-        ({"MASTER_ADDR": "no-such-host.invalid"}, "this node cannot resolve the host"),
-        ({"RAY_FAILS": "1"}, "Ray did not start on the head"),
-        ({"WAITER_ERROR": "there are 1 of 2"}, "verl was not started, because nodes are missing"),
-        ({"CURRENT_IP": "127.0.0.2", "WAIT_S": "1"}, "did not answer within 1 s"),
-    ],
-)
+@pytest.mark.parametrize(("env", "message"), [
+    ({"MASTER_ADDR": ""}, "MASTER_ADDR is not set"),
+    ({"MASTER_ADDR": "no-such-host.invalid"}, "this node cannot resolve the host"),
+    ({"RAY_FAILS": "1"}, "Ray did not start on the head"),
+    ({"WAITER_ERROR": "there are 1 of 2"}, "verl was not started, because nodes are missing"),
+    ({"CURRENT_IP": "127.0.0.2", "WAIT_S": "1"}, "did not answer within 1 s"),
+])  # fmt: skip
 def test_a_node_that_fails_says_why_and_leaves_no_process(bash, node, tmp_path, env, message):
     code, output = finish(bash(node, **env))
     assert code == 1

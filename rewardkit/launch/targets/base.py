@@ -198,5 +198,6 @@ def as_yaml(tree: Any, *, in_line: bool = False) -> str:
 
     Dumper.add_representer(str, text)
     style: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": float("inf")}
-    written = str(yaml.dump(tree, Dumper=Dumper, default_flow_style=in_line, **style))
-    return written.removesuffix("\n").removesuffix("\n...") if in_line else written
+    if in_line:  # in a list, the text gets the quotes that it needs between braces
+        return str(yaml.dump([tree], Dumper=Dumper, default_flow_style=True, **style))[1:-2]
+    return str(yaml.dump(tree, Dumper=Dumper, default_flow_style=False, **style))
