@@ -2,10 +2,8 @@
 
 import hashlib
 import json
-import threading
 import time
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
 
 import pytest
 
@@ -14,64 +12,26 @@ from rewardkit.evaluate.generate import GenerationConfig, Sampling
 from rewardkit.model_client import retries
 from rewardkit.model_client.client import Server
 from rewardkit.row import build_row, write_rows
+from tests.judging.faulty_server import JudgeHandler, JudgeServer, serving
 
 
-class Chat(ThreadingHTTPServer):
+class Chat(JudgeServer):
     """A server that answers "#### N", right or wrong by a hash of prompt and seed.
 
-    `faults` maps the number of a request (from 0) to a fault, and `always` is the fault of all other
-    requests. A fault is "slow", a status with headers and body, or raw bytes.
+    A fault is "slow", a status with headers and body, or raw bytes.
     """
 
-    daemon_threads = True
-    request_queue_size = 512
-
     def __init__(self, *, faults=None, always=None, honours_n=True, seconds=0.0):
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(seconds=seconds)
+        self.RequestHandlerClass = ChatHandler
         self.faults, self.always, self.honours_n = faults or {}, always, honours_n
-        self.bodies, self.headers_seen, self.times, self.seconds = [], [], [], seconds
-        self.active = self.most = 0
-        self.lock = threading.Lock()
-
-    def handle_error(self, *_):
-        """Ignore errors, because some tests close the client's connection on purpose."""
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+        self.keys, self.times = [], []
 
 
-def reply(prompt, seed):
-    """Return the response to a prompt at a seed; about half are right (the number of the prompt)."""
-    number = int("".join(c for c in prompt if c.isdecimal()) or 0)
-    digest = hashlib.sha256(f"{prompt} {seed}".encode()).digest()
-    return f"so it is\n#### {number if digest[0] % 2 else digest[1]}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def setup(self):
-        super().setup()
-        self.connection.setsockopt(6, 1, 1)  # TCP_NODELAY
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        server = self.server
-        with server.lock:
-            number = len(server.bodies)
-            server.bodies.append(body)
-            server.headers_seen.append(dict(self.headers))
-            server.times.append(time.monotonic())
-            server.active += 1
-            server.most = max(server.most, server.active)
-        try:
-            self.answer(body, server.faults.get(number, server.always))
-        finally:
-            with server.lock:
-                server.active -= 1
-
+class ChatHandler(JudgeHandler):
     def answer(self, body, fault):
+        self.server.keys.append(self.headers["Authorization"])
+        self.server.times.append(time.monotonic())
         if isinstance(fault, bytes):  # sent unchanged
             self.wfile.write(fault)
             self.close_connection = True
@@ -82,17 +42,12 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(1.0 if fault == "slow" else self.server.seconds)
             self.say(200, completion(self.server, body))
 
-    def say(self, status, body, headers=None):
-        text = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
 
-    def log_message(self, *_):
-        pass
+def reply(prompt, seed):
+    """Return the response to a prompt at a seed; about half are right (the number of the prompt)."""
+    number = int("".join(c for c in prompt if c.isdecimal()) or 0)
+    digest = hashlib.sha256(f"{prompt} {seed}".encode()).digest()
+    return f"so it is\n#### {number if digest[0] % 2 else digest[1]}"
 
 
 def completion(server, body):
@@ -109,22 +64,9 @@ def completion(server, body):
     return {"choices": choices, "usage": {"completion_tokens": 7 * n}}
 
 
-@contextmanager
-def serving(**options):
-    with Chat(**options) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.fixture
 def serve():
-    """Return a context manager that runs a server."""
-    return serving
+    return partial(serving, kind=Chat)
 
 
 @pytest.fixture(autouse=True)

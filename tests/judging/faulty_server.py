@@ -384,9 +384,9 @@ FAULTS = {**TRANSPORT_FAULTS, **REPLY_FAULTS, **CONTENT_FAULTS, **DECORATED}
 
 
 @contextmanager
-def serving(*arguments, **options):
-    """Run a `JudgeServer` during the block."""
-    with JudgeServer(*arguments, **options) as server:
+def serving(*arguments, kind=JudgeServer, **options):
+    """Run a server during the block."""
+    with kind(*arguments, **options) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
