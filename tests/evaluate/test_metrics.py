@@ -26,12 +26,8 @@ def test_pass_at_k_is_the_fraction_of_choices_of_k_that_contain_a_right_response
         for k in range(1, n + 1):
             choices = [any(chosen) for chosen in combinations(responses, k)]
             assert pass_at_k(n, correct, k) == pytest.approx(sum(choices) / len(choices), abs=1e-12)
-
-
-def test_pass_at_k_is_exact_where_binomials_overflow_a_double():
-    n, correct, k = 10_000, 3, 4_000
-    exact = 1 - comb(n - correct, k) / comb(n, k)
-    assert pass_at_k(n, correct, k) == pytest.approx(exact, rel=1e-10)
+    exact = 1 - comb(10_000 - n, 4_000) / comb(10_000, 4_000)  # these overflow a double
+    assert pass_at_k(10_000, n, 4_000) == pytest.approx(exact, rel=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -143,17 +139,3 @@ def test_votes_for_one_answer_in_two_typographies_are_one_vote():
     assert vote(r"\dfrac{1}{2}") == vote(r"\frac12.") != vote(r"\frac13")
     assert vote("Monday") == vote("monday.")
     assert vote("18", Status.NO_ANSWER) == ""
-
-
-@pytest.mark.parametrize(
-    ("result", "metric", "expected"),
-    [
-        (QuestionResult(4, 1, 0.5), ("maj", 4), 0.5),
-        (QuestionResult(4, 1, 0.5), ("maj", 3), None),
-        (QuestionResult(4, 1, None), ("maj", 4), None),
-        (QuestionResult(4, 1, 0.5), ("pass", 4), 1.0),
-        (QuestionResult(4, 1, 0.5), ("pass", 8), None),
-    ],
-)
-def test_a_metric_is_known_for_some_k_only(result, metric, expected):
-    assert result.metric(*metric) == expected

@@ -132,17 +132,6 @@ def test_an_interrupted_addition_goes_on_and_the_finished_file_stays_until_then(
     assert len(server.bodies) == 1
 
 
-def test_responses_that_the_server_refused_are_requested_again(serve, generate):
-    with serve() as server:
-        _, expected = generate(server, n=2, out="whole.jsonl")
-    with serve(faults={3: E400}) as server:
-        generate(server, n=1, concurrency=1)
-        generate(server, n=2, concurrency=1, resume=True)
-    with serve() as server:
-        assert generate(server, n=2, resume=True)[1] == expected
-    assert len(server.bodies) == 1
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -43,17 +43,14 @@ def generation_config(server, n=2, seed=1):
     return GenerationConfig(Server(server.url), "M", Sampling(seed=seed), n=n, tries=2)
 
 
-def test_a_name_is_a_dataset_with_its_test_split_or_a_split_in_the_name(tmp_path):
-    suite = parse_suite("aime2024:32,aime-2025,math-500,gsm8k,math-train", tmp_path, 4)
+def test_a_name_is_a_dataset_with_its_test_split_or_a_split_in_the_name_or_a_parquet(tmp_path):
+    suite = parse_suite("aime2024:32,aime-2025,gsm8k,math-train,my/f.parquet:8", tmp_path, 4)
     names = [f"{member.dataset} {member.split} {member.n}" for member in suite]
-    assert names == [
-        "aime 2024 32",
-        "aime 2025 4",
-        "math-500 test 4",
-        "gsm8k test 4",
-        "math train 4",
-    ]
+    assert names == ["aime 2024 32", "aime 2025 4", "gsm8k test 4", "math train 4", "  8"]
+    assert suite[-1].name == "f"
     assert suite[0].parquet == tmp_path / "aime2024.parquet"
+    with pytest.raises(SourceError, match="no such file"):
+        prepare_member(suite[-1], "huggingface", 1)
 
 
 def test_every_built_in_dataset_can_be_named_with_each_of_its_splits(tmp_path):
@@ -63,13 +60,6 @@ def test_every_built_in_dataset_can_be_named_with_each_of_its_splits(tmp_path):
         for split in card_of(load_dataset(name)).splits:
             member = parse_suite(f"{name}-{split}", tmp_path, 1)[0]
             assert (member.dataset, member.split) == (name, split)
-
-
-def test_a_parquet_of_the_user_is_a_set(tmp_path):
-    (member,) = parse_suite("my/finance.parquet:8", tmp_path, 1)
-    assert (member.name, member.n, member.dataset) == ("finance", 8, "")
-    with pytest.raises(SourceError, match="no such file"):
-        prepare_member(member, "huggingface", 1)
 
 
 @pytest.mark.parametrize(

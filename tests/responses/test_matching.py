@@ -65,28 +65,16 @@ def response_at(i, gold="", **fields):
 ROWS = TrainIndex([row(i) for i in range(3)], "t.parquet")
 
 
-# Contradictions
-
-
 @pytest.mark.parametrize(
     ("response", "expected"),
     [
         (response_at(0, input=ASK.format(QUESTIONS[1])), "its prompt is that of row 1"),
-        (
-            response_at(0, input="user\nWhat is love, and what is it?"),
-            "does not contain 'Ada has 31",
-        ),
+        (response_at(0, input="user\nWhat is love?"), "does not contain 'Ada has 31"),
         (response_at(0, info={"question": "Why?"}), "its question is 'Why?', the row's 'Ada has"),
-        (response_at(0, question=QUESTIONS[2]), "its question is 'What is 3 plus 3?', the row's"),
         (response_at(0, info={"source_id": "id-2"}), "its source_id is 'id-2', the row's 'id-0'"),
-        (response_at(0, info={"source_id": "new"}), "its source_id is 'new', the row's 'id-0'"),
         (response_at(0, "5"), "its gold is '5', the row's '19'"),
         (sample("5", input=ASK.format(QUESTIONS[0])), "its gold is '5', the row's '19'"),
         (sample("5", info={"source_id": "id-0"}), "its gold is '5', the row's '19'"),
-        (
-            sample(info={"source_id": "id-2"}, input=ASK.format(QUESTIONS[0])),
-            "its source_id is 'id-2', the row's 'id-0'",
-        ),
         (
             response_at(0, "240", input=ASK.format(QUESTIONS[1])),
             "that of row 1; its gold is '240', the row's '19'",
@@ -107,9 +95,6 @@ def test_a_contradiction_names_the_response_the_row_and_the_difference(response,
     assert ("remove index from their extra_info" in message) == ("that of row 1" in message)
     assert "\n" not in message
     assert len(message) < 600
-
-
-# Values that agree, or prove nothing
 
 
 @pytest.mark.parametrize(
@@ -182,17 +167,20 @@ def test_a_prompt_without_one_character_is_a_different_prompt():
         index.match(response_at(0, input=CHAT.replace(QUESTIONS[0], "What is 1 plus 3?")))
 
 
-def test_composed_and_decomposed_characters_are_the_same():
-    index = TrainIndex([row(0, "Where is the cafe\u0301?")])
-    assert index.match(response_at(0, input=ASK.format("Where is the caf\u00e9?"))) == (PLACE, 0)
+AREA = ASK.format("Find the area.")
+PARTS = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": AREA}]}]
 
 
-def test_pictures_and_messages_in_parts_confirm_the_row():
-    index, text = TrainIndex([row(0, "<image>Find the area.")]), ASK.format("Find the area.")
-    input_text = f"user\n<|vision_start|><|image_pad|><|vision_end|>{text}"
-    assert index.match(response_at(0, input=input_text)) == (PLACE, 0)
-    message = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": text}]}
-    assert index.match(response_at(0, prompt=[message])) == (PLACE, 0)
+@pytest.mark.parametrize(
+    ("question", "fields"),
+    [
+        ("Where is the cafe\u0301?", {"input": ASK.format("Where is the caf\u00e9?")}),
+        ("<image>Find the area.", {"input": f"<|vision_start|><|image_pad|><|vision_end|>{AREA}"}),
+        ("<image>Find the area.", {"prompt": PARTS}),
+    ],
+)
+def test_composed_characters_pictures_and_messages_in_parts_confirm_the_row(question, fields):
+    assert TrainIndex([row(0, question)]).match(response_at(0, **fields)) == (PLACE, 0)
 
 
 def test_a_missing_value_of_pandas_is_ignored():
@@ -222,9 +210,6 @@ def test_rows_that_differ_only_in_white_space_share_their_responses():
     assert index.match(sample("19", source="", input=ASK.format("What is 1+1?"))) == (PROMPT, 0)
 
 
-# Ways to match
-
-
 def test_a_match_by_place_alone_is_marked():
     assert ROWS.match(response_at(2)) == (PLACE_ALONE, 2)
     assert ROWS.match(response_at(2, "6")) == (PLACE, 2)
@@ -240,34 +225,6 @@ def test_the_prompt_decides_between_rows_with_the_same_place():
     assert TrainIndex(rows).match(response) == (PLACE, 1)
 
 
-# Commands
-
-
-def write_lines(name, lines):
-    Path(name).write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
-@pytest.fixture
-def earlier_responses(tmp_path, monkeypatch):
-    """Write scored responses to `q.parquet`, and `q2.parquet` with one more row at its start."""
-    monkeypatch.chdir(tmp_path)
-    lines = [{"question": "What is 100 minus 1?", "answer": "99"}]
-    lines += [{"question": f"What is {i} plus {i}?", "answer": str(2 * i)} for i in range(3, 7)]
-    keys = ("--question-key", "question", "--answer-key", "answer", "--out")
-    for name, rows in (("q.parquet", lines[1:]), ("q2.parquet", lines)):
-        write_lines("q.jsonl", rows)
-        run("prep", "q.jsonl", *keys, name)
-    lines = []
-    for i, row in enumerate(read_rows(Path("q.parquet"))):
-        gold = row["reward_model"]["ground_truth"]
-        text = f"user\n{row['prompt'][-1]['content']}\nassistant\n"
-        # The first prompt is always solved, the others half the time.
-        answers = (rf"\boxed{{{gold if is_right else 77}}}" for is_right in (True, i == 0))
-        lines += [{"input": text, "output": each, "gts": gold, "step": 1} for each in answers]
-    write_lines("dump.jsonl", lines)
-    run("score", "dump.jsonl", "--train", "q.parquet", "--out", "scored.jsonl")
-
-
 def run(*arguments, code=0):
     result = CliRunner().invoke(app, arguments)
     if isinstance(result.exception, RewardkitError):
@@ -277,38 +234,54 @@ def run(*arguments, code=0):
     return " ".join(result.output.split())
 
 
-def test_responses_to_an_earlier_version_of_the_file_are_refused(earlier_responses):
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Return a function that writes rows as a parquet, or lines."""
+    monkeypatch.chdir(tmp_path)
+
+    def write_file(name, rows):
+        if name.endswith(".parquet"):
+            rows = [each | {"data_source": "openai/gsm8k"} for each in rows]
+            pq.write_table(pa.Table.from_pylist(rows), name)
+        else:
+            Path(name).write_text("".join(json.dumps(line) + "\n" for line in rows))
+
+    return write_file
+
+
+def test_responses_to_an_earlier_version_of_the_file_are_refused(write):
+    """The new version has one more row at its start; responses with only a prompt are matched."""
+    write("q.parquet", [row(i, QUESTIONS[i]) for i in range(3)])
+    write("q2.parquet", [row(0, "What is 99?", gold="99"), *(row(i + 1, QUESTIONS[i], gold=GOLDS[i]) for i in range(3))])  # fmt: skip
+    dump = [
+        {"input": f"user\n{ASK.format(QUESTIONS[i])}\n", "output": f"#### {gold}", "gts": gold}
+        for i, gold in enumerate(GOLDS)
+    ]
+    write("dump.jsonl", [*dump, {**dump[0], "output": "#### 7"}])
+    run("score", "dump.jsonl", "--train", "q.parquet", "--out", "scored.jsonl")
     bounds = ("--pass-rate", "0.1:0.9", "--out")
-    output = run("select", "scored.jsonl", "--train", "q2.parquet", *bounds, "s2.parquet", code=4)
-    assert "scored.jsonl:1 matches row 0 of q2.parquet" in output
-    assert "its prompt is that of row 1; its gold is '6', the row's '99'" in output
+    difference = "its prompt is that of row 1; its gold is '19', the row's '99'"
+    for command in (("select", "scored.jsonl", "--train", "q2.parquet", *bounds, "s2.parquet"), ("eval", "responses", "q2.parquet", "scored.jsonl")):  # fmt: skip
+        output = run(*command, code=4)
+        assert "scored.jsonl:1 matches row 0 of q2.parquet" in output
+        assert difference in output
     assert not Path("s2.parquet").exists()
     run("select", "scored.jsonl", "--train", "q.parquet", *bounds, "s.parquet")
-    indices = [row["extra_info"]["index"] for row in read_rows(Path("s.parquet"))]
-    assert indices == [1, 2, 3]
-    output = run("eval", "responses", "q2.parquet", "scored.jsonl", code=4)
-    assert "scored.jsonl:1 matches row 0 of q2.parquet" in output
-    for pair in (("q.parquet", "scored.jsonl"), ("q2.parquet", "dump.jsonl")):
-        out = json.loads(CliRunner().invoke(app, ["eval", "responses", *pair, "--json"]).stdout)
-        assert (out["total"]["mean"]["value"], out["unconfirmed"]) == (5 / 8, 0)
-
-
-def test_score_reports_responses_that_contradict_their_row(earlier_responses):
+    assert [each["extra_info"]["index"] for each in read_rows(Path("s.parquet"))] == [0]
+    command = ["eval", "responses", "q2.parquet", "dump.jsonl", "--json"]
+    report = json.loads(CliRunner().invoke(app, command).stdout)
+    assert (report["total"]["mean"]["value"], report["unconfirmed"]) == (2.5 / 3, 0)
     lines = [json.loads(line) for line in Path("scored.jsonl").read_text().splitlines()]
-    bare = [{k: v for k, v in line.items() if k not in ("data_source", "input")} for line in lines]
-    write_lines("bare.jsonl", [*bare, {**lines[0], "data_source": None, "extra_info": {}}])
+    write("bare.jsonl", [{**line, "input": None, "data_source": None} for line in lines])
     report = rewardkit.score_files(["bare.jsonl"], train=Path("q2.parquet"))
-    assert (report.total.n, report.unscored) == (1, 8)
-    assert "its gold is '6', the row's '99'" in report.examples[0].reason
-    assert "row 0 of q2.parquet" in report.examples[0].reason
+    assert (report.total.n, report.unscored) == (0, 4)
+    assert "its gold is '19', the row's '99'" in report.examples[0].reason
 
 
-def test_matches_by_place_alone_are_reported(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rows = [row(i, gold="") | {"data_source": "openai/gsm8k"} for i in range(2)]
-    pq.write_table(pa.Table.from_pylist(rows), "t.parquet")
+def test_matches_by_place_alone_are_reported(write):
+    write("t.parquet", [row(i, gold="") for i in range(2)])
     place = {"data_source": "openai/gsm8k", "extra_info": {"index": 0, "split": "train"}}
-    write_lines("s.jsonl", [{"response": "x", "gold": "", "acc": n, **place} for n in (0, 1)])
+    write("s.jsonl", [{"response": "x", "gold": "", "acc": n, **place} for n in (0, 1)])
     options = ("--train", "t.parquet", "--pass-rate", "0:1", "--out", "o.parquet")
     out = run("select", "s.jsonl", *options)
     assert "2 responses were matched by data_source, split and index alone" in out
