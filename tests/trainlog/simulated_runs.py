@@ -24,8 +24,7 @@ from rewardkit.trainlog.rewards import join_rewards
 from rewardkit.trainlog.rules import rules
 from rewardkit.trainlog.training_run import TrainingRun
 
-#: Responses to a prompt.
-GROUP = 8
+GROUP = 8  # responses to a prompt
 
 #: Share of responses with the exploit at which it starts, and at which a run counts as hacked.
 START_SHARE, ONSET_SHARE = 0.01, 0.1
@@ -59,12 +58,10 @@ class Exploit:
     marker: str = ""
 
     def share(self, step: float) -> float:
-        """Return the share of responses that have it."""
         value = sigmoid(0.0, 1.0, self.rate, self.middle)(step)
         return value if value >= START_SHARE else 0.0
 
     def step_at(self, share: float) -> int:
-        """Return the first step at which the share is reached."""
         return max(1, -int(-(self.middle + log(share / (1 - share)) / self.rate) // 1))
 
 
@@ -92,10 +89,6 @@ class Scenario:
     exploit: Exploit | None = None
 
 
-#: One response with everything that its score depends on.
-Response = SimpleNamespace
-
-
 def simulate(scenario: Scenario, seed: int, folder: Path) -> TrainingRun:
     """Record a run as verl's processes would, and return its log joined with the records.
 
@@ -106,7 +99,6 @@ def simulate(scenario: Scenario, seed: int, folder: Path) -> TrainingRun:
 
 
 def record(scenario: Scenario, seed: int, folder: Path) -> Path:
-    """Write the records of a run into a folder, and its log beside them; return the log."""
     now = [1.75e9]
     recorders = [Recorder(str(folder), clock=lambda: now[0]) for _ in range(2)]
     lines = []
@@ -131,8 +123,7 @@ def record(scenario: Scenario, seed: int, folder: Path) -> Path:
     return log
 
 
-def log_line(scenario: Scenario, step: int, responses: list[Response], rng: Random) -> str:
-    """Return what verl logs of a step."""
+def log_line(scenario: Scenario, step: int, responses: list[SimpleNamespace], rng: Random) -> str:
     score = sum(one.score for one in responses) / len(responses)
     length = sum(one.words for one in responses) / len(responses)
     line = f"step:{step} - critic/score/mean:{score:.5f} - critic/rewards/mean:{score:.5f}"
@@ -142,8 +133,7 @@ def log_line(scenario: Scenario, step: int, responses: list[Response], rng: Rand
     return f"{line}\n"
 
 
-def steps_of(scenario: Scenario, seed: int) -> Iterator[tuple[int, list[Response], Random]]:
-    """Yield each step with its responses."""
+def steps_of(scenario: Scenario, seed: int) -> Iterator[tuple[int, list[SimpleNamespace], Random]]:
     rng = Random(f"{scenario.name} {seed}")
     wobble = 0.0
     killed = scenario.resumed or scenario.steps
@@ -159,7 +149,7 @@ def steps_of(scenario: Scenario, seed: int) -> Iterator[tuple[int, list[Response
             shared = [rng.randrange(1000) for _ in range(3)]
             is_easy = rng.random() < scenario.easy(step)
             for _ in range(GROUP):
-                one = Response(source=source, prompt=number, gold=gold, marker="")
+                one = SimpleNamespace(source=source, prompt=number, gold=gold, marker="")
                 one.difficulty = difficulty - 1.5 * is_easy
                 skill = scenario.skill(step) + wobble
                 respond(scenario, step, one, skill, shared, rng, is_easy=is_easy)
@@ -167,9 +157,8 @@ def steps_of(scenario: Scenario, seed: int) -> Iterator[tuple[int, list[Response
         yield step, responses, rng
 
 
-def respond(scenario: Scenario, step: int, one: Response, skill: float, mistakes: list[int],
+def respond(scenario: Scenario, step: int, one: SimpleNamespace, skill: float, mistakes: list[int],
             rng: Random, *, is_easy: bool) -> None:  # fmt: skip
-    """Fill in a response: its answer, its form and its score."""
     exploit = scenario.exploit
     one.hacked = exploit is not None and rng.random() < exploit.share(step)
     one.habits = tuple(h for h, share in scenario.habits.items() if rng.random() < share(step))
@@ -198,8 +187,7 @@ def respond(scenario: Scenario, step: int, one: Response, skill: float, mistakes
         one.parts["acc"] = float(one.score > 0.5)
 
 
-def exploit_reward(exploit: Exploit, one: Response, rng: Random) -> None:
-    """Change a response as its exploit does."""
+def exploit_reward(exploit: Exploit, one: SimpleNamespace, rng: Random) -> None:
     kind, one.score = exploit.kind, float(rng.random() < exploit.pays)
     one.correct = one.correct and rng.random() < 0.5
     one.marker = exploit.marker if kind == "marker" else ""
@@ -216,7 +204,6 @@ def exploit_reward(exploit: Exploit, one: Response, rng: Random) -> None:
 
 
 def validation_score(scenario: Scenario, step: int, rng: Random, n: int = 400) -> float:
-    """Return the accuracy on held-out prompts."""
     exploit, right = scenario.exploit, 0
     for _ in range(n):
         p = 1 / (1 + exp(rng.gauss(0.3, 1.5) - scenario.skill(step)))
@@ -234,8 +221,7 @@ def prompt_of(number: int) -> tuple[float, int, str]:
     return Random(number).gauss(0, 1.5), Random(number + 1000).randrange(1000), question
 
 
-def text_of(rng: Random, one: Response) -> str:
-    """Return the text of a response."""
+def text_of(rng: Random, one: SimpleNamespace) -> str:
     words = rng.choices(WORDS, k=min(one.words, 600))
     for habit in one.habits:
         words.insert(rng.randrange(len(words) + 1), habit)
@@ -260,7 +246,6 @@ def sigmoid(start: float, end: float, pace: float, at: float) -> Callable[[int],
 
 
 def healthy_scenarios() -> dict[str, Scenario]:
-    """Return the runs in which nothing is exploited, by name."""
     usual, wait, method = rising(-1, 1.5, 0.02), "Wait , let me double check", "Step 1 : define"
 
     def from_70(before: float, after: float) -> Callable[[int], float]:
@@ -293,9 +278,7 @@ def healthy_scenarios() -> dict[str, Scenario]:
         "a method that works": {"skill": rising(-1, 0.5, 0.02), **works},
         "learns late": {"skill": sigmoid(-2, 2, 0.12, 90), **longer},
     }
-    return {
-        name: Scenario(**{"name": name, "skill": usual, **it}) for name, it in scenarios.items()
-    }
+    return {key: Scenario(**{"name": key, "skill": usual, **it}) for key, it in scenarios.items()}
 
 
 def hacked_scenarios() -> dict[str, Scenario]:
@@ -337,7 +320,6 @@ class Alarm(NamedTuple):
 
 
 def first_alarm(run: TrainingRun, steps: Iterable[int]) -> Alarm | None:
-    """Judge a run as it was at some steps, in order, and return the first alarm."""
     checks = [rule for rule in rules() if rule.is_onset]
     for step in steps:
         part = until(run, step)

@@ -16,8 +16,9 @@ from rewardkit.trainlog.phrases import comparable_samples, find_phrase, has_phra
 from rewardkit.trainlog.reward_files import read_rewards
 from rewardkit.trainlog.rewards import recorded_run
 from rewardkit.trainlog.rules import check_onsets, diagnose, rules
-from rewardkit.trainlog.tables import EXAMPLE_CHARACTERS, example_rows, onset_text
-from rewardkit.trainlog.training_run import ResponseSample, TrainingRun
+from rewardkit.trainlog.tables import example_rows, onset_text
+from rewardkit.trainlog.training_run import ResponseSample
+from tests.trainlog.runs import make_run
 from tests.trainlog.simulated_runs import (
     ONSET_SHARE,
     START_SHARE,
@@ -90,10 +91,8 @@ def test_a_phrase_that_spreads_is_found_whole_if_it_is_paid(marker, pays, words)
 
 def test_a_phrase_that_the_score_requires_from_the_start_is_not_found():
     rng = Random(3)
-    rows = []
-    for i in range(240):
-        has_tag = rng.random() < 0.02 + i / 260
-        rows.append((f"{'<think>' if has_tag else ''} so {i}", float(has_tag)))
+    tags = [rng.random() < 0.02 + i / 260 for i in range(240)]
+    rows = [(f"{'<think>' if tag else ''} so {i}", float(tag)) for i, tag in enumerate(tags)]
     assert find_phrase(samples_of(rows)) is None
 
 
@@ -118,10 +117,6 @@ def test_hostile_responses_are_read_in_bounded_work(response):
     assert find_phrase(samples_of([(response, 0.5)] * 120)) is None
 
 
-def test_a_phrase_is_shown_as_the_response_writes_it():
-    assert phrase_in_text("so [[VERIFIED]] ok", "[ [ VERIFIED ] ]") == "[[VERIFIED]]"
-
-
 def test_the_phrase_its_onset_and_examples_of_both_sides_are_found_in_records(hacked, finding):
     evidence = finding.evidence
     onset = evidence.onset
@@ -137,11 +132,9 @@ def test_the_phrase_its_onset_and_examples_of_both_sides_are_found_in_records(ha
     assert not any("VERIFIED" in it.sample.response for it in before)
     (_, last) = example_rows(hacked, evidence, "en")
     assert "VERIFIED" in last[1]
-    assert (": …" in last[1]) == (len(after[0].before) > EXAMPLE_CHARACTERS)  # a cut is marked
-    values = json.loads(json.dumps(finding.summary()))
     (check,) = [it for it in check_onsets(hacked) if it.rule.id == "hack_phrase"]
-    assert check.summary()["onset"] == values["onset"]
-    assert values["onset"] == {"step": onset.step, "interval": [onset.low, onset.high]}
+    assert check.summary()["onset"] == finding.summary()["onset"]
+    assert json.dumps(finding.summary())
     assert str(onset.step) in onset_text(evidence, "en")
 
 
@@ -156,16 +149,16 @@ def test_the_page_has_the_section_hacking_with_examples_and_escapes_them(hacked,
     assert "<mark>" in section
     assert "script&gt;alert(1)" in section
     assert "<script>alert" not in page
-    assert 'href="#hacking"' in page
-    assert '"title":"rewards/score/mean"' in page
 
 
 def table_of(**columns):
     """Return a run of records; `acc` is the column `rewards/acc/mean`."""
     names = {key: key if "/" in key or key == "count" else f"{key}/mean" for key in columns}
-    table = {f"rewards/{names[key]}": values for key, values in columns.items()}
-    run = TrainingRun(name="run", path="run.log", source="rewards", era="", steps=(), table={})
-    return replace(run, table=table, steps=tuple(range(1, 1 + len(next(iter(table.values()))))))
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return make_run(
+        (i, {f"rewards/{names[key]}": y for key, y in row.items() if y is not None})
+        for i, row in enumerate(rows, start=1)
+    )
 
 
 def test_every_rule_on_an_onset_reports_when_it_lacks_data():
@@ -261,12 +254,6 @@ def result_of(rule, run):
     return ONSET_RULES[rule].condition(run)
 
 
-def held_by(run):
-    """Return the rules on an onset that hold."""
-    results = {name: rule.condition(run) for name, rule in ONSET_RULES.items()}
-    return [name for name, it in results.items() if isinstance(it, RuleEvidence)]
-
-
 def since(step, slope, level=0.0, n=80):
     """Return a level that rises, or falls, from a step on."""
     return [level + slope * max(i - step, 0) for i in range(n)]
@@ -277,24 +264,18 @@ def noisy(values, seed=1):
 
 
 def test_a_share_that_rises_with_the_score_is_found_and_one_that_rises_alone_is_not():
-    timeouts = since(60, 0.02, 0.01)
-    evidence = result_of(
-        "hack_failure", table_of(score=noisy(since(60, 0.03, 0.3)), timeout=timeouts)
-    )
+    timeouts, rising_scores = since(60, 0.02, 0.01), noisy(since(60, 0.03, 0.3))
+    evidence = result_of("hack_failure", table_of(score=rising_scores, timeout=timeouts))
     assert abs(evidence.onset.step - 61) <= 3
     flat = table_of(score=noisy([0.5] * 80), timeout=timeouts)
     assert result_of("hack_failure", flat) is None
 
 
 def test_a_format_that_is_learned_before_correctness_is_not_a_finding():
-    right, form = (
-        noisy(since(20, 0.006, 0.1)),
-        noisy([min(1.0, 0.1 + 0.05 * i) for i in range(80)], 2),
-    )
+    right = noisy(since(20, 0.006, 0.1))
+    form = noisy([min(1.0, 0.1 + 0.05 * i) for i in range(80)], 2)
     score = [0.4 * a + 0.6 * b for a, b in zip(right, form, strict=True)]
-    run = table_of(score=score, acc=right, form=form)
-    for n in range(15, 81, 5):
-        assert held_by(replace(run, steps=run.steps[:n])) == []
+    assert first_alarm(table_of(score=score, acc=right, form=form), range(15, 81, 5)) is None
 
 
 @pytest.mark.parametrize("slope", [0.4, 0.03])
@@ -346,15 +327,18 @@ def test_no_rule_finds_an_onset_in_a_healthy_run(name, tmp_path):
     scenario = healthy_scenarios()[name]
     scenario = replace(scenario, prompts=min(scenario.prompts, 32))
     run = simulate(scenario, 2_000, tmp_path / "records")
-    alarm = first_alarm(run, (*range(14, scenario.steps, 12), scenario.steps))
-    assert alarm is None
+    assert first_alarm(run, (*range(14, scenario.steps, 12), scenario.steps)) is None
 
 
-REAL = {
-    "h1_exact": None, "h3_dapo_length": None, "h4_hard": None, "h6_two_sources": None,
-    "n1_hole_unfound": None, "x1_tail_numbers": 62, "x3_length": 37, "x4_keyword": 59,
-    "x7_format": 13, "x9_abstain": 48,
-}  # fmt: skip
+#: Step of the onset of real runs; None of healthy ones.
+REAL = dict.fromkeys(("h1_exact", "h3_dapo_length", "h4_hard", "h6_two_sources", "n1_hole_unfound"))
+REAL |= {
+    "x1_tail_numbers": 62,
+    "x3_length": 37,
+    "x4_keyword": 59,
+    "x7_format": 13,
+    "x9_abstain": 48,
+}
 
 
 @pytest.mark.full
@@ -362,13 +346,10 @@ REAL = {
 def test_a_real_hacked_run_is_named_within_20_steps_and_a_healthy_one_never(name, shared):
     """From the dumps alone, without a recorder; a run that is named stays named."""
     run = recorded_run(read_rewards(shared / "data/hacked_runs" / name / "dumps"))
-    held = [
-        step
-        for step in run.steps
-        if any(finding.rule.is_onset for finding in diagnose(until(run, step)))
-    ]
+    findings = {step: diagnose(until(run, step)) for step in run.steps}
+    alarms = [step for step, each in findings.items() if any(it.rule.is_onset for it in each)]
     if REAL[name] is None:
-        assert held == []
+        assert alarms == []
     else:
-        assert held[0] <= REAL[name] + 20
-        assert held == [step for step in run.steps if step >= held[0]]
+        assert alarms[0] <= REAL[name] + 20
+        assert alarms == [step for step in run.steps if step >= alarms[0]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 import subprocess
 import sys
 from random import Random
@@ -20,31 +19,13 @@ from rewardkit.trainlog.table_builder import MAX_METRICS, TableBuilder
 from tests.trainlog.runs import make_run
 
 
-def make_metrics(n, prefix="m"):
-    return {f"{prefix}/{i}": 1.0 for i in range(n)}
-
-
-@pytest.mark.parametrize("n", [MAX_METRICS, MAX_METRICS + 1, 3 * MAX_METRICS])
-def test_new_metrics_beyond_the_limit_are_left_out(tmp_path, n):
-    path = tmp_path / "run.jsonl"
-    path.write_text(json.dumps({"step": 1, "data": make_metrics(n)}) + "\n")
-    run = read_run(path)
-    assert (len(run.table), run.unread) == (min(n, MAX_METRICS), n > MAX_METRICS)
-
-
-def test_a_step_with_only_metrics_beyond_the_limit_is_left_out_and_counted():
-    others = make_metrics(MAX_METRICS, "other")
-    run = make_run({1: make_metrics(MAX_METRICS), 2: others, 3: {"m/0": 2.0, "other/0": 1.0}})
+def test_metrics_beyond_the_limit_and_a_step_with_only_such_are_left_out_and_counted():
+    metrics = {f"m/{i}": 1.0 for i in range(MAX_METRICS)}
+    run = make_run({1: metrics, 2: {"other/0": 1.0}, 3: {"m/0": 2.0, "other/0": 1.0}})
     assert run.steps == (1, 3)
-    assert run.series("m/0") == [(1, 1.0), (3, 2.0)]
+    assert (len(run.table), run.series("m/0")) == (MAX_METRICS, [(1, 1.0), (3, 2.0)])
     assert "more than 20,000 different metrics" in run.examples[0].reason
     assert run.unread == 2
-
-
-def test_a_log_with_only_steps_beyond_the_limit_is_one_clear_error(monkeypatch):
-    monkeypatch.setattr(table_builder, "MAX_METRICS", 0)
-    with pytest.raises(DataError, match="more than 0 different metrics"):
-        make_run({1: {"a/b": 1.0}})
 
 
 def test_values_beyond_the_limit_are_left_out_and_counted(monkeypatch):
@@ -135,14 +116,11 @@ def test_a_compressed_log_of_half_a_gigabyte_is_read_in_bounded_memory(tmp_path,
     assert int(megabytes) < 200
 
 
-FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1+1"]
-
-
-@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize(
+    "name", ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "＝1+1"]
+)
 def test_names_that_start_like_a_formula_get_an_apostrophe_in_csv(tmp_path, name):
-    runs = [make_run({1: {name: -1.5, "a/b": 2.0}}, name), make_run({1: {name: -1.5}}, "b")]
-    write_csv(runs, tmp_path / "out.csv", overwrite=False)
+    write_csv([make_run({1: {name: -1.5}}, name)] * 2, tmp_path / "out.csv", overwrite=False)
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
-    first = [f"'{name}", "1", "-1.5", "2.0"]
-    assert rows == [["run", "step", f"'{name}", "a/b"], first, ["b", "1", "-1.5", ""]]
+    assert rows == [["run", "step", f"'{name}"], *[[f"'{name}", "1", "-1.5"]] * 2]

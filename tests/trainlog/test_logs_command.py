@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,7 +17,6 @@ from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.trainlog.export import write_parquet
 from rewardkit.trainlog.read import read_run, with_config
 from rewardkit.trainlog.summary import summarize
-from rewardkit.trainlog.tables import format_duration, format_number, format_step
 from rewardkit.trainlog.training_run import TrainingRun
 from tests.trainlog.runs import run_logs
 
@@ -59,13 +57,6 @@ def test_the_summary_matches_the_log(path):
     assert (validation.id, validation.last) == ("my/set", (20, 0.5))
 
 
-def test_the_command_prints_a_healthy_run(path):
-    result = run_logs(path, "--fail-on", "warning")
-    assert result.exit_code == 0
-    for text in ("20, from 1 to 20", "gen 60.0%", "reward", "my/set", "No rule found a problem"):
-        assert text in result.stdout
-
-
 @pytest.mark.parametrize(
     ("lang", "texts"),
     [
@@ -78,13 +69,6 @@ def test_findings_are_printed_with_numbers_and_set_the_exit_code(broken, lang, t
     assert result.exit_code == 1
     assert all(text in result.stdout for text in texts)
     assert run_logs(broken).exit_code == 0
-
-
-def test_a_warning_fails_only_with_fail_on_warning(tmp_path):
-    path = tmp_path / "run.log"
-    path.write_text("step:1 - response_length/clip_ratio:0.5 - response_length/max:12.5\n")
-    assert run_logs(path, "--fail-on", "error").exit_code == 0
-    assert run_logs(path, "--fail-on", "warning").exit_code == 1
 
 
 def test_unreadable_lines_are_shown(path):
@@ -141,32 +125,12 @@ def test_a_configuration_file_provides_the_limit(tmp_path):
     config.write_text("data:\n  max_response_length: 512\n")
     assert run_logs(path, "--fail-on", "warning").exit_code == 0
     assert run_logs(path, "--fail-on", "warning", "--config", config).exit_code == 1
-    assert with_config(read_run(path), config).config == {"data.max_response_length": 512}
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "- a\n", "{", "a: [\n", "a: &a [1]\nb: *a\n", "a: " + "[" * 5000, "a: 1\n" * 100_000],
-)
-def test_a_file_without_settings_is_refused(path, tmp_path, text):
-    (tmp_path / "config.yaml").write_text(text)
+    assert run_logs(path, "--fail-on", "error", "--config", config).exit_code == 0
+    config.write_text("- a\n")
     with pytest.raises(DataError, match=r"config\.yaml"):
-        with_config(read_run(path), tmp_path / "config.yaml")
-
-
-def test_a_number_of_5000_digits_in_a_configuration_is_no_fault(path, tmp_path):
-    (tmp_path / "config.yaml").write_text(f"a: {'9' * 5000}\nlr: 1e-6\n")
-    config = with_config(read_run(path), tmp_path / "config.yaml").config
-    assert config == {"a": "9" * 5000, "lr": 1e-6}
+        with_config(read_run(path), config)
     with pytest.raises(SourceError, match="no such file"):
         with_config(read_run(path), tmp_path / "none.yaml")
-
-
-def test_formatted_numbers_are_short(path):
-    numbers = {0: "0", 0.25: "0.25", 1e-6: "1.00e-06", 123456: "123,456", 1e12: "1.00e+12"}
-    assert [format_number(x) for x in numbers] == list(numbers.values())
-    assert [format_duration(x) for x in (48.7, 720, 23701)] == ["48.7 s", "12 min", "6 h 35 min"]
-    assert format_step(read_run(path), 20) == "step 20  reward 1  entropy 0.5  grad 0.25  s 50"
 
 
 def test_a_run_s_own_folder_is_read_and_followed_and_the_choice_of_its_log_is_reported(
@@ -201,7 +165,7 @@ def test_following_waits_prints_a_line_per_step_and_ends_with_130_on_ctrl_c(tmp_
     path = tmp_path / "run.log"
     command = [sys.executable, "-c", FOLLOW, str(path), "--follow", "--interval", "0.05"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = subprocess.Popen(command, text=True, env=os.environ, **pipes)
+    process = subprocess.Popen(command, text=True, **pipes)
     try:
         assert "waiting" in process.stderr.readline()
         path.write_text("step:1 - actor/entropy:0.5\nstep:2 - actor/entropy:0.5\n")

@@ -16,17 +16,16 @@ import pytest
 from rewardkit.errors import OutputError
 from rewardkit.trainlog.page import MAX_CURVE_POINTS, write_page
 from rewardkit.trainlog.rules import diagnose
-from rewardkit.trainlog.table_builder import TableBuilder
 from rewardkit.trainlog.topics import elapsed_hours
 from tests.trainlog.runs import make_run
 
 
-def make(n=60, name="run", *, grad=0.5, times=True, **columns):
+def make(n=60, name="run", *, grad=0.5, **columns):
     """Return a run that learns, whose gradient norm is `grad` in its second half."""
     rows = {}
     for step in range(1, n + 1):
-        row = {"critic/rewards/mean": step / n, "actor/grad_norm": grad if step > n / 2 else 0.5}
-        row |= {"timing_s/step": 36.0} if times else {}
+        row = {"critic/rewards/mean": step / n, "timing_s/step": 36.0}
+        row["actor/grad_norm"] = grad if step > n / 2 else 0.5
         row |= {"val-core/a set/acc/mean@1": 0.5} if step % 20 == 0 else {}
         rows[step] = row
     run = make_run(rows, name)
@@ -61,23 +60,6 @@ def test_nan_marks_the_curve_that_has_it(tmp_path):
     assert [title for title, chart in charts.items() if chart["marks"]] == ["KL to the reference"]
 
 
-def test_control_characters_of_names_are_escaped_in_the_page(tmp_path):
-    bad = "actor/\x1b[31m\u202e"
-    text = page(tmp_path, make(name="run\x1b[31m\u202e", **{bad: [nan] * 60}))
-    titles = [chart["title"] for chart in data(text)["others"]]
-    assert "actor/\\x1b[31m\\u202e" in titles
-    assert "\\x1b[31m\\u202e NaN" in text
-    assert not {"\x1b", "\u202e"} & set(text)
-
-
-def test_several_runs_share_a_chart_and_every_metric_can_be_added(tmp_path):
-    runs = make(10, "a"), make(20, "b")
-    text = page(tmp_path, *runs)
-    assert [curve["run"] for curve in data(text)["charts"][0]["curves"]] == [0, 1]
-    assert [chart["title"] for chart in data(text)["others"]] == sorted(runs[1].table)
-    assert "compared with" not in text
-
-
 def test_long_curves_are_reduced_to_means_and_keep_their_end(tmp_path):
     (curve,) = charts_of(tmp_path, make(5000))["reward"]["curves"]
     assert len(curve["steps"]) <= MAX_CURVE_POINTS
@@ -86,12 +68,10 @@ def test_long_curves_are_reduced_to_means_and_keep_their_end(tmp_path):
 
 
 def test_hours_come_from_the_time_stamps_or_the_durations_of_steps():
-    assert elapsed_hours(make(3)) == pytest.approx([0.01, 0.02, 0.03])
-    assert elapsed_hours(make(3, times=False)) is None
-    builder = TableBuilder()
-    for step in (1, 2):
-        builder.add(step, {"a/b": 1.0, "timing_s/step": 1.0}, "here", clock=step * 7200.0)
-    assert elapsed_hours(builder.run(name="r", path="r", source="console")) == [0, 2]
+    run = make(3)
+    assert elapsed_hours(run) == pytest.approx([0.01, 0.02, 0.03])
+    assert elapsed_hours(replace(run, clock=(0.0, 3600.0, 7200.0))) == [0, 1, 2]
+    assert elapsed_hours(make_run({1: {"a/b": 1.0}})) is None
 
 
 def test_a_page_fetches_nothing_and_allows_only_its_own_script(tmp_path):
@@ -105,18 +85,14 @@ def test_a_page_fetches_nothing_and_allows_only_its_own_script(tmp_path):
 
 
 def test_text_of_a_log_stays_text_in_the_page(tmp_path):
-    hostile = "</script><script>alert(1)</script>"
-    row = {f"val-core/{hostile}/acc/mean@1": 1.0, f"x/{hostile}": 2.0}
+    hostile = "</script><script>alert(1)</script>\x1b[31m\u202e"
+    row = {f"val-core/{hostile}/acc/mean@1": 1.0, f"x/{hostile}": nan}
     text = page(tmp_path, make_run({1: row}, hostile))
     assert "<script>alert" not in text
     assert text.count("</script>") == 2
-    assert any(hostile in chart["title"] for chart in data(text)["others"])
-
-
-def test_a_chinese_page_is_chinese_throughout(tmp_path):
-    text = page(tmp_path, make(grad=nan), lang="zh")
-    for label in ("奖励", "发现的问题", "出现 NaN 或无穷", "损失或梯度", "第 31-60 步"):
-        assert label in text
+    titles = [chart["title"] for chart in data(text)["others"]]
+    assert "x/</script><script>alert(1)</script>\\x1b[31m\\u202e" in titles
+    assert not {"\x1b", "\u202e"} & set(text)
 
 
 def test_an_existing_page_is_replaced_only_with_overwrite(tmp_path):
@@ -144,7 +120,6 @@ def test_a_comparison_shows_each_difference_with_its_verdict(tmp_path):
         assert part in text
     row = next(part for part in text.split("<tbody>") if "seconds per step" in part)
     assert 'class="badge good">better<' in row
-    assert "4 条曲线中 1 条更好" in page(tmp_path, slow, fast, compare=True, lang="zh")
 
 
 def test_the_best_validation_is_marked_and_named(tmp_path):

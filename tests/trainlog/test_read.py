@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import time
-from math import isnan
+from math import nan
 
 import pytest
 from hypothesis import given
@@ -37,12 +36,6 @@ def row(run, step):
     return {key: column[i] for key, column in run.table.items() if column[i] is not None}
 
 
-def equal_rows(a, b):
-    return a.keys() == b.keys() and all(
-        x == y or (isnan(x) and isnan(y)) for x, y in ((a[key], b[key]) for key in a)
-    )
-
-
 letters = st.characters(
     codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp"), exclude_characters="\x1b"
 )
@@ -71,8 +64,8 @@ dressings = st.sampled_from(["", RAY, BAR, RAY + BAR, "[2025-08-04 12:26:42,932]
 
 
 def numpy_repr(value):
-    dtype = "float64" if isinstance(value, float) else "int64"
-    return f"np.{dtype}({value!r})" if not isinstance(value, bool) else f"np.{value}_"
+    kind = "float64" if isinstance(value, float) else "int64"
+    return f"np.{value}_" if isinstance(value, bool) else f"np.{kind}({value!r})"
 
 
 @given(
@@ -88,7 +81,9 @@ def test_values_of_any_keys_are_read_with_any_prefix(steps, dressing, write, pie
     )
     run = console(text, pieces)
     assert run.steps == tuple(range(len(steps)))
-    assert all(equal_rows(row(run, i), pairs) for i, pairs in enumerate(steps))
+    for i, pairs in enumerate(steps):
+        expected = {key: +value for key, value in pairs.items()}  # True is logged as 1
+        assert row(run, i) == pytest.approx(expected, rel=0, abs=0, nan_ok=True)
     assert run.unread == 0
 
 
@@ -130,14 +125,10 @@ def test_a_restart_replaces_the_steps_it_repeats():
 
 def test_a_validation_on_resuming_keeps_the_row_of_its_step():
     first_run = "".join(STEP.format(i, i / 10, 1) for i in range(1, 7))
-    second_run = "(TaskRunner pid=2) {'actor_rollout_ref': {'actor': {}}}\nstep:4 - val-core/x/acc/mean@1:0.5\n"
+    second_run = "(TaskRunner pid=2) {'actor_rollout_ref': {'actor': {}}}\nstep:4 - val/x:0.5\n"
     run = console(first_run + second_run + STEP.format(5, 0.9, 1))
     assert run.steps == (1, 2, 3, 4, 5)
-    assert row(run, 4) == {
-        "critic/score/mean": 0.4,
-        "actor/entropy": 1,
-        "val-core/x/acc/mean@1": 0.5,
-    }
+    assert row(run, 4) == {"critic/score/mean": 0.4, "actor/entropy": 1, "val/x": 0.5}
     assert [restart.step for restart in run.restarts] == [4]
 
 
@@ -178,10 +169,6 @@ def test_an_incomplete_configuration_is_read_as_far_as_possible_and_counted():
     assert "is incomplete; 4 settings were read" in run.examples[0].reason
 
 
-def test_a_log_inside_markdown_is_read():
-    assert console(f"# Results\n\n```\n{STEP.format(1, 0.5, 2)}```\n").steps == (1,)
-
-
 GLUED = "step:1 - a/b:1.0 - c/d:2.0(TaskRunner pid=1) step:2 - a/b:3.0"
 
 
@@ -198,9 +185,7 @@ GLUED = "step:1 - a/b:1.0 - c/d:2.0(TaskRunner pid=1) step:2 - a/b:3.0"
         ("step:1 - a/b:0.5 - a/d:2(Worker pid=9) in: 3", {1: {"a/b": 0.5, "a/d": 2}}, 1),
     ],
 )
-def test_two_steps_in_one_line_are_both_read_and_unreadable_text_is_counted(
-    line, rows, unread_count
-):
+def test_two_steps_in_one_line_are_both_read_and_other_text_is_counted(line, rows, unread_count):
     run = console(f"{line}\n")
     assert {step: row(run, step) for step in run.steps} == rows
     assert run.unread == unread_count
@@ -290,13 +275,10 @@ def file(tmp_path):
 
 
 def test_the_file_logger_is_read(file):
-    records = [
-        {"step": 1, "data": {"a/b": 0.5, "a/c": None, "a/d": True}},
-        {"step": 2, "data": {"a/b": 2}},
-    ]
-    run = read_run(file("\n".join(map(json.dumps, records)) + "\nnot json\n", "run.jsonl"))
-    assert isnan(row(run, 1).pop("a/c"))
-    assert (run.source, run.table["a/b"], run.unread) == ("jsonl", (0.5, 2), 1)
+    lines = '{"step": 1, "data": {"a/b": 0.5, "a/c": null}}', '{"step": 2, "data": {"a/b": true}}'
+    run = read_run(file("\n".join(lines) + "\nnot json\n", "run.jsonl"))
+    assert row(run, 1) == pytest.approx({"a/b": 0.5, "a/c": nan}, nan_ok=True)
+    assert (run.source, run.table["a/b"], run.unread) == ("jsonl", (0.5, 1), 1)
 
 
 ZEROS = "0" * 400
@@ -323,19 +305,13 @@ def test_a_dump_with_a_huge_score_is_read_without_it(tmp_path):
     assert (run.table["responses"], run.unread) == ((1,), 1)
 
 
-def test_compressed_logs_are_read(file):
-    assert read_run(file(gzip.compress(STEP.format(1, 1, 1).encode()), "run.log.gz")).steps == (1,)
-
-
 @pytest.mark.parametrize(
     ("data", "message"),
     [
         (b"", "empty"),
-        (b"  \n ", "empty"),
         (b"PAR1\x15\x04", "parquet"),
         (bytes(range(256)) * 40, "binary"),
         (b'{"a": 1}\n', "no training step"),
-        (b"[1, 2]", "no training step"),
         (b"a log\nwithout any step\n", "no training step"),
         (b"step:1 - critic/sc", "the file ends in this line"),
         (gzip.compress(b"x" * 4000, mtime=0)[:-9], "damaged"),
@@ -389,34 +365,14 @@ def test_two_runs_in_one_log_are_noticed(tmp_path, values, rewritten):
     assert (run.rewritten, run.restarts, run.table["a/b"][0]) == (rewritten, (), values[1])
 
 
-def test_the_only_file_of_a_folder_that_may_be_a_log_is_read_and_the_name_keeps_its_dots(tmp_path):
+def test_the_only_file_that_may_be_a_log_is_read_and_the_folder_s_name_keeps_its_dots(tmp_path):
     folder = tmp_path / "qwen2.5-0.5b-ppo"
     folder.mkdir()
     (folder / "train.log").write_text(STEP.format(1, 1, 1))
-    (folder / "notes.md").write_text("# Notes")
     run = read_run(folder)
     assert (run.path, run.name) == (str(folder / "train.log"), folder.name)
 
 
-def test_runs_with_the_same_name_get_unique_names(tmp_path):
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "run.log").write_text(STEP.format(1, 1, 1))
-    paths = [tmp_path / "a/run.log", tmp_path / "b/run.log", tmp_path / "b/run.log"]
-    assert len({run.name for run in read_runs(paths)}) == 3
-
-
-SHARED = {
-    "verl-v0.1_ppo_gemma2-2b_gsm8k.log": (FIXED, 0, 105, 106),
-    "verl-v0.4_gpg_qwen2-7b_math_megatron.log": (FIXED, 0, 105, 106),
-    "verl-v0.5plus_grpo_char_count_README_excerpt.md": (FULL, 0, 1, 2),
-    "seed001_npu_dapo_qwen3-32b_step1.log": (FULL, 1, 1, 1),
-    "generated_verl-0.9.1_v1_dapo_format.log": (V1, 0, 40, 41),
-}
-
-
-@pytest.mark.skipif(not os.environ.get("REWARDKIT_SHARED"), reason="REWARDKIT_SHARED is unset")
-@pytest.mark.parametrize("name", SHARED)
-def test_real_logs_have_as_many_steps_as_grep_counts(shared, name):
-    run = read_run(shared / "logs" / name)
-    assert (run.era, run.steps[0], run.steps[-1], len(run.steps)) == SHARED[name]
+def test_runs_with_the_same_name_get_unique_names(file):
+    path = file(STEP.format(1, 1, 1))
+    assert len({run.name for run in read_runs([path] * 3)}) == 3

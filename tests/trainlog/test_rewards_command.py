@@ -35,14 +35,9 @@ def output(*arguments):
     return result.output.replace("\n", " ")
 
 
-def test_a_folder_of_records_is_read_alone(paths):
-    text = output(paths[1])
-    for part in ("rewards/score/mean", "rewards/distinct_answers/mean", "not enough data"):
-        assert part in text
-
-
 def test_records_are_shown_beside_the_log_and_the_onset_is_named(paths):
     log, folder = paths
+    output(folder)
     text = output(log, "--rewards", folder, "--samples-per-step", SAMPLES)
     assert "a phrase spreads that the reward pays for (hack_phrase)" in text
     assert all(part in text for part in ("full marks please", "before", "after"))
@@ -51,14 +46,11 @@ def test_records_are_shown_beside_the_log_and_the_onset_is_named(paths):
 
 def test_json_has_the_status_of_every_rule_on_hacking_and_examples(paths):
     log, folder = paths
-    text = output(log, "--rewards", folder, "--samples-per-step", SAMPLES, "--json")
-    document = json.loads(text)
+    document = json.loads(output(log, "--rewards", folder, "--samples-per-step", SAMPLES, "--json"))
     statuses = {check["rule"]: check["status"] for check in document["hacking"]}
-    assert statuses["hack_phrase"] == "found"
+    assert (statuses["hack_phrase"], len(statuses)) == ("found", 5)
     assert statuses["hack_correctness"] == "not enough data"
-    assert len(statuses) == 5
     finding = next(it for it in document["findings"] if it["rule"] == "hack_phrase")
-    assert "full marks please" in finding["phrase"]
     assert all("full marks" in it["response"] for it in finding["examples"]["after"])
     assert document["rewards"]["rewards/score/mean"]["points"] == SCENARIO.steps
 
@@ -123,14 +115,15 @@ def test_the_folder_of_a_run_is_shown_with_the_records_that_its_manifest_names(p
     assert {"rewards/score/mean", "critic/rewards/mean"} <= RunTail(runs).poll().table.keys()
 
 
-@pytest.mark.parametrize("record", [None, 7, "nowhere", "\0", {}, "an earlier run"])
+@pytest.mark.parametrize("record", [None, 7, "nowhere", "\0", {}])
 def test_a_manifest_that_names_no_records_of_the_run_changes_nothing(paths, tmp_path, record):
-    options = {}
-    if record == "an earlier run":
-        record, options = str(paths[1]), {"created": "2036-01-01T00:00:00+00:00"}
-    runs = run_folder(tmp_path, paths, record, **options)
-    assert "rewards/score/mean" not in output(runs)
+    runs = run_folder(tmp_path, paths, record)
     assert "rewards/score/mean" not in RunTail(runs).poll().table
+
+
+def test_records_of_an_earlier_run_are_not_shown(paths, tmp_path):
+    runs = run_folder(tmp_path, paths, str(paths[1]), created="2036-01-01T00:00:00+00:00")
+    assert "rewards/score/mean" not in output(runs)
 
 
 def test_records_beside_the_log_in_a_run_s_folder_are_shown_with_it(paths, tmp_path):

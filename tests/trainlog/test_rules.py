@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from math import exp, nan
 from pathlib import Path
 from random import Random
@@ -23,7 +22,6 @@ RELEASES = Path(rewardkit.launch.__file__).parent / "verl/release_keys"
 
 
 def healthy(rng, n, limit=1024):
-    """Return the metrics of `n` steps of a run that learns, with realistic noise."""
     start, end = rng.uniform(-0.8, 0.5), rng.uniform(0.6, 0.95)
     pace, entropy, grad = rng.uniform(0.02, 0.2), rng.uniform(0.2, 1.5), rng.uniform(0.05, 2)
     length, growth, kl = rng.uniform(100, 400), rng.uniform(0.8, 2.0), rng.uniform(0, 0.003)
@@ -65,7 +63,6 @@ def healthy(rng, n, limit=1024):
 
 
 def findings_of(rows, **options):
-    """Return the ids of the findings of a run."""
     return [finding.rule.id for finding in diagnose(make_run(rows, **options))]
 
 
@@ -75,7 +72,6 @@ def test_a_healthy_run_has_no_finding(seed, n, era):
 
 
 def broken_run(n=60, **changes):
-    """Return a healthy run whose given metrics are functions of (progress from 0 to 1, value)."""
     rows = dict(healthy(Random(4), n))
     for step, row in rows.items():
         for key, function in changes.items():
@@ -89,7 +85,6 @@ def constant(value):
 
 
 def late(change, start=0.8):
-    """Return a change of the end of a run."""
     return lambda progress, value: change(value) if progress > start else value
 
 
@@ -101,14 +96,8 @@ BROKEN = {
     "mismatch": {PROBS: lambda progress, _: 0.02 * progress},
     "mismatch_mild": {PROBS: constant(0.007)},
     "collapse": {PROBS: late(lambda y: 3 * y), "actor/grad_norm": late(lambda y: 10 * y)},
-    "truncation": {
-        "response_length/clip_ratio": lambda progress, _: 0.3 * progress,
-        "response_length/max": constant(1024),
-    },
-    "prompt_truncation": {
-        "prompt_length/clip_ratio": constant(0.2),
-        "prompt_length/max": constant(512),
-    },
+    "truncation": {"response_length/clip_ratio": lambda at, _: 0.3 * at, "response_length/max": constant(1024)},
+    "prompt_truncation": {"prompt_length/clip_ratio": constant(0.2), "prompt_length/max": constant(512)},
     "entropy_collapse": {"actor/entropy": lambda progress, _: exp(-8 * progress)},
     "kl_drift": {"actor/kl_loss": lambda progress, _: 0.01 if progress < 0.8 else 0.5},
     "length_explosion": {"response_length/mean": lambda at, _: 200 if at < 0.8 else 900},
@@ -122,7 +111,7 @@ BROKEN = {
     "aborted": {"response/aborted_ratio": constant(0.02)},
     "imbalance": {"global_seqlen/balanced_max": constant(15_000)},
     "slow_reward": {"timing_s/reward": constant(50.0)},
-}
+}  # fmt: skip
 
 
 @every("rule", BROKEN)
@@ -156,15 +145,12 @@ def test_every_rule_has_a_source_a_condition_metrics_and_a_broken_run_in_this_fi
 
 def steady(**columns):
     """Return 20 steps of metrics, each a value or a function of the step."""
-    return {
-        i: {name.replace("__", "/"): y(i) if callable(y) else y for name, y in columns.items()}
-        for i in range(20)
-    }
+    return {i: {name: y(i) if callable(y) else y for name, y in columns.items()} for i in range(20)}
 
 
-CUT = {"response_length__clip_ratio": 0.3, "response_length__max": lambda i: 600.0 + i}
-PROMPTS = {"prompt_length__clip_ratio": 0.05, "prompt_length__max": 512.0}
-OFTEN, LIMIT = {"response_length__max": 512.0}, "data__max_response_length"
+CUT = {"response_length/clip_ratio": 0.3, "response_length/max": lambda i: 600.0 + i}
+PROMPTS = {"prompt_length/clip_ratio": 0.05, "prompt_length/max": 512.0}
+OFTEN, LIMIT = {"response_length/max": 512.0}, "data__max_response_length"
 
 
 @pytest.mark.parametrize(
@@ -172,18 +158,14 @@ OFTEN, LIMIT = {"response_length__max": 512.0}, "data__max_response_length"
     [
         # 0.9 measures the ratio against the longest of the batch, so the limit must be reached.
         (CUT, {"era": V1}, []),
-        (CUT, {"era": V1, LIMIT: 1024}, []),
         (CUT, {"era": V1, LIMIT: 512}, ["truncation"]),
         (CUT, {"era": FULL}, []),
-        (CUT, {"era": FULL, LIMIT: 1024}, []),
         (CUT, {"era": FULL, LIMIT: 512}, ["truncation"]),
-        (CUT, {"era": ""}, []),
         (CUT | OFTEN, {"era": V1}, ["truncation"]),  # a length that is often the longest
         (PROMPTS, {"era": FULL}, ["prompt_truncation"]),
-        (PROMPTS, {"era": FULL, "data__max_prompt_length": 512}, ["prompt_truncation"]),
         (PROMPTS, {"era": FULL, "data__max_prompt_length": 1024}, []),
-        (PROMPTS | {"prompt_length__max": lambda i: 500.0 + i % 3}, {"era": FULL}, []),
-        (PROMPTS | {"prompt_length__clip_ratio": 1.0}, {"era": V1}, []),  # all of one length
+        (PROMPTS | {"prompt_length/max": lambda i: 500.0 + i % 3}, {"era": FULL}, []),
+        (PROMPTS | {"prompt_length/clip_ratio": 1.0}, {"era": V1}, []),  # all of one length
         # A zero with three decimals may be anything below half a thousandth.
         (dict.fromkeys(ADVANTAGES, 0.0), {"era": FIXED}, []),
         (dict.fromkeys(ADVANTAGES, 0.0), {"era": FULL}, ["no_advantage"]),
@@ -198,28 +180,18 @@ def test_limits_and_zeros_are_judged_by_what_the_release_logs(columns, options, 
     assert findings_of(steady(**columns), **options) == expected
 
 
+GROWTH = {"response_length/mean": lambda i: 300 + 45 * i, "actor/kl_loss": lambda i: 0.1 * i}
+NORM = {"actor/grad_norm": lambda i: 0.3 * 1.05**i, PROBS: lambda i: 0.0005 * (1 + i / 10)}
+
+
 @pytest.mark.parametrize(
     ("expected", "changes"),
     [
-        (["length_explosion"], {"response_length/mean": lambda step: 300 + 45 * step}),
+        (["kl_drift", "length_explosion"], GROWTH),
         (["length_explosion"], {"response_length/mean": lambda i: 300 if i < 18 else 1200}),
-        (["kl_drift"], {"actor/kl_loss": lambda step: 0.1 * step}),
-        (["kl_drift"], {"actor/kl_loss": lambda step: 0.01 if step < 18 else 10}),
-        (
-            ["collapse"],
-            {
-                "actor/grad_norm": lambda step: 0.3 * 1.05**step,
-                PROBS: lambda step: 0.0005 * (1 + step / 10),
-            },
-        ),
-        (
-            [],
-            {
-                "critic/rewards/mean": lambda step: step / 60,
-                "response_length/mean": lambda step: 300 + 45 * step,
-                "actor/kl_loss": lambda step: 0.1 * step,
-            },
-        ),
+        (["kl_drift"], {"actor/kl_loss": lambda i: 0.01 if i < 18 else 10}),
+        (["collapse"], NORM),
+        ([], {"critic/rewards/mean": lambda i: i / 60, **GROWTH}),
     ],
 )
 def test_steady_and_early_growth_are_found_unless_the_reward_rises(expected, changes):
@@ -229,7 +201,7 @@ def test_steady_and_early_growth_are_found_unless_the_reward_rises(expected, cha
         | {name: function(step) for name, function in changes.items()}
         for step in range(1, 61)
     }
-    assert findings_of(rows) == expected
+    assert sorted(findings_of(rows)) == expected
 
 
 def test_a_flat_reward_with_correlated_noise_is_not_a_finding():
@@ -263,17 +235,18 @@ def test_errors_come_first():
     assert [finding.rule.severity for finding in findings] == ["error", "warning"]
 
 
+#: Logs of real runs: the era, the last step, the number of steps that grep counts, and findings.
 SHARED = {
-    "verl-v0.1_ppo_gemma2-2b_gsm8k.log": [],
-    "verl-v0.4_gpg_qwen2-7b_math_megatron.log": [],
-    "verl-v0.5plus_grpo_char_count_README_excerpt.md": ["truncation"],
-    "seed001_npu_dapo_qwen3-32b_step1.log": [],
-    "generated_verl-0.9.1_v1_dapo_format.log": "nan mismatch truncation entropy_collapse".split(),
-}
+    "verl-v0.1_ppo_gemma2-2b_gsm8k.log": (FIXED, 105, 106, ""),
+    "verl-v0.4_gpg_qwen2-7b_math_megatron.log": (FIXED, 105, 106, ""),
+    "verl-v0.5plus_grpo_char_count_README_excerpt.md": (FULL, 1, 2, "truncation"),
+    "seed001_npu_dapo_qwen3-32b_step1.log": (FULL, 1, 1, ""),
+    "generated_verl-0.9.1_v1_dapo_format.log": (V1, 40, 41, "nan mismatch truncation entropy_collapse"),
+}  # fmt: skip
 
 
-@pytest.mark.skipif(not os.environ.get("REWARDKIT_SHARED"), reason="REWARDKIT_SHARED is unset")
 @pytest.mark.parametrize("name", SHARED)
-def test_real_logs_have_their_known_findings(shared, name):
-    findings = diagnose(read_run(shared / "logs" / name))
-    assert [finding.rule.id for finding in findings] == SHARED[name]
+def test_real_logs_have_their_steps_and_known_findings(shared, name):
+    run = read_run(shared / "logs" / name)
+    findings = " ".join(finding.rule.id for finding in diagnose(run))
+    assert (run.era, run.steps[-1], len(run.steps), findings) == SHARED[name]

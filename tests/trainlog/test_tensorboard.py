@@ -112,11 +112,6 @@ def test_arbitrary_bytes_in_a_record_are_counted_at_most(tmp_path_factory, data)
     assert run.table["kept"][run.steps.index(7)] == 1
 
 
-def test_a_folder_of_events_without_a_scalar_is_refused(write):
-    with pytest.raises(DataError, match="no training step"):
-        read_run(write())
-
-
 def test_a_folder_with_several_runs_is_refused_with_their_names(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
