@@ -2,8 +2,6 @@
 
 import json
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from rewardkit.errors import DataError
@@ -16,6 +14,7 @@ from rewardkit.preprocess.column_guess import (
     sample_rows,
     unread_options,
 )
+from rewardkit.row import write_rows
 from tests.preprocess.rows import jsonl, verl_row
 from tests.tables import every
 
@@ -26,22 +25,18 @@ def require(file, question, answer, image, out):
     return require_columns(file, sample_rows(file), keys, out)
 
 
-@pytest.mark.parametrize(
+@every(
     ("row", "question", "answer"),
     [
-        ({"id": 1, "problem": "What is 1+1?", "final": "2", "src": "amc"}, "problem", "final"),
         ({"题目": "一加一等于几？", "答案": "2", "难度": "低"}, "题目", "答案"),
         ({"prompt": [{"role": "user", "content": "How many?"}], "label": 3}, "prompt", "label"),
-        ({"Question": "How many are left?", "Answer": "#### 3", "answer_type": "n"}, "Question", "Answer"),
         ({"data": {"query": "How many?", "gold": ["3", "three"]}, "id": "a"}, "data.query", "data.gold"),
         ({"conversations": [{"from": "human", "value": "How many?"}, {"from": "gpt", "value": r"\boxed{3}"}]}, "conversations", "conversations"),
         ({"row": [{"from": "human", "value": "How many?"}, {"from": "assistant", "ground_truth": {"value": "3"}}]}, "row.0.value", "row.1.ground_truth.value"),
         ({"instruction": "Add 1 and 2.", "input": "", "output": "3"}, "instruction,input", "output"),
-        ({"problem_text": "What is 1+1?", "expected_answer": "2"}, "problem_text", "expected_answer"),
         ({"x": "How many apples are left in the basket?", "y": "3"}, "x", "y"),
         ({"question": "How many?", "response": r"so \boxed{6}", "answer": "5"}, "question", "answer"),
         ({"question": "How many?", "model_output": r"so \boxed{6}", "ref": "5"}, "question", "ref"),
-        ({"prompt": "How many?", "solution": r"\boxed{6}", "gold": "5"}, "prompt", "gold"),
         ({"input": "user\nHow many?", "output": r"so \boxed{6}", "gts": "5", "score": 0.0}, "input", "gts"),
         ({"messages": [{"role": "user", "content": "How many?"}, {"role": "assistant", "content": "5"}]}, "messages", "messages"),
         ({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "How many?"}, {"role": "assistant", "content": "so 6"}], "answer": "5"}, "messages", "answer"),
@@ -77,14 +72,9 @@ def test_a_constant_column_and_a_label_of_the_row_are_no_answers():
     assert guess_columns(rows) == ColumnGuess("q", "value")
 
 
-@pytest.fixture
-def odd(tmp_path):
+def test_missing_columns_are_one_message_with_a_command_to_paste(tmp_path):
     rows = ({"problem": f"What is {n}+1?", "final": n + 1} for n in range(200))
-    return jsonl(tmp_path / "odd.jsonl", *rows)
-
-
-def test_missing_columns_are_one_message_with_a_command_to_paste(odd, tmp_path):
-    out = tmp_path / "o.parquet"
+    odd, out = jsonl(tmp_path / "odd.jsonl", *rows), tmp_path / "o.parquet"
     with pytest.raises(DataError) as raised:
         require(odd, "question", "answer", None, out)
     assert str(raised.value) == (
@@ -92,7 +82,6 @@ def test_missing_columns_are_one_message_with_a_command_to_paste(odd, tmp_path):
         "Name the columns with --question-key and --answer-key. A likely command:\n"
         f"  rewardkit prep {odd} --question-key problem --answer-key final --out {out}"
     )
-    require(odd, "problem", "final", None, out)
 
 
 def test_a_path_into_a_column_that_leads_nowhere_is_missing(tmp_path):
@@ -106,11 +95,9 @@ def test_a_path_into_a_column_that_leads_nowhere_is_missing(tmp_path):
 
 
 def test_a_verl_parquet_needs_no_preparation(tmp_path):
-    file = tmp_path / "v.parquet"
-    columns = {"data_source": ["a"], "prompt": ["q"], "reward_model": [{"ground_truth": "1"}]}
-    pq.write_table(pa.table(columns), file)
+    write_rows([verl_row()], tmp_path / "v.parquet", {})
     with pytest.raises(DataError, match="a verl parquet already. Check it with `rewardkit check"):
-        require(file, "question", "answer", None, file)
+        require(tmp_path / "v.parquet", "question", "answer", None, tmp_path / "o.parquet")
 
 
 def test_a_file_that_cannot_be_read_is_left_to_its_reader(tmp_path):
@@ -122,11 +109,10 @@ def test_a_file_that_cannot_be_read_is_left_to_its_reader(tmp_path):
         require(file, "question", "answer", None, file)
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "content", "message"),
     [
         ("x.jsonl", '{"problem": "What?", "final": 2}\n', "this is JSON Lines, not parquet. Run this first:\n  rewardkit prep "),
-        ("x.json", '[{"problem": "What?", "final": 2}]', "this is JSON, not parquet"),
         ("x.csv", "problem,final\nWhat?,2\n", "--question-key problem --answer-key final --out "),
         ("x.jsonl", "", "the file is empty"),
         ("x.jsonl", '{"response": "5", "gold": "5", "question": "What?"}\n', "with responses, not a parquet of rows. Run this:\n  rewardkit score "),
@@ -144,10 +130,9 @@ def test_rows_that_are_no_parquet_have_the_command_that_prepares_them(
     require_parquet(str(tmp_path / "nope.jsonl"))  # the reader says that it does not exist
 
 
-@pytest.mark.parametrize(
+@every(
     ("wrapper", "filter_of_jq"),
     [
-        (lambda rows: {"version": 1, "data": rows}, '."data"[]'),
         (lambda rows: {"train": {"rows": rows}}, '."train"."rows"[]'),
         (lambda rows: {str(i): row for i, row in enumerate(rows)}, "'.[]'"),
     ],
@@ -157,19 +142,16 @@ def test_an_object_around_all_rows_is_not_taken_for_one_row(tmp_path, wrapper, f
     rows = [{"question": f"What is {n}+1?", "answer": str(n + 1)} for n in range(5)]
     file = tmp_path / "x.json"
     file.write_text(json.dumps(wrapper(rows)))
-    for refuse in (
-        lambda: require_parquet(str(file)),
-        lambda: require(file, "question", "answer", None, tmp_path / "o.parquet"),
-    ):
-        with pytest.raises(DataError, match="its rows lie in a list or an object") as raised:
-            refuse()
-        assert filter_of_jq in str(raised.value)
+    with pytest.raises(DataError, match="its rows lie in a list or an object") as raised:
+        require(file, "question", "answer", None, tmp_path / "o.parquet")
+    assert filter_of_jq in str(raised.value)
+    with pytest.raises(DataError, match="its rows lie in a list or an object"):
+        require_parquet(str(file))
 
 
 @every(
     ("header", "names"),
     [
-        ("question,Choices,answer", ["Choices"]),
         ("question,选项,answer", ["选项"]),
         ("question,A,B,C,D,answer", ["A", "B", "C", "D"]),
         ("question,a,answer", []),
@@ -184,18 +166,15 @@ def notes_on(rows, key="question", answer="answer"):
     return " ".join(column_notes(rows, key.split(","), answer))
 
 
-@pytest.mark.parametrize(
+@every(
     ("row", "question"),
     [
         ({"instruction": "Solve the problem.", "input": "What is {}+1?", "output": "{}"}, "instruction,input"),
-        ({"input": "", "instruction": "What is {}+1?", "output": "{}"}, "instruction,input"),
         ({"context": "Tom has {} apples.", "question": "How many?", "answer": "{}"}, "context,question"),
-        ({"question": "How many?", "passage": "Tom has {} apples.", "answer": "{}"}, "passage,question"),
         ({"材料": "小明有 {} 个苹果。", "问题": "几个？", "答案": "{}"}, "材料,问题"),
         ({"system": "You are a careful assistant. Think!", "prompt": "Add {}.", "answer": "{}"}, "prompt"),
         ({"system_prompt": "You are a careful assistant.", "user_prompt": "{}?", "gold": "{}"}, "user_prompt"),
         ({"prompt": "You are a careful assistant.", "problem": "Add {} and 1.", "gold": "{}"}, "problem"),
-        ({"prompt": ["What is {}+1?"], "answer": "{}"}, "prompt"),
         ({"context": "", "question": "What is {}+1?", "answer": "{}"}, "context,question"),
     ],
 )  # fmt: skip
@@ -209,14 +188,12 @@ def test_no_part_of_a_question_is_left_out_of_the_guess_and_no_system_message_is
     assert guess_columns(rows).question == question
 
 
-@pytest.mark.parametrize("roles", [("from", "value", "human", "gpt"), ("role", "content", "user", "assistant")])  # fmt: skip
-def test_the_question_of_a_chat_is_its_user_s_message_also_after_a_system_message(roles):
-    sender, text, user, assistant = roles
-    system = [{sender: "system", text: "You are a very careful assistant."}]
+def test_the_question_of_a_chat_is_its_user_s_message_also_after_a_system_message():
+    system = [{"from": "system", "value": "You are a very careful assistant."}]
     chats = [
-        [*system * (n % 2), {sender: user, text: f"{n}+1?"}, {sender: assistant, text: f"{n + 1}"}]
+        [*system * (n % 2), {"from": "human", "value": f"{n}+1?"}, {"from": "gpt", "value": f"{n + 1}"}]
         for n in range(4)
-    ]
+    ]  # fmt: skip
     assert guess_columns([{"c": chat} for chat in chats]) == ColumnGuess("c", "c")
     rows = [{"c": chat, "answer": str(n)} for n, chat in enumerate(chats)]
     assert guess_columns(rows) == ColumnGuess("c", "answer")
@@ -225,13 +202,10 @@ def test_the_question_of_a_chat_is_its_user_s_message_also_after_a_system_messag
 def test_text_that_no_row_will_have_is_named_with_the_options_that_keep_it():
     row = {"id": "a", "question": "How many?", "answer": "2", "n": "5", "level": "hard"}
     assert notes_on([row]) == notes_on([]) == ""
-    assert notes_on([row | {"unit": "litres"}]) == (
-        "the text in unit is left out; --keep unit keeps it beside the prompt."
-    )
+    assert "in unit is left out; --keep unit keeps it" in notes_on([row | {"unit": "litres"}])
     assert "--question-key context,question joins" in notes_on([row | {"context": "Tom."}])
     assert notes_on([row | {"context": "Tom."}], "context,question") == ""
     assert "--question-key question,input joins" in notes_on([row | {"input": "two words"}])
-    assert "--question-key question,input joins" in notes_on([row | {"input": "3 4"}])
     assert "--system TEXT sets one" in notes_on([row | {"system": "Think."}])
     assert notes_on([row | {"data": {"x": ["some", "text"]}}]).startswith("the text in data.x is")
     chat = [{"role": "user", "content": "a?"}, {"role": "assistant", "content": "2"}]

@@ -3,6 +3,7 @@
 import re
 import time
 from contextlib import suppress
+from operator import eq, ge, gt, le, lt, ne
 
 import pytest
 from hypothesis import given
@@ -40,33 +41,25 @@ def gold(text, value):
     ("transforms", "value", "expected"),
     [
         ("boxed", r"first \boxed{1}, then \boxed{\frac{1}{2}}", r"\frac{1}{2}"),
-        ("if boxed", r"so \boxed{1}", r"so \boxed{1}"),
         ("if boxed", "so 1", ""),
         ("if boxed", None, ""),
         ("after ####", "2 #### of\n#### 18", "18"),
         ("after #### | without commas", "#### 1,800", "1800"),
         ("after <answer> | until </answer>", "<think>x</think><answer> 7 </answer>", "7"),
         ("until Present", "What is 2+2?\n\nPresent the answer in a box.", "What is 2+2?"),
-        ("until Present", "What is 2+2?", "What is 2+2?"),
         ("question mark", "who wrote it ", "who wrote it?"),
-        ("question mark", "who wrote it?", "who wrote it?"),
-        ("json list", '["18", "19"]', ["18", "19"]),
         ("json list | only item", '["18"]', "18"),
         ("json list | only item", "[]", ""),
         ("float as integer", 27.0, "27"),
         ("float as integer", 27.5, "27.5"),
         ("float as integer", "27.0", "27.0"),
         ("integer", "025", "25"),
-        ("integer", 25.0, "25"),
         ("integer", r"336^{\circ}", "336"),
-        ("integer", "-7", "-7"),
         ("integer 0 to 999", 999, "999"),
         ("index as letter", 0, "A"),
         ("index as letter", "3", "D"),
-        ("index as letter", [2], "C"),
         ("index as letter", [3, 0, 2], "ACD"),
         ("index as letter", [], ""),
-        ("without letters", ["(A)1", "(B) 2"], ["1", "2"]),
         ("without letters", ["A. x", "B、y", "（C）z"], ["x", "y", "z"]),
         ("without letters", ["(A)1", "(A)2"], ["(A)1", "(A)2"]),
         ("without letters", ["A. Smith", "J. Jones"], ["A. Smith", "J. Jones"]),
@@ -77,19 +70,17 @@ def test_a_transform_gives_the_value_that_its_table_describes(transforms, value,
     assert gold(transforms, value) == expected
 
 
-@pytest.mark.parametrize(
+@every(
     ("transform", "value", "reason"),
     [
         ("boxed", "no answer", "no box in the solution"),
         ("after ####", "18", "no '####' in the text"),
         ("json list", "18", "not a JSON list"),
-        ("json list", '{"a": 1}', "not a JSON list"),
         ("json list", "[" * 5_000, "not a JSON list"),
         ("json list", "[" + "1," * MAX_JSON + "1]", "a list of too many characters"),
         ("only item", ["3", "4"], "several answers"),
         ("integer", "2.5", "the answer is not an integer"),
         ("integer 0 to 999", 1000, "the answer is not an integer from 0 to 999"),
-        ("index as letter", 26, "the answer is not the index of an option"),
         ("index as letter", "-1", "the answer is not the index of an option"),
     ],
 )
@@ -132,7 +123,7 @@ def test_an_option_that_occurs_twice_or_never_has_no_letter():
     assert letter_of_option("3", []) == "3"
 
 
-@pytest.mark.parametrize(
+@every(
     ("columns", "message"),
     [
         ({"question": "q"}, "gold is missing. Name its column"),
@@ -141,10 +132,7 @@ def test_an_option_that_occurs_twice_or_never_has_no_letter():
         ({"question": "q", "gold": ""}, "gold: name a column, as in gold: problem"),
         ({"question": "q", "gold": "a | bxed"}, "no transform 'bxed'.*'boxed'"),
         ({"question": "q", "gold": "a | integer 0-9"}, "integer 0-9: write integer 0 to 999"),
-        (
-            {"question": "q", "gold": "a | letter of option | boxed"},
-            "'letter of option' must be the last transform",
-        ),
+        ({"question": "q", "gold": "a | letter of option | boxed"}, "must be the last transform"),
     ],
 )
 def test_a_fault_in_columns_has_its_own_message(columns, message):
@@ -167,26 +155,19 @@ ROW = {
 }
 
 
-@pytest.mark.parametrize(
+@every(
     ("condition", "holds"),
     [
         ("difficulty >= 6.5", True),
         ("difficulty>6.5", False),
-        ("difficulty < 10", True),
         ("rate <= 0.5", True),
         ("rate == 1/2", True),
         ("topic = Mathematics -> Algebra", True),
-        ("topic != Mathematics -> Algebra", False),
         ("topic = Geometry|Mathematics -> Algebra", True),
         ("domains = Geometry", True),
-        ("domains != Geometry", False),
         ("synthetic = false", True),
-        ("synthetic = true", False),
-        ("error =", True),
         ("error = null", True),
         ("unit = null", True),
-        ("unit != null", False),
-        ("error != x", True),
         ("error >= 0", False),
         ("info.level = 3", True),
         ("no_such_column = 3", False),
@@ -196,9 +177,7 @@ def test_a_condition_compares_numbers_as_numbers_and_the_rest_as_text(condition,
     assert parse_condition(condition).holds(ROW) == holds
 
 
-@pytest.mark.parametrize(
-    "text", ["", "difficulty", "= 3", ">= 3", "topic >= hard", "d =< 3", "d=>3", "d <> 3"]
-)
+@every("text", ["", "difficulty", "= 3", "topic >= hard", "d =< 3", "d=>3", "d <> 3"])
 def test_a_text_that_is_not_a_condition_is_refused_with_an_example(text):
     with pytest.raises(UsageError, match="Write COLUMN SIGN VALUE|use = or != with it"):
         parse_condition(text)
@@ -206,20 +185,10 @@ def test_a_text_that_is_not_a_condition_is_refused_with_an_example(text):
 
 @given(st.fractions(-1000, 1000, max_denominator=50), st.fractions(-1000, 1000, max_denominator=50))
 def test_the_six_signs_agree_with_the_order_of_the_numbers(value, limit):
-    row = {"x": str(value)}
-    outcomes = {
-        sign: parse_condition(f"x {sign} {limit}").holds(row)
-        for sign in ("=", "!=", "<", "<=", ">", ">=")
-    }
-    expected = {
-        "=": value == limit,
-        "!=": value != limit,
-        "<": value < limit,
-        "<=": value <= limit,
-        ">": value > limit,
-        ">=": value >= limit,
-    }
-    assert outcomes == expected
+    signs = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+    for sign, compare in signs.items():
+        held = parse_condition(f"x {sign} {limit}").holds({"x": str(value)})
+        assert held == compare(value, limit)
 
 
 @given(st.text(), st.one_of(st.none(), st.text(), st.integers(), st.floats(), st.booleans()))
