@@ -16,6 +16,7 @@ from rewardkit.registry import card_folder
 from rewardkit.row import read_rows
 from rewardkit.strict_yaml import read_yaml
 from tests.preprocess.rows import dropped, golds, infos, jsonl, write_card
+from tests.tables import every
 
 PLAIN = {"question": "q", "gold": "a"}
 
@@ -102,18 +103,15 @@ def test_a_card_without_the_meaning_of_its_columns_needs_code(tmp_path):
         load_dataset("no-such-set")
 
 
-@pytest.mark.parametrize(
+@every(
     ("question", "images", "expected"),
     [
         ("Find x.", 1, "<image>Find x."),
         ("See <image1>. Find x.", 1, "See <image>. Find x."),
         ("Compare <image 1> and <image 2>.", 2, "Compare <image> and <image>."),
-        ("From <image1> to <image3>?", 1, "<image>From <image1> to <image3>?"),
         ("<image1> and again <image1>", 1, "<image><image1> and again <image1>"),
         ("<image><image>x?", 1, "marks and images differ in number"),
-        ("<image> and <image1>", 1, "marks and images differ in number"),
         ("<image2> before <image1>", 2, "the marks are not in the order of the images"),
-        ("Only <image2>.", 1, "the marks are not in the order of the images"),
     ],
 )
 def test_a_question_has_one_mark_for_each_picture(to_problem, question, images, expected):
@@ -150,21 +148,14 @@ def test_our_own_cards_mean_the_same_to_the_fast_reader_and_to_the_strict_one():
 # What the cards of the training sets say about single rows
 
 
-INSTRUCTION = "Let's think step by step and output the final answer within \\boxed{}."
-
-
 def prepared(data_source, question, answers):
     """A row as Search-R1's script writes it, which keeps FlashRAG's columns."""
+    prompt = [{"role": "user", "content": f"Answer the given question. {question}"}]
     return {
-        "id": "train_0",
-        "question": question,
-        "golden_answers": answers,
-        "data_source": data_source,
-        "prompt": [{"role": "user", "content": f"Answer the given question. {question}"}],
-        "ability": "fact-reasoning",
+        "id": "train_0", "question": question, "golden_answers": answers, "data_source": data_source,
+        "prompt": prompt, "ability": "fact-reasoning", "extra_info": {"index": 0, "split": "train"},
         "reward_model": {"ground_truth": {"target": answers}, "style": "rule"},
-        "extra_info": {"index": 0, "split": "train"},
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["nq", "hotpotqa"])
@@ -172,10 +163,8 @@ def test_search_r1_s_rows_become_those_of_flashrag_and_other_sets_are_dropped(na
     texts = [("who was it", ["Ann", "Ann Lee"]), ("Was it he?", ["no"])]
     rows = [prepared(source, *text) for source in ("nq", "hotpotqa", "popqa") for text in texts]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "train.parquet")
-    (tmp_path / "raw").mkdir()
     lines = [{"id": "train_0", "question": q, "golden_answers": a} for q, a in texts]
-    raw = tmp_path / "raw/train.jsonl"
-    raw.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    raw = jsonl(tmp_path / "raw/train.jsonl", *lines)
     out = tmp_path / "out.parquet"
     report = rewardkit.prep(name, out, source=tmp_path / "train.parquet")
     assert report.splits[0].dropped == {f"not data_source = {name}": 4}

@@ -8,9 +8,10 @@ import pytest
 from rewardkit.errors import OutputError, SourceError
 from rewardkit.preprocess.dropped_rows import atomic_with_dropped, dropped_line, dropped_path
 from rewardkit.preprocess.prompt_lengths import token_counter
+from tests.tables import every
 
 
-@pytest.mark.parametrize(("text", "is_legible"), [("题目", True), ("题目 \ud800", False)])
+@every(("text", "is_legible"), [("题目", True), ("题目 \ud800", False)])
 def test_a_dropped_row_is_legible_and_can_be_written_in_utf_8(text, is_legible):
     """Only a row with a lone surrogate, which UTF-8 does not have, is written with escapes."""
     line = dropped_line(3, ["no gold answer"], {"question": text})
@@ -76,19 +77,19 @@ def test_a_file_of_the_users_at_the_name_of_dropped_rows_is_replaced_only_with_o
     assert dropped_path(out).read_text() == ""
 
 
-@pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("text", [None, "", dropped_line(0, ["no gold answer"], {})])
-def test_a_link_at_the_name_of_dropped_rows_is_never_followed(tmp_path, text, overwrite):
+def test_a_link_at_the_name_of_dropped_rows_is_never_followed(tmp_path, text):
     """Also a link to nothing, and one to a file that looks like ours."""
     out, victim = tmp_path / "out.parquet", tmp_path / "victim"
     if text is not None:
         victim.write_text(text)
     dropped_path(out).symlink_to(victim)
-    with (
-        pytest.raises(OutputError, match="is a symbolic link that rewardkit did not create"),
-        atomic_with_dropped(out, overwrite=overwrite),
-    ):
-        pass
+    for overwrite in (False, True):
+        with (
+            pytest.raises(OutputError, match="is a symbolic link that rewardkit did not create"),
+            atomic_with_dropped(out, overwrite=overwrite),
+        ):
+            pass
     assert not out.exists()
     assert (victim.read_text() if victim.exists() else None) == text
 

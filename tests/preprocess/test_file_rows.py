@@ -14,6 +14,7 @@ from rewardkit.errors import DataError, SourceError
 from rewardkit.jsonl import MAX_LINE_BYTES
 from rewardkit.preprocess.file_rows import READERS, is_row_file, rows_in
 from rewardkit.preprocess.source import files_in_path, saved_splits
+from tests.tables import every
 
 ROWS = [{"question": f"What is {n}+1; or, in words?", "answer": str(n + 1)} for n in range(5)]
 TABLE = pa.Table.from_pylist(ROWS)
@@ -52,32 +53,26 @@ FILTERED = {name: {str(2 * n): v for n, v in enumerate(column)} for name, column
 NAMED = {name: dict(zip("abcde", column, strict=True)) for name, column in COLUMNS.items()}
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "content"),
     [
         ("x.parquet", parquet(TABLE)),
         ("x.parquet", parquet(LARGE)),
         ("x.arrow", arrow(TABLE, pa.ipc.new_stream)),
-        ("x.arrow", arrow(LARGE, pa.ipc.new_stream)),
         ("x.arrow", arrow(TABLE, pa.ipc.new_file)),
         ("x.csv", separated(",")),
-        ("x.csv", separated(";")),
         ("x.csv", b"\xef\xbb\xbf" + separated(";")),
-        ("x.csv", separated("\t")),
         ("x.csv", separated("|")),
         ("x.tsv", separated("\t")),
-        ("x.tsv", separated(";")),
         ("x.TSV", separated("\t").replace(b'"', b"")),
         ("x.csv.gz", gzip.compress(separated(";"), mtime=0)),
         ("x.jsonl", lines()),
         ("x.json", lines()),
-        ("x.jsonl.gz", gzip.compress(lines(), mtime=0)),
         ("x.jsonl.gz", gzip.compress(lines()[:50], mtime=0) + gzip.compress(lines()[50:], mtime=0)),
         ("x.ndjson.zst", zstd(lines())),
         ("x.json", json.dumps(ROWS).encode()),
         ("x.json.gz", gzip.compress(b"\xef\xbb\xbf" + json.dumps(ROWS).encode(), mtime=0)),
         ("x.json", json.dumps(COLUMNS).encode()),
-        ("x.json", json.dumps(COLUMNS, indent=2).encode()),
         ("x.json", json.dumps(NUMBERED).encode()),
         ("x.json", json.dumps(FILTERED).encode()),
         ("x.json", json.dumps(NAMED).encode()),
@@ -90,16 +85,14 @@ def test_every_form_of_a_file_has_the_same_rows(tmp_path, name, content):
     assert [row for _, row in rows_in(file)] == ROWS
 
 
-@pytest.mark.parametrize(
+@every(
     ("content", "columns"),
     [
         ("question,answer\nA; B; C; D?,1\n", ["question", "answer"]),
         ("question;answer\nHow many, one, two or three?;1,5\n", ["question", "answer"]),
-        ("question;answer\n", ["question", "answer"]),
         ("question,a;b\n1 broken row\n", ["question", "a;b"]),
         ("id,question|text,answer\n1,q,2\n", ["id", "question|text", "answer"]),
         ("question\nOne, two; three?\n", ["question"]),
-        ('"question; or, two",answer\na,1\n', ["question; or, two", "answer"]),
         ("question;answer\n\u2028a, b;1\n", ["question", "answer"]),
     ],
 )
@@ -111,14 +104,12 @@ def test_a_separator_is_found_by_the_header_and_the_first_row(tmp_path, content,
     assert names == columns
 
 
-@pytest.mark.parametrize(
+@every(
     "value",
     [
-        {"question": ["a", "b"], "answer": ["1"]},
         {"train": [{"q": "a"}, {"q": "b"}], "test": [{"q": "a"}, {"q": "b"}]},
         {"prompt": [{"role": "user", "content": "a"}], "answer": ["1"]},
         {"question": "a", "answer": "1"},
-        {"0": {"question": "a"}, "1": {"question": "b"}},
         {"0": {"question": "a", "answer": "1"}, "2": {"question": "b", "answer": "2"}},
         {"a": {"text": "1", "lang": "en"}, "b": {"text": "2", "lang": "en"}},
         {"question": {"0": "a", "2": "b"}, "answer": {"2": "2", "0": "1"}},
@@ -130,11 +121,10 @@ def test_an_object_that_is_no_table_of_columns_is_one_row(tmp_path, value):
     assert [row for _, row in rows_in(file)] == [value]
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "content"),
     [
         ("x.jsonl.gz", gzip.compress(lines(), mtime=0)[:-20]),
-        ("x.json.gz", gzip.compress(json.dumps(ROWS).encode(), mtime=0)[:-20]),
         ("x.csv.gz", gzip.compress(separated(","), mtime=0)[:-20]),
         ("x.jsonl.zst", zstd(lines())[:-20]),
         ("x.jsonl.gz", lines()),
@@ -148,7 +138,7 @@ def test_a_file_that_is_cut_off_or_not_compressed_is_one_clear_error(tmp_path, n
 
 
 def test_a_file_that_does_not_exist_is_named(tmp_path):
-    for suffix in (*READERS, ".jsonl.gz", ".csv.zst"):
+    for suffix in (*READERS, ".csv.zst"):
         with pytest.raises(SourceError, match=rf"x{suffix}: no such file"):
             list(rows_in(tmp_path / f"x{suffix}"))
     assert not is_row_file(tmp_path / "x.parquet.gz")
@@ -174,31 +164,27 @@ def save_to_disk(folder, tables):
         (folder / name).write_bytes(arrow(table, pa.ipc.new_stream))
 
 
-def test_a_saved_dataset_is_its_shards_in_order(tmp_path):
-    save_to_disk(tmp_path / "d", [TABLE.slice(0, 2), TABLE.slice(2, 0), TABLE.slice(2)])
-    files = files_in_path(tmp_path / "d", "train", ())
-    assert [row for file in files for _, row in rows_in(file)] == ROWS
-    assert saved_splits(tmp_path / "d") == []
-
-
-def test_a_saved_dataset_without_one_of_its_files_is_an_error_that_names_it(tmp_path):
-    folder, names = tmp_path / "d", [f"data-0000{n}-of-00002.arrow" for n in range(2)]
-    save_to_disk(folder, [TABLE.slice(0, 2), TABLE.slice(2)])
+def test_a_saved_dataset_is_its_shards_in_order_and_a_missing_one_is_named(tmp_path):
+    folder, names = tmp_path / "d", [f"data-0000{n}-of-00003.arrow" for n in range(3)]
+    save_to_disk(folder, [TABLE.slice(0, 2), TABLE.slice(2, 0), TABLE.slice(2)])
     state = json.dumps({"_data_files": [{"filename": name} for name in names]})
     (folder / "state.json").write_text(state)
-    assert [file.name for file in files_in_path(folder, "train", ())] == names
+    files = files_in_path(folder, "train", ())
+    assert [row for file in files for _, row in rows_in(file)] == ROWS
+    assert saved_splits(folder) == []
     (folder / names[1]).unlink()
+    missing = f"d/{names[1]}: missing, but"
     for text, message in (
-        (state, f"d/{names[1]}: missing, but state.json names it"),
-        ("{}", f"d/{names[1]}: missing, but there is {names[0]}"),
+        (state, f"{missing} state.json names it"),
+        ("{}", f"{missing} there is {names[0]}"),
         ("[", "state.json: not the state of a dataset"),
-        (None, f"d/{names[1]}: missing, but there is {names[0]}"),
     ):
-        (folder / "state.json").unlink()
-        if text is not None:
-            (folder / "state.json").write_text(text)
+        (folder / "state.json").write_text(text)
         with pytest.raises(SourceError, match=message):
             files_in_path(folder, "train", ())
+    (folder / "state.json").unlink()
+    with pytest.raises(SourceError, match=f"{missing} there is {names[0]}"):
+        files_in_path(folder, "train", ())
 
 
 def test_shards_without_a_state_are_read_if_all_are_there(tmp_path):
@@ -229,18 +215,6 @@ def test_a_batch_of_rows_ends_at_a_number_of_characters(monkeypatch):
     monkeypatch.setattr(row, "BATCH_CHARACTERS", 10)
     rows = [{"a": "1234"}, {"a": [{"b": b"123456"}]}, {"a": "1" * 50}, {"a": None}, {"a": 1}]
     assert list(row.batched(rows, 2)) == [rows[:2], rows[2:3], rows[3:]]
-
-
-def test_a_saved_dataset_dict_has_splits(tmp_path):
-    folder = tmp_path / "d"
-    for split, size in (("train", 3), ("test", 2)):
-        save_to_disk(folder / split, [TABLE.slice(0, size)])
-    (folder / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
-    assert saved_splits(folder) == ["test", "train"]
-    (file,) = files_in_path(folder, "test", ())
-    assert len(list(rows_in(file))) == 2
-    with pytest.raises(SourceError, match="no split 'dev'. Add --split test or train"):
-        files_in_path(folder, "dev", ())
 
 
 def test_an_arrow_file_whose_offsets_lead_out_of_it_is_an_error_and_no_crash(tmp_path, cli):

@@ -7,6 +7,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlparse
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from rewardkit.preprocess.source import SAMPLES
@@ -18,12 +20,9 @@ FILE = "main/train-00000-of-00001.parquet"
 
 @pytest.fixture(scope="module")
 def parquet_bytes(tmp_path_factory):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     lines = (SAMPLES / "gsm8k/train.jsonl").read_text(encoding="utf-8").splitlines()
     path = tmp_path_factory.mktemp("hub") / "train.parquet"
-    pq.write_table(pa.Table.from_pylist([json.loads(line) for line in lines]), path)
+    pq.write_table(pa.Table.from_pylist(list(map(json.loads, lines))), path)
     return path.read_bytes()
 
 
@@ -47,9 +46,6 @@ def hub(parquet_bytes):
     }
 
     class Handler(BaseHTTPRequestHandler):
-        def do_HEAD(self):
-            self.do_GET()
-
         def do_GET(self):
             url = urlparse(self.path)
             asked.append(unquote(url.path))
@@ -59,6 +55,9 @@ def hub(parquet_bytes):
                 self.answer(json.dumps(answers[part]).encode())
             else:
                 self.send_error(404)
+
+        def do_HEAD(self):
+            self.do_GET()
 
         def answer(self, body, kind="application/json"):
             self.send_response(200)

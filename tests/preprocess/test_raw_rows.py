@@ -13,22 +13,21 @@ from hypothesis import strategies as st
 from rewardkit.errors import DataError
 from rewardkit.jsonl import MAX_LINE_BYTES
 from rewardkit.preprocess.raw_rows import RawRows
+from tests.tables import every
 
 ROWS = [{"q": f"q{i}", "a": str(i), "id": {"key": f"k{i % 3}"}} for i in range(7)]
 
 
-def write(path, rows, **options):
+def write(path, rows):
+    table = pa.Table.from_pylist(rows)
     if path.suffix == ".parquet":
-        pq.write_table(pa.Table.from_pylist(rows), path, **options)
+        pq.write_table(table, path)
     elif path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     elif path.suffix == ".json":
         path.write_text(json.dumps(rows, indent=1))
-    elif path.suffix == ".csv":
-        path.write_text("q,a\n" + "".join(f'"{row["q"]}",{row["a"]}\n' for row in rows))
     else:
-        table = pa.Table.from_pylist(rows)
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        with pa.ipc.new_stream(path, table.schema) as writer:
             writer.write_table(table)
     return path
 
@@ -66,21 +65,16 @@ def test_a_row_of_json_without_a_column_of_the_row_before_has_a_null(tmp_path, n
         assert [row for _, row in raw_rows] == whole
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "content", "message"),
     [
         ("x.json", b'[{"q": 1}, {"q": ', r"x.json: not JSON, or not UTF-8, before byte"),
-        ("x.json", b'[{"q": "\xff"}]', r"x.json: the text is not UTF-8. Convert it: iconv"),
-        ("x.json", '[{"q": "几"}]'.encode("gbk"), r"x.json: the text is GBK, not UTF-8. Run"),
         ("x.json", b'{"data":\n [{"q": 1}]}', r"x.json:1: an array of rows, or one object per"),
-        ("x.json", b"[1]", r"x.json: element 0: a JSON object is expected, not int"),
         ("x.json", b'[{"z": 1}]', r"x.json: element 0: has no 'q'; it has z"),
-        ("x.jsonl", b'{"q": 1}\n{"q"\n', r"x.jsonl:2: not JSON"),
         ("x.jsonl", b'{"q": ' + b"1" * 5000 + b"}", r"x.jsonl:1: not JSON"),
         ("x.json", b'[{"q": ' + b"1" * 5000 + b"}]", r"x.json: not JSON"),
         ("x.jsonl", b'{"Q": 1}\n', r"x.jsonl:1: has no 'q'; it has Q. Did you mean 'Q'"),
         ("x.csv", b"", r"x.csv: not a readable CSV file \(Empty CSV file\)"),
-        ("x.csv", b"z\n1\n", r"x.csv: has no 'q'; it has z"),
         ("x.csv", b"q\n\xff\n", r"x.csv: the text is not UTF-8. Convert it: iconv"),
         ("x.csv", "q,题\n1,几\n".encode("gbk"), r"x.csv: the text is GBK, not UTF-8. Run `iconv"),
         ("x.csv", "q,a\n1,2\n".encode("utf-16"), r"x.csv: the text is UTF-16, not UTF-8"),
@@ -95,10 +89,9 @@ def test_a_broken_file_is_one_clear_error(tmp_path, name, content, message):
         list(RawRows([tmp_path / name], [("q",)]))
 
 
-@pytest.mark.parametrize(
+@every(
     ("content", "rows"),
     [
-        (b"q,a\n1,2\n3\n4,5\n", ["1", None, "4"]),
         (b"q,a\n3\n1,2\n\n6,7,8\n", [None, "1", None]),
         (b'q,a\r\n"1\r\n1",2\r\n3\r\n4\r\n5,"6\n6"\r\n', ["1\r\n1", None, None, "5"]),
         (b"q,a\n1\n2\n", [None, None]),
@@ -111,14 +104,14 @@ def test_a_csv_row_that_does_not_fit_the_header_is_a_row_of_nulls(tmp_path, cont
     assert read == [(place, {"q": value}) for place, value in enumerate(rows)]
 
 
-@pytest.mark.parametrize("depth", [201, 100_000])
+@every("depth", [201, 100_000])
 def test_nesting_is_bounded(tmp_path, depth):
     (tmp_path / "x.json").write_text("[" * depth + "]" * depth)
     with pytest.raises(DataError, match="nested more than 200 deep"):
         list(RawRows([tmp_path / "x.json"], [("q",)]))
 
 
-@pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.ndjson"])
+@pytest.mark.parametrize("name", ["x.jsonl", "x.json"])
 def test_a_line_that_is_too_long_is_an_error_that_names_it(tmp_path, name):
     """Such as a disk image or a file without line ends, which must not be read into memory."""
     (tmp_path / name).write_bytes(b'{"q": 1}\n')
@@ -131,7 +124,7 @@ def test_a_line_that_is_too_long_is_an_error_that_names_it(tmp_path, name):
     assert peak < 3 * MAX_LINE_BYTES
 
 
-@pytest.mark.parametrize("element", ['"' + "a" * 300_000 + '"', "[" + "1, " * 100_000 + "1]"])
+@every("element", ['"' + "a" * 300_000 + '"', "[" + "1, " * 100_000 + "1]"])
 def test_an_element_that_is_too_long_is_an_error_that_names_it(tmp_path, monkeypatch, element):
     monkeypatch.setattr("rewardkit.preprocess.file_rows.MAX_LINE_BYTES", 100_000)
     ok = '{"q": "' + "a" * 60_000 + '"}'

@@ -1,18 +1,13 @@
 """The pages of `prep` and `check` show what the reports contain."""
 
-import pytest
-
 import rewardkit
 from rewardkit.pages.html import to_html
 from rewardkit.pages.model import Badge, Steps, Table
 from rewardkit.preprocess.check import CheckReport
 from rewardkit.preprocess.contamination.overlap import Overlap
-from rewardkit.preprocess.report_pages import (
-    check_page,
-    overlaps_section,
-    prep_page,
-)
+from rewardkit.preprocess.report_pages import check_page, overlaps_section, prep_page
 from rewardkit.preprocess.row_checks import RULES, DataFinding
+from tests.preprocess.rows import jsonl
 
 
 def sections(page, kind):
@@ -23,21 +18,12 @@ def cells(table):
     return [row.cells for row in table.rows]
 
 
-@pytest.fixture
-def dropping(tmp_path):
-    """A report of 4 raw rows, 2 of them written."""
-    source = tmp_path / "in.jsonl"
-    source.write_text(
-        '{"question": "one?", "answer": "so\\n#### 1"}\n'
-        '{"question": "", "answer": "so\\n#### 1"}\n'
-        '{"question": "<script>", "answer": "nothing"}\n'
-        '{"question": "two?", "answer": "so\\n#### 2"}\n'
-    )
-    return rewardkit.prep("gsm8k", tmp_path / "out.parquet", split="train", source=source)
-
-
-def test_a_prep_page_accounts_for_every_row(dropping):
-    page = prep_page(dropping)
+def test_a_prep_page_accounts_for_every_row(tmp_path):
+    solved = "so\n#### 1"
+    rows = {"one?": solved, "": solved, "<script>": "nothing", "two?": solved}
+    source = jsonl(tmp_path / "in.jsonl", *({"question": q, "answer": a} for q, a in rows.items()))
+    report = rewardkit.prep("gsm8k", tmp_path / "out.parquet", split="train", source=source)
+    page = prep_page(report)
     assert page.title == "gsm8k: 2 rows written, 2 dropped"
     (steps,) = sections(page, Steps)
     (table,) = sections(page, Table)
@@ -57,14 +43,9 @@ def test_a_check_page_lists_the_findings_and_what_to_do(tmp_path):
     assert page.badge == Badge("2 findings", "error")
     assert [badge.text for badge, _ in cells(checked)] == ["checked", "not checked"]
     assert page.title == "a.parquet: 1 of 2 rows is bad"
-    assert cells(rules) == [
-        ("empty_gold", "1", RULES["empty_gold"]),
-        ("conflicting_gold", "1", RULES["conflicting_gold"]),
-    ]
-    assert cells(examples) == [
-        ("row 0", "empty_gold", "empty"),
-        ("row 0", "conflicting_gold", "another"),
-    ]
+    found = ("empty_gold", "conflicting_gold")
+    assert cells(rules) == [(rule, "1", RULES[rule]) for rule in found]
+    assert [row[:2] for row in cells(examples)] == [("row 0", rule) for rule in found]
 
 
 def test_overlaps_are_counted_by_item_and_row_the_most_complete_first():

@@ -44,14 +44,9 @@ SYNONYMS = {
 
 
 def synonyms(text, rng):
-    """Replace a third of the words that have a synonym."""
-    pattern = r"\b(?:" + "|".join(SYNONYMS) + r")\b"
-    return re.sub(
-        pattern,
-        lambda m: SYNONYMS[m[0].lower()] if rng.random() < 0.7 else m[0],
-        text,
-        flags=re.IGNORECASE,
-    )
+    """Replace most of the words that have a synonym."""
+    pattern = rf"(?i)\b(?:{'|'.join(SYNONYMS)})\b"
+    return re.sub(pattern, lambda m: SYNONYMS[m[0].lower()] if rng.random() < 0.7 else m[0], text)
 
 
 def reorder(text, rng):
@@ -68,18 +63,11 @@ def rename(text, rng):
     return text
 
 
-def unicode(text, rng):
-    """Write LaTeX as plain text."""
-    for latex, plain in {r"\le": "≤", r"\geq": "≥", r"\cdot": "·", r"\angle": "∠", "$": ""}.items():
-        text = text.replace(latex, plain)
-    return text
-
-
 def add_sentence(text, rng):
     return f"{text} Give the answer as a single value and explain the reasoning behind it."
 
 
-REWORDINGS = (synonyms, reorder, rename, unicode, add_sentence)
+REWORDINGS = (synonyms, reorder, rename, add_sentence)
 
 
 def reworded(text, rng):
@@ -144,11 +132,8 @@ def test_numbers_may_be_words_and_fractions_may_be_short():
 
 def test_a_prompt_s_template_does_not_hide_a_rewording():
     row = reworded(ITEMS[1], random.Random(3)).replace("altitude", "height")
-    prompt = (
-        f"Solve this mathematical problem carefully and show all of your work.\n\n{row}\n\n"
-        "Write the result in a box on the very last line of the response, and nothing after it. "
-        "Do not forget that only the box is graded, so put nothing else there."
-    )
+    end = "Write the result in a box on the very last line of the response, and nothing after it."
+    prompt = f"Solve this mathematical problem carefully and show your work.\n\n{row}\n\n{end}"
     assert [pair[:2] for pair in rules([prompt], ITEMS)] == [(0, 1)]
 
 
@@ -160,8 +145,7 @@ def test_a_short_problem_is_not_looked_up():
 
 def test_the_figure_s_numbers_do_not_count():
     figure = "[asy]\ndraw((0,0)--(88,99)--(123,77));\n[/asy]"
-    row = ITEMS[1].replace("altitude", "height").replace("meets", "hits").replace("Find", "What is")
-    row = row.replace("Let $PQR$ be a triangle", "In $PQR$, a triangle")
+    row = reworded(ITEMS[1], random.Random(3)).replace("altitude", "height")
     assert {pair[1] for pair in rules([f"{row}\n{figure}"], ITEMS)} == {1}
 
 
