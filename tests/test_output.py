@@ -10,13 +10,7 @@ from pathlib import Path
 import pytest
 
 from rewardkit.errors import OutputError
-from rewardkit.output import (
-    LEFTOVER_SECONDS,
-    atomic,
-    atomic_folder,
-    open_no_follow,
-    resolve_output,
-)
+from rewardkit.output import LEFTOVER_SECONDS, atomic, atomic_folder, open_no_follow, resolve_output
 
 WRITER = (
     "import sys; from pathlib import Path; from rewardkit.output import atomic\n"

@@ -27,30 +27,6 @@ def assert_failure(done, code, *expected):
     return done.stderr
 
 
-def test_the_main_job_from_end_to_end(run, tmp_path):
-    assert_success(run("prep", "gsm8k", "--sample", "--split", "all", "--out", "data"))
-    assert "64 rows, all good" in assert_success(run("check", "data/train.parquet"))
-    text = assert_success(run("show", "data/test.parquet", "-n", "2", "--json"))
-    responses = [
-        {"response": f"#### {row['reward_model']['ground_truth']}", **row}
-        for row in json.loads(text)
-    ]
-    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, responses)))
-    summary = json.loads(assert_success(run("score", "r.jsonl", "--json")))
-    assert summary["total"]["accuracy"] == 1.0
-
-
-def test_without_network_and_source_the_message_lists_the_alternatives(run):
-    assert_failure(
-        run("prep", "gsm8k", "--out", "t.parquet"),
-        3,
-        "--source",
-        "--hub modelscope",
-        "HF_ENDPOINT",
-        "--sample",
-    )
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -63,30 +39,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, line):
     os.mkfifo(tmp_path / pipe)
     command = [sys.executable, "-m", "rewardkit", *line.split()]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert_failure(
-        done, 3, f"error: {pipe} is not a regular file. Save its content to one first.\n"
-    )
-
-
-def test_check_of_bad_rows_prints_a_table_and_exits_1(run, tmp_path):
-    from rewardkit.row import build_row, write_rows
-
-    rows = [
-        build_row(
-            data_source="my/data", prompt=[{"role": "user", "content": f"[bold]q{i}[/]"}],
-            ability="", ground_truth="1", index=i, split="", source_id="", question="",
-            answer="", scorer="gsm8k" if i else "",
-        )
-        for i in range(2)
-    ]  # fmt: skip
-    write_rows(rows, tmp_path / "bad.parquet", {})
-    done = run("check", "bad.parquet", "--drop-bad", "good.parquet")
-    assert (done.returncode, done.stderr) == (1, "")
-    assert "unknown_data_source" in done.stdout
-    assert "1 of 2 rows is bad" in done.stdout
-    assert_success(run("check", "good.parquet"))
-    report = json.loads(run("check", "bad.parquet", "--json").stdout)
-    assert (report["ok"], report["counts"]) == (False, {"unknown_data_source": 1})
+    assert_failure(done, 3, f"error: {pipe} is not a regular file. Save its content to one first.")
 
 
 def test_path_prints_the_file_or_the_package_or_the_overrides(run):
@@ -94,10 +47,8 @@ def test_path_prints_the_file_or_the_package_or_the_overrides(run):
     assert file.endswith("rewardkit/scorers/gsm8k.py")
     assert Path(file).is_file()
     assert assert_success(run("path", "auto", "--pkg")).strip() == "pkg://rewardkit.scorers.auto"
-    new = assert_success(
-        run("path", "gsm8k", "--verl", "--verl-version", "0.9.1", "--set", "method=robust")
-    )
-    assert new.splitlines() == [
+    options = ("--verl-version", "0.9.1", "--set", "method=robust")
+    assert assert_success(run("path", "gsm8k", "--verl", *options)).splitlines() == [
         f"reward.custom_reward_function.path={file}",
         "reward.custom_reward_function.name=compute_score",
         "+reward.custom_reward_function.reward_kwargs.method=robust",
@@ -130,12 +81,7 @@ def test_doctor_reports_the_key_that_the_installed_verl_reads(run):
 
 @pytest.mark.parametrize(
     ("installed", "plans"),
-    [
-        ("0.10.0.dev0", "verl 0.10.0.dev0 is planned as verl's main of 2026-08-22"),
-        ("7.0.1", "verl 7.0.1 is newer than the releases we know: planned as 0.9.1."),
-        ("0.2.0", "plans start at verl 0.7.1"),
-        ("0.9.1", None),
-    ],
+    [("7.0.1", "is newer than the releases we know: planned as 0.9.1."), ("0.9.1", None)],
 )
 def test_doctor_says_with_which_keys_an_installed_verl_is_planned(monkeypatch, installed, plans):
     monkeypatch.setattr(doctor, "installed_verl", lambda: installed)
@@ -168,9 +114,8 @@ def test_explain_shows_the_answer_and_the_comparison_that_decided(run, tmp_path)
     (tmp_path / "r.txt").write_text(r"It is \boxed{\frac12}.")
     text = assert_success(run("explain", "--gold", "0.5", "--response", "r.txt"))
     assert "value: equal" in text
-    facts = json.loads(
-        assert_success(run("explain", "--gold", "0.5", "--response", "r.txt", "--json"))
-    )
+    text = assert_success(run("explain", "--gold", "0.5", "--response", "r.txt", "--json"))
+    facts = json.loads(text)
     assert (facts["correct"], facts["where"], facts["pred"]) == (True, "box", r"\frac12")
     for text in ("It is 1.", "It is 1. " * 40):
         message = assert_failure(run("explain", "--gold", "1", "--response", text), 3, text)
@@ -229,8 +174,6 @@ def test_compose_prints_the_overrides_for_gdpo(run, tmp_path):
         "+algorithm.gdpo_reward_weights=[1.0,0.1,0.5]",
         "trainer.use_v1=False",
     ]
-    older = assert_success(run(*arguments, "0.8", "--overwrite")).splitlines()
-    assert older == [first, *overrides[:-1]]
     (tmp_path / "nothing.yaml").write_text("scorer: gsm8k\nparts: {correct: 0}\n")
     nothing = ("compose", "nothing.yaml", "--out", "nothing.py", "--gdpo")
     assert_failure(run(*nothing), 2, "every part of the reward has the weight 0")
@@ -238,9 +181,8 @@ def test_compose_prints_the_overrides_for_gdpo(run, tmp_path):
 
 @pytest.mark.parametrize(
     "line",
-    ["list", "list --json", "list gsm8k", "doctor --offline", "path gsm8k", "glossary --all",
-     "recipes list", "--version", "prep --help"],
-)  # fmt: skip
+    ["list", "doctor --offline", "path gsm8k", "recipes list", "--version", "prep --help"],
+)
 def test_a_full_disk_under_stdout_is_one_line_and_exits_5(run, line):
     with Path("/dev/full").open("w") as full:
         message = assert_failure(run(*line.split(), stdout=full), 5, "No space left on device")
@@ -248,19 +190,13 @@ def test_a_full_disk_under_stdout_is_one_line_and_exits_5(run, line):
     assert message.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "arguments", [("list", "--json"), ("path", "gsm8k"), ("glossary", "--all")]
-)
-def test_a_closed_pipe_ends_a_command_without_a_word_as_it_ends_those_of_unix(run, arguments):
+def test_a_closed_pipe_ends_a_command_in_silence_and_a_closed_stdout_is_one_line(run):
+    """Also with stderr closed, where no message can be printed."""
     reader, writer = os.pipe()
     os.close(reader)
-    done = run(*arguments, stdout=writer)
+    done = run("list", "--json", stdout=writer)
     assert (done.returncode, done.stderr) == (141, "")
     os.close(writer)
-
-
-def test_a_closed_stdout_is_one_line_and_exits_5(run):
-    """Also with stderr closed, where no message can be printed."""
     command = f"{sys.executable} -m rewardkit list --json >&-"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (5, 1)

@@ -58,14 +58,6 @@ def test_no_option_of_any_command_takes_the_option_after_it_as_its_value():
                         require_values(command.params, [name, word, following])
 
 
-def test_a_value_with_hyphens_is_written_behind_an_equals_sign_or_after_two_hyphens(run):
-    done = run("select", "s.jsonl", "--train", "t.parquet", "--sft=--out")
-    assert "t.parquet: no such file" in done.stderr or "s.jsonl" in done.stderr
-    done = run("train", "nope.yaml", "--dry-run", "--", "--target", "--set")
-    assert "has no value" not in done.stderr
-    assert "has no value" not in run("check", "t.parquet", "--threshold", "-1").stderr
-
-
 def complete(*words):
     """Return the completions of the last word, by the protocol of the script for bash."""
     env = os.environ | {
@@ -114,13 +106,3 @@ def test_the_completion_script_that_we_print_works_in_bash(tmp_path):
     )
     done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("gsm8k\n", "")
-
-
-def test_completing_a_name_imports_nothing_heavy():
-    code = (
-        "from rewardkit.cli.shared.completion import complete_recipes, complete_scorers\n"
-        "complete_recipes(''), complete_scorers('')\n"
-        "import sys; print({'pydantic', 'pyarrow', 'yaml', 'rich'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "set()\n"

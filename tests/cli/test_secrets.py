@@ -97,28 +97,6 @@ def test_train_accepts_a_secret_and_never_writes_it(run, recipe, tmp_path, targe
             assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("overrides", SECRET_OVERRIDES)
-@pytest.mark.parametrize("source", ["override", "verl", "sweep", "set"])
-def test_the_secret_of_a_setting_is_never_written(run, recipe, tmp_path, overrides, source):
-    lines = "".join(f"  {text.replace('=', ': ', 1)}\n" for text in overrides)
-    if source == "verl":
-        name, more = recipe("script", lines), []
-    elif source == "sweep":
-        inner = "".join(f"    {line}\n" for line in lines.splitlines())
-        name, more = recipe("script", f"sweep:\n  a:\n    verl:\n{inner}"), ["--variant", "a"]
-    else:
-        name = recipe("script")
-        more = ["--", *overrides]
-        if source == "set":
-            more = [x for text in overrides for x in ("--set", "verl." + text)]
-    for options in (["--dry-run", "--json"], ["--no-check", "--out", "o"]):
-        done = run("train", name, "--verl-version", "0.9", *options, *more)
-        assert done.returncode == 0, done.stderr
-        assert leaks(tmp_path, done, ["my.yaml"]) == []
-    assert leaks(tmp_path, run("check", name, "--verl-version", "0.9"), ["my.yaml"]) == []
-
-
 def test_the_run_gets_the_secret_and_its_log_does_not(run, recipe, tmp_path):
     name = recipe()
     options = ("--no-check", "--verl-version", "0.9", "--out", "o")

@@ -49,13 +49,6 @@ def test_wrapping_changes_nothing_but_spaces(text, width):
     assert all(text_width(line) <= width for line in lines)
 
 
-def test_no_line_ends_with_an_opening_bracket_or_begins_with_what_ends_a_clause():
-    text = "未检查：提示词 token 长度（--tokenizer），数据泄漏（--against）：见《说明》。"
-    for width in range(12, 60):
-        lines = wrap_text(text, width)
-        assert not [line for line in lines if line[-1] in "（《" or line[0] in "，。：）》"]
-
-
 def test_a_column_that_can_be_spared_is_left_out_before_anything_is_stacked():
     layout = TextLayout(("a", "b"), (("x" * 20, "y" * 20),), spare=("b",))
     assert table_lines(layout, 41) == ["a", "─" * 20, "x" * 20]

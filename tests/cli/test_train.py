@@ -66,28 +66,17 @@ def test_a_dry_run_prints_the_command_and_writes_no_file(run, tmp_path):
 MISTAKES = [
     ("--dry-run", 2, "name a recipe"),
     ("nope --dry-run", 2, "unknown recipe 'nope'"),
-    ("nope.yaml --dry-run", 3, "nope.yaml: no such file"),
     ("my.yaml --dry-run --variant x", 2, "no variant 'x' in sweep"),
-    ("my.yaml --dry-run --sweep", 2, "has no variants"),
     ("my.yaml --dry-run --set nodes", 2, "write it as FIELD=VALUE"),
     ("my.yaml --dry-run --set nods=2", 2, "unknown key 'nods'. Did you mean 'nodes'"),
-    ("my.yaml --dry-run --set cluster.nods=2", 2, "--set: unknown key 'cluster.nods'"),
     ("my.yaml --dry-run --target ascent", 2, "(it is 'ascent'). Did you mean 'ascend'"),
     ("my.yaml --dry-run trainer.total_epoch=1", 2, "Did you mean 'trainer.total_epochs'"),
     ("my.yaml --dry-run --set reward.scorer=gsm9k", 2, "Did you mean 'gsm8k'"),
     ("my.yaml --dry-run --set reward.options.metod=x", 2, "no option 'metod'"),
     ("my.yaml --dry-run --from m.json", 2, "--from repeats a run unchanged"),
     ("my.yaml --dry-run --out o", 2, "--out is not used with --dry-run"),
-    ("my.yaml --dry-run --rehearse", 2, "--rehearse is not used with --dry-run"),
-    ("my.yaml --dry-run --strict", 2, "--strict is not used with --dry-run"),
-    ("my.yaml --rehearse --strict", 2, "--strict is not used with --rehearse"),
     ("my.yaml --rehearse-seconds 60", 2, "--rehearse-seconds needs --rehearse"),
-    ("my.yaml --rehearse-call-seconds 60", 2, "--rehearse-call-seconds needs --rehearse"),
-    (
-        "my.yaml --no-check --set model=???",
-        2,
-        "actor_rollout_ref.model.path is ???: put the value in",
-    ),
+    ("my.yaml --no-check --set model=???", 2, "actor_rollout_ref.model.path is ???: put the value"),
     ("my.yaml --rehearse trainer.save_freq=???", 2, "trainer.save_freq is ???: put the value in"),
     ("my.yaml --no-check --set nodes=2", 2, "cluster.target local is one machine"),
     ("my.yaml --no-check --set cluster.target=kuberay", 2, "cluster.image"),
@@ -188,10 +177,8 @@ def test_check_tells_a_laptop_from_a_wrong_recipe_and_train_starts_neither(run, 
     if code == 0:
         assert {severities["L-56"], severities["packages"], severities["devices"]} == {"machine"}
     assert ("error" in severities.values()) is (code == 1)
-    reason = (
-        "not started: errors above" if code else "not started: findings about this machine above"
-    )
-    assert_failure(run("train", *line), 1, reason)
+    reason = "errors above" if code else "findings about this machine above"
+    assert_failure(run("train", *line), 1, f"not started: {reason}")
     wrong_key = ("--set", "verl.data.train_batch_sise=4")
     assert_failure(run("check", *line, *wrong_key), 2, "Did you mean 'data.train_batch_size'")
 
