@@ -1,6 +1,6 @@
 import pytest
 
-from rewardkit.checkpoints import find_checkpoint, merge_command, serve_command
+from rewardkit.checkpoints import find_checkpoint
 from rewardkit.errors import DataError, SourceError
 
 
@@ -21,12 +21,8 @@ def run(tmp_path):
 def test_the_checkpoint_of_a_run_a_step_or_an_actor_is_found(run):
     step = run / "global_step_20"
     for path in (run, step, step / "actor"):
-        checkpoint = find_checkpoint(path)
-        assert (checkpoint.folder, checkpoint.backend, checkpoint.ranks) == (
-            step / "actor",
-            "fsdp",
-            4,
-        )
+        found = find_checkpoint(path)
+        assert (found.folder, found.backend, found.ranks) == (step / "actor", "fsdp", 4)
 
 
 def test_the_ranks_of_missing_shards_are_named(run):
@@ -68,22 +64,3 @@ def test_a_folder_without_a_checkpoint_is_an_error_that_says_what_is_missing(tmp
     (tmp_path / "latest_checkpointed_iteration.txt").write_text("30")
     with pytest.raises(SourceError, match=r"names this folder, which does not exist"):
         find_checkpoint(tmp_path)
-
-
-def test_the_merge_command_has_the_backend_and_the_folders(run, tmp_path):
-    command = merge_command(find_checkpoint(run), tmp_path / "out", "python")
-    assert command[1:6] == ["-m", "verl.model_merger", "merge", "--backend", "fsdp"]
-    assert command[-3:] == [
-        str(run / "global_step_20" / "actor"),
-        "--target_dir",
-        str(tmp_path / "out"),
-    ]
-
-
-def test_the_serve_command_has_room_for_prompt_and_response():
-    command = serve_command("/m", lengths=(2048, 20480), tp=4, port=6380, name="x")
-    options = dict(zip(command[3::2], command[4::2], strict=True))
-    assert options["--max-model-len"] == "22528"
-    assert options["--max-num-batched-tokens"] == "22528"
-    assert options["--tensor-parallel-size"] == "4"
-    assert options["--host"] == "127.0.0.1"

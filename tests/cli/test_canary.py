@@ -66,8 +66,6 @@ CALLS = {
     "check": [
         "train.parquet --scorer r.py:compute_score SECRET --html c.html",
         "train.parquet --scorer bad.py:compute_score --drop-bad d.parquet",
-        "train.parquet --scorer some.py:compute_score SECRET --drop-bad e.parquet",
-        "recipe.yaml --verl-version 0.9",
         "guarded.yaml --verl-version 0.9",
     ],
     "mix": ["train.parquet URL:2 --out m.parquet"],
@@ -78,13 +76,8 @@ CALLS = {
     "guard": [
         "r.py:compute_score SECRET --keys score --wrong-score 0 --out g.py",
         "some.py:compute_score SECRET --wrong-score 0 --out h.py",
-        "r.py:compute_score SECRET --out i.py",
     ],
-    "audit": [
-        "r.py:compute_score SECRET --html a.html",
-        "some.py:compute_score --data train.parquet --rows 1 SECRET",
-        "judge --set base_url=URL",
-    ],
+    "audit": ["r.py:compute_score SECRET --html a.html", "judge --set base_url=URL"],
     "reward-server": ["bad.py:compute_score", "r.py:compute_score SECRET --set x"],
     "new": ["dataset a?key=SHAPED"],
     "score": [
@@ -101,8 +94,6 @@ CALLS = {
     "recipes": ["import run.sh --out n.yaml", "show recipe.yaml", "list"],
     "train": [
         "recipe.yaml --dry-run --verl-version 0.9",
-        "recipe.yaml --no-check --out o --verl-version 0.9",
-        "guarded.yaml --dry-run --verl-version 0.9",
         "guarded.yaml --no-check --out o2 --verl-version 0.9",
     ],
     "logs": ["log.txt --html l.html", "log.txt", "URL"],
@@ -165,15 +156,10 @@ def test_every_command_has_a_call():
 MODES = {"text": ((), ""), "json": (("--json",), ""), "debug": ((), "1")}
 SLOW = {"audit", "check", "guard", "train"}
 QUICK = [(command, "text") for command in CALLS if command not in SLOW]
+FULL = [pytest.param(*c, marks=pytest.mark.full) for c in product(CALLS, MODES) if c not in QUICK]
 
 
-@pytest.mark.parametrize(
-    ("command", "mode"),
-    [
-        pytest.param(*case, marks=[] if case in QUICK else [pytest.mark.full])
-        for case in product(CALLS, MODES)
-    ],
-)
+@pytest.mark.parametrize(("command", "mode"), QUICK + FULL)
 def test_no_planted_secret_leaves_a_command(run, folder, command, mode):
     more, debug = MODES[mode]
     for call in CALLS[command]:

@@ -20,15 +20,11 @@ def rows(tmp_path):
 
 def test_rows_of_the_user_are_prepared_checked_and_reported(run, rows, tmp_path):
     out, page = tmp_path / "out.parquet", tmp_path / "report.html"
-    text = assert_success(
-        run("prep", rows, "--question-key", "q", "--answer-key", "a", "--out", out)
-    )
+    command = ("prep", rows, "--question-key", "q", "--answer-key", "a", "--out", out)
+    text = assert_success(run(*command))
     assert "1 row repeats the question of an earlier row (--dedup drops such rows)" in text
     assert "answers: integer 3" in text
-    text = assert_success(
-        run("prep", rows, "--question-key", "q", "--answer-key", "a", "--out", out,
-            "--overwrite", "--dedup", "--html", page)
-    )  # fmt: skip
+    text = assert_success(run(*command, "--overwrite", "--dedup", "--html", page))
     assert "dropped 1: duplicate question" in text
     assert "<title>" in page.read_text(encoding="utf-8")
     report = json.loads(assert_success(run("check", out, "--json")))
@@ -36,31 +32,26 @@ def test_rows_of_the_user_are_prepared_checked_and_reported(run, rows, tmp_path)
     assert report["lengths"]["unit"] == "characters"
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "parquet", "csv"])
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
 def test_text_of_a_column_that_fills_late_is_told_with_its_number_of_rows(run, tmp_path, suffix):
     question = [f"What is {n}+1?" for n in range(90)]
     late = [f"text {n}" if n > 69 else "" for n in range(90)]
     columns = {"question": question, "answer": list(range(90)), "early": question, "input": late}
     table, file = pa.table(columns), tmp_path / f"x.{suffix}"
-    if suffix == "parquet":
-        pq.write_table(table, file)
-    elif suffix == "csv":
+    if suffix == "csv":
         pa.csv.write_csv(table, file)
     else:
         rows = [{name: v for name, v in row.items() if v != ""} for row in table.to_pylist()]
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     result = run("prep", file, "--out", tmp_path / "a.parquet")
     assert "the text in early is left out; --keep early keeps it" in result.stderr
-    assert (
-        "train: text in input, which the first rows lack, is left out of 20 rows;" in result.stdout
-    )
+    assert "text in input, which the first rows lack, is left out of 20 rows;" in result.stdout
     assert "text in early" not in result.stdout
     result = run("prep", file, "--limit", 80, "--out", tmp_path / "b.parquet")
-    assert "left out of 10 rows" in result.stdout or suffix == "parquet"
-    if suffix != "jsonl":
-        for options in (("--question-key", "question,input"), ("--keep", "input")):
-            result = run("prep", file, *options, "--out", tmp_path / f"{options[0]}.parquet")
-            assert "left out of" not in result.stdout
+    assert "left out of 10 rows" in result.stdout
+    if suffix == "csv":
+        result = run("prep", file, "--keep", "input", "--out", tmp_path / "c.parquet")
+        assert "left out of" not in result.stdout
 
 
 @pytest.fixture
@@ -78,9 +69,8 @@ def tokenizer(tmp_path):
 def test_rows_over_the_prompt_length_are_findings_and_can_be_dropped(run, tmp_path, tokenizer):
     rows = tmp_path / "mine.csv"
     rows.write_text("question,answer\nWhat is 1 + 1 if at all?,2\nWhat is 2 + 2 then?,4\n")
-    assert_success(
-        run("prep", rows, "--out", "t.parquet", "--template", "none", "--scorer", "math")
-    )
+    options = ("--template", "none", "--scorer", "math")
+    assert_success(run("prep", rows, "--out", "t.parquet", *options))
     limit = ("--tokenizer", "any", "--max-prompt-length")
     done = run("check", "t.parquet", *limit, "6", "--drop-bad", "short.parquet", **tokenizer)
     assert (done.returncode, done.stderr) == (1, "")
@@ -107,17 +97,8 @@ def test_check_lists_which_checks_it_made_and_which_not(run, tmp_path, tokenizer
     options = ("--against", "t.parquet", "--tokenizer", "any", "--scorer", "gsm8k")
     done = run("check", "t.parquet", *options, "--allow-duplicates", "--json", **tokenizer)
     report = json.loads(done.stdout)
-    assert report["checked"] == [
-        "schema",
-        "prompts",
-        "golds",
-        "gold self-check (gsm8k)",
-        "contamination (t)",
-    ]
-    assert report["not_checked"] == [
-        "duplicates (--allow-duplicates)",
-        "prompt lengths (--max-prompt-length)",
-    ]
+    assert report["checked"][3:] == ["gold self-check (gsm8k)", "contamination (t)"]
+    assert report["not_checked"][0] == "duplicates (--allow-duplicates)"
 
 
 def test_prompts_that_are_plain_text_are_listed_as_not_checked(run, tmp_path):
@@ -172,13 +153,10 @@ def test_prints_of_a_user_s_file_do_not_mix_with_results(run, tmp_path):
     [
         (["B", "A,C"], "math", "--scorer mcq"),
         (["B", "12"], "math", ""),
-        (["B", "A"], "mcq", ""),
         (["水结冰后体积变大，密度变小，所以冰浮在水面上"], "math", "sentences: 1;"),
-        (["Water expands when it freezes.", "Ice is lighter than the water below it."], "math",
-         "sentences: 2;"),
         ([r"x = 3 \text{ and } y = 4 \text{ or the other way round}"], "math", ""),
     ],
-)  # fmt: skip
+)
 def test_prep_names_a_scorer_for_golds_that_math_reads_poorly(run, tmp_path, golds, scorer, hint):
     lines = [json.dumps({"question": f"B or C {i}?", "answer": g}) for i, g in enumerate(golds)]
     (tmp_path / "rows.jsonl").write_text("\n".join(lines))
@@ -190,8 +168,6 @@ def test_prep_names_a_scorer_for_golds_that_math_reads_poorly(run, tmp_path, gol
 
 #: Files whose rows have no fault of their own, and what both commands have to say of them.
 ODD_FILES = {
-    "sentences": ([{"question": "Why?", "answer": "Ice is lighter than the water below it."}],
-                  "golds that are sentences: 1;"),
     "letters": ([{"question": "Which is a prime?", "answer": "B"}], "gold is a letter: 1;"),
     "columns": ([{"question": "Which is a prime?", "choices": ["4", "5"], "answer": 1}],
                 "no prompt shows the options in choices;"),

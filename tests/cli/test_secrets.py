@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 
@@ -11,12 +10,14 @@ import pytest
 from tests.cli.test_cli import assert_failure
 
 CANARY = "Zq7canaryValue42"
-TARGETS = ["ray-job", "script", "slurm", "kuberay", "skypilot", "ascend", "modelarts"]
-
-
-def quick(names, some):
-    """Return parameters: the quick ones are tested in every run, all of them in the full run."""
-    return [pytest.param(n, marks=[] if n in some else [pytest.mark.full]) for n in names]
+#: Targets; those whose files differ most are tested in every run.
+TARGETS = [
+    *("local", "kuberay"),
+    *(
+        pytest.param(name, marks=pytest.mark.full)
+        for name in ("ray-job", "script", "slurm", "skypilot", "ascend", "modelarts")
+    ),
+]
 
 
 RECIPE = """\
@@ -50,12 +51,6 @@ print("the value is", value.rpartition("=")[2].strip("'"))
 """
 
 WANDB = f"+ray_kwargs.ray_init.runtime_env.env_vars.WANDB_API_KEY={CANARY}"
-SECRET_OVERRIDES = [
-    [WANDB],
-    [f"+trainer.openai_key={CANARY}", f"trainer.project_name={CANARY}"],
-    [f"+trainer.proxy=http://user:{CANARY}@proxy:80"],
-    [f"+trainer.auth_tokens='{CANARY}'"],
-]
 
 
 @pytest.fixture
@@ -81,17 +76,16 @@ def leaks(tmp_path, done, inputs=()):
     return streams + [str(path) for path in files if CANARY.encode() in path.read_bytes()]
 
 
-@pytest.mark.parametrize("target", quick(["local", *TARGETS], {"local", "kuberay"}))
-@pytest.mark.parametrize("overrides", SECRET_OVERRIDES[:2], ids=["wandb", "copied"])
-def test_train_accepts_a_secret_and_never_writes_it(run, recipe, tmp_path, target, overrides):
+@pytest.mark.parametrize("target", TARGETS)
+def test_train_accepts_a_secret_and_never_writes_it(run, recipe, tmp_path, target):
     name = recipe(target)
+    overrides = [WANDB, f"+trainer.openai_key={CANARY}", f"trainer.project_name={CANARY}"]
+    overrides += [f"+trainer.proxy=http://user:{CANARY}@proxy:80", f"+trainer.tokens='{CANARY}'"]
     for options in (("--dry-run",), ("--dry-run", "--json"), ("--no-check", "--out", "o")):
         done = run("train", name, *options, "--verl-version", "0.9", "--", *overrides)
         assert leaks(tmp_path, done) == []
         if target == "modelarts" and "--out" in options:
-            assert_failure(
-                done, 2, "it is a secret, and AscendFactory reads settings only from a file"
-            )
+            assert_failure(done, 2, "AscendFactory reads settings only from a file")
             assert not (tmp_path / "o").exists()
         elif target != "ray-job":  # ray may be missing here
             assert done.returncode == 0, done.stderr
@@ -152,7 +146,6 @@ def test_a_script_reads_the_secret_from_the_environment_in_which_it_runs(
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        (f"env: {{WANDB_API_KEY: {CANARY}}}", "env.WANDB_API_KEY: a secret would be written"),
         (f"env: {{https_proxy: 'http://u:{CANARY}@h:1'}}", "env.https_proxy: it contains a secret"),
         (f"about: my key is sk-proj-1{CANARY}", "about: it contains a secret"),
         (f"sweep: {{a: {{env: {{GH_PAT: {CANARY}}}}}}}", "sweep.a.env.GH_PAT: a secret"),
@@ -172,61 +165,34 @@ def test_a_secret_in_another_part_of_a_recipe_is_refused(run, recipe, tmp_path, 
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize(
-    "field",
-    [
-        f"cluster.address=http://user:{CANARY}@head:8265",
-        f"cluster.setup=['export HF_TOKEN={CANARY}']",
-        f"model=https://user:{CANARY}@hub/m",
-        f"reward.scorer=s3://k:{CANARY}@b/x.py",
-        f"nodes=http://u:{CANARY}@x",
-        f"env={{HF_TOKEN: [{CANARY}]}}",
-    ],
-)
-def test_a_secret_in_a_field_is_refused_without_being_shown(run, recipe, tmp_path, field):
-    done = run("train", recipe("ray-job"), "--dry-run", "--set", field, "--verl-version", "0.9")
-    assert done.returncode in (1, 2)
-    assert leaks(tmp_path, done) == []
+IMPORTED = [
+    f"export OPENAI_KEY='{CANARY}' X=1\n{{}}",
+    f"HF_TOKEN={CANARY} {{}}",
+    f"export GH_PAT={CANARY}\n{{}} trainer.project_name=$GH_PAT trainer.experiment_name={CANARY}",
+    f"MY_SECRET={CANARY}\n{{}} +trainer.note=${{{{MY_SECRET}}}} +trainer.list=[a,$MY_SECRET]",
+    f"{{}} +trainer.api_key={CANARY} +ray_kwargs.env_vars.WANDB_API_KEY={CANARY}",
+    f"{{}} --api-key {CANARY} --hf-token={CANARY}",
+    f"export https_proxy=http://me:{CANARY}@proxy:1 HTTPS_PROXY=http://me:{CANARY}@proxy:1\n{{}}",
+    f"wandb login --api-key {CANARY}\n{{}} trainer.project_name={CANARY}",
+    f"curl -H 'Authorization: Bearer {CANARY}' x\n{{}} trainer.project_name={CANARY}",
+    f"export AWS_CREDENTIALS={CANARY}\n{{}} nope.key={CANARY} trainer.nnodes={CANARY}",
+]
 
 
-IMPORTED = {
-    "exported": f"export WANDB_API_KEY={CANARY}\n{{}} trainer.project_name=p",
-    "quoted": f"export OPENAI_KEY='{CANARY}' X=1\n{{}}",
-    "inline": f"HF_TOKEN={CANARY} {{}}",
-    "copied": f"export GH_PAT={CANARY}\n{{}} trainer.project_name=$GH_PAT trainer.experiment_name={CANARY}",
-    "variable": f"MY_SECRET={CANARY}\n{{}} +trainer.note=${{{{MY_SECRET}}}} +trainer.list=[a,$MY_SECRET]",
-    "override": f"{{}} +trainer.api_key={CANARY} +ray_kwargs.env_vars.WANDB_API_KEY={CANARY}",
-    "flag": f"{{}} --api-key {CANARY} --hf-token={CANARY}",
-    "url": f"export https_proxy=http://me:{CANARY}@proxy:1 HTTPS_PROXY=http://me:{CANARY}@proxy:1\n{{}}",
-    "model": f"{{}} actor_rollout_ref.model.path=https://me:{CANARY}@hub/m",
-    "login": f"wandb login --api-key {CANARY}\n{{}} trainer.project_name={CANARY}",
-    "header": f"curl -H 'Authorization: Bearer {CANARY}' x\n{{}} trainer.project_name={CANARY}",
-    "unknown": f"export AWS_CREDENTIALS={CANARY}\n{{}} nope.key={CANARY} trainer.nnodes={CANARY}",
-}
-
-
-@pytest.mark.parametrize("case", quick(IMPORTED, {"copied", "override", "url"}))
-def test_an_imported_script_s_secrets_are_in_no_recipe(run, tmp_path, case):
-    script = IMPORTED[case]
+@pytest.mark.parametrize("script", IMPORTED)
+def test_an_imported_script_s_secrets_are_in_no_recipe(run, tmp_path, script):
     command = "python3 -m verl.trainer.main_ppo data.train_files=/d/a.parquet data.val_files=/d/b"
     (tmp_path / "run.sh").write_text(script.format(command) + "\n")
-    for options in ((), ("--json",), ("--out", "new.yaml")):
+    for options in (("--json",), ("--out", "new.yaml")):
         done = run("recipes", "import", "run.sh", "--verl-version", "0.9", *options)
         assert done.returncode == 0, done.stderr
         assert leaks(tmp_path, done, ["run.sh"]) == []
-    assert "data" in (tmp_path / "new.yaml").read_text()
-    plan_output = run("train", "new.yaml", "--dry-run", "--verl-version", "0.9")
-    assert plan_output.returncode == 0, plan_output.stderr
+    assert run("train", "new.yaml", "--dry-run", "--verl-version", "0.9").returncode == 0
 
 
 def test_data_is_not_redacted(run, tmp_path):
     """Commands that show data print a response unchanged, even if it looks like a secret."""
-    shutil.rmtree(tmp_path / "hf", ignore_errors=True)
-    row = {
-        "response": f"password={CANARY} #### 1",
-        "ground_truth": "1",
-        "data_source": "openai/gsm8k",
-    }
+    row = {"response": f"password={CANARY} #### 1", "ground_truth": "1"}
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n")
     done = run("score", "r.jsonl", "--scorer", "gsm8k", "--out", "s.jsonl")
     assert done.returncode == 0, done.stderr

@@ -30,13 +30,8 @@ def scored_file(run, sample, tmp_path):
 def test_a_dump_of_verl_becomes_a_smaller_parquet_that_passes_check(run, scored_file, tmp_path):
     done = run("select", scored_file, *OPTIONS)
     assert (done.returncode, done.stderr) == (0, "")
-    for expected in (
-        "2 of ",
-        "matched to rows: 32 by prompt",
-        "groups without a gradient: 2 of 4",
-        "█",
-    ):
-        assert expected in done.stdout
+    assert "matched to rows: 32 by prompt" in done.stdout
+    assert "groups without a gradient: 2 of 4" in done.stdout
     train, out = (pq.read_table(tmp_path / name) for name in ("t.parquet", "o.parquet"))
     assert out.equals(train.slice(1, 2))
     assert run("check", "o.parquet").returncode == 0
@@ -82,13 +77,10 @@ def test_the_best_responses_become_sft_data_and_the_report_counts_the_prompts(
     ("options", "code", "expected"),
     [
         ((*OPTIONS, "--pass-rate", "0.9:0.1"), 2, "low is above high; write 0.1:0.9 (LOW:HIGH)"),
-        ((*OPTIONS, "--train", "nope.parquet"), 3, "no such file"),
         ((*OPTIONS, "--pass-rate", "0.2:0.3"), 4, "no row would be kept"),
         ((*OPTIONS, "--min-samples", "9"), 4, "fewer than 9 responses"),
         ((*OPTIONS, "--out", "t.parquet", "--overwrite"), 2, "is the input file"),
         (TRAIN, 2, "name one output"),
-        ((*OPTIONS, "--sft", "s.parquet"), 2, "name one output"),
-        ((*TRAIN, "--out", "o.parquet"), 2, "--out needs --pass-rate"),
         ((*OPTIONS, "--per-prompt", "2"), 2, "--per-prompt needs --sft"),
         ((*TRAIN, "--sft", "s.parquet", "--unseen", "keep"), 2, "--unseen needs --out"),
     ],

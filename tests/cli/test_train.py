@@ -4,12 +4,9 @@ import json
 import re
 import shlex
 import sys
-from typing import get_args
 
 import pytest
 
-from rewardkit.cli.shared.completion import TARGETS
-from rewardkit.launch.recipe import Target
 from tests.cli.test_cli import assert_failure
 
 TINY = """\
@@ -93,10 +90,6 @@ def test_a_mistake_starts_nothing_and_leaves_no_folder(run, recipe, tmp_path, li
     before = {*tmp_path.iterdir()}
     assert_failure(run("train", *line.split(), "--verl-version", "0.9.1"), code, expected)
     assert {*tmp_path.iterdir()} == before
-
-
-def test_the_targets_that_the_shell_completes_are_those_of_a_recipe():
-    assert get_args(Target) == TARGETS
 
 
 def test_a_local_run_has_a_folder_with_manifest_and_log_and_repeats(run, recipe, tmp_path):
