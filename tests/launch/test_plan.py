@@ -404,9 +404,7 @@ KEYS, WEIGHTS = "algorithm.gdpo_reward_keys", "algorithm.gdpo_reward_weights"
     ("0.8.0", "", f"+{KEYS}=[correct,format]", "use_v1"),
     ("0.9.1", f"verl.{KEYS}=[correct,base]", f"+{KEYS}=[correct,base]", WEIGHTS),
 ])  # fmt: skip
-def test_gdpo_takes_its_keys_and_weights_from_the_composed_reward_or_from_verl(
-    words, tmp_path, verl, more, has, lacks
-):
+def test_gdpo_has_the_keys_and_weights_of_the_reward(words, tmp_path, verl, more, has, lacks):
     parts = "scorer: gsm8k\nparts: {correct: 1.0, format: {weight: 0.1}, repetition: 0}\n"
     (tmp_path / "reward.yaml").write_text(parts)
     file = tmp_path / "reward.py"

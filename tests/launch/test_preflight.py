@@ -31,9 +31,8 @@ def probe(plan, tmp_path):
     def run(name, release="0.9.1", *settings, **parts):
         report = PreflightReport()
         parts = {"data": {"train": name, "val": name}, **parts}
-        files.check_files(
-            plan(release, "data.max_prompt_length=64", *settings, **parts), report, None
-        )
+        planned = plan(release, "data.max_prompt_length=64", *settings, **parts)
+        files.check_files(planned, report, None)
         return report
 
     return run
@@ -48,9 +47,7 @@ def probe(plan, tmp_path):
     ("short|long", "0.9.1", "data.filter_overlong_prompts=True", "warning", "verl filters them out"),
     ("long", "0.9.1", "data.filter_overlong_prompts=True", "error", "verl filters them out"),
 ])  # fmt: skip
-def test_a_prompt_over_the_limit_is_named_once_with_what_verl_does(
-    probe, tmp_path, questions, release, settings, severity, outcome
-):
+def test_a_prompt_over_the_limit(probe, tmp_path, questions, release, settings, severity, outcome):
     """Without the model's tokenizer the words of a prompt are a lower bound of its tokens."""
     rows = questions.replace("long", LONG).split("|")
     file = write(tmp_path / "rows.parquet", rows)
@@ -84,7 +81,6 @@ def test_what_only_the_tokenizer_can_tell_is_not_checked_and_that_is_said(probe,
 
 @every(("columns", "settings", "words"), [
     ({"prompt": None}, (), "no column prompt[].content"),
-    ({"data_source": None}, (), "no column data_source"),
     ({"reward_model": None}, (), "no column reward_model.ground_truth"),
     ({"prompt": ["What?"]}, (), "prompt is string; verl reads prompt[].content"),
     ({"chat": ["What?"]}, ("data.prompt_key=chat",), "chat is string; verl reads chat[]"),
@@ -95,13 +91,6 @@ def test_a_missing_column_or_a_text_prompt_is_named(probe, tmp_path, columns, se
     findings = probe(file, "0.9.1", *settings).findings
     assert {finding.severity for finding in findings} == {"error"}
     assert f"{file}: missing: {words}" in str(findings)
-
-
-def test_a_prompt_under_another_key_is_read_there(probe, tmp_path):
-    chat = [[{"role": "user", "content": LONG}]]
-    file = write(tmp_path / "rows.parquet", ["a", "b"], chat=chat, prompt=["text"])
-    (finding,) = probe(file, "0.9.1", "data.prompt_key=chat").findings
-    assert "2 of 2 prompts" in finding.text
 
 
 @pytest.mark.parametrize("role", ["train", "val"])
@@ -171,29 +160,16 @@ REMOTE = ("reward.reward_manager.name=remote",)
     (reward(), REMOTE, {}, ""),
     (reward().replace("def", "async def"), REMOTE, {}, "is async, which the reward manager remote refuses"),
     (PLAIN, (), {}, "verl calls it with data_source=, solution_str=, ground_truth=, extra_info="),
-    (PLAIN, (), {}, "mine.py:1: compute_score(solution_str, ground_truth): "),
     (KIND, (), {"kind": "bd"}, "has no kind 'bd'. Did you mean 'bc'?"),
     (KIND, (), {"kid": "a"}, "has no option 'kid'. Did you mean 'kind'?"),
     ("import os\nos._exit(3)\n", (), {}, "ended while it was imported (exit code 3)"),
 ])  # fmt: skip
-def test_a_reward_that_verl_cannot_call_has_one_finding(
-    report_of, tmp_path, code, settings, options, message
-):
+def test_a_reward_verl_cannot_call(report_of, tmp_path, code, settings, options, message):
     """Its golds and its behaviour would fail for the same reason."""
     rows = write(tmp_path / "rows.parquet", ["What is 9 + 9?"]) if code == PLAIN else None
     messages = [finding.text for finding in report_of(code, settings, rows, **options).findings]
     assert len(messages) == bool(message)
     assert message in "".join(messages)
-
-
-def test_a_scorer_that_only_raises_is_reported_without_a_score_under_the_release_s_key(
-    report_of, tmp_path
-):
-    rows = write(tmp_path / "train.parquet", ["What is 9 + 9?"])
-    report = report_of(reward("raise KeyError('nope')"), rows=rows)
-    finding = {finding.rule: finding for finding in report.findings}["L-52"]
-    assert finding.key == "reward.custom_reward_function.path"
-    assert "the gold gets no score, a wrong answer no score" in finding.text
 
 
 @pytest.mark.full
@@ -209,13 +185,10 @@ def test_a_call_that_hangs_is_reported_with_its_line_and_its_gold(report_of, tmp
 @every(("source", "scorer", "rules"), [
     ("openai/gsm8k", "verl", set()),
     ("me/unknown", "verl", {"L-52"}),
-    ("numina_other", "verl", {"L-52"}),
     ("numina_cn_k12", "verl", {"runs-answers"}),
     ("numina_cn_k12", "math", set()),
 ])  # fmt: skip
-def test_verl_s_own_scorer_knows_the_data_sources_and_evaluates_no_answers(
-    tmp_path, plan, source, scorer, rules
-):
+def test_the_data_sources_of_verl_s_own_scorer(tmp_path, plan, source, scorer, rules):
     file = write(tmp_path / "rows.parquet", ["a"], data_source=[source])
     data = {"train": file, "val": file}
     findings = check_before_rehearsal(plan(reward={"scorer": scorer}, data=data)).findings
@@ -260,16 +233,15 @@ def test_a_judge_that_cannot_be_asked_here_does_not_stop_the_launch(tmp_path, wo
     assert "cannot connect" in finding.text
 
 
-@every(("trl", "new"), [("1.16.0", "1.16.0"), ("1.13.0", "1.13.0"), ("1.12.0", None), (None, None)])
-@every("has_queue", [True, False])
-def test_the_packages_of_this_machine_are_read(trl, new, has_queue, plan):
+@every(("trl", "new", "queue"), [("1.13.0", "1.13.0", True), ("1.12.0", None, None)])
+def test_the_packages_of_this_machine_are_read(trl, new, queue, plan):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(environment, "installed_verl", lambda: "0.9.1")
         patch.setattr(environment, "package_version", lambda _: trl)
-        patch.setattr(environment, "find_spec", lambda _: has_queue or None)
+        patch.setattr(environment, "find_spec", lambda _: queue)
         machine = read_machine(plan(), [])
     assert (machine.has_verl, machine.new_trl) == (True, new)
-    assert machine.has_transfer_queue is has_queue
+    assert machine.has_transfer_queue is bool(queue)
 
 
 def test_the_cores_of_another_ray_cluster_are_not_judged_by_this_machine(monkeypatch, plan):
@@ -282,13 +254,10 @@ def test_the_cores_of_another_ray_cluster_are_not_judged_by_this_machine(monkeyp
 
 @every(("verl", "fields", "needed"), [
     ("0.7.1", "devices_per_node=1", 4),
-    ("0.8.0", "devices_per_node=8", 25),
     ("0.9.1", "devices_per_node=1", 12),
     ("0.9.1", "devices_per_node=1 verl.trainer.use_v1=False", 3),
     ("0.9.1", "devices_per_node=1 verl.reward.reward_manager.name=remote", 12 + 64),
     ("0.9.1", "devices_per_node=1 nodes=2 verl.reward.reward_manager.name=remote", 3 + 5 + 32),
 ])  # fmt: skip
-def test_verl_reserves_cores_for_devices_transfer_queue_and_remote_rewards(
-    words, verl, fields, needed
-):
+def test_verl_reserves_cores_for_its_workers(words, verl, fields, needed):
     assert sum(reserved_cores(words(verl, fields)).values()) == needed

@@ -74,17 +74,12 @@ def test_other_settings_are_another_file(folder):
     before = Path(first).read_bytes()
     assert plan().settings[PATH] == first
     write_recipe(guard={"seconds": 8}, record="records")
-    second = plan().settings[PATH]
+    planned = plan()
+    assert "runs/guards" not in planned.recipe.model_dump_json()  # a manifest repeats the guard
+    second = planned.settings[PATH]
     assert second != first
     assert Path(first).read_bytes() == before
     assert f"record='{folder}/records'" in Path(second).read_text(encoding="utf-8")
-
-
-def test_a_manifest_repeats_the_guard_and_not_the_file(folder):
-    """The recipe that a manifest stores has `guard`, from which the file is written again."""
-    dumped = plan().recipe.model_dump(mode="json")["reward"]
-    assert dumped["guard"]["seconds"] == 7
-    assert "runs/guards" not in json.dumps(dumped)
 
 
 @pytest.mark.parametrize(("reward", "message"), [
@@ -93,7 +88,6 @@ def test_a_manifest_repeats_the_guard_and_not_the_file(folder):
     ({"options": {"unknown": 1}}, "failed on all"),
     ({"guard": None, "record": "records"}, "add `guard: {}`"),
     ({"guard": {"second": 1}}, "second"),
-    ({"guard": {"seconds": 0}}, "seconds"),
 ])  # fmt: skip
 def test_a_guard_that_cannot_be_written_is_one_line(folder, reward, message):
     """It names the key of the recipe, or the reward."""
@@ -145,9 +139,7 @@ def test_records_of_a_guard_are_on_storage_of_the_nodes(folder):
         plan()
 
 
-def test_a_secret_option_is_tried_and_read_from_the_environment_by_the_written_file(
-    folder, monkeypatch
-):
+def test_a_secret_option_is_read_from_the_environment_by_the_written_file(folder, monkeypatch):
     code = REWARD.replace("bonus=0.0", "api_key=''")
     code += "    return 1.0 if api_key == 'Zq7canaryValue42' else 1 / 0\n"
     Path("my_reward.py").write_text(code.replace(RETURN, ""), encoding="utf-8")

@@ -28,6 +28,9 @@ ELSEWHERE = tree_of(
 ELSEWHERE["cluster"] |= {"setup": ["source /a/set_env.sh"], "python": "/opt/a b/bin/python3"}
 
 
+assert set(TARGETS) == set(Target.__args__)
+
+
 def scripts_of(launch):
     """Yield (name, text) of all bash code, also inside YAML."""
     for file in launch.files:
@@ -40,14 +43,8 @@ def scripts_of(launch):
                 yield "launch.sh", document["data"]["launch.sh"]
 
 
-def test_every_target_of_a_recipe_has_a_module():
-    assert set(TARGETS) == set(Target.__args__)
-
-
 @every(("target", "devices"), CASES)
-def test_the_scripts_of_a_target_are_bash_that_ends_nothing_of_others_and_keeps_texts_in_comments(
-    plan_of, target, devices, tmp_path
-):
+def test_the_scripts_are_bash_that_ends_nothing_of_others(plan_of, target, devices, tmp_path):
     """`ray stop` is only in a message that warns of it."""
     launch = render(plan_of(target, devices=devices), tmp_path / "a b 中 $x")
     for _, text in scripts_of(launch):
@@ -77,9 +74,7 @@ def test_shellcheck_finds_nothing(plan_of, target, devices, tmp_path):
 
 
 @every(("target", "devices"), CASES)
-def test_rendering_writes_nothing_refuses_secrets_and_names_the_devices(
-    plan_of, target, devices, tmp_path
-):
+def test_rendering_refuses_secrets_and_names_the_devices(plan_of, target, devices, tmp_path):
     with pytest.raises(UsageError, match=r"env.WANDB_API_KEY: a secret"):
         render(plan_of(target, devices=devices, env={"WANDB_API_KEY": "123"}), tmp_path)
     launch = render(plan_of(target, devices=devices, env={"RAY_AUTH_TOKEN_PATH": "/x"}), tmp_path)
@@ -98,9 +93,7 @@ def test_rendering_writes_nothing_refuses_secrets_and_names_the_devices(
     *((target, f"devices=gpu cluster.port={port}", f"cluster.port: {port} is among Ray's worker ports")
       for target in ("ascend", "skypilot") for port in (10002, 16766, 19999)),
     *(("ascend", f"cluster.port={port}", "") for port in (6379, 6766, 10000, 20000)),
-    ("ascend", "cluster.dashboard_port=10002", "cluster.dashboard_port: 10002 is among"),
     ("ascend", "cluster.port=8265", "cluster.dashboard_port: cluster.port uses 8265"),
-    ("ascend", "cluster.port=10001", "Ray's client server uses 10001"),
     ("ascend", "cluster.port=52365", "Ray's dashboard agent uses 52365"),
     ("skypilot", "devices=gpu cluster.port=6380", "SkyPilot's own Ray uses 6380"),
     ("local", "nodes=2", "nodes: 2, but cluster.target local is one machine"),
@@ -110,11 +103,8 @@ def test_rendering_writes_nothing_refuses_secrets_and_names_the_devices(
     ("modelarts", "cluster.model_name=null", "cluster.model_name"),
     ("modelarts", "verl.~trainer.logger=null", "AscendFactory takes only settings"),
     ("ray-job", "data.train=data/x.parquet", "data/x.parquet is relative"),
-    ("kuberay", "data.val=[val.parquet]", "val.parquet is relative"),
 ])  # fmt: skip
-def test_the_error_for_what_a_target_cannot_use_is_one_clear_line(
-    plan_of, target, changes, message, tmp_path
-):
+def test_what_a_target_cannot_use_is_refused(plan_of, target, changes, message, tmp_path):
     plan = plan_of(target, **tree_of(changes))
     if not message:
         assert render(plan, tmp_path).files
@@ -150,45 +140,18 @@ def test_ray_job_ships_the_scorer_and_rewardkit(plan_of, tmp_path):
     assert runtime_env["env_vars"] == plan.env
     assert Path(runtime_env["py_modules"][0], "scorers").is_dir()
     assert str(scorer) not in "".join(files.values())
-    built_in = render(plan_of("ray-job", reward={"scorer": "mcq"}), tmp_path)
+    assert launch.argv[-3:] == ("--", "bash", "launch.sh")
+    scorer.unlink()
+    with pytest.raises(SourceError, match=r"我的 reward.py: no such file"):
+        render(plan, tmp_path)
+    detached = {"reward": {"scorer": "mcq"}, "cluster": {"detach": True}}
+    built_in = render(plan_of("ray-job", **detached), tmp_path)
+    assert ("--no-wait" in launch.argv, "--no-wait" in built_in.argv) == (False, True)
     assert "working_dir/reward.py" not in {file.name for file in built_in.files}
 
 
-def test_a_missing_scorer_file_is_named(plan_of, tmp_path):
-    plan = plan_of("kuberay", reward={"scorer": f"{tmp_path}/gone.py:score"})
-    with pytest.raises(SourceError, match="gone.py: no such file"):
-        render(plan, tmp_path)
-
-
-def test_ray_job_follows_the_job_unless_it_detaches(plan_of, tmp_path):
-    attached, detached = (
-        render(plan_of("ray-job", cluster={"detach": detach}), tmp_path).argv
-        for detach in (False, True)
-    )
-    assert "--no-wait" not in attached
-    assert "--no-wait" in detached
-    assert attached[-3:] == ("--", "bash", "launch.sh")
-
-
-#: Fields of ray.io/v1 that a part may have, by KubeRay's API reference (1.1 to 1.5).
-KUBERAY = {
-    "job": "activeDeadlineSeconds backoffLimit clusterSelector deletionStrategy entrypoint "
-    "entrypointNumCpus entrypointNumGpus entrypointResources jobId managedBy metadata "
-    "preRunningDeadlineSeconds rayClusterSpec runtimeEnvYAML shutdownAfterJobFinishes submissionMode "
-    "submitterConfig submitterPodTemplate suspend ttlSecondsAfterFinished",
-    "cluster": "authOptions autoscalerOptions enableInTreeAutoscaling gcsFaultToleranceOptions "
-    "headGroupSpec headServiceAnnotations managedBy rayVersion suspend upgradeStrategy "
-    "workerGroupSpecs",
-    "head": "enableIngress headService labels rayStartParams resources serviceType template",
-    "workers": "groupName idleTimeoutSeconds labels maxReplicas minReplicas numOfHosts rayStartParams "
-    "replicas resources scaleStrategy suspend template",
-}
-
-
 @every(("devices", "resource"), [("gpu", "nvidia.com/gpu"), ("npu", "huawei.com/Ascend910")])
-def test_kuberay_is_a_job_with_a_pod_for_every_node_and_only_fields_of_its_api(
-    plan_of, tmp_path, devices, resource
-):
+def test_kuberay_is_a_job_with_a_pod_for_every_node(plan_of, tmp_path, devices, resource):
     cluster = {"volumes": {"data claim": "/数据"}}
     plan = plan_of("kuberay", devices=devices, nodes=3, cluster=cluster)
     (file,) = render(plan, tmp_path).files
@@ -197,9 +160,6 @@ def test_kuberay_is_a_job_with_a_pod_for_every_node_and_only_fields_of_its_api(
     assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
     spec = job["spec"]["rayClusterSpec"]
     head, (workers,) = spec["headGroupSpec"], spec["workerGroupSpecs"]
-    parts = {"job": job["spec"], "cluster": spec, "head": head, "workers": workers}
-    for name, part in parts.items():
-        assert part.keys() <= {*KUBERAY[name].split()}, name
     assert workers["replicas"] == workers["minReplicas"] == workers["maxReplicas"] == 2
     for group in (head, workers):
         pod = group["template"]["spec"]
@@ -230,11 +190,6 @@ def test_a_skypilot_task_requests_the_nodes_and_their_secrets(plan_of, tmp_path)
     assert plan.get("reward.custom_reward_function.path") == "/opt/rewardkit/reward.py"
 
 
-def leaves(tree):
-    for value in tree.values():
-        yield from leaves(value) if isinstance(value, dict) else [value]
-
-
 def test_modelarts_has_the_required_keys_and_every_setting(plan_of, tmp_path):
     plan = plan_of("modelarts")
     text = render(plan, tmp_path).files[0].text
@@ -247,7 +202,6 @@ def test_modelarts_has_the_required_keys_and_every_setting(plan_of, tmp_path):
     # Interpolations are followed: the length is a number.
     assert isinstance(backend["reward"]["reward_kwargs"]["max_resp_len"], int)
     assert backend["trainer"]["logger"] == ["console", "wandb"]
-    assert len(list(leaves(backend))) == len(plan.arguments)
     assert "--af_model_name=qwen3-8b" in text
     relative = plan_of("modelarts", verl={"trainer.default_local_dir": "checkpoints"})
     tree = yaml.safe_load(render(relative, tmp_path).files[0].text)

@@ -54,13 +54,8 @@ def launch(plan_of, write, tmp_path):
     return make
 
 
-devices = pytest.mark.parametrize("devices", ["gpu", "npu"])
-
-
-@devices
-def test_kuberays_script_waits_for_the_devices_and_runs_the_command(
-    plan_of, bash, tmp_path, devices
-):
+@pytest.mark.parametrize("devices", ["gpu", "npu"])
+def test_kuberays_script_waits_for_the_devices(plan_of, bash, tmp_path, devices):
     plan = plan_of("kuberay", devices=devices)
     config_map, _ = yaml.safe_load_all(render(plan, tmp_path).files[0].text)
     script = tmp_path / "launch.sh"
@@ -91,9 +86,7 @@ JOB = {"SLURM_JOB_NODELIST": "n[0-1]", "SLURM_NNODES": 2, "VERL_NODES": 2, "GONE
 
 
 @pytest.mark.parametrize(("devices", "verl_code"), [("gpu", 0), ("npu", 7)])
-def test_slurm_starts_one_ray_for_the_job_on_every_host_and_has_the_exit_code_of_verl(
-    launch, bash, tmp_path, devices, verl_code
-):
+def test_slurm_starts_one_ray_on_every_host(launch, bash, tmp_path, devices, verl_code):
     plan, folder = launch("slurm", "a b", devices=devices)
     job = {"SLURM_JOB_ID": 4711, "SLURM_CPUS_PER_TASK": 64, "VERL_CODE": verl_code, **JOB}
     code, output = finish(bash(folder / "slurm.sh", **job))
@@ -120,9 +113,7 @@ def test_slurm_uses_other_ports_if_the_job_s_are_in_use(launch, bash, tmp_path):
 
 def test_modelarts_merges_the_recipe_into_the_platforms_preset(launch, bash, tmp_path):
     _, folder = launch("modelarts", cluster={"python": sys.executable})
-    preset = (
-        "backend_config:\n  trainer: {nnodes: 9, own: 1}\n  algorithm: {gamma: 0.5}\nother: 2\n"
-    )
+    preset = "backend_config: {trainer: {nnodes: 9, own: 1}, algorithm: {gamma: 0.5}}\nother: 2\n"
     code, output = finish(bash(folder / "modelarts.sh", PRESET=preset))
     assert code == 0, output
     merged = yaml.safe_load((folder / "run.yaml").read_text(encoding="utf-8"))
@@ -135,9 +126,7 @@ def test_modelarts_merges_the_recipe_into_the_platforms_preset(launch, bash, tmp
 
 
 @pytest.mark.parametrize(("target", "script"), [("script", "train.sh"), ("ascend", "node.sh")])
-def test_a_run_has_verls_exit_code_a_dated_log_and_the_recipe_s_folder_and_setup(
-    launch, bash, tmp_path, target, script
-):
+def test_a_run_has_verls_exit_code_and_a_dated_log(launch, bash, tmp_path, target, script):
     (tmp_path / "工作 x").mkdir()
     cluster = {"workdir": str(tmp_path / "工作 x"), "setup": ["export HERE=$UNSET_VARIABLE/y"]}
     _, folder = launch(target, nodes=1, cluster=cluster)
@@ -173,14 +162,10 @@ def test_the_head_gives_verl_rays_address_and_ray_none(bash, node, tmp_path):
     assert (env["HCCL_SOCKET_IFNAME"], env["GLOO_SOCKET_IFNAME"]) == ("lo", "lo")
     assert "verl ended with exit code 0" in output
     assert processes_with(str(tmp_path / "bin/ray")) == []
-
-
-def test_variables_that_the_user_sets_win(bash, node, tmp_path):
     variables = {"SOCKET_IFNAME": "bond1", "GLOO_SOCKET_IFNAME": "bond2", "RAY_AUTH_MODE": "token"}
     assert finish(bash(node, **variables))[0] == 0
-    env = read_call(tmp_path)["env"]
     names = ("HCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "RAY_AUTH_MODE")
-    assert [env[name] for name in names] == ["bond1", "bond2", "token"]
+    assert [read_call(tmp_path)["env"][name] for name in names] == ["bond1", "bond2", "token"]
 
 
 @pytest.mark.parametrize(("env", "message"), [
@@ -234,9 +219,7 @@ def test_a_second_run_reports_the_first_one_and_leaves_it_alone(bash, node, tmp_
 
 @pytest.mark.full
 @pytest.mark.parametrize(("slow", "file"), [("WAITER_S", "dump.json.ray"), ("VERL_S", "dump.json")])
-def test_a_script_that_is_ended_ends_the_processes_that_it_started(
-    bash, node, tmp_path, slow, file
-):
+def test_a_script_that_is_ended_ends_its_processes(bash, node, tmp_path, slow, file):
     process = bash(node, **{slow: 30})
     wait_for(tmp_path / file)
     time.sleep(1)
@@ -252,9 +235,7 @@ def test_processes_that_ray_leaves_behind_are_ended(bash, node):
 
 
 @pytest.mark.parametrize(("target", "script"), [("ascend", "node.sh"), ("script", "train.sh")])
-def test_a_file_that_is_missing_on_a_node_is_reported_before_a_process_starts(
-    launch, bash, tmp_path, target, script
-):
+def test_a_file_that_is_missing_on_a_node_is_reported(launch, bash, tmp_path, target, script):
     """One below the home folder is looked for where verl reads it."""
     present, missing = tmp_path / "here.parquet", tmp_path / "数据 $x" / "it's gone.parquet"
     present.touch()
