@@ -2,9 +2,19 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
+from hypothesis import strategies as st
 
 from rewardkit.row import build_row, read_rows
+
+#: Values that JSON can have.
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
 
 
 def verl_row(i=0, **changes):
@@ -25,6 +35,22 @@ def verl_row(i=0, **changes):
 def jsonl(path, *rows):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def write_file(path, rows):
+    """Write rows, or a table, in the format that the file's name says."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows)
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+    elif path.suffix == ".arrow":
+        with pa.ipc.new_stream(path, table.schema) as stream:
+            stream.write_table(table)
+    elif path.suffix == ".jsonl":
+        jsonl(path, *rows)
+    else:
+        path.write_text(json.dumps(rows, indent=1))
     return path
 
 

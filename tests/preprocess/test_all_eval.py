@@ -37,8 +37,8 @@ NAMES = {"exam2024", "exam2025", "quiz", "drill", "secret"}
 
 
 @pytest.fixture
-def cards(tmp_path, monkeypatch, offline):
-    """Five datasets in place of the built-in ones."""
+def empty(tmp_path, monkeypatch, offline):
+    """Five datasets in place of the built-in ones; return a folder for their rows."""
     folder = tmp_path / "cards"
     folder.mkdir()
     for name, own in CARDS.items():
@@ -48,6 +48,7 @@ def cards(tmp_path, monkeypatch, offline):
     monkeypatch.setattr(registry, "card_folder", lambda: folder)
     monkeypatch.setattr(registry, "DATASETS", dict.fromkeys(CARDS, registry.FROM_CARD))
     monkeypatch.setattr(registry, "_plugins", lambda _: {})
+    return tmp_path / "sets"
 
 
 @pytest.fixture
@@ -68,17 +69,16 @@ def write(path, *questions):
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(empty):
     """Every set of the cards, found in a different way each."""
-    folder = tmp_path / "sets"
-    write(folder / "EXAM_2024/anything.jsonl", "exam of 2024")
-    write(folder / "exam25-part1.jsonl", "exam of 2025, first part")
-    write(folder / "exam25-part2.jsonl", "exam of 2025, second part")
-    write(folder / "quiz.jsonl", "a quiz")
-    write(folder / "drill/train.jsonl", "drill to train on")
-    write(folder / "drill/test.jsonl", "drill to test with")
-    (folder / "secret_v2.csv").write_text("q,a\na secret,1\n")
-    return folder
+    write(empty / "EXAM_2024/anything.jsonl", "exam of 2024")
+    write(empty / "exam25-part1.jsonl", "exam of 2025, first part")
+    write(empty / "exam25-part2.jsonl", "exam of 2025, second part")
+    write(empty / "quiz.jsonl", "a quiz")
+    write(empty / "drill/train.jsonl", "drill to train on")
+    write(empty / "drill/test.jsonl", "drill to test with")
+    (empty / "secret_v2.csv").write_text("q,a\na secret,1\n")
+    return empty
 
 
 def questions(sets):
@@ -95,34 +95,31 @@ FOLDER_QUESTIONS = [
 ]
 
 
-@pytest.mark.usefixtures("cards")
 def test_a_folder_has_files_or_folders_with_the_names_of_sets_or_of_the_repositories(folder):
     sets = read_eval_sets([f"all-eval={folder}"])
     assert questions(sets) == FOLDER_QUESTIONS
     assert sets.missing == {}
 
 
-@pytest.mark.usefixtures("cards")
-def test_files_of_common_names_and_training_rows_are_of_no_set(tmp_path):
+def test_files_of_common_names_and_training_rows_are_of_no_set(empty):
     for name in ("test.jsonl", "data/train-0.jsonl", "drill/train.jsonl"):
-        write(tmp_path / "sets" / name, "whose?")
-    write(tmp_path / "sets/quiz.jsonl", "a quiz")
-    sets = read_eval_sets([f"all-eval={tmp_path / 'sets'}"])
+        write(empty / name, "whose?")
+    write(empty / "quiz.jsonl", "a quiz")
+    sets = read_eval_sets([f"all-eval={empty}"])
     assert questions(sets) == [("quiz", "a quiz")]
     assert "no 'test' file here" in sets.missing["drill"]
 
 
-@pytest.mark.usefixtures("cards")
-def test_a_set_that_cannot_be_had_is_listed_with_the_reason(tmp_path):
-    write(tmp_path / "sets/quiz.jsonl", "a quiz")
-    (tmp_path / "sets/exam2025.jsonl").write_text('{"other": "columns"}\n')
-    sets = read_eval_sets([f"all-eval={tmp_path / 'sets'}"])
+def test_a_set_that_cannot_be_had_is_listed_with_the_reason(empty):
+    write(empty / "quiz.jsonl", "a quiz")
+    (empty / "exam2025.jsonl").write_text('{"other": "columns"}\n')
+    sets = read_eval_sets([f"all-eval={empty}"])
     assert {item.source for item in sets.items} | sets.missing.keys() == NAMES
     assert sets.missing["exam2024"] == "not on this machine, and huggingface does not answer"
     assert "has no 'q'" in sets.missing["exam2025"]
 
 
-@pytest.mark.usefixtures("cards")
+@pytest.mark.usefixtures("empty")
 def test_every_command_says_how_to_get_a_gated_set_and_which_other_ways_there_are(tmp_path):
     terms = "accept the terms at https://huggingface.co/datasets/org/secret and set HF_TOKEN"
     (member,) = parse_suite("secret", tmp_path, 1)
@@ -138,7 +135,6 @@ def test_every_command_says_how_to_get_a_gated_set_and_which_other_ways_there_ar
     assert "terms" not in str(error.value)
 
 
-@pytest.mark.usefixtures("cards")
 def test_it_is_an_error_if_no_set_can_be_had(tmp_path, folder):
     with pytest.raises(SourceError, match=r"none of 5 sets could be read.*all-eval=FOLDER"):
         read_eval_sets(["all-eval"])
@@ -148,7 +144,6 @@ def test_it_is_an_error_if_no_set_can_be_had(tmp_path, folder):
         read_eval_sets([f"all-eval={folder}", f"all-eval={tmp_path}"])
 
 
-@pytest.mark.usefixtures("cards")
 def test_a_set_that_is_named_too_is_read_once_and_from_the_path_that_the_user_gives(
     folder, tmp_path
 ):
@@ -159,7 +154,6 @@ def test_a_set_that_is_named_too_is_read_once_and_from_the_path_that_the_user_gi
     assert questions(sets) == sorted([*expected, ("quiz", "my quiz")])
 
 
-@pytest.mark.usefixtures("cards")
 def test_a_prepared_set_is_read_from_the_suite_folder_or_from_the_given_one(tmp_path, folder):
     prepared = tmp_path / "xdg/rewardkit/suite"
     rewardkit.prep("quiz", prepared / "quiz.parquet", source=folder / "quiz.jsonl")
@@ -168,7 +162,7 @@ def test_a_prepared_set_is_read_from_the_suite_folder_or_from_the_given_one(tmp_
     assert questions(read_eval_sets([f"all-eval={prepared}"])) == [("quiz", "a quiz")]
 
 
-@pytest.mark.usefixtures("cards")
+@pytest.mark.usefixtures("empty")
 @every(("answers", "downloads"), [(False, 1), (True, 5)])
 def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch, answers, downloads):
     error, asked = OSError("refused"), []
@@ -184,15 +178,14 @@ def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch, answers, download
     assert len(asked) == downloads
 
 
-@pytest.mark.usefixtures("cards")
-def test_a_file_that_the_card_gives_to_another_split_is_not_the_one_of_its_name(tmp_path):
+def test_a_file_that_the_card_gives_to_another_split_is_not_the_one_of_its_name(empty):
     card = replace(
         read_card("drill"),
         splits={"test": Split(1, ("drill_test.jsonl",)), "dev": Split(1, ("drill.jsonl",))},
     )
-    write(tmp_path / "sets/drill.jsonl", "drill to develop with")
-    assert not find_in_folder(tmp_path / "sets", card, "test")
-    assert [file.name for file in find_in_folder(tmp_path / "sets", card, "dev")] == ["drill.jsonl"]
+    write(empty / "drill.jsonl", "drill to develop with")
+    assert not find_in_folder(empty, card, "test")
+    assert [file.name for file in find_in_folder(empty, card, "dev")] == ["drill.jsonl"]
 
 
 @pytest.mark.usefixtures("offline")
@@ -233,12 +226,9 @@ BENCHMARKS = {
     "amc23": ("benchmarks/amc23.jsonl", 40),
     "cmath-validation": ("benchmarks/cmath.jsonl", 600),
     "gaokao-cloze": ("benchmarks/gaokao_math_cloze.jsonl", 118),
-    "gaokao2023-en": ("benchmarks/gaokao2023en.jsonl", 383),
     "imo-answerbench": ("benchmarks/imo_answerbench_v2.csv", 399),
-    "math-perturb-hard": ("benchmarks/math_perturb_hard.jsonl", 279),
     "minerva": ("benchmarks/minerva_math.jsonl", 272),
     "olymmath-en-easy": ("benchmarks/OlymMATH-EN-EASY.jsonl", 100),
-    "olymmath-zh-hard": ("benchmarks/OlymMATH-ZH-HARD.jsonl", 100),
     "olympiadbench-maths": ("benchmarks/olympiadbench.jsonl", 675),
 }
 

@@ -17,13 +17,9 @@ from rewardkit.preprocess.column_map import (
     parse_condition,
 )
 from rewardkit.preprocess.column_map import UnreadableValueError as Unreadable
+from tests.preprocess.rows import JSON
 from tests.tables import every
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=6,
-)
 NAMES = [
     "boxed", "if boxed", "after ####", "until Answer", "question mark", "without commas",
     "json list", "only item", "float as integer", "integer", "integer 0 to 999", "index as letter",

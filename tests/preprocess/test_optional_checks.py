@@ -104,17 +104,3 @@ def test_a_missing_evaluation_set_is_one_clear_error(tmp_path, spec, error, mess
         (tmp_path / name).write_text('{"ask": "How many legs do two cats have?", "answer": "8"}\n')
     with pytest.raises(error, match=message):
         read_eval_sets([spec.format(folder=tmp_path)])
-
-
-def test_lengths_are_counted_and_the_share_over_the_limit_is_reported(train):
-    def words(messages):
-        return sum(len(m["content"].split()) for m in messages)
-
-    report = rewardkit.check(train, extras=OptionalChecks(count_tokens=words, max_tokens=30))
-    assert report.lengths.unit == "tokens"
-    assert report.lengths.summary()["over"] == 0.5
-    assert report.counts == {"long_prompt": 2}
-    assert sum(report.lengths.counts.values()) == report.stats.rows == 4
-    plain = rewardkit.check(train)
-    assert plain.lengths.unit == "characters"
-    assert plain.lengths.counts == plain.stats.prompt_chars

@@ -20,7 +20,7 @@ from rewardkit.preprocess.duplicates import gold_key, question_key
 from rewardkit.preprocess.prep import find_repeated, preview
 from rewardkit.preprocess.template import BUILT_IN, requested_forms
 from rewardkit.row import read_rows
-from tests.preprocess.rows import dropped, infos, jsonl
+from tests.preprocess.rows import dropped, infos, jsonl, write_file
 from tests.tables import every
 
 GOOD = {"question": "How many?", "answer": "3*6 = <<3*6=18>>18\n#### 18"}
@@ -122,6 +122,7 @@ def test_dropped_rows_are_not_read_and_replaced_by_the_same_run(tmp_path):
     [
         (b'{"question": "q", "answer": "#### 1"}\n{"question": "q"', r"raw.jsonl:2: not JSON"),
         (b"\n\n", "no rows"),
+        (b'"text"\n', "raw.jsonl:1: a JSON object is expected, not str"),
         (b'{"question": "q", "answer": "x"}\n', "every row was dropped"),
         (b"[" * 100_000, r"raw.jsonl:1: not JSON"),
     ],
@@ -132,28 +133,6 @@ def test_a_broken_jsonl_is_one_clear_error_and_leaves_nothing(tmp_path, content,
     with pytest.raises(DataError, match=message):
         rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=source)
     assert [p.name for p in tmp_path.iterdir()] == ["raw.jsonl"]
-
-
-def test_existing_files_survive_a_run_that_fails(tmp_path):
-    out = tmp_path / "out.parquet"
-    out.write_text("precious")
-    with pytest.raises(DataError, match="raw.jsonl:2: a JSON object is expected, not str"):
-        prep(tmp_path, GOOD, "text", overwrite=True)
-    assert out.read_text() == "precious"
-    assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["out.parquet", "raw.jsonl"]
-
-
-def write(file, **columns):
-    """Write a file as a repository, a user or the cache of the datasets library has it."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    table = pa.table({"answer": ["#### 1"], **columns})
-    if file.suffix == ".jsonl":
-        jsonl(file, *table.to_pylist())
-    elif file.suffix == ".parquet":
-        pq.write_table(table, file)
-    else:
-        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
-            stream.write_table(table)
 
 
 COMMIT = "0123456789abcdef"
@@ -176,7 +155,7 @@ def test_the_rows_of_a_split_are_found_in_folders_and_caches(tmp_path, files, so
     """The first file is the split's; the main configuration is read, and no hidden folder."""
     (tmp_path / "hub").mkdir()
     for file in files:
-        write(tmp_path / file, question=[file])
+        write_file(tmp_path / file, [{"question": file, "answer": "#### 1"}])
     (tmp_path / CACHE / "refs").mkdir(parents=True)
     (tmp_path / CACHE / "refs/main").write_text(COMMIT)
     out, source = tmp_path / "out.parquet", source and tmp_path / source
@@ -193,8 +172,8 @@ def test_the_rows_of_a_split_are_found_in_folders_and_caches(tmp_path, files, so
 def test_the_dev_split_is_not_read_from_the_cached_train_split(tmp_path):
     folder = tmp_path / "hf/datasets/RUC-NLPIR___FlashRAG_datasets/hotpotqa/0.0.0/fedcba"
     for split in ("train", "dev"):
-        file = folder / f"flash_rag_datasets-{split}.arrow"
-        write(file, id=["0"], question=[f"{split}?"], golden_answers=[["Ann"]])
+        row = {"id": "0", "question": f"{split}?", "golden_answers": ["Ann"]}
+        write_file(folder / f"flash_rag_datasets-{split}.arrow", [row])
     for split in ("train", "dev"):
         [row] = preview("hotpotqa", 2, split=split)
         assert row["extra_info"]["question"] == f"{split}?"
@@ -222,24 +201,22 @@ def test_rows_that_cannot_be_had_are_one_clear_error(
 
 @pytest.mark.full
 def test_dropped_rows_are_written_with_all_their_columns(tmp_path):
-    """For every kind of file, and in the order of the source, even if the rows are shuffled."""
+    """For every kind of file, and in the order of the source if the rows are shuffled."""
     rows = [{**GOOD, "id": f"r-{i}", "note": {"by": ["a", str(i)]}} for i in range(2500)]
     bad = (3, 4, 2100, 2499)
     for place in bad:
         rows[place]["answer"] = "no mark"
-    (tmp_path / "array.json").write_text(json.dumps(rows))
-    (tmp_path / "lines.json").write_text("\n".join(map(json.dumps, rows)))
+    jsonl(tmp_path / "lines.json", *rows)
+    write_file(tmp_path / "array.json", rows)
     table = pa.Table.from_pylist(rows)
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=1000)
     with pa.ipc.new_stream(tmp_path / "rows.arrow", table.schema) as stream:
         stream.write_table(table, max_chunksize=700)
     for name in ("array.json", "lines.json", "rows.parquet", "rows.arrow"):
-        for shuffle in (False, True):
-            options = {"source": tmp_path / name, "overwrite": True, "shuffle": shuffle}
-            rewardkit.prep("gsm8k", tmp_path / "out.parquet", **options)
-            entries = dropped(tmp_path / "out.parquet")
-            assert [entry["index"] for entry in entries] == list(bad)
-            assert [entry["row"] for entry in entries] == [rows[place] for place in bad]
+        options = {"source": tmp_path / name, "overwrite": True, "shuffle": True}
+        rewardkit.prep("gsm8k", tmp_path / "out.parquet", **options)
+        entries = [(entry["index"], entry["row"]) for entry in dropped(tmp_path / "out.parquet")]
+        assert entries == [(place, rows[place]) for place in bad]
 
 
 def test_dropped_rows_of_csv_and_of_several_files_are_complete(tmp_path):
@@ -271,7 +248,7 @@ def test_a_dropped_row_is_valid_json_with_any_values_in_its_columns(tmp_path):
     inner = pa.array([{"at": 1}, {"at": 2}], pa.struct([("at", stamp)]))
     columns = {"picture": [b"", b"\xff\xd8"], "score": [1.0, float("nan")], "made_in": inner}
     columns |= {"question": ["q", "q"], "answer": answers, "made": pa.array([1, 2], stamp)}
-    write(tmp_path / "a.parquet", **columns)
+    write_file(tmp_path / "a.parquet", pa.table(columns))
     rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=tmp_path / "a.parquet")
     [line] = (tmp_path / "out.parquet.dropped.jsonl").read_text().splitlines()
     assert "NaN" not in line  # which is not JSON

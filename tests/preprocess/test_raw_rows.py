@@ -1,6 +1,5 @@
 """Raw rows: every format, copies, and the messages for broken files."""
 
-import json
 import os
 import tracemalloc
 
@@ -13,28 +12,15 @@ from hypothesis import strategies as st
 from rewardkit.errors import DataError
 from rewardkit.jsonl import MAX_LINE_BYTES
 from rewardkit.preprocess.raw_rows import RawRows
+from tests.preprocess.rows import write_file
 from tests.tables import every
 
 ROWS = [{"q": f"q{i}", "a": str(i), "id": {"key": f"k{i % 3}"}} for i in range(7)]
 
 
-def write(path, rows):
-    table = pa.Table.from_pylist(rows)
-    if path.suffix == ".parquet":
-        pq.write_table(table, path)
-    elif path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    elif path.suffix == ".json":
-        path.write_text(json.dumps(rows, indent=1))
-    else:
-        with pa.ipc.new_stream(path, table.schema) as writer:
-            writer.write_table(table)
-    return path
-
-
-@pytest.mark.parametrize("suffix", ["parquet", "jsonl", "json", "arrow"])
+@pytest.mark.parametrize("suffix", ["parquet", "json", "arrow"])
 def test_copies_are_skipped_and_the_first_rows_keep_their_places(tmp_path, suffix):
-    files = [write(tmp_path / f"{name}.{suffix}", ROWS) for name in "ab"]
+    files = [write_file(tmp_path / f"{name}.{suffix}", ROWS) for name in "ab"]
     rows = RawRows(files, [("q",)], repeats=("id.key",))
     assert list(rows) == [(i, {"q": f"q{i}"}) for i in range(3)]
     assert rows.read == 14
@@ -50,7 +36,7 @@ def test_parquet_is_searched_for_copies_as_the_other_formats_are(tmp_path_factor
     kind = pa.struct([("key", pa.string()), ("x", pa.string())])
     table = pa.Table.from_pylist(rows, pa.schema([("q", pa.int64()), ("id", kind)]))
     pq.write_table(table, folder / "x.parquet", row_group_size=group)
-    files = folder / "x.parquet", write(folder / "x.jsonl", rows)
+    files = folder / "x.parquet", write_file(folder / "x.jsonl", rows)
     one, other = (list(RawRows([file], [("q",)], repeats=("id.key", "id.x"))) for file in files)
     assert one == other
 
@@ -60,7 +46,7 @@ def test_a_row_of_json_without_a_column_of_the_row_before_has_a_null(tmp_path, n
     rows = [{"q": 1, "a": 2}, {"q": 3}, {"z": 4}, {"p": 5, "b": 6}, {"p": 7}, {"q": 8, "a": 9}]
     whole = [*rows[:1], {"q": 3, "a": None}, {"q": None, "a": None}, rows[3]]
     whole += [{"p": 7, "b": None}, rows[5]]
-    raw_rows = RawRows([write(tmp_path / name, rows)], [("q", "a"), ("p", "b")])
+    raw_rows = RawRows([write_file(tmp_path / name, rows)], [("q", "a"), ("p", "b")])
     for _ in range(2):
         assert [row for _, row in raw_rows] == whole
 

@@ -106,8 +106,7 @@ def test_tools_and_interactions_get_what_the_scripts_of_verl_give_them():
 
 
 @every(
-    ("gold", "answers"),
-    [("[1, 2]", ["1", "2"]), ("[]", ["[]"]), ("[" * 100_000, ["[" * 100_000])],
+    ("gold", "answers"), [("[1, 2]", ["1", "2"]), ("[]", ["[]"]), ("[" * 100_000, ["[" * 100_000])]
 )
 def test_search_gets_each_alternative_of_a_gold(gold, answers):
     [entry] = tool_row(name="search", ground_truth=gold)["extra_info"]["tools_kwargs"].values()
