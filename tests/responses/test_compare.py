@@ -75,12 +75,6 @@ def test_a_failure_is_counted_and_grouped_and_excluded_from_the_table(tmp_path):
     }
 
 
-@pytest.mark.parametrize("score", [1.0, None, {"score": 1.0}, ("a",)])
-def test_an_invalid_score_counts_as_a_failure(tmp_path, score):
-    report = compare(write_responses(tmp_path, 1), lambda *_: score, scorer_of(1))
-    assert "returned an invalid score" in report.sides["A"].first_failure
-
-
 def test_disagreements_are_grouped_by_cause_with_a_few_examples(tmp_path):
     integers = [{"response": "#### 1,000", "ground_truth": "1000"}] * 5
     prose = [{"response": f"{'so ' * 200}it is 12", "ground_truth": "12"}] * 7

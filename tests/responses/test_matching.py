@@ -312,13 +312,9 @@ def count_lines(call):
     return events.count("line")
 
 
-def random_question(i, _n):
+def random_question(i, _n=0):
     words = Random(i).choices(("red", "green", "apples", "pears", "sells", "buys"), k=12)
     return f"{' '.join(words)} {i}?"
-
-
-def few_shot(i, n):
-    return "Q: What is 1 + 1? A: 2. Q: What is 2 + 2? A: 4. " * 3 + f"Q: {random_question(i, n)} A:"
 
 
 def two_number_question(i, n):
@@ -328,23 +324,14 @@ def two_number_question(i, n):
     return f"Ada has {first:03} {words}, Grace has {second:03} {words}. How many {words}?"
 
 
-def of_texts(question):
-    def make(n):
-        return [row(i, question(i, n)) for i in range(n)]
-
-    return make
+def with_two_numbers(n):
+    return [row(i, two_number_question(i, n)) for i in range(n)]
 
 
 def with_system_prompts(n):
     system = {"role": "system", "content": "You are a careful assistant who shows every step. " * 4}
-    rows = [row(i, random_question(i, n)) for i in range(n)]
+    rows = [row(i, random_question(i)) for i in range(n)]
     return [entry | {"prompt": [system, *entry["prompt"]]} for entry in rows]
-
-
-def with_the_question_first(n):
-    instruction = {"role": "user", "content": "Now give the final answer, and nothing else."}
-    rows = [row(i, random_question(i, n)) for i in range(n)]
-    return [entry | {"prompt": [*entry["prompt"], instruction]} for entry in rows]
 
 
 def with_one_question(n):
@@ -353,23 +340,13 @@ def with_one_question(n):
 
 
 def with_one_index(n):
-    rows = [row(i, random_question(i, n), gold=str(i)) for i in range(n)]
-    for entry in rows:
-        entry["extra_info"] |= {"index": 0, "source_id": ""}
-    return rows
+    place = {"index": 0, "source_id": ""}
+    return [row(i, random_question(i), gold=str(i), **place) for i in range(n)]
 
 
 @pytest.mark.parametrize("fields", ["prompt", "place and gold"])
 @pytest.mark.parametrize(
-    "make",
-    [
-        *map(of_texts, (random_question, few_shot, two_number_question)),
-        with_system_prompts,
-        with_the_question_first,
-        with_one_question,
-        with_one_index,
-    ],
-    ids=lambda make: getattr(make, "__name__", str(make)),
+    "make", [with_two_numbers, with_system_prompts, with_one_question, with_one_index]
 )
 def test_the_work_for_a_response_does_not_grow_with_the_rows(make, fields):
     def answer(row):
@@ -397,7 +374,7 @@ def test_the_work_of_a_look_up_by_score_does_not_grow_with_the_rows(tmp_path):
     work = {}
     for n in (50, 400):
         train = tmp_path / f"{n}.parquet"
-        rows = [row(i, random_question(i, n)) for i in range(n)]
+        rows = [row(i, random_question(i)) for i in range(n)]
         pq.write_table(pa.Table.from_pylist(rows), train)
         texts = (entry["prompt"][0]["content"] for entry in rows[:50])
         samples = [sample("", source="", input=text) for text in texts]

@@ -93,10 +93,6 @@ def test_both_bounds_are_inclusive(n, data):
     assert (not PassRateFilter(low / n, high / n).drop_reason(rate)) == (low <= right <= high)
 
 
-def test_decimal_bounds_are_not_affected_by_rounding():
-    assert not PassRateFilter.parse("0.1:0.1").drop_reason(Cell(10, 1))
-
-
 @given(st.integers(1, 2000), st.data())
 def test_every_pass_rate_is_in_its_band(n, data):
     right = data.draw(st.integers(0, n))
@@ -149,8 +145,10 @@ def test_rows_are_written_unchanged_with_columns_types_and_metadata(tmp_path):
 def test_rows_without_enough_responses_can_be_kept(tmp_path):
     rows = [row(i) for i in range(3)]
     answers = [response_by_index(i, acc) for i, acc in ((0, 1), (0, 0), (1, 1))]
-    report, places = select_rows(tmp_path, rows, answers, PassRateFilter(0.1, 0.9, 2))
-    assert (places, report.few, report.unseen) == ([0], 1, 1)
+    other = response_by_index(5, 1)
+    report, places = select_rows(tmp_path, rows, [*answers, other], PassRateFilter(0.1, 0.9, 2))
+    assert (places, report.few, report.unseen, report.unjoined) == ([0], 1, 1, 1)
+    assert "answers no row" in report.examples[0]
     assert set(report.dropped) == {"fewer than 2 responses", "no responses"}
     limits = PassRateFilter(0.1, 0.9, 2, unseen=True)
     assert select_rows(tmp_path, rows, answers, limits, overwrite=True)[1] == [0, 1, 2]
@@ -183,14 +181,14 @@ def test_rows_without_a_score_are_counted_and_reported(tmp_path, acc):
     assert report.examples[0].startswith(f"{tmp_path}/s.jsonl:1: ")
 
 
-@pytest.mark.parametrize("template", TEMPLATES)
 @given(
+    template=st.sampled_from(TEMPLATES),
     questions=st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=8, unique=True),
     wrap=st.sampled_from(["{}", DAPO]),
 )
-@example(questions=["What is 2+2?", "What is 2+2? Explain.", "2+2"], wrap="{}")
-@example(questions=["x" * 100, "x" * 101, "x"], wrap=DAPO)
-@example(questions=["0", "0\r"], wrap=DAPO)
+@example(template="{}", questions=["What is 2+2?", "What is 2+2? Explain.", "2+2"], wrap="{}")
+@example(template="[INST] {} [/INST]", questions=["x" * 100, "x" * 101, "x"], wrap=DAPO)
+@example(template=TEMPLATES[0], questions=["0", "0\r"], wrap=DAPO)
 def test_an_input_matches_the_row_whose_message_it_contains(template, questions, wrap):
     """If the template's words add the message of another row, several rows or that row match.
 
@@ -211,13 +209,6 @@ def test_an_input_matches_the_row_whose_message_it_contains(template, questions,
             assert match[1] == i or is_part
 
 
-def test_system_prompts_distinguish_rows():
-    user, roles = {"role": "user", "content": "Why?"}, ("Be brief.", "Be long.")
-    prompts = ([{"role": "system", "content": text}, user] for text in roles)
-    index = TrainIndex([row(i) | {"prompt": prompt} for i, prompt in enumerate(prompts)])
-    assert index.match(sample(input="system\nBe long.\nuser\nWhy?\n")) == (PROMPT, 1)
-
-
 def test_a_response_matches_by_place_prompt_or_source_id():
     index = TrainIndex([row(0), row(1), row(2)])
     place, source = {"index": 1.0, "split": "train"}, {"source_id": "id-1"}
@@ -232,11 +223,15 @@ def test_a_response_matches_by_place_prompt_or_source_id():
     assert index.match(sample(data_source="other", extra_info=place)) is None
 
 
-def test_the_gold_distinguishes_rows_that_are_otherwise_equal():
+def test_the_gold_or_a_system_prompt_distinguishes_rows_that_are_otherwise_equal():
     index = TrainIndex([row(0, gold="1,000"), row(0, gold="2")])
     assert index.match(sample("1000", input="What is 0 + 0?")) == (PROMPT, 0)
     place = {name: response_by_index(0, 1)[name] for name in ("data_source", "extra_info")}
     assert index.match(sample("2", **place)) == (PLACE, 1)
+    user, roles = {"role": "user", "content": "Why?"}, ("Be brief.", "Be long.")
+    prompts = ([{"role": "system", "content": text}, user] for text in roles)
+    index = TrainIndex([row(i) | {"prompt": prompt} for i, prompt in enumerate(prompts)])
+    assert index.match(sample(input="system\nBe long.\nuser\nWhy?\n")) == (PROMPT, 1)
 
 
 @pytest.mark.parametrize(
@@ -253,23 +248,11 @@ def test_a_response_that_matches_several_rows_is_refused(rows, fields):
         TrainIndex(rows).match(sample(**fields))
 
 
-def test_responses_to_other_prompts_are_counted(tmp_path):
-    answers = [response_by_index(i, acc) for i, acc in ((0, 1), (0, 0), (5, 1))]
-    report, _ = select_rows(tmp_path, [row(0)], answers)
-    assert (report.unjoined, report.responses[PLACE]) == (1, 2)
-    assert "answers no row" in report.examples[0]
-
-
 def test_an_impossible_selection_is_one_clear_error(tmp_path):
     (responses,), train, out = files(tmp_path, [row(0)], [response_by_index(5, 1)])
     with pytest.raises(DataError, match=r"no response matches a row .*1 answer other"):
         select([responses], train, out, PassRateFilter(0, 1))
     responses.write_text(json.dumps(response_by_index(0, 1)))
-    with pytest.raises(DataError, match=r"no row would be kept \(pass rate above 0.5: 1\)"):
-        select([responses], train, out, PassRateFilter(0, 0.5))
-    for source in (responses, train):
-        with pytest.raises(UsageError, match="is the input file"):
-            select([responses], train, source, PassRateFilter(0, 1), overwrite=True)
     out.write_text("mine")
     with pytest.raises(OutputError, match="--overwrite"):
         select([responses], train, out, PassRateFilter(0, 1))

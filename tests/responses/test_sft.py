@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError
+from rewardkit.responses.select import PassRateFilter
 from rewardkit.responses.sft import (
     ConversationError,
     SftConfig,
@@ -100,11 +101,13 @@ def test_only_a_response_that_is_wholly_right_counts(select_best, acc, status):
     assert answers(select_best([row(0), row(1)], lines)[1]) == ["y"]
 
 
-def test_a_match_by_place_that_nothing_confirms_is_not_used(select_best):
-    lines = [scored(0, "x", ground_truth=""), scored(1, "y")]
-    report, written = select_best([row(0, gold=""), row(1)], lines)
-    assert answers(written) == ["y"]
+def test_a_match_that_nothing_confirms_and_a_prompt_out_of_the_pass_rates_are_not_used(select_best):
+    lines = [scored(0, "x", ground_truth=""), scored(1, "y"), scored(2, "z"), scored(2, "z", 0.0)]
+    config = SftConfig(prompts=PassRateFilter(0.1, 0.9))
+    report, written = select_best([row(0, gold=""), row(1), row(2)], lines, config)
+    assert [each["train_row"] for each in written] == [2]
     assert "which nothing confirms" in next(iter(report.rejected))
+    assert report.dropped["pass rate above 0.9"] == 2
 
 
 def test_of_several_responses_no_two_have_the_same_words(select_best):
@@ -134,14 +137,17 @@ def test_the_order_of_the_responses_does_not_matter(tmp_path_factory, pairs, ran
     assert texts[0] == texts[1]
 
 
-def test_the_reasoning_that_a_server_took_out_is_put_back(select_best):
-    _, written = select_best([row(0)], [scored(0, "1", reasoning="hm\n")])
-    assert answers(written) == ["<think>\nhm\n</think>\n\n1"]
-
-
-def test_the_end_marks_of_a_dump_are_left_to_the_template(select_best):
-    _, written = select_best([row(0)], [scored(0, "1<|im_end|>\n<|endoftext|>")])
-    assert answers(written) == ["1"]
+@pytest.mark.parametrize(
+    ("text", "fields", "answer"),
+    [
+        ("1", {"reasoning": "hm\n"}, "<think>\nhm\n</think>\n\n1"),
+        ("1<|im_end|>\n<|endoftext|>", {}, "1"),
+    ],
+)
+def test_reasoning_is_put_back_and_end_marks_are_left_to_the_template(
+    select_best, text, fields, answer
+):
+    assert answers(select_best([row(0)], [scored(0, text, **fields)])[1]) == [answer]
 
 
 def test_turns_of_tools_are_told_apart_in_a_dump_of_verl():
@@ -197,9 +203,9 @@ def test_rows_that_call_tools_need_their_schemas(select_best, tmp_path):
     )
     assert [tool["function"]["name"] for tool in written[0]["tools"]] == ["f", "g"]
     assert report.null_tool_fields  # g gets null parameters
-
-
-def test_a_file_without_tools_is_refused(tmp_path):
+    schemas = tuple({"function": {"parameters": value}} for value in ({"type": "object"}, [1]))
+    with pytest.raises(DataError, match="same type in every tool"):
+        select_best([row(0)], [scored(0, "1")], SftConfig(tools=schemas), overwrite=True)
     (tmp_path / "t.yaml").write_text("tools: [{class_name: a.B}]")
     with pytest.raises(DataError, match="tool_schema"):
         read_tools(tmp_path / "t.yaml")
@@ -219,16 +225,6 @@ def test_equal_rows_are_one_prompt(select_best):
     assert (len(written), report.prompts, report.covered) == (1, 2, 1)
 
 
-def test_prompts_out_of_the_range_of_pass_rates_are_dropped(select_best):
-    from rewardkit.responses.select import PassRateFilter
-
-    lines = [scored(0, "1"), scored(1, "1"), scored(1, "2", 0.0)]
-    config = SftConfig(prompts=PassRateFilter(0.1, 0.9))
-    report, written = select_best([row(0), row(1)], lines, config)
-    assert [each["train_row"] for each in written] == [1]
-    assert report.dropped == {"pass rate above 0.9": 1}
-
-
 def test_nothing_is_written_if_no_response_is_kept_or_the_output_exists(select_best, tmp_path):
     with pytest.raises(DataError, match="no response would be kept"):
         select_best([row(0)], [scored(0, "1", finish_reason="length")])
@@ -236,9 +232,3 @@ def test_nothing_is_written_if_no_response_is_kept_or_the_output_exists(select_b
     select_best([row(0)], [scored(0, "1")])
     with pytest.raises(OutputError, match="--overwrite"):
         select_best([row(0)], [scored(0, "1")])
-
-
-def test_tools_whose_fields_have_different_types_are_a_data_error(select_best):
-    schemas = tuple({"function": {"parameters": value}} for value in ({"type": "object"}, [1]))
-    with pytest.raises(DataError, match="same type in every tool"):
-        select_best([row(0)], [scored(0, "1")], SftConfig(tools=schemas))
