@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rewardkit.errors import SourceError, UsageError
 from rewardkit.responses import files as files_module
 from rewardkit.responses.files import SkippedRow, expand_paths
-from rewardkit.responses.samples import FieldNames, Sample, read_samples
+from rewardkit.responses.samples import FieldNames, Sample, read_samples, samples_of
 from rewardkit.responses.score import score_files
 
 ROWS = [
@@ -47,7 +47,6 @@ def write(path, rows):
 @pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst", "parquet"])
 def test_every_file_format_gives_the_same_scores(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr(files_module, "CHUNK_BYTES", 2000)
-    monkeypatch.setattr(files_module, "CHUNK_ROWS", 32)
     report = score_files([write(tmp_path / f"x.{suffix}", ROWS)], "gsm8k")
     assert (report.total.n, report.total.correct, report.unscored) == (400, RIGHT, 0)
     assert {step: tally.n for step, tally in report.steps.items()} == dict.fromkeys("0123", 100)
@@ -87,14 +86,9 @@ def test_the_lines_before_the_cut_of_a_compressed_file_are_read(tmp_path, suffix
     (only,) = report.examples
     assert "cut off or damaged from here on" in only.reason
     assert only.where == f"{path}:{count + 1}"
-
-
-def test_a_file_that_is_not_compressed_is_reported_and_the_others_are_read(tmp_path):
-    (tmp_path / "1.jsonl.gz").write_bytes(lines(ROWS[:5]))
-    file = write(tmp_path / "2.jsonl", ROWS[:3])
-    report = score_files([tmp_path / "1.jsonl.gz", file], "gsm8k")
+    path.write_bytes(lines(ROWS[:5]))  # not compressed at all
+    report = score_files([path, good], "gsm8k")
     assert (report.total.n, report.unscored) == (3, 1)
-    assert "Not a gzipped file" in report.examples[0].reason
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst"])
@@ -201,19 +195,14 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
     max_leaves=6,
 )
-KEYS = (
-    *("custom_id", "response", "body", "choices", "message", "content", "origin_prompt"),
-    *("prediction", "output", "input"),
-    *("extra_info", "finish_reason", "tokens", "ground_truth", "prompt", "data_source", "step"),
-)
-names = st.sampled_from(KEYS)
+KEYS = "custom_id response body choices message content origin_prompt prediction output input "
+KEYS += "extra_info finish_reason tokens ground_truth prompt data_source step"
+names = st.sampled_from(KEYS.split())
 
 
 @given(st.dictionaries(names, json_values | st.dictionaries(names, json_values), max_size=6))
 def test_records_of_any_shape_are_read_without_an_exception(record):
     chunk = files_module.Chunk(path="f", first=1, lines=json.dumps(record).encode())
-    from rewardkit.responses.samples import samples_of
-
     for needs_gold in (True, False):
         for sample in samples_of(chunk, needs_gold=needs_gold):
             assert isinstance(sample, (Sample, SkippedRow))

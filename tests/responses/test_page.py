@@ -109,6 +109,8 @@ class ParsedPage(HTMLParser):
 def test_the_figures_count_all_responses_even_if_the_list_is_a_sample(render):
     rows = [row(output=str(i), score=float(i % 2)) for i in range(300)]
     page = render(*rows, max_responses=100)
+    no_verdict = render(*(row(score=n / 4, acc=n / 4) for n in range(5)))
+    assert "5 responses; which scores are right is not known" in no_verdict
     assert "50.0% of 300 responses are correct" in page
     assert "100 of 300 responses, sampled evenly" in page
     assert len(ParsedPage(page).records) == 100
@@ -126,11 +128,6 @@ def test_the_page_has_every_figure_of_the_report(tmp_path):
     for text in ('aria-label="Accuracy', "3 rows", "no response", f"{low:.1%} to {high:.1%}"):
         assert text in page
     assert not list(tmp_path.glob("*/.*"))
-
-
-def test_scores_without_a_verdict_have_no_accuracy(render):
-    page = render(*(row(score=n / 4, acc=n / 4) for n in range(5)))
-    assert "5 responses; which scores are right is not known" in page
 
 
 def test_equal_rows_produce_equal_pages(render):
@@ -177,7 +174,6 @@ def test_a_sample_is_even_has_rare_statuses_and_is_reproducible(tmp_path):
     assert numbers == sorted(set(numbers)) == listed(tmp_path, 10_000, 400, status_of)
     assert rare.keys() <= set(numbers)
     assert 150 < sum(number < 5000 for number in numbers) < 250
-    assert listed(tmp_path, 100, 100, lambda i: list(Status)[i % 8]) == list(range(100))
 
 
 @pytest.mark.parametrize(
@@ -190,8 +186,6 @@ def test_a_sample_is_even_has_rare_statuses_and_is_reproducible(tmp_path):
         ("<think>\\boxed{7}</think>it is 7", "7", "it is |"),
         ("so 3 and 3 it is", "3", "and |"),
         ("125", "2", None),
-        ("", "2", None),
-        ("2", "", None),
         ("x" * 200, "x" * 200, None),
     ],
 )
@@ -213,20 +207,18 @@ def test_the_offsets_of_answer_and_reasoning_are_inside_the_text(text, pred):
     assert 0 <= reasoning_end(text, start if end else len(text)) <= len(text)
 
 
-LONG = "a" * 500 + "\n\nthe answer is 4\n\nbye\n"
+def test_reasoning_ends_at_the_think_tag_or_before_the_last_paragraph():
+    long = "a" * 500 + "\n\nthe answer is 4\n\nbye\n"
+    assert reasoning_end("<think>a</think>\n\nb", 19) == len("<think>a</think>\n\n")
+    assert reasoning_end("<think>never ends", 17) == 17
+    assert reasoning_end(long, long.index("4")) == 502
+    assert reasoning_end("short\n\n4", 7) == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "answer", "end"),
-    [
-        ("<think>a</think>\n\nb", 19, len("<think>a</think>\n\n")),
-        ("<think>never ends", 17, 17),
-        (LONG, LONG.index("4"), 502),
-        ("short\n\n4", 7, 0),
-    ],
-)
-def test_reasoning_ends_at_the_think_tag_or_before_the_last_paragraph(text, answer, end):
-    assert reasoning_end(text, answer) == end
+def test_a_long_text_is_shown_without_its_middle():
+    half = MAX_TEXT_CHARACTERS // 2
+    text = display_text("a" * 500_000 + "b" * 500_000)
+    assert re.fullmatch(f"a{{{half}}}.*980,000 characters left out.*b{{{half}}}", text, re.DOTALL)
 
 
 @given(ANY_TEXT)
@@ -234,13 +226,6 @@ def test_a_shown_text_has_no_control_characters_and_can_be_encoded(text):
     assert display_text(text) == clean(text)
     assert not set(display_text(text)) & {FIELD, RECORD, "\0", "\u2028", "\u202e"}
     display_text(text).encode()
-
-
-def test_a_long_text_is_shown_without_its_middle():
-    text = display_text("a" * 500_000 + "b" * 500_000)
-    assert "980,000 characters left out" in text
-    assert text.startswith("a" * (MAX_TEXT_CHARACTERS // 2))
-    assert text.endswith("b" * (MAX_TEXT_CHARACTERS // 2))
 
 
 @given(st.text(), st.integers(0, 50))

@@ -7,17 +7,15 @@ from random import Random
 import pytest
 
 import rewardkit
-from rewardkit.errors import DataError, OutputError, SourceError, UsageError
+from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.responses import figures as figures_module
 from rewardkit.responses import files as files_module
 from rewardkit.responses.figures import Cell, GradientGroups, ScoreFigures, Tally
 from rewardkit.responses.files import SkippedRow
-from rewardkit.responses.samples import Sample
 from rewardkit.responses.score import score_file, score_files
 from rewardkit.responses.store import part_path
 from rewardkit.row import read_rows
 from rewardkit.scorers.base import Score, Status
-from rewardkit.scorers.load import load_scorer
 from rewardkit.statistics import wilson_interval
 from tests.responses.test_files import ROWS, write
 
@@ -41,15 +39,8 @@ def test_the_report_counts_by_status_and_data_source(tmp_path):
     rows += [{**gsm8k, **math, "response": r"\boxed{1}"}, {**gsm8k, **unknown, "response": "1"}]
     report = score_file(write(tmp_path / "x.jsonl", rows))
     summary = report.summary()
-    low, high = summary["total"].pop("interval")
-    assert 0 < low < 1 / 2 < high < 1
-    assert summary["total"] == {
-        "n": 4,
-        "mean_score": 1 / 2,
-        "accuracy": 1 / 2,
-        "no_answer": 1 / 4,
-        "statuses": {"correct": 2, "wrong": 1, "no_answer": 1},
-    }
+    statuses = {"correct": 2, "wrong": 1, "no_answer": 1}
+    assert {"n": 4, "accuracy": 1 / 2, "no_answer": 1 / 4, "statuses": statuses}.items() <= summary["total"].items()  # fmt: skip
     assert summary["by_data_source"]["openai/gsm8k"]["accuracy"] == 0.5
     assert report.unscored == 1
     assert "no scorer is known for data_source 'unknown'" in report.examples[0].reason
@@ -71,27 +62,22 @@ def test_rows_that_state_a_score_can_keep_it(tmp_path):
     row = {"output": "#### 1", "gts": "1", "data_source": "openai/gsm8k"}
     stated = [
         ({"score": 1.0}, (1.0, True, "correct")),
-        ({"score": 0.0}, (0.0, False, "wrong")),
         ({"score": 0.0, "no_answer": 1.0}, (0.0, False, "no_answer")),
-        ({"score": 0.0, "timeout": 1.0}, (0.0, False, "timeout")),
         ({"score": 0.0, "error": 1.0}, (0.0, False, "failed")),
         ({"score": -1.0, "acc": 1.0, "pred": 1}, (-1.0, True, "correct")),
         ({"score": 0.0, "status": "too_long", "pred": None}, (0.0, False, "too_long")),
         ({"score": 1.0, "status": "wrong"}, (1.0, True, "correct")),
-        ({"acc": 0.0}, (0.0, False, "wrong")),
         ({"score": None}, (1.0, True, "correct")),
         ({"score": "n/a"}, (1.0, True, "correct")),
         ({"score": float("nan")}, None),
         ({"score": 10**400}, None),
     ]
     file = write(tmp_path / "x.jsonl", [{**row, **fields} for fields, _ in stated])
-    scores = []
-
-    def add(_, score):
-        scores.append((score.score, score.correct, score.status.value))
-
-    report = score_file(file, keeps_scores=True, on_score=add)
+    pairs = []
+    report = score_file(file, keeps_scores=True, on_score=lambda *pair: pairs.append(pair))
+    scores = [(score.score, score.correct, score.status.value) for _, score in pairs]
     assert scores == [expected for _, expected in stated if expected]
+    assert [sample.where for sample, _ in pairs[:2]] == [f"{file}:1", f"{file}:2"]
     assert [row.reason for row in report.examples] == ["its score is not a finite number"] * 2
 
 
@@ -127,17 +113,17 @@ class StopError(Exception):
     """Interrupts a run in a test."""
 
 
-def interrupt(file, out, after=250, **options):
-    """Interrupt a run after a number of rows."""
+def interrupt(file, out):
+    """Interrupt a run after some rows."""
     rows = []
 
     def stop(n):
         rows.append(n)
-        if sum(rows) > after:
+        if sum(rows) > 250:
             raise StopError
 
     with pytest.raises(StopError):
-        score_file(file, "gsm8k", out=out, progress=stop, **options)
+        score_file(file, "gsm8k", out=out, progress=stop)
     assert not out.exists()
 
 
@@ -233,20 +219,19 @@ def test_a_file_of_the_users_at_the_name_of_unscored_rows_is_replaced_only_with_
     assert score_file(file, "gsm8k", out=out).unscored == len(rows) - 2
 
 
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_links_at_the_names_of_outputs_are_kept_or_refused_and_never_followed(tmp_path, overwrite):
+def test_links_at_the_names_of_outputs_are_kept_or_refused_and_never_followed(tmp_path):
     file = write(tmp_path / "x.jsonl", [{"nothing": 1}, *ROWS[:5]])
     victim, out, target = tmp_path / "victim", tmp_path / "out.jsonl", tmp_path / "real/out.jsonl"
     victim.write_text("mine")
     for planted in (part_path(out), tmp_path / "out.jsonl.unscored.jsonl"):
         planted.symlink_to(victim)
         with pytest.raises(OutputError, match="symbolic link that rewardkit did not create"):
-            score_file(file, "gsm8k", out=out, overwrite=overwrite)
+            score_file(file, "gsm8k", out=out, overwrite=True)
         planted.unlink()
     assert victim.read_text() == "mine"
     target.parent.mkdir()
     out.symlink_to(target)
-    score_file(file, "gsm8k", out=out, overwrite=overwrite)
+    score_file(file, "gsm8k", out=out)
     assert out.is_symlink()
     assert len(read_lines(target)) == 5
 
@@ -255,19 +240,17 @@ BAD = """
 import os, sys
 
 def score(response, ground_truth, extra_info=None):
-    from rewardkit.scorers.base import Score, Status
+    from rewardkit.scorers.base import Score
     n = int(response.rpartition(" ")[2])
     if n == 70:
         raise ValueError("seventy")
     if n == 80:
         sys.exit(3)
-    if n == 90:
-        return Score(float("nan"), False, "", Status.WRONG)
     if n == 95:
         return 0.5
     if n == 100 and {dies}:
         os._exit(1)
-    return Score(1.0, True, "x", Status.CORRECT)
+    return Score.right(str(os.getpid()))
 """
 
 
@@ -280,23 +263,13 @@ def test_a_scorer_that_fails_on_some_rows_loses_only_those(tmp_path, small_chunk
     reasons = {row.where.rpartition(":")[2]: row.reason for row in report.examples}
     assert reasons["71"] == "the scorer raised ValueError: seventy"
     assert reasons["81"] == "the scorer raised ScorerExitedError: it calls sys.exit(3)"
-    assert "its score is nan" in reasons["91"]
     assert "not a Score" in reasons["96"]
     assert ("101" in reasons) == dies
     assert report.total.n == 120 - len(reasons)
     expected = [row["response"] for i, row in enumerate(rows, 1) if str(i) not in reasons]
-    assert [row["response"] for row in read_lines(out)] == expected
-
-
-def test_a_small_file_is_shared_among_processes_for_a_custom_scorer(tmp_path):
-    (tmp_path / "slow.py").write_text(
-        "import os, time\nfrom rewardkit.scorers.base import Score\n"
-        "def score(r, g, e=None):\n    time.sleep(0.002)\n    return Score.right(str(os.getpid()))\n"
-    )
-    file = write(tmp_path / "x.jsonl", [{**row, "input": "x" * 1000} for row in ROWS])
-    out = tmp_path / "out.jsonl"
-    score_file(file, f"{tmp_path}/slow.py:score", jobs=2, out=out)
-    assert len({row["pred"] for row in read_lines(out)}) == 2
+    scored = read_lines(out)
+    assert [row["response"] for row in scored] == expected
+    assert len({row["pred"] for row in scored}) >= jobs
 
 
 def test_dumps_without_a_data_source_are_looked_up_in_the_training_parquet(tmp_path):
@@ -321,9 +294,7 @@ def test_dumps_without_a_data_source_are_looked_up_in_the_training_parquet(tmp_p
     ("options", "error", "message"),
     [
         ({"out": "x.csv"}, UsageError, "ends in .jsonl"),
-        ({"out": "x.jsonl"}, UsageError, "is the input file"),
         ({"out": "x.jsonl/y.jsonl"}, OutputError, "cannot be written"),
-        ({"train": "nope.parquet"}, SourceError, "no such file"),
         ({"train": "x.jsonl"}, DataError, "this is JSON Lines, not parquet"),
         ({"train": "other.parquet"}, DataError, "no 'data_source' and no 'prompt'"),
         ({"resume": True}, UsageError, "--resume needs --out"),
@@ -379,11 +350,3 @@ def test_a_group_with_a_single_score_has_no_gradient():
     assert groups.kinds(has_verdicts=False) == [("scores differ", 1), ("same score", 3)]
     same = [("same score, all correct", 1), ("same score, none correct", 2)]
     assert groups.kinds(has_verdicts=True) == [("scores differ", 1), *same]
-
-
-def test_a_function_is_a_scorer_and_its_samples_are_handed_on(tmp_path):
-    pairs = []
-    file = write(tmp_path / "x.jsonl", ROWS[:3])
-    score_files([file], load_scorer("gsm8k"), jobs=2, on_score=lambda *pair: pairs.append(pair))
-    assert [sample.where for sample, _ in pairs] == [f"{file}:{n}" for n in (1, 2, 3)]
-    assert all(isinstance(sample, Sample) for sample, _ in pairs)
