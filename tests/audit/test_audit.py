@@ -163,46 +163,32 @@ def test_a_slow_scorer_is_caught(failed_attacks, monkeypatch, limit, seconds, bo
     assert attack in failed_attacks(body, ROWS[:1])
 
 
-def test_a_scorer_that_hangs_does_not_hang_the_audit(failed_attacks):
-    attacks = failed_attacks("while True:\n    pass", ROWS[:1], seconds=0.2)
-    assert "no verdict within 0.2 s" in attacks["hangs"].failures[0].got
-
-
-@pytest.mark.full
-def test_the_response_on_which_a_scorer_hung_is_reported(failed_attacks):
-    attacks = failed_attacks("while '9**9' in r:\n    pass", ROWS[:1], seconds=1.0)
-    assert "9**9" in attacks["hangs"].failures[0].response
-    assert "trailing_zeros" in attacks
+@pytest.mark.parametrize(
+    ("condition", "seconds"),
+    [("True", 0.2), pytest.param("'9**9' in r", 1.0, marks=pytest.mark.full)],
+)
+def test_a_scorer_that_hangs_does_not_hang_the_audit(failed_attacks, condition, seconds):
+    attacks = failed_attacks(f"while {condition}:\n    pass", ROWS[:1], seconds=seconds)
+    assert f"no verdict within {seconds} s" in attacks["hangs"].failures[0].got
+    if condition != "True":
+        assert "9**9" in attacks["hangs"].failures[0].response
+        assert "trailing_zeros" in attacks
 
 
 @pytest.mark.parametrize(
     ("scorer", "options", "rows"),
     [
         ("gsm8k", {"method": "robust"}, ROWS[:3]),
-        *(
-            pytest.param(*case, marks=pytest.mark.full)
-            for case in (
-                ("math", {}, [*ROWS, *CHOICES]),
-                ("mcq", {}, CHOICES),
-                ("geometry3k", {}, ROWS),
-                ("math_dapo", {"mode": "robust"}, ROWS),
-            )
-        ),
+        pytest.param("math", {}, [*ROWS, *CHOICES], marks=pytest.mark.full),
+        pytest.param("mcq", {}, CHOICES, marks=pytest.mark.full),
+        pytest.param("geometry3k", {}, ROWS, marks=pytest.mark.full),
+        pytest.param("math_dapo", {"mode": "robust"}, ROWS, marks=pytest.mark.full),
     ],
 )
 def test_a_sound_scorer_gets_an_a(scorer, options, rows):
     report = audit(scorer, data=rows, options=options, seconds=60)
     assert report.at_least("medium") == ()
     assert report.grade == "A"
-
-
-@pytest.mark.full
-def test_the_scorer_of_open_questions_gets_an_a():
-    report = audit("qa", seconds=60)
-    assert {result.attack for result in report.failed} <= {"other_unit"}
-    assert report.grade == "A"
-    tried = {result.attack for result in report.findings}
-    assert {"list_of_guesses", "two_guesses", "denied_gold", "gold_in_a_page"} <= tried
 
 
 @pytest.mark.full
@@ -217,6 +203,9 @@ def test_a_scorer_that_looks_for_the_gold_in_the_text_fails_the_attacks_on_open_
     failed = {result.attack for result in report.failed}
     assert {"list_of_guesses", "two_guesses", "denied_gold", "gold_in_a_page"} <= failed
     assert report.grade == "F"
+    sound = audit("qa", seconds=60)
+    assert {result.attack for result in sound.failed} <= {"other_unit"}
+    assert sound.grade == "A"
 
 
 def test_the_packaged_rows_of_a_scorer_are_those_of_its_own_datasets():
@@ -225,16 +214,6 @@ def test_the_packaged_rows_of_a_scorer_are_those_of_its_own_datasets():
         names = rows_module._DATASETS[scorer].split()
         assert {read_card(name).scorer for name in names} == {scorer.replace("math_verify", "math")}
         assert len({row.data_source for row in packaged_rows(scorer, 30, 0)}) == len(names)
-
-
-@pytest.mark.full
-def test_packaged_rows_fit_the_scorer():
-    assert {r.data_source for r in audit("mcq", rows=3).readings} == {"cflue"}
-    report = audit("auto", rows=10)
-    forms = {r.data_source: r.form.name for r in report.readings}
-    assert forms["openai/gsm8k"] == "hash"
-    assert forms["math_dapo"] == "answer"
-    assert forms["cflue"] == "box"
 
 
 @pytest.mark.full
@@ -251,28 +230,21 @@ def test_packaged_rows_that_the_scorer_does_not_reward_are_left_out(tmp_path):
 @pytest.mark.full
 def test_the_same_seed_gives_the_same_report():
     report, same_seed, other_seed = (audit("gsm8k", rows=5, seed=seed) for seed in (1, 1, 2))
-    assert [(f.attack, f.failures) for f in report.failed] == [
-        (f.attack, f.failures) for f in same_seed.failed
-    ]
-    assert report.failed != other_seed.failed
+    assert report.failed == same_seed.failed != other_seed.failed
 
 
 def test_texts_in_a_report_are_clipped():
-    failures = [
-        failure for finding in audit("gsm8k", rows=2).failed for failure in finding.failures
-    ]
-    assert 200 < max(len(failure.response) for failure in failures) < 300
+    failed = audit("gsm8k", rows=2).failed
+    assert 200 < max(len(failure.response) for each in failed for failure in each.failures) < 300
 
 
 @pytest.mark.parametrize(
     ("right", "wrong", "is_noted"),
-    [(1.0, 0.95, True), (1.0, 0.5, False), (1.0, -1.0, False), (-0.5, -1.0, False), (None, 0.9, False), (1.0, None, False)],
+    [(1.0, 0.95, True), (1.0, 0.5, False), (-0.5, -1.0, False), (None, 0.9, False), (1.0, None, False)],
 )  # fmt: skip
 def test_a_reward_that_is_mostly_not_for_the_answer_is_noted(right, wrong, is_noted):
-    form = FORMS[0]
-    profile = ScorerProfile(
-        data_source="s", rows=1, form=form, forms=(form,), right=right, wrong=wrong
-    )
+    own = {"data_source": "s", "rows": 1, "form": FORMS[0], "forms": FORMS[:1]}
+    profile = ScorerProfile(**own, right=right, wrong=wrong)
     assert ("most of the reward is not for the answer" in profile.scores) == is_noted
 
 
@@ -321,13 +293,11 @@ def test_every_attack_has_a_description_and_responses():
 
 def test_no_false_positive_is_just_the_correct_answer():
     """A sound scorer would fail such an attack."""
+    holes = [each for each in ATTACKS.values() if each.kind == "hole" and not each.golds]
     for row in sample_rows([*ROWS, *CHOICES], 9, 0):
         target = Target(row, AnswerForm("box", r"\boxed{", "}"))
-        for attack in ATTACKS.values():
-            if attack.kind == "hole" and not attack.golds:
-                assert target.respond(target.gold) not in list(attack.responses(target)), (
-                    attack.name
-                )
+        for attack in holes:
+            assert target.respond(target.gold) not in list(attack.responses(target)), attack.name
 
 
 @pytest.mark.full

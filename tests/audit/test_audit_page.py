@@ -2,13 +2,7 @@
 
 import pytest
 
-from rewardkit.audit.model import (
-    GRADE_MEANINGS,
-    SEVERITIES,
-    AttackResult,
-    AuditReport,
-    Failure,
-)
+from rewardkit.audit.model import GRADE_MEANINGS, SEVERITIES, AttackResult, AuditReport, Failure
 from rewardkit.audit.page import SEVERITY_MEANINGS, audit_page
 from rewardkit.pages.html import to_html
 from rewardkit.pages.model import Badge
@@ -35,37 +29,21 @@ def report(*severities):
 
 @pytest.mark.parametrize(
     ("severities", "badge"),
-    [
-        ((), Badge("grade A", "good")),
-        (("medium",), Badge("grade B", "good")),
-        (("medium",) * 4, Badge("grade C", "warning")),
-        (("high", "low"), Badge("grade D", "error")),
-        (("high",) * 4, Badge("grade F", "error")),
-    ],
+    [((), Badge("grade A", "good")), (SEVERITIES, Badge("grade D", "error"))],
 )
-def test_the_page_starts_with_the_grade_and_explains_all_grades(severities, badge):
-    page = audit_page(report(*severities))
-    n = len(severities)
+def test_the_page_starts_with_the_grade_and_explains_all_grades_and_severities(severities, badge):
+    page, n = audit_page(report(*severities)), len(severities)
     assert page.title == f"my.py:compute_score: {n} of {n + 1} attacks succeeded"
     assert page.badge == badge
     grades = page.sections[0]
     assert [row.cells[0].text for row in grades.rows] == list(GRADE_MEANINGS) == [*"ABCDF"]
     assert [row.cells[0].text for row in grades.rows if row.bold] == [badge.text[-1]]
-
-
-def test_every_severity_is_a_word_in_a_colour_of_its_own():
-    page = audit_page(report(*SEVERITIES))
-    (attacks,) = [section for section in page.sections if section.title == "Attacks that succeeded"]
-    badges = [row.cells[1] for row in attacks.rows]
-    assert [badge.text for badge in badges] == list(SEVERITIES) == list(SEVERITY_MEANINGS)
-    assert len({badge.level for badge in badges}) == 3
-    assert all(meaning in attacks.note for meaning in SEVERITY_MEANINGS.values())
-    html = to_html(page)
-    assert "wrong answer rewarded" in html
-    assert "<b>response" not in html
-
-
-def test_a_scorer_without_failures_has_no_table_of_them():
-    page = audit_page(report())
-    assert "Attacks that succeeded" not in [section.title for section in page.sections]
+    attacks = [each for each in page.sections if each.title == "Attacks that succeeded"]
+    assert len(attacks) == bool(severities)
     assert page.sections[-1].fold == "List of attacks"
+    if severities:
+        badges = [row.cells[1] for row in attacks[0].rows]
+        assert [each.text for each in badges] == list(SEVERITIES) == list(SEVERITY_MEANINGS)
+        assert len({each.level for each in badges}) == 3
+        assert all(meaning in attacks[0].note for meaning in SEVERITY_MEANINGS.values())
+    assert "<b>response" not in to_html(page)

@@ -47,13 +47,6 @@ def report_on(verdict, **settings):
         return audit("judge", rows=1, seed=1, options=options, **settings), len(server.bodies)
 
 
-@pytest.fixture(scope="module")
-def honest_audit():
-    """The report on an honest judge, the number of requests, and what is announced before them."""
-    lines = []
-    return *report_on(honest, announce=lines.append), lines
-
-
 def test_a_judge_that_says_yes_to_everything_gets_an_f_with_every_pattern_named():
     report, requests = report_on(lambda _: YES)
     failed = {result.attack for result in report.failed}
@@ -64,13 +57,15 @@ def test_a_judge_that_says_yes_to_everything_gets_an_f_with_every_pattern_named(
     assert requests <= report.calls
 
 
-def test_an_honest_judge_passes_and_its_golds_are_paid(honest_audit):
-    report, *_ = honest_audit
-    assert report.at_least("medium") == ()
-    assert report.grade == "A"
-    tried = {result.attack for result in report.findings}
-    assert {attack.name for attack in JUDGE_HOLES} <= tried
-    assert {"gold_in_its_form", "wrong_answer", "no_verdict"} <= tried
+def test_an_honest_judge_passes_and_the_number_of_responses_is_announced_and_a_limit():
+    lines = []
+    report, requests = report_on(honest, announce=lines.append)
+    assert (report.at_least("medium"), report.grade) == ((), "A")
+    names = {"gold_in_its_form", "wrong_answer", "no_verdict", *(each.name for each in JUDGE_HOLES)}
+    assert names <= {result.attack for result in report.findings}
+    assert requests <= report.calls
+    limit = int(re.search(r"up to ([\d,]+) responses to 1 row, ", *lines)[1].replace(",", ""))
+    assert 0.8 * limit < report.calls <= limit
 
 
 @pytest.mark.parametrize(
@@ -80,7 +75,6 @@ def test_an_honest_judge_passes_and_its_golds_are_paid(honest_audit):
         pytest.param("(?i)textbook", "authority", marks=pytest.mark.full),
         pytest.param("respuesta es correcta", "claim_in_other_languages", marks=pytest.mark.full),
         pytest.param("INST", "other_turn", marks=pytest.mark.full),
-        pytest.param("reference answer", "reference_by_name", marks=pytest.mark.full),
     ],
 )
 def test_a_judge_that_is_fooled_by_one_pattern_is_told_which(pattern, attack):
@@ -99,10 +93,9 @@ def test_a_judge_that_rejects_everything_gets_an_f(monkeypatch):
     assert "gold_in_its_form" in {result.attack for result in report.failed}
 
 
-@pytest.mark.parametrize("fault", [pytest.param("500", marks=pytest.mark.full), "prose"])
-def test_a_judge_without_a_verdict_is_one_line(fault):
+def test_a_judge_without_a_verdict_is_one_line():
     with serving(lambda _: YES) as server:
-        server.always = fault
+        server.always = "prose"
         options = {"base_url": server.url, "timeout_seconds": 0.5, "retries": 0}
         with pytest.raises(DataError, match="^[^\n]*none of its first 2 calls has a verdict: .*$"):
             audit("judge", rows=1, options=options)
@@ -119,13 +112,6 @@ def test_calls_without_a_verdict_are_a_finding_and_count_in_no_attack(monkeypatc
     assert findings["no_verdict"].failed > 50
     assert "not a verdict" in findings["no_verdict"].failures[0].got
     assert sum(r.tried for r in report.findings if r.kind == "hole") < report.calls
-
-
-def test_the_number_of_responses_is_announced_and_is_a_limit(honest_audit):
-    report, requests, [line] = honest_audit
-    assert requests <= report.calls
-    limit = int(re.search(r"up to ([\d,]+) responses to 1 row, ", line)[1].replace(",", ""))
-    assert 0.8 * limit < report.calls <= limit
 
 
 @pytest.mark.parametrize(
@@ -155,13 +141,12 @@ def test_texts_of_attacks_on_judges_state_no_gold_by_accident():
     """A response that gives the gold alone would be a correct answer."""
     for row in packaged_rows("auto", 40, 0):
         target = Target(row, FORMS[1])
-        for attack in JUDGE_HOLES:
-            if attack.name in ("every_answer", "question_restated"):
-                continue
+        if states_gold(target.wrong, target.gold) or len(target.gold) == 1:
+            continue
+        for attack in {*JUDGE_HOLES} - {ATTACKS["every_answer"], ATTACKS["question_restated"]}:
             for response in attack.responses(target):
                 shown = response.replace(target.respond(target.wrong), "")
-                if not states_gold(target.wrong, target.gold) and len(target.gold) > 1:
-                    assert not states_gold(shown, target.gold), (attack.name, response)
+                assert not states_gold(shown, target.gold), (attack.name, response)
 
 
 def test_a_judge_gets_no_attack_with_a_gold_of_ours_or_long_text():

@@ -45,15 +45,9 @@ FAILING = (
 @pytest.mark.parametrize(
     ("reward", "allowed", "code", "texts"),
     [
-        ("math", "", 0, [" passed"]),
         ("gsm8k", FAILING, 0, [" passed"]),
         ("gsm8k", "", 1, ["test_my_reward[hedge]"]),
-        (
-            "bad.py:compute_score",
-            "",
-            1,
-            ["bad.py:compute_score: hedge (hole, high) went through in", "18 or 19", "score 1"],
-        ),
+        ("bad.py:compute_score", "", 1, ["score: hedge (hole, high) went through in", "18 or 19"]),
     ],
 )
 def test_a_good_scorer_passes_and_a_bad_one_fails_with_an_example(
