@@ -1,12 +1,11 @@
 """Responses of other programs, in small files of our own in each program's shape."""
 
 import json
-import os
 
 import pytest
 
 from rewardkit.cli.eval import warn_about
-from rewardkit.errors import DataError, OutputError, UsageError
+from rewardkit.errors import DataError, OutputError
 from rewardkit.evaluate.evaluation import evaluate_responses
 
 ROWS = 4
@@ -113,12 +112,6 @@ def test_unmatched_records_are_reported_and_not_counted(parquet, tmp_path):
     assert "the request failed: {'code': 'late'}" in examples[3]
     assert (report.unanswered, summary["total"]["responses"]) == (ROWS - 2, 2)
     assert summary["total"]["tokens"]["known"] == 0
-
-
-def test_files_that_cannot_be_used_are_one_clear_error(parquet, tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(UsageError, match="not a regular file"):
-        evaluate_responses(parquet(ROWS), [str(tmp_path / "pipe")])
     with pytest.raises(DataError, match=r"no response answers a row of .*r\.jsonl:1: no response"):
         evaluate_responses(parquet(ROWS), [str(write_lines(tmp_path, [{"a": 1}]))])
 

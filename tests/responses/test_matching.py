@@ -169,60 +169,48 @@ def test_a_prompt_without_one_character_is_a_different_prompt():
 
 AREA = ASK.format("Find the area.")
 PARTS = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": AREA}]}]
+MARKS = "<|vision_start|><|image_pad|><|vision_end|>"
+NAN, NANS = float("nan"), dict.fromkeys(("index", "split", "source_id", "question"), float("nan"))
+ASK_1, SYSTEM = ASK.format(QUESTIONS[1]), {"role": "system", "content": "Be brief."}
+THREE = [row(i) for i in range(3)]
+WITH_SYSTEM = [{**each, "prompt": [SYSTEM, *each["prompt"]]} for each in THREE]
+TWO_SYSTEMS = [WITH_SYSTEM[0], {**row(1), "prompt": [{**SYSTEM, "content": "Be long."}, *row(0)["prompt"]]}]  # fmt: skip
+ONE_PLACE, TWO_GOLDS = [row(0), row(1, index=0) | {"data_source": "e"}], [row(0), row(0, gold="2")]
 
 
 @pytest.mark.parametrize(
-    ("question", "fields"),
+    ("rows", "response", "expected"),
     [
-        ("Where is the cafe\u0301?", {"input": ASK.format("Where is the caf\u00e9?")}),
-        ("<image>Find the area.", {"input": f"<|vision_start|><|image_pad|><|vision_end|>{AREA}"}),
-        ("<image>Find the area.", {"prompt": PARTS}),
+        (THREE, response_at(2), (PLACE_ALONE, 2)),
+        (THREE, response_at(2, "6"), (PLACE, 2)),
+        (THREE, response_at(2, info={"source_id": "id-2"}), (PLACE, 2)),
+        (THREE, response_at(1.0, info={"source_id": "id-1"}, input=ASK_1), (PLACE, 1)),
+        (THREE, sample(info={"source_id": "id-2"}), (SOURCE_ID, 2)),
+        (THREE, sample(source_id="id-1"), (SOURCE_ID, 1)),
+        (THREE, sample(info={"source_id": "id-1"}, input=ASK_1), (PROMPT, 1)),
+        (THREE, sample(info={"source_id": "2024-I-1"}, input=ASK_1), (PROMPT, 1)),  # a copy
+        (THREE, response_at(9), None),
+        (THREE, response_at(1, source="other"), None),
+        (THREE, sample("240", source=NAN, info=NANS, input=ASK_1), (PROMPT, 1)),  # of pandas
+        (THREE, sample("240", source=NAN, info=NANS), None),
+        (WITH_SYSTEM, response_at(1, input=ASK_1), (PLACE, 1)),  # the template drops it
+        (TWO_SYSTEMS, sample(input=f"system\nBe long.\nuser\n{MESSAGE}"), (PROMPT, 1)),
+        (ONE_PLACE, response_at(0, source="", input=ASK_1), (PLACE, 1)),
+        (TWO_GOLDS, sample("19.0", input=MESSAGE), (PROMPT, 0)),
+        (TWO_GOLDS, response_at(0, "2"), (PLACE, 1)),
+        ([row(0, "cafe\u0301?")], response_at(0, input=ASK.format("caf\u00e9?")), (PLACE, 0)),
+        ([row(0, "<image>Find the area.")], response_at(0, input=f"{MARKS}{AREA}"), (PLACE, 0)),
+        ([row(0, "<image>Find the area.")], response_at(0, prompt=PARTS), (PLACE, 0)),
     ],
 )
-def test_composed_characters_pictures_and_messages_in_parts_confirm_the_row(question, fields):
-    assert TrainIndex([row(0, question)]).match(response_at(0, **fields)) == (PLACE, 0)
-
-
-def test_a_missing_value_of_pandas_is_ignored():
-    nan = float("nan")
-    missing = {"index": nan, "split": nan, "source_id": nan, "question": nan}
-    text = ASK.format(QUESTIONS[1])
-    assert ROWS.match(sample("240", source=nan, info=missing, input=text)) == (PROMPT, 1)
-    assert ROWS.match(sample("240", source=nan, info=missing)) is None
-
-
-def test_a_system_prompt_that_the_template_drops_is_not_a_contradiction():
-    system = {"role": "system", "content": "Be brief."}
-    rows = [row(0), row(1)]
-    for entry in rows:
-        entry["prompt"] = [system, *entry["prompt"]]
-    assert TrainIndex(rows).match(response_at(1, input=ASK.format(QUESTIONS[1]))) == (PLACE, 1)
-
-
-def test_a_copy_of_a_dataset_with_different_ids_matches_by_question():
-    text = ASK.format(QUESTIONS[1])
-    assert ROWS.match(sample(info={"source_id": "2024-I-1"}, input=text)) == (PROMPT, 1)
+def test_a_response_matches_by_place_prompt_or_source_id(rows, response, expected):
+    assert TrainIndex(rows).match(response) == expected
 
 
 def test_rows_that_differ_only_in_white_space_share_their_responses():
     index = TrainIndex([row(0, "What is 1 + 1?"), row(0, "What is  1+1?"), row(1)])
     assert index.rows == [0, 0, 1]
     assert index.match(sample("19", source="", input=ASK.format("What is 1+1?"))) == (PROMPT, 0)
-
-
-def test_a_match_by_place_alone_is_marked():
-    assert ROWS.match(response_at(2)) == (PLACE_ALONE, 2)
-    assert ROWS.match(response_at(2, "6")) == (PLACE, 2)
-    assert ROWS.match(response_at(2, info={"source_id": "id-2"})) == (PLACE, 2)
-    assert ROWS.match(sample(info={"source_id": "id-2"})) == (SOURCE_ID, 2)
-
-
-def test_the_prompt_decides_between_rows_with_the_same_place():
-    rows = [row(0), row(1) | {"data_source": "e"}]
-    rows[1]["extra_info"]["index"] = 0
-    info = {"index": 0, "split": "train"}
-    response = sample(source="", info=info, input=ASK.format(QUESTIONS[1]))
-    assert TrainIndex(rows).match(response) == (PLACE, 1)
 
 
 def run(*arguments, code=0):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.responses.figures import Cell
-from rewardkit.responses.matching import PLACE, PROMPT, SOURCE_ID, TrainIndex, squeeze
+from rewardkit.responses.matching import PLACE, PROMPT, TrainIndex, squeeze
 from rewardkit.responses.samples import Sample
 from rewardkit.responses.select import PassRateFilter, band, select
 
@@ -207,31 +207,6 @@ def test_an_input_matches_the_row_whose_message_it_contains(template, questions,
             other_message = squeeze(messages[index.prompts[match[1]].row])
             is_part = squeeze(message) in other_message and other_message in squeeze(text)
             assert match[1] == i or is_part
-
-
-def test_a_response_matches_by_place_prompt_or_source_id():
-    index = TrainIndex([row(0), row(1), row(2)])
-    place, source = {"index": 1.0, "split": "train"}, {"source_id": "id-1"}
-    text = "user\nWhat is 1 + 0?"
-    every = sample(data_source="d", extra_info=place | source, input=text)
-    assert index.match(every) == (PLACE, 1)
-    assert index.match(sample(extra_info=place)) == (PLACE, 1)
-    assert index.match(sample(extra_info=source, input=text)) == (PROMPT, 1)
-    assert index.match(sample(extra_info=source)) == (SOURCE_ID, 1)
-    assert index.match(sample(source_id="id-1")) == (SOURCE_ID, 1)
-    assert index.match(sample(data_source="d", extra_info={"index": 9, "split": "train"})) is None
-    assert index.match(sample(data_source="other", extra_info=place)) is None
-
-
-def test_the_gold_or_a_system_prompt_distinguishes_rows_that_are_otherwise_equal():
-    index = TrainIndex([row(0, gold="1,000"), row(0, gold="2")])
-    assert index.match(sample("1000", input="What is 0 + 0?")) == (PROMPT, 0)
-    place = {name: response_by_index(0, 1)[name] for name in ("data_source", "extra_info")}
-    assert index.match(sample("2", **place)) == (PLACE, 1)
-    user, roles = {"role": "user", "content": "Why?"}, ("Be brief.", "Be long.")
-    prompts = ([{"role": "system", "content": text}, user] for text in roles)
-    index = TrainIndex([row(i) | {"prompt": prompt} for i, prompt in enumerate(prompts)])
-    assert index.match(sample(input="system\nBe long.\nuser\nWhy?\n")) == (PROMPT, 1)
 
 
 @pytest.mark.parametrize(

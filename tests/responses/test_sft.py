@@ -217,14 +217,6 @@ def test_pictures_stay_with_their_prompt(select_best):
     assert [each["images"][0]["bytes"] for each in written] == [b"\xff0", b"\xff1"]
 
 
-def test_equal_rows_are_one_prompt(select_best):
-    info = {"split": "train"}
-    rows = [row(0, "q 7", info=info), row(0, "q 7", info=info), row(1)]
-    lines = [{"input": "q 7", "output": "x", "gts": "1", "score": 1.0}]
-    report, written = select_best(rows, lines)
-    assert (len(written), report.prompts, report.covered) == (1, 2, 1)
-
-
 def test_nothing_is_written_if_no_response_is_kept_or_the_output_exists(select_best, tmp_path):
     with pytest.raises(DataError, match="no response would be kept"):
         select_best([row(0)], [scored(0, "1", finish_reason="length")])
