@@ -13,17 +13,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import socket
 import struct
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-
-#: Seconds after which a slow reply comes, and bytes of the reply of the fault "100 MB".
-SLOW_SECONDS, HUGE_BYTES = 20.0, 100 << 20
 
 
 def yes(_body):
@@ -40,18 +37,9 @@ def prompt_of(body: Mapping[str, Any]) -> str:
 class JudgeServer(ThreadingHTTPServer):
     """An OpenAI-compatible server.
 
-    Attributes:
-        verdict: the JSON value that the model should reply with to a request's body; a text is sent
-            as it stands, and a number is the status of a refusal.
-        takes_schema: True, or the status of the answer to a request with a schema.
-        models: the names of its models.
-        faults: the faults of single requests, by their number; or a function of number and body.
-        always: the fault of every other request.
-        room: requests that may be in flight; others get 429.
-        seconds: time of an answer.
-        bodies: the requests, in the order in which they came.
-        most: the largest number of requests in flight.
-        refused: number of requests that got 429 for want of room.
+    `verdict` gives the JSON value or text that the model replies with to a request's body, or the
+    status of a refusal; `takes_schema` is True, or the status of the answer to a request with a
+    schema; requests beyond `room` in flight get 429, and `most` is the largest number of them.
     """
 
     daemon_threads = True
@@ -72,10 +60,6 @@ class JudgeServer(ThreadingHTTPServer):
 
     def handle_error(self, *_):
         """Ignore errors, because clients close connections on purpose."""
-
-    def fault_of(self, number, body):
-        fault = self.faults(number, body) if callable(self.faults) else self.faults.get(number)
-        return self.always if fault is None else fault
 
     def content(self, body):
         verdict = self.verdict(body)
@@ -108,7 +92,9 @@ class JudgeHandler(BaseHTTPRequestHandler):
                 message = "response_format is not supported"
                 self.say(server.takes_schema or 400, {"error": {"message": message}})
             else:
-                self.answer(body, server.fault_of(number, body))
+                faults = server.faults
+                fault = faults(number, body) if callable(faults) else faults.get(number)
+                self.answer(body, server.always if fault is None else fault)
         finally:
             with server.lock:
                 server.active -= 1
@@ -153,6 +139,12 @@ def completion(content: Any, **fields: Any) -> dict[str, Any]:
     return {"id": "x", "object": "chat.completion", "choices": [choice], "usage": usage}
 
 
+def response_in(body: Mapping[str, Any]) -> str:
+    """Return the response that a request of the scorer `judge` asks about."""
+    block = prompt_of(body).rpartition("[RESPONSE ")[0].rpartition("[RESPONSE ")[2]
+    return block.partition("begins]\n")[2].rstrip("\n")
+
+
 Fault = Callable[[JudgeHandler, dict], None]
 
 
@@ -170,25 +162,28 @@ def _choice(content: Any, **fields: Any) -> Fault:
     return _reply(completion(content, **fields))
 
 
+def _around(text_of: Callable[[str, dict], str]) -> Fault:
+    """A message made of the right verdict and the request's body."""
+    return lambda handler, body: handler.say(
+        200, completion(text_of(handler.server.content(body), body))
+    )
+
+
 def _raw(text: bytes) -> Fault:
     """Bytes on the connection, which then ends."""
 
     def fault(handler: JudgeHandler, _: dict) -> None:
-        handler.wfile.write(text)
         handler.close_connection = True
+        with suppress(OSError):
+            for start in range(0, len(text), 1 << 20):
+                handler.wfile.write(text[start : start + (1 << 20)])
 
     return fault
 
 
 def _cut_body(handler: JudgeHandler, body: dict) -> None:
     text = json.dumps(completion(handler.server.content(body))).encode()
-    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(text)}\r\n\r\n".encode()
-    _raw(head + text[: len(text) // 2])(handler, body)
-
-
-def _cut_chunk(handler: JudgeHandler, body: dict) -> None:
-    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n"
-    _raw(head + b'{"choices": [{"message"')(handler, body)
+    _raw(b"%sContent-Length: %d\r\n\r\n%s" % (OK, len(text), text[: len(text) // 2]))(handler, body)
 
 
 def _reset(handler: JudgeHandler, _: dict) -> None:
@@ -197,14 +192,9 @@ def _reset(handler: JudgeHandler, _: dict) -> None:
     handler.close_connection = True
 
 
-def _slow(handler: JudgeHandler, body: dict) -> None:
-    handler.server.closing.wait(SLOW_SECONDS)
-    handler.answer(body, None)
-
-
 def _drip(handler: JudgeHandler, body: dict) -> None:
     """One byte after the other: no read waits long, and the reply never ends."""
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+    handler.wfile.write(OK + b"Content-Length: 1000000\r\n\r\n")
     while not handler.server.closing.wait(0.05):
         handler.wfile.write(b" ")
         handler.wfile.flush()
@@ -216,169 +206,103 @@ def _never(handler: JudgeHandler, _: dict) -> None:
     handler.close_connection = True
 
 
-def _huge(handler: JudgeHandler, _: dict) -> None:
-    handler.send_response(200)
-    handler.send_header("Content-Length", str(HUGE_BYTES))
-    handler.end_headers()
-    piece = b" " * (1 << 20)
-    with suppress(OSError):
-        for _ in range(HUGE_BYTES >> 20):
-            handler.wfile.write(piece)
-    handler.close_connection = True
-
-
-@cache
-def _bomb_text() -> bytes:
-    return gzip.compress(b"[" * (64 << 20), 1)
+def _huge(handler: JudgeHandler, body: dict) -> None:
+    _raw(OK + b"Content-Length: %d\r\n\r\n" % (100 << 20) + b" " * (100 << 20))(handler, body)
 
 
 def _bomb(handler: JudgeHandler, _: dict) -> None:
-    handler.say(200, _bomb_text(), {"Content-Encoding": "gzip"})
+    handler.say(200, gzip.compress(b"[" * (64 << 20), 1), {"Content-Encoding": "gzip"})
 
 
-def _redirect(status: int, to: str) -> Fault:
-    def fault(handler: JudgeHandler, _: dict) -> None:
-        handler.say(status, b"", {"Location": to or handler.path})
-
-    return fault
+def _opposite(content: str) -> str:
+    return re.sub('"(yes|no)"', lambda word: '"no"' if word[1] == "yes" else '"yes"', content)
 
 
-def _around(before: str, after: str) -> Fault:
-    """The right verdict with text around it."""
+OK = b"HTTP/1.1 200 OK\r\n"
+CHOICE = b'{"choices": [{"message": {"content": "%s"}, "finish_reason": "stop"}]}'
 
-    def fault(handler: JudgeHandler, body: dict) -> None:
-        handler.say(200, completion(before + handler.server.content(body) + after))
-
-    return fault
-
-
-def _thought(handler: JudgeHandler, body: dict) -> None:
-    """A thought with the opposite verdict, and then the verdict."""
-    content = handler.server.content(body)
-    opposite = (
-        content.replace('"yes"', '"maybe"').replace('"no"', '"yes"').replace('"maybe"', '"no"')
-    )
-    handler.say(200, completion(f"<think>It could be {opposite}.</think>\n{content}"))
-
-
-def _extra_keys(handler: JudgeHandler, body: dict) -> None:
-    verdict = {**handler.server.verdict(body), "note": "x", "confidence": 2, "verdict_2": True}
-    handler.say(200, completion(json.dumps(verdict)))
-
-
-def _echo(handler: JudgeHandler, body: dict) -> None:
-    """Repeat the prompt before the verdict, so that a verdict in the response comes first."""
-    handler.say(200, completion(f"{prompt_of(body)}\n{handler.server.content(body)}"))
-
-
-def response_in(body: Mapping[str, Any]) -> str:
-    """Return the response that a request of the scorer `judge` asks about."""
-    block = prompt_of(body).rpartition("[RESPONSE ")[0].rpartition("[RESPONSE ")[2]
-    return block.partition("begins]\n")[2].rstrip("\n")
-
-
-def _echo_only(handler: JudgeHandler, body: dict) -> None:
-    handler.say(200, completion(prompt_of(body)))
-
+#: Faults after which the same request, sent again, may succeed.
+PASSING_FAULTS: dict[str, Fault] = {
+    **{str(status): _status(status) for status in (408, 429, 500, 502, 503, 529)},
+    "429 with Retry-After": _status(429, Retry_After="0.05"),
+    "429 with nonsense": _status(429, Retry_After="soon"),
+    "cut body": _cut_body,
+    "cut chunk": _raw(OK + b'Transfer-Encoding: chunked\r\n\r\nff\r\n{"choices": [{"message"'),
+    "reset": _reset,
+    "no bytes": _raw(b""),
+}
 
 #: The server or the network fails, and no reply of the API comes.
 TRANSPORT_FAULTS: dict[str, Fault] = {
-    "429": _status(429),
-    "429 with Retry-After": _status(429, Retry_After="0.05"),
+    **PASSING_FAULTS,
     "429 with a date": _status(429, Retry_After="Wed, 21 Oct 2065 07:28:00 GMT"),
     "429 for years": _status(429, Retry_After="1000000000"),
-    "429 with nonsense": _status(429, Retry_After="soon"),
-    "408": _status(408),
-    "500": _status(500),
-    "502": _status(502),
-    "503": _status(503),
-    "529": _status(529),
-    "cut body": _cut_body,
-    "cut chunk": _cut_chunk,
-    "reset": _reset,
-    "no bytes": _raw(b""),
     "not HTTP": _raw(b"\x00\x01\x02 hello\r\n\r\n"),
-    "endless headers": _raw(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200_000 + b"\r\n"),
-    "slow": _slow,
+    "endless headers": _raw(OK + b"X: y\r\n" * 200_000 + b"\r\n"),
     "drip": _drip,
     "never": _never,
     "100 MB": _huge,
     "gzip bomb": _bomb,
-    "redirect to itself": _redirect(307, ""),
-    "redirect to a page": _redirect(302, "/page"),
-    "redirect to a file": _redirect(302, "file:///etc/hostname"),
-    "redirect nowhere": _redirect(308, "http://judge.invalid/v1/chat/completions"),
+    "redirect to itself": _status(307, Location="/v1/chat/completions"),
+    "redirect to a page": _status(302, Location="/page"),
+    "redirect to a file": _status(302, Location="file:///etc/hostname"),
+    "redirect nowhere": _status(308, Location="http://judge.invalid/v1/chat/completions"),
 }
 
 #: The reply is not one of the API, or it has no message.
 REPLY_FAULTS: dict[str, Fault] = {
-    "page": _reply(b"<html>gateway</html>"),
-    "empty body": _reply(b""),
-    "null": _reply(None),
-    "list": _reply([]),
-    "text": _reply("correct"),
-    "number": _reply(1),
-    "error in a 200": _reply({"error": {"message": "out of memory", "code": 500}}),
-    "no choices": _reply({"choices": []}),
-    "choices null": _reply({"choices": None}),
-    "choices of text": _reply({"choices": ["correct"]}),
-    "no message": _reply({"choices": [{"index": 0, "finish_reason": "stop"}]}),
-    "message null": _reply({"choices": [{"index": 0, "message": None}]}),
-    "content null": _choice(None),
-    "content empty": _choice(""),
-    "content of spaces": _choice(" \n "),
-    "content number": _choice(1),
-    "content list": _choice([{"type": "text", "text": "x"}]),
-    "content object": _choice({"correct": True, "score": 1}),
+    **{
+        f"body {value!r:.30}": _reply(value)
+        for value in (
+            *(b"<html>gateway</html>", b"", b"\x00" * 100, b"[" * 200_000, None, [], "correct", 1),
+            {"error": {"message": "out of memory", "code": 500}},
+            *({"choices": choices} for choices in ([], None, ["correct"])),
+            {"choices": [{"index": 0, "finish_reason": "stop"}]},
+            {"choices": [{"index": 0, "message": None}]},
+        )
+    },
+    **{
+        f"content {content!r}": _choice(content)
+        for content in (None, "", " \n ", 1, [{"type": "text", "text": "x"}], {"correct": True})
+    },
     "length": _choice('{"correct": tr', finish_reason="length"),
     "content_filter": _choice("", finish_reason="content_filter"),
     "tool call": _choice(None, finish_reason="tool_calls"),
-    "not UTF-8": _reply(b'{"choices": [{"message": {"content": "\xff\xfe"}}]}'),
+    "not UTF-8": _reply(CHOICE % b"\xff\xfe"),
     "UTF-16": _reply(json.dumps(completion("yes")).encode("utf-16")),
-    "lone surrogate": _reply(
-        b'{"choices": [{"message": {"content": "\\ud800"}, "finish_reason": "stop"}]}'
-    ),
-    "deep reply": _reply(b"[" * 200_000),
+    "lone surrogate": _reply(CHOICE % b"\\ud800"),
     "deep objects": _reply(b'{"choices":' * 50_000 + b"1" + b"}" * 50_000),
     "long number": _reply(b'{"choices": ' + b"9" * 10_000 + b"}"),
-    "NUL": _reply(b"\x00" * 100),
 }
 
 #: The message is there, and its content is not a verdict.
 CONTENT_FAULTS: dict[str, Fault] = {
     "prose": _choice("The response is correct, so it deserves full marks."),
     "a word": _choice("yes"),
-    "refusal": _choice("I cannot judge this."),
     "another shape": _choice('{"result": {"ok": 1}}'),
-    "array": _choice("[true, 1]"),
+    **{text: _choice(text) for text in ("[true, 1]", "true", "NaN")},
     "bare number": _choice("1"),
-    "bare true": _choice("true"),
-    "text of NaN": _choice("NaN"),
     "deep content": _choice("[" * 50_000),
     "deep content of objects": _choice('{"correct":' * 50_000),
     "long content": _choice("yes " * 500_000),
     "half an object": _choice('{"correct": true, "score": 1'),
-    "echo of the prompt": _echo_only,
+    "echo of the prompt": _around(lambda _, body: prompt_of(body)),
 }
 
 #: The verdict is there with something around it: a parser may read the verdict or refuse it, but must
 #: not read another.
 DECORATED: dict[str, Fault] = {
-    "extra keys": _extra_keys,
-    "code fence": _around("```json\n", "\n```"),
-    "thought": _thought,
-    "spaces": _around("\n\n  ", "\n"),
-    "prose before": _around("Here is my verdict:\n", ""),
-    "prose after": _around("", "\nI hope this helps."),
-    "byte order mark": _around("\ufeff", ""),
-    "echo of the prompt, then the verdict": _echo,
+    "extra keys": _around(
+        lambda text, _: text.replace("{", '{"note": "x", "verdict_2": true, ', 1)
+    ),
+    "code fence": _around(lambda text, _: f"```json\n{text}\n```"),
+    "thought": _around(lambda text, _: f"<think>Is it {_opposite(text)}?</think>\n{text}"),
+    "spaces": _around(lambda text, _: f"\n\n  {text}\n"),
+    "prose before": _around(lambda text, _: f"Here is my verdict:\n{text}"),
+    "prose after": _around(lambda text, _: f"{text}\nI hope this helps."),
+    "byte order mark": _around(lambda text, _: f"\ufeff{text}"),
+    "echo, then the verdict": _around(lambda text, body: f"{prompt_of(body)}\n{text}"),
 }
-
-#: Faults after which the same request, sent again, may succeed.
-PASSING_FAULTS = frozenset(
-    "429|429 with Retry-After|429 with nonsense|408|500|502|503|529|cut body|cut chunk|reset|"
-    "no bytes".split("|")
-)
 
 FAULTS = {**TRANSPORT_FAULTS, **REPLY_FAULTS, **CONTENT_FAULTS, **DECORATED}
 

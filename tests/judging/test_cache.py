@@ -55,14 +55,6 @@ def test_no_link_that_others_can_plant_in_a_shared_cache_is_followed(tmp_path, m
     assert victim.read_text() == "mine"
 
 
-def test_an_entry_is_read_back_and_other_keys_are_absent(tmp_path):
-    key = cache_key({"a": 1})
-    assert read_entry(str(tmp_path), key) is None
-    write_entry(str(tmp_path), key, "yes \u2713 \ud800")
-    assert read_entry(str(tmp_path), key) == "yes \u2713 \ud800"
-    assert read_entry(str(tmp_path), cache_key({"a": 2})) is None
-
-
 def test_two_processes_write_the_same_entries(tmp_path):
     writers = [start_writer(tmp_path, start, 600) for start in (0, 150)]
     for writer in writers:
@@ -85,13 +77,13 @@ def test_a_killed_process_leaves_no_broken_entry(tmp_path):
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"key": "x", "reply": "y"}', b"\xff" * 9])
 def test_a_broken_or_foreign_file_is_no_entry_and_is_replaced(text, tmp_path):
-    key = cache_key({"a": 1})
-    write_entry(str(tmp_path), key, "good")
-    file = next(tmp_path.glob("*/*.json"))
-    file.write_bytes(text)
-    assert read_entry(str(tmp_path), key) is None
-    write_entry(str(tmp_path), key, "good")
-    assert read_entry(str(tmp_path), key) == "good"
+    folder, key, reply = str(tmp_path), cache_key({"a": 1}), "yes \u2713 \ud800"
+    write_entry(folder, key, reply)
+    assert (read_entry(folder, key), read_entry(folder, cache_key({"a": 2}))) == (reply, None)
+    next(tmp_path.glob("*/*.json")).write_bytes(text)
+    assert read_entry(folder, key) is None
+    write_entry(folder, key, reply)
+    assert read_entry(folder, key) == reply
 
 
 def test_a_folder_keeps_its_newest_entries(tmp_path, monkeypatch):

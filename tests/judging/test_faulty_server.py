@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -16,10 +17,8 @@ YES, NO = {"reason": "x", "verdict": "yes"}, {"reason": "x", "verdict": "no"}
 GRADES = {"reason": "x", "correctness": 5, "helpfulness": 5}
 QUESTION = {"question": "How many?"}
 
-#: Faults after which no verdict comes, however often the judge is asked. A server whose yes is a
-#: word does not lie about a question that is answered with a word.
+#: Faults after which no verdict comes, however often the judge is asked.
 LASTING = {**faulty_server.TRANSPORT_FAULTS, **faulty_server.REPLY_FAULTS, **CONTENT_FAULTS}
-LASTING_OF_MATH = [name for name in LASTING if name != "words"]
 
 #: No call with these limits gets a verdict, so they may be short also on a busy machine.
 LIMITS = {"timeout_seconds": 1.5, "request_seconds": 0.5, "retries": 1, "failed_score": -0.5}
@@ -39,20 +38,13 @@ def answers(names):
     return [rf"\boxed{{x_{{{index:03d}}}}}" for index in range(len(names))]
 
 
-def outcomes_at_once(texts, options, is_async):
-    """Return the dictionaries for verl of responses that are scored at the same time, and seconds."""
+def outcomes_at_once(texts, options, *, is_async=True):
+    """Return the dictionaries for verl of responses that are scored at the same time."""
+    function = judge._compute_async if is_async else partial(asyncio.to_thread, judge._compute_now)
 
     async def run():
-        function = judge._compute_async if is_async else judge._compute_now
-        start = time.monotonic()
-        calls = (
-            function("s", text, "18", QUESTION, **options)
-            if is_async
-            else asyncio.to_thread(function, "s", text, "18", QUESTION, **options)
-            for text in texts
-        )
-        results = await asyncio.gather(*calls)
-        return results, time.monotonic() - start
+        calls = (function("s", text, "18", QUESTION, **options) for text in texts)
+        return await asyncio.gather(*calls)
 
     return asyncio.run(run())
 
@@ -61,9 +53,8 @@ def outcomes_at_once(texts, options, is_async):
 @pytest.mark.parametrize(
     ("rubric", "verdict", "names"),
     [
-        ("math", YES, LASTING_OF_MATH),
+        ("math", YES, list(LASTING)),
         ("open", GRADES, list(CONTENT_FAULTS)),
-        pytest.param("open", GRADES, list(LASTING), marks=pytest.mark.full),
     ],
 )
 def test_every_fault_is_an_error_or_a_timeout_with_the_configured_score(
@@ -73,26 +64,15 @@ def test_every_fault_is_an_error_or_a_timeout_with_the_configured_score(
     with serving(lambda _: verdict) as server:
         server.faults = fault_in_prompt(names)
         options = {**LIMITS, "base_url": server.url, "rubric": rubric}
-        results, seconds = outcomes_at_once(answers(names), options, is_async)
+        start = time.monotonic()
+        results = outcomes_at_once(answers(names), options, is_async=is_async)
+    assert time.monotonic() - start < 60  # 1.5 are allowed, and a test machine may be busy
     outcomes = {
         name: (r["error"] + r["timeout"], r["score"], r["acc"], r["judge_failed"])
         for name, r in zip(names, results, strict=True)
     }
     assert outcomes == dict.fromkeys(names, (1.0, -0.5, 0.0, 1.0))
     assert len({tuple(sorted(result)) for result in results}) == 1
-    assert seconds < 60  # 1.5 are allowed, and a test machine may be busy
-
-
-def test_a_scorer_of_a_command_does_not_raise_either(caplog):
-    """The plain function returns a status, and the log has one line for each cause."""
-    names = ["500", "prose", "never", "cut body", "bare number", "redirect to a page"]
-    with serving(lambda _: YES) as server, caplog.at_level(logging.ERROR, "rewardkit"):
-        server.faults = fault_in_prompt(names)
-        score = load_scorer("judge", base_url=server.url, **LIMITS)
-        scores = [score(text, "18", QUESTION) for text in answers(names)]
-    assert {s.status.value for s in scores} == {"failed", "timeout"}
-    assert {s.score for s in scores} == {-0.5}
-    assert all("\n" not in record.getMessage() for record in caplog.records)
 
 
 @pytest.mark.parametrize("name", sorted(faulty_server.PASSING_FAULTS))
@@ -106,17 +86,14 @@ def test_a_fault_that_passes_costs_no_verdict(name):
 
 
 @pytest.mark.parametrize("name", sorted(faulty_server.DECORATED))
-@pytest.mark.parametrize(("verdict", "is_right"), [(YES, True), (NO, False)])
-def test_text_around_a_verdict_never_makes_it_another_one(name, verdict, is_right):
+@pytest.mark.parametrize(("verdict", "status"), [(YES, "correct"), (NO, "wrong")])
+def test_text_around_a_verdict_never_makes_it_another_one(name, verdict, status):
     """It is read as it is meant, or not at all."""
     with serving(lambda _: verdict) as server:
         server.always = name
         result = load_scorer("judge", base_url=server.url, retries=0)(r"\boxed{7}", "8")
-    assert result.correct <= is_right
-    if not result.correct and is_right:
-        assert result.status.value == "failed"
-    if name in ("code fence", "thought", "spaces"):
-        assert result.status.value == ("correct" if is_right else "wrong")
+    is_read = name in ("code fence", "thought", "spaces")
+    assert result.status.value in ((status,) if is_read else (status, "failed"))
 
 
 PLANTED = {
@@ -171,13 +148,13 @@ def test_concurrency_goes_down_while_the_server_is_busy_and_no_verdict_is_lost()
         threading.Thread(target=open_after_a_refusal, args=(server, 4), daemon=True).start()
         options = {"base_url": server.url, "retries": 30, "timeout_seconds": 60.0}
         texts = [rf"\boxed{{{i}}}" for i in range(1000, 1060)]
-        results, _ = outcomes_at_once(texts, options, is_async=True)
+        results = outcomes_at_once(texts, options)
         assert [r["acc"] for r in results] == [1.0] * 60
         refused_first, first_requests = server.refused, len(server.bodies)
         server.room, server.seconds = 10**9, 0.05
-        results, _ = outcomes_at_once([f"{t} again" for t in texts], options, is_async=True)
+        results = outcomes_at_once([f"{t} again" for t in texts], options)
         texts = [rf"\boxed{{{i}}}" for i in range(2000, 2150)]
-        results, _ = outcomes_at_once(texts, options, is_async=True)
+        results = outcomes_at_once(texts, options)
     assert [r["acc"] for r in results] == [1.0] * 150
     assert 0 < refused_first < first_requests
     assert server.refused == refused_first
@@ -191,7 +168,7 @@ def test_the_budget_of_calls_holds_while_many_samples_wait(fault):
         server.always = fault
         options = {"base_url": server.url, "budget_calls": 10, "failed_score": -1.0, "retries": 2}
         texts = [rf"\boxed{{{i}}}" for i in range(60)]
-        results, _ = outcomes_at_once(texts, options, is_async=True)
+        results = outcomes_at_once(texts, options)
     tries = 4 if fault == "500" else 1  # one with a schema, and three without
     limit = 10 * tries
     assert 0 < len(server.bodies) <= limit

@@ -6,7 +6,6 @@ from rewardkit.errors import SourceError, UsageError
 from rewardkit.judging.prompt import build_messages
 from rewardkit.judging.rubric import BUILT_IN, parse_rubric, read_rubric, reverse_rubric
 from rewardkit.judging.verdict import parse_verdict
-from rewardkit.scorers.load import load_scorer
 
 CRITERION = {"description": "Is it true?"}
 
@@ -19,31 +18,19 @@ def rubric(**fields):
     ("value", "message"),
     [
         ([], "give `key: value` pairs, not list"),
-        ({}, "kind: it is missing"),
         ({"kind": "x"}, "kind: 'x'; give equivalence, criteria"),
         (rubric(treshold=1), "unknown key 'treshold'. Did you mean 'threshold'"),
         (rubric(criteria={}), "kind: criteria needs criteria"),
         ({"kind": "equivalence", "criteria": {"truth": CRITERION}}, "has no criteria"),
         (rubric(question="Is it?"), "question is for kind: equivalence"),
-        (rubric(criteria={"Truth": CRITERION}), "choose another name"),
         (rubric(criteria={"cost": CRITERION}), "choose another name"),
-        (rubric(criteria={"truth": {}}), "criteria.truth.description: it is missing"),
         (rubric(criteria={"truth": {"description": " "}}), "criteria.truth: write a description"),
-        (
-            rubric(criteria={"truth": {**CRITERION, "weight": 0}}),
-            "weight: input should be greater than 0, not 0",
-        ),
-        (rubric(criteria={"truth": {**CRITERION, "weight": -1}}), "greater than 0, not -1"),
+        (rubric(criteria={"truth": {**CRITERION, "weight": 0}}), "greater than 0, not 0"),
         (rubric(criteria={"truth": {**CRITERION, "scale": [5, 1]}}), "worst and the best grade"),
         (rubric(criteria={"truth": {**CRITERION, "scale": [0, 1000]}}), "worst and the best grade"),
-        (rubric(criteria={"truth": {**CRITERION, "scal": [1, 5]}}), "Did you mean 'scale'?"),
         (rubric(see="all"), "see: 'all'; give answer, response"),
-        (rubric(gold="yes"), "gold: give true or false, not 'yes'"),
         (rubric(threshold=2), "threshold: input should be less than or equal to 1"),
-        (rubric(max_characters=1), "greater than or equal to 100, not 1"),
         (rubric(examples=[{"response": "x", "verdict": {"truth": 9}}]), "must be one of 1, 2, 3"),
-        (rubric(examples=[{"response": "x", "verdict": {}}]), "verdict: truth must be one of"),
-        (rubric(examples={"a": 1}), "examples: give a list, not dict"),
         ({"kind": "equivalence", "examples": [{"verdict": "maybe"}]}, "one of yes, no"),
     ],
 )
@@ -69,15 +56,11 @@ def test_a_file_of_a_person_s_words_is_read(tmp_path):
     [
         ("mth", "Did you mean 'math'?"),
         ("absent.yaml", "no such file"),
-        ("twice.yaml", "twice"),
-        ("long.yaml", "longer than"),
         ("bytes.yaml", "not UTF-8"),
     ],
 )
 def test_a_rubric_that_cannot_be_read_is_one_line(name, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "twice.yaml").write_text("kind: criteria\nkind: equivalence\n")
-    (tmp_path / "long.yaml").write_text("#" * 300_000)
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe")
     with pytest.raises((SourceError, UsageError)) as error:
         read_rubric(name)
@@ -109,9 +92,3 @@ def test_a_reversed_rubric_exchanges_yes_and_no_everywhere(name):
         assert parse_verdict(reply, other).score(other) == score
         assert parse_verdict(reply, rubric).score(rubric) == 1.0 - score
     assert rubric.digest != other.digest
-
-
-def test_criteria_have_no_other_way_round():
-    """The mistake is an error when the scorer is loaded."""
-    with pytest.raises(UsageError, match="only a question of equivalence"):
-        load_scorer("judge", rubric="open", reverse=True)

