@@ -27,58 +27,45 @@ def test_many_special_tokens_take_linear_time():
     text = "<|a|> " * 50_000
     start = time.process_time()
     assert response_text(f"x{text}") == "x"
-    assert (
-        time.process_time() - start < 10
-    )  # seconds of this process; a quadratic step takes minutes
+    assert time.process_time() - start < 10  # seconds; a quadratic step takes minutes
 
 
-@pytest.mark.parametrize(
+CALL = {"role": "assistant", "content": None, "tool_calls": []}
+
+
+def said(content):
+    return {"role": "assistant", "content": content}
+
+
+@every(
     ("messages", "text"),
     [
-        ([{"role": "assistant", "content": "#### 4"}], "#### 4"),
-        ([{"role": "assistant", "content": [{"type": "text", "text": "#### 4"}]}], "#### 4"),
-        ([SimpleNamespace(role="assistant", content="#### 4")], "#### 4"),
         (
-            [
-                {"role": "assistant", "content": None, "tool_calls": []},
-                {"role": "tool", "content": "5"},
-                {"role": "assistant", "content": "#### 4"},
-            ],
-            "#### 4",
+            [said([{"type": "reasoning", "text": r"\boxed{B}"}, {"type": "text", "text": "No."}])],
+            "No.",
         ),
-        ([{"role": "assistant", "content": "#### 5"}, {"role": "assistant", "content": None}], ""),
+        (said(["#### 1", "8"]), "#### 18"),
+        ([SimpleNamespace(role="assistant", content="#### 4")], "#### 4"),
+        ([CALL, {"role": "tool", "content": "5"}, said("#### 4")], "#### 4"),
+        ([said("#### 5"), said(None)], ""),
         ([{"role": "user", "content": "#### 4"}], ""),
-        ([], ""),
-        (None, ""),
+        *(([], ""), (None, ""), ("the answer is <|18|>", "the answer is <|18|>")),
     ],
 )
 def test_the_response_in_messages_is_the_last_of_the_assistant(messages, text):
     assert response_text(messages) == text
 
 
-def test_reasoning_parts_are_not_part_of_the_response():
-    parts = [{"type": "reasoning", "text": r"maybe \boxed{B}"}, {"type": "text", "text": "No."}]
-    assert response_text([{"role": "assistant", "content": parts}]) == "No."
-    assert response_text({"role": "assistant", "content": ["#### 1", "8"]}) == "#### 18"
-
-
-def test_a_number_between_bars_is_not_a_special_token():
-    assert response_text("the answer is <|18|>") == "the answer is <|18|>"
-
-
 @every(
     ("query", "prompt", "response"),
     [
         ("2+2= 4</s>", "2+2=", " 4"),
-        ("2+2= 4", "", "2+2= 4"),
         ("Q<|im_end|>A<|im_end|>\n<|endoftext|>", "Q<|im_end|>", "A"),
         ("Q<｜Assistant｜>x > y<｜end▁of▁sentence｜>", "Q<｜Assistant｜>", "x > y"),
         ("Qa < b and b > c", "Q", "a < b and b > c"),
-        ("Q<answer>4</answer>", "Q", "<answer>4</answer>"),
         ("of it?\nA: 4", "a" * 90 + "the end of it?\nA:", None),
         ("#### 5\nNow: 2 Ω?<|im_end|>No.", "#### 5\nNow: 2 \u2126?<|im_end|>", "No."),
         ("caf\u00e9 " * 30 + "No.", "cafe\u0301 " * 30, "No."),
-        ("a , b ? No.", "a, b ?", "No."),
         ("x" * 70 + " 4 #### 2", "cut off" + "x" * 80, " 4 #### 2"),
         ("<s> " + "x" * 70 + " 4", "x" * 70, " 4"),
         ("Q" + "long " * 999 + "4</s>", "Q", "long " * 999 + "4"),

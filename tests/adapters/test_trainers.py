@@ -15,13 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.adapters.common import SampleScorer
 from rewardkit.errors import UnknownNameError
 from rewardkit.scorers import auto, base
 
 ADAPTERS = ("trl", "ms_swift", "openrlhf", "slime", "easyr1", "areal", "verifiers")
-#: Adapters whose trainer passes columns or metadata, and so a data_source.
-WITH_COLUMNS = ("trl", "ms_swift", "slime", "areal", "verifiers")
 PROMPT = "<|im_start|>user\nWrite #### and a number: 2+2?<|im_end|>\n<|im_start|>assistant\n"
 ROW = {"data_source": "openai/gsm8k", "ground_truth": "4", "extra_info": {"index": 0}}
 
@@ -57,26 +54,22 @@ def load(name):
 
 def trl_calls(function, response, row):
     """TRL: keywords, every column repeated for each completion, and three of TRL's."""
+    own = {"trainer_state": object(), "log_extra": lambda *_: None, "log_metric": lambda *_: None}
     columns = {key: [value, value] for key, value in row.items()}
-    rewards = function(
-        prompts=["p", "p"],
-        completions=[response, "another"],
-        completion_ids=[[1], [2]],
-        **columns,
-        trainer_state=object(),
-        log_extra=lambda column, values: None,
-        log_metric=lambda name, value: None,
-    )
-    assert type(rewards) is list
-    assert len(rewards) == 2
+    pairs = {
+        "prompts": ["p", "p"],
+        "completions": [response, "another"],
+        "completion_ids": [[1], [2]],
+    }
+    rewards = function(**pairs, **columns, **own)
+    assert (type(rewards), len(rewards)) == (list, 2)
     return rewards[0]
 
 
 def ms_swift_calls(function, response, row):
     """ms-swift: completions by position, columns as keywords."""
-    rewards = function(
-        [response], messages=[[]], trainer_state=None, **{k: [v] for k, v in row.items()}
-    )
+    columns = {key: [value] for key, value in row.items()}
+    rewards = function([response], messages=[[]], trainer_state=None, **columns)
     assert type(rewards) is list
     return rewards[0]
 
@@ -129,23 +122,20 @@ def reward_of(name, scorer="auto", **options):
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-def test_the_data_source_chooses_the_scorer(name):
-    function = reward_of(name)
-    assert CALLS[name](function, "2+2 is #### 4", ROW) == 1.0
-    assert CALLS[name](function, "2+2 is #### 5", ROW) == 0.0
-    dapo = {**ROW, "data_source": "math_dapo"}
-    assert CALLS[name](function, "Answer: 4", dapo) == 1.0
-    assert CALLS[name](function, "Answer: 5", dapo) == -1.0
-
-
-@pytest.mark.parametrize("name", ADAPTERS)
-def test_a_call_in_code_names_the_scorer_and_its_options(name):
+def test_a_call_in_code_names_the_scorer_and_its_options(name, tmp_path):
     row = {**ROW, "data_source": "", "extra_info": None}
     assert CALLS[name](reward_of(name, "gsm8k", method="robust"), "####4", row) == 1.0
     assert CALLS[name](reward_of(name, "gsm8k"), "####4", row) == 0.0
     for arguments in ({"scorer": "gsmk8"}, {"scorer": "gsm8k", "metod": "robust"}):
         with pytest.raises(UnknownNameError, match="Did you mean"):
             reward_of(name, **arguments)
+    (tmp_path / "mine.py").write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    assert data_source == 'openai/gsm8k' and extra_info['index'] == 0\n"
+        "    return {'score': 0.25, 'acc': solution_str.endswith(ground_truth)}\n"
+    )
+    function = reward_of(name, f"{tmp_path / 'mine.py'}:compute_score")
+    assert CALLS[name](function, "it is 4", ROW) == 0.25
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
@@ -173,40 +163,37 @@ def test_the_file_loads_by_path_and_the_environment_names_the_scorer(name, monke
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_for_a_fault_in_the_data_trl_gets_none_and_others_the_wrong_score(name, caplog):
     gives_none = name in ("trl", "ms_swift")
-    function = reward_of(name)
-    golds = ({"ground_truth": "four"}, {"ground_truth": None})
-    for fault in (*golds, {"data_source": "openai/gsm9k"}, {"data_source": None}):
-        reward = CALLS[name](function, "#### 4", {**ROW, **fault})
-        assert reward is None if gives_none else reward == 0.0, fault
-    bad = {**ROW, "data_source": "math_dapo", "ground_truth": None}
-    reward = CALLS[name](function, "Answer: 4", bad)
-    assert reward is None if gives_none else reward == -1.0
-
-
-def test_the_error_for_a_sample_without_a_data_source_says_what_to_set(caplog):
-    assert SampleScorer()("#### 4", {"ground_truth": "4"})["error"] == 1.0
+    dapo = {"data_source": "math_dapo", "ground_truth": None}
+    for fault in (
+        {"ground_truth": "four"},
+        {"data_source": "openai/gsm9k"},
+        {"data_source": None},
+        dapo,
+    ):
+        reward = CALLS[name](reward_of(name), "#### 4", {**ROW, **fault})
+        assert reward == (None if gives_none else -1.0 if fault == dapo else 0.0), fault
     assert "REWARDKIT_SCORER=gsm8k" in caplog.text
 
 
 ANSWERS = st.sampled_from(["#### 4", "Answer: 4", "\\boxed{4}", "4", "#### 5\n#### 4"])
-RESPONSES = st.tuples(st.text(), ANSWERS, st.text(st.characters(exclude_characters="<>|"))).map(
-    "".join
-)
+AFTER = st.text(st.characters(exclude_characters="<>|"))
+RESPONSES = st.tuples(st.text(), ANSWERS, AFTER).map("".join)
+KEYS = st.sampled_from(["role", "content", "a"])
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: (
-        st.lists(inner) | st.dictionaries(st.sampled_from(["role", "content", "a"]), inner)
-    ),
+    lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner),
 )
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
 @given(response=RESPONSES, source=st.sampled_from(["openai/gsm8k", "math_dapo", "aime"]))
 def test_the_reward_is_the_score_that_verl_would_get(name, response, source):
+    """The data source chooses the scorer."""
     row = {**ROW, "data_source": source}
-    verdict = auto.compute_score(source, response, "4", ROW["extra_info"])
-    if verdict["error"] == 0.0:
-        assert CALLS[name](reward_of(name), response, row) == verdict["score"]
+    for text in (response, "#### 4", "Answer: 4"):
+        verdict = auto.compute_score(source, text, "4", ROW["extra_info"])
+        if verdict["error"] == 0.0:
+            assert CALLS[name](reward_of(name), text, row) == verdict["score"]
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
@@ -216,7 +203,7 @@ def test_no_response_makes_an_adapter_raise(name, response, gold):
     assert reward is None or type(reward) is float
 
 
-@pytest.mark.parametrize("name", WITH_COLUMNS)
+@pytest.mark.parametrize("name", ["trl", "ms_swift", "slime", "areal", "verifiers"])
 def test_the_rows_of_prep_work_unchanged(name):
     """The rows have verl's columns: the gold in `reward_model`, the scorer in `extra_info`."""
     row = {
@@ -227,17 +214,6 @@ def test_the_rows_of_prep_work_unchanged(name):
     if name == "slime":
         row["ground_truth"] = row["reward_model"]  # --label-key reward_model
     assert CALLS[name](reward_of(name), "#### 4", row) == 1.0
-
-
-@pytest.mark.parametrize("name", ADAPTERS)
-def test_a_users_reward_with_verls_signature_works(name, tmp_path):
-    (tmp_path / "mine.py").write_text(
-        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
-        "    assert data_source == 'openai/gsm8k' and extra_info['index'] == 0\n"
-        "    return {'score': 0.25, 'acc': solution_str.endswith(ground_truth)}\n"
-    )
-    function = reward_of(name, f"{tmp_path / 'mine.py'}:compute_score")
-    assert CALLS[name](function, "it is 4", ROW) == 0.25
 
 
 def test_trl_metrics_have_the_name_of_the_scorer():
@@ -273,13 +249,14 @@ def test_openrlhf_responses_do_not_include_the_prompt():
 
 
 def test_slime_groups_get_lists_and_a_reward_key_dictionaries():
-    function = reward_of("slime")
-    info = {"data_source": "openai/gsm8k"}
+    function, info = reward_of("slime"), {"data_source": "openai/gsm8k"}
     samples = [SimpleNamespace(response=t, label="4", metadata=info) for t in ("#### 4", "#### 5")]
     assert asyncio.run(function(SimpleNamespace(), samples)) == [1.0, 0.0]
     results = asyncio.run(function(SimpleNamespace(reward_key="score"), samples, extra=1))
-    values = [(result["score"], result["acc"], result["pred"]) for result in results]
-    assert values == [(1.0, 1.0, "4"), (0.0, 0.0, "5")]
+    assert [(r["score"], r["acc"], r["pred"]) for r in results] == [
+        (1.0, 1.0, "4"),
+        (0.0, 0.0, "5"),
+    ]
 
 
 def test_easyr1_kwargs_name_the_scorer_and_its_options():

@@ -26,6 +26,7 @@ from rewardkit.reward_server import app, server
 from rewardkit.reward_server.payload import RequestError, read_openrlhf, read_score
 from rewardkit.reward_server.scoring import ScorerPool
 from rewardkit.reward_server.server import ServerConfig, raise_connection_limit, read_token, serve
+from tests.tables import every
 
 TOKEN = "a-token-for-tests"
 #: Timeout in seconds, far above the time that any reply takes.
@@ -39,8 +40,6 @@ def score(response, ground_truth, extra_info=None):
     what, _, value = response.partition(" ")
     if what == "sleep":
         time.sleep(float(value))
-    while what == "until" and not os.path.exists(value):
-        time.sleep(0.01)
     if what == "exit":
         os._exit(3)
     if what == "raise":
@@ -63,7 +62,6 @@ run()
 
 class Server:
     def __init__(self, process):
-        self.process = process
         line = process.stdout.readline()
         match = re.search(r"http://([^ ]+):(\d+) ", line)
         assert match, (line, process.stderr.read())
@@ -89,15 +87,11 @@ class Server:
         return float(re.search(rf"^{re.escape(name)} (.+)$", text, re.MULTILINE)[1])
 
     def until_waiting(self, n):
+        """Wait until `n` items wait, or none does."""
         end = time.monotonic() + 60
-        while self.metric("rewardkit_waiting") < n:
+        while (now := self.metric("rewardkit_waiting")) < n or now > n == 0:
             assert time.monotonic() < end
             time.sleep(0.02)
-
-    def end(self, number=signal.SIGTERM):
-        """Send a signal and return (exit code, stderr)."""
-        self.process.send_signal(number)
-        return self.process.wait(120), self.process.stderr.read()
 
 
 @contextmanager
@@ -139,22 +133,18 @@ WRONG = {"score": 0.0, "correct": False, "pred": "17", "status": "wrong", "error
 
 def test_an_object_gets_a_score_and_a_list_gets_scores_in_order(fast):
     right_item = {"data_source": "x", "response": "#### 18", "ground_truth": 18, "extra_info": None}
-    wrong_item = {"response": "#### 17", "ground_truth": "18"}
+    items = [right_item, {"response": "#### 17", "ground_truth": "18"}, right_item]
     assert fast.ask("/score", right_item)[:2] == (200, RIGHT)
-    assert fast.ask("/score", {"items": [right_item, wrong_item, right_item]})[1] == {
-        "items": [RIGHT, WRONG, RIGHT]
-    }
+    assert fast.ask("/score", {"items": items})[1] == {"items": [RIGHT, WRONG, RIGHT]}
     assert fast.ask("/score", {"items": []})[1] == {"items": []}
 
 
 def test_golds_are_read_as_in_files_and_a_missing_one_affects_only_its_item(fast):
-    golds = [["18"], '["18"]', None, [], "nan", ["18", "19"], "18.0"]
+    golds = ['["18"]', None, "nan", ["18", "19"], "18.0"]
     items = [{"response": "#### 18", "ground_truth": gold} for gold in golds]
     scores = fast.ask("/score", {"items": items})[1]["items"]
-    assert [item["status"] for item in scores] == ["correct"] * 2 + ["bad_ground_truth"] * 5
-    assert scores[4]["error"] == "the ground truth cannot be scored: it is a missing value"
-    assert scores[5]["error"].endswith("a list of several answers; write one answer as text")
-    assert scores[6]["error"].endswith("write 18, or set method=robust")
+    assert [item["status"] for item in scores] == ["correct"] + ["bad_ground_truth"] * 4
+    assert scores[2]["error"] == "the ground truth cannot be scored: it is a missing value"
 
 
 def test_openrlhf_gets_what_its_own_server_would_answer(fast):
@@ -175,24 +165,18 @@ def test_openrlhf_gets_what_its_own_server_would_answer(fast):
 
 
 def test_auto_scores_by_data_source_and_reports_an_unknown_one():
+    answers = [
+        *(("openai/gsm8k", "#### 18"), ("HuggingFaceH4/MATH-500", r"\boxed{18}")),
+        *(("math_dapo", "Answer: 17"), ("acme", "#### 18"), ("openai/gsm8", "#### 18")),
+    ]
+    items = [{"data_source": s, "response": r, "ground_truth": "18"} for s, r in answers]
     with start_server() as process:
         auto = Server(process)
-        gsm = {"data_source": "openai/gsm8k", "response": "#### 18", "ground_truth": "18"}
-        maths = {"data_source": "HuggingFaceH4/MATH-500", "response": r"\boxed{18}"}
-        dapo = {"data_source": "math_dapo", "response": "Answer: 17", "ground_truth": "18"}
-        unknown = {**gsm, "data_source": "acme"}
-        status, reply, _ = auto.ask(
-            "/score", {"items": [gsm, {**maths, "ground_truth": "18"}, dapo, unknown]}
-        )
-        assert (status, [item["score"] for item in reply["items"]]) == (200, [1.0, 1.0, -1.0, 0.0])
-        error = reply["items"][3]["error"]
-        assert "no scorer is known for data_source 'acme'" in error
-        assert "Known: " in error
-        assert "openai/gsm8k" in error
-        assert reply["items"][3]["status"] == "unknown_data_source"
-        status, single_reply, _ = auto.ask("/score", {**gsm, "data_source": "openai/gsm8"})
-        assert (status, single_reply["status"]) == (200, "unknown_data_source")
-        assert "Did you mean 'openai/gsm8k'" in single_reply["error"]
+        replies = auto.ask("/score", {"items": items})[1]["items"]
+        assert [reply["score"] for reply in replies] == [1.0, 1.0, -1.0, 0.0, 0.0]
+        assert {reply["status"] for reply in replies[3:]} == {"unknown_data_source"}
+        assert "no scorer is known for data_source 'acme'" in replies[3]["error"]
+        assert "Did you mean 'openai/gsm8k'" in replies[4]["error"]
         label = {"ground_truth": "18", "data_source": "openai/gsm8k"}
         openrlhf = {"query": ["q#### 18"], "prompts": ["q"], "labels": [label]}
         assert auto.ask("/get_reward", openrlhf)[1]["rewards"] == [1.0]
@@ -214,26 +198,19 @@ ITEM = b'{"response":"","ground_truth":"",%s}'
     ("body", "status", "message"),
     [
         (b"", 400, "not JSON"),
-        (b"{", 400, "line 1 column 2"),
         (b"[" * 200_000, 400, "nested too deeply"),
         (b'{"a":' * 100_000, 400, "nested too deeply"),
         (b'{"response":' + b"9" * 5000 + b"}", 400, "more than 300 digits"),
         (b'{"response":"\xff","ground_truth":""}', 400, "byte 0xff in position 13"),
-        (b"null", 422, "the body is not an object"),
-        (b"{}", 422, "response: Field required"),
-        (b'{"response":1,"ground_truth":""}', 422, "response: Input should be a valid st"),
         (b'{"response":"","ground_truth":true}', 422, "ground_truth: Input should be a"),
         (ITEM % (b'"data_source":"%s"' % (b"x" * 300)), 422, "at most 256 characters"),
         (ITEM % b'"extra_info":[]', 422, "extra_info: Input should be a valid dict"),
-        (b'{"items":[{"response":""}]}', 422, "items[0].ground_truth: Field required"),
         (b'{"items":[{"respones":""}]}', 422, "items[0].respones: Extra inputs"),
         (b'{"items":{}}', 422, "items: give a list of objects"),
         (b'{"items":[],"scorer":"x"}', 422, "no other field beside it"),
         (b'{"items":[0,0,0,0,0,0,0,0,0]}', 413, "9 items, more than 8"),
         (b" " * (2 << 20), 413, "more than 1,048,576 bytes"),
         ((b"", b"", None), 422, "--data.label_key"),
-        ((b'""', b"", b""), 422, "1, 0 and 0 items"),
-        ((b"[]", b'""', b'""'), 422, "query.0: Input should"),
         ((b'""', b'""', b'{"ground_truth":{}}'), 422, "labels[0].ground"),
         # Examples in the prompt must not be scored.
         ((b'"#### 5\\nother"', b'"#### 5\\nNow?"', b'"5"'), 422, "does not begin with"),
@@ -272,8 +249,8 @@ def test_bodies_that_wait_have_a_limit_together(monkeypatch):
     async def send(message):
         messages.append(message)
 
-    headers = [(b"content-type", b"application/json")]
-    scope = {"type": "http", "method": "POST", "path": "/score", "headers": headers}
+    scope = {"type": "http", "method": "POST", "path": "/score"}
+    scope["headers"] = [(b"content-type", b"application/json")]
     config = ServerConfig(scorer="gsm8k")
     with closing(ScorerPool(config)) as pool:
         asyncio.run(app.RewardApp(pool, config)(scope, receive, send))
@@ -346,22 +323,9 @@ def test_items_of_a_closed_connection_are_not_scored(slow):
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
     connection.request("POST", "/score", json.dumps({"items": items}), headers)
     slow.until_waiting(1)
+    assert slow.ask("/health")[1]["status"] == "ok"  # it is answered while a scorer is busy
     connection.close()
-    end = time.monotonic() + 60
-    while slow.metric("rewardkit_waiting"):
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-def test_health_is_answered_while_a_scorer_is_busy(slow, tmp_path):
-    go = tmp_path / "go"
-    with ThreadPoolExecutor(1) as pool:
-        busy = pool.submit(slow.ask, "/score", {"response": f"until {go}", "ground_truth": "1"})
-        slow.until_waiting(1)
-        assert slow.ask("/health")[1]["status"] == "ok"
-        assert not busy.done()
-        go.touch()
-        assert busy.result()[1]["score"] == 1.0
+    slow.until_waiting(0)
 
 
 def test_metrics_are_in_prometheus_text_format(fast):
@@ -377,38 +341,31 @@ def test_metrics_are_in_prometheus_text_format(fast):
 
 
 @pytest.mark.full
-def test_a_signal_ends_the_server_after_every_accepted_request(slow_scorer):
+@pytest.mark.parametrize(
+    ("number", "host", "code"),
+    [(signal.SIGTERM, "127.0.0.1", 143), (signal.SIGINT, "0.0.0.0", 130)],
+)
+def test_a_signal_ends_the_server_after_every_accepted_request(slow_scorer, number, host, code):
     """Two of four requests are being scored and two are waiting when the signal comes."""
-    options = [slow_scorer, "--jobs", "2"]
-    with (
-        start_server(*options) as local_process,
-        start_server(*options, "--host", "0.0.0.0") as public_process,
-    ):
-        server = Server(local_process)
+    with start_server(slow_scorer, "--jobs", "2", "--host", host) as process:
+        server = Server(process)
         texts = ["sleep 0.3", "fine", "sleep 0.1", "fine", "raise"]
         items = [{"response": text, "ground_truth": str(n)} for n, text in enumerate(texts)]
         scores = server.ask("/score", {"items": items})[1]["items"]
         assert [item["pred"] for item in scores] == [*"0123", ""]  # in order, two at a time
-        assert "0.0.0.0" not in stderr_after_end(server, signal.SIGTERM, 143)
-        assert "anyone who reaches 0.0.0.0" in stderr_after_end(
-            Server(public_process), signal.SIGINT, 130
-        )
-
-
-def stderr_after_end(server, number, code):
-    """End a server with a signal, check its last answers and exit code, and return its stderr."""
-    items = [{"response": "sleep 0.5", "ground_truth": str(n)} for n in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        futures = [pool.submit(server.ask, "/score", item) for item in items]
-        server.until_waiting(4)
-        exit_code, stderr = server.end(number)
-        answers = [future.result()[:2] for future in futures]
-    assert [(status, reply["pred"]) for status, reply in answers] == [(200, c) for c in "0123"]
-    assert exit_code == code
-    assert "Traceback" not in stderr
-    with pytest.raises(ConnectionRefusedError):
-        server.ask("/health")
-    return stderr
+        items = [{"response": "sleep 0.5", "ground_truth": str(n)} for n in range(4)]
+        with ThreadPoolExecutor(4) as pool:
+            futures = [pool.submit(server.ask, "/score", item) for item in items]
+            server.until_waiting(4)
+            process.send_signal(number)
+            assert process.wait(120) == code
+            answers = [future.result()[:2] for future in futures]
+        assert [(status, reply["pred"]) for status, reply in answers] == [(200, c) for c in "0123"]
+        stderr = process.stderr.read()
+        assert ("anyone who reaches 0.0.0.0" in stderr) == (host == "0.0.0.0")
+        assert "Traceback" not in stderr
+        with pytest.raises(ConnectionRefusedError):
+            server.ask("/health")
 
 
 NAMES = st.sampled_from(
@@ -424,9 +381,7 @@ VALUES = st.recursive(
 BODIES = (
     st.binary(max_size=60)
     | VALUES.map(lambda value: json.dumps(value).encode())
-    | st.lists(st.sampled_from(list('{}[]:,"\\ud80019-.eNaItruefls \n')), max_size=40).map(
-        lambda letters: "".join(letters).encode()
-    )
+    | st.text(list('{}[]:,"\\ud80019-.eNaItruefls \n'), max_size=40).map(str.encode)
 )
 
 
@@ -444,8 +399,9 @@ def test_a_body_is_refused_or_its_items_have_texts(read, body):
         assert refused.status in (400, 413, 422)
         return
     for item in items:
-        assert all(isinstance(each, str) for each in (item.data_source, item.response))
-        assert isinstance(item.ground_truth, str)
+        assert {type(text) for text in (item.data_source, item.response, item.ground_truth)} == {
+            str
+        }
 
 
 def test_settings_that_cannot_be_served_are_errors(fast, tmp_path, monkeypatch):
@@ -483,10 +439,9 @@ def connect(port):
 
 
 def is_answered(port):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LONG)
-    with closing(connection), suppress(ConnectionError, http.client.HTTPException):
-        connection.request("GET", "/health")
-        return connection.getresponse().status == 200
+    with suppress(OSError), connect(port) as client:
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        return client.recv(13) == b"HTTP/1.1 200 "
     return False
 
 
@@ -543,17 +498,19 @@ def test_clients_beyond_the_limit_are_refused_and_the_server_goes_on_when_others
             time.sleep(0.1)
 
 
-@pytest.mark.parametrize(
+INFINITE = resource.RLIM_INFINITY
+
+
+@every(
     ("soft", "hard", "waiting", "jobs", "set_to", "room"),
     [
         (1024, 1 << 20, 1024, 4, 4144, 4096),
         (1 << 16, 1 << 20, 1024, 4, None, 4096),
         (1024, 1 << 20, 10_000, 4, 20_048, 20_000),
         (1024, 2048, 1024, 4, 2048, 2000),
-        (64, 64, 1024, 1, None, 28),
         (16, 16, 1024, 1, None, 1),
-        (1024, resource.RLIM_INFINITY, 1024, 4, 4144, 4096),
-        (resource.RLIM_INFINITY, resource.RLIM_INFINITY, 1024, 4, None, 4096),
+        (1024, INFINITE, 1024, 4, 4144, 4096),
+        (INFINITE, INFINITE, 1024, 4, None, 4096),
     ],
 )
 def test_the_connection_limit_follows_the_limit_of_open_files(
