@@ -34,11 +34,6 @@ def test_items_that_cannot_match_are_not_compared():
     assert compare(one, other).outcome == "different"
 
 
-def test_a_long_list_in_another_order_is_still_equal():
-    items = [rf"\frac{{{n}}}{{7}}" for n in range(1, 58)]
-    assert compare(", ".join(items), ", ".join(reversed(items))).outcome == "equal"
-
-
 @every("score", [math.score, mcq.score, math_dapo.score, gsm8k.score])
 @every(
     ("response", "gold"),
@@ -127,12 +122,6 @@ def assert_bounded(piece, size, golds):
     for gold in (*golds, f"{text[:-1]} "):
         for pair in ((text, gold), (gold, text)):
             assert calls(fresh(*pair)) < MOST_CALLS, (size, gold[:40])
-
-
-@pytest.mark.full
-@every("piece", PIECES)
-def test_an_answer_of_a_repeated_piece_is_compared_in_a_bounded_number_of_calls(piece):
-    assert_bounded(piece, 400, GOLDS[:1])
 
 
 @pytest.mark.full

@@ -43,19 +43,15 @@ def test_the_last_box_or_answer_is_final_unless_another_beside_it_differs(respon
     ("response", "letters"),
     [
         ("答案：AC", "AC"), ("【答案】: A <eoa>", "A"), ("正确答案是 B", "B"), ("故选C", "C"),
-        ("综上，本题选AC。", "AC"), ("正确的选项是B、D。", "BD"), ("答案是选项A和C", "AC"), ("The answer is (B).", "B"),
         ("The answer is B. I hope it is correct.", "B"), ("Answer: B because C is not valid", "B"),
-        ("Answer: A and C", "AC"), ("__Answer__: A", "A"), ("ANSWER IS b", "B"),
         ("Maybe Answer: A? Let me reconsider. Final Answer: B", "B"),
         ("Answer: B\nAnswer: unknown", "B"), ("thoughts\n(B)", "B"),
         (r"so 6 = \boxed{6}. The answer is (B).", "B"), (r"\boxed{A}. The answer is (B).", "A"),
         ("Answer: B\nA", "A"), ("Answer: B\nA, C\n", "AC"), ("故选B。注意A项正确是常见的误解。", "B"),
         ("A is correct, you may say. The answer is B.", "B"), ("The answer is B, C and others are wrong.", "B"),
-        ("The answer is B, C and the other options are wrong.", "B"), ("The answer is B, C is not.", "B"),
         ("The answer is B, I think.", "B"), ("Answer A", None), ("Answer: AA", None), ("Answer: K", None), ("Answers", None),
         ("x\nA or B", None), ("x\nABA", None), ("x\nabc", None), ("x\nNOT A", None), ("reanswer: A", None), ("AC\nx", None),
         ("The answer is A or B", "?"), ("Answer: A\nAnswer: B", "?"),
-        ("Answer: A Answer: B Answer: C", "?"), ("答案：A。答案：B", "?"),
         ("The answer is a good one", None), ("Answer: I think it is B", None),
         ("The answer is not A", None), ("It might be B but I am not sure", None), ("答案是A股", None),
         ("答案A不正确", None), ("答案：A、B增速一样快", "?"),
@@ -97,11 +93,7 @@ def test_boxes_and_lines_are_read_up_to_each_limit_and_not_beyond():
     ("response", "answer", "letters"),
     [
         (r"\boxed{A}/\boxed{B}", "A or B", "?"), (r"\boxed{A}或\boxed{B}", "A or B", "?"), (r"\boxed{A}, \boxed{B}", "B", "?"),
-        (r"\boxed{A}or \boxed{B}", "A or B", "?"), (r"\boxed{ A }", "A", "A"), (r"\fbox{A}, \boxed{B}", "B", "?"), (r"\boxed{A}, \fbox{B}", "B", "?"),
-        (r"\boxed{A} \boxed{none}", "none", None), (r"\boxed{none} \boxed{A}", "A", "A"), (r"\frac{1}{2} \boxed{A}", "A", "A"), (r"\boxed{A} {x} \boxed{B}", "B", "B"),
         ("<answer>B</answer> no: <answer>none of it</answer>", "none of it", None), ("<answer>none</answer><answer>B</answer>", "B", "B"),
-        (r"<answer>\boxed{A}</answer> \boxed{A}", "A", "A"), ("<answer>A</answer><answer> </answer>", "A", "A"), ("<answer>A</answer>\\boxed{}", "A", "A"),
-        (r"\boxed{B} <answer>A</answer>", "A", "A"), (r"<think>\boxed{A}</think> none", "A", "A"), (r"<think>\boxed{A}</think>\boxed{B}", "B", "B"),
         ("<answer>x \\boxed{A} or \\boxed{B}</answer>", "A or B", "?"), ("", "", None), ("none", "", None),
     ],
 )  # fmt: skip
@@ -113,8 +105,6 @@ def test_the_text_of_the_final_answer_comes_with_its_letters(response, answer, l
 @every(
     "statement",
     ["The answer: A", "The Answer is: A", "answer = A", "option: A", "the correct choices are A", "answers: A", "**Answer**: A", "the answer is A, because B",
-     "Answer: A since B", "Answer: A due to B", "Answer: A for B", "Answer: A as B", "Answer: A, B is bad", "答案是A因为B", "答案为A由于B", "答案A", "【答案】A", "正确选项是A", "正确的是A",
-     "正确的选A", "故选A", "应选A", "我选A", "可选A", "则选A", "即选A", "因此选A", "所以应选A", "综上，选A", "最终选择A", "\n选A", "\n选择：A", "Answer: (A)", "Answer: {A}.", "Answer: A选项", "Answer: A项",
      "Answer: A! B", "Answer: A: x", "Answer: A<eoa>", "答案：A不是B", "答案选项A", "Answer: a", "Answer: A\nAnswer: A", "Answer: none\nAnswer: A"],
 )  # fmt: skip
 def test_every_wording_of_a_statement_is_read(statement):
@@ -126,8 +116,6 @@ def test_every_wording_of_a_statement_is_read(statement):
     "statement",
     ["Solution: Choice_B", r"Solution: Choice\_B", "Solution: Choice_B: 0.5 mm", "Solution: Choice B (an acid)", "Solution: Choice B - an acid", "Solution: Choice_B\nConfidence: 90%", "Solution: B",
      "So it must be (D)", "so it must be option D.", "I choose D.", "I'd go with option (D).", "We pick D", "So D.", "Hence, (D).", "Therefore, option D", "The answer to this question is D.", "Ans: (D)", "The answer is definitely D.",
-     "The answer must be D.", "the answer would be (D) 5 kg.", "Answer:\n\nD", "**Answer:**\n(D) because", "The correct answer is:\n\n(D) 12 cm\n\nNote that", "The answer is D, which fits.",
-     "The answer is letter D.", "The answer is figure D.", "D is the correct answer.", "Choice D is the correct answer because C is not.", "choice_D is the most likely answer.", "making Choice_D the best choice.",
      "(D) is the answer", "**D** is the right choice.", "Option D is correct.", "Only D is correct, since A is not.", "Choice D must be correct.", "This matches choice D.", "the best one is option (D)", "option D",
      "本题选D", "此题应选D。", "D项正确", "D正确。", "选项D正确", "选项D是正确的。", "D选项符合题意", "D是正确答案", "D为正确选项", "D项是本题答案", "答：D", "答：选D", "选D", "我选D", "这道题选D", "由此可知选D", "故选（D）",
      "The answer is not C but D.", "The answer is D, not C.", "The answer is D not C", "答案是D而不是C", "答案不是C，而是D", "The answer is D. C is wrong.", "I thought the answer is C? No: the answer is D.",
@@ -142,9 +130,7 @@ def test_wordings_of_real_models_are_read(statement):
 @every(
     "statement",
     ["The answer is not B.", "Answer: not B", "Answer: ~B", r"Answer: \cancel{B}", "Answer: $\\neg B$", "答案：非B", "答案：除B外", "答案：B不正确", "答案：B错误", "排除B", "B不正确", "B is wrong.", "Choice B is incorrect.",
-     "B is not correct.", "B is not the answer.", "B isn't correct.", "B is never the correct answer.", "I don't think B is correct.", "I don't think the answer is B.", "If the answer is B, then x.", "Whether B is correct is open.",
      "Is B correct?", "Is the answer B?", "Is B the correct answer?", "B is correct?", "B is correct if x = 2.", "The answer is B?", "选项B是错误的", "B项错误", "B不符合题意", "B不是答案", "B不是正确答案", "不应选B", "不能选B", "不可选B",
-     "本题不选B", "不要选B", "为什么选B", "如果选B，则错", "若答案为B，则矛盾", "是否选B", "难道选B？", "答案不是B", "选B吗？", "B正确吗？", "误选B", "本题选B是错误的", "答：不选B", "The answer cannot be B.", "The answer can't be B.",
      "It must not be B.", "I would not choose B.", "I won't choose B.", "Neither A nor B is correct.", "everything but B is correct", "All options except B are correct.", "Suppose the answer is B.", "Assume that B is the correct answer.",
      "Statement B is correct", "说法B正确", "Answer: B is wrong", "Answer: (B) is wrong", "Answer: B (wrong)", "The correct answer is anything but B.", "B is the wrong answer.", "B is an incorrect choice.", "B is the least likely answer",
      "B is the only incorrect option", "Which of A, B, C, D is right?", "Options: A B C D", "The options are B and C.", "Take each option:\nB. is odd\nC. is even", "We look at an option:\nb. option B is odd\nc. option C is even", "Which option: B?",

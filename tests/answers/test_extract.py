@@ -301,9 +301,6 @@ def test_a_quoted_mark_is_skipped(quote):
     [
         (r"so \boxed{5}.", "5"), (r"\boxed{1} and \boxed{2}", "1, 2"), ("The answer is 5.", "5"), ("Answer: 5", "5"), ("x = 5", "x = 5"), ("  5 ", "5"), (r"\boxed{", r"\boxed{"), ("", ""),
         ("Add them.\n#### 5", "5"), ("所以答案是5。", "5"),
-        ("The speed of the river is $v=4$, and the speed of the boat is $b=10$.", "The speed of the river is $v=4$, and the speed of the boat is $b=10$."), ("the value we look for is $5$", "the value we look for is $5$"),
-        ("Therefore the value we are looking for, after all of this, is 5 and nothing else at all.", "Therefore the value we are looking for, after all of this, is 5 and nothing else at all."),
-        ("The answer is not unique: any $n$ works here.", "The answer is not unique: any $n$ works here."),
     ],
 )  # fmt: skip
 def test_the_gold_of_a_solution_is_its_marked_answer_and_prose_is_kept_whole(text, gold):

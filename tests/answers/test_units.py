@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from rewardkit.answers.equal import compare
 from rewardkit.answers.parsing.grammar import parse
 from rewardkit.answers.parsing.tokens import UnreadableError, tokenize
-from rewardkit.answers.parsing.tree import num
 from rewardkit.answers.parsing.units import (
     NO_UNIT,
     UNITS,
@@ -66,11 +65,6 @@ def test_every_spelling_of_a_unit_is_that_unit(spellings, factor, powers):
 )  # fmt: skip
 def test_the_case_of_a_short_symbol_counts(one, other):
     assert lookup_unit(one) != lookup_unit(other)
-
-
-@every("word", ["", "x", "apples", "foo", "metr", "cmm", "sinus", "苹果", "k", "kilo"])
-def test_a_word_that_is_not_a_unit_is_not_in_the_table(word):
-    assert lookup_unit(word) is None
 
 
 @every(
@@ -153,21 +147,6 @@ def test_a_word_that_changes_its_number_is_not_a_unit(word):
 
 
 @every(
-    ("text", "parts"),
-    [
-        ("5 feet 6 inches", [(5, "ft"), (6, "in")]), ("5 ft 6 inches", [(5, "ft"), (6, "in")]), ("2 hours 30 minutes", [(2, "h"), (30, "min")]), ("2小时30分钟", [(2, "h"), (30, "min")]),
-        ("1 km 200 m", [(1, "km"), (200, "m")]), (r"3\text{ h }20\text{ min}", [(3, "h"), (20, "min")]),
-    ],
-)  # fmt: skip
-def test_quantities_side_by_side_are_one_compound(text, parts):
-    node = parse(tokenize(text), letters_are_units=True)
-    assert node == (
-        "compound",
-        *(("quantity", num(value), lookup_unit(word)) for value, word in parts),
-    )
-
-
-@every(
     "text",
     ["5 cm 3", "5 cm 3 4", "5 feet 6", "5 apples 6 pears", "5 cm^x", "5 cm^{1/2}", "5 cm^{10}"],
 )
@@ -212,6 +191,3 @@ def test_a_quantity_is_equal_in_every_typesetting_and_to_no_other_number_or_unit
         )
     )
     assert compare(data.draw(setting).format(value, other), text).outcome != "equal"
-
-
-# --- not yet
