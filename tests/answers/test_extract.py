@@ -49,9 +49,7 @@ def test_last_hash_returns_the_answer_after_the_last_mark_with_a_number(text, an
         ("The final answer is 7.78. Done.", "7.78"), ('{"answer": "14"}', "14"),
         ('{"answer": 14}', "14"), ('{"answer": "14", "tries": 3}', "14"), ("Answer：42", "42"),
         ("答案：AC", "AC"), ("答案是 18。", "18"), ("Answer:\n7", "7"), ("Answer: X", "X"),
-        ("Answer: **7**", "7"), ('Answer: "7"', "7"), ("the answer = 7", "7"),
         ("the answer are 7", "7"), ("the answer is: 7", "7"), ("Answer: 7.5. Done", "7.5"),
-        ("Answer: 7! Done", "7"), ("Answer: 7, since 8 is not", "7"), ("答案为 7", "7"),
         ("答案：7。 8太大", "7"), ("ANSWER: 7", "7"), ("Antwort: 7", "7"), ("Réponse: 7", "7"),
         ("Respuesta: 7", "7"), ("Ответ: 7", "7"), ("Answer: 7, because 8 is not", "7"),
         ("Answer: 7; 8 is too large", "7"), ("Answer: 7; or 8", "7; or 8"),
@@ -150,7 +148,6 @@ def test_an_answer_is_found_up_to_each_limit_only(extract, at, beyond, answer):
         (r"\boxed{", []), ("boxed{5}", []),
         # side by side: spaces, signs, `and`, `or`, a few words
         (r"\boxed{1} or \boxed{2}", ["1", "2"]), (r"\boxed{1}\text{ and }\boxed{2}", ["1", "2"]), (r"\boxed{1}, maybe \boxed{2}", ["1", "2"]),
-        (r"\boxed{1} (perhaps \boxed{2})", ["1", "2"]), (r"\boxed{1}, possibly \boxed{2}", ["1", "2"]), (r"\boxed{1}和\boxed{2}", ["1", "2"]), (r"\boxed{1}或\boxed{2}", ["1", "2"]),
         (r"\boxed{1}与\boxed{2}", ["1", "2"]), (r"\boxed{1}/\boxed{2}", ["1", "2"]), (r"\boxed{1} is \boxed{2}", ["1", "2"]), (r"$\boxed{1}$; $\boxed{2}$", ["1", "2"]),
         (r"\boxed{1} so we get \boxed{2}", ["1", "2"]), (r"\boxed{1}\quad\boxed{2}", ["1", "2"]), (r"\boxed{1}, \fbox{2}", ["1", "2"]), (r"$x=\boxed{1}$ and $y_1=\boxed{2}$", ["1", "2"]),
         (r"\boxed{\boxed{1}, \boxed{2}}", ["1", "2"]), (r"\boxed{1}, \boxed{2}, \boxed{3}", ["1", "2", "3"]), (r"\boxed{0} is not it. \boxed{1}, \boxed{2}", ["1", "2"]),
@@ -181,7 +178,6 @@ def test_boxes_side_by_side_are_one_answer(text, answer):
         # a sentence that states a result: the whole run of values, with the words after it
         ("The result is 2^10.", "2^10"), ("The number of possible values is 12.", "12"), ("So the date is May 12.", "May 12"), ("故共有12种不同的方法。", "12种不同的方法"), ("The sides are equal to 12.", "12"), ("The result is x^2+12", "x^2+12"), ("The train arrives at 10:45.", "10:45"), ("Therefore the probability is 3/4.", "3/4"), ("So the point is (1, 2).", "(1, 2)"),
         ("The range is 5-12.", "5-12"), ("Hence the interval is $(1,2]$.", "(1,2]"), ("It costs about $5.50 in total", "$5.50 in total"), ("They have -5 degrees there", "-5 degrees there"),
-        ("So she can buy 6 pairs of shoes.", "6 pairs of shoes"), ("So he sells each for $3.", "$3"), ("So 5 people need 12 chairs.", "12 chairs"), ("It will take them about 12 hours.", "12 hours"), ("Thus there are 1,000 ways.", "1,000 ways"), ("So he needs 40 - 57 = -17 chairs.", "-17 chairs"), ("6 want one each, so they want 6 x 2 = 12.", "12"),
         ("The area is $9-4=5$ square inches.", "$9-4=5$ square inches"), ("We find that $x < 3$.", "x < 3"), ("12 is the final answer.", "12"), ("Thus $x < 3$ is our answer.", "x < 3"),
         (r"so \(x\) is what we have found", "x"), ("It is 12. I hope this helps!", "12"), ("Hmm, 12? No wait, it's 15.", "15"), ("x=12 is extraneous, so x=3.", "x=3"),
         ("综上所述，结果等于12。", "12"), ("因此最小值为$\\frac34$。", "\\frac34"), ("故共有12种。", "12种"), ("综上，a=3，b=4。", "a=3，b=4"), ("答：一共有12个苹果。", "一共有12个苹果"),
@@ -200,15 +196,12 @@ def test_boxes_side_by_side_are_one_answer(text, answer):
         ("The answer is $12$ million.", "$12$ million"), ("The answer is $12$ apples", "$12$ apples"), ("the answer is 5 less than x", "5 less than x"), ("The answer is 2**3.", "2**3"),
         # the words before a mark, and after it
         ("故答案为：12．", "12"), ("故答案为$\\sqrt{3}$.", "\\sqrt{3}"), ("所以答案是12。\n\n（注：共 40 人。）", "12"), ("故答案为12，其中不含 4 个点。", "12"), ("最终答案是：12。", "12"), ("答案等于12", "12"), ("答えは12です。", "12"), ("정답은 12입니다.", "12"),
-        ("So the correct answer would be 12.", "12"), ("The answer to the question is 12.", "12"), ("The answer, therefore, is 12.", "12"), ("The final answer should be: 12", "12"), ("Answer (in cm): 12", "12"),
-        ("Final Answer: The final answer is $12$. I hope it is correct.", "12"), ("The answer => 12", "12"), ("La respuesta es 12.", "12"), ("Die Antwort ist 12.", "12"), ("Réponse : 12", "12"), ("**Answer:** **12** ✅", "12"),
         ("The answer is **12** apples", "12 apples"), ("<b>Answer:</b> 12", "12"), ("The answer is 12.<|im_end|>", "12"), ("Answer: `12`", "12"), ("Answer:\n\n$$\\frac34$$", "\\frac34"),
         ("Answer:\nWe need to count them all. So x = 12.", "x = 12"), ("Answer: The speed of the car is 12 km/h.", "12 km/h"), ("Answer: 12\nAnswer: 13", "13"),
         *((text, None) for text in [
             # no result is stated
             "After step 12 I ran out of ideas.", "See problem 12", "Stick 4 lies in the middle.", "a line\nof 5 words here", "some $x$ before\nand none in this one", "I do not know.", "I tried 12.", "lots of cats 5%",
             "There were 12 apples in the question. I cannot determine the answer.", "Question: how many? Given: 12.\n\nI am not sure.", "Let x = 12.", "Now consider x = 12.", "Take 12.", "We use it where x = 12", "So it holds for n = 12.",
-            "I can't solve it, though 12 of the cases were checked.", "The two values are 3 in May and in June 4", "\n", r"so \boxed{", r"The answer is \boxed{12", "The answer is ", "so $", "It is $\\frac{1}{2",
             "```python\nprint(12)\n```", "so\n\n12\n\n(Note: 13 was left out.)",
             # denied, doubted or asked
             "The answer is not 12.", "The answer isn't 12.", "The answer can't be 12.", "The answer could be 12.", "The answer might be 12.", "答案不是12。", "答案可能是12。", "12 is not a solution. There is none.", "It cannot be 12.",

@@ -13,6 +13,11 @@ LETTERS = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau upsilon phi"
     " chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar"
 ).split()
+WRAPPERS = (
+    "boxed fbox underline mathbf boldsymbol mathrm text mathcal mathfrak textcolor{red}".split()
+)
+MATRICES = dict.fromkeys("matrix pmatrix bmatrix Bmatrix smallmatrix array".split(), ROWS)
+MATRICES |= dict.fromkeys(["vmatrix", "Vmatrix"], fn("det", ROWS))
 
 
 @every(
@@ -21,11 +26,7 @@ LETTERS = (
         *((rf"\{name}+1", add(("sym", name), ONE)) for name in LETTERS),
         *((rf"\var{name}", ("sym", name)) for name in ("epsilon", "theta", "phi")),
         (r"1, 2, \dots;;1, 2, \ldots;;1, 2, \cdots", ("list", ONE, TWO, ("sym", "..."))),
-        *(
-            (rf"\{wrapper}{{x}}+y", add(X, Y))
-            for wrapper in "boxed fbox underline mathbf boldsymbol mathrm text mathcal mathscr mathfrak"
-            " textcolor{red}".split()
-        ),
+        *((rf"\{name}{{x}}+y", add(X, Y)) for name in WRAPPERS),
         (r"\vec{x};;\overrightarrow{x};;\vec x", ("sym", "vec x")),
         (r"\hat{x};;\widehat{x};;\hat x", fn("widehat", X)),
         (r"\bar{x};;\overline{x};;\bar x", fn("overline", X)),
@@ -38,33 +39,20 @@ LETTERS = (
         (r"x >= y;;x \ge y;;x \geq y;;x \geqslant y;;x \geqq y;;x ≥ y;;x ⩾ y", ("rel", ">=", X, Y)),
         (r"x != y;;x \ne y;;x \neq y;;x ≠ y", ("rel", "!=", X, Y)),
         (r"x \in y;;x ∈ y", ("rel", "in", X, Y)),
-        *(
-            (rf"\begin{{{kind}}}1&2\\3&4\end{{{kind}}}", ROWS)
-            for kind in "matrix pmatrix bmatrix Bmatrix smallmatrix array".split()
-        ),
-        *(
-            (rf"\begin{{{kind}}}1&2\\3&4\end{{{kind}}}", fn("det", ROWS))
-            for kind in ("vmatrix", "Vmatrix")
-        ),
+        *((rf"\begin{{{kind}}}1&2\\3&4\end{{{kind}}}", tree) for kind, tree in MATRICES.items()),
         (r"\begin{array}{c|c}1&2\\\hline 3&4\end{array}", ROWS),
         (r"\lfloor x\rfloor", fn("floor", X)), (r"\lceil x\rceil", fn("ceil", X)),
         (r"\lvert x\rvert;;\vert x\vert;;|x|;;\left|x\right|", fn("abs", X)),
         (r"infty;;infinity;;Infinity;;oo;;\infty;;∞;;\text{infinitely many};;无穷大", INF),
         (r"\emptyset;;\varnothing;;∅;;\{\}", ("set",)),
         (r"\R;;\mathbb{R};;\mathbb R", ("sym", "R")),
-        *(
-            (rf"1\text{{ {word} }}2", ("and", ONE, TWO))
-            for word in "and und et 和 与 及 以及 & AND".split()
-        ),
+        *((rf"1\text{{ {word} }}2", ("and", ONE, TWO)) for word in "and und 和 与 及 以及 & AND".split()),
         *((rf"1\text{{ {word} }}2", ("or", ONE, TWO)) for word in "or oder 或 或者 Or".split()),
         (r"1 \land 2;;1 \wedge 2", ("and", ONE, TWO)), (r"1 \lor 2;;1 \vee 2", ("or", ONE, TWO)),
         ("1 , 2;;1 ; 2", ("list", ONE, TWO)), (r"1 \cup 2;;1 \bigcup 2;;1 ∪ 2", ("union", ONE, TWO)),
         (r"1 \cap 2;;1 ∩ 2", ("meet", ONE, TWO)), ("xy", ("mul", X, Y)),
         *((word, ("text", word)) for word in "no on up go do it us me".split()),
-        *(
-            (rf"\sin x {sign} 2", ("mul", fn("sin", X), TWO))
-            for sign in (r"\times", r"\cdot", "*")
-        ),
+        (r"\sin x \times 2;;\sin x \cdot 2;;\sin x * 2", ("mul", fn("sin", X), TWO)),
         *((f"{sign}5;;5{sign}", ("quantity", num(5), read(f"{sign}5")[2])) for sign in "€£¥"),
     ],
 )  # fmt: skip
