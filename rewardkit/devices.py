@@ -5,10 +5,9 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 #: Memory in GiB per device as verl counts devices (an Atlas A3 card counts as two).
-MEMORY_GIB: Final[Mapping[str, int]] = {
+MEMORY_GIB: Mapping[str, int] = {
     "h200": 141,
     "h100": 80,
     "h800": 80,
@@ -27,17 +26,17 @@ MEMORY_GIB: Final[Mapping[str, int]] = {
 }
 
 #: Ray's name of a device as a resource; Ray counts CPUs by itself.
-RAY_RESOURCES: Final[Mapping[str, str]] = {"gpu": "GPU", "npu": "NPU", "cpu": ""}
+RAY_RESOURCES: Mapping[str, str] = {"gpu": "GPU", "npu": "NPU", "cpu": ""}
 
 #: Environment variables that choose a node's network interface for collective communication.
-INTERFACE_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
+INTERFACE_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "gpu": ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"),
     "npu": ("HCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"),
     "cpu": ("GLOO_SOCKET_IFNAME",),
 }
 
 #: Timeout of a driver's tool, in seconds.
-TOOL_TIMEOUT_SECONDS: Final = 5.0
+TOOL_TIMEOUT_SECONDS = 5.0
 
 
 def count_devices(kind: str) -> int:

@@ -11,16 +11,16 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from itertools import chain, islice
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from rewardkit.errors import DataError
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-_SPAWN: Final = multiprocessing.get_context("spawn")
-_PDEATHSIG: Final = 1
-_KILL: Final = 9
+_SPAWN = multiprocessing.get_context("spawn")
+_PDEATHSIG = 1
+_KILL = 9
 _END: Any = object()
 
 #: Batches that are done in this process first, because starting others takes as long.

@@ -1,7 +1,7 @@
 """`rewardkit doctor`."""
 
 import os
-from typing import Annotated, Final
+from typing import Annotated
 
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, print_table
@@ -17,7 +17,7 @@ from rewardkit.versions import package_versions
 EXAMPLES = examples("rewardkit doctor", "rewardkit doctor --offline --json")
 
 #: Timeout of a request to a hub, in seconds.
-HUB_TIMEOUT_SECONDS: Final = 5.0
+HUB_TIMEOUT_SECONDS = 5.0
 
 
 def command(

@@ -43,7 +43,6 @@ def command(
     oversample: Annotated[
         bool, option("Repeat rows of files that have too few.", "--oversample")
     ] = False,
-    html: opt.HtmlFile = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.JsonFlag = False,
 ) -> None:
@@ -52,13 +51,9 @@ def command(
     Without weights all rows of all files are written. verl cannot load files together if their column types differ; the mix has one schema. Fields
     outside that schema are dropped and reported; fields that verl reads are never dropped.
     """
-    from rewardkit.pages.html import write_html
     from rewardkit.preprocess.mix import mix, parse_part
-    from rewardkit.preprocess.report_pages import mix_page
 
     sources = [parse_part(part) for part in parts]
-    inputs = [source.path for source in sources]
-    opt.require_html_path(html, overwrite=overwrite, inputs=inputs, out=out)
     with progress(f"mixing {out}") as advance:
         report = mix(
             sources,
@@ -69,8 +64,6 @@ def command(
             overwrite=overwrite,
             progress=advance,
         )
-    if html:
-        write_html(mix_page(report), html, overwrite=overwrite)
     if as_json:
         print_json(report)
         return

@@ -7,17 +7,17 @@ such as `align`. A dollar sign may also mean money. What is not surely a formula
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup, escape
 
 from rewardkit.pages.mathml import MAX_FORMULA_CHARACTERS, MathNode, node_markup, parse_latex
 
 #: Most blanks before a display that it replaces.
-MAX_INDENT: Final = 40
+MAX_INDENT = 40
 
 #: Most formulas of a text; the rest of it is shown as text.
-MAX_FORMULAS: Final = 300
+MAX_FORMULAS = 300
 
 
 class Formula(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 #: Most characters of a formula, and groups inside each other. The library takes at most 0.2 s for one.
-MAX_FORMULA_CHARACTERS: Final = 2000
-MAX_GROUPS: Final = 20
+MAX_FORMULA_CHARACTERS = 2000
+MAX_GROUPS = 20
 
 #: Most elements of a formula inside each other.
-MAX_DEPTH: Final = 60
+MAX_DEPTH = 60
 
 #: Formulas that are remembered, because responses to one prompt repeat them.
-REMEMBERED_FORMULAS: Final = 4096
+REMEMBERED_FORMULAS = 4096
 
-_TAGS: Final = frozenset(
+_TAGS = frozenset(
     "mrow mi mn mo mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mtable "
     "mtr mtd mstyle menclose".split()
 )
 #: Elements with a number of parts of their own, without which a browser shows an error.
-_PARTS: Final = {
+_PARTS = {
     **dict.fromkeys(("mfrac", "mroot", "msub", "msup", "munder", "mover"), 2),
     **dict.fromkeys(("msubsup", "munderover"), 3),
 }
 _LENGTH = r"-0\.\d{1,3}em|\d{1,2}(?:\.\d{1,4})?(?:em|ex|pt|px|mm|cm|in)|0|negativethinmathspace"
 _WORD = "true|false|prefix|infix|postfix|normal|bold|bold-italic|left|center|right|[0-3]"
-_ATTRIBUTES: Final = {
+_ATTRIBUTES = {
     **dict.fromkeys(("width", "minsize", "maxsize", "linethickness"), re.compile(_LENGTH)),
     **dict.fromkeys(
         "stretchy fence form accent accentunder movablelimits mathvariant columnalign displaystyle "

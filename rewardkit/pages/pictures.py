@@ -1,14 +1,13 @@
 """Pictures as data: addresses. Their type is read from their bytes, never from a name."""
 
 from base64 import b64encode
-from typing import Final
 
 #: Most bytes of a picture, and of all pictures of a page.
-MAX_PICTURE_BYTES: Final = 512 << 10
-MAX_PAGE_PICTURE_BYTES: Final = 4 << 20
+MAX_PICTURE_BYTES = 512 << 10
+MAX_PAGE_PICTURE_BYTES = 4 << 20
 
 #: First bytes of a file -> its type. SVG is left out: it is a document, with scripts and links.
-_MEDIA_TYPES: Final = {
+_MEDIA_TYPES = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
     b"GIF87a": "image/gif",

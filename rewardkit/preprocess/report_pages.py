@@ -30,7 +30,6 @@ from rewardkit.statistics import percentile_of_counts
 if TYPE_CHECKING:
     from rewardkit.preprocess.check import CheckReport
     from rewardkit.preprocess.contamination.overlap import Overlap
-    from rewardkit.preprocess.mix import MixReport
     from rewardkit.preprocess.prep import PrepReport, SplitReport
     from rewardkit.preprocess.row_stats import RowStats
 
@@ -64,36 +63,6 @@ def prep_page(report: PrepReport) -> Page:
     dropped = sum(split.dropped.total() for split in report.splits)
     title = f"{report.dataset}: {rows} written, {dropped:,} dropped"
     return Page(title, tuple(facts), tuple(sections))
-
-
-def mix_page(report: MixReport) -> Page:
-    """Return the page of `mix`: the rows taken from each file, and statistics of the result."""
-    facts = (
-        ("file", str(report.out)),
-        ("rows", f"{report.written:,}"),
-        ("seed", str(report.seed)),
-        ("questions in several files", f"{report.shared:,}"),
-        ("of these with different golds", f"{report.conflicting:,}"),
-    )
-    lines = []
-    for part in report.parts:
-        cells = (
-            str(part.path),
-            f"{part.weight:,.10g}",
-            f"{part.share:.1%}",
-            f"{part.available:,}",
-            f"{part.rows:,}",
-            str(part.times),
-        )
-        left_out = ((f"left out {name}", count) for name, count in part.left_out.most_common())
-        changes = (*part.changes.most_common(), *left_out)
-        lines.append(TableRow(cells, tuple(f"{what}: {count:,} rows" for what, count in changes)))
-    headers = ("file", "weight", "share", "rows available", "rows taken", "each at most")
-    table = Table("Files", headers, tuple(lines), "changed and left out")
-    title = f"{report.out.name}: {row_count(report.written)} mixed"
-    return Page(
-        title, facts, (table, *first_rows_sections(report.out), *stats_sections(report.stats))
-    )
 
 
 def check_page(report: CheckReport) -> Page:

@@ -14,7 +14,7 @@ from binascii import Error as Base64Error
 from collections import Counter
 from collections.abc import Callable, Iterable
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
@@ -41,10 +41,10 @@ MAX_BODIES = 32
 CLIENT_CLOSED_STATUS = 499
 
 #: Longest headers of a request, in bytes, roughly: h11 has this limit itself, httptools has none.
-MAX_HEADER_BYTES: Final = 64 << 10
+MAX_HEADER_BYTES = 64 << 10
 
-_FULL: Final = b'{"error":"there are too many connections."}'
-_LONG_HEADERS: Final = b'{"error":"the headers are too long."}'
+_FULL = b'{"error":"there are too many connections."}'
+_LONG_HEADERS = b'{"error":"the headers are too long."}'
 
 #: What reads the bodies of the endpoints that score.
 _READERS: dict[tuple[str, str], Callable[[bytes, int], ScoreRequest]] = {

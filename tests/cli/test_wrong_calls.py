@@ -49,7 +49,6 @@ CALLS = [
     ("mix t.parquet t.parquet --out x.parquet", 2, "named twice"),
     ("mix t.parquet --out t.parquet --overwrite", 2, "is the input file"),
     ("mix t.parquet nope.parquet:2 --out x.parquet", 3, "nope.parquet: no such file"),
-    ("mix t.parquet --out x.parquet --html t.parquet --overwrite", 2, "is the input file"),
     ("check t.parquet --against t.parquet --drop-overlap x.json", 2, "that ends in .parquet"),
     ("check t.parquet --against ' , '", 2, "--against is empty"),
     ("check t.parquet --threshold 0.5", 2, "--threshold needs --against."),
@@ -115,11 +114,11 @@ def test_a_wrong_call_is_one_clear_error(run, sample, tmp_path, line, code, expe
     (tmp_path / "empty").mkdir()
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows/odd.jsonl").write_text('{"problem": "What is it?", "final": 2}\n')
-    before = {path: path.stat() for path in tmp_path.rglob("*")}
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     done = run(*shlex.split(line))
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
     assert expected in done.stderr
     assert done.stderr.startswith("Usage: ") or not done.stderr.partition("\n")[2].strip().count(
         "\n"
     )
-    assert {path: path.stat() for path in tmp_path.rglob("*")} == before
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before

@@ -18,7 +18,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
 
 from rewardkit.errors import DataError, MissingPackageError, UsageError
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
@@ -59,7 +58,7 @@ REHEARSAL_SECONDS, CALL_SECONDS = 900.0, 60.0
 MAX_VALIDATION_ROWS, MAX_CALLS = 8, 5
 
 #: Modules that run inside verl's processes; the folder is on their PYTHONPATH.
-HOOKS_FOLDER: Final = Path(__file__).parent / "hooks"
+HOOKS_FOLDER = Path(__file__).parent / "hooks"
 
 #: Overrides that keep Hydra from writing files of its own.
 _HYDRA = ("hydra.run.dir=.", "hydra.output_subdir=null", "hydra/job_logging=stdout")
