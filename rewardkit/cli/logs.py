@@ -16,7 +16,7 @@ from rewardkit.cli.shared.console import print_json, printable, progress, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import argument, option
 from rewardkit.errors import UsageError
-from rewardkit.trainlog.export import rows, write_csv, write_parquet
+from rewardkit.trainlog.export import rows, write_csv
 from rewardkit.trainlog.hacking_examples import example_values
 from rewardkit.trainlog.read import read_runs, with_config
 from rewardkit.trainlog.rules import LogFinding, check_onsets, diagnose
@@ -51,7 +51,7 @@ EXAMPLES = examples(
     "rewardkit logs records --follow",
     "rewardkit logs compare with_kl.log without_kl.log",
     "rewardkit logs with_kl.log without_kl.log --html ablation.html --x hours",
-    "rewardkit logs train.log --csv steps.csv --parquet steps.parquet",
+    "rewardkit logs train.log --csv steps.csv",
     "rewardkit logs tensorboard_log/project/experiment --config .hydra/config.yaml",
 )
 
@@ -71,9 +71,6 @@ def command(
         ),
     ],
     csv: Annotated[Path | None, option("Also write all steps as CSV.", metavar="FILE")] = None,
-    parquet: Annotated[
-        Path | None, option("Also write all steps as parquet.", metavar="FILE")
-    ] = None,
     html: Annotated[
         Path | None, option("Also write an interactive HTML page with the curves.", metavar="FILE")
     ] = None,
@@ -135,9 +132,8 @@ def command(
     from rewardkit.output import require_different, require_not_input, require_suffix
     from rewardkit.trainlog.page import write_page
 
-    require_different(csv=csv, parquet=parquet, html=html)
+    require_different(csv=csv, html=html)
     require_not_input(html, *map(Path, runs))
-    require_suffix("--parquet", parquet, ".parquet")
     require_suffix("--csv", csv, ".csv")
     if follow:
         used = {"runs", "follow", "interval", "lang", "rewards", "samples_per_step"}
@@ -155,8 +151,6 @@ def command(
     findings = [diagnose(run) for run in training_runs]
     if csv:
         write_csv(training_runs, csv, overwrite=overwrite)
-    if parquet:
-        write_parquet(training_runs, parquet, overwrite=overwrite)
     if html:
         write_page(
             training_runs, findings, html, lang=lang, x=x, window=smooth,

@@ -54,7 +54,6 @@ class IsolatedScorer:
     """A scorer in a process of its own, called like any other. `close` ends the process.
 
     Attributes:
-        last_call_ns: nanoseconds that the scorer took for the last response.
         rule: which of its results are right; None before it is learned.
         summary: the first line of the docstring of its file.
         other_settings: the choices of its options that are not in effect (`options.other_settings`).
@@ -75,7 +74,6 @@ class IsolatedScorer:
             UsageError: it does not load.
         """
         self.name, self.seconds = name, seconds
-        self.last_call_ns = 0
         self.rule: RightRule | None = None
         self._failures, self._has_replied = 0, False
         limits = Limits(seconds=seconds, load_seconds=load_seconds, workers=workers)
@@ -128,7 +126,6 @@ class IsolatedScorer:
             return error(str(outcome))
         if not isinstance(outcome, Reply):
             return self._failure(outcome)
-        self.last_call_ns = outcome.nanoseconds
         number, correct, pred, status = outcome.value
         score = Score(number, correct, pred, Status(status))
         if self.rule is None:

@@ -1,4 +1,4 @@
-"""Export of runs as CSV and parquet: a row per step, a column per metric."""
+"""Export of runs as CSV: a row per step, a column per metric."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -38,26 +38,6 @@ def write_csv(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) -> Non
         writer = csv.writer(file)
         writer.writerow(map(escape_formula, columns))
         writer.writerows(zip(*columns.values(), strict=True))
-
-
-def write_parquet(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) -> None:
-    """Write runs as parquet: `step` as int64, metrics as float64; missing values are null.
-
-    Raises:
-        OutputError: `out` cannot be written, or exists and `overwrite` is False.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    types = {"step": pa.int64(), **({"run": pa.string()} if len(runs) > 1 else {})}
-    arrays = {
-        name: pa.array(values, types[name])
-        if name in types
-        else pa.array([v if v is None else float(v) for v in values], pa.float64())
-        for name, values in _columns(runs).items()
-    }
-    with atomic(out, overwrite=overwrite) as temporary:
-        pq.write_table(pa.table(arrays), temporary)
 
 
 def escape_formula(name: str) -> str:
