@@ -4,8 +4,6 @@ A name is that of a variable, a dotted key, an option or a header. A value under
 secret is hidden wherever it appears again, under any name: `Redactor` remembers it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -155,7 +153,7 @@ class Redactor:
             self._values |= {plain, json.dumps(plain)[1:-1], unquote(plain)}
             self._pattern = None
 
-    def learn(self, value: Any, name: str = "") -> Redactor:
+    def learn(self, value: Any, name: str = "") -> "Redactor":
         """Remember every secret in a tree or a text, and return the redactor.
 
         Args:

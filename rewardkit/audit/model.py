@@ -1,7 +1,5 @@
 """The data types of an audit: rows, forms of answers, attacks, and the report."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -220,7 +218,7 @@ class AttackResult:
     failures: list[Failure] = field(default_factory=list)
 
     @classmethod
-    def of(cls, attack: Attack) -> AttackResult:
+    def of(cls, attack: Attack) -> "AttackResult":
         """Return the result of an attack before its first call."""
         name, about = attack.name, attack.about
         return cls(attack=name, kind=attack.kind, severity=attack.severity, about=about)

@@ -3,8 +3,6 @@
 Calls run in threads other than the main one, as in verl: a scorer that needs signals fails in both.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 import logging
@@ -103,7 +101,7 @@ class ScorerProcess:
             partial(start_function, load_audited, arguments, spec, limits, is_quiet=True), limits
         )
 
-    def __enter__(self) -> ScorerProcess:  # noqa: PYI034 - Self needs Python 3.11; no subclass
+    def __enter__(self) -> "ScorerProcess":  # noqa: PYI034 - Self needs Python 3.11; no subclass
         """Start the process, so that a scorer that does not load is reported at once."""
         self._function.start()
         form, self.signature_error, self.asks_server, self.is_async = self._function.greeting

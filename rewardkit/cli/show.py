@@ -18,7 +18,6 @@ EXAMPLES = examples(
     "rewardkit show gsm8k -n 3",
     "rewardkit show gsm8k --sample --template boxed",
     "rewardkit show train.parquet --row 5162",
-    "rewardkit show geometry3k --sample -n 5 --html rows.html",
 )
 
 
@@ -46,11 +45,6 @@ def command(
     template: Annotated[str | None, option("Prompt template, as for rewardkit prep.")] = None,
     system: Annotated[str | None, option("System message to put before each prompt.")] = None,
     load_seconds: opt.LoadSeconds = 60.0,
-    html: Annotated[
-        Path | None,
-        option("Also write the rows as an HTML page, with formulas and pictures.", metavar="FILE"),
-    ] = None,
-    overwrite: opt.Overwrite = False,
     as_json: opt.JsonFlag = False,
 ) -> None:
     """Print rows of a dataset as verl reads them."""
@@ -58,10 +52,9 @@ def command(
     from rewardkit.preprocess.prep import preview
     from rewardkit.row import read_rows
 
-    opt.require_html_path(html, overwrite=overwrite, inputs=[Path(name)])
     require_parquet(name)
     if name.endswith(".parquet"):
-        opt.require_unused(ctx, "a parquet", {"name", "n", "row", "html", "overwrite"})
+        opt.require_unused(ctx, "a parquet", {"name", "n", "row"})
         rows = list(islice(read_rows(Path(name)), row, row + n))
     else:
         if source or sample:
@@ -80,26 +73,12 @@ def command(
             )[row:]
     if row and not rows:
         raise DataError(f"{name}: there is no row {row}. Give a smaller --row.")
-    if html:
-        _write_html(name, rows, row, html, overwrite=overwrite)
     if as_json:
         print_json(rows)
         return
     for number, verl_row in enumerate(rows, row):
         typer.echo(f"{'-' * 30} row {number} {'-' * 30}")
         _print_row(verl_row)
-
-
-def _write_html(
-    name: str, rows: list[dict[str, Any]], start: int, out: Path, *, overwrite: bool
-) -> None:
-    from rewardkit.pages.html import write_html
-    from rewardkit.pages.model import Page
-    from rewardkit.pages.text import row_count
-    from rewardkit.preprocess.report_pages import rows_section
-
-    section = rows_section(rows, "Rows", start)
-    write_html(Page(f"{name}: {row_count(len(rows))}", (), (section,)), out, overwrite=overwrite)
 
 
 def _print_row(row: dict[str, Any]) -> None:

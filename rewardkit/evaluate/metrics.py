@@ -9,8 +9,6 @@ Intervals (`statistics.clustered_interval`) treat questions as the random draw, 
 one question are alike.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,7 +58,7 @@ class EvaluatedResponse(NamedTuple):
     tokens: int | None
 
     @classmethod
-    def of(cls, sample: Sample, score: Score) -> EvaluatedResponse:
+    def of(cls, sample: Sample, score: Score) -> "EvaluatedResponse":
         """Return what metrics need of a scored response."""
         names = (sample.extra_info.get("subject"), sample.extra_info.get("level"))
         subject, level = ("" if name is None else str(name) for name in names)
@@ -88,7 +86,7 @@ class QuestionResult(NamedTuple):
     majority: float | None
 
     @classmethod
-    def of(cls, responses: Sequence[EvaluatedResponse]) -> QuestionResult:
+    def of(cls, responses: Sequence[EvaluatedResponse]) -> "QuestionResult":
         """Return the result of a question from all its responses, of which there is at least one."""
         votes: dict[str, list[bool]] = {}
         for response in responses:

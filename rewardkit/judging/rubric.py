@@ -23,8 +23,6 @@
 | `max_characters` | characters of the response that the judge sees | 2000 for `answer`, else 12000 |
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache, cached_property
 from hashlib import sha256
@@ -63,7 +61,7 @@ class Criterion(BaseModel):
     scale: list[int] = Field([1, 5], min_length=2, max_length=2)
 
     @model_validator(mode="after")
-    def _require_scale(self) -> Criterion:
+    def _require_scale(self) -> "Criterion":
         least, most = self.scale
         if not 0 < most - least < MAX_STEPS or abs(least) > 1000:
             raise ValueError(
@@ -127,7 +125,7 @@ class Rubric(BaseModel):
         return {"max_characters": 2000 if fields["see"] == "answer" else 12_000, **fields}
 
     @model_validator(mode="after")
-    def _require_consistency(self) -> Rubric:
+    def _require_consistency(self) -> "Rubric":
         is_question = self.kind == "equivalence"
         if not is_question and "question" in self.model_fields_set:
             raise ValueError("question is for kind: equivalence; write criteria instead.")

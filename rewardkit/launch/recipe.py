@@ -4,8 +4,6 @@ A recipe has fields for the decisions that rewardkit computes with: algorithm, d
 and cluster. All other settings are verl's, with verl's names, under `verl:`.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -196,7 +194,7 @@ class RewardSettings(Section):
         """The file that guards the scorer, once `reward_guard.guard_reward` has written it."""
         return self._guard_file
 
-    def with_guard_file(self, path: str) -> RewardSettings:
+    def with_guard_file(self, path: str) -> "RewardSettings":
         """Return a copy that names the file that guards the scorer."""
         copy = self.model_copy()
         copy._guard_file = path  # noqa: SLF001 - of this class

@@ -181,11 +181,11 @@ def first_rows_sections(path: Path, suffix: str = "") -> Iterator[Rows]:
         yield rows_section(batch.to_pylist(), f"First rows{suffix}")
 
 
-def rows_section(rows: Iterable[Mapping[str, Any]], title: str, start: int = 0) -> Rows:
+def rows_section(rows: Iterable[Mapping[str, Any]], title: str) -> Rows:
     """Return rows with their prompts, golds and pictures, within the limits of a page."""
     budget, missing = MAX_PAGE_PICTURE_BYTES, 0
     examples = []
-    for number, row in enumerate(rows, start):
+    for number, row in enumerate(rows):
         pictures, addresses = picture_contents(row), []
         for data in pictures[:MAX_PICTURES]:
             address = page_address(data) if len(data) <= budget else None

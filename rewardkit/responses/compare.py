@@ -1,7 +1,5 @@
 """`rewardkit score` with two scorers: the same responses, and the disagreements grouped by cause."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -58,7 +56,7 @@ class Verdict(NamedTuple):
     status: str
 
     @classmethod
-    def of(cls, result: Score | Exception) -> Verdict:
+    def of(cls, result: Score | Exception) -> "Verdict":
         """Return the verdict of a call."""
         if isinstance(result, Exception):
             name = f"raised {type(result).__name__}"

@@ -1,7 +1,5 @@
 """Score responses, a chunk at a time in any process; `rewardkit score` and `eval` do it here."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -64,7 +62,7 @@ LARGE_INPUT_BYTES = 3 * INLINE_BATCHES * CHUNK_BYTES
 #: How a file of rows that could not be scored begins.
 _UNSCORED_START = re.compile(rb'\{"where": "(?:[^"\\]|\\.)*", "reason": "')
 
-_scorers: dict[ScoringPlan, Scorer] = {}
+_scorers: "dict[ScoringPlan, Scorer]" = {}
 
 
 @dataclass(frozen=True)

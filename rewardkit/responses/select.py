@@ -5,8 +5,6 @@ generates it, discards it and generates another, which costs GPU time. Existing 
 prompts would have such groups.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -57,7 +55,7 @@ class PassRateFilter:
     unseen: bool = False
 
     @classmethod
-    def parse(cls, text: str, min_samples: int = 1, *, unseen: bool = False) -> PassRateFilter:
+    def parse(cls, text: str, min_samples: int = 1, *, unseen: bool = False) -> "PassRateFilter":
         """Parse bounds such as `0.1:0.9`.
 
         Raises:

@@ -23,8 +23,6 @@ overlong buffer of verl's `dapo` manager. The same in Python, as a file for verl
         return REWARD.compute_score(data_source, solution_str, ground_truth, extra_info, **kwargs)
 """
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import json
@@ -190,7 +188,7 @@ class Reward:
 
     scorer: Scorer
     parts: tuple[Part, ...]
-    second: SecondOpinion | None = None
+    second: "SecondOpinion | None" = None
     rule: RightRule = LITERAL
 
     def __post_init__(self) -> None:
@@ -290,7 +288,7 @@ class Reward:
         record_result(folder, result, call, perf_counter() - started)
         return result
 
-    def _result(self, opinion: Opinion, sample: VerlSample) -> dict[str, float | str]:
+    def _result(self, opinion: "Opinion", sample: "VerlSample") -> dict[str, float | str]:
         fields, response = to_verl(opinion.score), as_text(sample.solution_str)
         contributions = {}
         for part in self.parts:

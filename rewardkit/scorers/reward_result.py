@@ -13,8 +13,6 @@ is right. Of a number, its managers `naive`, `dapo` and `gdpo` report the score 
 The same rule holds in `guard` and in every command that counts right answers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -59,7 +57,7 @@ class RewardResult(NamedTuple):
     is_copy: bool = False
 
     @classmethod
-    def of(cls, value: Any) -> RewardResult:
+    def of(cls, value: Any) -> "RewardResult":
         """Read a number or a dictionary, also with values of NumPy and torch.
 
         A boolean alone is the score and states the verdict.

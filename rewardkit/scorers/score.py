@@ -1,7 +1,5 @@
 """`Score`, the verdict on one response, and `Status`, the reason for the score."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
@@ -44,12 +42,12 @@ class Score(NamedTuple):
     status: Status
 
     @classmethod
-    def right(cls, pred: str, score: float = 1.0) -> Score:
+    def right(cls, pred: str, score: float = 1.0) -> "Score":
         """Return the score of a correct answer."""
         return _new(cls, (score, True, pred, _CORRECT))
 
     @classmethod
-    def wrong(cls, pred: str = "", status: Status = Status.WRONG, score: float = 0.0) -> Score:
+    def wrong(cls, pred: str = "", status: Status = Status.WRONG, score: float = 0.0) -> "Score":
         """Return the score of a response that is not correct, for the reason in `status`."""
         return _new(cls, (score, False, pred, status))
 

@@ -12,8 +12,6 @@ Shaping pays a policy for the format even when the answer is wrong, so keep its 
 of the verdict. docs/reference/score.md has the settings.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -127,7 +125,7 @@ class Length(Correct):
     long_wrong: _Number | None = None
 
     @model_validator(mode="after")
-    def _pays_no_length(self) -> Length:
+    def _pays_no_length(self) -> "Length":
         long = self.short_wrong if self.long_wrong is None else self.long_wrong
         if self.weight * (long - self.short_wrong) > 0:
             raise ValueError(

@@ -1,7 +1,5 @@
 """Dates in words: `5 September 2016`, `Sept. 5, 2016`, `2016-09-05`, `May 1990`, `1990`."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from rewardkit.answers.open_answers.vocabulary import FUNCTION_WORDS
@@ -21,7 +19,7 @@ class Date(NamedTuple):
     month: int
     day: int
 
-    def agrees(self, gold: Date) -> bool:
+    def agrees(self, gold: "Date") -> bool:
         """Whether no part contradicts a gold; a gold without a year needs all of its parts."""
         if gold.year:
             pairs = ((self.month, gold.month), (self.day, gold.day))

@@ -6,8 +6,6 @@ of its own. Factors are exact. Sources: the SI brochure (9th edition), the inter
 pound agreement of 1959.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -24,7 +22,7 @@ class Unit(NamedTuple):
     factor: Fraction
     dimension: tuple[tuple[str, int], ...]
 
-    def multiply(self, other: Unit, exponent: int = 1) -> Unit:
+    def multiply(self, other: "Unit", exponent: int = 1) -> "Unit":
         """Return the product with a power of another unit."""
         powers = dict(self.dimension)
         for base, power in other.dimension:
@@ -32,7 +30,7 @@ class Unit(NamedTuple):
         dimension = sorted((base, power) for base, power in powers.items() if power)
         return Unit(self.factor * other.factor**exponent, tuple(dimension))
 
-    def power(self, exponent: int) -> Unit:
+    def power(self, exponent: int) -> "Unit":
         """Return a power of the unit."""
         return NO_UNIT.multiply(self, exponent)
 

@@ -3,8 +3,6 @@
 The head of `rules.yaml` says what a row is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -78,7 +76,7 @@ class PlanRule:
     source: str
     about: str
     zh: str
-    rows: Sequence[Row] = ()
+    rows: "Sequence[Row]" = ()
     every: bool = False
 
     def findings(self, values: PlanValues) -> Iterator[LaunchFinding]:

@@ -5,8 +5,6 @@ character that could end an element. `report.js` unpacks those that are shown. T
 allows this script and no other, and forbids every request.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
@@ -93,7 +91,7 @@ class ShownResponse(NamedTuple):
     step: int | None
     group: int
 
-    def as_shown(self) -> ShownResponse:
+    def as_shown(self) -> "ShownResponse":
         """Return the response with its texts as they are shown."""
         return self._replace(
             where=display_text(self.where),
