@@ -247,9 +247,9 @@ def _check_keys(
         if name not in known:
             near = registry.did_you_mean(str(name), list(known))
             raise DataError(f"{where} has the unknown field {name!r}.{near}")
-        if str(known[name].type).startswith("str") and not isinstance(value, str):
+        if known[name].type in (str, str | None) and not isinstance(value, str):
             raise DataError(f"{where}: {name} is {value!r}, not text. Put it in quotes.")
-        if str(known[name].type) == "bool" and not isinstance(value, bool):
+        if known[name].type is bool and not isinstance(value, bool):
             raise DataError(f"{where}: {name} is {value!r}. Write true or false.")
         if name in _TEXT_LISTS and not _are_texts(value):
             raise DataError(f"{where}: {name} is {value!r}. Write a text or a list of texts.")
