@@ -7,17 +7,13 @@ import json
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 
-import pyarrow.parquet as pq
 import pytest
 
 from rewardkit.cli import logs
 from rewardkit.errors import DataError, SourceError, UsageError
-from rewardkit.trainlog.export import write_parquet
 from rewardkit.trainlog.read import read_run, with_config
 from rewardkit.trainlog.summary import summarize
-from rewardkit.trainlog.training_run import TrainingRun
 from tests.trainlog.runs import run_logs
 
 LINE = (
@@ -89,7 +85,7 @@ def test_json_has_the_summary_the_findings_and_every_step(path):
 def test_exports_have_a_row_per_step_and_distinguish_missing_from_nan(broken, tmp_path):
     broken.write_text(log(2, "nan"))
     (tmp_path / "a.csv").write_text("mine")
-    arguments = broken, "--csv", tmp_path / "a.csv", "--parquet", tmp_path / "a.parquet"
+    arguments = broken, "--csv", tmp_path / "a.csv"
     assert "exists" in str(run_logs(*arguments).exception)
     assert run_logs(*arguments, "--overwrite").exit_code == 0
     with (tmp_path / "a.csv").open() as file:
@@ -99,23 +95,6 @@ def test_exports_have_a_row_per_step_and_distinguish_missing_from_nan(broken, tm
         ["1", "nan", ""],
         ["2", "nan", "0.625"],
     ]
-    table = pq.read_table(tmp_path / "a.parquet")
-    assert table["step"].to_pylist() == [1, 2]
-    assert table["val-core/my/set/acc/mean@8"].to_pylist() == [None, 0.625]
-    assert table["actor/grad_norm"].null_count == 0
-
-
-def test_several_runs_are_one_parquet_with_their_names(tmp_path):
-    columns = {"m0": (0.5, None), "run": (1, 2)}
-    one = TrainingRun(name="a", path="", source="jsonl", era="", steps=(1, 2), table=columns)
-    other = replace(one, name="b", table={"x": (0.25, 0.75)})
-    write_parquet([one, other], tmp_path / "two.parquet", overwrite=False)
-    assert pq.read_table(tmp_path / "two.parquet").slice(1, 2).to_pylist() == [
-        {"run": "a", "step": 2, "m0": None, "x": None},
-        {"run": "b", "step": 1, "m0": None, "x": 0.25},
-    ]
-    write_parquet([one], tmp_path / "one.parquet", overwrite=False)
-    assert pq.read_table(tmp_path / "one.parquet")["run"].to_pylist() == [1.0, 2.0]
 
 
 def test_a_configuration_file_provides_the_limit(tmp_path):
