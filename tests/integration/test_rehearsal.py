@@ -136,14 +136,11 @@ def test_a_call_that_hangs_ends_the_rehearsal_and_is_named(plan, tmp_path):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        ("import json\nraise ValueError('no key')\n", "ValueError: no key (bad.py:2)"),
-        ("def compute_score(**_):\n    pass\n", "the reward returned NoneType"),
-        ("def compute_score(solution, gold):\n    return 1.0\n", "the scorer raised TypeError: "),
-    ],
-)
+@pytest.mark.parametrize(("code", "message"), [
+    ("import json\nraise ValueError('no key')\n", "ValueError: no key (bad.py:2)"),
+    ("def compute_score(**_):\n    pass\n", "the reward returned NoneType"),
+    ("def compute_score(solution, gold):\n    return 1.0\n", "the scorer raised TypeError: "),
+])  # fmt: skip
 def test_a_scorer_that_fails_is_reported_in_one_line(plan, tmp_path, code, message):
     (tmp_path / "bad.py").write_text(code)
     result = rehearse(plan(tmp_path / "bad.py"), folder=tmp_path / "r")

