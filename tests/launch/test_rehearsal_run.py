@@ -102,6 +102,11 @@ def record(tmp_path, monkeypatch):
     module._stacks.close()
 
 
+class Scorer:
+    def __call__(self, **_):
+        return 1.0
+
+
 ROW = {"data_source": "d", "solution_str": "s", "ground_truth": "g"}
 
 
@@ -118,15 +123,10 @@ def test_a_recorded_function_has_the_same_arguments_and_result(record, tmp_path)
     assert arguments[0][1]["extra_info"] is info
     assert arguments[1][0] == ("d", "s", "g", info)
     for call in read_calls(tmp_path):
-        expected = {
-            "data_source": "d",
-            "ground_truth": "g",
-            "response": "s",
-            "score": 0.5,
-            "index": "3",
-        }
+        expected = {"data_source": "d", "ground_truth": "g", "response": "s", "score": 0.5}
         lists = {"keys": ["score", "pred", "acc"], "numbers": ["score", "acc"]}
-        assert call.items() >= (expected | lists | {"extra_info": ["index", "split"]}).items()
+        info_of = {"index": "3", "extra_info": ["index", "split"]}
+        assert call.items() >= (expected | lists | info_of).items()
 
 
 def test_a_recorded_coroutine_function_stays_one(record, tmp_path):
@@ -153,11 +153,6 @@ def test_the_cause_of_an_exception_is_recorded_and_the_exception_reaches_verl(re
     (call,) = read_calls(tmp_path)
     assert call["error"].startswith("the scorer raised KeyError: 'gold' (test_rehearsal_run.py:")
     assert (call["ground_truth"], "score" in call) == (None, False)
-
-
-class Scorer:
-    def __call__(self, **_):
-        return 1.0
 
 
 def test_results_of_any_function_and_type_are_recorded(record, tmp_path):
@@ -234,9 +229,7 @@ def test_a_call_that_hangs_is_found_with_its_line_and_its_row(tmp_path, hang):
     with pytest.raises(ChildTimeoutError):
         run(command, env, 120, should_end=should_end)
     message = messages[-1]
-    assert message.startswith(
-        f"{tmp_path / 'mine.py'}:5: a call of the scorer has not returned after"
-    )
+    assert message.startswith(f"{tmp_path}/mine.py:5: a call of the scorer has not returned after")
     assert "extra_info.index 2, data_source 'd', ground_truth '7'" in message
     assert "the response begins with 'an answer'. Fix the scorer, or raise" in message
 
@@ -265,9 +258,8 @@ def test_a_rehearsal_that_is_ended_says_what_verl_did(tmp_path, monkeypatch):
     monkeypatch.setattr(rehearse_module, "HOOKS_FOLDER", tmp_path / "hooks")
     (check,) = rehearse([], folder=tmp_path / "r", seconds=6).checks
     assert (check.name, check.ok) == ("run", False)
-    assert check.detail.startswith(
-        "ended after 6 s, its time limit (--rehearse-seconds); verl was at: reading the rows; the last"
-    )
+    assert check.detail.startswith("ended after 6 s, its time limit (--rehearse-seconds); verl was")
+    assert "reading the rows" in check.detail
 
 
 NAN, VALIDATION = float("nan"), "val-core/d/acc/mean@1"
@@ -297,10 +289,8 @@ def checks(record, tmp_path):
         actor = tmp_path / "checkpoint/global_step_2/actor"
         actor.mkdir(parents=True, exist_ok=True)
         (actor / "model_world_size_1_rank_0.pt").write_bytes(b"weights")
-        calls = read_calls(tmp_path)
-        return {
-            each.name: each for each in check_rehearsal(plan(tmp_path, **changes), log, run, calls)
-        }
+        ended = check_rehearsal(plan(tmp_path, **changes), log, run, read_calls(tmp_path))
+        return {each.name: each for each in ended}
 
     return check
 
