@@ -295,16 +295,6 @@ def test_main_is_refused_where_there_is_no_snapshot_of_it(words, release_folder)
     assert words("0.10").verl == LATEST
 
 
-def test_a_setting_that_only_a_snapshot_has_is_dropped_with_its_version(words, release_folder):
-    file = release_folder / "0.10.0.dev0.json"
-    snapshot = json.loads(file.read_text())
-    snapshot["fsdp"]["trainer.of_tomorrow"] = None
-    file.write_text(json.dumps(snapshot))
-    (note,) = words("0.9", "", "trainer.of_tomorrow=1").notes
-    assert note.text == "verl 0.9.1 has no such setting (verl 0.10.0.dev0 has)."
-    assert "trainer.of_tomorrow=1" in words("main", "", "trainer.of_tomorrow=1").arguments
-
-
 def test_a_renamed_key_survives_the_round_trip_through_every_release():
     for move in renames():
         for name in (move.new, move.old) if move.old else (move.new,):

@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import fields, replace
-from functools import cache
 from typing import ClassVar
 
 import pytest
@@ -448,13 +447,6 @@ def test_a_finding_names_the_keys_of_the_release_and_its_fix_removes_it(plan, ru
     assert rule not in findings_of(f"M.use_remove_padding=True {kept}", sets)
 
 
-@every(("verl", "line"), [("0.9.1", 207), ("0.8.0", 207), ("0.7.1", 198)])
-def test_a_finding_names_the_line_of_the_release_that_would_stop(verl, line):
-    finding = findings_of(f"MICRO=null verl={verl}")["micro-batch"]
-    assert finding.severity == "error"
-    assert finding.source == f"verl {verl}: workers/config/actor.py:{line}"
-
-
 def test_every_rule_has_an_example_and_those_of_the_inventory_are_checked_somewhere():
     checked = [rule.id for rule in RULES]
     assert len(checked) == len(set(checked))
@@ -541,28 +533,6 @@ def test_no_rule_raises_on_any_value(plan, odd, facts):
     for finding in check_rules(with_values(plan, odd), facts):
         assert isinstance(finding, LaunchFinding)
         assert finding.text
-
-
-#: Settings that are lists, and some that may be of any type.
-LISTS = {
-    *(f"reward.{name}" for name in ("max_concurrent", "max_rpm", "max_tpm")),
-    *("reward.reward_model.model_path", "reward.reward_model.rollout.name", "trainer.logger"),
-    *("data.train_files", "data.val_files", f"{R}.cudagraph_capture_sizes"),
-}
-
-
-@cache
-def rules_and_keys(plan):
-    """Return (rule, key) of each finding of an unchanged plan."""
-    return {(f.rule, f.key) for f in check_rules(PLANS[plan], SEVEN)}
-
-
-@every("key", sorted(set(READ) - LISTS))
-def test_a_value_of_the_wrong_type_adds_no_finding_of_a_rule(key):
-    for i, plan in enumerate(PLANS[::5]):
-        odd = with_values(plan, {key: [["many"]]})
-        findings = {(f.rule, f.key) for f in check_rules(odd, SEVEN)}
-        assert [pair for pair in findings - rules_and_keys(5 * i) if pair[1] == key] == []
 
 
 SMALL = json.loads("""{

@@ -201,19 +201,14 @@ def test_modelarts_has_the_required_keys_and_every_setting(plan_of, tmp_path):
     assert backend["actor_rollout_ref"]["model"]["path"] == "/模型/Qwen3 8B"
     # Interpolations are followed: the length is a number.
     assert isinstance(backend["reward"]["reward_kwargs"]["max_resp_len"], int)
-    assert backend["trainer"]["logger"] == ["console", "wandb"]
-    assert "--af_model_name=qwen3-8b" in text
     relative = plan_of("modelarts", verl={"trainer.default_local_dir": "checkpoints"})
     tree = yaml.safe_load(render(relative, tmp_path).files[0].text)
     assert tree["af_output_dir"] == "/home/ma-user/verl"  # the platform's
 
 
 def test_yaml_texts_stay_texts_for_readers_of_yaml_1_2():
-    tree = {"a": "1e-6", "b": "y", "c": "0o17", "d": "no", "e": "x: y", "f": "a\nb", "g": ".5"}
-    text = as_yaml(tree)
-    assert yaml.safe_load(text) == tree
-    for line in ("a: '1e-6'", "b: 'y'", "c: '0o17'", "g: '.5'"):
-        assert line in text
+    tree = {"a": "1e-6", "b": "y", "c": "0o17", "d": ".5"}
+    assert as_yaml(tree) == "a: '1e-6'\nb: 'y'\nc: '0o17'\nd: '.5'\n"
 
 
 @every("sign", list("\x85\u2028\u2029\r\t\f\v\x1c\xa0\ufeff\x1b\x00"))
