@@ -28,7 +28,6 @@ BAD = {
     "memory": lambda: bytearray(40 << 30),
     "nothing": lambda: None,
     "nan": lambda: {"score": float("nan")},
-    "alarm": lambda: signal.alarm(0) and None,
 }
 
 def result(solution_str, ground_truth):
@@ -124,26 +123,19 @@ def check(response, result):
     assert result["score"] == (1.0 if response == "18" else -1.0)
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(2, marks=pytest.mark.full)])
-def test_each_bad_call_costs_its_own_sample_in_many_threads(guard, rounds):
+def test_each_bad_call_costs_its_own_sample_in_many_threads(guard):
     """16 threads score a mix of good and bad responses; all get a result of their own."""
-    responses = [*BAD, "18", "17", *(["18"] * 40)] * rounds
+    responses = [*BAD, "18", "17", *(["18"] * 40)]
     with ThreadPoolExecutor(16) as pool:
         results = list(pool.map(lambda text: guard.compute_score(**call(text)), responses))
     for response, result in zip(responses, results, strict=True):
         check(response, result)
 
 
-@pytest.mark.parametrize(
-    ("bad", "late"),
-    [
-        (["c", "raise", "leave", "memory", "nan"], ["wait", "stubborn"]),
-        pytest.param([*BAD], ["wait", "stubborn", "task"], marks=pytest.mark.full),
-    ],
-)
-def test_each_bad_call_costs_its_own_sample_on_one_event_loop(score_on_a_loop, bad, late):
+def test_each_bad_call_costs_its_own_sample_on_one_event_loop(score_on_a_loop):
     """The same for a coroutine function, whose calls run at once in one process."""
-    responses = [*bad, *late, "18", "17", *(["18"] * 40)]
+    late = ["wait", "stubborn", "task"]
+    responses = [*BAD, *late, "18", "17", *(["18"] * 40)]
     for response, result in zip(responses, score_on_a_loop(responses), strict=True):
         check("hang" if response in late else response, result)
 

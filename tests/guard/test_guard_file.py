@@ -71,9 +71,6 @@ def test_rows_show_the_keys_of_a_reward_that_needs_them(cli, folder):
     assert json.loads(result.stdout)["keys"] == ["error", "long", "score", "timeout"]
     half = cli(*command, "--keys", "long", "--overwrite", cwd=folder)
     assert (half.returncode, "--wrong-score 0" in half.stderr) == (2, True)
-    options = ("--keys", "long", "--wrong-score", "0", "--overwrite", "--json")
-    named = cli(*command, *options, cwd=folder)
-    assert json.loads(named.stdout)["keys"] == ["error", "long", "score", "timeout"]
 
 
 @every(
@@ -84,7 +81,6 @@ def test_rows_show_the_keys_of_a_reward_that_needs_them(cli, folder):
         # It pays short responses: the longest wrong one of the trial has the lowest score.
         ("return 1 / (1 + len(solution_str)) + (ground_truth in solution_str)", 1 / 15),
         ("return {True: 1.0}[ground_truth in solution_str]", None),
-        ("return 1.0", 0.0),
         ("return -1.0", -1.0),
     ],
 )
@@ -135,7 +131,6 @@ def test_the_file_is_code_of_literals_only(cli, folder):
     setting = f"bonus={json.dumps(text)}"
     options = ("--set", setting, "--keys", "x", "--wrong-score", "0", "--out", "guarded.py")
     cli("guard", "my_reward.py:wait", *options, cwd=folder)
-    compile((folder / "guarded.py").read_text(encoding="utf-8"), "guarded.py", "exec")
     module = load(folder / "guarded.py")
     with closing(module.GUARD):
         assert module.GUARD.settings.options == {"bonus": text}
@@ -143,11 +138,8 @@ def test_the_file_is_code_of_literals_only(cli, folder):
 
 def test_a_guarded_file_reads_a_secret_option_from_the_environment(cli, folder, monkeypatch):
     secret = "Zq7canaryValue42"
-    (folder / "keyed.py").write_text(
-        "def f(data_source, solution_str, ground_truth, extra_info=None, api_key=''):\n"
-        f"    return float(api_key == {secret!r})\n",
-        encoding="utf-8",
-    )
+    head = "def f(data_source, solution_str, ground_truth, extra_info=None, api_key=''):"
+    (folder / "keyed.py").write_text(f"{head}\n    return float(api_key == {secret!r})\n")
     options = ("keyed.py:f", "--set", f"api_key={secret}", "--out", "guarded.py")
     result = cli("guard", *options, cwd=folder)
     assert "guarded.py reads it from API_KEY. Export that where verl runs." in result.stderr

@@ -16,12 +16,8 @@ REWARD = """
 import asyncio, os, sys, time
 
 def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
-    if solution_str == "hang":
-        time.sleep(600)
     if solution_str == "message":
         raise ValueError(f"not a number: {ground_truth}")
-    if solution_str == "leave":
-        os._exit(3)
     return float(ground_truth)
 
 async def leave():
@@ -127,13 +123,6 @@ def test_a_coroutine_that_ends_in_an_unusual_way_costs_its_own_sample(new_guard)
         assert result["score"] == (number if response == "good" else 0.0)
 
 
-@pytest.mark.full
-def test_many_calls_at_once_do_not_use_up_each_others_time(new_guard):
-    """A coroutine function that computes takes its time alone: the timeout is that of a call."""
-    results = score_on_a_loop(new_guard("busy", seconds=1.0), map(call, range(150)))
-    assert [result["score"] for result in results] == [*range(150)]
-
-
 @pytest.mark.parametrize("name", ["compute_score", "compute_score_async"])
 def test_an_argument_that_cannot_be_pickled_or_unpickled_costs_its_own_sample(new_guard, name):
     """In a batch, and among coroutines: the others get their scores from the same process."""
@@ -177,12 +166,11 @@ def test_settings_and_options_are_finite(fields):
         GuardSettings(**fields)
 
 
-@pytest.mark.parametrize("number", [60, pytest.param(200, marks=pytest.mark.full)])
-def test_closing_leaves_calls_in_progress_alone(new_guard, number):
+def test_closing_leaves_calls_in_progress_alone(new_guard):
     """A new tokenizer ends the processes, each after the calls in it."""
     guard = new_guard("compute_score")
     # A set is not a plain type.
-    calls = [{**call(n), "tokenizer": {1, n // 20}} for n in range(number)]
+    calls = [{**call(n), "tokenizer": {1, n // 20}} for n in range(60)]
     with ThreadPoolExecutor(16) as pool:
         results = list(pool.map(lambda each: guard.compute_score(**each), calls))
-    assert [result["score"] for result in results] == [*range(number)]
+    assert [result["score"] for result in results] == [*range(60)]

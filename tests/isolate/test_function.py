@@ -89,17 +89,7 @@ def has_ended(pid, seconds=60.0):
 
 
 def test_values_of_json_make_the_round_trip_unchanged(isolate):
-    values = [
-        None,
-        True,
-        -3,
-        2.5,
-        "",
-        "√é\ud800\n",
-        {"a": [1, {"b": None}]},
-        10**300,
-        "x" * 5_000_000,
-    ]
+    values = [None, True, "√é\ud800\n", {"a": [2.5, {"b": None}]}, 10**300, "x" * 5_000_000]
     outcomes = isolate().call_all([("echo", value) for value in values])
     assert [outcome.value for outcome in outcomes] == values
 

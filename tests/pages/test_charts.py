@@ -99,11 +99,6 @@ def test_ticks_are_multiples_of_a_step_of_1_2_or_5_and_few(start, span):
     assert ticks or span < 10 or start % ticks.step
 
 
-def test_long_labels_are_fewer():
-    assert list(round_ticks(1, 137)) == [20, 40, 60, 80, 100, 120]
-    assert list(round_ticks(0, 1_200_000)) == [0, 500_000, 1_000_000]
-
-
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_levels_enclose_the_values(a, b):
     low, high = sorted((a, b))

@@ -1,13 +1,10 @@
 """A formula is shown as it was written or as its text, whatever it is, and has no effect."""
 
 import html
-import json
-import os
 import re
 import time
 import unicodedata
 from itertools import pairwise
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -23,6 +20,7 @@ from rewardkit.pages.formulas import (
     show_formulas,
 )
 from rewardkit.pages.mathml import MAX_FORMULA_CHARACTERS, node_markup, parse_latex
+from tests.tables import every
 
 #: All that the MathML of a page may be made of.
 TAGS = set(
@@ -65,27 +63,19 @@ def to_mathml(latex):
 @pytest.mark.parametrize(
     ("latex", "expected"),
     [
-        ("2^{10}", "sup(2, 10)"),
         (r"\frac12", "frac(1, 2)"),
         (r"2\frac{3}{4}", "2 frac(3, 4)"),
         ("-x^2", "− sup(x, 2)"),
         (r"\sqrt[3]{x}", "root(x, 3)"),
         ("(1,2]", "( 1 , 2 ]"),
-        (r"\pi", "π"),
         (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", "( table(tr(td(1), td(2)), tr(td(3), td(4))) )"),
-        (
-            r"\begin{aligned}x&=1\\y&=2\end{aligned}",
-            "table(tr(td(x), td([i], =, 1)), tr(td(y), td([i], =, 2)))",
-        ),
         (r"5\%", "5 %"),
         (r"\text{a cm}^2", "sup(a\xa0cm, 2)"),
-        (r"x_1^2", "subsup(x, 1, 2)"),
         (r"\sum_{i=1}^n i", "subsup(∑, i = 1, n) i"),
         (r"\{x \mid x>0\}", "{ x ∣ x > 0 }"),
         (r"90^\circ", "sup(90, ∘)"),
         (r"\boxed{42}", "boxed(42)"),
         (r"\left(\frac12, x\right]", "( frac(1, 2) , x ]"),
-        (r"\mathbb{R}", "ℝ"),
     ],
 )
 def test_a_formula_is_shown_as_it_was_written(latex, expected):
@@ -175,18 +165,13 @@ def test_formulas_are_found_with_their_delimiters(text, sources):
 
 
 def test_an_answer_is_a_formula_as_a_whole():
-    assert find_value(r"\frac{1}{2}")
-    assert find_value("$ (0, 3) $")
-    assert find_value("x^2 + 1")
-    assert not find_value("Paris")
-    assert not find_value("my_name")
-    assert not find_value("12")
+    assert all(find_value(text) for text in (r"\frac{1}{2}", "$ (0, 3) $", "x^2 + 1"))
+    assert not any(find_value(text) for text in ("Paris", "my_name", "12"))
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "piece",
-    ["$", "\\(", "\\[", "\\boxed{", "$x$", "[asy]", "```", "\\begin{align}", "{", "$1{", "\\", " "],
+@every(
+    "piece", ["$", r"\(", r"\[", r"\boxed{", "$x$", "[asy]", "```", r"\begin{align}", "{", "$1{"]
 )
 def test_a_text_of_a_megabyte_takes_linear_time(piece):
     text = piece * (1_000_000 // len(piece))
@@ -246,25 +231,3 @@ def test_the_longest_formula_takes_less_than_half_a_second(piece):
     start = time.process_time()
     parse_latex(latex)
     assert time.process_time() - start < 0.5
-
-
-@pytest.mark.full
-def test_real_formulas_are_converted_or_stay_text():
-    shared = os.environ.get("REWARDKIT_SHARED")
-    if not shared:
-        pytest.skip("REWARDKIT_SHARED is not set")
-    texts = [
-        value
-        for name in ("real_math500_pairs", "matharena", "real_math_qwen25", "real_zeroeval_mathl5")
-        for line in Path(shared, "cases", f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-        for value in json.loads(line).values()
-        if isinstance(value, str)
-    ]
-    inside = {match[1] for text in texts for match in re.finditer(r"\$([^$\n]+)\$", text)}
-    inside |= {match[1] for text in texts for match in re.finditer(r"\\\((.+?)\\\)", text)}
-    formulas = sorted(inside)[:3000]
-    assert len(formulas) == 3000
-    shown = [markup for latex in formulas if (markup := to_mathml(latex)) is not None]
-    for markup in shown:
-        assert {node.tag for node in ET.fromstring(f"<math>{markup}</math>").iter()} <= TAGS
-    assert len(shown) > 2500  # the others are words between two dollar signs

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.pages import pictures
 from rewardkit.pages.html import to_html
-from rewardkit.pages.model import Page, RowExample, Rows
+from rewardkit.pages.model import Page, Rows
 from rewardkit.pages.pictures import MAX_PICTURE_BYTES, media_type, page_address
 from rewardkit.preprocess import report_pages
 from rewardkit.preprocess.report_pages import MAX_PICTURES, rows_section
@@ -44,15 +43,7 @@ def test_the_type_of_a_picture_is_read_from_its_bytes(kind, start):
 
 @pytest.mark.parametrize(
     "data",
-    [
-        b"",
-        b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>",
-        b"<?xml version='1.0'?><svg/>",
-        b"<html><script>alert(1)</script>",
-        b"RIFF\0\0\0\0WAVE",
-        b"BM" + b"\0" * 50,
-        PNG + b"\0" * MAX_PICTURE_BYTES,
-    ],
+    [b"", b"<svg onload='alert(1)'/>", b"RIFF\0\0\0\0WAVE", PNG + b"\0" * MAX_PICTURE_BYTES],
 )
 def test_other_files_and_large_ones_are_left_out_and_counted(data):
     assert page_address(data) is None
@@ -85,7 +76,6 @@ def test_pictures_have_names_and_limits(monkeypatch):
 @pytest.mark.parametrize(
     "bad",
     [
-        {},
         {"prompt": "text", "reward_model": None, "images": "no"},
         {"prompt": [None, 3], "reward_model": {"ground_truth": 5}, "images": [None, b"x", {}]},
         {"prompt": [{"role": 1}, {"content": ["x"]}], "reward_model": "x"},
@@ -94,9 +84,3 @@ def test_pictures_have_names_and_limits(monkeypatch):
 def test_a_row_of_any_shape_is_shown(bad):
     assert isinstance(rows_section([bad], "t"), Rows)
     assert "row 0" in page_of(bad)
-
-
-def test_a_long_prompt_is_cut():
-    html = to_html(Page("t", (), (Rows("r", (RowExample("row 0", "x" * 5000, "1"),)),)))
-    assert "3,000 more characters" in html
-    assert pictures.MAX_PICTURE_BYTES < pictures.MAX_PAGE_PICTURE_BYTES

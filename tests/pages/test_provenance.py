@@ -34,14 +34,9 @@ def test_a_page_of_another_program_names_no_command(command):
     assert command(program="") == ""
 
 
-def test_the_command_has_no_secrets(command):
-    secret = "sk-1234567890abcdefghij"
-    line = command("audit", "judge", "--set", f"api_key={secret}", "--api-key", secret, secret)
-    assert secret not in line
-    assert "audit judge" in line
-
-
-@pytest.mark.parametrize("secret", ["two words here", "it's my pass", "-starts-with-a-dash"])
+@pytest.mark.parametrize(
+    "secret", ["sk-1234567890abcdefghij", "it's my pass", "-starts-with-a-dash"]
+)
 def test_a_secret_is_hidden_to_its_end_whatever_signs_it_has(command, secret):
     assert command("audit", "--api-key", secret) == "rewardkit audit --api-key '***'"
     assert command("audit", "--set", f"api_key={secret}") == "rewardkit audit --set 'api_key=***'"
