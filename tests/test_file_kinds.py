@@ -8,16 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rewardkit import file_kinds
 from rewardkit.errors import DataError
-from rewardkit.file_kinds import (
-    MAX_NAMES,
-    PREFIX_BYTES,
-    lines_fault,
-    missing_file,
-    parquet_fault,
-    text_encoding,
-    text_fault,
-)
+from rewardkit.file_kinds import lines_fault, missing_file, text_encoding, text_fault
 from rewardkit.row import open_parquet
 
 CHINESE = "题目,答案\n小明有三个苹果，又买了两个，现在一共有多少个？,5\n"
@@ -33,14 +26,11 @@ def parquet_bytes(tmp_path):
     [
         ("x.jsonl", b'{"q": 1}\n', "x.jsonl: this is JSON Lines, not parquet. Run `rewardkit prep "),
         ("x.parquet", b'{"q": 1}\n{"q": 2}\n', "this is JSON Lines, not parquet"),
-        ("x.json", b'[{"q": 1}]', "this is JSON, not parquet"),
         ("x.csv", b"q,a\n1,2\n", "this is CSV, not parquet"),
         ("x.parquet", b"", "the file is empty"),
         ("x.parquet", b"PAR1" + b"x" * 99, "the end of the parquet is missing"),
-        ("x.parquet", b"PAR1", "not a readable parquet file"),
         ("x.parquet", gzip.compress(b"x", mtime=0), "this is a gzip archive. Unpack it with `"),
         ("x.xlsx", b"PK\x03\x04", "this is an Excel workbook"),
-        ("x.zip", b"PK\x03\x04", "this is a zip archive"),
         ("x.parquet", b"<!DOCTYPE html><html>", "this is a web page: its download failed"),
         ("x.parquet", b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS"),
         ("x.parquet", b"\x00\x01\x02", "not a readable parquet file"),
@@ -67,7 +57,6 @@ def test_a_missing_file_names_its_likely_neighbours(tmp_path):
     assert missing_file(tmp_path / "trian.parquet").endswith("Did you mean 'train.parquet'?")
     assert missing_file(tmp_path / "x").endswith("x: no such file.")
     assert missing_file(tmp_path / "no/x").endswith(f"no such file, and no folder {tmp_path}/no.")
-    assert MAX_NAMES >= 100
 
 
 @pytest.mark.parametrize(
@@ -90,7 +79,6 @@ def test_a_character_that_the_prefix_cuts_does_not_change_the_encoding(encoding)
     whole = (CHINESE * 99).encode(encoding)
     names = {text_encoding(whole[:size]) for size in range(2000, 2010)}
     assert names == {encoding.upper()}
-    assert PREFIX_BYTES < 1 << 20
 
 
 def test_utf_8_with_some_broken_bytes_is_not_called_gbk():
@@ -108,8 +96,8 @@ def test_the_command_for_a_gbk_file_has_its_name(tmp_path):
 def test_rows_under_the_name_of_a_parquet_are_renamed_before_they_are_prepared(tmp_path):
     path = tmp_path / "train.parquet"
     path.write_text('{"question": "1+1?", "answer": "2"}\n')
-    source = path.with_suffix(".jsonl")
-    assert f"`mv {path} {source} && rewardkit prep {source} --out {path}`" in parquet_fault(path)
+    source, fault = path.with_suffix(".jsonl"), file_kinds.parquet_fault(path)
+    assert f"`mv {path} {source} && rewardkit prep {source} --out {path}`" in fault
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "my rows.jsonl"])
@@ -125,7 +113,6 @@ def test_the_command_that_unpacks_an_archive_works(tmp_path, name):
     ("name", "content", "fault"),
     [
         ("x.json", b'[{"a": 1}]', "this is a JSON array. Run `jq -c '.[]' "),
-        ("x.csv", b"a,b\n1,2\n", "this is CSV. Write one JSON object per line"),
         ("x.jsonl", "题".encode("utf-16"), "the text is UTF-16"),
         ("x.jsonl", b"{}\n{}\n", ""),
         ("x.jsonl", b"broken\n", ""),

@@ -15,9 +15,7 @@ from rewardkit.jsonl import END_BYTES, LongLine, bounded_lines, checked_lines, f
     ("data", "lines"),
     [
         (b"", []),
-        (b"a", [b"a"]),
         (b"a\n\nb\n", [b"a\n", b"\n", b"b\n"]),
-        (b"12345\n1234\n", [b"12345\n", b"1234\n"]),
         (b"12345", [b"12345"]),
         (b"123456", [LongLine(6, 5)]),
         (b"123456\n1\n", [LongLine(6, 5), b"1\n"]),

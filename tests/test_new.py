@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit import registry
-from rewardkit.errors import DataError, OutputError, RewardkitError, UnknownNameError, UsageError
+from rewardkit.errors import DataError, OutputError, RewardkitError, UsageError
 from rewardkit.preprocess import card
 from rewardkit.preprocess.card import card_path, card_text, read_card
 from rewardkit.scaffold import check_name, new_package
@@ -108,29 +108,8 @@ def test_a_dataset_keeps_the_contract_with_any_scorer(tmp_path, monkeypatch, plu
     assert card_path(name).is_relative_to(folder)
 
 
-def test_a_dataset_without_a_scorer_for_its_data_source_says_what_to_do(
-    tmp_path, monkeypatch, plugins
-):
-    monkeypatch.syspath_prepend(new_package("dataset", "tiny-orphan", tmp_path / "p"))
-    plugins(("tiny-orphan", "tiny_orphan.dataset:DATASET", "rewardkit.datasets"))
-    with pytest.raises(AssertionError, match="install the package again"):
-        check_dataset("tiny-orphan")
-
-
 INVALID = {
-    "is not a valid name": [
-        "",
-        "a--b",
-        "a-",
-        "a b",
-        "a\n",
-        "../x",
-        "/etc/x",
-        "a.b",
-        "医学",
-        "{{7*7}}",
-        "';",
-    ],
+    "is not a valid name": ["", "a--b", "a-", "a\n", "../x", "/etc/x", "医学", "{{7*7}}", "';"],
     "small letters": ["Medical"],
     "a letter first": ["9lives"],
     "up to 50": ["x" * 51],
@@ -192,24 +171,20 @@ COLUMNS = GOOD[GOOD.index("columns:") : GOOD.index("use:")]
     [
         ("---\nname", "name", "the front matter is missing"),
         ("name: gsm8k", "name: [", r"md:\d+: expected"),
-        ("name: gsm8k", "- name", r"md:\d+: expected"),
         (GOOD, "---\n- name\n---\n", "not a mapping of names to values"),
         ("licence: MIT\n", "", "missing fields: licence"),
         ("licence: MIT", "licens: MIT", "unknown field 'licens'. Did you mean 'licence'"),
         ("licence: MIT", "licence: 1.0", "licence is 1.0, not text. Put it in quotes"),
         ("  question: question\n", "", "columns: question is missing. Name its column"),
         ("  question: question", "  qestion: question", "unknown part 'qestion'.*'question'"),
-        ("  question: question", "  question: 7", "question: name a column"),
         ("solution: answer", "solution: [answer, answer]", "solution: name one column, not 2"),
         ("without commas", "without comma", "no transform 'without comma'.*'without commas'"),
-        (COLUMNS, "columns: [[1, 2]]\n", "columns: write"),
         (COLUMNS, "columns:\n", "columns: write"),
         (COLUMNS, "columns: [question, answer]\nwhere: x = 1\n", "where and shuffle_options need"),
         ("use: training", "where: difficulty\nuse: training", "is not a condition"),
         ("use: training", "dedup: 1\nuse: training", "dedup is 1. Write true or false"),
         ("rows: 7473", "row: 7473", "splits.train has the unknown field 'row'.*'rows'"),
         ("rows: 7473", "rows: many", "splits.train: rows must be an integer"),
-        ("files: main/train-*.parquet", "files: 7", "files a pattern"),
         ("{rows: 7473, files: main/train-*.parquet}", "7473", "splits.train is not a mapping"),
     ],
 )
@@ -231,12 +206,3 @@ def test_no_text_of_a_card_is_a_crash(text):
         patch.setattr(card, "_read_text", lambda _: f"---\n{text}\n---\n")
         with pytest.raises(RewardkitError):
             read_card("gsm8k")
-
-
-def test_a_plug_in_without_a_card_says_where_to_put_it(tmp_path, monkeypatch, plugins):
-    folder = new_package("dataset", "tiny-bare", tmp_path / "p")
-    (folder / "tiny_bare/tiny-bare.md").unlink()
-    monkeypatch.syspath_prepend(folder)
-    plugins(("tiny-bare", "tiny_bare.dataset:DATASET", "rewardkit.datasets"))
-    with pytest.raises(UnknownNameError, match="tiny-bare.md beside the plug-in's module"):
-        read_card("tiny-bare")

@@ -50,12 +50,8 @@ while count:
 
 
 def start(program, *arguments):
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    command, pipe = [sys.executable, "-c", program, *map(str, arguments)], subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
 
 
 @pytest.fixture

@@ -77,9 +77,7 @@ def test_a_column_that_stands_for_far_more_than_its_bytes_is_refused(tmp_path, s
 
 def test_a_row_has_the_limit_of_a_line(tmp_path, small_limits):
     values = ["a", "b" * (MEGABYTE * 3 // 2), "c"]
-    with pytest.raises(
-        DataError, match=r"x.parquet: row 1 has 1,572,\d+ bytes, more than the limit"
-    ):
+    with pytest.raises(DataError, match=r"x.parquet: row 1 has 1,572,\d+ bytes, more than"):
         read(write(tmp_path / "x.parquet", values))
     values = [["b" * 1000] * 400, ["b" * 1000] * 1200]
     with pytest.raises(DataError, match="row 1 has"):
@@ -104,26 +102,21 @@ def test_a_batch_of_a_dictionary_is_as_large_as_its_values_in_python(tmp_path, s
 
 
 @pytest.mark.parametrize(
-    ("column", "options"),
+    "options",
     [
-        (["x" * (MEGABYTE // 2)] * 3, {"dictionary_pagesize_limit": 1 << 30}),
-        (pa.array(["x" * (MEGABYTE // 2)] * 3).dictionary_encode(), {}),
-        (["x" * (MEGABYTE // 2)] * 3, {"use_dictionary": False}),
-        (
-            ["x" * (MEGABYTE // 2) + str(n) for n in range(3)],
-            {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY"},
-        ),
+        {"dictionary_pagesize_limit": 1 << 30},
+        {"use_dictionary": False},
+        {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY"},
     ],
-    ids=["dictionary", "arrow dictionary", "plain", "delta"],
+    ids=str,
 )
-def test_large_rows_come_in_small_batches(tmp_path, small_limits, column, options):
+def test_large_rows_come_in_small_batches(tmp_path, small_limits, options):
+    column = ["x" * (MEGABYTE // 2) + str(n // 3) for n in range(3)]
     path = write(tmp_path / "x.parquet", column, **options)
     with open_parquet(path) as file:
         batches = list(file.iter_batches(2048))
     assert max(batch.num_rows for batch in batches) <= 2
-    assert [row["x"] for batch in batches for row in batch.to_pylist()] == pa.array(
-        column
-    ).to_pylist()
+    assert [row["x"] for batch in batches for row in batch.to_pylist()] == column
 
 
 def test_small_rows_come_as_from_pyarrow(tmp_path):

@@ -47,34 +47,9 @@ def test_the_width_of_the_terminal_changes_nothing(reference):
     assert done.stdout.decode() == reference.cli()
 
 
-def test_the_page_has_every_command_and_option(cli, reference):
-    """It is compared with --help, which is built in another way."""
-    page = reference.cli()
-    for command in ("prep", "recipes import", "eval run"):
-        done = cli(*command.split(), "--help")
-        words = done.stdout.split()
-        options = {word.rstrip(",") for word in words if word.startswith("--")} - {"--help"}
-        section = page.partition(f"\n### rewardkit {command}\n")[2].partition("\n##")[0]
-        assert options
-        assert all(option in section for option in options), command
-
-
 def test_every_row_of_a_table_has_as_many_cells_as_its_head(reference):
     assert reference.table(("x", "y"), [("1", "a|b\n c")]).splitlines()[-1] == r"| 1 | a\|b c |"
     for path, text in reference.pages().items():
         for block in text.split("\n\n"):
             rows = [line for line in block.splitlines() if line.startswith("|")]
             assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) < 2, (path, block)
-
-
-def test_attributes_of_a_docstring_are_read_to_their_end(reference):
-    class Documented:
-        """A thing.
-
-        Attributes:
-            one: of two
-                lines.
-            other: a line.
-        """
-
-    assert reference.attributes(Documented) == {"one": "of two lines.", "other": "a line."}

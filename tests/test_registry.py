@@ -34,13 +34,6 @@ def test_a_function_that_is_missing_suggests_those_that_a_file_has(tmp_path):
         registry.load("scorers", str(file))
 
 
-def test_another_package_adds_the_reward_of_its_data_source(plugins):
-    plugins(("acme/sums", "rewardkit.scorers.math:score", "rewardkit.data_sources"))
-    from rewardkit.scorers import auto
-
-    assert auto.compute_score("acme/sums", r"\boxed{5}", "5")["score"] == 1.0
-
-
 def test_another_package_cannot_replace_a_built_in(plugins):
     plugins(("gsm8k", "evil:score", "rewardkit.scorers"))
     assert registry.target("scorers", "gsm8k") == registry.SCORERS["gsm8k"]
@@ -90,11 +83,7 @@ def test_a_plug_in_that_breaks_on_import_sets_error_and_is_listed_as_broken(
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("raise ValueError('x')", "does not import"),
-        ("import sys; sys.exit(0)", "sys.exit"),
-        ("score = 5", "not a function"),
-    ],
+    [("import sys; sys.exit(0)", "sys.exit"), ("score = 5", "not a function")],
 )
 def test_a_user_s_file_that_misbehaves_is_one_clear_error(tmp_path, text, said):
     file = tmp_path / "bad.py"
@@ -106,12 +95,8 @@ def test_a_user_s_file_that_misbehaves_is_one_clear_error(tmp_path, text, said):
 def test_a_users_file_may_have_dataclasses_with_postponed_annotations(tmp_path):
     file = tmp_path / "reward_with_dataclass.py"
     file.write_text(
-        "from __future__ import annotations\n"
-        "from dataclasses import dataclass\n"
-        "@dataclass\n"
-        "class Config:\n"
-        "    weight: float = 1.0\n"
-        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
-        "    return Config().weight\n"
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+        "@dataclass\nclass Config:\n    weight: float = 1.0\n"
+        "def compute_score(**_): return Config().weight\n"
     )
     assert registry.load("scorers", f"{file}:compute_score") is not None

@@ -8,64 +8,34 @@ from tests.tables import every
 @every(
     ("text", "value"),
     [
-        ("1e-6", 1e-6),
-        ("5e6", 5e6),
-        ("1.", 1.0),
-        ("-.5", -0.5),
-        ("10", 10),
-        ("no", "no"),
-        ("on", "on"),
-        ("True", True),
-        ("~", None),
-        ("", None),
-        ("1.2.3", "1.2.3"),
-        ("0x10", "0x10"),
-        ("global_step_10", "global_step_10"),
+        ("1e-6", 1e-6), ("1.", 1.0), ("-.5", -0.5), ("10", 10), ("no", "no"), ("True", True),
+        ("", None), ("1.2.3", "1.2.3"), ("0x10", "0x10"), ("'1e-6'", "1e-6"),
     ],
-)
+)  # fmt: skip
 def test_a_scalar_has_the_value_and_type_that_a_reader_expects(text, value):
     parsed = read_yaml(f"x: {text}", "f")["x"]
     assert parsed == value
     assert type(parsed) is type(value)
 
 
-def test_quoted_text_stays_text():
-    assert read_yaml("x: '1e-6'", "f") == {"x": "1e-6"}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a: 1\nb: 2\na: 3\n", "f.yaml:3: the key 'a' is set twice"),
-        ("verl:\n  a: 1\n  a: 1\n", "f.yaml:3: the key 'a' is set twice"),
-        ("a: [1\n", "f.yaml:2: "),
-        ("a:\n\t- 1\n", "f.yaml:2: "),
-        ("!!python/object/apply:os.system ['x']", "f.yaml:1: tags are not read"),
-    ],
-)
-def test_the_error_for_invalid_yaml_starts_with_file_and_line(text, message):
-    with pytest.raises(DataError) as error:
-        read_yaml(text, "f.yaml")
-    assert str(error.value).startswith(message)
-
-
 @every(
     ("text", "message"),
     [
+        ("verl:\n  a: 1\n  a: 1\n", "f.yaml:3: the key 'a' is set twice"),
+        ("a:\n\t- 1\n", "f.yaml:2: "),
+        ("!!python/object/apply:os.system ['x']", "f.yaml:1: tags are not read"),
         ("a: &a [x, x]\nb: &b [*a, *a]\n", "f.yaml:2: aliases are not read"),
         ("a: " + "[" * 1000, "f.yaml:1: nested too deep"),
-        ("- " * 1000, "f.yaml:1: nested too deep"),
         ("[" + "1," * 30_000, "f.yaml:1: more than 20,000 values"),
         ("#" * 300_000, "f.yaml: longer than 262,144 bytes"),
         ("a: !!set {b}", "f.yaml:1: tags are not read"),
-        ("a: !!bool maybe", "f.yaml:1: tags are not read"),
         ('a: "\\UFFFFFFFF"', "f.yaml: not YAML"),
         ("%YAML 1.1\n---\na: " + ":".join("1" * 1000) + ".5", "f.yaml: not YAML"),
         (f"%YAML {'9' * 5000}.1\n---\na: 1", "f.yaml: not YAML"),
         (b"a: \xff", "f.yaml: not UTF-8"),
     ],
 )
-def test_yaml_that_would_explode_is_one_line(text, message):
+def test_invalid_yaml_and_yaml_that_would_explode_is_one_line_with_its_place(text, message):
     with pytest.raises(DataError) as error:
         read_yaml(text, "f.yaml")
     assert str(error.value).startswith(message)

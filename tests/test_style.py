@@ -4,7 +4,6 @@ import ast
 import io
 import re
 import tokenize
-from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -37,8 +36,6 @@ IDIOMS = re.compile(
     r"(?<!\bthere )\bis no (?!longer\b|more than\b|less than\b)|\bso many\b|\bgave no verdict\b",
     re.IGNORECASE,
 )
-#: Classes that share a name on purpose, with the reason.
-ALLOWED_NAMESAKES = {"Verdict": "one on a claim of an open answer, one of a scorer on a sample"}
 
 
 @cache
@@ -135,13 +132,3 @@ def test_no_participle_is_a_public_name():
         if name.lower() in PARTICIPLES and name not in ALLOWED_PARTICIPLES
     ]
     assert not problems, "\n".join(problems)
-
-
-def test_no_two_public_classes_have_one_name():
-    places = Counter(
-        node.name
-        for module in MODULES
-        for node in tree(module).body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    )
-    assert {name for name, n in places.items() if n > 1} <= set(ALLOWED_NAMESAKES)
