@@ -63,11 +63,6 @@ def test_the_first_layout_whose_columns_a_file_has_is_read_with_its_own_conditio
         to_problem(PLAIN | {"where": "sums"}, raw)
 
 
-def test_a_seed_without_shuffled_options_is_refused(prepare):
-    with pytest.raises(UsageError, match="sums does not shuffle options: leave out --options-seed"):
-        prepare(PLAIN, {"q": "x", "a": "1"}, options_seed=3)
-
-
 def test_options_by_letter_and_options_that_only_repeat_their_letters(prepare):
     out, _ = prepare(
         PLAIN | {"options": "o"},

@@ -66,10 +66,8 @@ GOLD = {"answer": "", "scorer": "math"}
             ([row(1, ground_truth=gold, **GOLD) for gold in ("1,000", other)], {(1, "duplicate")})
             for other in ["1000", "$1,000", "一千"]
         ),
-        (
-            [BAD, BAD, row(1)],
-            {(0, BAD_RULE), (1, BAD_RULE), (1, "duplicate")},
-        ),  # no good row is lost
+        # no good row is lost for a repeat that is bad
+        ([BAD, BAD, row(1)], {(0, BAD_RULE), (1, BAD_RULE), (1, "duplicate")}),
         ([row(5, scorer="math")], set()),  # solutions keep GSM8K's form under a boxed template
     ],
 )
@@ -119,11 +117,10 @@ def foreign(tmp_path, change=lambda table: table, **columns):
     return tmp_path / "foreign.parquet"
 
 
-@pytest.mark.parametrize(
+@every(
     ("column", "values", "message"),
     [
         ("reward_model", [{"style": "rule", "ground_truth": i} for i in range(3)], "ground_truth is int64"),
-        ("extra_info", [{"index": "a"}] * 3, "extra_info.index is string"),
         ("ability", pa.array([["x"]] * 3, pa.large_list(pa.string())), "ability is large_list"),
         ("prompt", ["q"] * 3, "rewardkit mix writes text prompts as chats"),
         ("data_source", pa.array(["openai/gsm8k"] * 3).dictionary_encode(), None),

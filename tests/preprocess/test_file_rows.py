@@ -49,7 +49,6 @@ def zstd(data):
 
 COLUMNS = {"question": [row["question"] for row in ROWS], "answer": [row["answer"] for row in ROWS]}
 NUMBERED = {name: {str(n): v for n, v in enumerate(column)} for name, column in COLUMNS.items()}
-FILTERED = {name: {str(2 * n): v for n, v in enumerate(column)} for name, column in COLUMNS.items()}
 NAMED = {name: dict(zip("abcde", column, strict=True)) for name, column in COLUMNS.items()}
 
 
@@ -64,7 +63,6 @@ NAMED = {name: dict(zip("abcde", column, strict=True)) for name, column in COLUM
         ("x.csv", b"\xef\xbb\xbf" + separated(";")),
         ("x.csv", separated("|")),
         ("x.tsv", separated("\t")),
-        ("x.TSV", separated("\t").replace(b'"', b"")),
         ("x.csv.gz", gzip.compress(separated(";"), mtime=0)),
         ("x.jsonl", lines()),
         ("x.json", lines()),
@@ -74,7 +72,6 @@ NAMED = {name: dict(zip("abcde", column, strict=True)) for name, column in COLUM
         ("x.json.gz", gzip.compress(b"\xef\xbb\xbf" + json.dumps(ROWS).encode(), mtime=0)),
         ("x.json", json.dumps(COLUMNS).encode()),
         ("x.json", json.dumps(NUMBERED).encode()),
-        ("x.json", json.dumps(FILTERED).encode()),
         ("x.json", json.dumps(NAMED).encode()),
     ],
 )
@@ -92,7 +89,6 @@ def test_every_form_of_a_file_has_the_same_rows(tmp_path, name, content):
         ("question;answer\nHow many, one, two or three?;1,5\n", ["question", "answer"]),
         ("question,a;b\n1 broken row\n", ["question", "a;b"]),
         ("id,question|text,answer\n1,q,2\n", ["id", "question|text", "answer"]),
-        ("question\nOne, two; three?\n", ["question"]),
         ("question;answer\n\u2028a, b;1\n", ["question", "answer"]),
     ],
 )
@@ -109,7 +105,6 @@ def test_a_separator_is_found_by_the_header_and_the_first_row(tmp_path, content,
     [
         {"train": [{"q": "a"}, {"q": "b"}], "test": [{"q": "a"}, {"q": "b"}]},
         {"prompt": [{"role": "user", "content": "a"}], "answer": ["1"]},
-        {"question": "a", "answer": "1"},
         {"0": {"question": "a", "answer": "1"}, "2": {"question": "b", "answer": "2"}},
         {"a": {"text": "1", "lang": "en"}, "b": {"text": "2", "lang": "en"}},
         {"question": {"0": "a", "2": "b"}, "answer": {"2": "2", "0": "1"}},
@@ -198,8 +193,8 @@ def test_shards_without_a_state_are_read_if_all_are_there(tmp_path):
 
 
 @pytest.mark.parametrize("new", [pa.ipc.new_stream, pa.ipc.new_file])
-@pytest.mark.parametrize("value", ["x" * 1000, ["x" * 500, "x" * 500]])
-def test_an_arrow_dictionary_is_read_in_small_parts_or_refused(tmp_path, monkeypatch, new, value):
+def test_an_arrow_dictionary_is_read_in_small_parts_or_refused(tmp_path, monkeypatch, new):
+    value = ["x" * 500, "x" * 500]
     monkeypatch.setattr(parquet_file, "MAX_LINE_BYTES", 10_000)
     column = pa.DictionaryArray.from_arrays(pa.array([0] * 900, pa.int32()), [value])
     file = tmp_path / "x.arrow"

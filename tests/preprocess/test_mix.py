@@ -4,6 +4,7 @@ import json
 import random
 from collections import Counter
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -100,10 +101,9 @@ def test_the_largest_total_fits_and_a_larger_one_does_not(data, weights):
     assert not any(fits(n) for n in range(total + 1, sum(available) + 2))
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "part"),
     [
-        ("a.parquet", ("a.parquet", None)),
         ("run:2:3", ("run:2", 3)),
         ("s:t/a.parquet", ("s:t/a.parquet", None)),
         ("a.parquet:1e-3", ("a.parquet", 0.001)),
@@ -126,14 +126,18 @@ def test_without_weights_a_mix_has_all_rows_and_with_one_the_shares(mixed, count
     assert [part.rows for part in report.parts] == rows
 
 
-def test_the_shares_are_exact_and_no_row_occurs_twice(mixed):
-    report, rows = mixed({"a": 300, "b": 5000}, 3, 7, rows=1000)
+def test_the_shares_are_exact_no_row_occurs_twice_and_the_parquet_says_so(mixed, tmp_path):
+    report, rows = mixed({"a": 300, "b": 5000}, 3, 7, rows=1000, seed=9)
     counts = Counter((row["data_source"], row["extra_info"]["index"]) for row in rows)
     assert Counter(name for name, _ in counts) == {"a": 300, "b": 700}
     assert set(counts.values()) == {1}
     assert [(p.rows, p.available, p.times) for p in report.parts] == [(300, 300, 1), (700, 5000, 1)]
     assert (report.written, report.stats.rows, report.shared) == (1000, 1000, 0)
     assert report.stats.groups["data_source"] == {"a": 300, "b": 700}
+    made = json.loads(pq.read_schema(tmp_path / "m.parquet").metadata[METADATA_KEY])
+    assert (made["seed"], bool(made["rewardkit"])) == (9, True)
+    part = {"name": str(tmp_path / "b.parquet"), "weight": 7, "rows": 700}
+    assert made["mix"][1] == part
 
 
 def test_a_part_keeps_its_file_s_order_and_parts_are_interleaved(mixed):
@@ -163,16 +167,6 @@ def test_oversampling_repeats_every_row_k_or_k_plus_1_times(mixed, tmp_path):
     assert [p.times for p in report.parts] == [4, 1]
 
 
-def test_the_parquet_says_how_it_was_made(mixed, tmp_path):
-    mixed({"a": 10, "b": 10}, 0.5, 1.5, rows=12, seed=9)
-    metadata = json.loads(pq.read_schema(tmp_path / "m.parquet").metadata[METADATA_KEY])
-    assert (metadata["seed"], bool(metadata["rewardkit"])) == (9, True)
-    assert metadata["mix"] == [
-        {"name": str(tmp_path / "a.parquet"), "weight": 0.5, "rows": 3},
-        {"name": str(tmp_path / "b.parquet"), "weight": 1.5, "rows": 9},
-    ]
-
-
 def test_questions_of_several_parts_are_counted_and_their_golds_compared(tmp_path):
     parts = {"a": ["1", "25", "3", "4", "4"], "b": ["1", "025", "7"], "c": ["2"]}
     for name, golds in parts.items():
@@ -196,26 +190,22 @@ def test_pictures_are_written_even_if_the_first_rows_have_none(files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("parts", "options", "message"),
+    ("part", "message"),
     [
-        (["a.parquet:nan"], {}, "must be above 0"),
-        (["a.parquet:inf"], {}, "must be above 0"),
-        ([":1"], {}, "Write FILE:WEIGHT"),
-        (["a.parquet:30%"], {}, "'30%' is not a weight. Write FILE:0.7"),
-        ([], {}, "at least one file"),
-        (["a.parquet", "sub/../a.parquet"], {}, "named twice"),
-        (["a.parquet"], {}, "add --overwrite"),
+        ("a.parquet:nan", "must be above 0"),
+        (":1", "Write FILE:WEIGHT"),
+        ("a.parquet:30%", "'30%' is not a weight. Write FILE:0.7"),
+        ("sub/../b.parquet", "named twice"),
+        ("a.parquet", "add --overwrite"),
     ],
 )
-def test_invalid_parts_and_options_are_errors(
-    files, tmp_path, monkeypatch, parts, options, message
-):
-    files(a=5, m=5)
+def test_an_invalid_part_is_an_error(files, tmp_path, monkeypatch, part, message):
+    files(a=5, b=5, m=5)
     (tmp_path / "sub").mkdir()
     monkeypatch.chdir(tmp_path)
     before = (tmp_path / "m.parquet").read_bytes()
     with pytest.raises((UsageError, OutputError), match=message):
-        mix(list(map(parse_part, parts)), "m.parquet", **options)
+        mix([parse_part(part), MixPart(Path("b.parquet"))], "m.parquet")
     assert (tmp_path / "m.parquet").read_bytes() == before
 
 

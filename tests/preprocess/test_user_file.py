@@ -185,48 +185,44 @@ def test_a_fault_of_a_plug_in_is_reported(plug_in, text, message):
         plug_in(text)
 
 
-@pytest.mark.parametrize(
-    ("message", "gold"),
-    [
-        (r"It is 1+1. So \boxed{2}, or \boxed{3}.", "2, 3"),
-        ("<think>maybe 3</think>The answer is 2.", "2"),
-        ("<answer>Paris</answer>", "Paris"),
-        ("New York City", "New York City"),
-        ("I would say that it is 2, because 1 and 1 make 2.", None),
-        ("<think>2", None),
-    ],
-)
-def test_the_gold_of_a_chat_is_the_answer_that_its_last_message_states(prep_own, message, gold):
-    asked = chat(("system", "Think."), ("user", "1+1?"))
-    rows = [{"m": [*asked, *chat(("assistant", text))]} for text in (message, "4")]
-    out, report = prep_own(*rows, keys=CHAT_KEYS)
-    assert golds(out) == (["4"] if gold is None else [gold, "4"])
-    assert set(infos(out, "question")) == {"1+1?"}
-    assert (report.system_messages, report.dropped.total()) == (2, gold is None)
+def test_the_gold_of_a_chat_is_the_answer_that_its_last_message_states(prep_own):
+    messages = {
+        r"It is 1+1. So \boxed{2}, or \boxed{3}.": "2, 3",
+        "<think>maybe 3</think>The answer is 2.": "2",
+        "<answer>Paris</answer>": "Paris",
+        "New York City": "New York City",
+        "I would say that it is 2, because 1 and 1 make 2.": None,
+        "<think>2": None,
+    }
+    chats = (
+        chat(("system", "Think."), ("user", f"{n}+1?"), ("assistant", message))
+        for n, message in enumerate(messages)
+    )
+    out, report = prep_own(*({"m": one} for one in chats), keys=CHAT_KEYS)
+    assert golds(out) == list(filter(None, messages.values()))
+    assert infos(out, "question") == [f"{n}+1?" for n in range(4)]
+    assert (report.system_messages, report.dropped.total()) == (6, 2)
 
 
 def test_a_chat_with_tool_calls_has_the_gold_of_its_last_message(prep_own):
     use = [*chat(("user", "1+1?")), CALL, *chat(("tool", "99"))]
     parts = [{"type": "text", "text": "So #### 2"}]
-    out, report = prep_own(
-        *({"m": [*use, *chat(("assistant", text))]} for text in (r"\boxed{2}", parts)),
-        *({"m": messages} for messages in (use, use[:2], chat(("user", "1+1?")))),
-        keys=CHAT_KEYS,
-    )
+    whole = [[*use, *chat(("assistant", text))] for text in (r"\boxed{2}", parts)]
+    cut = [use, use[:2], chat(("user", "1+1?"))]
+    out, report = prep_own(*({"m": messages} for messages in whole + cut), keys=CHAT_KEYS)
     assert (golds(out), infos(out, "question")) == (["2", "2"], ["1+1?"] * 2)
     assert report.dropped == {"the chat does not end with the assistant's answer": 3}
 
 
-@pytest.mark.parametrize(
-    ("question", "text"),
-    [
+def test_the_question_of_every_form_of_chat_is_its_user_s_message(prep_own):
+    parts = [{"type": "text", "text": text} for text in ("1+1", "= ?")]
+    for question, text in (
         ([{"from": "human", "value": "1+1?"}, {"from": "gpt", "value": "2"}], "1+1?"),
-        (chat(("User", [{"type": "text", "text": t} for t in ("1+1", "= ?")])), "1+1\n= ?"),
+        (chat(("User", parts)), "1+1\n= ?"),
         (["1+1?"], "1+1?"),
-    ],
-)
-def test_the_question_of_every_form_of_chat_is_its_user_s_message(prep_own, question, text):
-    assert infos(prep_own({"question": question, "answer": "2"})[0], "question") == [text]
+    ):
+        out, _ = prep_own({"question": question, "answer": "2"}, overwrite=True)
+        assert infos(out, "question") == [text]
 
 
 def test_a_saved_dataset_dict_is_prepared_by_its_splits(tmp_path, cli):
@@ -247,13 +243,3 @@ def test_a_saved_dataset_dict_is_prepared_by_its_splits(tmp_path, cli):
     assert "has no split 'dev'. It has test, train; or use" in prep("--split", "dev").stderr
     done = cli("check", "my.saved", cwd=tmp_path)
     assert (done.returncode, "this is Arrow, not parquet" in done.stderr) == (4, True)
-
-
-def test_a_note_names_the_columns_that_no_row_will_have(tmp_path, cli):
-    (tmp_path / "a.csv").write_text("question;context;answer\nHow many?;Tom has 2 apples.;2\n")
-    done = cli("prep", "a.csv", "--out", "o.parquet", cwd=tmp_path)
-    assert done.stderr.startswith("a.csv: the text in context is left out; --keep context keeps it")
-    joined = ["--question-key", "context,question", "--overwrite"]
-    done = cli("prep", "a.csv", "--out", "o.parquet", *joined, cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert infos(tmp_path / "o.parquet", "question") == ["Tom has 2 apples.\n\nHow many?"]
