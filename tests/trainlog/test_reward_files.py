@@ -263,16 +263,16 @@ def test_dumps_of_the_default_trainer_have_score_length_answers_and_gold_by_step
 
 def test_dumps_stand_beside_a_log_and_are_followed(tmp_path):
     folder, log = tmp_path / "rollouts", tmp_path / "train.log"
-    write_dump(folder, 1, (0.0, 1.0))
-    log.write_text("step:1 - critic/rewards/mean:0.5\n", encoding="utf-8")
-    tail = RunTail(log, folder)
-    assert tail.poll().table["rewards/score/mean"] == (0.5,)
-    assert tail.poll() is None
-    write_dump(folder, 2, (1.0, 1.0))
-    with log.open("a", encoding="utf-8") as file:
-        file.write("step:2 - critic/rewards/mean:0.6\n")
-    assert tail.poll().steps == (1, 2)
-    assert RunTail(folder).poll().steps == (1, 2)
+    tails = RunTail(log, folder), RunTail(folder)
+    for tail in tails:
+        assert (tail.poll(), tail.is_missing) == (None, True)
+    for step in (1, 2):
+        write_dump(folder, step, (0.0, 1.0))
+        with log.open("a") as file:
+            file.write(f"step:{step} - critic/rewards/mean:0.5\n")
+        for tail in tails:
+            assert tail.poll().table["rewards/score/mean"] == (0.5,) * step
+            assert tail.poll() is None
 
 
 def test_the_dumps_that_a_run_s_configuration_names_are_shown_with_it(tmp_path):

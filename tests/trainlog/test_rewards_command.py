@@ -64,36 +64,6 @@ def test_records_that_cannot_be_aligned_or_belong_to_no_run_are_refused(paths):
         assert isinstance(run_logs(*arguments).exception, UsageError)
 
 
-def grow(source, target, share):
-    """Append the lines of a file to its copy, up to a share of them."""
-    lines = source.read_bytes().splitlines(keepends=True)
-    have = target.read_bytes().count(b"\n") if target.exists() else 0
-    with target.open("ab") as file:
-        file.writelines(lines[have : int(len(lines) * share)])
-
-
-@pytest.mark.parametrize("has_log", [True, False])
-def test_a_run_is_followed_with_its_records(paths, tmp_path, has_log):
-    log, folder = paths
-    copy, records = tmp_path / "train.log", tmp_path / "records"
-    tail = RunTail(*((copy, records) if has_log else (records, None)), int(SAMPLES))
-    assert tail.poll() is None
-    assert tail.is_missing
-    records.mkdir()
-    lengths = []
-    for share in (0.5, 1.0):
-        for file in folder.iterdir():
-            grow(file, records / file.name, share)
-        grow(log, copy, share)
-        current = tail.poll()
-        lengths.append(len(current.steps))
-        assert current.series("rewards/score/mean")
-        assert current.samples
-        assert tail.poll() is None
-    assert lengths[0] < lengths[1] == SCENARIO.steps
-    assert (tail.is_missing, tail.rewrites) == (False, 0)
-
-
 def run_folder(tmp_path, paths, record, created="2020-01-01T00:00:00+00:00"):
     """Return the folder of a run of `rewardkit train` whose manifest names a folder of records."""
     log, folder = paths

@@ -31,32 +31,22 @@ def healthy(rng, n, limit=1024):
         mean = length * (1 + (growth - 1) * step / n) * rng.uniform(0.97, 1.03)
         took = rng.uniform(80, 100)
         row = {
-            "critic/score/mean": reward,
-            "critic/score/max": 1.0,
-            "critic/score/min": -1.0,
-            "critic/rewards/mean": reward,
-            "critic/advantages/max": rng.uniform(1, 3),
-            "critic/advantages/min": -rng.uniform(1, 3),
+            **dict.fromkeys(("critic/score/mean", "critic/rewards/mean"), reward),
+            "critic/score/max": 1.0, "critic/score/min": -1.0,
+            "critic/advantages/max": rng.uniform(1, 3), "critic/advantages/min": -rng.uniform(1, 3),
             "actor/entropy": entropy * (0.3 + 0.7 * exp(-step / 60)) * rng.uniform(0.95, 1.05),
-            "actor/kl_loss": kl * step * rng.uniform(0.9, 1.1),
-            "actor/pg_clipfrac": rng.uniform(0, 0.02),
-            "actor/ppo_kl": rng.gauss(0, 1e-4),
-            "actor/grad_norm": grad * rng.lognormvariate(0, 0.3),
-            "response_length/mean": mean,
-            "response_length/max": min(limit, mean * rng.uniform(2, 6)),
-            "response_length/clip_ratio": rng.uniform(0, 0.05),
-            "prompt_length/clip_ratio": 0.0,
-            "prompt_length/max": rng.randint(200, 300),
-            "response/aborted_ratio": 0.0,
+            "actor/kl_loss": kl * step * rng.uniform(0.9, 1.1), "actor/ppo_kl": rng.gauss(0, 1e-4),
+            "actor/pg_clipfrac": rng.uniform(0, 0.02), "actor/grad_norm": grad * rng.lognormvariate(0, 0.3),
+            "response_length/mean": mean, "response_length/max": min(limit, mean * rng.uniform(2, 6)),
+            "response_length/clip_ratio": rng.uniform(0, 0.05), "response/aborted_ratio": 0.0,
+            "prompt_length/clip_ratio": 0.0, "prompt_length/max": rng.randint(200, 300),
             "training/rollout_probs_diff_mean": rng.uniform(0.001, 0.004),
             "rollout_corr/rollout_is_mean": rng.uniform(0.95, 1.05),
             "rollout_corr/rollout_is_eff_sample_size": rng.uniform(0.8, 1),
             "global_seqlen/balanced_max": 10_000 + rng.randint(0, 300),
-            "global_seqlen/balanced_min": 10_000,
-            "global_seqlen/mean": 10_100,
-            "timing_s/reward": took * rng.uniform(0, 0.1),
-            "timing_s/step": took,
-        }
+            "global_seqlen/balanced_min": 10_000, "global_seqlen/mean": 10_100,
+            "timing_s/reward": took * rng.uniform(0, 0.1), "timing_s/step": took,
+        }  # fmt: skip
         if step % 5 == 0:
             row["val-core/set/acc/mean@1"] = 0.5 + reward / 2.5 + rng.gauss(0, 0.01)
         yield step, row
