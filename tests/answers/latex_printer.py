@@ -27,8 +27,6 @@ def numbers():
 
 
 def trees(*, leaves, functions=(), max_leaves=10):
-    """Strategy of expressions as tuples: a kind and its operands."""
-
     def over(inner):
         kinds = [
             st.tuples(st.sampled_from(BINARY), inner, inner),
@@ -81,7 +79,6 @@ def value(tree, enter):
 
 
 def latex(tree, style, level=0):
-    """Return a tree as LaTeX, in a random style for every node."""
     text, own = PRINTERS[tree[0]](tree, style)
     return bracketed(text, style) if own < level else text
 
@@ -138,7 +135,6 @@ PRINTERS = {
 
 
 def read(text):
-    """Return the tree of a text, or raise UnreadableError."""
     return parse(tokenize(text))
 
 

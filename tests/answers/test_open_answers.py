@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.answers.open_answers import claims, matching
-from rewardkit.answers.open_answers.dates import Date, dates_in
 from rewardkit.answers.open_answers.matching import is_same_word
 from rewardkit.answers.open_answers.squad import f1, normalize
 from rewardkit.answers.open_answers.verdict import (
@@ -13,7 +12,6 @@ from rewardkit.answers.open_answers.verdict import (
     Outcome,
     judge,
 )
-from rewardkit.answers.open_answers.words import words
 from tests.tables import every
 
 WHO = "Who painted the ceiling of the old chapel?"
@@ -232,14 +230,6 @@ def test_hostile_text_takes_little_time(text):
     for gold in ("Anna Berg", text[:400], "4 July 1921"):
         judge(text, [gold] * 3, text)
     assert time.process_time() - started < 1
-
-
-def test_dates_are_read_in_any_order():
-    assert [date for date, _ in dates_in(words("on 5 September 2016 and Sept. 6, 2017"))] == [
-        Date(2016, 9, 5),
-        Date(2017, 9, 6),
-    ]
-    assert dates_in(words("he may march on")) == []
 
 
 def test_f1_counts_common_words():

@@ -17,10 +17,8 @@ from rewardkit.answers.parsing.tokens import (
     tokenize,
 )
 from rewardkit.answers.parsing.vocabulary import (
-    COMMAND_ALIASES,
     FRACTIONS,
     HALF_WIDTH,
-    OPERATOR_COMMANDS,
     SIGNS,
     SUBSCRIPTS,
     SUPERSCRIPTS,
@@ -89,12 +87,6 @@ def test_every_sign_of_the_tables_has_one_meaning_everywhere(char):
     """No sign of the tables remains, neither as a letter nor as itself."""
     alone, beside = texts(char), texts(f"x{char}")
     assert beside[1:] == alone != [char] or char == "．"
-
-
-@every(("name", "same"), COMMAND_ALIASES.items())
-def test_no_alias_of_a_command_leads_to_another_alias(name, same):
-    assert COMMAND_ALIASES.get(same, same) == same
-    assert texts(name) in ([same], [OPERATOR_COMMANDS.get(same)], texts(same))
 
 
 @every(

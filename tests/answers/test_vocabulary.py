@@ -1,8 +1,5 @@
 """Every spelling that the parser knows, listed a second time, so that a lost table entry shows."""
 
-from fractions import Fraction
-
-from rewardkit.answers.equal import equal
 from rewardkit.answers.parsing.tree import INF, add, fn, num
 from tests.answers.latex_printer import read
 from tests.tables import every
@@ -70,22 +67,3 @@ def test_a_clause_that_says_where_an_answer_holds_is_separate_from_it(scope):
     assert clause
     assert restricts is ("<" in scope)
     assert names == "n"
-
-
-@every(
-    ("word", "factor"),
-    [("dozen", 12), ("hundred", 100), ("thousand", 1000), ("million", 10**6), ("billion", 10**9),
-     ("trillion", 10**12), ("十", 10), ("百", 100), ("千", 1000), ("万", 10**4), ("亿", 10**8)],
-)  # fmt: skip
-def test_a_multiplier_after_a_number_multiplies_it(word, factor):
-    assert equal(f"7 {word}", str(7 * factor))
-    assert equal(f"1.5 {word}", str(Fraction(3, 2) * factor))
-    assert not equal(f"7 {word}", "7")
-
-
-@every("letter", "abcdefghjklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-def test_a_letter_before_a_number_in_brackets_is_a_function_or_multiplies(letter):
-    is_function = letter in "fghpqruvwy" or letter.isupper()
-    name = ("const", "e") if letter == "e" else ("sym", letter)
-    assert read(f"{letter}(5)") == (fn(letter, num(5)) if is_function else ("mul", name, num(5)))
-    assert read(f"{letter}(5+x)")[0] == ("fn" if letter in "fghFGH" else "mul")

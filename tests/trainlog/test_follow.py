@@ -2,7 +2,6 @@
 
 import pytest
 
-from rewardkit.errors import UsageError
 from rewardkit.trainlog.follow import LogTail
 
 ONE, TWO = "step:1 - a/b:0.5\n", "step:1 - a/b:0.25\nstep:2 - a/b:0.75\n"
@@ -37,11 +36,6 @@ def test_an_overwritten_file_is_read_again(tmp_path, old, new, values):
     assert tail.poll()
     path.write_text(new)
     assert (tail.poll().table, tail.rewrites) == (values, 1)
-
-
-def test_a_folder_cannot_be_followed(tmp_path):
-    with pytest.raises(UsageError, match="--follow"):
-        LogTail(tmp_path).poll()
 
 
 def test_a_missing_or_removed_file_is_waited_for(tmp_path):

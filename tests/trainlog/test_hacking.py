@@ -63,7 +63,6 @@ def samples_of(texts_and_scores, **parts):
 
 
 def spreading(marker, pays):
-    """Return samples of which more and more have a marker, and whether those are paid."""
     rng, rows = Random(1), []
     for i in range(240):
         share = 0.0 if i < 100 else min(0.9, (i - 100) / 100)
@@ -245,22 +244,17 @@ def test_golds_that_nobody_states_or_that_are_not_worth_more_cannot_be_judged(ru
     assert result_of("hack_unearned", run) == NotEnoughData("gold")
 
 
-def noise(seed, n=80):
-    rng = Random(seed)
-    return [rng.gauss(0, 0.01) for _ in range(n)]
-
-
 def result_of(rule, run):
     return ONSET_RULES[rule].condition(run)
 
 
 def since(step, slope, level=0.0, n=80):
-    """Return a level that rises, or falls, from a step on."""
     return [level + slope * max(i - step, 0) for i in range(n)]
 
 
 def noisy(values, seed=1):
-    return [value + error for value, error in zip(values, noise(seed, len(values)), strict=True)]
+    rng = Random(seed)
+    return [value + rng.gauss(0, 0.01) for value in values]
 
 
 def test_a_share_that_rises_with_the_score_is_found_and_one_that_rises_alone_is_not():

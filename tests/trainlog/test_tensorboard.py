@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.errors import DataError
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.tensorboard import read_events
 
@@ -110,11 +109,3 @@ def test_arbitrary_bytes_in_a_record_are_counted_at_most(tmp_path_factory, data)
     path.write_bytes(VERSION + record(data) + record(event(7, scalar("kept", 1))))
     run = read_events([path], "run", "run")
     assert run.table["kept"][run.steps.index(7)] == 1
-
-
-def test_a_folder_with_several_runs_is_refused_with_their_names(tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "events.out.tfevents.1").write_bytes(b"")
-    with pytest.raises(DataError, match=r"2 runs.*/a, .*/b"):
-        read_run(tmp_path)
