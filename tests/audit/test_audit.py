@@ -169,7 +169,7 @@ def test_a_slow_scorer_is_caught(failed_attacks, monkeypatch, limit, seconds, bo
 )
 def test_a_scorer_that_hangs_does_not_hang_the_audit(failed_attacks, condition, seconds):
     attacks = failed_attacks(f"while {condition}:\n    pass", ROWS[:1], seconds=seconds)
-    assert f"no verdict within {seconds} s" in attacks["hangs"].failures[0].got
+    assert f"no verdict within {seconds:g} s" in attacks["hangs"].failures[0].got
     if condition != "True":
         assert "9**9" in attacks["hangs"].failures[0].response
         assert "trailing_zeros" in attacks
@@ -316,15 +316,9 @@ def test_a_scorer_with_our_own_signature_is_audited_without_verl_result(tmp_path
     assert {pair.got for pair in report.failed[0].failures} == {"raised ValueError: too long"}
     assert report.readings[0].declared
     assert report.readings[0].form("1") == "<answer>1</answer>"
-
-
-@pytest.mark.full
-def test_a_coroutine_is_awaited(tmp_path):
-    (tmp_path / "a.py").write_text(
-        f"{LAST_BOX}async {SIGNATURE}    return right(solution_str, ground_truth)\n"
-    )
-    report = audit(f"{tmp_path}/a.py:compute_score", data=ROWS)
-    assert report.at_least("high") == ()
+    coroutine = f"{LAST_BOX}async {SIGNATURE}    return right(solution_str, ground_truth)\n"
+    (tmp_path / "a.py").write_text(coroutine)
+    assert audit(f"{tmp_path}/a.py:compute_score", data=ROWS).at_least("high") == ()
 
 
 def test_an_audit_of_verl_without_verl_says_which_answers_verl_runs():

@@ -117,7 +117,6 @@ def test_calls_without_a_verdict_are_a_finding_and_count_in_no_attack(monkeypatc
 @pytest.mark.parametrize(
     ("ask", "confirm", "grade"),
     [
-        pytest.param("never", False, "A", marks=pytest.mark.full),
         pytest.param("undecided", False, "D", marks=pytest.mark.full),
         ("wrong", False, "F"),
         pytest.param("wrong", True, "A", marks=pytest.mark.full),
@@ -133,7 +132,6 @@ def test_a_hybrid_is_attacked_too(tmp_path, monkeypatch, ask, confirm, grade):
         )
         out = write_reward_file(tmp_path / "r.yaml", tmp_path / "reward.py")
         report = audit(f"{out}:compute_score", rows=1)
-        assert (len(server.bodies) > 0) == (ask != "never")
     assert report.grade == grade or (grade == "D" and report.grade in "DF")
 
 

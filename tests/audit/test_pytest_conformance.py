@@ -22,20 +22,6 @@ test_my_reward = conformance("REWARD", data=ROWS, allowed=ALLOWED)
 test_of_ours = conformance("gsm8k", rows=4, options={"method": "robust"}, allowed=["slow", "grows"])
 
 
-@pytest.fixture
-def verdict(tmp_path):
-    """Return a function that runs pytest in a repository with the test: (exit code, output)."""
-
-    def run(reward, allowed=()):
-        text = TEST.replace("REWARD", reward).replace("ALLOWED", repr(allowed))
-        (tmp_path / "test_reward.py").write_text(text)
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_reward.py"]
-        completed = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-        return completed.returncode, completed.stdout
-
-    return run
-
-
 FAILING = (
     "hedge glued before_afterword full_stop bold math_marks spacing trailing_zeros"  # of gsm8k
 )
@@ -51,16 +37,19 @@ FAILING = (
     ],
 )
 def test_a_good_scorer_passes_and_a_bad_one_fails_with_an_example(
-    verdict, tmp_path, reward, allowed, code, texts
+    tmp_path, reward, allowed, code, texts
 ):
     (tmp_path / "bad.py").write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
         "    return float(ground_truth in solution_str)\n"
     )
-    actual, output = verdict(reward, allowed.split())
-    assert actual == code, output
-    assert all(text in output for text in texts)
-    assert "Traceback" not in output
+    text = TEST.replace("REWARD", reward).replace("ALLOWED", repr(allowed.split()))
+    (tmp_path / "test_reward.py").write_text(text)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_reward.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == code, done.stdout
+    assert all(text in done.stdout for text in texts)
+    assert "Traceback" not in done.stdout
 
 
 def test_an_unknown_attack_cannot_be_allowed():

@@ -88,7 +88,7 @@ def parquet(tmp_path):
             prompt = [{"role": "user", "content": f"{question} {make.instruction}"}]
             own = {"index": i, "source_id": f"q{i}", "question": question, "prompt": prompt}
             more = {name: value(i) for name, value in fields.items()}
-            return build_row(**same, **own, ground_truth=str(i + 10), **more)
+            return build_row(**{**same, **own, "ground_truth": str(i + 10), **more})
 
         write_rows(map(row, range(rows)), path, {}, overwrite=True)
         return path
@@ -105,8 +105,8 @@ def generate(parquet, tmp_path):
         path, names = tmp_path / out, ("plan", "resume", "overwrite")
         more = {name: options.pop(name) for name in names if name in options}
         seconds = options.pop("seconds", 20.0)
-        config = Server(server.url, "chat", key=options.pop("key", ""), timeout_seconds=seconds)
-        sampling = sampling or Sampling(seed=seed)
+        sampling, key = sampling or Sampling(seed=seed), options.pop("key", "")
+        config = Server(server.url, sampling.api, key=key, timeout_seconds=seconds)
         generation = GenerationConfig(config, model, sampling, n=n, **options)
         report = evaluate(parquet(rows), generation, path, **more)
         return report, [json.loads(line) for line in path.read_text().splitlines()]

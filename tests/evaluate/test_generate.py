@@ -53,12 +53,8 @@ def test_each_sample_has_its_own_seed_and_other_fields_are_sent_unchanged(serve,
     assert len({body["seed"] for body in server.bodies}) == 9
     assert (fields | {"stop": ["\n\n"], "min_p": 0.05}).items() <= server.bodies[0].items()
     assert "n" not in server.bodies[0]
-
-
-def test_completions_send_the_text_of_the_messages(serve, parquet, tmp_path):
     with serve() as server:
-        config = GenerationConfig(Server(server.url, "completions"), "M", Sampling("completions"))
-        evaluate(parquet(1), config, tmp_path / "m.jsonl")
+        generate(server, rows=1, n=1, sampling=Sampling("completions"), out="c.jsonl")
     assert server.bodies[0]["prompt"].startswith("Which number is 10?")
 
 
@@ -323,23 +319,20 @@ def test_an_invalid_base_url_is_an_error_before_any_request(url, message):
     assert Server("http://[::1]:8000/v1/").url == "http://[::1]:8000/v1/chat/completions"
 
 
-def test_a_server_on_this_machine_is_reached_without_the_proxy(serve, generate, monkeypatch):
-    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+def test_a_server_on_this_machine_needs_no_proxy_and_an_unusable_one_is_a_one_line_error(
+    serve, generate, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("ALL_PROXY", "ftp://proxy:1")
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
     with serve() as server:
         assert len(generate(server, rows=1, n=1)[1]) == 1
-
-
-def test_an_unusable_proxy_or_certificate_is_a_one_line_error(monkeypatch, tmp_path):
-    monkeypatch.setenv("ALL_PROXY", "ftp://proxy:1")
-    with pytest.raises(UsageError, match="unset ALL_PROXY"):
-        ClientPool(Server("http://far.example/v1"))
-    monkeypatch.delenv("ALL_PROXY")
     (tmp_path / "none.pem").write_text("no certificate")
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
-    with pytest.raises(UsageError, match="SSL_CERT_FILE"):
-        ClientPool(Server("http://far.example/v1"))
+    for name, value in (("ALL_PROXY", "ftp://proxy:1"), ("SSL_CERT_FILE", f"{tmp_path}/none.pem")):
+        monkeypatch.delenv("ALL_PROXY", raising=False)
+        monkeypatch.setenv(name, value)
+        with pytest.raises(UsageError, match=name):
+            ClientPool(Server("http://far.example/v1"))
 
 
 def test_any_text_can_be_sent_but_not_nan_or_infinity_or_a_field_with_an_option(serve, generate):

@@ -14,25 +14,23 @@ from rewardkit.evaluate.questions import MAX_ROW_BYTES, read_questions
 from rewardkit.model_client.client import Server
 from rewardkit.pages.pictures import media_type
 from rewardkit.responses.store import part_path
-from rewardkit.row import build_row, write_rows
 
 PNG, JPEG = b"\x89PNG\r\n\x1a\n" + b"p" * 9, b"\xff\xd8\xff\xe0" + b"j" * 9
 
 
 @pytest.fixture
-def write_questions(tmp_path):
-    """Return a function that writes rows of a prompt and images; the answer to row i is i."""
-    fields = {"data_source": "openai/gsm8k", "ability": "math", "scorer": "gsm8k", "answer": ""}
+def write_questions(parquet):
+    """Return a function that writes rows of a prompt and images."""
 
     def write(*pairs, name="pictures.parquet"):
-        rows = []
-        for i, (text, images) in enumerate(pairs):
-            prompt = [{"role": "system", "content": "Look."}, {"role": "user", "content": text}]
-            place = {"index": i, "split": "test", "source_id": f"q{i}", "question": text}
-            own = {"prompt": prompt, "ground_truth": str(i), "images": images}
-            rows.append(build_row(**fields, **place, **own))
-        write_rows(rows, tmp_path / name, {}, overwrite=True)
-        return tmp_path / name
+        def prompt(i):
+            return [
+                {"role": "system", "content": "Look."},
+                {"role": "user", "content": pairs[i][0]},
+            ]
+
+        own = {"question": lambda i: pairs[i][0], "images": lambda i: pairs[i][1]}
+        return parquet(len(pairs), name, prompt=prompt, **own)
 
     return write
 

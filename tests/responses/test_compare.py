@@ -47,7 +47,11 @@ def write_responses(tmp_path, n):
 
 def test_every_sample_is_in_one_cell(tmp_path):
     a, b = scorer_of(1, 1, 1, 0, 0, 0), scorer_of(1, 1, 0, 1, 0, 0)
-    summary = compare(write_responses(tmp_path, 6), a, b).summary()
+    rows = [{"response": str(i), "ground_truth": "7"} for i in range(6)]
+    file = write(tmp_path / "r.jsonl", [*rows, {"response": "0"}, {"ground_truth": "7"}])
+    report = compare(file, a, b)
+    summary = report.summary()
+    assert (report.judged, report.unread, len(report.unread_examples)) == (6, 2, 2)
     cells = ("both_right", "only_a_right", "only_b_right", "neither_right")
     assert [summary[cell] for cell in cells] == [2, 1, 1, 2]
     assert (summary["agreement"], summary["mcnemar_p"]) == (4 / 6, 1.0)
@@ -151,12 +155,6 @@ def test_exported_cases_reproduce_the_disagreements(tmp_path):
         compare([file, str(out)], *sides, export=out, overwrite=True)
     with pytest.raises(UsageError, match="the next run would count its rows"):
         compare([str(tmp_path)], *sides, export=tmp_path / "new.jsonl")
-
-
-def test_rows_without_a_usable_response_are_counted(tmp_path):
-    rows = [{"response": "0", "ground_truth": "7"}, {"response": "0"}, {"ground_truth": "7"}]
-    report = compare(write(tmp_path / "r.jsonl", rows), scorer_of(1), scorer_of(1))
-    assert (report.judged, report.unread, len(report.unread_examples)) == (1, 2, 2)
 
 
 def test_the_page_shows_every_comparison(tmp_path):

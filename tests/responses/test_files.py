@@ -161,14 +161,6 @@ def test_a_row_with_several_responses_has_the_values_of_each(tmp_path):
     assert none == SkippedRow(none.where, "the response is NoneType, not text")
 
 
-def test_responses_that_a_server_broke_off_are_empty(tmp_path):
-    """They may have the right answer without being finished."""
-    row = {"response": "#### 1", "ground_truth": "1"}
-    rows = [{**row, "finish_reason": reason} for reason in ("stop", "length", "abort", ["abort"])]
-    samples = read_samples([write(tmp_path / "x.jsonl", rows)])
-    assert [sample.response for sample in samples] == ["#### 1", "#### 1", "", "#### 1"]
-
-
 def test_prompts_of_any_form_group_the_responses(tmp_path):
     """Without a prompt its index does, in its data source and split, and else each is alone."""
     row = {"output": "r", "gts": "1"}

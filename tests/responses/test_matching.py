@@ -23,7 +23,6 @@ from rewardkit.responses.matching import (
     SOURCE_ID,
     TrainIndex,
     gold_agrees,
-    look_up_row,
 )
 from rewardkit.responses.samples import Sample
 from rewardkit.row import read_rows
@@ -356,16 +355,3 @@ def test_the_work_for_a_response_does_not_grow_with_the_rows(make, fields):
         work[n, "index"] = count_lines(lambda r=rows: TrainIndex(r))
     assert work[400] < 1.5 * work[50]
     assert work[400, "index"] < 1.5 * 8 * work[50, "index"]
-
-
-def test_the_work_of_a_look_up_by_score_does_not_grow_with_the_rows(tmp_path):
-    work = {}
-    for n in (50, 400):
-        train = tmp_path / f"{n}.parquet"
-        rows = [row(i, random_question(i)) for i in range(n)]
-        pq.write_table(pa.Table.from_pylist(rows), train)
-        texts = (entry["prompt"][0]["content"] for entry in rows[:50])
-        samples = [sample("", source="", input=text) for text in texts]
-        look_up_row(sample("", source="", input="?"), train)  # reads the file
-        work[n] = count_lines(lambda a=samples, t=train: [look_up_row(s, t) for s in a])
-    assert work[400] < 1.5 * work[50]

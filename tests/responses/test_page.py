@@ -8,14 +8,12 @@ import subprocess
 from base64 import b64decode, b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError
-from rewardkit.evaluate.evaluation import evaluate_responses
 from rewardkit.pages.text import clean
 from rewardkit.responses.report import page as page_module
 from rewardkit.responses.report.page import (
@@ -114,6 +112,7 @@ def test_the_figures_count_all_responses_even_if_the_list_is_a_sample(render):
     assert "50.0% of 300 responses are correct" in page
     assert "100 of 300 responses, sampled evenly" in page
     assert len(ParsedPage(page).records) == 100
+    assert render(*rows, max_responses=100) == page
 
 
 def test_the_page_has_every_figure_of_the_report(tmp_path):
@@ -128,12 +127,6 @@ def test_the_page_has_every_figure_of_the_report(tmp_path):
     for text in ('aria-label="Accuracy', "3 rows", "no response", f"{low:.1%} to {high:.1%}"):
         assert text in page
     assert not list(tmp_path.glob("*/.*"))
-
-
-def test_equal_rows_produce_equal_pages(render):
-    rows = [row(output=str(i)) for i in range(PACK_RESPONSES + 1)]
-    assert render(*rows) == render(*rows)
-    assert len(ParsedPage(render(*rows)).records) == PACK_RESPONSES + 1
 
 
 def test_no_file_is_overwritten_and_no_page_is_written_without_responses(tmp_path):
@@ -291,21 +284,6 @@ def test_a_browser_lists_hostile_responses_and_executes_none(tmp_path):
     assert "&lt;script&gt;document.title" in done.stdout.split('id="detail"')[1]
     assert "owned" not in done.stdout.partition("</title>")[0].rpartition("<title>")[2]
     assert not re.search(r"<img|<[^>]* on\w+=", done.stdout.partition("<body")[2])
-
-
-def test_score_its_page_and_eval_count_missing_answers_alike(tmp_path):
-    """They count the status `no_answer`; an ambiguous or unreadable answer is an answer."""
-    texts = ["I do not know.", r"\boxed{18 or 20}", r"\boxed{there are no cats}", r"\boxed{18}"]
-    prompt = [{"role": "user", "content": "How many?"}]
-    question = {"data_source": "d", "prompt": prompt, "extra_info": {"scorer": "math"}}
-    question["reward_model"] = {"style": "rule", "ground_truth": "18"}
-    parquet, scored = write(tmp_path / "q.parquet", [question]), tmp_path / "s.jsonl"
-    rows = [{"prompt": prompt, "response": text, "ground_truth": "18"} for text in texts]
-    total = score_files([write(tmp_path / "r.jsonl", rows)], "math", out=scored).total.summary()
-    kept, _ = write_page(tmp_path / "r.html", [scored])
-    by_eval = evaluate_responses(Path(parquet), [str(scored)]).summary()["total"]
-    assert total == kept.total.summary()
-    assert total["no_answer"] == by_eval["no_answer"]["share"] == 1 / 4
 
 
 def test_formulas_of_a_response_are_packed_beside_its_texts(render, monkeypatch):

@@ -231,12 +231,10 @@ def test_an_impossible_selection_is_one_clear_error(tmp_path):
     out.write_text("mine")
     with pytest.raises(OutputError, match="--overwrite"):
         select([responses], train, out, PassRateFilter(0, 1))
-    pq.write_table(pa.table({"x": [1]}), train)
-    with pytest.raises(DataError, match="not a verl parquet"):
-        select([responses], train, out, PassRateFilter(0, 1), overwrite=True)
-    pq.write_table(pa.table({"prompt": [[], []]}), train)
-    with pytest.raises(DataError, match="row 0 of .*t.parquet has no prompt"):
-        select([responses], train, out, PassRateFilter(0, 1), overwrite=True)
+    for columns, message in (({"x": [1]}, "not a verl"), ({"prompt": [[]]}, "row 0 of .*t.parquet has no prompt")):  # fmt: skip
+        pq.write_table(pa.table(columns), train)
+        with pytest.raises(DataError, match=message):
+            select([responses], train, out, PassRateFilter(0, 1), overwrite=True)
     assert out.read_text() == "mine"
 
 

@@ -129,16 +129,6 @@ def test_a_run_whose_lock_was_taken_over_ends_before_its_records_count(out, monk
         run()
 
 
-@pytest.mark.parametrize("plant", ["symlink_to", "hardlink_to"])
-def test_a_link_in_place_of_the_file_is_refused_and_its_target_stays(out, tmp_path, plant):
-    victim = tmp_path / "victim"
-    victim.write_text("mine")
-    getattr(part_path(out), plant)(victim)
-    with pytest.raises(OutputError, match="link"):
-        write(out, overwrite=True)
-    assert victim.read_text() == "mine"
-
-
 def test_heads_of_any_shape_end_the_file(out):
     write(out, b"one\n")
     good = part_path(out).read_bytes()
