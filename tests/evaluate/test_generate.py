@@ -274,12 +274,6 @@ def test_everything_that_the_model_itself_did_is_a_response(message, finish, exp
     assert (choice.is_usable, choice.finish_reason) == (expected != "no_content", expected)
 
 
-def test_an_absurdly_long_text_is_discarded(monkeypatch):
-    monkeypatch.setattr("rewardkit.model_client.completions.MAX_CHARACTERS", 10)
-    choice = parse_choice({"message": {"content": "a" * 6, "reasoning": "b" * 5}})
-    assert (choice.text, choice.reasoning, choice.finish_reason) == ("", "", "too_long")
-
-
 def test_a_secret_is_sent_and_never_written(serve, generate, tmp_path):
     """Servers repeat keys when they refuse a prompt, and the refusal is written to the results."""
     extra = {"api_key": "Zq7canaryValue42", "nested": {"token": "Yx8canaryValue43"}, "min_p": 0.1}

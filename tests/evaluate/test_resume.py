@@ -121,21 +121,18 @@ def test_an_interrupted_addition_goes_on_and_the_finished_file_stays_until_then(
     assert len(server.bodies) == 1
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"model": "other"}, "another model"),
-        ({"seed": 2}, "another sampling"),
-        ({"rows": 2}, "another prompt than that of row 2"),
-        ({"n": 1}, "more than 1 responses.*larger -n"),
-    ],
-)
-def test_an_output_of_another_run_is_not_continued(serve, generate, change, message, tmp_path):
+def test_an_output_of_another_run_is_not_continued(serve, generate, tmp_path):
     with serve() as server:
         generate(server, n=2)
         before = (tmp_path / "m.jsonl").read_bytes()
-        with pytest.raises(DataError, match=message):
-            generate(server, resume=True, **{"n": 3, **change})
+        for change, message in (
+            ({"model": "other"}, "another model"),
+            ({"seed": 2}, "another sampling"),
+            ({"rows": 2}, "another prompt than that of row 2"),
+            ({"n": 1}, "more than 1 responses.*larger -n"),
+        ):
+            with pytest.raises(DataError, match=message):
+                generate(server, resume=True, **{"n": 3, **change})
         with pytest.raises(OutputError, match="--resume adds responses"):
             generate(server, n=3)
     assert len(server.bodies) == 6

@@ -205,6 +205,8 @@ def test_questions_are_told_apart_by_their_rows_and_by_their_texts(results):
     run = read_run("both", [a, results("c.jsonl", [0], data_source="b")])
     assert len(run.questions) == len(run.metrics.total.questions) == 2
     assert run.metrics.sources["a"].summary()["mean"]["value"] == 1.0
+    odd = {"finish_reason": {}, "tokens": 10**30, "extra_info": [], "sampling": "x"}
+    assert len(read(results("d.jsonl", [1], n=1, **odd))[0].questions) == 1
 
     def key(prompt, gold="1"):
         return question_key(Sample("f:1", "", gold, {"question": "2+2?"}, {"prompt": prompt}))

@@ -79,18 +79,6 @@ def test_a_failure_is_counted_and_grouped_and_excluded_from_the_table(tmp_path):
     }
 
 
-def test_disagreements_are_grouped_by_cause_with_a_few_examples(tmp_path):
-    integers = [{"response": "#### 1,000", "ground_truth": "1000"}] * 5
-    prose = [{"response": f"{'so ' * 200}it is 12", "ground_truth": "12"}] * 7
-    file = write(tmp_path / "r.jsonl", [*integers, *prose])
-    report = compare(file, "gsm8k", load_scorer("gsm8k", method="robust"))
-    counts = [n for _, n in report.causes.most_common()]
-    assert counts == sorted(counts, reverse=True)
-    for examples in report.examples.values():
-        assert len(examples) <= MAX_EXAMPLES
-        assert len(examples[0].ending) <= 200
-
-
 @pytest.mark.parametrize(
     ("a", "b", "expected"),
     [
@@ -159,9 +147,13 @@ def test_exported_cases_reproduce_the_disagreements(tmp_path):
 
 def test_the_page_shows_every_comparison(tmp_path):
     text = "<script>alert(1)</script>\x1b \ud800 ####"
-    rows = [{"response": f"{text} {i}", "ground_truth": "1"} for i in range(3)]
+    rows = [{"response": f"{text} {i}", "ground_truth": "1"} for i in range(7)]
+    rows += [{"response": f"{'so ' * 200}it is 12", "ground_truth": "12"}] * 7
     file = write(tmp_path / "r.jsonl", rows)
     for other in (lambda *_: 1 / 0, "gsm8k", load_scorer("gsm8k", method="robust")):
         report = compare(file, "gsm8k", other)
         assert "<script" not in to_html(compare_page(report))
         assert "agreement" in report.agreement()
+        for examples in report.examples.values():
+            assert len(examples) <= MAX_EXAMPLES
+            assert len(examples[0].ending) <= 200

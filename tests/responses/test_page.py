@@ -271,14 +271,10 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 def test_a_browser_lists_hostile_responses_and_executes_none(tmp_path):
     rows = [row(input=text, output=text, gts=text, pred=text) for text in HOSTILE] * 40
     write_page(tmp_path / "out.html", [write(tmp_path / "r.jsonl", rows)])
-    done = subprocess.run(
-        [
-            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1280,900",
-            f"--user-data-dir={tmp_path}/profile", "--virtual-time-budget=20000", "--dump-dom",
-            str(tmp_path / "out.html"),
-        ],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    flags = "--headless --no-sandbox --disable-gpu --virtual-time-budget=20000 --dump-dom".split()
+    flags += ["--window-size=1280,900", f"--user-data-dir={tmp_path}/profile"]
+    command = [CHROMIUM, *flags, str(tmp_path / "out.html")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert "400 of 400 responses" in done.stdout
     assert 5 < done.stdout.count('role="option"') < 60
     assert "&lt;script&gt;document.title" in done.stdout.split('id="detail"')[1]

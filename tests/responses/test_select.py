@@ -173,14 +173,6 @@ def test_a_score_that_contradicts_the_first_ones_is_an_error(tmp_path):
         select_rows(tmp_path, [row(0)], [*rows, response_by_index(0, 0.5)])
 
 
-@pytest.mark.parametrize("acc", ["yes", float("nan"), None])
-def test_rows_without_a_score_are_counted_and_reported(tmp_path, acc):
-    answers = [response_by_index(0, each) for each in (acc, 1, 0)]
-    report, _ = select_rows(tmp_path, [row(0)], answers)
-    assert report.unread == 1
-    assert report.examples[0].startswith(f"{tmp_path}/s.jsonl:1: ")
-
-
 @given(
     template=st.sampled_from(TEMPLATES),
     questions=st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=8, unique=True),
@@ -245,17 +237,19 @@ def test_bounds_are_two_shares(text):
 
 
 @pytest.mark.parametrize(
-    ("status", "unread", "band"),
+    ("fields", "unread", "band"),
     [
-        *((status, 1, "always") for status in ("bad_ground_truth", "failed")),
-        *((status, 0, "50% to 59%") for status in (None, ["failed"], {"failed": 1}, 7)),
+        *(({"status": status}, 1, "always") for status in ("bad_ground_truth", "failed")),
+        *(({"status": status}, 0, "50% to 59%") for status in (None, ["failed"], {"failed": 1}, 7)),
+        *(({"acc": acc}, 1, "always") for acc in ("yes", float("nan"), None)),
     ],
 )
-def test_a_response_without_a_verdict_is_not_one_that_failed(tmp_path, status, unread, band):
+def test_a_response_without_a_verdict_is_not_one_that_failed(tmp_path, fields, unread, band):
     """Its prompt is not one that is never solved; a status of another tool is left alone."""
-    answers = [response_by_index(0, 0) | {"status": status}, response_by_index(0, 1)]
+    answers = [response_by_index(0, 0) | fields, response_by_index(0, 1)]
     report, _ = select_rows(tmp_path, [row(0)], answers, PassRateFilter(0, 1))
     assert (report.unread, report.bands[band]) == (unread, 1)
+    assert not unread or report.examples[0].startswith(f"{tmp_path}/s.jsonl:1: ")
 
 
 def test_dropped_rows_without_an_output_do_not_block_a_selection_but_a_file_of_the_users_does(
