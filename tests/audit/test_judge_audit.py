@@ -47,7 +47,7 @@ def report_on(verdict, **settings):
         return audit("judge", rows=1, seed=1, options=options, **settings), len(server.bodies)
 
 
-def test_a_judge_that_says_yes_to_everything_gets_an_f_with_every_pattern_named():
+def test_a_judge_that_says_yes_or_no_to_everything_gets_an_f_with_every_pattern(monkeypatch):
     report, requests = report_on(lambda _: YES)
     failed = {result.attack for result in report.failed}
     assert report.grade == "F"
@@ -55,6 +55,10 @@ def test_a_judge_that_says_yes_to_everything_gets_an_f_with_every_pattern_named(
     unsent = {"symbols_alone", "empty_answer"}
     assert {attack.name for attack in JUDGE_HOLES} - failed <= unsent
     assert requests <= report.calls
+    monkeypatch.setattr("rewardkit.audit.run.JUDGE_AUDIT", (ATTACKS["gold_in_its_form"],))
+    report, _ = report_on(lambda _: NO)
+    assert report.grade == "F"
+    assert "gold_in_its_form" in {result.attack for result in report.failed}
 
 
 def test_an_honest_judge_passes_and_the_number_of_responses_is_announced_and_a_limit():
@@ -84,13 +88,6 @@ def test_a_judge_that_is_fooled_by_one_pattern_is_told_which(pattern, attack):
     assert attack in failed
     assert len(failed) <= 3
     assert re.search(pattern, failed[attack].failures[0].response)
-
-
-def test_a_judge_that_rejects_everything_gets_an_f(monkeypatch):
-    monkeypatch.setattr("rewardkit.audit.run.JUDGE_AUDIT", (ATTACKS["gold_in_its_form"],))
-    report, _ = report_on(lambda _: NO)
-    assert report.grade == "F"
-    assert "gold_in_its_form" in {result.attack for result in report.failed}
 
 
 def test_a_judge_without_a_verdict_is_one_line():

@@ -42,8 +42,6 @@ def test_the_commands_generate_print_and_compare_results(serve, parquet, run, tm
         assert text in table
     assert (tmp_path / "board.html").is_file()
     assert run(*both, "--html", "board.html").exit_code == 5
-    markdown = run("compare", "runs/a.jsonl", "--format", "markdown").stdout
-    assert markdown.startswith("| run | openai/gsm8k |\n| --- |")
     total = json.loads(run("responses", rows, "runs/a.jsonl", "--json").stdout)["total"]
     assert total["mean"]["value"] == runs["A"]["by_data_source"]["openai/gsm8k"]["value"]
     assert (len(total["pass@k"]), list(total["maj@k"])) == (4, ["4"])

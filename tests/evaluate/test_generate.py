@@ -24,6 +24,7 @@ from rewardkit.model_client.client import ClientPool, Server, TryAgainError, _re
 from rewardkit.model_client.completions import parse_choice
 from rewardkit.model_client.retries import AdaptiveConcurrency, ModelClient
 from rewardkit.responses.score import ScoringPlan
+from rewardkit.scorers.base import Score
 
 E400 = (400, {}, {"error": {"message": "This model's maximum context length is 512 tokens"}})
 E404 = (404, {}, {"object": "error", "message": "The model `M` does not exist.", "code": 404})
@@ -274,6 +275,12 @@ def test_everything_that_the_model_itself_did_is_a_response(message, finish, exp
     assert (choice.is_usable, choice.finish_reason) == (expected != "no_content", expected)
 
 
+def test_an_absurdly_long_text_is_discarded(monkeypatch):
+    monkeypatch.setattr("rewardkit.model_client.completions.MAX_CHARACTERS", 10)
+    choice = parse_choice({"message": {"content": "a" * 6, "reasoning": "b" * 5}})
+    assert (choice.text, choice.reasoning, choice.finish_reason) == ("", "", "too_long")
+
+
 def test_a_secret_is_sent_and_never_written(serve, generate, tmp_path):
     """Servers repeat keys when they refuse a prompt, and the refusal is written to the results."""
     extra = {"api_key": "Zq7canaryValue42", "nested": {"token": "Yx8canaryValue43"}, "min_p": 0.1}
@@ -355,17 +362,12 @@ def test_pauses_between_tries_grow_and_are_randomised(monkeypatch, serve, genera
     assert len(shares) == 8
 
 
-def test_a_response_on_which_the_scorer_fails_counts_as_wrong_with_a_reason(
-    serve, generate, tmp_path
-):
-    scorer = tmp_path / "mine.py"
-    scorer.write_text(
-        "def score(response, ground_truth, extra_info=None):\n"
-        "    1 / (extra_info['index'] != 1)\n"
-        "    return __import__('rewardkit').Score(1.0, True, 'x', 'correct')\n"
-    )
+def test_a_response_on_which_the_scorer_fails_counts_as_wrong_with_a_reason(serve, generate):
+    def scorer(response, ground_truth, extra_info=None):
+        return Score.right(str(1 / (extra_info["index"] != 1)))
+
     with serve() as server:
-        report, lines = generate(server, rows=4, n=1, plan=ScoringPlan(f"{scorer}:score"))
+        report, lines = generate(server, rows=4, n=1, plan=ScoringPlan(scorer))
     total = report.metrics.summary()["total"]
     assert (total["statuses"]["failed"], total["mean"]["value"]) == (1, 0.75)
     assert "ZeroDivisionError" in lines[1]["reason"]

@@ -2,7 +2,6 @@
 
 import base64
 import json
-from hashlib import sha256
 
 import pytest
 
@@ -10,7 +9,7 @@ from rewardkit.errors import DataError, SourceError
 from rewardkit.evaluate import generate as generate_module
 from rewardkit.evaluate.evaluation import evaluate, evaluate_responses
 from rewardkit.evaluate.generate import GenerationConfig, Sampling
-from rewardkit.evaluate.questions import MAX_ROW_BYTES, read_questions
+from rewardkit.evaluate.questions import MAX_ROW_BYTES
 from rewardkit.model_client.client import Server
 from rewardkit.pages.pictures import media_type
 from rewardkit.responses.store import part_path
@@ -20,8 +19,6 @@ PNG, JPEG = b"\x89PNG\r\n\x1a\n" + b"p" * 9, b"\xff\xd8\xff\xe0" + b"j" * 9
 
 @pytest.fixture
 def write_questions(parquet):
-    """Return a function that writes rows of a prompt and images."""
-
     def write(*pairs, name="pictures.parquet"):
         def prompt(i):
             return [
@@ -108,13 +105,6 @@ def test_a_changed_image_does_not_resume_an_interrupted_run(serve, write_questio
     with serve() as server:
         assert len(run(server, parquet)) == 2
     assert len(server.bodies) == 1
-
-
-def test_the_digest_of_a_row_with_images_depends_on_them(write_questions):
-    plain = write_questions(("What?", []), name="plain.parquet")
-    (one,), (other,) = map(list, map(read_questions, (plain, write_questions(("What?", [PNG])))))
-    assert one.digest != other.digest
-    assert one.digest == sha256(json.dumps(one.prompt, sort_keys=True).encode()).hexdigest()
 
 
 def test_few_images_are_in_memory_at_a_time(serve, write_questions, monkeypatch):

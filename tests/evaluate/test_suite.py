@@ -11,7 +11,6 @@ from rewardkit import registry
 from rewardkit.cli.eval import app
 from rewardkit.errors import SourceError, UnknownNameError, UsageError
 from rewardkit.evaluate.generate import GenerationConfig, Sampling
-from rewardkit.evaluate.runs import compare_runs, parse_runs, read_run
 from rewardkit.evaluate.suite import SuiteMember, evaluate_suite, parse_suite, prepare_member
 from rewardkit.model_client.client import Server
 from rewardkit.responses.score import ScoringPlan
@@ -91,21 +90,6 @@ def test_a_missing_set_is_prepared_once_or_its_error_has_the_command_to_provide_
 
 def evaluate(suite, server, out, *, n=2, seed=1, **options):
     return evaluate_suite(suite, generation_config(server, n, seed), out, **options)
-
-
-def test_each_set_has_its_own_n_and_the_folders_of_two_suites_are_compared(
-    serve, parquet, tmp_path
-):
-    rows, suite = pq.read_table(parquet(8)), []
-    for name, start, n in (("a", 0, 2), ("b", 4, 4)):
-        pq.write_table(rows.slice(start, 4), tmp_path / f"{name}.parquet")
-        suite.append(SuiteMember(name, tmp_path / f"{name}.parquet", n))
-    with serve() as server:
-        for seed in (1, 2):
-            reports = evaluate(suite, server, tmp_path / f"{seed}", n=9, seed=seed)
-    assert [reports[name].metrics.total.n for name in "ab"] == [(2, 2), (4, 4)]
-    named = parse_runs([str(tmp_path / name) for name in "12"])
-    assert compare_runs([read_run(*run) for run in named]).differences["all"].questions == 8
 
 
 def test_of_a_finished_set_only_what_is_missing_is_generated(serve, parquet, tmp_path):

@@ -223,7 +223,6 @@ def run(*arguments, code=0):
 
 @pytest.fixture
 def write(tmp_path, monkeypatch):
-    """Return a function that writes rows as a parquet, or lines."""
     monkeypatch.chdir(tmp_path)
 
     def write_file(name, rows):
@@ -277,18 +276,14 @@ def test_matches_by_place_alone_are_reported(write):
     assert "2 of 2 golds cannot be scored" in out
 
 
-# Work per response
-
-
 def count_lines(call):
     """Return the number of lines in the matching module that a call executes."""
-    events = []
+    lines = 0
 
     def trace(frame, event, _argument):
-        if frame.f_code.co_filename == matching.__file__:
-            events.append(event)
-            return trace
-        return None
+        nonlocal lines
+        lines += event == "line"
+        return trace if frame.f_code.co_filename == matching.__file__ else None
 
     tracer = sys.gettrace()
     sys.settrace(trace)
@@ -296,7 +291,7 @@ def count_lines(call):
         call()
     finally:
         sys.settrace(tracer)
-    return events.count("line")
+    return lines
 
 
 def random_question(i, _n=0):

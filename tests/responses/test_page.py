@@ -63,8 +63,6 @@ def write_page(out, files, *, scorer=None, **options):
 
 @pytest.fixture
 def render(tmp_path):
-    """Return a function that writes the page of rows and returns its text."""
-
     def render_rows(*rows, **options):
         write_page(tmp_path / "o.html", [write(tmp_path / "r.jsonl", rows)], **options)
         return (tmp_path / "o.html").read_text(encoding="utf-8")
@@ -113,20 +111,6 @@ def test_the_figures_count_all_responses_even_if_the_list_is_a_sample(render):
     assert "100 of 300 responses, sampled evenly" in page
     assert len(ParsedPage(page).records) == 100
     assert render(*rows, max_responses=100) == page
-
-
-def test_the_page_has_every_figure_of_the_report(tmp_path):
-    for step in (1, 2, 10):
-        rows = [row(step=step, data_source=s, score=float(step > 2)) for s in "ab" for _ in "12"]
-        write(tmp_path / f"dumps/{step}.jsonl", [*rows, {"nothing": 1}])
-    out = tmp_path / "new/page.html"
-    report, summary = write_page(out, [tmp_path / "dumps"])
-    page, (low, high) = out.read_text(), report.total.interval
-    assert (summary["listed"], summary["bytes"]) == (12, out.stat().st_size)
-    assert summary["groups"]["without_gradient"] == 3
-    for text in ('aria-label="Accuracy', "3 rows", "no response", f"{low:.1%} to {high:.1%}"):
-        assert text in page
-    assert not list(tmp_path.glob("*/.*"))
 
 
 def test_no_file_is_overwritten_and_no_page_is_written_without_responses(tmp_path):

@@ -69,7 +69,6 @@ NO_CALL = "1\nuser\n<tool_response>\n2\n</tool_response>\nassistant\n1"
 @pytest.mark.parametrize(
     ("response", "fields", "reason", "config"),
     [
-        ("1", {"finish_reason": "length"}, "cut off (finish_reason length)", {}),
         ("1", {"finish_reason": "abort"}, "cut off (finish_reason abort)", {}),
         ("<think> it is 1", {}, "cut off: its thinking has no end", {}),
         ('1 <tool_call>\n{"name": "a"', {}, "cut off: its tool call has no end", {}),
@@ -77,7 +76,6 @@ NO_CALL = "1\nuser\n<tool_response>\n2\n</tool_response>\nassistant\n1"
         ("\ud800 1", {}, "it has characters that are not Unicode text", {}),
         ("1\nuser\nAre you sure?\nassistant\n1", {}, "it has turns of others", {}),
         ("1user\n\nSure?assistant\n\n1", {}, "it has turns of others", {}),
-        ("1\nuser\n<tool_response>\n2\n</tool_response>", {}, "the turns of its tools", {}),
         (NO_CALL, {}, "the turns of its tools", {}),
         ("1<|im_end|>\n<|im_start|>user\n2", {}, "it has special tokens of a chat template", {}),
         ("1", OTHER_TURN, "its turns are in a field messages", {}),
