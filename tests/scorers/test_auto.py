@@ -16,33 +16,20 @@ def test_options_reach_the_chosen_scorer():
     assert auto.score("#### $5", "5", {"scorer": "gsm8k"}, method="robust").correct
 
 
-@pytest.mark.parametrize("scorer", ["nope", "auto", "/tmp/evil.py:score", "os:system"])
-def test_a_row_with_an_unregistered_scorer_is_wrong_and_sets_error(scorer):
-    result = auto.compute_score("openai/gsm8k", "#### 5", "5", {"scorer": scorer})
-    assert (result["score"], result["error"]) == (0.0, 1.0)
+def test_a_row_that_names_a_file_or_an_unregistered_scorer_is_an_error_and_runs_nothing(tmp_path):
+    (tmp_path / "evil.py").write_text("open(__file__ + '.ran', 'w')\ndef score(*_): pass\n")
+    for scorer in ("nope", "auto", "os:system", f"{tmp_path}/evil.py:score"):
+        result = auto.compute_score("openai/gsm8k", "#### 5", "5", {"scorer": scorer})
+        assert (result["score"], result["error"]) == (0.0, 1.0)
+        with pytest.raises(UnknownNameError, match="registered scorer|unknown scorer"):
+            auto.scorer_for("openai/gsm8k", {"scorer": scorer})
+    assert not (tmp_path / "evil.py.ran").exists()
 
 
 def test_an_unknown_data_source_lists_the_known_ones_and_says_how_to_register():
-    with pytest.raises(UnknownNameError) as error:
+    message = r"Did you mean 'openai/gsm8k'[\s\S]*rewardkit\.data_sources"
+    with pytest.raises(UnknownNameError, match=message):
         auto.scorer_for("openai/gsm8", {})
-    message = str(error.value)
-    assert "Did you mean 'openai/gsm8k'" in message
-    assert "rewardkit.data_sources" in message
-
-
-def test_a_row_that_names_a_file_does_not_run_it(tmp_path):
-    marker = tmp_path / "ran"
-    (tmp_path / "evil.py").write_text(
-        f"open({str(marker)!r}, 'w')\ndef score(response, ground_truth, extra_info=None):\n    pass\n"
-    )
-    info = {"scorer": f"{tmp_path / 'evil.py'}:score"}
-    result = auto.compute_score("openai/gsm8k", "#### 5", "5", info)
-    assert (result["score"], result["error"]) == (0.0, 1.0)
-    with pytest.raises(UnknownNameError, match="a row can only name a registered scorer"):
-        auto.scorer_for("openai/gsm8k", info)
-    with pytest.raises(UnknownNameError, match="a row can only name a registered scorer"):
-        auto.scorer_for("openai/gsm8k", {"scorer": "auto"})
-    assert not marker.exists()
 
 
 def test_a_reward_with_verls_signature_gets_the_data_source_of_the_row(monkeypatch):

@@ -6,10 +6,6 @@ from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import other_settings
 
 
-def explain(scorer, response, gold):
-    return explain_verdict(load_scorer(scorer), scorer, response, gold)
-
-
 def missed(scorer, response, gold, **options):
     loaded = load_scorer(scorer, **options)
     explanation = explain_verdict(loaded, scorer, response, gold)
@@ -27,12 +23,8 @@ def missed(scorer, response, gold, **options):
     ],
 )  # fmt: skip
 def test_the_explanation_has_the_place_and_the_outcome_of_each_rung(response, gold, place, rungs):
-    explanation = explain("math", response, gold)
-    assert (explanation.scorer, explanation.where, list(explanation.rungs)) == (
-        "math",
-        place,
-        rungs,
-    )
+    explanation = explain_verdict(load_scorer("math"), "math", response, gold)
+    assert (explanation.where, list(explanation.rungs)) == (place, rungs)
 
 
 @pytest.mark.parametrize(
@@ -40,19 +32,14 @@ def test_the_explanation_has_the_place_and_the_outcome_of_each_rung(response, go
     [
         ("gsm8k", {}, "#### **18**", "18", "with method=strict, gsm8k reads the last `#### N`", "method=robust reads `**18**`, which is correct."),
         ("gsm8k", {}, "", "18", "the response is empty", "No other option of this scorer reads the gold."),
-        ("gsm8k", {}, "So 18.", "18.0", "cannot be scored: answers are compared as text", "No other option"),
         ("gsm8k", {}, r"\boxed{18}#", "18", r"The response has \boxed{} `18`; the last number `18`.", "method=flexible reads `18`"),
         ("gsm8k", {}, r"\boxed{\frac{36}{2}}", "18", "No answer was read", r"The scorer math reads `\frac{36}{2}`, which is correct."),
-        ("math_dapo", {"boxed_fallback": False}, r"\boxed{18}", "18", "with boxed_fallback=false, math_dapo reads only", "strict_box=true reads `18`, which is correct. boxed_fallback=true reads"),
-        ("mcq", {}, "The answer is (B)", "B", "with mode=strict, mcq reads", "final_letter=true reads `B`, which is correct."),
         ("qa", {}, "Paris or Lyon", "Paris", "The answer states several values.", "method=f1 reads"),
-        ("math", {}, "", "18", "the response is empty", "No other option"),
         ("math", {}, r"\boxed{(1,2)}", r"\{1,2\}", r"in the last \boxed{}; the gold is `\{1,2\}`. The answer is a tuple of 2 items, the gold is a set of 2 items: their types differ.", "No other option"),
         ("math", {}, r"\boxed{1 or 2}", "1", "the answer states several values, the gold one", "No other option"),
         ("math", {}, r"\boxed{3.14}", "3", "The answer is the number 3.14, the gold is the number 3: their values differ.", "No other option"),
         ("math", {}, r"\boxed{12 cm}", r"0.12 \text{ m}", "a quantity with a unit", "convert_units=true reads `12 cm`, which is correct."),
         ("math", {}, r"\boxed{@}", "5", "The answer cannot be parsed as mathematics; the gold is the number 5.", "No other option"),
-        ("math", {}, r"\boxed{5}", "@ #", "only the same text equals it", "No other option"),
         ("math", {}, "(C)", "B", "The gold is a choice", "No other option"),
         ("geometry3k", {}, r"\boxed{C}", "B", "`C` was read; the gold is `B`.", "No other rule scorer reads the gold here."),
     ],
@@ -65,11 +52,8 @@ def test_a_miss_says_what_was_read_and_which_setting_reads_the_gold(
     assert advice in miss.advice
 
 
-def test_a_correct_response_has_no_miss():
-    assert missed("gsm8k", "#### 18", "18") is None
-
-
 def test_the_reading_of_another_setting_has_its_options():
+    assert missed("gsm8k", "#### 18", "18") is None
     miss = missed("gsm8k", "#### **18**", "18", format_score=0.1)
     assert miss.candidates == {"####": "**18**", "the last number": "18"}
     assert [(each.scorer, dict(each.options), each.pred) for each in miss.other_readings] == [
