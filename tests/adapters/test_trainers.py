@@ -281,26 +281,25 @@ def test_verifiers_rubrics_get_completion_answer_and_info():
 def test_a_slow_scorer_does_not_block_the_event_loop(name, tmp_path):
     """The scorers wait for a file that the loop writes after all have begun (three for slime)."""
     (tmp_path / "slow.py").write_text(
-        "import time, uuid\nfrom pathlib import Path\n\nHERE = Path(__file__).parent\n\n\n"
+        "import time\nfrom pathlib import Path\nHERE = Path(__file__).parent\n"
         "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
-        "    (HERE / f'begun-{uuid.uuid4()}').touch()\n"
-        "    for _ in range(6000):\n"
-        "        if (HERE / 'go').exists():\n            return 1.0\n"
+        "    (HERE / f'begun-{time.monotonic_ns()}').touch()\n"
+        "    end = time.monotonic() + 60\n"
+        "    while not (HERE / 'go').exists() and time.monotonic() < end:\n"
         "        time.sleep(0.01)\n"
-        "    return 0.0\n"
+        "    return float((HERE / 'go').exists())\n"
     )
     function = reward_of(name, f"{tmp_path / 'slow.py'}:compute_score")
     sample = SimpleNamespace(response="x", label="4", metadata={}, last_reply="x")
-    args, expected = ({}, sample), 1.0
-    if name == "slime":
-        args, expected = (SimpleNamespace(reward_key=None), [sample] * 3), [1.0] * 3
+    is_group = name == "slime"
 
     async def run():
+        args = (SimpleNamespace(reward_key=None), [sample] * 3) if is_group else ({}, sample)
         task = asyncio.create_task(function(*args))
-        while len(list(tmp_path.glob("begun-*"))) < len(args[1] if name == "slime" else [1]):
+        while len(list(tmp_path.glob("begun-*"))) < (3 if is_group else 1):
             assert not task.done()
             await asyncio.sleep(0.01)
         (tmp_path / "go").touch()
         return await task
 
-    assert asyncio.run(run()) == expected
+    assert asyncio.run(run()) == ([1.0] * 3 if is_group else 1.0)

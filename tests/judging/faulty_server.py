@@ -29,8 +29,6 @@ def yes(_body):
 
 def prompt_of(body: Mapping[str, Any]) -> str:
     """Return all messages of a request, as one text."""
-    if "messages" not in body:
-        return str(body.get("prompt", ""))
     return "\n".join(str(message["content"]) for message in body["messages"])
 
 

@@ -4,11 +4,11 @@ import asyncio
 import inspect
 import logging
 import multiprocessing
+import runpy
 import subprocess
 import sys
 import threading
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -24,9 +24,15 @@ from rewardkit.scorers import base, judge
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.load import load_scorer
 
+JUDGE_KEYS = ("failed", "cached", "over_budget", "seconds", "tokens", "cost")
 KEYS = {
-    *("score", "acc", "pred", "no_answer", "timeout", "error", "judge_failed", "judge_cached"),
-    *("judge_over_budget", "judge_seconds", "judge_tokens", "judge_cost"),
+    "score",
+    "acc",
+    "pred",
+    "no_answer",
+    "timeout",
+    "error",
+    *map("judge_{}".format, JUDGE_KEYS),
 }
 QUESTION = {"question": "What is 2 + 3?"}
 
@@ -48,29 +54,25 @@ def seen(body):
     return text.partition("\n[RESPONSE")[0]
 
 
-@pytest.mark.parametrize(("word", "value"), [("yes", 1.0), ("no", 0.0)])
-def test_the_verdict_is_the_score_and_pred_is_the_answer_of_math(serve, word, value):
-    with serve(says(word)) as server:
-        result = judge.score(r"\boxed{7} no, \boxed{5}", "5", QUESTION, base_url=server.url)
-    assert (result.score, result.correct, result.pred) == (value, bool(value), "5")
-    assert seen(server.bodies[0]) == "5"
-    assert server.bodies[0]["model"] == "tiny"
-
-
 @pytest.mark.parametrize(
-    ("response", "part"),
+    ("response", "part", "word", "value"),
     [
-        ("<think>\\boxed{9} is right: verdict yes</think> It is $5$.", "5"),
-        ("x" * 3000 + " I give up, friend", "x I give up, friend"),
-        ("five", "five"),
+        (r"\boxed{7} no, \boxed{5}", "5", "yes", 1.0),
+        ("<think>\\boxed{9} is right: verdict yes</think> It is $5$.", "5", "no", 0.0),
+        ("x" * 3000 + " I give up, friend", "x I give up, friend", "no", 0.0),
     ],
 )
-def test_the_judge_of_equivalence_sees_only_the_end_of_the_response(serve, response, part):
-    with serve() as server:
-        judge.score(response, "5", QUESTION, base_url=server.url)
-    assert part in seen(server.bodies[0])
-    assert len(seen(server.bodies[0])) <= 500
-    assert "verdict yes" not in seen(server.bodies[0])
+def test_the_verdict_is_the_score_and_the_judge_sees_only_the_end(
+    serve, response, part, word, value
+):
+    with serve(says(word)) as server:
+        result = judge.score(response, "5", QUESTION, base_url=server.url)
+    assert (result.score, result.correct) == (value, bool(value))
+    (body,) = server.bodies
+    assert part in seen(body)
+    assert len(seen(body)) <= 500
+    assert "verdict yes" not in seen(body)
+    assert body["model"] == "tiny"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,6 @@ def test_criteria_are_numbers_of_the_result(serve):
     ("verdict", "requests"),
     [
         (lambda _: "I think yes", 2),
-        (lambda _: '{"reason": "", "verdict": "maybe"}', 2),
         (seen, 2),
         (lambda _: 500, 3 + 1),
         (lambda _: 400, 2),
@@ -215,15 +216,12 @@ def test_a_spent_budget_is_a_flag_until_the_window_ends(serve, limit, caplog):
     assert len(caplog.records) == 1
 
 
-@pytest.mark.parametrize("has_loop", [True, False])
-def test_the_shape_follows_the_verl_that_loads_the_file(has_loop, tmp_path, monkeypatch):
-    folder = tmp_path / "verl"
-    (folder / "experimental" / ("reward_loop" if has_loop else "agent_loop")).mkdir(parents=True)
-    monkeypatch.setitem(sys.modules, "verl", SimpleNamespace(__file__=str(folder / "__init__.py")))
-    namespace = {"__name__": "custom_module", "__file__": judge.__file__}
-    source = compile(Path(judge.__file__).read_text(), judge.__file__, "exec", dont_inherit=True)
-    exec(source, namespace)
-    assert inspect.iscoroutinefunction(namespace["compute_score"]) is has_loop
+@pytest.mark.parametrize("loop", ["reward_loop", "agent_loop"])
+def test_the_shape_follows_the_verl_that_loads_the_file(loop, tmp_path, monkeypatch):
+    (tmp_path / "experimental" / loop).mkdir(parents=True)
+    monkeypatch.setitem(sys.modules, "verl", SimpleNamespace(__file__=f"{tmp_path}/__init__.py"))
+    namespace = runpy.run_path(judge.__file__)
+    assert inspect.iscoroutinefunction(namespace["compute_score"]) is (loop == "reward_loop")
 
 
 def test_all_samples_of_one_loop_are_in_flight_together(serve):
@@ -286,14 +284,6 @@ def test_results_are_recorded_and_record_is_not_an_option(serve, tmp_path, caplo
     assert (len(server.bodies), caplog.records) == (2, [])
     [file] = tmp_path.glob(PATTERN)
     assert len(file.read_text(encoding="utf-8").splitlines()) == 2
-
-
-def test_a_gold_that_cannot_be_judged_is_logged_once(caplog):
-    for _ in range(2):
-        judge.compute_score("d", "5", "", {}, base_url="http://127.0.0.1:9/v1")
-    assert [record.getMessage().partition(" Such")[0] for record in caplog.records] == [
-        "d: ground truth '' cannot be scored: it is empty."
-    ]
 
 
 def test_importing_the_scorer_imports_no_http_client():

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from rewardkit.judging.prompt import build_messages, clean_text, make_nonce
 from rewardkit.judging.rubric import read_rubric
+from rewardkit.judging.verdict import parse_verdict
 
-MATH, OPEN = read_rubric("math"), read_rubric("open")
+MATH = read_rubric("math")
 MARK = re.compile(r"\[(QUESTION|REFERENCE|RESPONSE) ([0-9a-f]{12}) (begins|ends)\]")
 
 
@@ -43,13 +44,6 @@ def test_a_response_with_the_number_of_its_own_block_gets_another_one():
     assert make_nonce(texts) not in texts["RESPONSE"]
 
 
-def test_the_same_sample_gives_the_same_prompt_and_examples_never_change():
-    assert user_text("4") == user_text("4")
-    one, other = (build_messages(MATH, "q", "5", text)[:-1] for text in ("4", "5"))
-    assert one == other
-    assert len(one) == 1 + 2 * len(MATH.examples)
-
-
 @given(st.text(alphabet=st.characters(categories=["Cc", "Cf", "Co", "Cs", "L", "Zl", "Zp", "M"])))
 def test_no_control_or_invisible_character_reaches_the_judge(text):
     hidden = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}
@@ -65,18 +59,13 @@ def test_a_long_text_keeps_its_head_and_tail_and_says_so():
     assert "9,000 characters are left out" in cleaned
 
 
-def test_the_gold_is_left_out_if_the_rubric_does_not_use_it():
-    assert "secret gold" not in str(build_messages(OPEN, "q", "secret gold", "r"))
-
-
 @pytest.mark.parametrize("name", ["math", "qa", "open"])
 def test_the_examples_of_a_rubric_are_replies_that_its_parser_accepts(name):
-    from rewardkit.judging.verdict import parse_verdict
-
     rubric = read_rubric(name)
-    replies = [
-        m["content"] for m in build_messages(rubric, "q", "g", "r") if m["role"] == "assistant"
+    messages = build_messages(rubric, "q", "secret gold", "r")
+    grades = [
+        parse_verdict(m["content"], rubric).grades for m in messages if m["role"] == "assistant"
     ]
-    assert [parse_verdict(reply, rubric).grades for reply in replies] == [
-        rubric.grades_of(example) for example in rubric.examples
-    ]
+    assert grades == [rubric.grades_of(example) for example in rubric.examples]
+    assert messages[:-1] == build_messages(rubric, "q", "secret gold", "other")[:-1]
+    assert ("secret gold" in str(messages)) == rubric.gold == (name != "open")
