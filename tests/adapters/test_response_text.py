@@ -62,12 +62,10 @@ def test_the_response_in_messages_is_the_last_of_the_assistant(messages, text):
         ("2+2= 4</s>", "2+2=", " 4"),
         ("Q<|im_end|>A<|im_end|>\n<|endoftext|>", "Q<|im_end|>", "A"),
         ("Q<｜Assistant｜>x > y<｜end▁of▁sentence｜>", "Q<｜Assistant｜>", "x > y"),
-        ("Qa < b and b > c", "Q", "a < b and b > c"),
         ("of it?\nA: 4", "a" * 90 + "the end of it?\nA:", None),
         ("#### 5\nNow: 2 Ω?<|im_end|>No.", "#### 5\nNow: 2 \u2126?<|im_end|>", "No."),
         ("caf\u00e9 " * 30 + "No.", "cafe\u0301 " * 30, "No."),
         ("x" * 70 + " 4 #### 2", "cut off" + "x" * 80, " 4 #### 2"),
-        ("<s> " + "x" * 70 + " 4", "x" * 70, " 4"),
         ("Q" + "long " * 999 + "4</s>", "Q", "long " * 999 + "4"),
     ],
 )

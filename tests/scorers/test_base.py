@@ -160,10 +160,8 @@ def test_exceptions_and_exits_are_caught_and_interrupts_are_not():
 @pytest.mark.parametrize(
     ("result", "score"),
     [
-        (1.0, Score(1.0, None, "", Status.SCORED)),
         (True, Score(1.0, True, "", Status.CORRECT)),
         ({"score": 0.1, "acc": 0.1}, Score(0.1, None, "", Status.SCORED)),
-        ({"score": 0.1, "correct": False}, Score(0.1, False, "", Status.WRONG)),
         ({"score": 0.0, "error": 1}, Score(0.0, False, "", Status.FAILED)),
         ({"score": 0.5, "acc": True, "pred": 7}, Score(0.5, True, "7", Status.CORRECT)),
         ({"score": 1.0, "acc": 0}, Score(1.0, False, "", Status.WRONG)),
@@ -191,10 +189,7 @@ def test_a_user_s_reward_returns_a_number_or_a_dictionary_or_is_a_coroutine(resu
         (Status.CORRECT, {"acc": 1.0}),
         (Status.WRONG, {}),
         (Status.NO_ANSWER, {"no_answer": 1.0}),
-        (Status.UNPARSED_ANSWER, {}),
-        (Status.AMBIGUOUS_ANSWER, {}),
         (Status.TIMEOUT, {"timeout": 1.0}),
-        (Status.TOO_LONG, {}),
         (Status.BAD_GROUND_TRUTH, {"error": 1.0}),
     ],
 )
@@ -288,7 +283,6 @@ def test_no_secret_and_no_control_character_of_a_message_is_logged(log):
     "arguments",
     [
         ("d", "#### 1", "1", None, {"format_score": "abc"}),
-        ("d", "#### 2", "1", None, {"format_score": None}),
         (UnprintableError(), "#### 1", "1", None, {}),
         ("d", UnprintableError(), "1", None, {}),
         ("d", "#### 1", UnprintableError(), None, {}),

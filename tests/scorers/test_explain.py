@@ -31,16 +31,12 @@ def test_the_explanation_has_the_place_and_the_outcome_of_each_rung(response, go
     ("scorer", "options", "response", "gold", "reason", "advice"),
     [
         ("gsm8k", {}, "#### **18**", "18", "with method=strict, gsm8k reads the last `#### N`", "method=robust reads `**18**`, which is correct."),
-        ("gsm8k", {}, "", "18", "the response is empty", "No other option of this scorer reads the gold."),
-        ("gsm8k", {}, r"\boxed{18}#", "18", r"The response has \boxed{} `18`; the last number `18`.", "method=flexible reads `18`"),
         ("gsm8k", {}, r"\boxed{\frac{36}{2}}", "18", "No answer was read", r"The scorer math reads `\frac{36}{2}`, which is correct."),
         ("qa", {}, "Paris or Lyon", "Paris", "The answer states several values.", "method=f1 reads"),
         ("math", {}, r"\boxed{(1,2)}", r"\{1,2\}", r"in the last \boxed{}; the gold is `\{1,2\}`. The answer is a tuple of 2 items, the gold is a set of 2 items: their types differ.", "No other option"),
         ("math", {}, r"\boxed{1 or 2}", "1", "the answer states several values, the gold one", "No other option"),
         ("math", {}, r"\boxed{3.14}", "3", "The answer is the number 3.14, the gold is the number 3: their values differ.", "No other option"),
         ("math", {}, r"\boxed{12 cm}", r"0.12 \text{ m}", "a quantity with a unit", "convert_units=true reads `12 cm`, which is correct."),
-        ("math", {}, r"\boxed{@}", "5", "The answer cannot be parsed as mathematics; the gold is the number 5.", "No other option"),
-        ("math", {}, "(C)", "B", "The gold is a choice", "No other option"),
         ("geometry3k", {}, r"\boxed{C}", "B", "`C` was read; the gold is `B`.", "No other rule scorer reads the gold here."),
     ],
 )  # fmt: skip

@@ -23,7 +23,6 @@ BIG = "2209999999999895142"
         ("#### $18", "18", False, "", Status.NO_ANSWER),
         ("####18", "18", False, "", Status.NO_ANSWER),
         (f"#### 18{' ' * 300}", "18", False, "", Status.NO_ANSWER),
-        ("#### 18", "", False, "18", Status.BAD_GROUND_TRUTH),
         ("#### 1,000", "1,000", False, "1000", Status.BAD_GROUND_TRUTH),
         ("#### ,", "", False, "", Status.BAD_GROUND_TRUTH),
     ],
@@ -50,13 +49,11 @@ def test_robust_mode_reads_a_correct_answer_with_any_markup(response):
     ("response", "gold", "pred", "status"),
     [
         ("18", "18", "", Status.NO_ANSWER),
-        ("####", "18", "", Status.NO_ANSWER),
         ("#### eighteen", "18", "eighteen", Status.UNPARSED_ANSWER),
         ("#### 18 or 19", "18", "18 or 19", Status.AMBIGUOUS_ANSWER),
         ("#### 9 + 9", "18", "9 + 9", Status.AMBIGUOUS_ANSWER),
         ("#### 18\n#### 19", "18", "19", Status.WRONG),
         ("#### -18", "18", "-18", Status.WRONG),
-        ("#### 0.18", "18", "0.18", Status.WRONG),
         (f"#### {BIG}5", f"{BIG}4", f"{BIG}5", Status.WRONG),
         (r"#### 12\frac{3}{5}", "123/5", r"12\frac{3}{5}", Status.WRONG),
         ("#### ١٨", "١٨", "١٨", Status.BAD_GROUND_TRUTH),
@@ -93,16 +90,12 @@ def test_verl_s_modes_read_the_last_300_characters_and_robust_mode_reads_all():
 @every(
     ("response", "gold", "correct", "pred", "status"),
     [
-        ("it is 18", "18", True, "18", Status.CORRECT),
         ("17, then 18.", "18.", True, "18.", Status.CORRECT),
         ("it is 1,000", "1,000", True, "1,000", Status.CORRECT),
         ("it is 18 .", "18", True, "18", Status.CORRECT),
-        ("-18", "-18", True, "-18", Status.CORRECT),
         ("it is 19", "18", False, "19", Status.WRONG),
-        ("it is . or .", "18", False, ".", Status.WRONG),
         ("none", "18", False, "", Status.NO_ANSWER),
         ("18", "many", False, "18", Status.BAD_GROUND_TRUTH),
-        ("none", "", False, "", Status.BAD_GROUND_TRUTH),
     ],
 )
 def test_flexible_mode_reads_the_last_number(response, gold, correct, pred, status):
@@ -116,8 +109,7 @@ def test_flexible_mode_reads_the_last_number(response, gold, correct, pred, stat
     ("method", "response", "paid"),
     [
         ("strict", "#### 19", 0.25), ("strict", "19", 0.0), ("flexible", "19", 0.25), ("flexible", "none", 0.0),
-        ("robust", "#### 19", 0.25), ("robust", "19", 0.0), ("robust", "#### many", 0.0), ("robust", "#### 18 or 19", 0.0),
-        ("strict", "#### 18", 1.0), ("flexible", "18", 1.0), ("robust", "#### 18", 1.0), ("robust", "#### $18", 1.0),
+        ("robust", "#### 19", 0.25), ("robust", "19", 0.0), ("robust", "#### many", 0.0), ("robust", "#### $18", 1.0),
     ],
 )  # fmt: skip
 def test_the_format_score_is_only_for_a_wrong_number_in_the_requested_format(

@@ -33,7 +33,6 @@ tex = st.lists(st.sampled_from(WORDS) | st.text(max_size=5)).map("".join)
 @every(
     ("response", "gold", "pred", "status"),
     [
-        ("so\nAnswer: 34", "34", "34", RIGHT),
         ("answer : $34$", "34", "34", RIGHT),
         ("Answer: 33\nAnswer: 34", "34", "34", RIGHT),
         ("Answer:\n\n34", "34", "34", RIGHT),
@@ -44,11 +43,7 @@ tex = st.lists(st.sampled_from(WORDS) | st.text(max_size=5)).map("".join)
         (r"Answer: \boxed{\sqrt2}", r"\sqrt{2}", r"\sqrt{2}", RIGHT),
         (r"Answer: 1,000\text{ dollars}", "1000", "1000", RIGHT),
         ("Answer: 34.", "34", "34.", WRONG),
-        ("Answer: **34**", "34", "**34**", WRONG),
-        ("Answer: 34" + " " * 300, "34", "[INVALID]", NONE),
-        (r"so \boxed{34}", "34", "34", RIGHT),
         (r"so \boxed{ 34}", "34", " 34", WRONG),
-        (r"\boxed{34}" + " " * 100, "34", "[INVALID]", NONE),
         (r"Answer: 35 \boxed{34}", "34", "3534", WRONG),
         ("Answer: ", "34", "", NONE),
     ],

@@ -57,12 +57,9 @@ def test_verdicts_are_math_verify_s_from_the_main_thread_and_from_others(shared)
     ("response", "gold", "pred", "status"),
     [
         (r"So it is \boxed{0.75}.", r"\frac{3}{4}", "0.75", Status.CORRECT),
-        ("The answer is 1/2", r"\frac{1}{2}", "1/2", Status.CORRECT),
         (r"\boxed{0.6}", r"\frac{1}{2}", "0.6", Status.WRONG),
         (r"\boxed{?}", "?", "?", Status.CORRECT),
         ("no idea", "5", "", Status.NO_ANSWER),
-        ("", "5", "", Status.NO_ANSWER),
-        (r"\boxed{}", "", "", Status.BAD_GROUND_TRUTH),
         (r"\boxed{5}", "}", "", Status.BAD_GROUND_TRUTH),
         (r"\boxed{5}", "5" * (MAX_CHARS + 1), "", Status.BAD_GROUND_TRUTH),
         ("x" * MAX_CHARS + r" \boxed{5}", "5", "5", Status.CORRECT),

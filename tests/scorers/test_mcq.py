@@ -24,27 +24,21 @@ LETTERS = st.sets(st.sampled_from("ABCDEFGHIJ"), min_size=1).map(lambda s: "".jo
     ("response", "gold", "options", "pred", "status"),
     [
         (r"The answer is \boxed{(A)}.", "A", None, "A", RIGHT),
-        (r"\boxed{C, A}", "AC", None, "AC", RIGHT),
         (r"\boxed{AC}", "A、C", None, "AC", RIGHT),
         (r"\boxed{~A}", "A", None, "~A", UNREAD),
-        ("<answer>A</answer>", "A", None, "A", RIGHT),
         (r"\boxed{ABC}", "AC", None, "ABC", WRONG),
         (r"\boxed{A or C}", "AC", None, "A or C", AMBIGUOUS),
         (r"\boxed{A} or \boxed{B}", "B", None, "A or B", AMBIGUOUS),
         (r"\boxed{Apple}", "A", None, "Apple", UNREAD),
-        (r"\boxed{K}", "A", None, "K", UNREAD),
         (r"\boxed{}", "A", None, "", NONE),
         ("The answer is A", "A", None, "", NONE),
         (r"\boxed{A}", "", None, "A", BAD),
         (r"\boxed{None of the above}", "N", None, "None of the above", BAD),
-        (r"\boxed{A or B}", "A or B", None, "A or B", BAD),
         # without options the letters go up to J
         *((r"\boxed{J}", "J", options, "J", RIGHT) for options in (None, 3)),
         # a plain box, and boxes with more around or inside them
         (r"\boxed{B}", "AB", XY, "B", WRONG),
         (r"\boxed{C}", "C", XY, "C", BAD),
-        (r"\boxed{C}", "B", XY, "C", UNREAD),
-        (r"\boxed{B", "B", None, "", NONE),
         (r"\boxed{A} " + "x" * 60 + r" \boxed{B}", "B", None, "B", RIGHT),
         (r"\boxed{B} <answer>A</answer>", "B", None, "A", WRONG),
         (r"<think>\boxed{B}</think> \boxed{A}", "B", None, "A", WRONG),
@@ -53,13 +47,11 @@ LETTERS = st.sets(st.sampled_from("ABCDEFGHIJ"), min_size=1).map(lambda s: "".jo
         (r"\boxed{B}", "B", ["x", None], "B", BAD),
         (r"\boxed{y}", "B", NAMED, "B", RIGHT),
         # the options of a row define texts and letters
-        (r"\boxed{980万元}", "A", AMOUNTS, "A", RIGHT),
         (r"\boxed{B. 990万元}", "B", AMOUNTS, "B", RIGHT),
         (r"\boxed{A. 990万元}", "A", AMOUNTS, "A. 990万元", AMBIGUOUS),
         (r"\boxed{ABCDE}", "ABCD", AMOUNTS, "ABCDE", UNREAD),
         # an option is picked by its value unless two have it
         (r"\boxed{B. \frac12}", "B", VALUES, "B", RIGHT),
-        (r"\boxed{\frac{1}{2}}", "A", VALUES, "B", WRONG),
         (r"\boxed{\frac34}", "C", VALUES, r"\frac34", AMBIGUOUS),
         (r"\boxed{A. \frac12}", "A", VALUES, r"A. \frac12", AMBIGUOUS),
     ],
@@ -74,8 +66,6 @@ def test_the_letters_picked_must_be_the_gold_letters(response, gold, options, pr
     ("response", "gold", "is_right"),
     [
         ("答案：A+C", "AC", True),
-        ("Solution: Choice_B: 0.5 mm", "B", True),
-        ("答案：AC", "AC", True),
         ("Answer: A Answer: B", "B", False),
     ],
 )
@@ -100,10 +90,8 @@ def tagged_answer(box):
     ("box", "gold", "pred"),
     [
         (r"\boxed{A、C}", "AC", "AC"),
-        (r"\boxed{B} \boxed{A}", "A", "A"),
         (r"\boxed{Apple}", "A", "A"),
         (r"\boxed{A or B}", "AB", "AB"),
-        (r"\boxed{Cabbage}", "C", "C"),
         (r"\boxed{\text{B}, C}", "B", "B"),
     ],
 )
@@ -116,7 +104,6 @@ def test_the_letter_rule_counts_every_capital_up_to_g_in_the_box(box, gold, pred
     ("response", "gold", "pred", "status"),
     [
         (r"\boxed{A}", "AC", "A", WRONG),
-        (r"\boxed{x}", "A", "x", UNREAD),
         (r"\boxed{}", "A", "", UNREAD),
         ("A", "A", "", NONE),
         (r"\boxed{A}", "H", "A", BAD),
@@ -132,12 +119,9 @@ def test_the_letter_rule_has_the_same_statuses(response, gold, pred, status):
     "response",
     [
         r"<answer>\boxed{A}</answer>",
-        r"<think></think>\boxed{A}",
         r"<think></think><think></think><answer>\boxed{A}</answer>",
         r"<think></think><answer>\boxed{A}</answer><answer>\boxed{A}</answer>",
-        r"<think></think><answer>A</answer>",
         r"<think></think><answer>\boxed{A</answer>",
-        r"<think>\boxed{A}</think><answer></answer>",
     ],
 )
 def test_dianjin_mode_requires_one_think_and_one_answer_with_a_box(response):

@@ -27,9 +27,7 @@ WHO = {"question": "Who painted the ceiling of the old chapel?"}
         ("['Paris' 'Lutetia']", ("Paris", "Lutetia")),
         ({"target": np.array(["Paris", "Lutetia"])}, ("Paris", "Lutetia")),
         ('{"target": ["Paris", "Lutetia"]}', ("Paris", "Lutetia")),
-        (["None", "Nobody"], ("None", "Nobody")),
         (["", "Paris", "nan"], ("Paris",)),
-        (1969, ("1969",)),
         ("[sic] Paris", ("[sic] Paris",)),
         *((gold, ()) for gold in ("", None, [], "None", "[]", {"target": []}, {"a": "b"}, "{}")),
     ],
@@ -44,13 +42,11 @@ def test_a_gold_of_any_type_has_its_alternatives(gold, texts):
     [
         ("Paris", "Paris"),
         ("<think>Rome?</think> Paris", "Paris"),
-        ("<answer>Rome</answer> <answer> Paris </answer>", "Paris"),
         ("<think>so</think><answer>Paris</answer> I hope this helps.", "Paris"),
         (r"It is \boxed{Paris}.", "Paris"),
         (r"<answer>\boxed{Paris}</answer>", "Paris"),
         ("I thought of Rome.\n\n**Answer:** Paris", "Paris"),
         ("<answer>Paris", ""),
-        ("<think>Paris", ""),
         ("<answer></answer>", ""),
     ],
 )
@@ -62,7 +58,6 @@ def test_the_answer_is_in_tags_a_box_a_line_or_the_whole_response(response, answ
     ("response", "gold", "status"),
     [
         ("<answer>Berg</answer>", TARGET, Status.CORRECT),
-        ("Anna Berg painted it.", TARGET, Status.CORRECT),
         ("<answer>Carl Lind</answer>", TARGET, Status.WRONG),
         ("<answer>Carl Lind or Anna Berg</answer>", TARGET, Status.AMBIGUOUS_ANSWER),
         ("<answer></answer>", TARGET, Status.NO_ANSWER),
@@ -89,8 +84,6 @@ def test_every_entry_of_verl_takes_every_gold(gold):
     [
         ("<answer>The Red House!</answer>", 1.0, True),
         ("<answer>blue</answer>", 0.1, False),
-        ("<answer></answer>", 0.1, False),
-        ("red house", 0.0, False),
         ("<answer>blue</answer><answer>red house</answer>", 1.0, True),
         ("<answer>red house</answer>" * 10, 1.0, True),
         ("<answer>red house</answer>" * 11, 0.25, True),

@@ -32,15 +32,12 @@ def length(score, chars, max_chars=1000, **settings):
     [
         ("<think>a</think><answer>b</answer>", {}, 1.0),
         ("well <think>\na\n</think> so\n<answer>b</answer>.", {}, 1.0),
-        ("<answer>b</answer><think>a</think>", {}, 0.0),
         ("<think>a</think><answer> \n</answer>", {}, 0.0),
-        ("<think>a</think><answer>b</answer><answer>c</answer>", {}, 0.0),
         ("<think>I write <answer> next</think><answer>b</answer>", {}, 0.0),
         ("</think><think>a</think><answer>b</answer>", {}, 0.0),
         ("<Think>a</Think><answer>b</answer>", {}, 0.0),
         (TAGGED, {"outside": False}, 1.0),
         (f"so {TAGGED}", {"outside": False}, 0.0),
-        (f"{TAGGED}.", {"outside": False}, 0.0),
         (TAGGED.replace("\n", "so", 1), {"outside": False}, 0.0),
     ],
 )
