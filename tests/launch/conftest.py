@@ -20,45 +20,33 @@ from rewardkit.launch.script_import import script_runs
 from rewardkit.launch.start import write_files
 from rewardkit.launch.verl.hydra_values import parse_value
 
-SMALLEST = {
-    "name": "tiny",
-    "algorithm": "grpo",
-    "model": "/models/tiny",
-    "data": {"train": "/data/train.parquet", "val": "/data/val.parquet"},
-    "verl": {
-        "actor_rollout_ref.rollout.name": "vllm",
-        "actor_rollout_ref.rollout.n": 8,
-        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu": 1,
-        "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu": 1,
-        "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu": 1,
-    },
-}
+ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
+SMALLEST = {"name": "tiny", "algorithm": "grpo", "model": "/models/tiny"}
+SMALLEST["data"] = {"train": "/data/train.parquet", "val": "/data/val.parquet"}
+SMALLEST["verl"] = {f"{ROLLOUT}.name": "vllm", f"{ROLLOUT}.n": 8} | dict.fromkeys(
+    (
+        f"{ACTOR}.ppo_micro_batch_size_per_gpu",
+        f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu",
+        "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu",
+    ),
+    1,
+)
 
 #: A recipe with spaces, quotes, shell characters and Chinese text.
 AWKWARD = {
-    "name": "Qwen3 跑 $HOME 'x' \"y\"",
-    "about": "first line\nexit 1",
-    "algorithm": "dapo",
-    "strategy": "fsdp2",
-    "nodes": 2,
-    "devices_per_node": 16,
-    "model": "/模型/Qwen3 8B",
+    "name": "Qwen3 跑 $HOME 'x' \"y\"", "about": "first line\nexit 1", "strategy": "fsdp2",
+    "algorithm": "dapo", "nodes": 2, "devices_per_node": 16, "model": "/模型/Qwen3 8B",
     "data": {"train": ["/数据/a b.parquet", "/d/it's $x.parquet"], "val": "/数据/val.parquet"},
     "reward": {"scorer": "verl"},
     "dapo": {"overlong_buffer": {"len": 4}},
     "env": {"NOTE": "a 'b' \"c\" $d `e` \\ 中文", "LIST": "{a}, $x", "N": "1e-6"},
-    "cluster": {
-        "image": "repo/verl:1",
-        "accelerator": "H100",
-        "model_name": "qwen3-8b",
-        "wait_s": 60,
-    },
+    "cluster": {"image": "repo/verl:1", "accelerator": "H100", "model_name": "qwen3-8b", "wait_s": 60},
     "verl": {
         "trainer.logger": ["console", "wandb"],
         "trainer.project_name": "p 'q' \"r\" $(touch pwned) `touch pwned` \\ *",
         "trainer.default_local_dir": "/存档/$USER x",
     },
-}
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -108,10 +96,8 @@ def plan_of():
 
     def make(target, *, devices="npu", version="0.9.1", **changes):
         tree = deep_merge(AWKWARD, {"cluster": {"target": target}, "devices": devices})
-        if target == "local":
-            tree["nodes"] = 1
-        recipe = read_recipe(deep_merge(tree, changes), "test")
-        return make_plan(recipe, version)
+        tree["nodes"] = 1 if target == "local" else 2
+        return make_plan(read_recipe(deep_merge(tree, changes), "test"), version)
 
     return make
 
@@ -219,14 +205,8 @@ with open(os.environ["DUMP"] + ".cli", "a") as file:
     print(*sys.argv[1:], sep="\\0", end="\\0", file=file)
 """
 
-STAND_INS = {
-    "python3": PYTHON,
-    "ray": RAY,
-    "getent": GETENT,
-    "srun": SRUN,
-    "scontrol": "print('localhost')\nprint('other')",
-    "ascendfactory-cli": CLI,
-}
+STAND_INS = {"python3": PYTHON, "ray": RAY, "getent": GETENT, "srun": SRUN}
+STAND_INS |= {"scontrol": "print('localhost')\nprint('other')", "ascendfactory-cli": CLI}
 
 
 def program(folder, name, code):
@@ -251,28 +231,16 @@ def bash(tmp_path):
     quick_sleep.write_text(SLEEP.replace("SLEEP", shutil.which("sleep")))
     quick_sleep.chmod(0o755)
     processes = []
-    base = {
-        "CHECK_FILES": "0",
-        "PATH": f"{bin_dir}:{os.environ['PATH']}:/usr/sbin:/sbin",
-        "DUMP": str(tmp_path / "dump.json"),
-        "TMPDIR": str(tmp_path),
-        "HOME": str(tmp_path),
-        "RAY_PORT": str(free_port()),
-        "MASTER_ADDR": "127.0.0.1",
-        "USER": "must not be seen",
-        "PRESET": "",
-    }
+    path = f"{bin_dir}:{os.environ['PATH']}:/usr/sbin:/sbin"
+    base = {"CHECK_FILES": 0, "PATH": path, "MASTER_ADDR": "127.0.0.1", "RAY_PORT": free_port()}
+    base |= {"DUMP": tmp_path / "dump.json", "TMPDIR": tmp_path, "HOME": tmp_path, "PRESET": ""}
+    base["USER"] = "must not be seen"
 
     def start(script, *, cwd=tmp_path, **env):
-        process = subprocess.Popen(
-            ["bash", str(script)],
-            env={k: str(v) for k, v in {**base, **env}.items() if v is not None},
-            cwd=cwd,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        env = {name: str(value) for name, value in {**base, **env}.items() if value is not None}
+        out = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        command = ["bash", str(script)]
+        process = subprocess.Popen(command, env=env, cwd=cwd, start_new_session=True, **out)
         processes.append(process)
         return process
 

@@ -250,15 +250,12 @@ def test_the_folder_of_records_is_absolute_in_the_command(words, monkeypatch, tm
 
 
 def test_an_override_by_verl_s_name_changes_the_field_of_the_recipe(words):
-    result = words(
-        "0.9",
-        f"algorithm=ppo {GSM8K} verl.{FUNCTION}.path=/r/old.py",
-        "trainer.nnodes=2",
-        "actor_rollout_ref.model.path=/m/new",
-        "data.train_files=[a.parquet,b.parquet]",
-        "custom_reward_function.path=/r/mine.py",
-        "custom_reward_function.name=judge",
+    overrides = (
+        "trainer.nnodes=2 actor_rollout_ref.model.path=/m/new data.train_files=[a.parquet,b.parquet] "
+        "custom_reward_function.path=/r/mine.py custom_reward_function.name=judge"
     )
+    recipe = f"algorithm=ppo {GSM8K} verl.{FUNCTION}.path=/r/old.py"
+    result = words("0.9", recipe, *overrides.split())
     assert (result.recipe.nodes, result.recipe.model) == (2, "/m/new")
     assert result.recipe.data.train == ["a.parquet", "b.parquet"]
     assert result.recipe.reward.scorer == "/r/mine.py:judge"
@@ -266,12 +263,8 @@ def test_an_override_by_verl_s_name_changes_the_field_of_the_recipe(words):
     assert not any("method" in argument for argument in result.arguments)
 
 
-NEAREST = {
-    "0.9.1": "0.9 0.9.2.dev1",
-    "0.7.1": "0.7",
-    LATEST: "1.2 0.10.1",
-    "0.10.0.dev0": "main 0.10 0.10.0 0.10.0.dev 0.10.0.dev0+g1dda039 v0.10.0rc1",
-}
+NEAREST = {"0.9.1": "0.9 0.9.2.dev1", "0.7.1": "0.7", LATEST: "1.2 0.10.1"}
+NEAREST["0.10.0.dev0"] = "main 0.10 0.10.0 0.10.0.dev 0.10.0.dev0+g1dda039 v0.10.0rc1"
 
 
 def test_a_release_is_planned_as_the_nearest_known_one_and_a_snapshot_only_as_its_number():

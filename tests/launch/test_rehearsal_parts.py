@@ -62,16 +62,13 @@ def test_a_sample_is_of_the_whole_file_and_keeps_its_schema(tmp_path, groups):
 
 def write_sources(path, sources):
     """Write 100 rows: row 41 has the longest prompt, row 57 the longest gold; sources by row."""
-    rows = [
-        {
-            "prompt": [{"role": "user", "content": "why " * (9 if n == 41 else 1)}],
-            "reward_model": {"ground_truth": "1" * (9 if n == 57 else 1)},
-            "data_source": sources.get(n, "usual"),
-            "n": n,
-        }
-        for n in range(100)
-    ]
-    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=30)
+    rows = {
+        "prompt": [[{"role": "user", "content": "why " * (9 if n == 41 else 1)}] for n in range(100)],
+        "reward_model": [{"ground_truth": "1" * (9 if n == 57 else 1)} for n in range(100)],
+        "data_source": [sources.get(n, "usual") for n in range(100)],
+        "n": range(100),
+    }  # fmt: skip
+    pq.write_table(pa.table(rows), path, row_group_size=30)
     return path
 
 
@@ -114,14 +111,10 @@ def test_a_file_that_cannot_be_sampled_is_named(tmp_path):
 
 
 def config(**changes):
-    return {
-        "data.train_batch_size": 1024,
-        "data.max_prompt_length": 1024,
-        "data.max_response_length": 20480,
-        "actor_rollout_ref.rollout.n": 16,
-        "actor_rollout_ref.rollout.val_kwargs.n": 32,
-        "actor_rollout_ref.actor.ppo_mini_batch_size": 256,
-    } | changes
+    lengths = {"data.max_prompt_length": 1024, "data.max_response_length": 20480}
+    sizes = {"data.train_batch_size": 1024, "actor_rollout_ref.actor.ppo_mini_batch_size": 256}
+    rollout = "actor_rollout_ref.rollout"
+    return lengths | sizes | {f"{rollout}.n": 16, f"{rollout}.val_kwargs.n": 32} | changes
 
 
 def planned(folder, texts=(), rows=32, longest=300, pictures=None, steps=2, **changes):
@@ -220,11 +213,8 @@ def test_differences_from_the_plan_are_listed(tmp_path):
         notes = planned(tmp_path, pictures=pictures, **changes).notes
         assert len(notes) == bool(text)
         assert all(text in note for note in notes)
-    changes = {
-        "actor_rollout_ref.rollout.multi_turn.enable": True,
-        "actor_rollout_ref.model.lora_rank": 32,
-        "algorithm.filter_groups.enable": True,
-    }
+    changes = {"actor_rollout_ref.model.lora_rank": 32, "algorithm.filter_groups.enable": True}
+    changes["actor_rollout_ref.rollout.multi_turn.enable"] = True
     left_out = planned(tmp_path, **changes).not_rehearsed
     parts = [text.partition(":")[0] for text in left_out]
     assert parts == ["dynamic sampling", "calls of tools", "LoRA"]

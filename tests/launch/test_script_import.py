@@ -31,13 +31,13 @@ PUBLISHED = {
     "8b-dapo-mcq-npu": (
         DAPO,
         f"""
-        algorithm.adv_estimator=grpo data.train_files=/d/train.parquet data.truncation=error
+        algorithm.adv_estimator=grpo data.train_files=/d/train.parquet
         data.val_files=/d/train.parquet data.train_batch_size=128 data.max_response_length=10000
-        {A}.use_torch_compile=False {M}.path=/m/Qwen3-8B {A}.optim.lr=1e-6 {A}.use_kl_loss=True
-        {A}.kl_loss_coef=0.001 {A}.entropy_coeff=0 {A}.fsdp_config.param_offload=True {R}.name=vllm
-        {R}.n=8 {F}.log_prob_micro_batch_size_per_gpu=2 algorithm.kl_ctrl.kl_coef=0.001
+        {M}.path=/m/Qwen3-8B {A}.optim.lr=1e-6 {A}.use_kl_loss=True
+        {A}.kl_loss_coef=0.001 {A}.fsdp_config.param_offload=True {R}.name=vllm
+        {R}.n=8 {F}.log_prob_micro_batch_size_per_gpu=2
         custom_reward_function.path=/r/reward_score.py custom_reward_function.name=compute_score
-        trainer.logger=['console'] trainer.n_gpus_per_node=16 trainer.nnodes=1 trainer.test_freq=-100
+        trainer.n_gpus_per_node=16 trainer.nnodes=1 trainer.test_freq=-100
         trainer.default_local_dir=/c trainer.val_before_train=False trainer.device=npu
         data.gen_batch_size=256 {A}.clip_ratio_low=0.2 {A}.clip_ratio_high=0.28 {A}.clip_ratio_c=10.0
         algorithm.filter_groups.enable=True algorithm.filter_groups.max_num_gen_batches=5
@@ -48,9 +48,9 @@ PUBLISHED = {
     "235b-dapo-megatron": (
         "",
         f"""
-        data.train_files=/d/a.parquet data.val_files=/d/b.parquet data.prompt_key=prompt
-        data.max_response_length=8192 data.truncation=left data.train_batch_size=512 {R}.n=16
-        {M}.path=/m/Qwen3-235B-A22B {M}.use_fused_kernels=True {R}.name=vllm {R}.top_k=-1
+        data.train_files=/d/a.parquet data.val_files=/d/b.parquet
+        data.max_response_length=8192 data.train_batch_size=512 {R}.n=16
+        {M}.path=/m/Qwen3-235B-A22B {M}.use_fused_kernels=True {R}.name=vllm
         +{R}.engine_kwargs.vllm.enable_expert_parallel=True {A}.use_dynamic_bsz=True
         {A}.megatron.pipeline_model_parallel_size=8 {A}.megatron.grad_offload=True
         algorithm.adv_estimator=grpo reward_model.reward_manager=dapo {A}.use_kl_loss=False
