@@ -28,20 +28,9 @@ if current_thread() is main_thread():
 
 # There is no deadline, because the time of an example depends on the machine. `same` has the same
 # examples in every run; `random` tries new ones, and prints how to repeat a failure.
-settings.register_profile(
-    "same",
-    derandomize=True,
-    deadline=None,
-    max_examples=25,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.register_profile(
-    "random",
-    deadline=None,
-    max_examples=100,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+ANY_TIME = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", ANY_TIME, derandomize=True, max_examples=25)
+settings.register_profile("random", ANY_TIME, max_examples=100, print_blob=True)
 settings.load_profile("same")  # --hypothesis-profile=random replaces it
 
 

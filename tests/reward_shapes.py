@@ -1,4 +1,4 @@
-"""Twenty common shapes of rewards: what each returns, and which of its scores is right.
+"""Common shapes of rewards: what each returns, and which of its scores is right.
 
 `docs/how-to/own-reward.md` has a table of some of them, which a test compares.
 """
@@ -39,7 +39,6 @@ def _read(text, gold):
 
 SHAPES = {
     "zero_one": Shape("1.0 or 0.0", "return 1.0 if right else 0.0", 1),
-    "integer": Shape("1 or 0", "return int(right)", 1),
     "boolean": Shape("`True` or `False`", "return right", None),
     "plus_minus": Shape("+1 or -1", "return 1.0 if right else -1.0", 1),
     "nine_tenths": Shape("0.9 or 0", "return 0.9 if right else 0.0", 0.9),
@@ -60,16 +59,6 @@ SHAPES = {
     "stated": Shape(
         '`{"score": s, "acc": True}`', 'return {"score": 0.5 + 0.4 * right, "acc": right}', None
     ),
-    "stated_number": Shape(
-        '`{"score": s, "acc": 1.0}`',
-        'return {"score": 2.0 * right - 1, "acc": float(right), "pred": text[-9:]}',
-        None,
-    ),
-    "correct": Shape(
-        '`{"score": s, "correct": 1}`',
-        'return {"score": 0.3 * right + 0.1 * boxed, "correct": int(right)}',
-        None,
-    ),
     "copied": Shape(
         '`{"score": s, "acc": s}`, s from 0 to 1',
         'score = 1.0 if right else 0.1 if boxed else 0.0\n    return {"score": score, "acc": score}',
@@ -83,7 +72,6 @@ SHAPES = {
     ),
     "tensor": Shape("a tensor", "return Tensor(0.9 if right else 0.0)", 0.9),
     "numpy": Shape("`np.float32`", "return np.float32(0.9 if right else 0.1)", 0.9),
-    "numpy_boolean": Shape("`np.bool_`", "return np.bool_(right)", None),
     "penalties": Shape(
         "0, or below 0 for a wrong answer", "return 0.0 if right else -1.0 - 0.5 * (not boxed)", 0
     ),

@@ -81,10 +81,6 @@ def test_a_character_that_the_prefix_cuts_does_not_change_the_encoding(encoding)
     assert names == {encoding.upper()}
 
 
-def test_utf_8_with_some_broken_bytes_is_not_called_gbk():
-    assert text_encoding(CHINESE.encode() + b"\xff\n" + CHINESE.encode()) == "UTF-8"
-
-
 def test_the_command_for_a_gbk_file_has_its_name(tmp_path):
     file = tmp_path / "my file.csv"
     file.write_bytes(CHINESE.encode("gbk"))

@@ -121,30 +121,21 @@ def test_the_longest_names_can_be_written(tmp_path, name):
     assert names(tmp_path) == [name]
 
 
-def test_a_link_in_place_of_a_growing_file_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("plant", "message"),
+    [
+        (Path.symlink_to, r"part is a symbolic link.*remove it"),
+        (Path.hardlink_to, r"part is a hard link: .* Replace it by a copy"),
+        (lambda path, _: os.mkfifo(path), "is not a regular file"),
+    ],
+)
+def test_a_link_or_a_pipe_in_place_of_a_growing_file_is_refused(tmp_path, plant, message):
     victim, planted = tmp_path / "victim", tmp_path / ".out.part"
     victim.write_text("precious")
-    planted.symlink_to(victim)
-    with pytest.raises(OutputError, match=r"\.out\.part is a symbolic link.*remove it"):
+    plant(planted, victim)
+    with pytest.raises(OutputError, match=message):
         open_no_follow(planted)
     assert victim.read_text() == "precious"
-
-
-def test_a_hard_link_in_place_of_a_growing_file_is_refused(tmp_path):
-    """Only in a folder that others can write: they would choose which file grows."""
-    victim, planted = tmp_path / "victim", tmp_path / "part"
-    victim.write_text("mine")
-    planted.hardlink_to(victim)
-    with pytest.raises(OutputError, match=r"part is a hard link: .* Replace it by a copy"):
-        open_no_follow(planted)
-    assert victim.read_text() == "mine"
-
-
-def test_a_pipe_in_place_of_a_growing_file_is_refused_and_does_not_hang(tmp_path):
-    planted = tmp_path / ".out.part"
-    os.mkfifo(planted)
-    with pytest.raises(OutputError, match="is not a regular file"):
-        open_no_follow(planted)
 
 
 def test_a_folder_that_a_killed_run_left_half_written_is_removed_by_the_next(tmp_path):

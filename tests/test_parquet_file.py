@@ -127,14 +127,3 @@ def test_small_rows_come_as_from_pyarrow(tmp_path):
         part = {"row_groups": [1, 2], "columns": ["x"]}
         assert list(mine.iter_batches(64, **part)) == list(theirs.iter_batches(64, **part))
     assert list(read(write(tmp_path / "empty.parquet", pa.array([], pa.string())))) == []
-
-
-def test_small_batches_of_a_large_dictionary_are_joined(tmp_path, small_limits):
-    """Its values are rarely as large as the dictionary, and small batches are slow."""
-    column = [f"{n % 900} " * 300 for n in range(4000)]
-    path = write(tmp_path / "x.parquet", column)
-    with open_parquet(path) as file:
-        sizes = [batch.num_rows for batch in file.iter_batches(512)]
-    assert max(sizes) <= 512
-    assert len(sizes) < 20
-    assert read(path) == column

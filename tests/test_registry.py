@@ -45,12 +45,6 @@ def test_plug_ins_can_be_disabled(plugins, monkeypatch):
     assert "acme" not in registry.known("scorers")
 
 
-def test_a_plugin_that_does_not_import_is_one_clear_error(plugins):
-    plugins(("acme", "no_such_module:score", "rewardkit.scorers"))
-    with pytest.raises(UsageError, match="no_such_module does not import"):
-        registry.load("scorers", "acme")
-
-
 def test_auto_adapts_a_plug_in_with_verls_signature(plugins, tmp_path, monkeypatch):
     (tmp_path / "acme_reward.py").write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.statistics import (
-    average_interval,
     clustered_interval,
     mcnemar_p_value,
     paired_difference,
@@ -128,17 +127,6 @@ def test_a_clustered_interval_lies_within_0_and_1_and_holds_the_share(prompts):
     share = sum(right for _, right in clusters) / sum(n for n, _ in clusters)
     assert 0 <= low <= share + 1e-9
     assert share - 1e-9 <= high <= 1
-
-
-def test_95_percent_of_average_intervals_hold_the_average():
-    rng, covered, runs, chances = random.Random(3), 0, 1500, (0.2, 0.5, 0.9)
-    for _ in range(runs):
-        rights = [sum(rng.random() < chance for _ in range(60)) for chance in chances]
-        low, high = average_interval(
-            [right / 60 for right in rights], [wilson_interval(right, 60) for right in rights]
-        )
-        covered += low <= sum(chances) / 3 <= high
-    assert 0.935 <= covered / runs <= 0.97
 
 
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=300), st.integers(1, 100))

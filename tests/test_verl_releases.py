@@ -4,7 +4,6 @@ import importlib.util
 import json
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -45,17 +44,6 @@ def test_a_repository_is_read_at_its_head_with_commit_and_day(tool, tmp_path):
         assert (source.version, source.date) == ("0.10.0.dev0", "2026-08-22")
         assert len(source.commit) == 40
         assert (source.config / "ppo_trainer.yaml").read_text() == "committed: 1\n"
-
-
-def test_a_wheel_is_read_with_the_day_of_its_newest_file(tool, tmp_path):
-    path = tmp_path / "verl-0.9.1-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as wheel:
-        for name, day in (("ppo_trainer", 20), ("sft", 3)):
-            file = zipfile.ZipInfo(f"verl/trainer/config/{name}.yaml", (2026, 9, day, 8, 0, 0))
-            wheel.writestr(file, f"{name}: 1\n")
-    with tool.open_source(str(path)) as source:
-        assert (source.version, source.date, source.commit) == ("0.9.1", "2026-09-20", "")
-        assert (source.config / "sft.yaml").read_text() == "sft: 1\n"
 
 
 def test_every_file_of_keys_has_its_own_version_and_only_a_snapshot_has_a_commit():

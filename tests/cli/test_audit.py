@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from tests.judging.faulty_server import serving
-
 BAD = """
 def compute_score(data_source, solution_str, ground_truth, extra_info=None):
     return float(ground_truth in solution_str)
@@ -42,18 +40,6 @@ def test_json_and_html_have_the_examples(run, bad, tmp_path):
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "grade F" in page
     assert "several_answers" in page
-
-
-@pytest.mark.full
-def test_the_command_says_how_many_responses_it_will_judge(run):
-    with serving(lambda _: {"reason": "x", "verdict": "no"}) as server:
-        completed = run(
-            *("audit", "judge", "--rows", "1", "--json", "--fail-on", "high"),
-            *("--set", f"base_url={server.url}"),
-        )
-    assert completed.returncode == 1
-    assert "judge asks a model: it will judge up to" in completed.stderr
-    assert json.loads(completed.stdout)["grade"] == "F"
 
 
 @pytest.mark.full

@@ -121,18 +121,6 @@ def test_explain_shows_the_answer_and_the_comparison_that_decided(run, tmp_path)
         assert "no such file. To give the text itself, pipe it: echo TEXT |" in message
 
 
-def test_explain_says_on_a_terminal_that_it_waits_for_the_response(tmp_path):
-    master, terminal = os.openpty()
-    command = [sys.executable, "-m", "rewardkit", "explain", "--gold", "5"]
-    with subprocess.Popen(command, stdin=terminal, stdout=-1, stderr=-1, text=True) as process:
-        os.close(terminal)
-        os.write(master, b"The answer is 5.\n\x04")
-        stdout, stderr = process.communicate(timeout=60)
-    os.close(master)
-    assert "then press Ctrl-D" in stderr
-    assert "correct" in stdout
-
-
 def test_explain_does_not_judge_a_text_that_it_cannot_read(run, tmp_path):
     (tmp_path / "r.txt").write_bytes("答案是 5".encode("gbk"))
     done = run("explain", "--gold", "5", "--response", "r.txt")

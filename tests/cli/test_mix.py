@@ -32,14 +32,3 @@ def test_a_mix_prints_a_table_and_passes_check(run, parts):
     assert "b.parquet: dropped field __index_level_0__ (20 rows)" in words
     assert "b.parquet: extra_info.index was str: kept as source_id (20 rows)" in words
     assert "50 rows, all good" in run("check", "train.parquet").stdout
-
-
-@pytest.mark.usefixtures("parts")
-def test_rows_that_shares_leave_out_are_named(run):
-    done = run("mix", "a.parquet", "b.parquet", "--out", "all.parquet")
-    assert "all.parquet: 104 rows" in done.stdout
-    assert "left out" not in done.stdout
-    done = run("mix", "a.parquet:1", "b.parquet:1", "--out", "half.parquet")
-    words = " ".join(done.stdout.split())
-    assert "half.parquet: 81 rows" in words
-    assert "a.parquet: 23 of 64 rows are left out, because its share of the mix is 50.0%" in words

@@ -5,7 +5,6 @@ import os
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.test_cli import assert_success
@@ -86,9 +85,7 @@ def test_rows_over_the_prompt_length_are_findings_and_can_be_dropped(run, tmp_pa
 
 def test_check_lists_which_checks_it_made_and_which_not(run, tmp_path, tokenizer):
     assert_success(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
-    text = assert_success(run("check", "t.parquet"))
-    assert all(len(line) <= 80 for line in text.splitlines())
-    text = " ".join(text.split())
+    text = " ".join(assert_success(run("check", "t.parquet")).split())
     assert (
         "t.parquet: 64 rows, all good. Checked: schema, prompts, golds, gold self-check (each "
         "row's own scorer), duplicates. Not checked: contamination (--against), prompt lengths "
@@ -99,19 +96,6 @@ def test_check_lists_which_checks_it_made_and_which_not(run, tmp_path, tokenizer
     report = json.loads(done.stdout)
     assert report["checked"][3:] == ["gold self-check (gsm8k)", "contamination (t)"]
     assert report["not_checked"][0] == "duplicates (--allow-duplicates)"
-
-
-def test_prompts_that_are_plain_text_are_listed_as_not_checked(run, tmp_path):
-    golds = [{"style": "rule", "ground_truth": gold} for gold in ("2", "4")]
-    columns = {"prompt": ["1+1?", "2+2?"], "data_source": ["openai/gsm8k"] * 2}
-    pq.write_table(pa.table({**columns, "reward_model": golds}), tmp_path / "t.parquet")
-    done = run("check", "t.parquet")
-    assert (done.returncode, done.stderr) == (1, "")
-    assert "t.parquet: 2 rows, not checked: columns that verl needs are missing" in done.stdout
-    assert "prompt is string; verl reads prompt[].content and prompt[].role in it" in done.stdout
-    assert "Checked: schema.\nNot checked: prompts, golds" in done.stdout
-    assert_success(run("mix", "t.parquet", "--out", "chats.parquet"))  # as the finding suggests
-    assert_success(run("check", "chats.parquet"))
 
 
 @pytest.mark.full
@@ -137,7 +121,6 @@ def test_prints_of_a_user_s_file_do_not_mix_with_results(run, tmp_path):
     data, scorer = ("noisy.py", "--source", "rows.csv"), ("--scorer", "noisy.py:compute_score")
     for arguments in (
         ("prep", *data, "--out", "t.parquet"),
-        ("show", *data),
         ("list", "noisy.py"),
         ("check", "t.parquet", *scorer),
         ("score", "r.jsonl", *scorer, "--scorer", "math"),

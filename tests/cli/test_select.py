@@ -37,14 +37,6 @@ def test_a_dump_of_verl_becomes_a_smaller_parquet_that_passes_check(run, scored_
     assert run("check", "o.parquet").returncode == 0
 
 
-def test_json_has_the_groups_and_unseen_rows_can_be_kept(run, scored_file, tmp_path):
-    rows = pq.read_table(tmp_path / "t.parquet").num_rows
-    report = json.loads(run("select", scored_file, *OPTIONS, "--unseen", "keep", "--json").stdout)
-    assert (report["written"], report["unseen"]) == (rows - 2, rows - 4)
-    groups = {"n": 4, "without_gradient": 2, "all_correct": 1, "none_correct": 1, "responses": 32}
-    assert (report["groups"], report["responses"]) == (groups, {"prompt": 32})
-
-
 def test_select_and_a_page_of_scores_count_the_same_groups_without_a_gradient(
     run, scored_file, tmp_path
 ):

@@ -55,11 +55,6 @@ def test_a_column_that_can_be_spared_is_left_out_before_anything_is_stacked():
     assert len(table_lines(layout, 42)[2].split()) == 2
 
 
-def test_a_cell_below_its_row_is_under_it_and_not_under_another():
-    layout = TextLayout(("a", "b"), (("x", "1" * 30), ("y", "2" * 30)), below=frozenset({"b"}))
-    assert table_lines(layout, 32)[2:] == ["x", "  " + "1" * 30, "y", "  " + "2" * 30]
-
-
 def test_a_pipe_has_the_columns_of_the_environment_else_80(monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     assert terminal_width() == 60

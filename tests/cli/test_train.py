@@ -118,11 +118,6 @@ def test_a_run_is_repeated_only_in_its_own_folder(run, recipe, tmp_path):
     )
 
 
-def test_train_exits_with_the_code_of_the_run(run, recipe):
-    done = run("train", "my.yaml", "--no-check", "--verl-version", "0.9", END="7")
-    assert_failure(done, 7, "the run ended with exit code 7")
-
-
 def test_json_of_a_run_is_one_document_even_if_the_run_prints(run, recipe, tmp_path):
     options = ("--no-check", "--verl-version", "0.9", "--json", "--out")
     done = run("train", "my.yaml", *options, "a")

@@ -46,7 +46,6 @@ CALLS = [
     ("mix t.parquet:0 --out x.parquet", 2, "above 0"),
     ("mix t.parquet --rows 65 --out x.parquet", 2, "--oversample"),
     ("mix t.parquet --oversample --out x.parquet", 2, "needs --rows"),
-    ("mix t.parquet t.parquet --out x.parquet", 2, "named twice"),
     ("mix t.parquet --out t.parquet --overwrite", 2, "is the input file"),
     ("mix t.parquet nope.parquet:2 --out x.parquet", 3, "nope.parquet: no such file"),
     ("check t.parquet --against t.parquet --drop-overlap x.json", 2, "that ends in .parquet"),
@@ -68,7 +67,6 @@ CALLS = [
     ("eval run t.parquet --suite-dir s --base-url u --model m --out o", 2, "needs --suite."),
     ("eval watch checkpoints --once", 2, "docs/eval.md, 'Each checkpoint of a run'"),
     ("select s.jsonl --train t.parquet --sft --out x", 2, "--sft has no value"),
-    ("show gsm8k -n --sample", 2, "-n has no value"),
     ("chekc x", 2, "check"),
 ]
 #: Commands that take the options of a scorer.

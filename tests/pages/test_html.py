@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rewardkit
-from rewardkit.pages.charts import MAX_BINS, Bin, histogram_layout, make_bins
+from rewardkit.pages.charts import histogram_layout
 from rewardkit.pages.html import MAX_BARS, to_html
 from rewardkit.pages.model import (
     Bars,
@@ -198,15 +198,6 @@ def test_a_chart_says_what_it_leaves_out_and_rounds_nothing_to_none_or_all(secti
     text = parse(page_with(section)).text
     assert [word for word in words if word not in text] == []
     assert [word for word in others if word in text] == []
-
-
-def test_a_few_outliers_go_to_the_overflow_bin():
-    counts = {**dict.fromkeys(range(100), 10), 100_000: 1}
-    bins = make_bins(counts)
-    assert bins[-1] == Bin(100, 100_000, 1, is_overflow=True)
-    assert len(bins) > MAX_BINS / 2
-    text = parse(page_with(Histogram("t", counts, "tokens"))).text
-    assert "the last bar is all of the 1 row with 100 to 100,000 tokens" in text
 
 
 def test_rows_above_the_limit_are_counted_even_if_the_limit_is_outside_the_chart():
