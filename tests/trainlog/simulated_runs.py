@@ -294,17 +294,11 @@ def hacked_run(kind: str, seed: int) -> Scenario:
     """Return a run with an exploit whose onset, speed and pay are drawn from the seed."""
     rng = Random(f"exploit {kind} {seed}")
     rate = exp(rng.uniform(log(0.1), log(0.8)))
-    onset = rng.uniform(35, 100)
-    exploit = Exploit(
-        kind=kind,
-        middle=onset + log(9) / rate,
-        rate=rate,
-        pays=rng.choice((0.8, 0.9, 1.0)),
-        marker=rng.choice(MARKERS) if kind == "marker" else rng.choice(("0", "A", "")),
-    )
+    middle, pays = rng.uniform(35, 100) + log(9) / rate, rng.choice((0.8, 0.9, 1.0))
+    marker = rng.choice(MARKERS if kind == "marker" else ("0", "A", ""))
     return replace(
         hacked_scenarios()[kind],
-        exploit=exploit,
+        exploit=Exploit(kind=kind, middle=middle, rate=rate, pays=pays, marker=marker),
         prompts=rng.choice((24, 64, 64)),
         validation=rng.choice((0, 5, 10)),
         is_val_hackable=rng.random() < 0.5,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import time
 from math import nan
 
@@ -337,8 +336,7 @@ def test_a_missing_file_and_a_folder_without_a_run_are_refused(tmp_path):
 
 def test_the_log_of_a_run_s_own_folder_is_read(tmp_path):
     """A run has console.log; a rehearsal has verl.log and the same metrics as jsonl."""
-    record = json.dumps({"step": 7, "data": {"critic/score/mean": 1.0}})
-    (tmp_path / "metrics.jsonl").write_text(record + "\n")
+    (tmp_path / "metrics.jsonl").write_text('{"step": 7, "data": {"a/b": 1.0}}\n')
     assert read_run(tmp_path).steps == (7,)
     for name, step in (("verl.log", 2), ("console.log", 3)):
         (tmp_path / name).write_text(STEP.format(step, 1, 1))

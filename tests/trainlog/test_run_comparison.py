@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import nan
 from random import Random
 
 import pytest
@@ -71,7 +72,6 @@ def test_an_interval_contains_the_mean_and_is_deterministic(values):
 
 def test_values_that_are_not_finite_are_counted_and_not_compared():
     """A curve that is NaN throughout has no difference; it must not vanish."""
-    nan = float("nan")
     comparison = compare([0.5] * 10, [nan] * 3 + [0.5] * 7)
     assert {(m.name, m.base, m.other) for m in comparison.not_finite} >= {("reward", 0, 3)}
     assert comparison.differences[0].n == 7
@@ -115,25 +115,18 @@ def test_settings_are_compared_by_value_not_by_spelling():
     a = make("a", [1, 2], actor__lr="1e-6", actor__use_kl_loss="True", data__n=8, only_a=1)
     b = make("b", [1, 2], actor__lr=1e-06, actor__use_kl_loss=False, data__n=16)
     (comparison,) = compare_runs([a, b])
-    assert [(item.name, item.base, item.other) for item in comparison.settings] == [
-        ("actor.use_kl_loss", "True", False),
-        ("data.n", 8, 16),
-    ]
+    settings = [(item.name, item.base, item.other) for item in comparison.settings]
+    assert settings == [("actor.use_kl_loss", "True", False), ("data.n", 8, 16)]
     assert comparison.unshared_keys == (1, 0)
 
 
-@pytest.fixture
-def paths(tmp_path):
-    files = []
+def test_the_command_prints_differences_and_settings(tmp_path):
+    paths = []
     for name, gain, kl in (("with", 0.01, True), ("without", 0.02, False)):
         line = "step:{} - critic/rewards/mean:{} - actor/entropy:0.5\n"
         head = f"{{'actor_rollout_ref': {{'actor': {{'use_kl_loss': {kl}}}}}}}\n"
-        files.append(tmp_path / f"{name}.log")
-        files[-1].write_text(head + "".join(line.format(i, gain * i) for i in range(1, 41)))
-    return files
-
-
-def test_the_command_prints_differences_and_settings(paths):
+        paths.append(tmp_path / f"{name}.log")
+        paths[-1].write_text(head + "".join(line.format(i, gain * i) for i in range(1, 41)))
     result = run_logs("compare", *paths)
     assert result.exit_code == 0
     texts = ["without compared with with", "+0.205", "actor_rollout_ref.actor.use_kl_loss", "*"]
