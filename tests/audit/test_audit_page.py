@@ -16,15 +16,9 @@ def report(*severities):
         for each in severities
     ]
     harmless = AttackResult(attack="y", kind="miss", severity="high", failed=0, **own)
-    return AuditReport(
-        scorer="folder/my.py:compute_score",
-        options={"strict": True},
-        readings=(),
-        findings=(*results, harmless),
-        calls=12,
-        median_ms=0.1,
-        worst_ms=2.0,
-    )
+    own = {"options": {"strict": True}, "readings": (), "calls": 12}
+    times = {"median_ms": 0.1, "worst_ms": 2.0}
+    return AuditReport(scorer="a/my.py:f", findings=(*results, harmless), **own, **times)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +27,7 @@ def report(*severities):
 )
 def test_the_page_starts_with_the_grade_and_explains_all_grades_and_severities(severities, badge):
     page, n = audit_page(report(*severities)), len(severities)
-    assert page.title == f"my.py:compute_score: {n} of {n + 1} attacks succeeded"
+    assert page.title == f"my.py:f: {n} of {n + 1} attacks succeeded"
     assert page.badge == badge
     grades = page.sections[0]
     assert [row.cells[0].text for row in grades.rows] == list(GRADE_MEANINGS) == [*"ABCDF"]

@@ -135,17 +135,10 @@ def test_the_order_of_the_responses_does_not_matter(tmp_path_factory, pairs, ran
     assert texts[0] == texts[1]
 
 
-@pytest.mark.parametrize(
-    ("text", "fields", "answer"),
-    [
-        ("1", {"reasoning": "hm\n"}, "<think>\nhm\n</think>\n\n1"),
-        ("1<|im_end|>\n<|endoftext|>", {}, "1"),
-    ],
-)
-def test_reasoning_is_put_back_and_end_marks_are_left_to_the_template(
-    select_best, text, fields, answer
-):
-    assert answers(select_best([row(0)], [scored(0, text, **fields)])[1]) == [answer]
+def test_reasoning_is_put_back_and_end_marks_are_left_to_the_template(select_best):
+    lines = [scored(0, "1", reasoning="hm\n"), scored(1, "1<|im_end|>\n<|endoftext|>")]
+    _, written = select_best([row(0), row(1)], lines)
+    assert answers(written) == ["<think>\nhm\n</think>\n\n1", "1"]
 
 
 def test_turns_of_tools_are_told_apart_in_a_dump_of_verl():
