@@ -3,7 +3,6 @@
 import json
 import os
 import re
-from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -218,26 +217,3 @@ def test_the_command_lists_them_and_exits_with_the_findings_code(cli, tmp_path):
     assert "aime2024" in report["missing_sets"]
     assert "aime2024" in (tmp_path / "a.html").read_text()
     assert report["pairs_by_set"]["gsm8k"]
-
-
-#: Published benchmarks in the folder of real data: places, and rows that have a gold.
-BENCHMARKS = {
-    "aime2024": ("aime_2024/HuggingFaceH4", 30),
-    "amc23": ("benchmarks/amc23.jsonl", 40),
-    "cmath-validation": ("benchmarks/cmath.jsonl", 600),
-    "gaokao-cloze": ("benchmarks/gaokao_math_cloze.jsonl", 118),
-    "imo-answerbench": ("benchmarks/imo_answerbench_v2.csv", 399),
-    "minerva": ("benchmarks/minerva_math.jsonl", 272),
-    "olymmath-en-easy": ("benchmarks/OlymMATH-EN-EASY.jsonl", 100),
-    "olympiadbench-maths": ("benchmarks/olympiadbench.jsonl", 675),
-}
-
-
-@pytest.mark.usefixtures("offline")
-def test_published_benchmarks_are_read_from_a_folder_as_they_were_downloaded(shared, tmp_path):
-    for name, (place, _) in BENCHMARKS.items():
-        path = shared / "data" / place
-        (tmp_path / (path.name if path.is_file() else name)).symlink_to(path)
-    sets = read_eval_sets([f"all-eval={tmp_path}"])
-    expected = {name: rows for name, (_, rows) in BENCHMARKS.items()}
-    assert Counter(item.source for item in sets.items) == expected

@@ -36,8 +36,6 @@ def require(file, question, answer, image, out):
         ({"instruction": "Add 1 and 2.", "input": "", "output": "3"}, "instruction,input", "output"),
         ({"x": "How many apples are left in the basket?", "y": "3"}, "x", "y"),
         ({"question": "How many?", "response": r"so \boxed{6}", "answer": "5"}, "question", "answer"),
-        ({"question": "How many?", "model_output": r"so \boxed{6}", "ref": "5"}, "question", "ref"),
-        ({"input": "user\nHow many?", "output": r"so \boxed{6}", "gts": "5", "score": 0.0}, "input", "gts"),
         ({"messages": [{"role": "user", "content": "How many?"}, {"role": "assistant", "content": "5"}]}, "messages", "messages"),
         ({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "How many?"}, {"role": "assistant", "content": "so 6"}], "answer": "5"}, "messages", "answer"),
         ({"id": 1, "url": "https://a"}, "", ""),
@@ -55,7 +53,6 @@ def test_the_columns_are_guessed_by_their_names_and_values(row, question, answer
         {"q.1": "How many apples are left?", "a": "3"},
         {"messages": [{"role": "user", "content": "How many?"}, "3"], "a": "3"},
         {"messages": [{"role": ["x"], "content": "a"}, {"role": "user", "content": "How many?"}]},
-        {"0": "How many apples are left?", "1": "3"},
         {"data": {"0": {"q": "How many?"}, "1": None}},
     ],
 )
@@ -113,7 +110,6 @@ def test_a_file_that_cannot_be_read_is_left_to_its_reader(tmp_path):
     ("name", "content", "message"),
     [
         ("x.jsonl", '{"problem": "What?", "final": 2}\n', "this is JSON Lines, not parquet. Run this first:\n  rewardkit prep "),
-        ("x.csv", "problem,final\nWhat?,2\n", "--question-key problem --answer-key final --out "),
         ("x.jsonl", "", "the file is empty"),
         ("x.jsonl", '{"response": "5", "gold": "5", "question": "What?"}\n', "with responses, not a parquet of rows. Run this:\n  rewardkit score "),
         ("x.csv", "题目,答案\n几？,2\n", "--question-key '题目' --answer-key '答案'"),
@@ -173,7 +169,6 @@ def notes_on(rows, key="question", answer="answer"):
         ({"context": "Tom has {} apples.", "question": "How many?", "answer": "{}"}, "context,question"),
         ({"材料": "小明有 {} 个苹果。", "问题": "几个？", "答案": "{}"}, "材料,问题"),
         ({"system": "You are a careful assistant. Think!", "prompt": "Add {}.", "answer": "{}"}, "prompt"),
-        ({"system_prompt": "You are a careful assistant.", "user_prompt": "{}?", "gold": "{}"}, "user_prompt"),
         ({"prompt": "You are a careful assistant.", "problem": "Add {} and 1.", "gold": "{}"}, "problem"),
         ({"context": "", "question": "What is {}+1?", "answer": "{}"}, "context,question"),
     ],

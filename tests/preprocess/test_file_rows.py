@@ -62,7 +62,6 @@ NAMED = {name: dict(zip("abcde", column, strict=True)) for name, column in COLUM
         ("x.csv", separated(",")),
         ("x.csv", b"\xef\xbb\xbf" + separated(";")),
         ("x.csv", separated("|")),
-        ("x.tsv", separated("\t")),
         ("x.csv.gz", gzip.compress(separated(";"), mtime=0)),
         ("x.jsonl", lines()),
         ("x.json", lines()),
@@ -88,7 +87,6 @@ def test_every_form_of_a_file_has_the_same_rows(tmp_path, name, content):
         ("question,answer\nA; B; C; D?,1\n", ["question", "answer"]),
         ("question;answer\nHow many, one, two or three?;1,5\n", ["question", "answer"]),
         ("question,a;b\n1 broken row\n", ["question", "a;b"]),
-        ("id,question|text,answer\n1,q,2\n", ["id", "question|text", "answer"]),
         ("question;answer\n\u2028a, b;1\n", ["question", "answer"]),
     ],
 )
@@ -104,7 +102,6 @@ def test_a_separator_is_found_by_the_header_and_the_first_row(tmp_path, content,
     "value",
     [
         {"train": [{"q": "a"}, {"q": "b"}], "test": [{"q": "a"}, {"q": "b"}]},
-        {"prompt": [{"role": "user", "content": "a"}], "answer": ["1"]},
         {"0": {"question": "a", "answer": "1"}, "2": {"question": "b", "answer": "2"}},
         {"a": {"text": "1", "lang": "en"}, "b": {"text": "2", "lang": "en"}},
         {"question": {"0": "a", "2": "b"}, "answer": {"2": "2", "0": "1"}},

@@ -28,24 +28,14 @@ def write(tmp_path, name, *pairs):
 
 @pytest.fixture
 def train(tmp_path):
-    return write(
-        tmp_path,
-        "train",
-        (STORY.format(town="Ulm", n=40), "420"),
-        ("What is 1+1?", "2"),
-        (STORY.format(town="Ulm", n=44), "462"),
-        ("A farmer owns 3 cows, 4 pigs and 5 geese; how many legs do his animals have?", "38"),
-    )
+    texts = [STORY.format(town="Ulm", n=40), "What is 1+1?", STORY.format(town="Ulm", n=44)]
+    return write(tmp_path, "train", *((text, "1") for text in texts))
 
 
 @pytest.fixture
 def held_out(tmp_path):
-    return write(
-        tmp_path,
-        "val",
-        (STORY.format(town="Graz", n=40), "420"),
-        ("How long is the diagonal of a square field whose fence is forty metres long?", "14.14"),
-    )
+    other = "How long is the diagonal of a square field whose fence is forty metres long?"
+    return write(tmp_path, "val", (STORY.format(town="Graz", n=40), "420"), (other, "14.14"))
 
 
 def against(*specs):
@@ -55,11 +45,11 @@ def against(*specs):
 def test_a_row_with_an_evaluation_item_is_reported_and_dropped(train, held_out, tmp_path):
     out = tmp_path / "clean.parquet"
     report = rewardkit.check(train, extras=against(held_out), drop_overlap=out)
-    assert (report.counts, report.kept) == ({"overlap": 1}, 3)
+    assert (report.counts, report.kept) == ({"overlap": 1}, 2)
     [overlap] = report.overlaps
     assert (overlap.row, overlap.source, overlap.item) == (0, "val", "0")
     assert 0.5 <= overlap.coverage < 1
-    assert infos(out, "index") == [1, 2, 3]
+    assert infos(out, "index") == [1, 2]
     [entry] = dropped(out)
     assert entry["reasons"][0].startswith("overlap:")
 

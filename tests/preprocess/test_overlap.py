@@ -64,13 +64,11 @@ CODE = "[asy]\nsize(150); pair A, B, C; A=(0,0); B=(3,0); draw(A--B--C--cycle); 
         (" ".join(LONG[:18]), [" ".join(LONG)], 0.5, []),
         # a short item must be on lines of its own, in any markup
         ("In the triangle, AB = 5 and BC = 7. Find x.", ["Find x."], 0.01, []),
-        (r"Compute $x-1$", ["Compute $x+1$"], 0.01, []),
         ("Find the gcd of 12 and 24.", ["Find the gcd of 12 and 18."], 0.01, []),
         (r"compute \(\sin(0)\)", [SIN], 0.5, ["0"]),
         ("Solve it.\n\nCompute\n\\[\\sin 0\\]\n\nPut it in a box.", [SIN], 0.5, ["0"]),
         # an ending of many items does not count; a set that repeats its items is not boilerplate
         (f"Some other question is $p/q$, {ENDING}", EVALS, 0.3, []),
-        (EVALS[3], EVALS, 0.5, ["3"]),
         (PROBLEM, [*[PROBLEM] * 32, *map(str, range(20))], 0.5, [str(i) for i in range(32)]),
         # the code of a figure does not make two problems one
         (f"How long is the third side of this figure?\n{CODE}", [f"{PROBLEM}\n{CODE}"], 0.5, []),
@@ -132,12 +130,9 @@ def test_real_dapo_contains_no_problem_of_aime_and_a_quarter_of_math(shared, aim
         (r"\dfrac{1}{2} \tfrac{1}2", "frac 1 2 frac 1 2"),
         (r"$x\leq 3$, $y\geq 4$, $z\neq 5$", "x le 3 y ge 4 z ne 5"),
         ("x ≤ 3; y ≥ 4; z ≠ 5", "x le 3 y ge 4 z ne 5"),
-        (r"2\cdot 3\times a*b", "2 3 a b"),
         (r"90^\circ, 90^{\circ}, 90°", "90 circ 90 circ 90 circ"),
         ("x−1, x-1, x_2, x^2", "x - 1 x - 1 x 2 x ^ 2"),
-        ("２ｘ＋１", "2 x + 1"),
         ("cafe\u0301", "café"),
-        (r"\Big( \sin x \Big) a \\ b", "sin x a b"),
         ("9! |x| 1/2 50% x<1", "9 ! | x | 1 / 2 50 % x < 1"),
         (r"A \cup B A ∪ B A ∩ B", "a cup b a ∪ b a ∩ b"),
         ("求AB的长度。カ", "求 ab 的 长 度 カ"),

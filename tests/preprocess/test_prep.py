@@ -283,10 +283,8 @@ def test_if_one_split_fails_no_split_is_written(tmp_path):
     [
         *((template.text, "") for template in BUILT_IN.values()),
         ("Write 'Answer: \\boxed{X}' in the last line, with the number in \\boxed{}.", ""),
-        ("Use <answer>\\boxed{your answer}</answer>.", ""),
         ("Put the answer in the form `#### <answer>` after ####.", ""),
         ('Let \\boxed{3} = 2. Output the final answer after "####".', ""),
-        ('Put it in \\boxed{}. Output the final answer after "####".', "\\boxed ####"),
         ('请把答案写在 \\boxed{答案} 里，最后一行写 "####" 和答案。', "\\boxed ####"),
         ("Write **Answer:** x. Think, then put the number in \\boxed.", "Answer: \\boxed"),
     ],
@@ -299,9 +297,7 @@ def test_options_are_hidden_if_no_letter_of_one_stands_in_the_prompt(tmp_path):
     questions = {
         "Which is a prime? A farmer asks.": "A",  # the only one without options
         "Which is a prime? (A) 4 (B) 5": "B",
-        "Which is a prime? (a) 4 (b) 5": "B",
         "下列哪个是质数？A．4　B．5": "B",
-        "For what $A$ is it constant?": "A",
     }
     rows = ({"question": question, "answer": gold} for question, gold in questions.items())
     source, out = jsonl(tmp_path / "raw.jsonl", *rows), tmp_path / "o.parquet"
@@ -337,7 +333,6 @@ def test_white_space_does_not_change_the_key_of_a_question(text):
     [
         ("025", "25", True),
         (str(2**60), str(2**60 + 1), False),
-        ("A, C", "a,c", True),
         ("2/4", "0.5", False),
         ("9" * 5000, "9" * 5000, True),
     ],

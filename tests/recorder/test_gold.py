@@ -14,16 +14,13 @@ from rewardkit.recorder.gold import stated_answer, states_gold
     [
         (r"so \boxed{18}", "18", True),
         (r"\boxed{17} or \boxed{18}", "18", True),  # the last answer counts
-        (r"\boxed{18} or \boxed{17}", "18", False),
         (r"\boxed{\frac{1}{2}} and more text", r"\dfrac{1}{2}", True),
         (r"\boxed{1,800.0}", "1800", True),
         ("first #### 17 then #### 18", "5 + 13 = 18 #### 18", True),
         ("<think>x</think><answer> Paris </answer>", "paris", True),
         ("Therefore the answer is (B).<|im_end|>", "B", True),
-        ("Answer: $18$", "18", True),
         ("10 + 8 = 18. I do not know the answer.", "18", False),
         (r"\boxed{7}", '["6", "7"]', True),
-        (r"\boxed{7}", ["6", "7"], True),
         (r"\boxed{7}", 7, True),
         (r"\boxed{}", "18", False),
         ("anything", "", None),

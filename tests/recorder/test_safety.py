@@ -7,8 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import inf, nan
 
@@ -73,11 +73,9 @@ def test_long_responses_names_and_results_of_a_line_are_cut(tmp_path):
 def test_sixteen_threads_lose_nothing(tmp_path):
     recorder = Recorder(str(tmp_path))
     adds = [partial(add, recorder, 200, part=i) for i in range(16)]
-    threads = [threading.Thread(target=each) for each in adds]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(16) as pool:
+        for done in [pool.submit(each) for each in adds]:
+            done.result()
     parts = [line["values"]["part"] for line in lines(tmp_path)]
     assert sorted(parts) == [i for i in range(16) for _ in range(200)]
 
@@ -151,7 +149,7 @@ for size in (int(sys.argv[2]), limit[0]):
 """
 
 
-@pytest.mark.parametrize("size", [0, 20, 300, 1000])
+@pytest.mark.parametrize("size", [0, 300])
 def test_a_full_disk_costs_a_count_and_never_a_reward_or_a_later_line(tmp_path, size):
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path), str(size)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -197,7 +195,7 @@ def test_no_call_raises_and_every_call_is_counted(tmp_path_factory, calls):
     assert read_rewards(folder).unread == 0
 
 
-@pytest.mark.parametrize("seconds", [nan, inf, -inf, 1e300, -1e12, 4e9, None, "x"])
+@pytest.mark.parametrize("seconds", [nan, -inf, 1e300, -1e12, None, "x"])
 def test_a_duration_that_cannot_be_one_costs_no_more_than_its_line(tmp_path, seconds):
     recorder = Recorder(str(tmp_path))
     recorder.add({"score": 1.0}, **{**FIELDS, "seconds": seconds})
