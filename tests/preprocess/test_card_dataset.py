@@ -2,8 +2,6 @@
 
 import json
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -15,7 +13,7 @@ from rewardkit.preprocess.prep import preview
 from rewardkit.registry import card_folder
 from rewardkit.row import read_rows
 from rewardkit.strict_yaml import read_yaml
-from tests.preprocess.rows import dropped, golds, infos, jsonl, write_card
+from tests.preprocess.rows import dropped, golds, infos, jsonl, write_card, write_file
 from tests.tables import every
 
 PLAIN = {"question": "q", "gold": "a"}
@@ -157,11 +155,11 @@ def prepared(data_source, question, answers):
 def test_search_r1_s_rows_become_those_of_flashrag_and_other_sets_are_dropped(name, tmp_path):
     texts = [("who was it", ["Ann", "Ann Lee"]), ("Was it he?", ["no"])]
     rows = [prepared(source, *text) for source in ("nq", "hotpotqa", "popqa") for text in texts]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "train.parquet")
+    train = write_file(tmp_path / "train.parquet", rows)
     lines = [{"id": "train_0", "question": q, "golden_answers": a} for q, a in texts]
     raw = jsonl(tmp_path / "raw/train.jsonl", *lines)
     out = tmp_path / "out.parquet"
-    report = rewardkit.prep(name, out, source=tmp_path / "train.parquet")
+    report = rewardkit.prep(name, out, source=train)
     assert report.splits[0].dropped == {f"not data_source = {name}": 4}
     found = [(row["prompt"], row["reward_model"]) for row in read_rows(out)]
     assert found == [(r["prompt"], r["reward_model"]) for r in preview(name, 9, source=raw)]

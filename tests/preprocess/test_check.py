@@ -32,7 +32,6 @@ NO_GOLD = ["", "nan", "None", "null", "[]", "{}", " ", "<NA>"]
     ("rule", "bad"),
     [
         ("empty_prompt", row(prompt=[])),
-        ("empty_prompt", row(prompt=user("  "))),
         ("bad_prompt", row(prompt=user("q", role="robot"))),
         ("bad_prompt", row(prompt=[*user("q", role="system"), *user(None)])),
         ("bad_prompt", row(prompt=[None, *user("q")])),

@@ -42,7 +42,6 @@ def gold(text, value):
         ("after #### | without commas", "#### 1,800", "1800"),
         ("after <answer> | until </answer>", "<think>x</think><answer> 7 </answer>", "7"),
         ("until Present", "What is 2+2?\n\nPresent the answer in a box.", "What is 2+2?"),
-        ("question mark", "who wrote it ", "who wrote it?"),
         ("json list | only item", '["18"]', "18"),
         ("float as integer", 27.0, "27"),
         ("float as integer", 27.5, "27.5"),
@@ -52,7 +51,6 @@ def gold(text, value):
         ("index as letter", "3", "D"),
         ("index as letter", [], ""),
         ("without letters", ["A. x", "B、y", "（C）z"], ["x", "y", "z"]),
-        ("without letters", ["A. Smith", "J. Jones"], ["A. Smith", "J. Jones"]),
     ],
 )
 def test_a_transform_gives_the_value_that_its_table_describes(transforms, value, expected):
@@ -62,13 +60,11 @@ def test_a_transform_gives_the_value_that_its_table_describes(transforms, value,
 @every(
     ("transform", "value", "reason"),
     [
-        ("boxed", "no answer", "no box in the solution"),
         ("after ####", "18", "no '####' in the text"),
         ("json list", "18", "not a JSON list"),
         ("json list", "[" * 5_000, "not a JSON list"),
         ("json list", "[" + "1," * MAX_JSON + "1]", "a list of too many characters"),
         ("only item", ["3", "4"], "several answers"),
-        ("integer", "2.5", "the answer is not an integer"),
         ("integer 0 to 999", 1000, "the answer is not an integer from 0 to 999"),
         ("index as letter", "-1", "the answer is not the index of an option"),
     ],
@@ -147,7 +143,6 @@ ROW = {
 @every(
     ("condition", "holds"),
     [
-        ("difficulty >= 6.5", True),
         ("rate == 1/2", True),
         ("topic = Mathematics -> Algebra", True),
         ("topic = Geometry|Mathematics -> Algebra", True),

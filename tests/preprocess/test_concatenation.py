@@ -31,11 +31,9 @@ NO_VERSION, OLD_VERSIONS = (False, None), (True, None)
 @every(
     ("fault", "one", "other"),
     [
-        (None, TEXT, pa.dictionary(pa.int32(), TEXT)),
         (None, struct(a=pa.null()), struct(a=TEXT)),
         (None, struct(a=TEXT), struct(b=TEXT)),
         (None, struct(t=struct(a=TEXT)), struct(t=struct(b=TEXT))),
-        (None, pa.null(), pa.list_(struct(a=TEXT))),
         (NO_VERSION, TEXT, pa.large_string()),
         (NO_VERSION, TEXT, pa.int64()),
         (NO_VERSION, TEXT, struct(target=pa.list_(TEXT))),

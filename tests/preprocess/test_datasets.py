@@ -118,9 +118,6 @@ REAL = [
 #: Datasets of which the real files here are parts, or another edition than the hub's.
 PARTS = frozenset({"dianjin-mcq", "geometry3k", "olympiadbench", "orz"})
 
-#: Real rows of each file that are scored again here; `prep` has scored all of them.
-SCORED = 600
-
 #: Over the fields verl's own script writes, row by row, as `digest` below reads them. Made by
 #: running verl's examples/data_preprocess/gsm8k.py (63b2ae3) on the hub's files, November 2026.
 VERL_DIGESTS = {
@@ -153,10 +150,6 @@ def problems(name, split, path=None):
     return [to_problem(raw) for _, raw in raw_rows(name, split, path)]
 
 
-def is_problem(each):
-    return isinstance(each, Problem)
-
-
 def check_schema_and_metadata(file, name, split, origin):
     """The one schema, with pictures where the card names some, and metadata that say how it was made."""
     check_schema(file)
@@ -175,7 +168,7 @@ def test_every_real_row_is_a_copy_or_dropped_or_written(real):
     check_schema_and_metadata(out, name, split, "path")
     rows = list(read_rows(out))
     assert {row["data_source"] for row in rows} == {card.reward_key(split)}
-    check_prompts(rows[:: len(rows) // SCORED + 1])
+    check_prompts(rows[:: len(rows) // 600 + 1])  # `prep` has scored all of them
 
 
 @every("name", DATASETS)
@@ -191,7 +184,9 @@ def test_a_card_says_verified_by_rows_only_of_splits_whose_rows_are_tested(name)
 @every("name", DATASETS)
 def test_a_sample_is_large_enough_and_has_every_question_once(name):
     found = chain.from_iterable(problems(name, split) for split in read_card(name).splits)
-    asked = Counter(question_key(p.question, p.images or ()) for p in found if is_problem(p))
+    asked = Counter(
+        question_key(p.question, p.images or ()) for p in found if isinstance(p, Problem)
+    )
     assert len(asked) >= (64 if name == "gsm8k" else 16)
     assert max(asked.values()) == (2 if name == "dapo-math-17k" else 1)
 
@@ -241,7 +236,12 @@ def test_no_problem_of_a_sample_is_from_the_dataset(name, shared):
     real = [(split, shared / "data" / folder) for other, split, folder, *_ in REAL if other == name]
     ours = [(split, None) for split in read_card(name).splits]
     theirs, questions = (
-        {question_key(p.question) for each in sets for p in problems(name, *each) if is_problem(p)}
+        {
+            question_key(p.question)
+            for each in sets
+            for p in problems(name, *each)
+            if isinstance(p, Problem)
+        }
         for sets in (real, ours)
     )
     assert not theirs & questions
@@ -327,8 +327,7 @@ def cflue(**changes):
 
 TASK = "Find all roots."
 LINES = "材料：\nA. 甲公司\n\n问题（）。\nA. 一\n续\nB. 二"
-ORZ = [{"from": "human", "value": "q"}, {"from": "assistant", "ground_truth": {"value": "7"}}]
-RATED = [ORZ[0], {"from": "assistant", "ground_truth": {"value": "7", "pass_at_n": 0.25}}]
+RATED = [{"from": "human", "value": "q"}, {"from": "assistant", "ground_truth": {"value": "7", "pass_at_n": 0.25}}]  # fmt: skip
 MULTIPLE = {"ground_truth": "BC", "kind": "multiple", "options": ("x", "y", "z")}
 MULTIPLE["question"] = "q（）。\nA. x\nB. y\nC. z"
 
@@ -340,7 +339,6 @@ RAW_ROWS = [
     ("math", math(TASK, r"\boxed{1} and \boxed{2}"), {"ground_truth": "1, 2", "level": "Level ?"}),
     ("math", math("?", r"\boxed{0.5} or \boxed{\frac{1}{2}}"), {"ground_truth": r"\frac{1}{2}"}),
     ("math", math(TASK, r"cut off: \boxed{\frac{1}{2}"), "no box in the solution"),
-    ("math", math(TASK, r"\boxed{3}, then after much work \boxed{ 4 }"), {"ground_truth": "4"}),
     ("math", math(TASK, r"so $x = \boxed 2$, whose half is $\frac{2}{2}$"), {"ground_truth": "2"}),
     *(("dianjin-mcq", dianjin(rf"\boxed{{{box}}}"), MULTIPLE) for box in ("CB", "B、C", r"\text{B, C}")),
     ("dianjin-mcq", dianjin(r"\boxed{B}", LINES, "单选题"), {"options": ("一\n续", "二"), "kind": "single"}),

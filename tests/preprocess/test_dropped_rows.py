@@ -28,6 +28,11 @@ class KilledError(BaseException):
     """Stands for SIGKILL between two renames."""
 
 
+def refuse(out, message, *, overwrite):
+    with pytest.raises(OutputError, match=message), atomic_with_dropped(out, overwrite=overwrite):
+        pass
+
+
 def test_a_kill_between_two_renames_leaves_no_output_and_does_not_block_the_next_run(
     tmp_path, monkeypatch
 ):
@@ -58,19 +63,13 @@ def test_a_kill_between_two_renames_leaves_no_output_and_does_not_block_the_next
     assert "second" in dropped_path(out).read_text()
 
 
-@pytest.mark.parametrize(
-    "text", ["my notes\n", "\n", '{"index": 0}\n', '{"index": 0, "reasons": "mine"}\n', "{" * 10**6]
-)
+@pytest.mark.parametrize("text", ["\n", '{"index": 0, "reasons": "mine"}\n', "{" * 10**6])
 def test_a_file_of_the_users_at_the_name_of_dropped_rows_is_replaced_only_with_overwrite(
     tmp_path, text
 ):
     out = tmp_path / "out.parquet"
     dropped_path(out).write_text(text)
-    with (
-        pytest.raises(OutputError, match=r"out\.parquet\.dropped\.jsonl exists; add --overwrite"),
-        atomic_with_dropped(out, overwrite=False),
-    ):
-        pass
+    refuse(out, r"out\.parquet\.dropped\.jsonl exists; add --overwrite", overwrite=False)
     assert dropped_path(out).read_text() == text
     with atomic_with_dropped(out, overwrite=True):
         pass
@@ -85,11 +84,7 @@ def test_a_link_at_the_name_of_dropped_rows_is_never_followed(tmp_path, text):
         victim.write_text(text)
     dropped_path(out).symlink_to(victim)
     for overwrite in (False, True):
-        with (
-            pytest.raises(OutputError, match="is a symbolic link that rewardkit did not create"),
-            atomic_with_dropped(out, overwrite=overwrite),
-        ):
-            pass
+        refuse(out, "is a symbolic link that rewardkit did not create", overwrite=overwrite)
     assert not out.exists()
     assert (victim.read_text() if victim.exists() else None) == text
 

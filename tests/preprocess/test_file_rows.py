@@ -59,7 +59,6 @@ NAMED = {name: dict(zip("abcde", column, strict=True)) for name, column in COLUM
         ("x.parquet", parquet(LARGE)),
         ("x.arrow", arrow(TABLE, pa.ipc.new_stream)),
         ("x.arrow", arrow(TABLE, pa.ipc.new_file)),
-        ("x.csv", separated(",")),
         ("x.csv", b"\xef\xbb\xbf" + separated(";")),
         ("x.csv", separated("|")),
         ("x.csv.gz", gzip.compress(separated(";"), mtime=0)),

@@ -117,13 +117,10 @@ def test_a_part_is_a_path_and_a_weight(text, part):
 # The mix
 
 
-@every(
-    ("counts", "weights", "rows"),
-    [({"a": 300, "b": 7}, (), [300, 7]), ({"a": 300, "b": 10}, (None, 2), [5, 10])],
-)
-def test_without_weights_a_mix_has_all_rows_and_with_one_the_shares(mixed, counts, weights, rows):
-    report, _ = mixed(counts, *weights)
-    assert [part.rows for part in report.parts] == rows
+def test_without_weights_a_mix_has_all_rows_and_with_one_the_shares(mixed):
+    for weights, counts in (((), [300, 10]), ((None, 2), [5, 10])):
+        report, _ = mixed({"a": 300, "b": 10}, *weights)
+        assert [part.rows for part in report.parts] == counts
 
 
 def test_the_shares_are_exact_no_row_occurs_twice_and_the_parquet_says_so(mixed, tmp_path):
@@ -212,17 +209,12 @@ def test_an_invalid_part_is_an_error(files, tmp_path, monkeypatch, part, message
 BAD = {
     "no gold": (foreign(reward_model={"style": "rule"}), "ground_truth is missing"),
     "two golds": (foreign(reward_model={"ground_truth": ["1", "2"]}), "ground_truth is a list of"),
-    "no struct": (foreign(reward_model="1"), "reward_model is of type str"),
-    "extra text": (foreign(extra_info="{}"), "extra_info is of type str"),
     "no prompt": (foreign(prompt=None), "prompt is missing"),
     "empty prompt": (foreign(prompt=[]), "prompt is missing or empty"),
-    "no role": (foreign(prompt=[{"content": "q"}]), r"prompt\[\].role is missing"),
     "tool call": (foreign(prompt=[{"role": "user", "content": "q", "tool_calls": [{"id": "1"}]}]), r"prompt\[\].tool_calls is set"),
-    "tools as text": (foreign(extra_info={"tools_kwargs": "{}"}), "extra_info.tools_kwargs is of"),
     "video": (foreign(videos=[{"video": "v.mp4"}]), "videos is set"),
     "no bytes": (foreign(images=[{"bytes": None, "path": "a.png"}]), r"images\[\].bytes is missing"),
     "pixels": (foreign(images=[{"bytes": b"x", "min_pixels": 4}]), r"images\[\].min_pixels is set"),
-    "one image": (foreign(images=b"png"), "images is of type bytes"),
 }  # fmt: skip
 
 
@@ -267,7 +259,6 @@ def test_files_that_cannot_be_read_are_one_clear_error(good, tmp_path, name, mes
 @every(
     ("gold", "text"),
     [
-        (" 1 ", " 1 "),
         (2**80, str(2**80)),
         (-0.5, "-0.5"),
         (Decimal("1.50"), "1.50"),
@@ -301,7 +292,6 @@ def test_integers_of_any_size_stay_exact_in_golds_and_indices(number):
 @pytest.mark.parametrize(
     ("info", "index", "source_id", "lost"),
     [
-        ({"index": 4.0}, 4, "", set()),
         ({"index": "9a-uuid"}, 7, "9a-uuid", set()),
         ({"index": "9a-uuid", "source_id": 5}, 7, "5", {"extra_info.index"}),
         ({"index": float("nan")}, 7, "", set()),
@@ -330,7 +320,6 @@ def test_fields_outside_the_schema_are_omitted_and_named_unless_they_are_blank()
     [
         (["a", 1, None], ["a", "1", ""]),
         ({"B": "y", "A": "x", "C": None}, ["x", "y"]),
-        ({"A": "x", "C": "z"}, []),
         (None, []),
     ],
 )
@@ -344,7 +333,6 @@ def test_options_become_a_list_of_texts(options, texts):
     [
         ("data_source", pa.dictionary(pa.int32(), pa.string())),
         ("prompt", pa.large_string()),
-        ("extra_info", pa.null()),
         ("images", pa.null()),
     ],
 )

@@ -80,7 +80,6 @@ def test_drop_overlap_does_not_drop_rows_with_other_findings(tmp_path, held_out)
 @pytest.mark.parametrize(
     ("spec", "error", "message"),
     [
-        ("math500", UnknownNameError, "Did you mean 'math-500'"),
         ("math-500={folder}/nope", SourceError, "no such file or folder"),
         ("{folder}/nope.jsonl", SourceError, "nope.jsonl: no such file"),
         ("{folder}/x.jsonl", DataError, "prep .*--question-key ask .*--against NAME=.*x.jsonl"),

@@ -53,11 +53,10 @@ def test_overlaps_are_counted_by_item_and_row_the_most_complete_first():
         Overlap(3, "AIME", "I-1", 0.6, "item", "row"),
         Overlap(3, "AIME", "I-2", 1.0, "other", "row"),
         Overlap(4, "MATH-500", "7", 0.8, "third", "row 4"),
-        Overlap(5, "MATH-500", "7", 0.8, "third", "row 5"),
     ]
     section = overlaps_section(overlaps, 1508)
     assert section.note.startswith(
-        "Of the first 4 of 1,508 findings: Evaluation items in 3 rows: 2 of AIME, 1 of MATH-500."
+        "Of the first 3 of 1,508 findings: Evaluation items in 2 rows: 2 of AIME, 1 of MATH-500."
     )
     assert section.pairs[0].caption == "row 3 has 100% of AIME I-2"
     assert section.pairs[0].texts == ("other", "row")

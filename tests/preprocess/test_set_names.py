@@ -120,7 +120,6 @@ def test_prep_reads_a_split_from_the_name(tmp_path):
     by_name = rewardkit.prep("aime2024", tmp_path / "a.parquet", sample=True)
     by_option = rewardkit.prep("aime", tmp_path / "b.parquet", split="2024", sample=True)
     assert by_name.splits[0].split == by_option.splits[0].split == "2024"
-    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
     rewardkit.prep("gsm8k-test", tmp_path / "c.parquet", split="test", sample=True)
     with pytest.raises(UsageError, match="aime2024 is the split '2024': leave out --split 2025"):
         rewardkit.prep("aime2024", tmp_path / "d.parquet", split="2025", sample=True)

@@ -95,15 +95,11 @@ def test_golds_that_are_hardly_answers_are_counted(prep_own):
 GOLDS = {
     "First.\n#### 18": "18",
     "#### 1,234  \n": "1234",
-    "7": "7",
     "#### 1\n#### -2.5": "-2.5",
     r"First \boxed{1} is wrong. It is $\boxed{\frac{1}{2}}$.": r"\frac{1}{2}",
-    18.0: "18",
-    7.5: "7.5",
     1e-7: "0.0000001",
     -0.0: "0",
     1e300: "1e+300",
-    2e15: "2000000000000000",
     2**60 + 1: str(2**60 + 1),
 }
 
