@@ -52,10 +52,7 @@ def outcomes_at_once(texts, options, *, is_async=True):
 @pytest.mark.parametrize("is_async", [True, pytest.param(False, marks=pytest.mark.full)])
 @pytest.mark.parametrize(
     ("rubric", "verdict", "names"),
-    [
-        ("math", YES, list(LASTING)),
-        ("open", GRADES, list(CONTENT_FAULTS)),
-    ],
+    [("math", YES, list(LASTING)), ("open", GRADES, list(CONTENT_FAULTS))],
 )
 def test_every_fault_is_an_error_or_a_timeout_with_the_configured_score(
     rubric, verdict, names, is_async

@@ -49,11 +49,7 @@ def test_a_file_of_a_person_s_words_is_read(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [
-        ("mth", "Did you mean 'math'?"),
-        ("absent.yaml", "no such file"),
-        ("bytes.yaml", "not UTF-8"),
-    ],
+    [("mth", "Did you mean 'math'?"), ("absent.yaml", "no such file"), ("bytes.yaml", "not UTF-8")],
 )
 def test_a_rubric_that_cannot_be_read_is_one_line(name, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -27,6 +27,7 @@ from tests.scorers.test_compose import FIXED, load_as_verl_does
 
 ASKS = ("wrong", "undecided", "never")
 CORRECT = Part("correct", 1.0, lambda score, _: float(score.correct))
+BASE = Part("base", 1.0, lambda score, _: score.score)
 #: A response for each status of the rules below.
 STATUSES = {status.value: status for status in Status if status is not Status.SCORED}
 YES, NO = {"reason": "x", "verdict": "yes"}, {"reason": "x", "verdict": "no"}
@@ -52,11 +53,6 @@ def second_in_words(response, ground_truth, extra_info=None):
 responses_seen: list[str] = []
 
 
-@pytest.fixture(autouse=True)
-def no_one_is_asked():
-    responses_seen.clear()
-
-
 def reward(ask="wrong", confirm=None, second=second_in_words):
     return Reward(by_status, (CORRECT,), SecondOpinion(second, ask, confirm))
 
@@ -67,6 +63,7 @@ def test_who_is_asked_about_what(ask, status):
     """Never about a correct answer, none at all, or a fault of the data or the configuration."""
     undecided = {"unparsed_answer", "ambiguous_answer", "too_long", "timeout"}
     expected = {"wrong": {*undecided, "wrong"}, "undecided": undecided, "never": set()}[ask]
+    responses_seen.clear()
     result = reward(ask).compute_score("s", f"{status} yes", "18")
     assert bool(responses_seen) == (status in expected) == (result["second_asked"] == 1.0)
     is_verdict = status in ("correct", "wrong", "no_answer")
@@ -82,8 +79,7 @@ def test_a_second_scorer_that_fails_leaves_the_score_of_the_rules_and_says_so(op
     def rule(response, ground_truth, extra_info=None):
         return Score(-0.5, False, "a", Status.WRONG)
 
-    base = Part("base", 1.0, lambda score, _: score.score)
-    both = Reward(rule, (base,), SecondOpinion(second_in_words, "wrong"))
+    both = Reward(rule, (BASE,), SecondOpinion(second_in_words, "wrong"))
     result = both.compute_score("s", opinion, "18")
     assert (result["score"], result["acc"], result["pred"]) == (-0.5, 0.0, "a")
     timeout = float(opinion == "timeout")
@@ -91,18 +87,15 @@ def test_a_second_scorer_that_fails_leaves_the_score_of_the_rules_and_says_so(op
     assert (result["second_asked"], result["second_changed"]) == (1.0, 0.0)
 
 
-def test_only_a_yes_changes_the_score():
-    """A yes has the second scorer's score and the rule's answer; a no leaves the rule's verdict."""
-    base = Part("base", 1.0, lambda score, _: score.score)
-    both = Reward(by_status, (base,), SecondOpinion(second_in_words, "wrong"))
-    assert both("wrong yes", "18") == Score(0.75, True, "wrong yes", Status.CORRECT)
-    assert both("unparsed_answer no", "18")[:2] == (0.0, False)
-    assert both("unparsed_answer no", "18").status is Status.WRONG
-
-
 @pytest.mark.parametrize("word", ["yes", "no", "failed", "timeout"])
 def test_a_yes_counts_only_if_it_is_confirmed(word):
-    """The second question is asked after a yes only, and its failure is a failure."""
+    """A yes has the second scorer's score and the rule's answer, and a no is the rule's verdict.
+
+    The second question is asked after a yes only, and its failure is a failure.
+    """
+    both = Reward(by_status, (BASE,), SecondOpinion(second_in_words, "wrong"))
+    assert both("wrong yes", "18") == Score(0.75, True, "wrong yes", Status.CORRECT)
+    assert both("unparsed_answer no", "18") == Score(0.0, False, "unparsed_", Status.WRONG)
     questions = []
 
     def other(response, ground_truth, extra_info=None):
