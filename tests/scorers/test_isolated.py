@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from rewardkit.scorers import isolated
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.call import NeverAnswersError
 from rewardkit.scorers.isolated import is_built_in, open_scorer
+from tests.isolate.test_function import has_ended
 
 BAD = """
 import os, sys, time
@@ -183,19 +183,6 @@ def test_a_scorer_that_writes_to_the_socket_loses_only_that_response(tmp_path, r
     ]
 
 
-def is_running(pid):
-    with suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 60
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
-
-
 LEAVES_CHILDREN = """
 import os, subprocess, time
 from pathlib import Path
@@ -209,25 +196,20 @@ def score(response, ground_truth, extra_info=None):
 """
 
 
-def scorer_processes(folder):
-    return [int(path.name.partition("-")[2]) for path in folder.glob("pid-*")]
-
-
 @pytest.mark.full
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("end", ["normal", signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("end", [None, signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
 def test_processes_that_a_scorer_starts_end_with_the_command_however_that_ends(
     tmp_path, rows, jobs, end
 ):
-    wait = 0 if end == "normal" else 600
-    name = scorer(tmp_path, LEAVES_CHILDREN.replace("{wait}", str(wait)))
-    command = [sys.executable, "-m", "rewardkit", "score", rows, "--scorer", name]
-    process = subprocess.Popen(
-        [*command, "--jobs", str(jobs)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    if end != "normal":
-        assert wait_until(lambda: scorer_processes(tmp_path))
+    name = scorer(tmp_path, LEAVES_CHILDREN.replace("{wait}", "600" if end else "0"))
+    command = [sys.executable, "-m", "rewardkit", "score", rows, "--scorer", name, "--jobs", jobs]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while end and process.poll() is None and not list(tmp_path.glob("pid-*")):
+        time.sleep(0.05)
+    if end:
         process.send_signal(end)
     process.wait(120)
-    assert scorer_processes(tmp_path)
-    assert wait_until(lambda: not any(map(is_running, scorer_processes(tmp_path))))
+    pids = [int(path.name.partition("-")[2]) for path in tmp_path.glob("pid-*")]
+    assert pids
+    assert all(map(has_ended, pids))

@@ -212,22 +212,18 @@ def test_on_real_options_a_letter_with_its_text_is_right_and_every_other_is_not(
 
 BEFORE = (
     "",
-    "so ",
     r"\boxed{B} ",
     r"\boxed{B} or ",
     "<think>x</think>",
     "<answer>C</answer>",
-    r"\fbox{B} ",
+    r"\fbox{B}",
 )
 AFTER = ("", ".", "</think>", r" or \boxed{C}", "\\fbox{D}", "}", "</answer>", "\ud800")
 OPTIONS = (None, XY, ["x", "y", "z", "u"], ["x", None], NAMED, ("x", "y"), [])
+INSIDE, GOLDS = ("A", "B", "K", "a", "AB", "{A}", ""), ("A", "B", "D", "AB", "K", "", "a")
 
 
-@given(
-    *(st.sampled_from(s) for s in (BEFORE, ["A", "B", "K", "a", "AB", "{A}", ""], AFTER)),
-    st.sampled_from(["A", "B", "D", "AB", "K", "", "a"]),
-    st.sampled_from(OPTIONS),
-)
+@given(*map(st.sampled_from, (BEFORE, INSIDE, AFTER, GOLDS, OPTIONS)))
 def test_the_short_check_gives_the_verdict_of_the_full_one(before, inside, after, gold, options):
     response = f"{before}\\boxed{{{inside}}}{after}"
     short = score(response, gold, {"options": options})

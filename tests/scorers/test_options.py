@@ -13,6 +13,14 @@ from rewardkit.scorers import auto, base
 from rewardkit.scorers.load import load_scorer, own_options
 from rewardkit.scorers.options import option_names
 
+TEXTS = "base_url model api_key_env rubric cache".split()
+AMOUNTS = "budget_calls budget_tokens budget_seconds budget_window prompt_price reply_price".split()
+FLAGS = {
+    "math": "convert_units",
+    "math_dapo": "strict_box",
+    "mcq": "final_letter",
+    "judge": "reverse",
+}.items()
 #: An invalid value for every option of every scorer, and a part of the error.
 WRONG = [
     ("gsm8k", "method", "robst", "scorer 'gsm8k' has no method 'robst'. Did you mean 'robust'?"),
@@ -29,35 +37,17 @@ WRONG = [
     ("qa", "method", "exakt", "Did you mean 'exact'?"),
     ("qa", "threshold", 0, "give a number from 0.01 to 1."),
     ("qa", "format_score", 2, "give a number from 0 to 1."),
-    *(
-        ("judge", name, 1, "give text")
-        for name in "base_url model api_key_env rubric cache".split()
-    ),
+    *(("judge", name, 1, "give text") for name in TEXTS),
     ("judge", "concurrency", 0, "give a whole number from 1 to 4096."),
     ("judge", "timeout_seconds", 0, "give a number from 0.1 to 86400."),
     ("judge", "request_seconds", 0, "give a number from 0.1 to 86400."),
     ("judge", "retries", -1, "give a whole number from 0 to 100."),
-    *(
-        ("judge", f"budget_{name}", -1, "of at least 0.")
-        for name in "calls tokens seconds window".split()
-    ),
+    *(("judge", name, -1, "number of at least 0.") for name in AMOUNTS),
     ("judge", "failed_score", "none", "give a number or null."),
     ("judge", "seed", -1, "give a whole number from 0"),
     ("judge", "max_tokens", 0, "give a whole number from 1"),
     ("judge", "temperature", -1, "give a number from 0 to 10."),
-    *(
-        ("judge", name, -1, "give a number of at least 0.")
-        for name in ("prompt_price", "reply_price")
-    ),
-    *(
-        (scorer, option, "yes", "give true or false.")
-        for scorer, option in (
-            ("math", "convert_units"),
-            ("math_dapo", "strict_box"),
-            ("mcq", "final_letter"),
-            ("judge", "reverse"),
-        )
-    ),
+    *((scorer, option, "yes", "give true or false.") for scorer, option in FLAGS),
     ("auto", "method", "robst", "scorer 'auto' has no method 'robst'. Did you mean 'robust'?"),
     ("auto", "mode", "x", "Its modes: verl, robust, strict, dianjin, letters."),
 ]
