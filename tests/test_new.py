@@ -20,58 +20,26 @@ ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 
 
-class User:
-    """A folder of a user with three new packages, installed."""
-
-    def __init__(self, folder):
-        self.folder, site = folder, folder / "site"
-        paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
-        self.environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join(paths),
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # none is needed, and loading takes seconds
-        }
-        self.run("rewardkit", "new", "dataset", "tiny-sums")
-        self.run("rewardkit", "new", "dataset", "tiny-choices", "--scorer", "mcq")
-        self.run("rewardkit", "new", "scorer", "tiny-text", "--out", "plugins/text")
-        self.packages = ("tiny-sums", "tiny-choices", "plugins/text")
-        for package in self.packages:
-            offline = str(Path(__file__).with_name("pip_offline.py"))
-            self.run("python", offline, str(site), "install", "-e", package)
-
-    def run(self, program, *arguments, folder="."):
-        module = [] if program == "python" else ["-m", program]
-        done = subprocess.run(
-            [sys.executable, *module, *arguments],
-            cwd=self.folder / folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, (arguments, done.stdout, done.stderr)
-        return done.stdout
-
-
-@pytest.fixture(scope="module")
-def user(tmp_path_factory):
-    return User(tmp_path_factory.mktemp("user"))
-
-
-@pytest.mark.full
-def test_the_tests_of_new_packages_pass(user):
-    output = user.run("pytest", "-q", "-p", "no:cacheprovider", "-W", "error", *user.packages)
-    assert "7 passed" in output
-
-
 @pytest.mark.full
 @pytest.mark.skipif(not (BIN / "mypy").exists(), reason="ruff and mypy are not installed here")
-def test_new_packages_pass_our_linter_and_strict_type_checks(user):
-    config = ("--config", str(ROOT / "pyproject.toml"), "--no-cache")
-    for package in user.packages:
-        user.run("ruff", "check", *config, ".", folder=package)
-        user.run("ruff", "format", "--check", *config, ".", folder=package)
-    files = [str(file) for p in user.packages for file in (user.folder / p).glob("tiny_*/*.py")]
-    assert len(files) == 6
-    user.run("mypy", "--strict", "--config-file=", *files)
+@pytest.mark.parametrize("kind", ["dataset", "scorer"])
+def test_new_packages_pass_their_tests_our_linter_and_strict_type_checks(tmp_path, kind):
+    folder, site = new_package(kind, "tiny-new", tmp_path / "p"), tmp_path / "site"
+    config = f"--no-cache --config {ROOT}/pyproject.toml"
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(site), str(ROOT)]),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # none is needed, and loading takes seconds
+    }
+    for command in (
+        f"{ROOT}/tests/pip_offline.py {site} install -e {folder}",
+        "-m pytest -q -p no:cacheprovider -W error",
+        f"-m ruff check {config} .",
+        f"-m ruff format --check {config} .",
+        "-m mypy --strict --config-file= tiny_new",
+    ):
+        words = [sys.executable, *command.split()]
+        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("scorer", sorted(registry.SCORERS.keys() - {"auto"}))

@@ -92,15 +92,6 @@ def test_rows_that_stand_for_far_more_than_their_file_are_refused(tmp_path, smal
             read(path)
 
 
-def test_a_batch_of_a_dictionary_is_as_large_as_its_values_in_python(tmp_path, small_limits):
-    values = ["x" * (MEGABYTE // 128), *("y" * 9 + str(n) for n in range(300))]
-    path = write(tmp_path / "x.parquet", pa.array([values[0]] * 200 + values).dictionary_encode())
-    with open_parquet(path) as file:
-        assert max(batch.num_rows for batch in file.iter_batches(64)) == 64
-        first = next(iter(file.iter_batches(512)))
-    assert first.num_rows < 128
-
-
 @pytest.mark.parametrize(
     "options",
     [

@@ -72,14 +72,6 @@ def test_help_says_what_a_value_is(name, command):
         assert text.rstrip().endswith((".", "]")), (name, param.name, text)
 
 
-@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
-def test_summaries_fit_80_columns(name, command):
-    listed = getattr(command, "commands", {})
-    width = max(map(len, listed), default=0)
-    for inner, below in listed.items():
-        assert not below.get_short_help_str(78 - width - 4).endswith("..."), (name, inner)
-
-
 def may_have_an_idiom(module):
     """Whether the words of a module without quotes and hashes have one: much faster than parsing."""
     return IDIOMS.search(re.sub(r"[\s\"'#:]+", " ", module.read_text(encoding="utf-8")))

@@ -38,14 +38,6 @@ def test_a_command_imports_no_module_of_another():
     assert loaded == {"list"}
 
 
-def test_every_help_ends_in_examples(run):
-    for name, command in all_commands():
-        examples = (command.epilog or "").partition("Examples:\n")[2].splitlines()
-        assert examples, name
-        assert "rewardkit" in examples[0], name
-    assert run("eval", "run", "--help").stdout.rstrip().endswith("--model M --out runs/m")
-
-
 def test_no_option_of_any_command_takes_the_option_after_it_as_its_value():
     """click gives it: `select --sft --out x` wrote a parquet called `--out`."""
     for name, command in all_commands():

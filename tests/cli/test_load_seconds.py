@@ -117,9 +117,7 @@ def test_a_scorer_or_dataset_of_another_package_has_the_deadline_too(folder, rec
 
     for words, file in (
         (["path", "slow"], "acme_slow.py"),
-        (["train", "my.yaml", "--set", "reward.scorer=slow", "--dry-run"], "acme_slow.py"),
         (["prep", "slow-set", "--out", "o.parquet"], "acme_slow_set.py"),
-        (["check", "train.parquet", "--against", "slow-set:test"], "acme_slow_set.py"),
     ):
         done = rewardkit(*words)
         assert done.returncode == 2, (words, done)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.cli.shared.console import format_table, print_item, terminal_width
+from rewardkit.cli.shared.console import format_table, terminal_width
 from rewardkit.cli.shared.tables import TextLayout, table_lines, text_width, wrap_text
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -64,19 +64,6 @@ def test_a_pipe_has_the_columns_of_the_environment_else_80(monkeypatch):
 
 def test_control_characters_in_a_cell_do_not_drive_the_terminal():
     assert "\x1b" not in "".join(format_table(["a"], [["\x1b[31m"]]))
-
-
-@pytest.mark.parametrize(("terminal", "count"), [(True, 3), (False, 1)])
-def test_an_item_is_wrapped_on_a_terminal_and_one_line_in_a_pipe(
-    monkeypatch, capsys, terminal, count
-):
-    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
-    monkeypatch.setenv("COLUMNS", "60")
-    print_item("error " + "data.train_files " * 8)
-    lines = capsys.readouterr().out.rstrip("\n").split("\n")
-    assert len(lines) == count
-    assert not terminal or max(map(len, lines)) <= 60
-    assert sum(line.split().count("data.train_files") for line in lines) == 8
 
 
 @pytest.mark.parametrize("width", [60, 80])

@@ -46,13 +46,6 @@ def leak(data_source, solution_str, ground_truth, extra_info=None):
 
 async def leak_async(data_source, solution_str, ground_truth, extra_info=None):
     return leak(data_source, solution_str, ground_truth)
-
-async def busy(data_source, solution_str, ground_truth, extra_info=None):
-    end = time.process_time() + 0.01
-    while time.process_time() < end:
-        pass
-    await asyncio.sleep(0)
-    return float(ground_truth)
 """
 
 

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from rewardkit.pages.charts import (
     MAX_BINS,
-    MAX_DOTS,
     LinePoint,
     histogram_layout,
     line_layout,
@@ -40,12 +39,6 @@ def test_every_point_and_interval_is_inside_the_line_chart(values):
     assert 2 <= len(levels) <= 12
     assert len(layout.x_ticks) <= 8
     assert layout.y_ticks[0][0] in ("0%", "0.0%")
-
-
-def test_a_long_line_has_a_band_and_a_short_one_has_dots():
-    points = [LinePoint(step, 0.5, 0.4, 0.6) for step in range(MAX_DOTS + 1)]
-    assert not line_layout("t", points).has_dots
-    assert line_layout("t", points[1:]).has_dots
 
 
 COUNTS = st.dictionaries(st.integers(), st.integers(0, 10**6), max_size=60)

@@ -9,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rewardkit
-from rewardkit.pages.charts import histogram_layout
 from rewardkit.pages.html import MAX_BARS, to_html
 from rewardkit.pages.model import (
     Bars,
@@ -198,15 +197,6 @@ def test_a_chart_says_what_it_leaves_out_and_rounds_nothing_to_none_or_all(secti
     text = parse(page_with(section)).text
     assert [word for word in words if word not in text] == []
     assert [word for word in others if word in text] == []
-
-
-def test_rows_above_the_limit_are_counted_even_if_the_limit_is_outside_the_chart():
-    counts = dict.fromkeys(range(100), 1)
-    near, far = (Histogram("t", counts, "tokens", limit=limit) for limit in (89, 8192))
-    assert [mark.is_limit for mark in histogram_layout(near).markers] == [True]
-    assert histogram_layout(far).markers == []
-    assert "10 rows (10.0%) above the limit of 89" in parse(page_with(near)).text
-    assert "0 rows (0.0%) above the limit of 8,192" in parse(page_with(far)).text
 
 
 def test_every_page_extends_the_base_page_and_no_other_module_renders_html():
