@@ -272,26 +272,17 @@ def plan(parquet):
     """Make the overrides of a GRPO plan for eight GPUs as `rewardkit train` writes them."""
 
     def make(scorer, *others, data=parquet, n=4):
-        return [
-            "algorithm.adv_estimator=grpo",
-            f"data.train_files=['{data}']",
-            f"data.val_files=['{data}']",
-            "data.train_batch_size=256",
-            "data.max_prompt_length=1024",
-            "data.max_response_length=2048",
-            "data.return_raw_chat=True",
-            "actor_rollout_ref.model.path=Qwen/Qwen3-8B",
-            "actor_rollout_ref.model.use_remove_padding=True",
-            "actor_rollout_ref.actor.ppo_mini_batch_size=64",
-            "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2",
-            "actor_rollout_ref.actor.fsdp_config.param_offload=True",
-            "actor_rollout_ref.rollout.name=sglang",
-            "actor_rollout_ref.rollout.tensor_model_parallel_size=2",
-            f"actor_rollout_ref.rollout.n={n}",
-            f"reward.custom_reward_function.path='{scorer}'",
-            "trainer.n_gpus_per_node=8",
-            "trainer.logger=[console,wandb]",
-            *others,
-        ]
+        actor, rollout = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
+        fixed = (
+            f"algorithm.adv_estimator=grpo data.train_batch_size=256 data.max_prompt_length=1024 "
+            f"data.max_response_length=2048 data.return_raw_chat=True trainer.logger=[console,wandb] "
+            f"actor_rollout_ref.model.path=Qwen/Qwen3-8B trainer.n_gpus_per_node=8 {rollout}.n={n} "
+            f"actor_rollout_ref.model.use_remove_padding=True {actor}.ppo_mini_batch_size=64 "
+            f"{actor}.ppo_micro_batch_size_per_gpu=2 {actor}.fsdp_config.param_offload=True "
+            f"{rollout}.name=sglang {rollout}.tensor_model_parallel_size=2"
+        )
+        files = [f"data.{name}_files=['{data}']" for name in ("train", "val")]
+        function = f"reward.custom_reward_function.path='{scorer}'"
+        return [*fixed.split(), *files, function, *others]
 
     return make

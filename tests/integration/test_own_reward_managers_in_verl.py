@@ -32,9 +32,7 @@ def overrides_of(page):
 # ---------------------------------------------------------------- a custom reward manager
 
 
-def test_verl_loads_the_manager_of_the_page_and_a_response_that_is_cut_off_earns_nothing(
-    compose, tokenizer, parquet
-):
+def test_a_response_that_is_cut_off_earns_nothing(compose, tokenizer, parquet):
     """The answer of every row is correct; those of odd rows fill the whole response."""
     from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
 
@@ -124,15 +122,9 @@ def train_on(compose, tokenizer, monkeypatch):
         loop = object.__new__(hydra.utils.get_class("turn_rewards.TurnRewardLoop"))
         loop.tokenizer = tokenizer
         output = await loop.run({})
-        row = {
-            "uid": "u",
-            "session_id": 0,
-            "global_steps": 1,
-            "raw_prompt": [{"role": "user", "content": "What is 2 + 2?"}],
-            "data_source": "openai/gsm8k",
-            "reward_model": {"style": "rule", "ground_truth": "4"},
-            "extra_info": {"index": 0},
-        }
+        row = {"uid": "u", "session_id": 0, "global_steps": 1, "data_source": "openai/gsm8k"}
+        row["raw_prompt"] = [{"role": "user", "content": "What is 2 + 2?"}]
+        row |= {"reward_model": {"ground_truth": "4"}, "extra_info": {"index": 0}}
         await worker._agent_loop_postprocess(output, validate=False, **row)
         return stored[-1]
 
@@ -172,14 +164,10 @@ def advantages(compose, estimator, rewards, mask):
     from verl.trainer.ppo.ray_trainer import compute_advantage
 
     both = torch.stack([rewards, torch.zeros_like(rewards)])
-    data = DataProto.from_dict(
-        tensors={
-            "token_level_rewards": both,
-            "response_mask": mask.expand(2, -1),
-            "values": torch.zeros_like(both),
-        },
-        non_tensors={"uid": np.array(["a", "a"], dtype=object)},
-    )
+    tensors = {"token_level_rewards": both, "response_mask": mask.expand(2, -1)}
+    tensors["values"] = torch.zeros_like(both)
+    uid = np.array(["a", "a"], dtype=object)
+    data = DataProto.from_dict(tensors=tensors, non_tensors={"uid": uid})
     config = compose(f"algorithm.adv_estimator={estimator}").algorithm
     data = compute_advantage(data, adv_estimator=estimator, gamma=1.0, lam=0.9, config=config)
     return data.batch["advantages"][0]

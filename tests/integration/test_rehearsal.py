@@ -49,32 +49,20 @@ def test_grpo_learns_what_the_scorer_rewards(plan, tmp_path):
     scorer.write_text(DIGITS)
     write_rows((row(i, f"{i} + {i}?", 2 * i, "rewardkit/digits") for i in range(16)), short, {})
     overlong, activities = "+reward.reward_kwargs.overlong_buffer_cfg", []
-    settings = [
-        "actor_rollout_ref.actor.use_kl_loss=True",
-        "actor_rollout_ref.actor.kl_loss_coef=0.0001",
-        "reward.reward_manager.name=dapo",
-        "+reward.reward_kwargs.max_resp_len=2048",
-        f"{overlong}.enable=True",
-        f"{overlong}.len=1024",
-        f"{overlong}.penalty_factor=0.1",
-        f"{overlong}.log=True",
-    ]
-    result = rehearse(
-        plan(scorer, *settings, data=short, n=8),
-        folder=tmp_path / "r",
-        steps=STEPS,
-        extra=[
-            "data.train_batch_size=8",
-            "data.gen_batch_size=8",
-            "data.max_response_length=16",
-            "actor_rollout_ref.actor.ppo_mini_batch_size=8",
-            "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=64",
-            "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=64",
-            "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=64",
-            "actor_rollout_ref.actor.optim.lr=5e-3",
-        ],
-        progress=activities.append,
+    actor, micro = "actor_rollout_ref.actor", "log_prob_micro_batch_size_per_gpu=64"
+    settings = (
+        f"{actor}.use_kl_loss=True {actor}.kl_loss_coef=0.0001 reward.reward_manager.name=dapo "
+        f"+reward.reward_kwargs.max_resp_len=2048 {overlong}.enable=True {overlong}.len=1024 "
+        f"{overlong}.penalty_factor=0.1 {overlong}.log=True"
     )
+    sizes = (
+        "data.train_batch_size=8 data.gen_batch_size=8 data.max_response_length=16 "
+        f"{actor}.ppo_mini_batch_size=8 {actor}.ppo_micro_batch_size_per_gpu=64 "
+        f"actor_rollout_ref.rollout.{micro} actor_rollout_ref.ref.{micro} {actor}.optim.lr=5e-3"
+    )
+    digits = plan(scorer, *settings.split(), data=short, n=8)
+    more = {"extra": sizes.split(), "progress": activities.append}
+    result = rehearse(digits, folder=tmp_path / "r", steps=STEPS, **more)
     assert result.ok, result.checks
     early, late = sum(result.rewards[:5]) / 5, sum(result.rewards[-5:]) / 5
     assert late > early + 0.3, result.rewards
@@ -171,14 +159,12 @@ def add(a: int, b: int) -> str:
 def test_a_tool_agent_is_rehearsed(plan, tmp_path):
     (tmp_path / "tools.py").write_text(TOOLS)
     rollout = "actor_rollout_ref.rollout"
-    settings = [
-        f"{rollout}.multi_turn.enable=True",
-        f"{rollout}.multi_turn.function_tool_path='{tmp_path / 'tools.py'}'",
-        f"{rollout}.agent.default_agent_loop=tool_agent",
-        "algorithm.filter_groups.enable=True",
-        "algorithm.filter_groups.metric=acc",
-    ]
-    result = rehearse(plan(location("gsm8k"), *settings, n=2), folder=tmp_path / "r")
+    settings = (
+        f"{rollout}.multi_turn.enable=True {rollout}.agent.default_agent_loop=tool_agent "
+        f"{rollout}.multi_turn.function_tool_path='{tmp_path / 'tools.py'}' "
+        "algorithm.filter_groups.enable=True algorithm.filter_groups.metric=acc"
+    )
+    result = rehearse(plan(location("gsm8k"), *settings.split(), n=2), folder=tmp_path / "r")
     assert result.ok, result.checks
     assert {"tool_rewards", "turn_scores"} < set(result.calls[0]["extra_info"])
     parts = [text.partition(":")[0] for text in result.not_rehearsed]

@@ -33,18 +33,10 @@ FORGETS_THINKING = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 
-SEARCH = {
-    "type": "function",
-    "function": {
-        "name": "search",
-        "description": "Search the library.",
-        "parameters": {
-            "type": "object",
-            "properties": {"queries": {"type": "array", "description": "Texts to look for."}},
-            "required": ["queries"],
-        },
-    },
-}
+QUERIES = {"queries": {"type": "array", "description": "Texts to look for."}}
+PARAMETERS = {"type": "object", "properties": QUERIES, "required": ["queries"]}
+FUNCTION = {"name": "search", "description": "Search the library.", "parameters": PARAMETERS}
+SEARCH = {"type": "function", "function": FUNCTION}
 
 USER = {"role": "user", "content": "Which number is 7 + 1?"}
 SYSTEM = {"role": "system", "content": "You are brief."}
@@ -114,9 +106,7 @@ SINGLE_TURNS = {
 
 
 @pytest.mark.parametrize("kind", SINGLE_TURNS)
-def test_the_loss_covers_the_response_and_its_end_mark_and_nothing_else(
-    kind, write_sft, load_sft, tokenizer
-):
+def test_the_loss_covers_the_response_and_its_end_mark(kind, write_sft, load_sft, tokenizer):
     prompt, response = SINGLE_TURNS[kind]
     dataset = load_sft(write_sft((prompt, response)))
     trained, whole = trained_text(dataset, tokenizer, 0)

@@ -119,23 +119,12 @@ def env(tmp_path, home):
         (stub / package / "__init__.py").touch()
     (stub / "verl/trainer/main_ppo.py").write_text(DRIVER)
     gcs, dashboard, agent, client = ports(4)
-    return {
-        "CHECK_FILES": "0",
-        "PATH": f"{BIN}:{os.environ['PATH']}:/usr/sbin:/sbin",
-        "HOME": str(home),
-        "TMPDIR": str(home),
-        "PYTHONPATH": str(stub),
-        "STUB": str(stub),
-        "DUMP": str(tmp_path / "dump.json"),
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_AUTH_MODE": "disabled",
-        "RAY_TMP": str(home / "r"),
-        "RAY_PORT": str(gcs),
-        "DASHBOARD_PORT": str(dashboard),
-        "AGENT_PORT": str(agent),
-        "CLIENT_PORT": str(client),
-        "RAY_NUM_CPUS": "4",
-    }
+    places = {"HOME": home, "TMPDIR": home, "RAY_TMP": home / "r", "DUMP": tmp_path / "dump.json"}
+    numbers = {"RAY_PORT": gcs, "DASHBOARD_PORT": dashboard, "AGENT_PORT": agent, "CHECK_FILES": 0}
+    numbers |= {"CLIENT_PORT": client, "RAY_NUM_CPUS": 4, "RAY_USAGE_STATS_ENABLED": 0}
+    path = f"{BIN}:{os.environ['PATH']}:/usr/sbin:/sbin"
+    own = {"PATH": path, "PYTHONPATH": stub, "STUB": stub, "RAY_AUTH_MODE": "disabled"}
+    return {name: str(value) for name, value in (places | numbers | own).items()}
 
 
 def ports(count):
@@ -156,14 +145,8 @@ def start():
     started = []
 
     def start_process(command, env):
-        process = subprocess.Popen(
-            command,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        out = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        process = subprocess.Popen(command, env=env, start_new_session=True, **out)
         started.append(process)
         return process
 
@@ -199,10 +182,7 @@ def driver_record(env):
     return json.loads(Path(env["DUMP"]).read_text(encoding="utf-8"))
 
 
-@pytest.mark.skipif(
-    IS_OLD_RAY,
-    reason="this Ray has one address per host, and the script identifies nodes by address",
-)
+@pytest.mark.skipif(IS_OLD_RAY, reason="this Ray has one address per host, which names a node")
 def test_ascend_on_two_nodes_runs_verl_once_and_leaves_no_process(tmp_path, home, env, start):
     plan = make_test_plan("ascend", tmp_path)
     write_launch(plan, tmp_path / "run")

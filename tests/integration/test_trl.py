@@ -60,27 +60,15 @@ def trained(trl, model_dir, parquet, tmp_path_factory):
             padded = [ids + [tokenizer.pad_token_id] * (width - len(ids)) for ids in responses]
             return torch.cat([input_ids, torch.tensor(padded)], dim=1)
 
+    out = {"output_dir": str(tmp_path_factory.mktemp("out")), "save_strategy": "no"}
+    sizes = {"per_device_train_batch_size": 8, "num_generations": 4, "max_completion_length": 32}
+    logged = {"logging_steps": 1, "log_completions": True, "report_to": [], "disable_tqdm": True}
     config = trl.GRPOConfig(
-        output_dir=str(tmp_path_factory.mktemp("out")),
-        use_cpu=True,
-        max_steps=1,
-        shuffle_dataset=False,
-        per_device_train_batch_size=8,
-        num_generations=4,
-        max_completion_length=32,
-        logging_steps=1,
-        log_completions=True,
-        save_strategy="no",
-        report_to=[],
-        disable_tqdm=True,
+        **out, **sizes, **logged, use_cpu=True, max_steps=1, shuffle_dataset=False
     )
-    trainer = trl.GRPOTrainer(
-        model=FixedResponses.from_pretrained(model_dir),
-        reward_funcs=[reward("gsm8k"), reward()],
-        args=config,
-        train_dataset=Dataset.from_list(rows),
-        processing_class=tokenizer,
-    )
+    model, data = FixedResponses.from_pretrained(model_dir), Dataset.from_list(rows)
+    given = {"args": config, "train_dataset": data, "processing_class": tokenizer}
+    trainer = trl.GRPOTrainer(model=model, reward_funcs=[reward("gsm8k"), reward()], **given)
     trainer.train()
     return trainer
 

@@ -142,9 +142,7 @@ def test_an_unknown_data_source_scores_as_wrong_and_sets_error(score_batch, tmp_
     assert len([r for r in caplog.records if "nobody/knows" in r.message]) == 1
 
 
-def test_a_ray_actor_scores_with_our_function(
-    private_ray, reward_worker, compose, tokenizer, parquet
-):
+def test_a_ray_actor_scores(private_ray, reward_worker, compose, tokenizer, parquet):
     """verl runs the reward worker as an actor of a Ray cluster, here a private one."""
     config = compose(f"reward.custom_reward_function.path={location('gsm8k')}")
     data = make_batch(config, tokenizer, [parquet], right_or_wrong)
@@ -192,16 +190,7 @@ def test_our_quoting_survives_hydra(compose, tmp_path, folder):
     scorer = tmp_path / folder / "gsm8k.py"
     scorer.parent.mkdir()
     shutil.copy(location("gsm8k"), scorer)
-    options = {
-        "a": "x y",
-        "b": 1,
-        "c": 1e300,
-        "d": True,
-        "e": None,
-        "f": "1",
-        "g": "中",
-        "h": "it's\\'",
-    }
+    options = {"a": "x y", "b": 1, "c": 1e300, "d": True, "e": None, "f": "1", "g": "it's 中\\'"}
     config = compose(*reward_overrides(str(scorer), options, VERL))
     for part in reward_key(VERL).split("."):
         config = config[part]
