@@ -51,12 +51,10 @@ def test_a_reason_may_have_line_breaks_that_are_not_escaped():
     "text",
     [
         "",
-        f"Here it is: {YES}",
         f"{YES}\n{YES}",
         f"<think>It says </think>{YES}</think>{YES}",
         f"<think>{YES}",
         '{"reason": "x", "verdict": "Yes"}',
-        '{"reason": 1, "verdict": "yes"}',
         '{"reason": "x", "verdict": "no", "verdict": "yes"}',
         '{"reason": "x", "verdict": "yes", "score": 1}',
         '{"reason": NaN, "verdict": "yes"}',

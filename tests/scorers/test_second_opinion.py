@@ -168,8 +168,7 @@ def test_a_user_s_own_judge_is_awaited_at_the_same_time_as_others(tmp_path):
     results = asyncio.run(run())
     assert [result["acc"] for result in results] == [1.0] * 100
     assert "most" not in results[0]
-    second = module.REWARD.second.scorer.args[0].__globals__
-    assert second["most"] > 20
+    assert module.REWARD.second.scorer.args[0].__globals__["most"] > 20
 
 
 def test_the_file_of_a_reward_with_the_judge_asks_it_about_what_the_rules_reject(tmp_path):
