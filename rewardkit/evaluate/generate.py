@@ -293,8 +293,10 @@ class _RequestLoop:
                 self.failures = 0
                 n = self._save(request, reply)
                 request = request._replace(first=request.first + n, n=request.n - n)
+        except SourceError as error:  # servers repeat what they were sent
+            raise SourceError(self.redactor.text(str(error))) from None
         except (PromptRefusedError, TryAgainError) as error:
-            self.reason = self.redactor.text(str(error))  # servers repeat what they were sent
+            self.reason = self.redactor.text(str(error))
             response: dict[str, Any] = {"response": "", "tokens": 0}
             if isinstance(error, PromptRefusedError):
                 response |= {"finish_reason": REFUSED, "refusal": self.reason}
