@@ -39,7 +39,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def metadata(wheel):
-    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    (name,) = (name for name in wheel.namelist() if re.fullmatch(r"[^/]+/METADATA", name))
     return message_from_bytes(wheel.read(name))
 
 
@@ -48,7 +48,7 @@ def test_the_wheel_has_exactly_the_files_of_the_package(wheel):
     files = [file for file in (ROOT / "rewardkit").rglob("*") if file.is_file()]
     cards = (f"rewardkit/data_cards/{file.name}" for file in (ROOT / "data_cards").iterdir())
     expected = {str(f.relative_to(ROOT)) for f in files if "__pycache__" not in f.parts} | {*cards}
-    packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    packed = {name for name in wheel.namelist() if name.startswith("rewardkit/")}
     assert packed == expected
 
 

@@ -109,7 +109,7 @@ def test_the_quantile_of_student_t_is_slightly_too_large_between_whole_degrees(d
 @given(st.lists(st.booleans(), max_size=200))
 def test_with_one_response_per_prompt_the_clustered_interval_is_wilsons(verdicts):
     interval = clustered_interval((1, right) for right in verdicts)
-    assert interval == wilson_interval(sum(verdicts), len(verdicts))
+    assert interval == pytest.approx(wilson_interval(sum(verdicts), len(verdicts)))
 
 
 @given(st.lists(st.tuples(st.integers(1, 16), st.floats(0, 1)), min_size=1, max_size=60))
