@@ -80,10 +80,10 @@ def at_once(guard: Guard, calls: int) -> float:
 
     async def work(count: int) -> None:
         for _ in range(count):
-            await guard.compute_score_async(CALL)
+            await guard.compute_score_async(**CALL)
 
     async def run() -> float:
-        await guard.compute_score_async(CALL)
+        await guard.compute_score_async(**CALL)
         started = time.perf_counter()
         await asyncio.gather(*(work(calls // 256 + 1) for _ in range(256)))
         return (time.perf_counter() - started) / (256 * (calls // 256 + 1)) * 1e6
@@ -99,10 +99,14 @@ def rows(calls: int, times: int) -> list[tuple[str, float]]:
         settings = GuardSettings(keys=KEYS)
         guard = Guard(f"{path}:compute_score", settings)
         coroutine = Guard(f"{path}:compute_score_async", settings, is_async=True)
+
+        def guarded(call: dict[str, Any]) -> object:
+            return guard.compute_score(**call)
+
         ways: dict[str, Callable[[], float]] = {
             "the function itself, 16 threads": lambda: from_threads(pure, calls),
-            "guarded, 16 threads": lambda: from_threads(guard.compute_score, calls),
-            "guarded, one thread": lambda: one_by_one(guard.compute_score, calls),
+            "guarded, 16 threads": lambda: from_threads(guarded, calls),
+            "guarded, one thread": lambda: one_by_one(guarded, calls),
             "guarded coroutine function, 256 at once": lambda: at_once(coroutine, calls),
             "bare pipe, one thread": lambda: statistics.mean(bare_pipe(calls)),
             "ProcessPoolExecutor(4), 16 threads": lambda: from_threads(
