@@ -96,9 +96,9 @@ class ScorerExitedError(RuntimeError):
 def call_catching(function: Callable[..., T], *arguments: Any, **options: Any) -> T | Exception:
     """Return what a function returns, or the exception that it raised.
 
-    Use it for scorers and users' files only: code whose failure has to be scored or reported. Other
-    handlers of every exception are at process boundaries: in a child that must outlive a user's
-    KeyboardInterrupt or CancelledError, and in `Recorder.add`, which counts what it drops.
+    Use it for code whose failure has to be scored, counted or reported: scorers, users' files and values,
+    and libraries that read hostile text. Other handlers of every exception are at process boundaries, as
+    in a child that must outlive a user's KeyboardInterrupt or CancelledError.
     """
     try:
         return function(*arguments, **options)

@@ -48,8 +48,9 @@ def command(
 ) -> None:
     """Mix verl parquets into one, whole or in the chosen shares.
 
-    Without weights all rows of all files are written. verl cannot load files together if their column types differ; the mix has one schema. Fields
-    outside that schema are dropped and reported; fields that verl reads are never dropped.
+    Without weights all rows of all files are written. verl cannot load files together if their column
+    types differ; the mix has one schema. Fields outside that schema are dropped and reported; fields
+    that verl reads are never dropped.
     """
     from rewardkit.preprocess.mix import mix, parse_part
 

@@ -129,7 +129,7 @@ def require_questions(parquet: Path, *, api: str = "", scorers: bool) -> list[st
     scorer of its own.
 
     Raises:
-        DataError: there is no row, or a row cannot be used.
+        DataError: the file has no rows, or a row cannot be used.
     """
     checked: set[tuple[str, str]] = set()
     digests = []

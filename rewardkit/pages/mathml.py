@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup, escape
 
+from rewardkit.errors import call_catching
+
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
@@ -95,13 +97,15 @@ def parse_latex(latex: str) -> tuple[MathNode, ...] | None:
     """
     if len(latex) > MAX_FORMULA_CHARACTERS or not latex.strip() or _is_unshown(latex):
         return None
+    nodes = call_catching(_convert, latex)  # the library raises errors of every kind
+    return nodes or None if isinstance(nodes, tuple) else None
+
+
+def _convert(latex: str) -> tuple[MathNode, ...]:
     from latex2mathml.converter import convert_to_element
 
-    try:
-        row = convert_to_element(_ALIGNED.sub("{align*}", latex))[0]
-        return tuple(_known(child, MAX_DEPTH) for child in row) or None
-    except Exception:  # noqa: BLE001 - the library raises errors of every kind on broken LaTeX
-        return None
+    row = convert_to_element(_ALIGNED.sub("{align*}", latex))[0]
+    return tuple(_known(child, MAX_DEPTH) for child in row)
 
 
 def node_markup(node: MathNode) -> Markup:

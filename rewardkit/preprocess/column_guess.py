@@ -101,8 +101,8 @@ def guess_columns(rows: Sequence[RawRow]) -> ColumnGuess:
         return ColumnGuess("prompt", next(golds, ""))
     questions = {path: _question_points(path, column) for path, column in values.items()}
     question = _best(questions)
-    asked = values.get(question)
-    answers = {path: _answer_points(path, c) for path, c in values.items() if c != asked}
+    question_values = values.get(question)
+    answers = {path: _answer_points(path, c) for path, c in values.items() if c != question_values}
     answer = _best(answers)
     chats = [messages_in(value) for value in values.get(question, ()) if is_chat(value)]
     has_answer = bool(answer) and _name_points(answer, _ANSWER_NAMES) > 0

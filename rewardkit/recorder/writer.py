@@ -93,22 +93,21 @@ class Recorder:
             extra_info: the row's other fields, of which `split`, `index` and `question` are read.
             seconds: how long the call took.
         """
-        try:
-            self._calls += 1
-            # Multiples of the golden ratio are spread evenly, whatever the size of a group.
-            has_text = self._calls * _GOLDEN_RATIO % 1 < self.share
-            record = record_of(
-                result, response, data_source, ground_truth, extra_info, has_text=has_text
-            )
-            seconds = seconds if 0 <= seconds < LONGEST else 0.0
-            line = {"time": self._clock(), "seconds": seconds, **record}
-            self._append(line)
-        except Exception as error:  # noqa: BLE001 - a result of a user's reward may raise anything
+        self._calls += 1
+        # Multiples of the golden ratio are spread evenly, whatever the size of a group.
+        has_text = self._calls * _GOLDEN_RATIO % 1 < self.share
+        call = (result, response, data_source, ground_truth, extra_info)
+        # The values of a user's reward may raise anything.
+        error = call_catching(self._append, call, seconds, has_text=has_text)
+        if error is not None:
             self.lost += 1
             call_catching(self._log_failure, error)
 
-    def _append(self, line: dict[str, Any]) -> None:
+    def _append(self, call: tuple[Any, ...], seconds: float, *, has_text: bool) -> None:
         """Write a line with one call; what a full disk leaves of it ends with the next line."""
+        seconds = seconds if 0 <= seconds < LONGEST else 0.0
+        record = record_of(*call, has_text=has_text)
+        line = {"time": self._clock(), "seconds": seconds, **record}
         is_old = self._calls % 8 == 0  # a look at the file takes a microsecond
         if self._descriptor < 0 or (is_old and os.fstat(self._descriptor).st_nlink == 0):
             self._open()  # the first line, or the folder was deleted

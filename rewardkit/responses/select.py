@@ -44,9 +44,9 @@ NO_VERDICT = frozenset({Status.BAD_GROUND_TRUTH, Status.FAILED})
 
 @dataclass(frozen=True)
 class PassRateFilter:
-    """The condition on which a row is kept: its pass rate is from `low` to `high`, both inclusive.
+    """Selects rows whose pass rate is from `low` to `high`, both inclusive.
 
-    Rows with fewer than `min_samples` responses are kept if `unseen` is set.
+    With `unseen` it also selects rows with fewer than `min_samples` responses.
     """
 
     low: float

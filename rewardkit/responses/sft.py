@@ -194,7 +194,7 @@ def _tools_type(train: Path, schemas: Schemas) -> pa.DataType | None:
 
 @dataclass(frozen=True)
 class SftConfig:
-    """Which responses are kept: of each prompt some, the shortest first, within limits of length.
+    """Which responses to write: up to `per_prompt` for each prompt, the shortest first.
 
     `prompts` is the condition on a prompt's pass rate, `tools` the schemas of the run's tools, as OpenAI's
     API has them.

@@ -33,7 +33,7 @@ def test_many_special_tokens_take_linear_time():
 CALL = {"role": "assistant", "content": None, "tool_calls": []}
 
 
-def said(content):
+def assistant(content):
     return {"role": "assistant", "content": content}
 
 
@@ -41,13 +41,17 @@ def said(content):
     ("messages", "text"),
     [
         (
-            [said([{"type": "reasoning", "text": r"\boxed{B}"}, {"type": "text", "text": "No."}])],
+            [
+                assistant(
+                    [{"type": "reasoning", "text": r"\boxed{B}"}, {"type": "text", "text": "No."}]
+                )
+            ],
             "No.",
         ),
-        (said(["#### 1", "8"]), "#### 18"),
+        (assistant(["#### 1", "8"]), "#### 18"),
         ([SimpleNamespace(role="assistant", content="#### 4")], "#### 4"),
-        ([CALL, {"role": "tool", "content": "5"}, said("#### 4")], "#### 4"),
-        ([said("#### 5"), said(None)], ""),
+        ([CALL, {"role": "tool", "content": "5"}, assistant("#### 4")], "#### 4"),
+        ([assistant("#### 5"), assistant(None)], ""),
         ([{"role": "user", "content": "#### 4"}], ""),
         *(([], ""), (None, ""), ("the answer is <|18|>", "the answer is <|18|>")),
     ],

@@ -193,8 +193,8 @@ def test_the_cache_serves_no_verdict_for_another_prompt(tmp_path):
             for _ in range(2):
                 score(response, gold, {"question": question})
             assert len(server.bodies) == number
-    asked = {(prompt_of(body), body["model"], body["seed"]) for body in server.bodies}
-    assert len(asked) == 8
+    questions = {(prompt_of(body), body["model"], body["seed"]) for body in server.bodies}
+    assert len(questions) == 8
 
 
 @pytest.mark.parametrize("fault", ["100 MB", "gzip bomb"])

@@ -160,7 +160,7 @@ def test_every_setting_is_one_that_verl_reads():
 
 
 def test_overrides_of_the_algorithm_stay_and_those_of_the_hardware_go(tmp_path):
-    kept = (
+    overrides = (
         "algorithm.adv_estimator=grpo actor_rollout_ref.actor.use_kl_loss=True "
         "+reward.custom_reward_function.reward_kwargs.method=robust "
         "reward.custom_reward_function.path=/my.py "
@@ -173,8 +173,8 @@ def test_overrides_of_the_algorithm_stay_and_those_of_the_hardware_go(tmp_path):
         "+actor_rollout_ref.rollout.engine_kwargs.vllm.disable_log_stats=True "
         "+ray_kwargs.ray_init.address=auto trainer.v1.trainer_mode=async model_engine=megatron"
     ).split()
-    plan = planned(tmp_path, kept + dropped)
-    assert list(plan.overrides[: len(kept)]) == kept
+    plan = planned(tmp_path, overrides + dropped)
+    assert list(plan.overrides[: len(overrides)]) == overrides
     assert not any(text in plan.overrides for text in dropped)
     assert settings(plan)["trainer.nnodes"] == "1"
     assert settings(plan)["ray_kwargs.ray_init.address"] == "local"

@@ -184,11 +184,11 @@ def test_a_card_says_verified_by_rows_only_of_splits_whose_rows_are_tested(name)
 @every("name", DATASETS)
 def test_a_sample_is_large_enough_and_has_every_question_once(name):
     found = chain.from_iterable(problems(name, split) for split in read_card(name).splits)
-    asked = Counter(
+    questions = Counter(
         question_key(p.question, p.images or ()) for p in found if isinstance(p, Problem)
     )
-    assert len(asked) >= (64 if name == "gsm8k" else 16)
-    assert max(asked.values()) == (2 if name == "dapo-math-17k" else 1)
+    assert len(questions) >= (64 if name == "gsm8k" else 16)
+    assert max(questions.values()) == (2 if name == "dapo-math-17k" else 1)
 
 
 @pytest.mark.parametrize("name", DATASETS)

@@ -29,7 +29,7 @@ def parquet_bytes(tmp_path_factory):
 @pytest.fixture
 def hub(parquet_bytes):
     """A hub with openai/gsm8k and its ModelScope mirror: (address, paths asked for)."""
-    asked = []
+    requests = []
     digest = hashlib.sha256(parquet_bytes).hexdigest()
     size = len(parquet_bytes)
     entry = {"Path": FILE, "Name": FILE, "Type": "blob", "Size": size, "Sha256": digest}
@@ -48,7 +48,7 @@ def hub(parquet_bytes):
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             url = urlparse(self.path)
-            asked.append(unquote(url.path))
+            requests.append(unquote(url.path))
             if f"/resolve/{COMMIT}/" in url.path or "FilePath" in parse_qs(url.query):
                 self.answer(parquet_bytes, "application/octet-stream")
             elif part := next((part for part in answers if part in url.path), ""):
@@ -75,7 +75,7 @@ def hub(parquet_bytes):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", asked
+    yield f"http://127.0.0.1:{server.server_port}", requests
     server.shutdown()
     server.server_close()
     thread.join()
@@ -93,26 +93,26 @@ def prep(cli, tmp_path, *arguments, **environment):
 
 @pytest.mark.full
 def test_hf_endpoint_is_honoured_and_the_download_is_cached(cli, hub, tmp_path):
-    address, asked = hub
+    address, requests = hub
     done = prep(cli, tmp_path, HF_ENDPOINT=address)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["splits"][0]["origin"] == "huggingface"
     assert len(list(read_rows(tmp_path / "o.parquet"))) == 64
-    assert any(FILE in path for path in asked)
+    assert any(FILE in path for path in requests)
     again = prep(cli, tmp_path, "--overwrite", HF_ENDPOINT="http://127.0.0.1:9")
     assert json.loads(again.stdout)["splits"][0]["origin"] == "cache"
 
 
 def test_hub_modelscope_downloads_from_modelscope(cli, hub, tmp_path):
     pytest.importorskip("modelscope", reason="modelscope is not installed: pip install modelscope")
-    address, asked = hub
+    address, requests = hub
     done = prep(
         cli, tmp_path, "--hub", "modelscope", MODELSCOPE_ENDPOINT=address, MODELSCOPE_DOMAIN=address
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["splits"][0]["origin"] == "modelscope"
     assert len(list(read_rows(tmp_path / "o.parquet"))) == 64
-    assert any("AI-ModelScope/gsm8k" in path for path in asked)
+    assert any("AI-ModelScope/gsm8k" in path for path in requests)
 
 
 def test_a_hub_that_refuses_is_reported_with_the_ways_to_get_the_rows(cli, hub, tmp_path):

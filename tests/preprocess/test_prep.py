@@ -72,8 +72,8 @@ def test_a_template_file_is_used_unchanged_and_its_text_selects_the_scorer(
             prep(tmp_path, raw, **options)
         return
     [row], _ = prep(tmp_path, raw, **options)
-    asked = text.replace("{question}", raw["question"]).removesuffix("\n")
-    assert (row["prompt"][0]["content"], row["extra_info"]["scorer"]) == (asked, expected)
+    prompt = text.replace("{question}", raw["question"]).removesuffix("\n")
+    assert (row["prompt"][0]["content"], row["extra_info"]["scorer"]) == (prompt, expected)
 
 
 def test_shuffle_depends_on_the_seed_only_and_limit_takes_the_first_rows(tmp_path):
@@ -342,11 +342,11 @@ def test_golds_are_compared_exactly(a, b, same):
 def test_every_question_remains_once_with_its_only_gold_or_is_dropped(pairs):
     problems = [Problem(question, gold) for question, gold in pairs]
     dropped = find_repeated(enumerate(problems))
-    kept = [pair for i, pair in enumerate(pairs) if i not in dropped]
-    assert len({question for question, _ in kept}) == len(kept)
+    pairs_left = [pair for i, pair in enumerate(pairs) if i not in dropped]
+    assert len({question for question, _ in pairs_left}) == len(pairs_left)
     for question in "abcd":
         golds = {int(gold) for q, gold in pairs if q == question}
-        assert sum(q == question for q, _ in kept) == (len(golds) == 1)
+        assert sum(q == question for q, _ in pairs_left) == (len(golds) == 1)
     for index, why in dropped.items():
         golds = {int(gold) for q, gold in pairs if q == pairs[index][0]}
         assert why.reason == ("conflicting golds" if len(golds) > 1 else "duplicate question")
