@@ -234,7 +234,9 @@ def _check_recipe(
     preflight = run_preflight(plan, load_seconds)
     is_fatal = preflight.is_fatal(strict=strict, on_this_machine=False)
     if as_json:
-        print_json({"ok": not is_fatal, **vars(preflight), "notes": plan.notes})
+        findings = [finding.values() for finding in preflight.findings]
+        values = {**vars(preflight), "findings": findings, "notes": plan.notes}
+        print_json({"ok": not is_fatal, **values})
     else:
         print_preflight(preflight, err=False, lang=lang)
     if is_fatal:

@@ -112,7 +112,7 @@ def import_(
     for finding in imported.findings:
         warn(f"{finding.severity}: {finding}")
     if as_json:
-        print_json(imported)
+        print_json({**vars(imported), "findings": [each.values() for each in imported.findings]})
     elif out:
         with atomic(out, overwrite=overwrite) as part:
             part.write_text(recipe_text(imported), encoding="utf-8")

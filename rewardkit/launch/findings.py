@@ -1,36 +1,9 @@
-"""Findings about a run before it starts, and the report of all checks."""
+"""The report of all checks of a run before it starts."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-Severity = Literal["error", "machine", "warning", "info"]
-
-_RANK = {"error": 0, "machine": 1, "warning": 2, "info": 3}
-
-
-@dataclass(frozen=True)
-class LaunchFinding:
-    """One problem of a run, in one line: the setting or field to change, what is wrong, what to do.
-
-    An `error` stops the launch, and so does `machine`: the recipe may be right, but this machine lacks
-    what it needs. A `warning` stops it with --strict.
-    """
-
-    severity: Severity
-    rule: str
-    key: str
-    text: str
-    fix: str = ""
-    source: str = ""
-
-    def __str__(self) -> str:
-        return " ".join(part for part in (f"{self.key}: {self.text}", self.fix) if part)
-
-
-def sort_by_severity(findings: Iterable[LaunchFinding]) -> list[LaunchFinding]:
-    """Return the findings, errors first; the order within a severity is kept."""
-    return sorted(findings, key=lambda finding: _RANK[finding.severity])
+from rewardkit.finding import Finding, Severity
 
 
 class FileFacts(NamedTuple):
@@ -46,15 +19,15 @@ class FileFacts(NamedTuple):
 class PreflightReport:
     """The findings about a run, a line for each check that was not possible, and the files it read."""
 
-    findings: list[LaunchFinding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
     files: list[FileFacts] = field(default_factory=list)
 
     def add(
         self, severity: Severity, rule: str, key: str, text: str, fix: str = "", source: str = ""
     ) -> None:
-        """Add a finding; see `LaunchFinding` for the arguments."""
-        self.findings.append(LaunchFinding(severity, rule, key, text, fix, source))
+        """Add a finding; see `Finding` for the arguments."""
+        self.findings.append(Finding(severity, rule, key, text, fix, source))
 
     def files_of(self, role: str) -> list[FileFacts]:
         """Return the files of a role."""

@@ -107,7 +107,7 @@ def test_files_that_verl_cannot_load_together_are_named(plan, tmp_path, role):
         return paths, [finding for finding in report.findings if "together" in finding.text]
 
     paths, [finding] = together(text=pa.string(), number=pa.int64())
-    assert (finding.severity, finding.key) == ("error", f"data.{role}_files")
+    assert (finding.severity, finding.where) == ("error", f"data.{role}_files")
     assert f"{paths[1]}: x is int64, but string in {paths[0]}" in finding.text
     assert finding.fix == f"Write one file: rewardkit mix {' '.join(paths)} --out FILE"
     one = pa.struct([("b", pa.string())])

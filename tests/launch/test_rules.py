@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.launch.findings import LaunchFinding
+from rewardkit.finding import Finding
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import Plan, make_plan
 from rewardkit.launch.recipe import built_in, deep_merge, load_tree, read_recipe
@@ -390,7 +390,7 @@ def test_a_rule_finds_the_plan_that_breaks_it_and_not_the_fixed_one(rule, breaki
     finding = findings_of(breaking).get(rule)
     assert finding, f"{rule} has no finding"
     assert message.format(**KEYS) in str(finding)
-    assert finding.key
+    assert finding.where
     assert finding.fix.endswith(".")
     assert "\n" not in str(finding)
     source = next(r.source for r in RULES if r.id == rule)
@@ -440,7 +440,7 @@ CRITIC = "data.max_prompt_length=2048 LENGTH=38912 TOKENS=40960 DYNAMIC algorith
 ])  # fmt: skip
 def test_a_finding_names_the_keys_of_the_release_and_its_fix_removes_it(plan, rule, key, fix):
     finding = findings_of(f"M.use_remove_padding=True {plan}")[rule]
-    assert finding.key == key
+    assert finding.where == key
     assert finding.fix == fix or not fix
     sets = re.findall(r"[\w.]+=\d+", finding.fix)
     rest = plan.replace("ULYSSES=3", "")
@@ -531,7 +531,7 @@ def with_values(plan, values):
 @given(st.sampled_from(PLANS), st.dictionaries(st.sampled_from(READ), ODD, max_size=12), RUN_FACTS)
 def test_no_rule_raises_on_any_value(plan, odd, facts):
     for finding in check_rules(with_values(plan, odd), facts):
-        assert isinstance(finding, LaunchFinding)
+        assert isinstance(finding, Finding)
         assert finding.text
 
 

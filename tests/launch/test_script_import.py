@@ -92,7 +92,7 @@ def test_a_recipe_sets_what_the_script_sets_and_leaves_the_rest_at_verl_s_defaul
     settings = {to_latest_key(override.key): override.value for override in overrides}
     for key, value in settings.items():
         assert plan.settings.get(key, plan.get(key)) == value, key
-    differs = {finding.key for finding in result.findings if finding.rule == "differs"}
+    differs = {finding.where for finding in result.findings if finding.rule == "differs"}
     ours = {"reward.reward_kwargs.max_resp_len", f"{F}.fsdp_config.use_torch_compile"}
     megatron = "megatron" in name
     defaults = release_of(verl, megatron=megatron).keys
@@ -106,7 +106,7 @@ def test_a_recipe_sets_what_the_script_sets_and_leaves_the_rest_at_verl_s_defaul
 def test_the_reward_function_is_the_scorer_under_its_old_and_its_new_name():
     result = simple("reward.custom_reward_function.path=mine/r.py")
     assert result.recipe["reward"]["scorer"] == "mine/r.py:compute_score"
-    assert not any("custom_reward" in finding.key for finding in result.findings)
+    assert not any("custom_reward" in finding.where for finding in result.findings)
     key = "custom_reward_function"
     result = simple(f"{key}.path=/r.py {key}.name=f +{key}.reward_kwargs.k=3", "0.8")
     assert result.recipe["reward"]["scorer"] == "/r.py:f"
@@ -141,7 +141,7 @@ def test_an_ignored_reward_function_is_the_first_finding_where_verl_ignores_it()
 ])  # fmt: skip
 def test_findings_name_how_a_release_treats_a_key(name, verl, rule, key):
     result = imported(name, verl).findings
-    assert [f for f in result if f.rule == rule and key in f.key], [str(f) for f in result]
+    assert [f for f in result if f.rule == rule and key in f.where], [str(f) for f in result]
 
 
 @every(("text", "verl", "rule", "words"), [
@@ -177,14 +177,14 @@ def test_an_unknown_key_is_left_out_and_the_nearest_key_is_suggested():
     ):
         result = simple(f"{typo}=True trainer.nnodes=2")
         (error,) = [finding for finding in result.findings if finding.severity == "error"]
-        assert (error.key, f"'{meant}'" in error.text) == (typo, True), error.text
+        assert (error.where, f"'{meant}'" in error.text) == (typo, True), error.text
         assert plan_of(result).recipe.nodes == 2
 
 
 def test_a_trainer_of_its_own_is_an_error_and_an_engine_without_plans_is_refused():
     run = f"python3 -m recipe.entropy.main_entropy data.train_files=/a {M}.path=/m"
     first = import_script(run, "run.sh", "0.9").findings[0]
-    assert (first.severity, first.key) == ("error", "recipe.entropy.main_entropy")
+    assert (first.severity, first.where) == ("error", "recipe.entropy.main_entropy")
     for setting in ("model_engine=veomni", f"{A}.strategy=torchtitan"):
         with pytest.raises(DataError, match=r"trains with \w+ \(line 2\), an engine of verl 0"):
             simple(setting)
@@ -202,7 +202,7 @@ def test_what_only_a_run_can_tell_is_missing_and_what_decides_is_refused():
     plan = plan_of(result)
     assert set(plan.missing) == {"data.train_files", "data.val_files", "trainer.save_freq"}
     assert not any("train_files" in argument for argument in plan.arguments)
-    findings = [f for f in preflight(plan).findings if f.key == "data.train_files"]
+    findings = [f for f in preflight(plan).findings if f.where == "data.train_files"]
     assert [(finding.severity, finding.rule) for finding in findings] == [("error", "missing")]
     given = import_script(script, "run.sh", "0.9", env={"D": "/d"})
     assert given.recipe["data"]["train"] == "/d/a"
@@ -228,8 +228,10 @@ def test_devices_come_from_the_setting_else_from_device_else_from_the_name():
     text = f"python3 -m {MAIN} {M}.path=/m "
     named = import_script(text, "run_8b_npu.sh", "0.9")
     assert plan_of(named).settings["trainer.device"] == "npu"
-    assert [f.severity for f in named.findings if f.key == "devices"] == ["info"]
-    assert [f.rule for f in named.findings if f.key.endswith("actor.fsdp_config.use_torch_compile")]
+    assert [f.severity for f in named.findings if f.where == "devices"] == ["info"]
+    assert [
+        f.rule for f in named.findings if f.where.endswith("actor.fsdp_config.use_torch_compile")
+    ]
     assert import_script(f"{text}trainer.device=cuda", "x_npu.sh", "0.9").recipe["devices"] == "gpu"
     assert import_script(text, "input.sh", "0.9").recipe["devices"] == "gpu"
 
@@ -272,7 +274,7 @@ SECRET = 'ray job submit --runtime-env-json \'{"env_vars": {"X_API_KEY": "0canar
 def test_what_starts_python_in_a_script_is_named_with_what_to_carry_over(launcher, key, words):
     result = import_script(f"{launcher} -m {MAIN} data.train_files=/a", "run.sh", "0.9")
     findings = [finding for finding in result.findings if finding.rule == "launcher"]
-    assert [(f.key, f.severity) for f in findings] == ([(key, "warning")] if key else [])
+    assert [(f.where, f.severity) for f in findings] == ([(key, "warning")] if key else [])
     assert all(word in str(findings) for word in words), findings
     assert "canary" not in str(result)
 

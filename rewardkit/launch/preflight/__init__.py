@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from rewardkit.finding import sort_by_severity
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
-from rewardkit.launch.findings import PreflightReport, sort_by_severity
+from rewardkit.launch.findings import PreflightReport
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.environment import read_machine
 from rewardkit.launch.preflight.files import check_files

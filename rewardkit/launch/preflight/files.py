@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewardkit.errors import RewardkitError
-from rewardkit.launch.findings import FileFacts, PreflightReport, Severity
+from rewardkit.finding import Severity
+from rewardkit.launch.findings import FileFacts, PreflightReport
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.rehearsal.sample import prompt_tokens
 from rewardkit.launch.rules.values import PlanValues

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rewardkit.errors import DataError, RewardkitError
+from rewardkit.finding import Severity
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
-from rewardkit.launch.findings import FileFacts, PreflightReport, Severity
+from rewardkit.launch.findings import FileFacts, PreflightReport
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
 from rewardkit.launch.rules.values import MANAGER
 from rewardkit.launch.secret_values import reveal_options

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from rewardkit.launch.findings import LaunchFinding, sort_by_severity
+from rewardkit.finding import Finding, sort_by_severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.rules import checks  # noqa: F401 - it registers the functions of rules
 from rewardkit.launch.rules.facts import RunFacts
@@ -18,7 +18,7 @@ CHECKED_ELSEWHERE: Mapping[str, str]
 RULES, CHECKED_ELSEWHERE = read_table()
 
 
-def check_rules(plan: Plan, facts: RunFacts) -> list[LaunchFinding]:
+def check_rules(plan: Plan, facts: RunFacts) -> list[Finding]:
     """Return the findings about a plan, errors first: at most one of most rules."""
     values = PlanValues(plan, facts)
     return sort_by_severity(finding for rule in RULES for finding in rule.findings(values))

@@ -12,7 +12,7 @@ from operator import ge, gt, le, lt
 from string import Formatter
 from typing import Any
 
-from rewardkit.launch.findings import LaunchFinding, Severity
+from rewardkit.finding import Finding, Severity
 from rewardkit.launch.rules.values import PlanValues, has_type
 from rewardkit.launch.verl.key_renames import load_table
 from rewardkit.launch.verl.releases import LATEST, parse_release
@@ -79,7 +79,7 @@ class PlanRule:
     rows: "Sequence[Row]" = ()
     every: bool = False
 
-    def findings(self, values: PlanValues) -> Iterator[LaunchFinding]:
+    def findings(self, values: PlanValues) -> Iterator[Finding]:
         """Yield the finding if a plan breaks the rule; keys are named as in the release.
 
         The first violation counts, those of the function before those of rows. A value that is
@@ -93,7 +93,7 @@ class PlanRule:
                 key, text, fix = map(values.plan.release.with_own_names, sentences)
                 severity = violation.severity or self.severity
                 source = self.source.replace(CODE, place or CODE)
-                yield LaunchFinding(severity, self.id, key, text, fix, source)
+                yield Finding(severity, self.id, key, text, fix, source)
                 if not self.every:
                     return
 

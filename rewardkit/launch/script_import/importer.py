@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError, RewardkitError, UsageError, unreadable_file
-from rewardkit.launch.findings import LaunchFinding, Severity, sort_by_severity
+from rewardkit.finding import Finding, Severity, sort_by_severity
 from rewardkit.launch.overrides import Override, parse_overrides
 from rewardkit.launch.plan import DAPO_RECIPE, FILTER_SINCE, MISSING, TRAINER, Plan, make_plan
 from rewardkit.launch.presets import ACTOR, OVERLONG
@@ -99,7 +99,7 @@ class ImportedScript:
     """A launch script as a recipe: the mapping that `read_recipe` takes, and findings, the worst first."""
 
     recipe: Mapping[str, Any]
-    findings: list[LaunchFinding]
+    findings: list[Finding]
     where: str
     verl: str
 
@@ -156,14 +156,14 @@ class _Import:
             raise DataError("not text: it has NUL bytes or other control characters.")
         self.text = text.translate(_PASTED).replace("\r\n", "\n").replace("\r", "\n")
         self.where, self.redactor, self.release = where, redactor, release_of(verl)
-        self.config_name, self.findings = "", list[LaunchFinding]()
+        self.config_name, self.findings = "", list[Finding]()
         if text != self.text:
             problem = "has Windows line ends, or quotes or blanks of a web page: bash fails on it."
             self.add("error", "L-76", where, problem)
 
     def add(self, severity: Severity, rule: str, key: str, text: str, fix: str = "") -> None:
         key, text, fix = (self.redactor.text(each) for each in (key[:300], text[:2000], fix))
-        finding = LaunchFinding(severity, rule, key, text, fix)
+        finding = Finding(severity, rule, key, text, fix)
         self.findings += [finding] if finding not in self.findings else []
 
     def note(self, line: int, text: str, severity: Severity = "info") -> None:
