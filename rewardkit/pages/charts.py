@@ -1,7 +1,7 @@
-"""Layout of charts: round numbers on axes, histograms, and lines of shares by training step.
+"""Layout of charts: round numbers on axes, bins of values, and lines of fractions by training step.
 
-Horizontal places are percentages of the width, so that labels keep their size on a narrow screen;
-vertical places are pixels.
+Horizontal positions are percentages of the width, so that labels keep their size on a narrow screen;
+vertical positions are pixels.
 """
 
 from collections import Counter
@@ -11,22 +11,16 @@ from itertools import count
 from math import floor, log10
 from typing import NamedTuple, TypeVar
 
-from rewardkit.pages.model import Histogram
-
 T = TypeVar("T")
 
 #: Number of labels that fit below a chart on a phone, by the characters of the longest one.
 _LABELS_BY_LENGTH = {3: 8, 5: 6, 7: 5, 9: 4, 14: 3}
 
 #: Bins at most, the overflow bin included.
-MAX_BINS = 40
+MAX_BINS = 25
 
 #: At most one row in this many goes to the overflow bin, to leave room for the other bins.
 ROWS_PER_OVERFLOW_ROW = 200
-
-#: Height of the highest bar, and of the line of a marker's label above it.
-HEIGHT_PIXELS = 150
-LABEL_PIXELS = 16
 
 #: Height of the plot of a line chart, and of the room above it for half a label.
 LINE_HEIGHT_PIXELS = 160
@@ -42,14 +36,13 @@ def round_steps() -> Iterator[int]:
         yield from (step * 10**power for step in (1, 2, 5))
 
 
-def round_ticks(start: int, stop: int, *, most: int = 8) -> range:
+def round_ticks(start: int, stop: int) -> range:
     """Return round whole numbers from `start` up to, but not including, `stop`.
 
-    They are at most `most`, and fewer if their labels are long: none collides with its neighbour on a
-    chart of 300 pixels.
+    They are few if their labels are long: none collides with its neighbour on a chart of 300 pixels.
     """
     longest = max(len(f"{start:,}"), len(f"{stop - 1:,}"))
-    most = min(most, next((n for length, n in _LABELS_BY_LENGTH.items() if longest <= length), 2))
+    most = next((n for length, n in _LABELS_BY_LENGTH.items() if longest <= length), 2)
     step = next(step for step in round_steps() if (stop - 1) // step + -start // step < most)
     return range(-(-start // step) * step, stop, step)
 
@@ -72,66 +65,17 @@ def spread(items: Sequence[T], most: int) -> list[T]:
 
 
 class Bin(NamedTuple):
-    """Rows with values from `low` to `high`, both included.
-
-    `is_overflow` marks the last bin of a few values far above the others: it is not to scale.
-    """
+    """Rows with values from `low` to `high`, both included."""
 
     low: int
     high: int
     rows: int
-    is_overflow: bool = False
-
-
-class HistogramBar(NamedTuple):
-    """A bin as a rectangle."""
-
-    bin: Bin
-    x: float
-    width: float
-    y: float
-    height: float
-
-
-class Marker(NamedTuple):
-    """A vertical line with a label, which stands left of the line if `label_is_left`."""
-
-    label: str
-    x: float
-    y: int
-    label_is_left: bool
-    is_limit: bool
-
-
-@dataclass(frozen=True)
-class HistogramLayout:
-    """A histogram ready to be drawn.
-
-    Attributes:
-        bars: a rectangle for each bin.
-        markers: lines with labels, such as percentiles.
-        x_ticks: values below the axis, with their places.
-        y_ticks: counts left of the chart, with their places.
-        top: pixel of the top of the highest bar.
-        base: pixel of the bottom of all bars.
-        total: number of rows.
-        over_limit: number of rows above the limit.
-    """
-
-    bars: list[HistogramBar]
-    markers: list[Marker]
-    x_ticks: list[tuple[int, float]]
-    y_ticks: list[tuple[int, float]]
-    top: int
-    base: int
-    total: int
-    over_limit: int
 
 
 def make_bins(counts: Mapping[int, int], limit: int | None = None) -> list[Bin]:
     """Put values into at most `MAX_BINS` bins of one round width, every value into one of them.
 
-    A few values far above the others share an overflow bin (`ROWS_PER_OVERFLOW_ROW`).
+    A few values far above the others share the last bin (`ROWS_PER_OVERFLOW_ROW`).
     """
     counts = {value: n for value, n in counts.items() if n > 0}
     if not counts:
@@ -145,7 +89,7 @@ def make_bins(counts: Mapping[int, int], limit: int | None = None) -> list[Bin]:
         rows_by_start[min(value // width * width, stop)] += n
     bins = [Bin(start, start + width - 1, rows_by_start[start]) for start in starts]
     if rows_by_start[stop]:
-        bins.append(Bin(stop, max(counts), rows_by_start[stop], is_overflow=True))
+        bins.append(Bin(stop, max(counts), rows_by_start[stop]))
     return bins
 
 
@@ -164,52 +108,6 @@ def _last_value_to_scale(counts: Mapping[int, int], limit: int | None) -> int:
     if limit is not None and end < limit <= low + 2 * (end - low):
         end = min(limit, high)
     return end if high - low > 2 * (end - low) else high
-
-
-def histogram_layout(histogram: Histogram) -> HistogramLayout | None:
-    """Lay out a histogram; None if it has no rows.
-
-    Its axis goes from the first bin to the last, or to a limit that is not far away.
-    """
-    counts, limit = histogram.counts, histogram.limit
-    bins = make_bins(counts, limit)
-    if not bins:
-        return None
-    start, last, width = bins[0].low, bins[-1], bins[0].high - bins[0].low + 1
-    stop = last.low + width
-    if limit is not None and not last.is_overflow and stop <= limit < stop + (stop - start) // 2:
-        stop = limit + width
-    span, highest = stop - start, max(each.rows for each in bins)
-
-    def middle(value: int) -> float:
-        """Return the middle of a value's interval on the axis."""
-        return 100 * min(max((2 * (value - start) + 1) / (2 * span), 0.0), 1.0)
-
-    marks = [(name, value, False) for name, value in histogram.marks]
-    if limit is not None and start <= limit < stop:
-        marks.append(("limit", limit, True))
-    top = LABEL_PIXELS * len(marks) + 8
-    base = top + HEIGHT_PIXELS
-    heights = [HEIGHT_PIXELS * each.rows / highest for each in bins]
-    return HistogramLayout(
-        [
-            HistogramBar(
-                each, 100 * (each.low - start) / span, 100 * width / span, base - height, height
-            )
-            for each, height in zip(bins, heights, strict=True)
-        ],
-        [
-            Marker(f"{name} {value:,}", x, LABEL_PIXELS * number, x > 60, is_limit)
-            for number, (name, value, is_limit) in enumerate(marks, 1)
-            for x in [middle(value)]
-        ],
-        [(v, middle(v)) for v in round_ticks(start, last.low if last.is_overflow else stop)],
-        [(n, base - HEIGHT_PIXELS * n / highest) for n in round_ticks(0, highest + 1, most=6)],
-        top,
-        base,
-        sum(each.rows for each in bins),
-        sum(n for value, n in counts.items() if limit is not None and value > limit),
-    )
 
 
 class LinePoint(NamedTuple):

@@ -21,9 +21,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rewardkit.output import atomic
-from rewardkit.pages.charts import histogram_layout
+from rewardkit.pages.charts import make_bins
 from rewardkit.pages.formulas import show_formulas, show_value
-from rewardkit.pages.model import Badge, Bars, Cell, Page
+from rewardkit.pages.model import Badge, Bars, Cell, Histogram, Page
 from rewardkit.pages.shared_words import mark_shared_words
 from rewardkit.pages.text import MAX_CHARACTERS, brief, clean, clip, row_count, share
 from rewardkit.redact import process_redactor
@@ -153,7 +153,7 @@ def _environment() -> Environment:
         "cell_class": _cell_class,
         "clean": clean,
         "clip": clip,
-        "histogram_layout": histogram_layout,
+        "histogram_bars": _histogram_bars,
         "kind": lambda part: type(part).__name__.lower(),
         "limited_bars": _limited_bars,
         "number": "{:,}".format,
@@ -178,6 +178,12 @@ def _limited_bars(section: Bars) -> list[tuple[str, int]]:
     rest = section.counts[MAX_BARS - 1 :]
     others = (f"{len(rest):,} others", sum(n for _, n in rest))
     return [*section.counts[: MAX_BARS - 1], others]
+
+
+def _histogram_bars(section: Histogram) -> list[tuple[str, int]]:
+    """Return the bins of a histogram as bars."""
+    bins = make_bins(section.counts, section.limit)
+    return [(f"{low:,}" if low == high else f"{low:,} to {high:,}", n) for low, high, n in bins]
 
 
 def _cell_class(cell: Cell) -> str:

@@ -62,15 +62,10 @@ class Bars:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Rows by a whole number.
+    """Rows by a whole number, whose `unit` is a plural such as `characters`.
 
-    Attributes:
-        title: heading of the section.
-        counts: number of rows with each value.
-        unit: unit of the values, in the plural: `characters`.
-        marks: values to point out, each with its name: `("p50", 213)`.
-        limit: a value that rows should not exceed.
-        note: a sentence or two under the title.
+    `marks` are values to point out, each with its name (`("p50", 213)`), and rows should not exceed
+    the `limit`.
     """
 
     title: str
@@ -79,6 +74,12 @@ class Histogram:
     marks: tuple[tuple[str, int], ...] = ()
     limit: int | None = None
     note: str = ""
+
+    @property
+    def rows_over_limit(self) -> int:
+        """The number of rows above the limit."""
+        limit = self.limit
+        return sum(n for value, n in self.counts.items() if limit is not None and value > limit)
 
 
 @dataclass(frozen=True)
