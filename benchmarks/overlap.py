@@ -131,7 +131,7 @@ def read_only(file: Path) -> str:
 
 
 def overlap(file: Path, evals: Path) -> str:
-    from rewardkit.preprocess.contamination.overlap import EvalItem, find_overlaps, index_items
+    from rewardkit.checks.overlap import EvalItem, find_overlaps, index_items
 
     sets = read(evals).items()
     items = (EvalItem(name, str(i), text) for name, texts in sets for i, text in enumerate(texts))

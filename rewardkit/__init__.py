@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rewardkit.versions import VERSION
 
 if TYPE_CHECKING:
-    from rewardkit.preprocess.check import CheckReport, check
+    from rewardkit.checks.check import CheckReport, check
     from rewardkit.preprocess.prep import PrepReport, prep
     from rewardkit.responses.score import ScoreReport, score_file, score_files
     from rewardkit.scorers.auto import compute_score, score
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 __version__ = VERSION
 
 _MODULES = {
-    "CheckReport": "rewardkit.preprocess.check",
+    "CheckReport": "rewardkit.checks.check",
     "PrepReport": "rewardkit.preprocess.prep",
     "Score": "rewardkit.scorers.base",
     "ScoreReport": "rewardkit.responses.score",
     "Status": "rewardkit.scorers.base",
-    "check": "rewardkit.preprocess.check",
+    "check": "rewardkit.checks.check",
     "compute_score": "rewardkit.scorers.auto",
     "load_scorer": "rewardkit.scorers.load",
     "prep": "rewardkit.preprocess.prep",

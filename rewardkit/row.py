@@ -58,6 +58,9 @@ IMAGES = pa.field("images", pa.list_(pa.struct([("bytes", pa.binary()), ("path",
 #: The column that names verl's agent loop, in files with rows of more than one turn.
 AGENT_NAME = pa.field("agent_name", pa.string())
 
+#: The agent loop for rows of one turn.
+SINGLE_TURN_AGENT = "single_turn_agent"
+
 #: The last fields of `extra_info` in such files. Their types depend on the tools, so that a file has
 #: only those that its rows have.
 TURN_FIELDS = ("need_tools_kwargs", "tools_kwargs", "interaction_kwargs", "tool_selection")

@@ -25,13 +25,13 @@ from typing import Any, NoReturn, TypeAlias
 import pyarrow.parquet as pq
 
 from rewardkit import registry
+from rewardkit.checks.row_checks import RULES
 from rewardkit.errors import call_catching
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.preprocess.base import Dataset, Dropped, Problem, ToProblem
 from rewardkit.preprocess.load import card_of, is_plugin, load_dataset, require_dataset_loads
 from rewardkit.preprocess.prep import SplitReport, prep
 from rewardkit.preprocess.raw_rows import RawRows
-from rewardkit.preprocess.row_checks import RULES
 from rewardkit.preprocess.template import load_template
 from rewardkit.row import IMAGES, SCHEMA, Row, read_rows
 from rewardkit.scorers.base import Score, Scorer, Status, spec_of, to_verl

@@ -7,9 +7,9 @@ import signal
 import pytest
 
 import rewardkit
+from rewardkit.checks import check
 from rewardkit.errors import DataError
 from rewardkit.parallel import INLINE_BATCHES, in_order
-from rewardkit.preprocess import check
 from rewardkit.preprocess import prep as prep_module
 from rewardkit.preprocess.card_dataset import dataset_from_file
 

@@ -31,11 +31,11 @@ from rewardkit.cli.shared.user_code import load_cards, open_scorer_with_status, 
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
+    from rewardkit.checks.check import CheckReport, OptionalChecks
+    from rewardkit.checks.check_files import FilesReport
+    from rewardkit.checks.overlap import Overlap
     from rewardkit.launch.request import LaunchRequest
-    from rewardkit.preprocess.check import CheckReport, OptionalChecks
-    from rewardkit.preprocess.check_files import FilesReport
-    from rewardkit.preprocess.contamination.eval_sets import EvalSets
-    from rewardkit.preprocess.contamination.overlap import Overlap
+    from rewardkit.preprocess.eval_sets import EvalSets
     from rewardkit.preprocess.source import Hub
 
 EXAMPLES = examples(
@@ -157,9 +157,10 @@ def command(
         request = read_launch_request(name, settings, verl_version=verl_version)
         _check_recipe(request, load_seconds, strict=strict, lang=lang, as_json=as_json)
         return
-    from rewardkit.preprocess.check import check
-    from rewardkit.preprocess.check_files import check_files, parquet_files
-    from rewardkit.preprocess.dropped_rows import dropped_path
+    from rewardkit.checks.check import check
+    from rewardkit.checks.check_files import check_files
+    from rewardkit.dropped_rows import dropped_path
+    from rewardkit.preprocess.column_guess import parquet_files
 
     opt.require_companion(ctx, "a recipe", False, "strict", "verl_version")
     opt.require_companion(ctx, "--against", against, "drop_overlap", "threshold", "hub")
@@ -208,8 +209,8 @@ def command(
         raise typer.Exit(reports.exit_code)
     if report:
         if html:
+            from rewardkit.checks.check_page import check_page
             from rewardkit.pages.html import write_html
-            from rewardkit.preprocess.report_pages import check_page
 
             write_html(check_page(report), html, overwrite=overwrite)
         if as_json:
@@ -253,7 +254,7 @@ def _names_of_sets(against: list[str] | None, load_seconds: float) -> list[str]:
 
 
 def _read_sets(names: list[str], hub: Hub, load_seconds: float) -> EvalSets | None:
-    from rewardkit.preprocess.contamination.eval_sets import names_all, read_eval_sets
+    from rewardkit.preprocess.eval_sets import names_all, read_eval_sets
 
     if not names:
         return None
@@ -323,9 +324,9 @@ def _optional_checks(
     tokenizer: str | None,
     max_prompt_length: int | None,
 ) -> OptionalChecks:
-    from rewardkit.preprocess.check import OptionalChecks
-    from rewardkit.preprocess.contamination.overlap import index_items
-    from rewardkit.preprocess.prompt_lengths import token_counter
+    from rewardkit.checks.check import OptionalChecks
+    from rewardkit.checks.overlap import index_items
+    from rewardkit.checks.prompt_lengths import token_counter
 
     with activity(f"loading the tokenizer {tokenizer}") if tokenizer else nullcontext():
         count_tokens = token_counter(tokenizer) if tokenizer else None
@@ -420,8 +421,8 @@ def _print_shared_prompts(report: FilesReport) -> None:
 
 
 def _print_findings(report: CheckReport, lang: str) -> None:
+    from rewardkit.checks.row_checks import RULES
     from rewardkit.glossary.lookup import chinese_rules
-    from rewardkit.preprocess.row_checks import RULES
 
     echo(f"{report.path}: {report.verdict()}.")
     for note in filter(None, (*report.stats.notes(), report.right)):

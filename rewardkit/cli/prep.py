@@ -142,8 +142,8 @@ def command(
     Rows are read from --sample, else --source, else the local Hugging Face cache, else the hub
     (HF_ENDPOINT is honoured). Dropped rows and the reasons are written to OUT.dropped.jsonl.
     """
+    from rewardkit.dropped_rows import dropped_path
     from rewardkit.parallel import cores
-    from rewardkit.preprocess.dropped_rows import dropped_path
     from rewardkit.preprocess.prep import prep
 
     file = _data_file(dataset)
@@ -173,7 +173,7 @@ def command(
         )
     if html:
         from rewardkit.pages.html import write_html
-        from rewardkit.preprocess.report_pages import prep_page
+        from rewardkit.preprocess.prep_page import prep_page
 
         write_html(prep_page(report), html, overwrite=overwrite)
     _print(report, as_json=as_json)

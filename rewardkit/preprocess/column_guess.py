@@ -4,15 +4,17 @@ A guess is never used to read rows. It is printed in a command that the user che
 """
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
 from rewardkit.answers.extract import boxes
-from rewardkit.errors import DataError, call_catching
+from rewardkit.errors import DataError, SourceError, UsageError, call_catching
 from rewardkit.file_kinds import (
+    missing_file,
     parquet_fault,
     row_suffix,
     stem_and_suffix,
@@ -21,8 +23,8 @@ from rewardkit.file_kinds import (
 )
 from rewardkit.preprocess.card_dataset import is_chat, messages_in
 from rewardkit.preprocess.column_map import value_at_path
-from rewardkit.preprocess.dropped_rows import full_rows
-from rewardkit.preprocess.file_rows import BrokenRow, RawRow, is_row_file
+from rewardkit.preprocess.file_rows import BrokenRow, RawRow, full_rows, is_row_file
+from rewardkit.preprocess.source import saved_splits
 from rewardkit.registry import did_you_mean
 
 #: Rows at the start of a file that are looked at, and characters of each value.
@@ -399,3 +401,43 @@ def _require_rows(file: Path, rows: Sequence[RawRow], question: str) -> None:
                 f"{file}: its rows lie in a list or an object of one row. Write each on a line of "
                 f"its own, and use the new file:\n  {command} > {shlex.quote(str(out))}"
             )
+
+
+def parquet_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """Return the parquets that are named or lie in folders, and the other data files of the folders.
+
+    A folder stands for all parquets in it and in its folders, by name; hidden ones are left out.
+    """
+    parquets: list[Path] = []
+    others: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            if path.suffix in (".yaml", ".yml"):
+                raise UsageError(f"{path}: a recipe is checked alone, without other files.")
+            if not path.exists():
+                raise SourceError(missing_file(path))
+            require_parquet(str(path))
+            parquets.append(path)
+            continue
+        files = [file for file in sorted(path.rglob("*")) if _is_data(file.relative_to(path), file)]
+        inside = [file for file in files if file.suffix.lower() == ".parquet"]
+        if not inside:
+            if saved_splits(path) or (path / "state.json").is_file():
+                command = f"rewardkit prep {shlex.quote(str(path))} --out {path.name}.parquet"
+                raise DataError(f"{path}: this is Arrow, not parquet. Run this first:\n  {command}")
+            for file in files[:1]:
+                require_parquet(str(file))
+            raise SourceError(f"{path}: no parquet in this folder or below it.")
+        parquets += inside
+        others += [file for file in files if file.suffix.lower() != ".parquet"]
+    places = Counter(file.resolve() for file in parquets)
+    for file in parquets:
+        if places[file.resolve()] > 1:
+            raise UsageError(f"{file} is given twice.")
+    return parquets, others
+
+
+def _is_data(inner: Path, file: Path) -> bool:
+    is_hidden = any(part.startswith(".") for part in inner.parts)
+    is_dropped = file.name.endswith(".dropped.jsonl")
+    return is_row_file(file) and file.is_file() and not is_hidden and not is_dropped

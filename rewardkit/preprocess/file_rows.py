@@ -68,6 +68,12 @@ def at_places(blocks: Iterable[Block], places: Iterable[int]) -> Iterator[tuple[
         start += size
 
 
+def full_rows(files: Sequence[Path], places: Iterable[int]) -> Iterator[RawRow]:
+    """Yield the rows at `places` with all their columns, which `RawRows` does not read."""
+    blocks = chain.from_iterable(map(blocks_in, files))
+    return (row for _, row in at_places(blocks, places))
+
+
 def block_of(where: object, batch: pa.RecordBatch) -> Block:
     """Return a batch as a block."""
     return str(where), batch.num_rows, partial(_rows_of, batch)

@@ -20,17 +20,18 @@ from pathlib import Path
 import pyarrow as pa
 
 from rewardkit.arrow_types import TypeConflictError, union_type, value_type
+from rewardkit.checks.duplicates import gold_key, question_key
+from rewardkit.checks.row_stats import RowStats
 from rewardkit.errors import DataError, UsageError
 from rewardkit.output import require_absent, require_not_input, require_suffix
-from rewardkit.preprocess.duplicates import gold_key, question_key
 from rewardkit.preprocess.file_rows import at_places
 from rewardkit.preprocess.foreign_rows import describe_changes, to_schema_row
-from rewardkit.preprocess.row_stats import RowStats
-from rewardkit.preprocess.turns import SINGLE_TURN_AGENT, TOOL_AGENT
+from rewardkit.preprocess.turns import TOOL_AGENT
 from rewardkit.row import (
     AGENT_NAME,
     BATCH_ROWS,
     IMAGES,
+    SINGLE_TURN_AGENT,
     TURN_FIELDS,
     Row,
     open_parquet,

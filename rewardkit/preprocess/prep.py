@@ -14,6 +14,15 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, Literal, TextIO, TypeAlias
 
 from rewardkit import registry
+from rewardkit.checks.duplicates import question_key, same_gold
+from rewardkit.checks.row_checks import check_row
+from rewardkit.checks.row_stats import RowStats
+from rewardkit.dropped_rows import (
+    atomic_with_dropped,
+    dropped_line,
+    dropped_path,
+    require_dropped_path,
+)
 from rewardkit.errors import DataError, UnknownNameError, UsageError, call_catching
 from rewardkit.output import require_absent, require_not_input, require_suffix
 from rewardkit.parallel import importable_in_child, in_order
@@ -21,19 +30,9 @@ from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.card_dataset import dataset_of_card, has_system_message
 from rewardkit.preprocess.column_map import Condition, parse_condition, top_level, value_at_path
-from rewardkit.preprocess.dropped_rows import (
-    atomic_with_dropped,
-    dropped_line,
-    dropped_path,
-    full_rows,
-    require_dropped_path,
-)
-from rewardkit.preprocess.duplicates import question_key, same_gold
-from rewardkit.preprocess.file_rows import RawRow
+from rewardkit.preprocess.file_rows import RawRow, full_rows
 from rewardkit.preprocess.load import card_of, load_dataset
 from rewardkit.preprocess.raw_rows import RawRows
-from rewardkit.preprocess.row_checks import check_row
-from rewardkit.preprocess.row_stats import RowStats
 from rewardkit.preprocess.set_names import read_set_name
 from rewardkit.preprocess.source import Hub, Source, find_source
 from rewardkit.preprocess.template import Template, load_template

@@ -12,10 +12,8 @@ r"""Prompt templates: the instruction around a question, and the scorer that rea
 | a file | what its text says; `{question}` is replaced by the question | by the form in the text |
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 
 from rewardkit.errors import UnknownNameError, UsageError
@@ -101,36 +99,6 @@ BUILT_IN: Mapping[str, Template] = {
 
 #: The forms of an answer, and the scorer that reads each form in any dataset.
 _FORMS: Mapping[str, str] = {"####": "gsm8k", "\\boxed": "math", "Answer:": "math"}
-
-#: Forms as an instruction names them: within a line, because a heading or an example begins with one,
-#: not at the end of the prompt, where `Answer:` begins the response, and with a blank or a word in the
-#: box, because a question may have a box around a number.
-_REQUESTS: Mapping[str, str] = {
-    "####": r"(?<=[^\n#])####(?!#)",
-    "\\boxed": r"\\boxed(?:(?![a-z{])|\{(?:\s*|[^{}\n]{0,40}(?:[^\W\d_]{3}|[xX\u4e00-\u9fff…]|\.{3})[^{}\n]{0,40})\})",
-    "Answer:": r"(?<=[^\n\w])(?i:answer)\*{0,2}[:：](?!\s*\Z)",
-    "<answer>": r"</?answer>",
-}
-_REQUEST = re.compile("|".join(f"({pattern})" for pattern in _REQUESTS.values()))
-
-#: Characters between two forms that are one, as in `Answer: \boxed{...}` and `#### <answer>`.
-_FORM_GAP = 4
-
-
-def requested_forms(prompt: str) -> tuple[str, ...]:
-    r"""Return the two forms of an answer that a prompt asks for apart from each other; () if none.
-
-    A question may have its own instruction, such as "in \boxed{}", before that of the template.
-    """
-    names, requests, end = tuple(_REQUESTS), list[set[str]](), 0
-    for match in _REQUEST.finditer(prompt):
-        if not requests or match.start() - end > _FORM_GAP:
-            requests.append(set())
-        requests[-1].add(names[(match.lastindex or 1) - 1])
-        end = match.end()
-    distinct = dict.fromkeys(map(frozenset, requests))  # a hostile prompt may have a million
-    apart = ((min(one), min(other)) for one, other in combinations(distinct, 2) if not one & other)
-    return next(apart, ())
 
 
 def load_template(name: str, system: str | None = None) -> Template:

@@ -28,9 +28,6 @@ from rewardkit.scorers.gold import alternatives
 #: The agent loop of every release since 0.5 that calls tools.
 TOOL_AGENT = "tool_agent"
 
-#: The agent loop for rows of one turn.
-SINGLE_TURN_AGENT = "single_turn_agent"
-
 _HASH = f"{SLOT} Let's think step by step and output the final answer after `####`."
 
 _EXPERT = "You are a math expert. You are given a question and you need to solve it step by step. "

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.answers.number import read_number
 from rewardkit.answers.parsing.typography import canonical_spelling
+from rewardkit.checks.row_stats import answer_kind
 from rewardkit.jsonl import json_line
 from rewardkit.output import atomic, require_not_input, require_suffix
 from rewardkit.pages.model import Bars, Page, Table, TableRow
 from rewardkit.pages.text import sentence, share
 from rewardkit.parallel import INLINE_BATCHES, in_order
-from rewardkit.preprocess.row_stats import answer_kind
 from rewardkit.responses.files import (
     Chunk,
     SkippedRow,

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from rewardkit.answers.equal import compare
 from rewardkit.answers.extract import gold_answer, last_hash
+from rewardkit.checks.duplicates import gold_key
 from rewardkit.errors import DataError
-from rewardkit.preprocess.duplicates import gold_key
 from rewardkit.preprocess.foreign_rows import is_blank
 from rewardkit.responses.files import SkippedRow
 from rewardkit.responses.samples import Sample

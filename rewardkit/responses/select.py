@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rewardkit.errors import DataError, UsageError
-from rewardkit.jsonl import json_line
-from rewardkit.output import require_absent, require_not_input, require_suffix
-from rewardkit.pages.text import share
-from rewardkit.preprocess.dropped_rows import (
+from rewardkit.dropped_rows import (
     atomic_with_dropped,
     dropped_path,
     require_dropped_path,
 )
+from rewardkit.errors import DataError, UsageError
+from rewardkit.jsonl import json_line
+from rewardkit.output import require_absent, require_not_input, require_suffix
+from rewardkit.pages.text import share
 from rewardkit.responses.figures import Cell, GradientGroups
 from rewardkit.responses.files import SkippedRow, expand_paths
 from rewardkit.responses.matching import Match, TrainIndex, index_parquet

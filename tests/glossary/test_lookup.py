@@ -12,6 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from rewardkit.checks.row_checks import RULES as ROW_RULES
 from rewardkit.cli import glossary
 from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.glossary.lookup import (
@@ -28,7 +29,6 @@ from rewardkit.glossary.lookup import (
 )
 from rewardkit.launch.rules import RULES as LAUNCH_RULES
 from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, LATEST, known_releases, release_of
-from rewardkit.preprocess.row_checks import RULES as ROW_RULES
 from rewardkit.trainlog.rules import rules
 from rewardkit.trainlog.topics import TOPICS
 from rewardkit.trainlog.translations import translations

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rewardkit.checks import check_page
+from rewardkit.checks.check_page import MAX_PICTURES, rows_section
 from rewardkit.pages.html import to_html
 from rewardkit.pages.model import Page, Rows
 from rewardkit.pages.pictures import MAX_PICTURE_BYTES, media_type, page_address
-from rewardkit.preprocess import report_pages
-from rewardkit.preprocess.report_pages import MAX_PICTURES, rows_section
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 STARTS = {
@@ -69,7 +69,7 @@ def test_pictures_have_names_and_limits(monkeypatch):
     assert html.count("<img") == 2 * MAX_PICTURES
     assert f'alt="Picture 1 of {MAX_PICTURES}, row 1"' in html
     assert "Pictures left out: 2" in html
-    monkeypatch.setattr(report_pages, "MAX_PAGE_PICTURE_BYTES", 2 * len(PNG))
+    monkeypatch.setattr(check_page, "MAX_PAGE_PICTURE_BYTES", 2 * len(PNG))
     assert page_of(*(row(PNG) for _ in range(5))).count("<img") == 2
 
 

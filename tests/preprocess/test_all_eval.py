@@ -13,7 +13,7 @@ from rewardkit.errors import SourceError, UsageError
 from rewardkit.evaluate.suite import parse_suite, prepare_member
 from rewardkit.preprocess import source
 from rewardkit.preprocess.card import Split, read_card
-from rewardkit.preprocess.contamination.eval_sets import (
+from rewardkit.preprocess.eval_sets import (
     evaluation_splits,
     find_in_folder,
     read_eval_sets,

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 import rewardkit
 from rewardkit import registry
 from rewardkit.answers.number import read_number
+from rewardkit.checks.duplicates import question_key
 from rewardkit.errors import DataError
 from rewardkit.preprocess.base import Problem
 from rewardkit.preprocess.card import read_card
 from rewardkit.preprocess.datasets.math import last_boxes
-from rewardkit.preprocess.duplicates import question_key
 from rewardkit.preprocess.load import load_dataset
 from rewardkit.preprocess.prep import preview
 from rewardkit.preprocess.raw_rows import RawRows

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from rewardkit.checks.prompt_lengths import token_counter
+from rewardkit.dropped_rows import atomic_with_dropped, dropped_line, dropped_path
 from rewardkit.errors import OutputError, SourceError
-from rewardkit.preprocess.dropped_rows import atomic_with_dropped, dropped_line, dropped_path
-from rewardkit.preprocess.prompt_lengths import token_counter
 from tests.tables import every
 
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from rewardkit.checks.check import schema_findings
 from rewardkit.errors import DataError, OutputError, RewardkitError, SourceError, UsageError
 from rewardkit.preprocess import mix as module
-from rewardkit.preprocess.check import schema_findings
 from rewardkit.preprocess.foreign_rows import describe_changes, to_schema_row
 from rewardkit.preprocess.mix import MixPart, largest_total, mix, parse_part, share_out
 from rewardkit.row import IMAGES, METADATA_KEY, SCHEMA, read_rows, write_rows

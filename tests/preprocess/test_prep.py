@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rewardkit
+from rewardkit.checks.duplicates import gold_key, question_key
+from rewardkit.checks.row_stats import requested_forms
 from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.preprocess.base import Problem
 from rewardkit.preprocess.card_dataset import dataset_from_file
-from rewardkit.preprocess.duplicates import gold_key, question_key
 from rewardkit.preprocess.prep import find_repeated, preview
-from rewardkit.preprocess.template import BUILT_IN, requested_forms
+from rewardkit.preprocess.template import BUILT_IN
 from rewardkit.row import read_rows
 from tests.preprocess.rows import dropped, infos, jsonl, write_file
 from tests.tables import every

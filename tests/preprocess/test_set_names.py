@@ -9,7 +9,7 @@ from rewardkit import registry
 from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.evaluate.suite import parse_suite
 from rewardkit.preprocess.card import Card, Split, read_card
-from rewardkit.preprocess.contamination.eval_sets import read_spec
+from rewardkit.preprocess.eval_sets import read_spec
 from rewardkit.preprocess.set_names import (
     SetName,
     evaluation_split,

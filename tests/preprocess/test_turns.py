@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rewardkit
+from rewardkit.checks.check import OptionalChecks
+from rewardkit.checks.row_checks import check_row
 from rewardkit.cli.prep import RowOptions
 from rewardkit.errors import DataError, UnknownNameError, UsageError
-from rewardkit.preprocess.check import OptionalChecks
 from rewardkit.preprocess.foreign_rows import to_schema_row
 from rewardkit.preprocess.mix import MixPart, mix
 from rewardkit.preprocess.prep import preview
-from rewardkit.preprocess.row_checks import check_row
 from rewardkit.preprocess.turns import INTERACTIONS, TOOLS, load_turns
 from rewardkit.row import read_rows, write_rows
 from tests.preprocess.rows import verl_row

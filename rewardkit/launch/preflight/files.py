@@ -10,16 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rewardkit.checks.check import check
+from rewardkit.checks.concatenation import concatenation_fault
+from rewardkit.checks.prompt_lengths import TokenCounter, token_counter
+from rewardkit.checks.row_checks import schema_findings
 from rewardkit.errors import RewardkitError
 from rewardkit.finding import Severity
 from rewardkit.launch.findings import FileFacts, PreflightReport
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.rehearsal.sample import prompt_tokens
 from rewardkit.launch.rules.values import PlanValues
-from rewardkit.preprocess.check import check
-from rewardkit.preprocess.concatenation import concatenation_fault
-from rewardkit.preprocess.prompt_lengths import TokenCounter, token_counter
-from rewardkit.preprocess.row_checks import schema_findings
 from rewardkit.registry import is_path
 from rewardkit.row import BATCH_ROWS, open_parquet
 from rewardkit.scorers.load import load_scorer

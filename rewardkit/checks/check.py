@@ -16,15 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewardkit.arrow_types import plain_type
-from rewardkit.errors import UsageError
-from rewardkit.output import require_not_input, require_suffix
-from rewardkit.pages.text import row_count
-from rewardkit.parallel import importable_in_child, in_order
-from rewardkit.preprocess.contamination.overlap import EvalIndex, Overlap, find_overlaps
-from rewardkit.preprocess.dropped_rows import atomic_with_dropped, dropped_line, dropped_path
-from rewardkit.preprocess.duplicates import same_gold
-from rewardkit.preprocess.prompt_lengths import PromptLengths, TokenCounter, count_characters
-from rewardkit.preprocess.row_checks import (
+from rewardkit.checks.duplicates import same_gold
+from rewardkit.checks.overlap import EvalIndex, Overlap, find_overlaps
+from rewardkit.checks.prompt_lengths import PromptLengths, TokenCounter, count_characters
+from rewardkit.checks.row_checks import (
     RULES,
     DataFinding,
     check_row,
@@ -32,7 +27,12 @@ from rewardkit.preprocess.row_checks import (
     prompt_key,
     schema_findings,
 )
-from rewardkit.preprocess.row_stats import RowStats, unread_options_of
+from rewardkit.checks.row_stats import RowStats, unread_options_of
+from rewardkit.dropped_rows import atomic_with_dropped, dropped_line, dropped_path
+from rewardkit.errors import UsageError
+from rewardkit.output import require_not_input, require_suffix
+from rewardkit.pages.text import row_count
+from rewardkit.parallel import importable_in_child, in_order
 from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES
 from rewardkit.row import (
     AGENT_NAME,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.preprocess.contamination.overlap import (
+from rewardkit.checks.overlap import (
     MIN_WORDS,
     EvalItem,
     differing_words,

@@ -6,11 +6,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import rewardkit
+from rewardkit.checks.check import OptionalChecks
+from rewardkit.checks.overlap import index_items
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.preprocess.card_dataset import dataset_from_file
-from rewardkit.preprocess.check import OptionalChecks
-from rewardkit.preprocess.contamination.eval_sets import read_eval_sets
-from rewardkit.preprocess.contamination.overlap import index_items
+from rewardkit.preprocess.eval_sets import read_eval_sets
 from tests.preprocess.rows import dropped, infos, jsonl
 
 STORY = (

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.preprocess.contamination import word_splitting as module
-from rewardkit.preprocess.contamination.overlap import EvalItem, find_overlaps, index_items
-from rewardkit.preprocess.contamination.word_splitting import split_words
+from rewardkit.checks import word_splitting as module
+from rewardkit.checks.overlap import EvalItem, find_overlaps, index_items
+from rewardkit.checks.word_splitting import split_words
 from tests.tables import every
 
 PROBLEM = (

@@ -1,19 +1,13 @@
-"""`OUT.dropped.jsonl`: the rows that were dropped, complete and with the reasons.
-
-`RawRows` reads only the columns that a dataset needs, because the others may be large. The few rows
-that are dropped are read again with all their columns.
-"""
+"""`OUT.dropped.jsonl`: the rows that were dropped, complete and with the reasons."""
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from rewardkit.output import atomic, atomic_side_file, json_value, require_absent, require_side_file
-from rewardkit.preprocess.file_rows import RawRow, at_places, blocks_in
 
 #: How the file begins; `select` writes more keys between the reasons and the row.
 _START = re.compile(rb'\{"index": \d+, "reasons": \[')
@@ -53,9 +47,3 @@ def dropped_line(index: int, reasons: list[str], row: Mapping[str, Any]) -> str:
     except UnicodeEncodeError:  # a lone surrogate
         line = json.dumps(entry)
     return f"{line}\n"
-
-
-def full_rows(files: Sequence[Path], places: Iterable[int]) -> Iterator[RawRow]:
-    """Yield the rows at `places` with all their columns."""
-    blocks = chain.from_iterable(map(blocks_in, files))
-    return (row for _, row in at_places(blocks, places))

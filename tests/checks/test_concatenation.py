@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.arrow_types import TypeConflictError, union_type, value_type
-from rewardkit.preprocess.concatenation import concatenation_fault
+from rewardkit.checks.concatenation import concatenation_fault
 from tests.tables import every
 
 TEXT = pa.string()

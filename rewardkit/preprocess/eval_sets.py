@@ -12,12 +12,12 @@ from itertools import chain
 from pathlib import Path, PurePath
 
 from rewardkit import registry
+from rewardkit.checks.overlap import EvalItem
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.file_kinds import stem_and_suffix
 from rewardkit.preprocess.base import Dataset, Problem
 from rewardkit.preprocess.card import Card, Split
 from rewardkit.preprocess.column_guess import require_parquet
-from rewardkit.preprocess.contamination.overlap import EvalItem
 from rewardkit.preprocess.file_rows import READERS, is_row_file
 from rewardkit.preprocess.load import CARD_SUFFIX, card_of, load_dataset
 from rewardkit.preprocess.raw_rows import RawRows

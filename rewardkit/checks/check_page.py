@@ -1,4 +1,4 @@
-"""Pages of the reports of `prep`, `mix` and `check`, and the section with the first rows of a file."""
+"""The page of the report of `check`, and the sections that other pages of data have too."""
 
 from __future__ import annotations
 
@@ -17,21 +17,18 @@ from rewardkit.pages.model import (
     RowExample,
     Rows,
     Section,
-    Steps,
     Table,
     TableRow,
 )
 from rewardkit.pages.pictures import MAX_PAGE_PICTURE_BYTES, MAX_PICTURE_BYTES, page_address
-from rewardkit.pages.text import row_count, share
-from rewardkit.preprocess.dropped_rows import dropped_path
+from rewardkit.pages.text import row_count
 from rewardkit.row import open_parquet, picture_contents
 from rewardkit.statistics import percentile_of_counts
 
 if TYPE_CHECKING:
-    from rewardkit.preprocess.check import CheckReport
-    from rewardkit.preprocess.contamination.overlap import Overlap
-    from rewardkit.preprocess.prep import PrepReport, SplitReport
-    from rewardkit.preprocess.row_stats import RowStats
+    from rewardkit.checks.check import CheckReport
+    from rewardkit.checks.overlap import Overlap
+    from rewardkit.checks.row_stats import RowStats
 
 #: Pairs of texts that a section shows; its note counts all.
 MAX_PAIRS = 25
@@ -39,30 +36,6 @@ MAX_PAIRS = 25
 #: Rows of a file that its page shows, and most pictures of a row.
 MAX_ROWS = 5
 MAX_PICTURES = 4
-
-
-def prep_page(report: PrepReport) -> Page:
-    """Return the page of `prep`, with the sections of each split."""
-    facts = [
-        ("dataset", report.dataset),
-        ("data_source", report.data_source),
-        ("template", report.template),
-        ("scorer", report.scorer),
-    ]
-    sections: list[Section] = []
-    for split in report.splits:
-        written = f"{row_count(split.written)} in {split.out}"
-        facts.append((f"{split.split}, from {split.origin}", written))
-        suffix = f" ({split.split})" if len(report.splits) > 1 else ""
-        sections.append(Steps(f"Rows left after each step{suffix}", tuple(split.steps())))
-        if split.dropped:
-            sections.append(_dropped(split, suffix))
-        sections += first_rows_sections(split.out, suffix)
-        sections += stats_sections(split.stats, suffix)
-    rows = row_count(sum(split.written for split in report.splits))
-    dropped = sum(split.dropped.total() for split in report.splits)
-    title = f"{report.dataset}: {rows} written, {dropped:,} dropped"
-    return Page(title, tuple(facts), tuple(sections))
 
 
 def check_page(report: CheckReport) -> Page:
@@ -82,13 +55,13 @@ def check_page(report: CheckReport) -> Page:
 
 
 def _check_sections(report: CheckReport) -> Iterator[Section]:
-    from rewardkit.preprocess.row_checks import RULES
+    from rewardkit.checks.row_checks import RULES
 
     if not report.ok:
         rules = [(rule, todo) for rule, todo in RULES.items() if report.counts[rule]]
         lines = ((rule, f"{report.counts[rule]:,}", todo) for rule, todo in rules)
-        yield _table("Findings", ("rule", "findings", "what to do"), lines)
-        yield _table(
+        yield table("Findings", ("rule", "findings", "what to do"), lines)
+        yield table(
             "Examples of findings",
             ("place", "rule", "problem"),
             report.example_lines(),
@@ -97,10 +70,10 @@ def _check_sections(report: CheckReport) -> Iterator[Section]:
     if report.checked or report.not_checked:
         checked = ((Badge("checked", "good"), aspect) for aspect in report.checked)
         others = ((Badge("not checked", "warning"), aspect) for aspect in report.not_checked)
-        yield _table("What was checked", ("status", "aspect"), (*checked, *others))
+        yield table("What was checked", ("status", "aspect"), (*checked, *others))
     if report.missing_sets:
         title = "Evaluation sets that were not checked"
-        yield _table(title, ("sets", "reason"), report.missing_set_lines())
+        yield table(title, ("sets", "reason"), report.missing_set_lines())
     if report.overlaps:
         yield overlaps_section(report.overlaps, report.counts["overlap"])
     if report.near_misses:
@@ -116,13 +89,13 @@ def stats_sections(stats: RowStats, suffix: str = "") -> Iterator[Section]:
     if not stats.rows:
         return
     if notes := stats.notes():
-        yield _table(f"Notes{suffix}", ("note",), ((note,) for note in notes))
+        yield table(f"Notes{suffix}", ("note",), ((note,) for note in notes))
     yield lengths_section(stats.prompt_chars, "characters", title=f"Length of the prompts{suffix}")
-    yield Bars(f"Kinds of answers{suffix}", _descending(stats.answer_kinds))
+    yield Bars(f"Kinds of answers{suffix}", descending(stats.answer_kinds))
     for name, counts in stats.groups.items():
         if len(counts) > 1:
             # Levels are ordered by name, not by frequency.
-            ordered = tuple(sorted(counts.items())) if name == "level" else _descending(counts)
+            ordered = tuple(sorted(counts.items())) if name == "level" else descending(counts)
             yield Bars(f"Rows by {name}{suffix}", ordered)
 
 
@@ -138,7 +111,7 @@ def lengths_section(
 def overlaps_section(overlaps: Sequence[Overlap], total: int) -> Pairs:
     """Return the first of `total` evaluation items found in the rows, the most complete first."""
     items = Counter(source for source, _ in {(o.source, o.item) for o in overlaps})
-    sources = ", ".join(f"{n:,} of {source}" for source, n in _descending(items))
+    sources = ", ".join(f"{n:,} of {source}" for source, n in descending(items))
     rows = row_count(len({o.row for o in overlaps}))
     note = f"Evaluation items in {rows}: {sources}."
     if len(overlaps) != total:
@@ -215,24 +188,15 @@ def _prompt_text(row: Mapping[str, Any]) -> str:
     return "\n\n".join(f"[{role}]\n{content}" for role, content in messages)
 
 
-def _dropped(split: SplitReport, suffix: str) -> Table:
-    lines = []
-    for reason, n in _descending(split.dropped):
-        examples = [(place, what) for why, place, what in split.examples if why == reason]
-        texts = (f"row {place}: {what}" if what else f"row {place}" for place, what in examples)
-        lines.append(TableRow((reason, f"{n:,}", share(n, split.distinct)), tuple(texts)))
-    note = f"{dropped_path(split.out)} has all of them, each with its reason."
-    headers = ("reason", "rows", "share")
-    return Table(f"Dropped rows{suffix}", headers, tuple(lines), "examples", note)
-
-
-def _table(
+def table(
     title: str, headers: tuple[str, ...], lines: Iterable[tuple[str | Badge, ...]], note: str = ""
 ) -> Table:
+    """Return a table of lines without details."""
     return Table(title, headers, tuple(map(TableRow, lines)), note=note)
 
 
-def _descending(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
+def descending(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
+    """Return counts, the largest first."""
     return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 

@@ -29,8 +29,8 @@ from itertools import accumulate, chain, pairwise, product, repeat
 from math import ceil, log2
 from typing import Literal, TypeAlias
 
+from rewardkit.checks.word_splitting import ngram_hashes, ngrams, split_words
 from rewardkit.errors import UsageError
-from rewardkit.preprocess.contamination.word_splitting import ngram_hashes, ngrams, split_words
 
 Rule: TypeAlias = Literal["copy", "part", "reworded", "near_miss"]
 

@@ -5,8 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import rewardkit
+from rewardkit.checks.row_checks import RULES
 from rewardkit.errors import DataError, OutputError
-from rewardkit.preprocess.row_checks import RULES
 from rewardkit.row import SCHEMA, write_rows
 from rewardkit.scorers.call import NeverAnswersError, NoVerdictError
 from rewardkit.scorers.load import load_scorer

@@ -1,12 +1,13 @@
 """The pages of `prep` and `check` show what the reports contain."""
 
 import rewardkit
+from rewardkit.checks.check import CheckReport
+from rewardkit.checks.check_page import check_page, overlaps_section
+from rewardkit.checks.overlap import Overlap
+from rewardkit.checks.row_checks import RULES, DataFinding
 from rewardkit.pages.html import to_html
 from rewardkit.pages.model import Badge, Steps, Table
-from rewardkit.preprocess.check import CheckReport
-from rewardkit.preprocess.contamination.overlap import Overlap
-from rewardkit.preprocess.report_pages import check_page, overlaps_section, prep_page
-from rewardkit.preprocess.row_checks import RULES, DataFinding
+from rewardkit.preprocess.prep_page import prep_page
 from tests.preprocess.rows import jsonl
 
 

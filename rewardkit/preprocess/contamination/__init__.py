@@ -1,1 +1,0 @@
-"""Find evaluation items in training rows."""

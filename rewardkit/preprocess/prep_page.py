@@ -1,0 +1,48 @@
+"""The page of the report of `prep`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rewardkit.checks.check_page import descending, first_rows_sections, stats_sections
+from rewardkit.dropped_rows import dropped_path
+from rewardkit.pages.model import Page, Section, Steps, Table, TableRow
+from rewardkit.pages.text import row_count, share
+
+if TYPE_CHECKING:
+    from rewardkit.preprocess.prep import PrepReport, SplitReport
+
+
+def prep_page(report: PrepReport) -> Page:
+    """Return the page of `prep`, with the sections of each split."""
+    facts = [
+        ("dataset", report.dataset),
+        ("data_source", report.data_source),
+        ("template", report.template),
+        ("scorer", report.scorer),
+    ]
+    sections: list[Section] = []
+    for split in report.splits:
+        written = f"{row_count(split.written)} in {split.out}"
+        facts.append((f"{split.split}, from {split.origin}", written))
+        suffix = f" ({split.split})" if len(report.splits) > 1 else ""
+        sections.append(Steps(f"Rows left after each step{suffix}", tuple(split.steps())))
+        if split.dropped:
+            sections.append(_dropped(split, suffix))
+        sections += first_rows_sections(split.out, suffix)
+        sections += stats_sections(split.stats, suffix)
+    rows = row_count(sum(split.written for split in report.splits))
+    dropped = sum(split.dropped.total() for split in report.splits)
+    title = f"{report.dataset}: {rows} written, {dropped:,} dropped"
+    return Page(title, tuple(facts), tuple(sections))
+
+
+def _dropped(split: SplitReport, suffix: str) -> Table:
+    lines = []
+    for reason, n in descending(split.dropped):
+        examples = [(place, what) for why, place, what in split.examples if why == reason]
+        texts = (f"row {place}: {what}" if what else f"row {place}" for place, what in examples)
+        lines.append(TableRow((reason, f"{n:,}", share(n, split.distinct)), tuple(texts)))
+    note = f"{dropped_path(split.out)} has all of them, each with its reason."
+    headers = ("reason", "rows", "share")
+    return Table(f"Dropped rows{suffix}", headers, tuple(lines), "examples", note)
