@@ -14,13 +14,13 @@ from rewardkit.evaluate.questions import Question
 from rewardkit.jsonl import json_line
 from rewardkit.model_client.client import (
     ENDPOINTS,
+    ModelClient,
     PromptRefusedError,
     Server,
     TryAgainError,
     UnusableError,
 )
 from rewardkit.model_client.completions import REFUSED, WITHHELD, CompletionReply
-from rewardkit.model_client.retries import ModelClient
 from rewardkit.redact import Redactor
 from rewardkit.responses.store import Store
 

@@ -9,6 +9,7 @@ from typing import Any
 from rewardkit.errors import SourceError
 from rewardkit.judging.settings import JudgeSettings
 from rewardkit.model_client.client import (
+    ModelClient,
     NoContactError,
     PromptRefusedError,
     Server,
@@ -16,7 +17,6 @@ from rewardkit.model_client.client import (
     UnusableError,
 )
 from rewardkit.model_client.completions import CompletionReply
-from rewardkit.model_client.retries import ModelClient
 
 #: Bytes of a reply, with the thoughts of its model. Many requests wait at once in verl's process.
 MAX_REPLY_BYTES = 1 << 23

@@ -1,22 +1,25 @@
-"""One request to an OpenAI-compatible server, and the errors that its reply may mean."""
+"""Requests to an OpenAI-compatible server: what its errors mean, retries and adaptive concurrency."""
 
 import asyncio
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from math import isfinite
+from random import Random
+from time import monotonic
 from typing import Any
 
 import httpx
 
 from rewardkit.errors import SourceError, UsageError
 from rewardkit.jsonl import parse_json
-from rewardkit.model_client.completions import CompletionReply, parse_reply
+from rewardkit.model_client.completions import WITHHELD, CompletionReply, parse_reply
 from rewardkit.redact import process_redactor
 
 #: Path of each kind of request, below the base URL.
@@ -40,8 +43,26 @@ RETRY_STATUSES = frozenset({408, 409, 425, 429})
 #: HTTP statuses of a server with too many requests.
 BUSY_STATUSES = frozenset({429, 503, 529})
 
-#: Sent with every request.
-_HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "gzip"}
+#: Tries of a request while the server has not answered anything yet (the URL may be wrong), and of one
+#: whose response the server withholds, because it usually does so again.
+FIRST_TRIES = WITHHELD_TRIES = 3
+
+#: The pause before the second try, which doubles from try to try, and its maximum.
+BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.5, 60.0
+
+#: A timeout counts as overload if the usual answer takes more than this fraction of the timeout;
+#: otherwise it is a single outlier, such as a response that never ends.
+SLOW_FRACTION = 0.25
+
+#: After this many answers per allowed request the limit grows by half: the server may have more room.
+REST_ROUNDS = 16
+
+#: What a status that ends the run hints at.
+_HINTS = {
+    401: "Name the variable that holds the API key: api_key_env.",
+    403: "Name the variable that holds the API key: api_key_env.",
+    404: "Check the model and the base URL, which usually ends in /v1.",
+}
 
 
 @dataclass(frozen=True)
@@ -53,7 +74,6 @@ class Server:
         api: `chat` or `completions`.
         key: the API key, sent with every request; never written and never shown.
         timeout_seconds: timeout per request, in seconds.
-        check: called after a failed request; raises `SourceError` if the server has ended.
         max_reply_bytes: bytes of a reply, after decompression; 0 for `MAX_REPLY_BYTES`.
     """
 
@@ -62,7 +82,6 @@ class Server:
     _: KW_ONLY
     key: str = ""
     timeout_seconds: float = 600.0
-    check: Callable[[], None] = lambda: None
     max_reply_bytes: int = 0
 
     def __post_init__(self) -> None:
@@ -77,13 +96,16 @@ class Server:
                 "the base URL contains a password; name the variable that holds the key instead: "
                 "api_key_env."
             )
-        if url.scheme not in ("http", "https") or not url.host:
-            raise UsageError(f"base URL {shown}: write it as http://HOST:PORT/v1.")
-        if url.port is not None and not 0 < url.port < 1 << 16:
-            raise UsageError(f"base URL {shown}: the port must be from 1 to 65535.")
         ends = tuple(ENDPOINTS.values())
-        if url.query or url.fragment or url.path.rstrip("/").endswith(ends):
-            raise UsageError(f"base URL {shown}: it must end where the API begins, in /v1.")
+        reason = ""
+        if url.scheme not in ("http", "https") or not url.host:
+            reason = "write it as http://HOST:PORT/v1"
+        elif url.port is not None and not 0 < url.port < 1 << 16:
+            reason = "the port must be from 1 to 65535"
+        elif url.query or url.fragment or url.path.rstrip("/").endswith(ends):
+            reason = "it must end where the API begins, in /v1"
+        if reason:
+            raise UsageError(f"base URL {shown}: {reason}.")
 
     @property
     def url(self) -> str:
@@ -136,183 +158,288 @@ class PromptRefusedError(Exception):
     """The server refuses this prompt."""
 
 
-class ClientPool:
-    """HTTP clients with one connection each, reused in last-in, first-out order.
+class ModelClient:
+    """A client of one server, which belongs to one event loop.
 
-    A single client checks all of its connections before each request (httpcore 1.0). With 256
-    requests in flight that took 8 ms of CPU per request; one connection per client takes less than
-    1 ms.
+    A single HTTP client checks all of its connections before each request (httpcore 1.0): with 256
+    requests in flight that took 8 ms of CPU per request. With one connection per client, reused in
+    last-in, first-out order, it takes less than 1 ms.
+
+    Attributes:
+        server: the server that gets the requests.
+        tries: tries per request.
     """
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, server: Server, concurrency: int = 256, tries: int = 9) -> None:
+        """Raise `UsageError` if the certificates or the proxy of the environment cannot be used."""
+        self.server, self.tries = server, tries
+        self._limit = AdaptiveConcurrency(concurrency)
+        self._random = Random(0)  # noqa: S311 - spreads the tries, protects nothing
         try:
             self._context = httpx.create_ssl_context()
         except OSError as error:
             raise UsageError(
                 f"the certificates of SSL_CERT_FILE or SSL_CERT_DIR cannot be read ({error})."
             ) from error
-        # A loopback address is never behind the proxy of the environment, whatever NO_PROXY says.
-        self._uses_proxy = not _is_loopback(httpx.URL(server.base_url).host)
-        self._all: list[httpx.AsyncClient] = []
-        self._free: list[httpx.AsyncClient] = []
+        self._clients: list[httpx.AsyncClient] = []
         try:
-            self._free.append(self._new_client())
+            self._free = [self._new_client()]
         except (ImportError, ValueError, httpx.InvalidURL) as error:
             raise UsageError(
                 f"the proxy of the environment cannot be used ({error}); unset ALL_PROXY, "
                 "HTTP_PROXY and HTTPS_PROXY, or add the server's host to NO_PROXY."
             ) from error
 
-    async def close(self) -> None:
-        """Close all clients."""
-        for client in self._all:
-            await client.aclose()
-
-    @contextmanager
-    def client(self) -> Iterator[httpx.AsyncClient]:
-        """Lend a client that no other request uses."""
-        if not self._free:
-            self._free.append(self._new_client())
-        client = self._free.pop()
-        try:
-            yield client
-        finally:
-            self._free.append(client)
-
     def _new_client(self) -> httpx.AsyncClient:
-        key, seconds = self._server.key, self._server.timeout_seconds
+        key, seconds = self.server.key, self.server.timeout_seconds
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "gzip"}
         client = httpx.AsyncClient(
-            headers=_HEADERS | ({"Authorization": f"Bearer {key}"} if key else {}),
-            trust_env=self._uses_proxy,
+            headers=headers | ({"Authorization": f"Bearer {key}"} if key else {}),
+            # A loopback address is never behind the proxy of the environment, whatever NO_PROXY says.
+            trust_env=not _is_loopback(httpx.URL(self.server.base_url).host),
             limits=httpx.Limits(max_connections=1),
             timeout=httpx.Timeout(seconds, connect=min(30.0, seconds)),
             verify=self._context,
         )
-        self._all.append(client)
+        self._clients.append(client)
         return client
+
+    @property
+    def answers(self) -> int:
+        """Number of answered requests so far."""
+        return self._limit.answers
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for client in self._clients:
+            await client.aclose()
+
+    async def model_names(self) -> list[str]:
+        """Return the names of the server's models.
+
+        Raises:
+            TryAgainError: the server does not answer, or not with a list of models.
+            SourceError: it has no such list.
+        """
+        url = f"{self.server.base_url.rstrip('/')}/models"
+        try:
+            reply = parse_json(await self._request("GET", url))
+        except (ValueError, RecursionError) as error:
+            raise NoContactError(f"{url}: the reply is not JSON.") from error
+        except PromptRefusedError as error:
+            raise SourceError(f"{url}: {error}") from error
+        models = reply.get("data") if isinstance(reply, dict) else None
+        if not isinstance(models, list):
+            raise NoContactError(f"{url}: the reply is not a list of models.")
+        return [str(model.get("id")) for model in models if isinstance(model, dict)]
+
+    async def ask(self, body: Mapping[str, Any], *, tries: int = 0) -> CompletionReply:
+        """Send a request, again after failures that may pass, and return the server's reply.
+
+        Raises:
+            TryAgainError: all tries failed; `NoContactError` if the URL may be wrong,
+                `UnusableError` if no reply had a usable choice.
+            PromptRefusedError: the server refuses this prompt.
+            SourceError: no request can succeed, because the model, URL or key is wrong.
+        """
+        failures = answers = 0
+        while True:
+            try:
+                return await self._ask_once(body)
+            except TryAgainError as error:
+                if error.is_busy and self.answers > answers:
+                    failures, answers = 0, self.answers  # it answers others: our turn will come
+                failures += 1
+                most = tries or self.tries
+                if isinstance(error, NoContactError) and not self.answers:
+                    most = min(FIRST_TRIES, most)
+                elif isinstance(error, UnusableError) and error.finish_reason in WITHHELD:
+                    most = min(WITHHELD_TRIES, most)
+                if failures >= most:
+                    raise
+                await asyncio.sleep(self._pause(failures, error))
+
+    def _pause(self, failures: int, error: TryAgainError) -> float:
+        """Return the seconds before the next try: longer each time, and at least what it asks."""
+        backoff = min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2.0 ** (failures - 1))
+        pause = backoff * self._random.uniform(0.5, 1)
+        return error.retry_after + pause / 4 if error.retry_after else pause
+
+    async def _ask_once(self, body: Mapping[str, Any]) -> CompletionReply:
+        async with self._limit.slot():
+            start = monotonic()
+            try:
+                content = json.dumps(body, allow_nan=False).encode()
+                reply = self._usable(await self._request("POST", self.server.url, content))
+            except TryAgainError as error:
+                if error.is_busy:
+                    self._limit.record_refusal(start, error.retry_after)
+                elif error.is_timeout:
+                    self._limit.record_timeout(start, self.server.timeout_seconds)
+                raise
+            self._limit.record_answer(monotonic() - start)
+            return reply
+
+    def _usable(self, text: bytes) -> CompletionReply:
+        """Return the usable choices of a reply."""
+        try:
+            reply = parse_reply(parse_json(text))
+        except (ValueError, RecursionError) as error:
+            message = self._one_line(_error_message(text)) or "it is empty."
+            raise NoContactError(f"the reply is not JSON: {message}") from error
+        if not reply.choices:
+            message = self._one_line(_error_message(text))
+            raise NoContactError(f"the reply has no choices: {message}")
+        usable = tuple(choice for choice in reply.choices if choice.is_usable)
+        if not usable:
+            raise UnusableError(reply.choices[0].finish_reason)
+        return replace(reply, choices=usable)
+
+    async def _request(self, method: str, url: str, content: bytes | None = None) -> bytes:
+        http = self._free.pop() if self._free else self._new_client()
+        seconds = self.server.timeout_seconds
+        try:
+            response, text = await asyncio.wait_for(
+                self._exchange(http, method, url, content), seconds
+            )
+        except (asyncio.TimeoutError, httpx.TimeoutException) as error:
+            if isinstance(error, httpx.ConnectTimeout):
+                raise NoContactError("cannot connect: the host does not answer.") from error
+            raise TryAgainError(f"no answer within {seconds:g} s.", is_timeout=True) from error
+        except httpx.ConnectError as error:
+            raise NoContactError(f"cannot connect: {self._one_line(str(error))}") from error
+        except (httpx.RequestError, zlib.error) as error:
+            message = self._one_line(str(error) or type(error).__name__)
+            raise TryAgainError(f"the connection broke: {message}") from error
+        finally:
+            self._free.append(http)
+        if response.status_code != httpx.codes.OK:
+            raise self._status_error(response, text)
+        return text
+
+    async def _exchange(
+        self, http: httpx.AsyncClient, method: str, url: str, content: bytes | None
+    ) -> tuple[httpx.Response, bytes]:
+        limit = self.server.max_reply_bytes or MAX_REPLY_BYTES
+        text, received = bytearray(), 0
+        async with http.stream(method, url, content=content) as response:
+            encoding = response.headers.get("content-encoding", "").strip().lower()
+            if "," in encoding:  # 10 KB of gzip in gzip are 6 GB
+                raise TryAgainError(f"the reply is compressed more than once ({encoding[:40]}).")
+            is_gzip = encoding in ("gzip", "x-gzip")
+            gzip = zlib.decompressobj(16 + zlib.MAX_WBITS) if is_gzip else None
+            async for piece in response.aiter_raw():
+                received += len(piece)
+                # What follows the end of the compressed text is not read, as httpx does.
+                if gzip is None:
+                    text += piece
+                elif not gzip.eof:
+                    text += gzip.decompress(piece, limit + 1 - len(text))
+                if max(len(text), received) > limit:
+                    raise TryAgainError(f"the reply is longer than {limit:,} bytes.")
+        return response, bytes(text)
+
+    def _status_error(self, response: httpx.Response, text: bytes) -> Exception:
+        status, url = response.status_code, self.server.url
+        message = f"{status}: {self._one_line(_error_message(text) or response.reason_phrase)}"
+        if status in RETRY_STATUSES or status >= 500:
+            wait = _retry_after(response.headers.get("retry-after", ""))
+            if wait <= MAX_RETRY_AFTER_SECONDS:
+                return TryAgainError(message, is_busy=status in BUSY_STATUSES, retry_after=wait)
+            hint = f"The server asks to wait {wait:,.0f} s; run the command again after that."
+        elif status in PROMPT_STATUSES:
+            return PromptRefusedError(message)
+        elif response.has_redirect_location:
+            target = self._one_line(response.headers["location"])
+            hint = f"Set the base URL to where the redirect leads: {target}"
+        else:
+            hint = _HINTS.get(status, "Check the base URL.")
+        return SourceError(f"{url}: {message} {hint}")
+
+    def _one_line(self, text: str) -> str:
+        """Return a message as a line with a full stop, without the key: servers repeat a refused key."""
+        if self.server.key:
+            text = text.replace(self.server.key, "***")
+        text = " ".join(text.split())[:MAX_MESSAGE_CHARACTERS]
+        return text if not text or text.endswith((".", "!", "?")) else f"{text}."
+
+
+class AdaptiveConcurrency:
+    """Slots for requests of one event loop, which halve when the server has too many of them.
+
+    The server reports it (429, 503), or shows it: a request times out while most answers take long. The
+    limit grows again while no request is refused, up to the user's own limit.
+
+    Attributes:
+        max_requests: upper limit of concurrent requests.
+        allowed: the current limit.
+        answers: number of answered requests so far.
+    """
+
+    def __init__(self, max_requests: int, clock: Callable[[], float] = monotonic) -> None:
+        self.max_requests = self.allowed = max_requests
+        self.answers = 0
+        self._clock = clock
+        self._active = 0
+        self._resume_time = 0.0  # no request starts before this time
+        self._cut_time = -1.0  # a refusal of a request sent before this time is old news
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._answers_since_change = 0
+        self._usual_seconds = 0.0  # moving average of the time of an answer
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Wait until a request may start, and hold its slot during the block."""
+        loop = asyncio.get_running_loop()
+        while self._active >= self.allowed or self._clock() < self._resume_time:
+            waiter = loop.create_future()
+            self._waiters.append(waiter)
+            if (pause := self._resume_time - self._clock()) > 0:
+                loop.call_later(pause, self._wake)
+            await waiter
+        self._active += 1
+        try:
+            yield
+        finally:
+            self._active -= 1
+            self._wake()
+
+    def record_answer(self, seconds: float) -> None:
+        """Count a request that was answered after `seconds`."""
+        self.answers += 1
+        self._answers_since_change += 1
+        self._usual_seconds += (seconds - self._usual_seconds) / min(self.answers, self.allowed)
+        if self._answers_since_change >= REST_ROUNDS * self.allowed:
+            self.allowed = min(self.max_requests, int(self.allowed * 1.5 + 0.5))
+            self._answers_since_change = 0
+            self._wake()
+
+    def record_refusal(self, sent: float, pause: float) -> None:
+        """Halve the limit, because the server refused a request as one too many."""
+        now = self._clock()
+        self._resume_time = max(self._resume_time, now + pause)
+        if sent > self._cut_time:
+            self.allowed = max(1, self.allowed // 2)
+            self._cut_time, self._answers_since_change = now, 0
+
+    def record_timeout(self, sent: float, seconds: float) -> None:
+        """Count a request that was sent at `sent` and had no answer after `seconds`."""
+        if self._usual_seconds > SLOW_FRACTION * seconds or not self.answers:
+            self.record_refusal(sent, 0.0)
+
+    def _wake(self) -> None:
+        free = self.allowed - self._active
+        while free > 0 and self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                free -= 1
 
 
 def _is_loopback(host: str) -> bool:
     with suppress(ValueError):
         return ip_address(host).is_loopback
     return host == "localhost"
-
-
-async def send_request(
-    http: httpx.AsyncClient, server: Server, body: Mapping[str, Any]
-) -> CompletionReply:
-    """Send a request and return the server's reply.
-
-    Raises:
-        TryAgainError: another try may succeed; `NoContactError` if the URL may be wrong,
-            `UnusableError` if the reply has no usable choice.
-        PromptRefusedError: the server refuses this prompt.
-        SourceError: no request can succeed, because the model, URL or key is wrong.
-    """
-    content = json.dumps(body, allow_nan=False).encode()
-    text = await _request(http, server, "POST", server.url, content)
-    try:
-        reply = parse_reply(parse_json(text))
-    except (ValueError, RecursionError) as error:
-        message = _one_line(_error_message(text), server) or "it is empty."
-        raise NoContactError(f"the reply is not JSON: {message}") from error
-    if not reply.choices:
-        message = _one_line(_error_message(text), server)
-        raise NoContactError(f"the reply has no choices: {message}")
-    usable = tuple(choice for choice in reply.choices if choice.is_usable)
-    if not usable:
-        raise UnusableError(reply.choices[0].finish_reason)
-    return replace(reply, choices=usable)
-
-
-async def request_model_names(http: httpx.AsyncClient, server: Server) -> list[str]:
-    """Return the names of the server's models.
-
-    Raises:
-        TryAgainError: the server does not answer, or not with a list of models.
-        SourceError: it has no such list.
-    """
-    url = f"{server.base_url.rstrip('/')}/models"
-    try:
-        reply = parse_json(await _request(http, server, "GET", url))
-    except (ValueError, RecursionError) as error:
-        raise NoContactError(f"{url}: the reply is not JSON.") from error
-    except PromptRefusedError as error:
-        raise SourceError(f"{url}: {error}") from error
-    models = reply.get("data") if isinstance(reply, dict) else None
-    if not isinstance(models, list):
-        raise NoContactError(f"{url}: the reply is not a list of models.")
-    return [str(model.get("id")) for model in models if isinstance(model, dict)]
-
-
-async def _request(
-    http: httpx.AsyncClient, server: Server, method: str, url: str, content: bytes | None = None
-) -> bytes:
-    try:
-        limit = server.max_reply_bytes or MAX_REPLY_BYTES
-        exchange = _exchange(http, method, url, content, limit)
-        response, text = await asyncio.wait_for(exchange, server.timeout_seconds)
-    except (asyncio.TimeoutError, httpx.TimeoutException) as error:
-        if isinstance(error, httpx.ConnectTimeout):
-            raise NoContactError("cannot connect: the host does not answer.") from error
-        message = f"no answer within {server.timeout_seconds:g} s."
-        raise TryAgainError(message, is_timeout=True) from error
-    except httpx.ConnectError as error:
-        raise NoContactError(f"cannot connect: {_one_line(str(error), server)}") from error
-    except (httpx.RequestError, zlib.error) as error:
-        message = _one_line(str(error) or type(error).__name__, server)
-        raise TryAgainError(f"the connection broke: {message}") from error
-    if response.status_code != httpx.codes.OK:
-        raise _status_error(response, text, server)
-    return text
-
-
-async def _exchange(
-    http: httpx.AsyncClient, method: str, url: str, content: bytes | None, limit: int
-) -> tuple[httpx.Response, bytes]:
-    text, received = bytearray(), 0
-    async with http.stream(method, url, content=content) as response:
-        encoding = response.headers.get("content-encoding", "").strip().lower()
-        if "," in encoding:  # 10 KB of gzip in gzip are 6 GB
-            raise TryAgainError(f"the reply is compressed more than once ({encoding[:40]}).")
-        gzip = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding in ("gzip", "x-gzip") else None
-        async for piece in response.aiter_raw():
-            received += len(piece)
-            # What follows the end of the compressed text is not read, as httpx does.
-            if gzip is None:
-                text += piece
-            elif not gzip.eof:
-                text += gzip.decompress(piece, limit + 1 - len(text))
-            if max(len(text), received) > limit:
-                raise TryAgainError(f"the reply is longer than {limit:,} bytes.")
-    return response, bytes(text)
-
-
-def _status_error(response: httpx.Response, text: bytes, server: Server) -> Exception:
-    status = response.status_code
-    message = f"{status}: {_one_line(_error_message(text) or response.reason_phrase, server)}"
-    if status in RETRY_STATUSES or status >= 500:
-        wait = _retry_after(response.headers.get("retry-after", ""))
-        if wait > MAX_RETRY_AFTER_SECONDS:
-            return SourceError(
-                f"{server.url}: {message} The server asks to wait {wait:,.0f} s; run the command "
-                "again after that."
-            )
-        return TryAgainError(message, is_busy=status in BUSY_STATUSES, retry_after=wait)
-    if status in PROMPT_STATUSES:
-        return PromptRefusedError(message)
-    if response.has_redirect_location:
-        target = _one_line(response.headers["location"], server)
-        return SourceError(
-            f"{server.url}: {message} Set the base URL to where the redirect leads: {target}"
-        )
-    hints = {
-        401: "Name the variable that holds the API key: api_key_env.",
-        403: "Name the variable that holds the API key: api_key_env.",
-        404: "Check the model and the base URL, which usually ends in /v1.",
-    }
-    return SourceError(f"{server.url}: {message} {hints.get(status, 'Check the base URL.')}")
 
 
 def _error_message(text: bytes) -> str:
@@ -324,14 +451,6 @@ def _error_message(text: bytes) -> str:
     if isinstance(error, dict):
         error = error.get("message") or error.get("detail") or error
     return error if isinstance(error, str) else json.dumps(error)
-
-
-def _one_line(text: str, server: Server) -> str:
-    """Return a message as one line with a full stop, without the key: servers repeat a refused key."""
-    if server.key:
-        text = text.replace(server.key, "***")
-    text = " ".join(text.split())[:MAX_MESSAGE_CHARACTERS]
-    return text if not text or text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _retry_after(value: str) -> float:

@@ -9,7 +9,7 @@ import pytest
 
 from rewardkit.evaluate.evaluation import evaluate
 from rewardkit.evaluate.generate import GenerationConfig, Sampling
-from rewardkit.model_client import retries
+from rewardkit.model_client import client as client_module
 from rewardkit.model_client.client import Server
 from rewardkit.row import build_row, write_rows
 from tests.judging.faulty_server import JudgeHandler, JudgeServer, serving
@@ -72,7 +72,7 @@ def serve():
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch):
     """Retry quickly; another test checks that pauses grow."""
-    monkeypatch.setattr(retries, "BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(client_module, "BACKOFF_SECONDS", 0.01)
 
 
 @pytest.fixture

@@ -19,10 +19,14 @@ from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.evaluate.evaluation import evaluate
 from rewardkit.evaluate.generate import GenerationConfig, Sampling
 from rewardkit.model_client import client as client_module
-from rewardkit.model_client import retries
-from rewardkit.model_client.client import ClientPool, Server, TryAgainError, _retry_after
+from rewardkit.model_client.client import (
+    AdaptiveConcurrency,
+    ModelClient,
+    Server,
+    TryAgainError,
+    _retry_after,
+)
 from rewardkit.model_client.completions import parse_choice
-from rewardkit.model_client.retries import AdaptiveConcurrency, ModelClient
 from rewardkit.responses.score import ScoringPlan
 from rewardkit.scorers.base import Score
 
@@ -333,7 +337,7 @@ def test_a_server_on_this_machine_needs_no_proxy_and_an_unusable_one_is_a_one_li
         monkeypatch.delenv("ALL_PROXY", raising=False)
         monkeypatch.setenv(name, value)
         with pytest.raises(UsageError, match=name):
-            ClientPool(Server("http://far.example/v1"))
+            ModelClient(Server("http://far.example/v1"))
 
 
 def test_any_text_can_be_sent_but_not_nan_or_infinity_or_a_field_with_an_option(serve, generate):
@@ -351,7 +355,7 @@ def test_any_text_can_be_sent_but_not_nan_or_infinity_or_a_field_with_an_option(
 
 
 def test_pauses_between_tries_grow_and_are_randomised(monkeypatch, serve, generate):
-    monkeypatch.setattr(retries, "BACKOFF_SECONDS", 0.04)
+    monkeypatch.setattr(client_module, "BACKOFF_SECONDS", 0.04)
     with serve(faults=dict.fromkeys(range(4), E500)) as server:
         generate(server, rows=1, n=1, concurrency=1)
     waits = [b - a for a, b in pairwise(server.times)]

@@ -18,7 +18,7 @@ from rewardkit.background_loop import submit
 from rewardkit.cli.main import app
 from rewardkit.errors import RewardkitError
 from rewardkit.judging.judge import judge as ask_judge
-from rewardkit.model_client import retries
+from rewardkit.model_client import client as client_module
 from rewardkit.recorder.writer import PATTERN
 from rewardkit.scorers import base, judge
 from rewardkit.scorers.base import Status
@@ -40,7 +40,7 @@ QUESTION = {"question": "What is 2 + 3?"}
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch):
     """Retry quickly, and log every cause again."""
-    monkeypatch.setattr(retries, "BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(client_module, "BACKOFF_SECONDS", 0.01)
     monkeypatch.setattr(base, "_logged", set())
 
 
