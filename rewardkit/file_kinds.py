@@ -17,6 +17,9 @@ PREFIX_BYTES, MAX_NAMES = 1 << 16, 1000
 #: Suffixes of compressed text that is read as it is.
 COMPRESSIONS = (".gz", ".zst")
 
+#: The suffixes of files of rows.
+ROW_SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
+
 #: What the first bytes of a file say, the suffix that the command wants, and what to do.
 _SIGNATURES = (
     (rb"\x1f\x8b", ".gz", "a gzip archive. Unpack it with `{rename}gunzip {file}`."),
@@ -48,6 +51,12 @@ def stem_and_suffix(path: Path) -> tuple[str, str]:
 def row_suffix(path: Path) -> str:
     """Return the suffix of a file, without that of a compression: `.jsonl` for x.jsonl.gz."""
     return stem_and_suffix(path)[1]
+
+
+def is_row_file(path: Path) -> bool:
+    """Return whether a path has the name of a file of rows; only text may be compressed."""
+    suffix, is_compressed = row_suffix(path), path.suffix.lower() in COMPRESSIONS
+    return suffix in ROW_SUFFIXES and not (is_compressed and suffix in (".parquet", ".arrow"))
 
 
 def missing_file(path: Path, kind: str = "file") -> str:

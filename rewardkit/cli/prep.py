@@ -195,8 +195,12 @@ def _require_used_options(ctx: typer.Context, file: Path | None) -> None:
 
 def _data_file(dataset: str) -> Path | None:
     """The path of the user's file or folder; None for a dataset's name or a plug-in."""
-    from rewardkit.file_kinds import content_fault, require_regular_file
-    from rewardkit.preprocess.file_rows import READERS, is_row_file
+    from rewardkit.file_kinds import (
+        ROW_SUFFIXES,
+        content_fault,
+        is_row_file,
+        require_regular_file,
+    )
     from rewardkit.preprocess.load import CARD_SUFFIX
     from rewardkit.preprocess.set_names import is_set
 
@@ -207,7 +211,7 @@ def _data_file(dataset: str) -> Path | None:
     if path.is_dir() and not is_set(dataset):
         return path
     if path.is_file() and path.suffix not in (".py", CARD_SUFFIX):
-        suffixes = ", ".join(READERS)
+        suffixes = ", ".join(ROW_SUFFIXES)
         fault = content_fault(path)
         raise UsageError(f"{dataset}: {fault or f'not a {suffixes} file.'}")
     return None
@@ -231,7 +235,8 @@ def _own_dataset(
         sample_rows,
         unread_options,
     )
-    from rewardkit.preprocess.source import files_in_path, saved_splits
+    from rewardkit.preprocess.source import files_in_path
+    from rewardkit.row_files import saved_splits
 
     split = split or "train"
     splits = saved_splits(file) or [split]

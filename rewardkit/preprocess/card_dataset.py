@@ -15,7 +15,7 @@ from typing import Any
 
 from rewardkit.answers.extract import boxes, final_answer, text_after_thought
 from rewardkit.errors import UsageError
-from rewardkit.file_kinds import stem_and_suffix
+from rewardkit.file_kinds import ROW_SUFFIXES, is_row_file, stem_and_suffix
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card, Split
 from rewardkit.preprocess.column_map import (
@@ -82,11 +82,10 @@ def dataset_from_file(
     Raises:
         UsageError: the file has another suffix.
     """
-    from rewardkit.preprocess.file_rows import READERS, is_row_file
-    from rewardkit.preprocess.source import saved_splits
+    from rewardkit.row_files import saved_splits
 
     if not is_row_file(path) and not path.is_dir():
-        raise UsageError(f"{path}: not a {', '.join(READERS)} file.")
+        raise UsageError(f"{path}: not a {', '.join(ROW_SUFFIXES)} file.")
     questions = [question_key] if isinstance(question_key, str) else list(question_key)
     keys = [*questions, answer_key, *filter(None, [image_key])]
     layout = ColumnMap(

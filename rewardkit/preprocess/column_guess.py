@@ -14,6 +14,7 @@ from typing import Any
 from rewardkit.answers.extract import boxes
 from rewardkit.errors import DataError, SourceError, UsageError, call_catching
 from rewardkit.file_kinds import (
+    is_row_file,
     missing_file,
     parquet_fault,
     row_suffix,
@@ -23,9 +24,9 @@ from rewardkit.file_kinds import (
 )
 from rewardkit.preprocess.card_dataset import is_chat, messages_in
 from rewardkit.preprocess.column_map import value_at_path
-from rewardkit.preprocess.file_rows import BrokenRow, RawRow, full_rows, is_row_file
-from rewardkit.preprocess.source import saved_splits
 from rewardkit.registry import did_you_mean
+from rewardkit.row import Row
+from rewardkit.row_files import BrokenRow, rows_at, saved_splits
 
 #: Rows at the start of a file that are looked at, and characters of each value.
 SAMPLE_ROWS = 50
@@ -85,17 +86,17 @@ class ColumnGuess:
     answer: str
 
 
-def sample_rows(*files: Path) -> list[RawRow]:
+def sample_rows(*files: Path) -> list[Row]:
     """Return the first rows of files with all their columns, up to one that cannot be read.
 
     Rows that do not fit the header of a CSV file are left out.
     """
-    rows: list[RawRow] = []
-    call_catching(rows.extend, full_rows(files, range(SAMPLE_ROWS)))
+    rows: list[Row] = []
+    call_catching(rows.extend, (row for _, row in rows_at(files, range(SAMPLE_ROWS))))
     return [row for row in rows if not isinstance(row, BrokenRow)]
 
 
-def guess_columns(rows: Sequence[RawRow]) -> ColumnGuess:
+def guess_columns(rows: Sequence[Row]) -> ColumnGuess:
     """Return the likely columns of the question and of the answer, by their names and values."""
     values = _columns(rows)
     if are_verl_rows(rows):
@@ -113,7 +114,7 @@ def guess_columns(rows: Sequence[RawRow]) -> ColumnGuess:
     return ColumnGuess(",".join(_question_parts(question, answer, values)), answer)
 
 
-def _columns(rows: Sequence[RawRow]) -> dict[str, list[Any]]:
+def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
     paths = dict.fromkeys(path for row in rows for path in islice(_paths(row), MAX_PATHS))
     return {path: [value_at_path(row, path) for row in rows] for path in paths}
 
@@ -141,13 +142,13 @@ def _question_parts(question: str, answer: str, columns: Mapping[str, Sequence[A
     return [*before, question, *after]
 
 
-def are_verl_rows(rows: Sequence[RawRow]) -> bool:
+def are_verl_rows(rows: Sequence[Row]) -> bool:
     """Return whether rows have the columns that verl reads."""
     return bool(rows) and rows[0].keys() >= _VERL_COLUMNS
 
 
 def column_notes(
-    rows: Sequence[RawRow], questions: Sequence[str], answer_key: str, others: Sequence[str] = ()
+    rows: Sequence[Row], questions: Sequence[str], answer_key: str, others: Sequence[str] = ()
 ) -> list[str]:
     """Return sentences about a user's columns: what no row will have, and where the golds are from."""
     notes = []
@@ -201,7 +202,7 @@ def _is_text(path: str, column: Sequence[Any]) -> bool:
     return bool(texts or any(map(messages_in, column))) and _word(path) not in _OTHER_NAMES
 
 
-def unread_options(rows: Sequence[RawRow], keys: Sequence[str]) -> list[str]:
+def unread_options(rows: Sequence[Row], keys: Sequence[str]) -> list[str]:
     """Return the columns that by their names have options, which no prompt shows."""
     names = [name for name in _columns(rows) if name not in keys and _word(name) in _OPTION_NAMES]
     letters = [name for name in names if len(_word(name)) == 1]
@@ -287,7 +288,7 @@ def _gold_text(value: Any) -> str:
 
 
 def require_columns(
-    file: Path, rows: Sequence[RawRow], keys: Mapping[str, str | None], out: Path
+    file: Path, rows: Sequence[Row], keys: Mapping[str, str | None], out: Path
 ) -> list[str]:
     """Require that the first rows of a user's file have the columns that are named."""
     questions = question_columns(rows, keys["--question-key"] or "")
@@ -327,13 +328,13 @@ def require_columns(
     )
 
 
-def question_columns(rows: Sequence[RawRow], key: str) -> list[str]:
+def question_columns(rows: Sequence[Row], key: str) -> list[str]:
     """Return the columns that `--question-key` names: one, or several that are separated by commas."""
     names = [name.strip() for name in key.split(",") if name.strip()]
     return [key] if any(key in row for row in rows) or not names else names
 
 
-def _verl_keys(rows: Sequence[RawRow]) -> dict[str, str]:
+def _verl_keys(rows: Sequence[Row]) -> dict[str, str]:
     """Return the options that keep prompts and reward key, if rows are those of verl's own scripts."""
     if not are_verl_rows(rows):
         return {}
@@ -375,7 +376,7 @@ def require_parquet(name: str) -> None:
     raise DataError(f"{file}: this is {kind}, not parquet. Run this first:\n  {command}")
 
 
-def _require_rows(file: Path, rows: Sequence[RawRow], question: str) -> None:
+def _require_rows(file: Path, rows: Sequence[Row], question: str) -> None:
     """Require that a row of JSON is one problem: it may be an object around all of them."""
     if not rows or row_suffix(file) not in (".json", ".jsonl", ".ndjson"):
         return

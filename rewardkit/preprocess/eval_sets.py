@@ -14,11 +14,10 @@ from pathlib import Path, PurePath
 from rewardkit import registry
 from rewardkit.checks.overlap import EvalItem
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
-from rewardkit.file_kinds import stem_and_suffix
+from rewardkit.file_kinds import ROW_SUFFIXES, is_row_file, stem_and_suffix
 from rewardkit.preprocess.base import Dataset, Problem
 from rewardkit.preprocess.card import Card, Split
 from rewardkit.preprocess.column_guess import require_parquet
-from rewardkit.preprocess.file_rows import READERS, is_row_file
 from rewardkit.preprocess.load import CARD_SUFFIX, card_of, load_dataset
 from rewardkit.preprocess.raw_rows import RawRows
 from rewardkit.preprocess.set_names import (
@@ -219,7 +218,7 @@ def _letters(name: str) -> str:
 def _require_name(text: str) -> None:
     """Require that a text names no file of raw rows, whose columns nobody has named."""
     file = Path(text)
-    if file.suffix.lower() in READERS and not file.exists():
+    if file.suffix.lower() in ROW_SUFFIXES and not file.exists():
         raise SourceError(f"--against {text}: no such file.")
     if not file.is_file() or text.endswith((".py", CARD_SUFFIX)):
         return

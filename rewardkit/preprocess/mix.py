@@ -8,10 +8,9 @@ and a call of a tool whose entry is null is answered with an error (`experimenta
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
 from itertools import repeat
 from math import ceil, floor, isfinite
 from operator import le
@@ -24,7 +23,6 @@ from rewardkit.checks.duplicates import gold_key, question_key
 from rewardkit.checks.row_stats import RowStats
 from rewardkit.errors import DataError, UsageError
 from rewardkit.output import require_absent, require_not_input, require_suffix
-from rewardkit.preprocess.file_rows import at_places
 from rewardkit.preprocess.foreign_rows import describe_changes, to_schema_row
 from rewardkit.preprocess.turns import TOOL_AGENT
 from rewardkit.row import (
@@ -40,6 +38,7 @@ from rewardkit.row import (
     row_schema,
     write_rows,
 )
+from rewardkit.row_files import block_of, select_rows
 from rewardkit.versions import VERSION
 
 #: Those of `TURN_FIELDS` that are structs.
@@ -337,32 +336,16 @@ def _part_rows(part: MixPartReport, schema: pa.Schema, rng: random.Random) -> It
     """Yield the rows of a part: the whole file as often as necessary, then a sample of it."""
     passes, rest = divmod(part.rows, part.available)
     chosen = _order([rest, part.available - rest], rng) if rest else ()
-    sample = (place for place, is_left_out in enumerate(chosen) if not is_left_out)
-    for places in (*repeat(range(part.available), passes), sample):
-        for place, raw in _rows_at(part.path, places):
-            try:
-                row, left_out = to_schema_row(raw, place)
-            except DataError as error:
-                raise DataError(f"{part.path}: row {place}: {error}") from error
-            part.left_out.update(left_out)
-            part.changes.update(describe_changes(raw, row))
-            part.changes.update(complete_row(row, schema))
-            yield row
-
-
-def _rows_at(path: Path, places: Iterable[int]) -> Iterator[tuple[int, Row]]:
-    """Yield the rows at ascending places, with one batch of the file in memory at a time."""
-
-    def read(batch: pa.RecordBatch, chosen: Sequence[int]) -> list[Row]:
-        try:
-            return list(batch.take(pa.array(chosen)).to_pylist())
-        except ValueError as error:  # two fields of one name, or nanoseconds
-            reason = str(error).splitlines()[0]
-            raise DataError(
-                f"{path}: a column cannot be read ({reason}). Drop the column."
-            ) from error
-
-    with open_parquet(path) as file:
-        batches = file.iter_batches(BATCH_ROWS)
-        blocks = ((str(path), batch.num_rows, partial(read, batch)) for batch in batches)
-        yield from at_places(blocks, places)
+    sample = (index for index, is_left_out in enumerate(chosen) if not is_left_out)
+    for indices in (*repeat(range(part.available), passes), sample):
+        with open_parquet(part.path) as file:
+            blocks = (block_of(part.path, batch) for batch in file.iter_batches(BATCH_ROWS))
+            for index, raw in select_rows(blocks, indices):
+                try:
+                    row, left_out = to_schema_row(raw, index)
+                except DataError as error:
+                    raise DataError(f"{part.path}: row {index}: {error}") from error
+                part.left_out.update(left_out)
+                part.changes.update(describe_changes(raw, row))
+                part.changes.update(complete_row(row, schema))
+                yield row

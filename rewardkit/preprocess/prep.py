@@ -30,7 +30,6 @@ from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.card_dataset import dataset_of_card, has_system_message
 from rewardkit.preprocess.column_map import Condition, parse_condition, top_level, value_at_path
-from rewardkit.preprocess.file_rows import RawRow, full_rows
 from rewardkit.preprocess.load import card_of, load_dataset
 from rewardkit.preprocess.raw_rows import RawRows
 from rewardkit.preprocess.set_names import read_set_name
@@ -46,6 +45,7 @@ from rewardkit.row import (
     read_rows,
     write_rows,
 )
+from rewardkit.row_files import rows_at
 from rewardkit.versions import VERSION
 
 Language: TypeAlias = Literal["en", "zh", "all"]
@@ -167,7 +167,7 @@ class SplitJob:
         layouts = [tuple(dict.fromkeys(layout + others)) for layout in self.card.columns]
         return RawRows(self.source.files, layouts, self.dataset.repeats, self.dataset.noted_columns)
 
-    def problem(self, raw: RawRow) -> Problem | Dropped:
+    def problem(self, raw: Row) -> Problem | Dropped:
         """Return the problem in a raw row, or the reason to drop it."""
         if raw and all(value is None for value in raw.values()):
             return Dropped("empty row, or a row that does not fit the header")
@@ -193,16 +193,14 @@ class SplitJob:
         fits = self.options.language in ("all", language)
         return problem if fits else Dropped(f"language is {language}")
 
-    def checked_rows(
-        self, batch: Sequence[tuple[int, RawRow, Dropped | None]]
-    ) -> list[Row | Dropped]:
+    def checked_rows(self, batch: Sequence[tuple[int, Row, Dropped | None]]) -> list[Row | Dropped]:
         """Return the verl rows of a batch, in this process or another, or the reasons to drop them.
 
         The batch has the place of each raw row, the row, and the reason to drop it if it is known.
         """
         return [dropped or self._checked_row(raw, index) for index, raw, dropped in batch]
 
-    def _checked_row(self, raw: RawRow, index: int) -> Row | Dropped:
+    def _checked_row(self, raw: Row, index: int) -> Row | Dropped:
         problem, options = self.problem(raw), self.options
         if isinstance(problem, Dropped):
             return problem
@@ -390,9 +388,9 @@ def _write(
         entries: Iterable[tuple[int, str]] = map(json.loads, reasons)
         if job.options.shuffle_seed is not None:
             entries = sorted(entries)
-        entries, places = tee(entries)
-        full = full_rows(job.source.files, (index for index, _ in places))
-        for (index, reason), raw in zip(entries, full, strict=True):
+        entries, dropped = tee(entries)
+        full = rows_at(job.source.files, (index for index, _ in dropped))
+        for (index, reason), (_, raw) in zip(entries, full, strict=True):
             lines.write(dropped_line(index, [reason], raw))
 
 
@@ -408,7 +406,7 @@ def _rows(
         repeated = find_repeated(
             (i, problem) for i, problem in problems if isinstance(problem, Problem)
         )
-    ordered: Iterable[tuple[int, RawRow]] = raws
+    ordered: Iterable[tuple[int, Row]] = raws
     if options.shuffle_seed is not None:
         ordered = list(raws)
         random.Random(options.shuffle_seed).shuffle(ordered)  # noqa: S311 - an order, not a secret

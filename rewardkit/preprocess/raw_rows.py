@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,9 +12,9 @@ import pyarrow.parquet as pq
 from rewardkit.errors import DataError
 from rewardkit.preprocess.column_guess import has_text
 from rewardkit.preprocess.column_map import value_at_path
-from rewardkit.preprocess.file_rows import Block, RawRow, at_places, block_of, rows_in
 from rewardkit.registry import did_you_mean
-from rewardkit.row import BATCH_ROWS, open_parquet
+from rewardkit.row import BATCH_ROWS, Row, open_parquet
+from rewardkit.row_files import block_of, rows_in, select_rows
 
 #: Rows whose `repeats` columns are compared at once; more rows are faster and need more memory.
 _SCAN_ROWS = 131_072
@@ -53,7 +52,7 @@ class RawRows:
     _keys: set[str] = field(default_factory=set)
     _layout: Sequence[str] = ()
 
-    def __iter__(self) -> Iterator[tuple[int, RawRow]]:
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
         self.read = 0
         self._keys.clear()
         self.unread_text.clear()
@@ -70,7 +69,7 @@ class RawRows:
                         continue
             yield from self._rows_of(file)
 
-    def _rows_of(self, file: Path) -> Iterator[tuple[int, RawRow]]:
+    def _rows_of(self, file: Path) -> Iterator[tuple[int, Row]]:
         names, columns, unread = None, list[str](), list[str]()
         for where, raw in rows_in(file, self._columns_to_read):
             if raw.keys() != names:
@@ -123,31 +122,26 @@ class RawRows:
             self._keys.add(key)
         return key is not None and len(self._keys) == before
 
-    def _distinct_rows(self, file: Path, parquet: pq.ParquetFile) -> Iterator[tuple[int, RawRow]]:
+    def _distinct_rows(self, file: Path, parquet: pq.ParquetFile) -> Iterator[tuple[int, Row]]:
         """Yield the rows that are no copies, and their places; of the others only keys are read."""
         columns = self._columns(file, parquet.schema_arrow.names)
-        firsts = self._first_places(parquet)
+        for group, (start, indices) in enumerate(self._first_indices(parquet)):
+            if indices:  # else the row group is not read
+                batches = parquet.iter_batches(BATCH_ROWS, [group], columns)
+                rows = select_rows((block_of(file, batch) for batch in batches), indices)
+                yield from ((start + index, row) for index, row in rows)
 
-        def blocks() -> Iterator[Block]:
-            for group, places in enumerate(firsts):
-                if places:
-                    for batch in parquet.iter_batches(BATCH_ROWS, [group], columns):
-                        yield block_of(file, batch)
-                else:
-                    yield str(file), parquet.metadata.row_group(group).num_rows, lambda _: []
-
-        yield from at_places(blocks(), chain.from_iterable(firsts))
-
-    def _first_places(self, parquet: pq.ParquetFile) -> list[list[int]]:
-        """Return for each row group the places of rows that are not copies."""
-        firsts = list[list[int]]()
-        place, paths = 0, list(self.repeats)
+    def _first_indices(self, parquet: pq.ParquetFile) -> list[tuple[int, list[int]]]:
+        """Return for each row group its first row, and the indices in it of rows that are not copies."""
+        firsts = list[tuple[int, list[int]]]()
+        total, paths = 0, list(self.repeats)
         for group in range(parquet.num_row_groups):
-            firsts.append([])
+            start, indices = total, list[int]()
             for batch in parquet.iter_batches(_SCAN_ROWS, row_groups=[group], columns=paths):
-                new = [at for key, at in _keys(batch, paths) if not self._is_repeated(key)]
-                firsts[-1].extend(sorted(place + at for at in new))
-                place += batch.num_rows
+                new = [index for key, index in _keys(batch, paths) if not self._is_repeated(key)]
+                indices += sorted(total - start + index for index in new)
+                total += batch.num_rows
+            firsts.append((start, indices))
         return firsts
 
 

@@ -1,6 +1,5 @@
 """Where the rows of a dataset come from: a path, the local cache, ModelScope or Hugging Face."""
 
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -11,9 +10,15 @@ from typing import Literal, TypeAlias
 
 from rewardkit import registry
 from rewardkit.errors import SourceError, UsageError, call_catching
-from rewardkit.file_kinds import missing_file, require_regular_file, row_suffix
+from rewardkit.file_kinds import (
+    ROW_SUFFIXES,
+    is_row_file,
+    missing_file,
+    require_regular_file,
+    row_suffix,
+)
 from rewardkit.preprocess.card import Card, HubCopy
-from rewardkit.preprocess.file_rows import READERS, is_row_file
+from rewardkit.row_files import saved_files, saved_splits
 
 Hub: TypeAlias = Literal["huggingface", "modelscope"]
 
@@ -76,14 +81,14 @@ def files_in_path(path: Path, split: str, layouts: Sequence[str]) -> tuple[Path,
     if not path.is_file():
         raise SourceError(missing_file(path, "file or folder"))
     if not is_row_file(path):
-        raise SourceError(f"{path}: not a {', '.join(READERS)} file.")
+        raise SourceError(f"{path}: not a {', '.join(ROW_SUFFIXES)} file.")
     return (path,)
 
 
 def _files_in_folder(folder: Path, split: str, layouts: Sequence[str]) -> tuple[Path, ...]:
     saved = folder / split if (folder / "dataset_dict.json").is_file() else folder
     if (saved / "state.json").is_file():  # written by `save_to_disk`; cache-*.arrow is not its data
-        return _saved_files(saved)
+        return tuple(saved_files(saved))
     for layout in layouts:
         if files := sorted(folder.glob(layout)):
             return tuple(files)
@@ -96,7 +101,7 @@ def _files_in_folder(folder: Path, split: str, layouts: Sequence[str]) -> tuple[
         and file.is_file()
         and not any(part.startswith(".") for part in file.relative_to(folder).parts)
     ]
-    suffix = min(map(row_suffix, paths), key=READERS.index, default="")
+    suffix = min(map(row_suffix, paths), key=ROW_SUFFIXES.index, default="")
     files = [file for file in paths if row_suffix(file) == suffix]
     if len({file.parent for file in files}) > 1:
         names = ", ".join(str(file) for file in files[:4])
@@ -105,8 +110,8 @@ def _files_in_folder(folder: Path, split: str, layouts: Sequence[str]) -> tuple[
         )
     if files:
         return tuple(files)
-    if shards := sorted(saved.glob("data-*-of-*.arrow")):  # of `save_to_disk`, without state.json
-        return _all_shards(shards)
+    if any(saved.glob("data-*-of-*.arrow")):  # of `save_to_disk`, without state.json
+        return tuple(saved_files(saved))
     if splits := saved_splits(folder):
         raise SourceError(f"{folder}: no split {split!r}. Add --split {' or '.join(splits)}.")
     expected = "".join(f"{layout} or " for layout in layouts)
@@ -114,49 +119,6 @@ def _files_in_folder(folder: Path, split: str, layouts: Sequence[str]) -> tuple[
         f"{folder}: no {split!r} file here. Expected {expected}a parquet, jsonl or arrow file "
         f"with {split!r} in its name."
     )
-
-
-def _saved_files(folder: Path) -> tuple[Path, ...]:
-    """Return the files of a dataset that `save_to_disk` wrote, in the order of its state.json."""
-    state = folder / "state.json"
-    try:
-        entries = json.loads(state.read_bytes()).get("_data_files")
-        files = [folder / Path(entry["filename"]).name for entry in entries or ()]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise SourceError(
-            f"{state}: not the state of a dataset that was saved. Copy the folder again."
-        ) from error
-    for file in files:
-        if not file.is_file():
-            raise SourceError(f"{file}: missing, but {state.name} names it. Copy the folder again.")
-    return tuple(files) or _all_shards(sorted(folder.glob("data*.arrow")))
-
-
-def _all_shards(files: Sequence[Path]) -> tuple[Path, ...]:
-    shards = [re.fullmatch(r"(.+-)\d+(-of-(\d+))", file.stem) for file in files]
-    families = dict.fromkeys(shard.groups() for shard in shards if shard)
-    if len(families) > 1:
-        raise SourceError(
-            f"{files[0].parent}: {files[0].name} and {files[-1].name} are of different datasets. "
-            "Put each into a folder of its own."
-        )
-    names = {file.name for file in files}
-    for start, end, count in families:
-        for number in range(min(int(count), len(names) + 1)):
-            name = f"{start}{number:05d}{end}.arrow"
-            if name not in names:
-                raise SourceError(
-                    f"{files[0].with_name(name)}: missing, but there is {files[0].name}. Copy it "
-                    "here, or give --source one file."
-                )
-    return tuple(files)
-
-
-def saved_splits(folder: Path) -> list[str]:
-    """Return the splits of a `DatasetDict` that was saved to a folder; [] for another path."""
-    if not (folder / "dataset_dict.json").is_file():
-        return []
-    return sorted(state.parent.name for state in folder.glob("*/state.json"))
 
 
 def _in_hub_cache(copy: HubCopy) -> Source | None:

@@ -240,17 +240,22 @@ def test_a_row_that_cannot_be_converted_is_one_clear_error_and_leaves_no_file(ca
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("empty", "no rows"), ("text", "not a readable parquet"), ("twice", "Drop the column")],
+    [("empty", "no rows"), ("text", "not a readable parquet")],
 )
 def test_files_that_cannot_be_read_are_one_clear_error(good, tmp_path, name, message):
-    """Also a struct with two fields of one name, for which to_pylist raises a ValueError."""
     write_table(tmp_path / "empty", schema=SCHEMA)
     (tmp_path / "text").write_text("no parquet")
-    twice = pa.StructArray.from_arrays([pa.array(["1"]), pa.array(["2"])], ["a", "a"])
-    pq.write_table(pa.Table.from_pylist([foreign()]).append_column("x", twice), tmp_path / "twice")
     with pytest.raises((DataError, SourceError), match=message):
         mix([MixPart(good), MixPart(tmp_path / name)], tmp_path / "m.parquet")
     assert not (tmp_path / "m.parquet").exists()
+
+
+def test_a_column_that_is_not_a_python_value_is_left_out_and_named(tmp_path):
+    """Such as a struct with two fields of one name, for which to_pylist raises a ValueError."""
+    twice = pa.StructArray.from_arrays([pa.array(["1"]), pa.array(["2"])], ["a", "a"])
+    pq.write_table(pa.Table.from_pylist([foreign()]).append_column("x", twice), tmp_path / "twice")
+    report = mix([MixPart(tmp_path / "twice")], tmp_path / "m.parquet")
+    assert report.parts[0].left_out == {"x": 1}
 
 
 # One row

@@ -108,7 +108,7 @@ def test_a_line_that_is_too_long_is_an_error_that_names_it(tmp_path, name):
 
 @every("element", ['"' + "a" * 300_000 + '"', "[" + "1, " * 100_000 + "1]"])
 def test_an_element_that_is_too_long_is_an_error_that_names_it(tmp_path, monkeypatch, element):
-    monkeypatch.setattr("rewardkit.preprocess.file_rows.MAX_LINE_BYTES", 100_000)
+    monkeypatch.setattr("rewardkit.row_files.MAX_LINE_BYTES", 100_000)
     ok = '{"q": "' + "a" * 60_000 + '"}'
     (tmp_path / "x.json").write_text(f"[{ok}, {ok}, {ok}, {element}]")
     rows = iter(RawRows([tmp_path / "x.json"], [("q",)]))

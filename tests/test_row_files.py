@@ -11,9 +11,9 @@ import pytest
 
 from rewardkit import parquet_file, row
 from rewardkit.errors import DataError, SourceError
+from rewardkit.file_kinds import ROW_SUFFIXES, is_row_file
 from rewardkit.jsonl import MAX_LINE_BYTES
-from rewardkit.preprocess.file_rows import READERS, is_row_file, rows_in
-from rewardkit.preprocess.source import files_in_path, saved_splits
+from rewardkit.row_files import rows_in, saved_files, saved_splits
 from tests.tables import every
 
 ROWS = [{"question": f"What is {n}+1; or, in words?", "answer": str(n + 1)} for n in range(5)]
@@ -129,7 +129,7 @@ def test_a_file_that_is_cut_off_or_not_compressed_is_one_clear_error(tmp_path, n
 
 
 def test_a_file_that_does_not_exist_is_named(tmp_path):
-    for suffix in (*READERS, ".csv.zst"):
+    for suffix in (*ROW_SUFFIXES, ".csv.zst"):
         with pytest.raises(SourceError, match=rf"x{suffix}: no such file"):
             list(rows_in(tmp_path / f"x{suffix}"))
     assert not is_row_file(tmp_path / "x.parquet.gz")
@@ -160,7 +160,7 @@ def test_a_saved_dataset_is_its_shards_in_order_and_a_missing_one_is_named(tmp_p
     save_to_disk(folder, [TABLE.slice(0, 2), TABLE.slice(2, 0), TABLE.slice(2)])
     state = json.dumps({"_data_files": [{"filename": name} for name in names]})
     (folder / "state.json").write_text(state)
-    files = files_in_path(folder, "train", ())
+    files = saved_files(folder)
     assert [row for file in files for _, row in rows_in(file)] == ROWS
     assert saved_splits(folder) == []
     (folder / names[1]).unlink()
@@ -172,20 +172,33 @@ def test_a_saved_dataset_is_its_shards_in_order_and_a_missing_one_is_named(tmp_p
     ):
         (folder / "state.json").write_text(text)
         with pytest.raises(SourceError, match=message):
-            files_in_path(folder, "train", ())
+            saved_files(folder)
     (folder / "state.json").unlink()
     with pytest.raises(SourceError, match=f"{missing} there is {names[0]}"):
-        files_in_path(folder, "train", ())
+        saved_files(folder)
+
+
+def test_a_folder_of_one_saved_split_is_read_and_of_several_each_is_named(tmp_path):
+    save_to_disk(tmp_path / "d/train", [TABLE])
+    (tmp_path / "d/dataset_dict.json").write_text("{}")
+    assert [row for _, row in rows_in(tmp_path / "d")] == ROWS
+    save_to_disk(tmp_path / "d/test", [TABLE])
+    with pytest.raises(
+        SourceError, match="d: has several splits. Name the folder of one: .*d/test or"
+    ):
+        list(rows_in(tmp_path / "d"))
+    with pytest.raises(SourceError, match=r"a folder without the state\.json of a saved dataset"):
+        list(rows_in(tmp_path))
 
 
 def test_shards_without_a_state_are_read_if_all_are_there(tmp_path):
     save_to_disk(tmp_path / "d", [TABLE.slice(0, 2), TABLE.slice(2)])
     (tmp_path / "d/state.json").unlink()
-    files = files_in_path(tmp_path / "d", "train", ())
+    files = saved_files(tmp_path / "d")
     assert [row for file in files for _, row in rows_in(file)] == ROWS
     (tmp_path / "d/data-00000-of-00001.arrow").write_bytes(arrow(TABLE, pa.ipc.new_stream))
     with pytest.raises(SourceError, match=r"d: data-00000-of-00001.arrow and .* are of different"):
-        files_in_path(tmp_path / "d", "train", ())
+        saved_files(tmp_path / "d")
 
 
 @pytest.mark.parametrize("new", [pa.ipc.new_stream, pa.ipc.new_file])

@@ -1,7 +1,8 @@
-"""Read the rows of a file in any format that data come in, in bounded memory.
+"""The one reader of rows: files of any format that data come in, in bounded memory.
 
 Parquet; Arrow, as a stream (`datasets`) or a file (`pyarrow.feather`); CSV with any separator; JSON
-Lines; and JSON: an array of rows, or an object with a list for each column. Text may be compressed.
+Lines; JSON: an array of rows, or an object with a list for each column; and the folders that
+`save_to_disk` of `datasets` writes. Text may be compressed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -18,23 +20,17 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from rewardkit.errors import DataError, RewardkitError, unreadable_file
+from rewardkit.errors import DataError, RewardkitError, SourceError, unreadable_file
 from rewardkit.file_kinds import COMPRESSIONS, row_suffix, table_kind, text_fault
 from rewardkit.jsonl import MAX_LINE_BYTES, checked_lines
 from rewardkit.parquet_file import bounded_slices
-from rewardkit.row import BATCH_ROWS, open_parquet, python_rows
-
-RawRow: TypeAlias = dict[str, Any]
+from rewardkit.row import BATCH_ROWS, Row, open_parquet, python_rows
 
 #: Returns the columns to read, given the file and the names of its columns.
-ChooseColumns: TypeAlias = "Callable[[object, Iterable[str]], Sequence[str]]"
-
+ChooseColumns: TypeAlias = Callable[[object, Iterable[str]], Sequence[str]]
 
 #: Where rows are, for messages (`rows.jsonl:7`), how many, and a function that reads some of them.
-Block: TypeAlias = "tuple[str, int, Callable[[Sequence[int]], Iterable[RawRow]]]"
-
-#: The suffixes of files of rows.
-READERS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
+Block: TypeAlias = tuple[str, int, Callable[[Sequence[int]], Iterable[Row]]]
 
 #: The byte order mark that some editors write at the start of a UTF-8 file.
 _BOM = b"\xef\xbb\xbf"
@@ -53,51 +49,106 @@ class BrokenRow(dict[str, Any]):
     """The `text` of a row of a CSV file that does not fit the header."""
 
 
-def at_places(blocks: Iterable[Block], places: Iterable[int]) -> Iterator[tuple[int, RawRow]]:
-    """Yield the rows at ascending places, each with its place; a block without one is not read."""
-    blocks, wanted, start = iter(blocks), iter(places), 0
-    place = next(wanted, None)
-    while place is not None and (block := next(blocks, None)):
+def rows_in(path: Path, choose: ChooseColumns | None = None) -> Iterator[tuple[str, Row]]:
+    """Yield the rows of a file, or of a folder of `save_to_disk`, in order, each with where it is.
+
+    Args:
+        path: a file for which `is_row_file` is true, or the folder.
+        choose: chooses the columns of a table; None for all. A row of JSON has all its columns.
+    """
+    for file in saved_files(path) if path.is_dir() else [path]:
+        for where, size, read in _blocks(file, choose):
+            for row in read(range(size)):
+                yield where, row
+
+
+def rows_at(files: Iterable[Path], indices: Iterable[int]) -> Iterator[tuple[int, Row]]:
+    """Yield the rows of files at ascending indices, each with its index and all its columns."""
+    return select_rows(chain.from_iterable(map(_blocks, files)), indices)
+
+
+def select_rows(blocks: Iterable[Block], indices: Iterable[int]) -> Iterator[tuple[int, Row]]:
+    """Yield the rows of blocks at ascending indices; a block without one is not decoded."""
+    blocks, wanted, start = iter(blocks), iter(indices), 0
+    index = next(wanted, None)
+    while index is not None and (block := next(blocks, None)):
         _, size, read = block
         chosen = list[int]()
-        while place is not None and place < start + size:
-            chosen.append(place - start)
-            place = next(wanted, None)
+        while index is not None and index < start + size:
+            chosen.append(index - start)
+            index = next(wanted, None)
         if chosen:
-            yield from zip((start + at for at in chosen), read(chosen), strict=True)
+            yield from zip((start + i for i in chosen), read(chosen), strict=True)
         start += size
 
 
-def full_rows(files: Sequence[Path], places: Iterable[int]) -> Iterator[RawRow]:
-    """Yield the rows at `places` with all their columns, which `RawRows` does not read."""
-    blocks = chain.from_iterable(map(blocks_in, files))
-    return (row for _, row in at_places(blocks, places))
-
-
-def block_of(where: object, batch: pa.RecordBatch) -> Block:
+def block_of(file: Path, batch: pa.RecordBatch) -> Block:
     """Return a batch as a block."""
-    return str(where), batch.num_rows, partial(_rows_of, batch)
+
+    def read(indices: Sequence[int]) -> list[Row]:
+        few = len(indices) < batch.num_rows
+        return python_rows(batch.take(pa.array(indices, pa.int64())) if few else batch)
+
+    return str(file), batch.num_rows, read
 
 
-def _rows_of(batch: pa.RecordBatch, places: Sequence[int]) -> list[RawRow]:
-    few = len(places) < batch.num_rows
-    return python_rows(batch.take(pa.array(places, pa.int64())) if few else batch)
+def saved_splits(folder: Path) -> list[str]:
+    """Return the splits of a `DatasetDict` that was saved to a folder; [] for another path."""
+    if not (folder / "dataset_dict.json").is_file():
+        return []
+    return sorted(state.parent.name for state in folder.glob("*/state.json"))
 
 
-def rows_in(file: Path, choose: ChooseColumns | None = None) -> Iterator[tuple[str, RawRow]]:
-    """Yield the rows of a file in order, each with where it is; the arguments are those of `blocks_in`."""
-    for where, size, read in blocks_in(file, choose):
-        for row in read(range(size)):
-            yield where, row
+def saved_files(folder: Path) -> list[Path]:
+    """Return the files of a dataset that `save_to_disk` wrote, in the order of its state.json.
 
-
-def blocks_in(file: Path, choose: ChooseColumns | None = None) -> Iterator[Block]:
-    """Yield the rows of a file in blocks, in order.
-
-    Args:
-        file: a file whose `row_suffix` is in `READERS`.
-        choose: chooses the columns of a table; None for all. A row of JSON has all its columns.
+    A folder of several splits stands for none of them. `cache-*.arrow` are not data.
     """
+    splits, state = saved_splits(folder), folder / "state.json"
+    if len(splits) == 1:
+        return saved_files(folder / splits[0])
+    if splits:
+        names = " or ".join(str(folder / name) for name in splits)
+        raise SourceError(f"{folder}: has several splits. Name the folder of one: {names}.")
+    if not state.is_file():
+        shards = sorted(folder.glob("data-*-of-*.arrow"))
+        if not shards:
+            raise SourceError(f"{folder}: a folder without the state.json of a saved dataset.")
+        return _all_shards(shards)
+    try:
+        entries = json.loads(state.read_bytes()).get("_data_files")
+        files = [folder / Path(entry["filename"]).name for entry in entries or ()]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise SourceError(
+            f"{state}: not the state of a dataset that was saved. Copy the folder again."
+        ) from error
+    for file in files:
+        if not file.is_file():
+            raise SourceError(f"{file}: missing, but {state.name} names it. Copy the folder again.")
+    return files or _all_shards(sorted(folder.glob("data*.arrow")))
+
+
+def _all_shards(files: list[Path]) -> list[Path]:
+    shards = [re.fullmatch(r"(.+-)\d+(-of-(\d+))", file.stem) for file in files]
+    families = dict.fromkeys(shard.groups() for shard in shards if shard)
+    if len(families) > 1:
+        raise SourceError(
+            f"{files[0].parent}: {files[0].name} and {files[-1].name} are of different datasets. "
+            "Put each into a folder of its own."
+        )
+    names = {file.name for file in files}
+    for start, end, count in families:
+        for number in range(min(int(count), len(names) + 1)):
+            name = f"{start}{number:05d}{end}.arrow"
+            if name not in names:
+                raise SourceError(
+                    f"{files[0].with_name(name)}: missing, but there is {files[0].name}. Copy it "
+                    "here, or give --source one file."
+                )
+    return files
+
+
+def _blocks(file: Path, choose: ChooseColumns | None = None) -> Iterator[Block]:
     suffix = row_suffix(file)
     try:
         if suffix in (".csv", ".tsv"):
@@ -105,8 +156,8 @@ def blocks_in(file: Path, choose: ChooseColumns | None = None) -> Iterator[Block
         elif suffix == ".parquet":
             with open_parquet(file) as parquet:
                 columns = list(choose(file, parquet.schema_arrow.names)) if choose else None
-                batches = parquet.iter_batches(BATCH_ROWS, columns=columns)
-                yield from (block_of(file, batch) for batch in batches)
+                for batch in parquet.iter_batches(BATCH_ROWS, columns=columns):
+                    yield block_of(file, batch)
         elif suffix == ".arrow":
             yield from (block_of(file, batch) for batch in _arrow_batches(file, choose))
         else:
@@ -129,12 +180,6 @@ def _block(where: object, row: Any) -> Block:
     return str(where), 1, lambda _: [row]
 
 
-def is_row_file(path: Path) -> bool:
-    """Return whether a path has the name of a file of rows; only text may be compressed."""
-    is_text = row_suffix(path) not in (".parquet", ".arrow")
-    return row_suffix(path) in READERS and (is_text or not _is_compressed(path))
-
-
 def _arrow_batches(file: Path, choose: ChooseColumns | None) -> Iterator[pa.RecordBatch]:
     def validated(batch: pa.RecordBatch) -> pa.RecordBatch:
         batch.validate(full=True)  # Arrow reads offsets that are out of bounds from any memory
@@ -151,7 +196,7 @@ def _arrow_batches(file: Path, choose: ChooseColumns | None) -> Iterator[pa.Reco
         yield from (piece for piece, _ in bounded_slices(file, chosen))
 
 
-def _read_csv(file: Path, choose: ChooseColumns | None) -> Iterator[RawRow]:
+def _read_csv(file: Path, choose: ChooseColumns | None) -> Iterator[Row]:
     """Yield all values as text: the dataset decides which are numbers.
 
     One missing quote would otherwise make the whole file unreadable: a row with more or fewer values
@@ -185,7 +230,7 @@ def _read_csv(file: Path, choose: ChooseColumns | None) -> Iterator[RawRow]:
         if not names:
             raise DataError(f"{file}: not a readable CSV file (Empty CSV file)")
         columns = choose(file, names) if choose else names
-        places = {name: place for place, name in enumerate(names) if name in columns}
+        indices = {name: index for index, name in enumerate(names) if name in columns}
         pieces.clear()
         for row in values:
             whole = "".join(pieces)
@@ -193,10 +238,10 @@ def _read_csv(file: Path, choose: ChooseColumns | None) -> Iterator[RawRow]:
                 broken = BrokenRow(text=text(whole.strip("\r\n"), "backslashreplace"))
                 yield dict.fromkeys(columns) if choose else broken
             elif whole.isascii():
-                yield {name: row[places[name]] for name in columns}
+                yield {name: row[indices[name]] for name in columns}
             else:
                 errors = "strict" if choose else "backslashreplace"
-                yield {name: text(row[places[name]], errors) for name in columns}
+                yield {name: text(row[indices[name]], errors) for name in columns}
             pieces.clear()
 
 
@@ -226,14 +271,14 @@ def _read_json(file: Path, *, may_be_whole: bool) -> Iterator[Block]:
     else:
         with _open(file) as stream:
             lines = ((n, line) for n, line in checked_lines(stream, file) if line.strip())
-            for place, (number, line) in enumerate(lines):
+            for index, (number, line) in enumerate(lines):
                 where = f"{file}:{number}"
-                yield where, 1, partial(_row_of_line, file, where, line, place == 0)
+                yield where, 1, partial(_row_of_line, file, where, line, index == 0)
 
 
 def _row_of_line(
-    file: Path, where: str, line: bytes, is_first: bool, places: Sequence[int]
-) -> Iterable[RawRow]:
+    file: Path, where: str, line: bytes, is_first: bool, indices: Sequence[int]
+) -> Iterable[Row]:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:  # also a number with too many digits
@@ -248,7 +293,7 @@ def _row_of_line(
         if isinstance(error, UnicodeDecodeError):
             reason = f"not UTF-8 ({error.reason} at byte {error.start})."
         raise DataError(f"{where}: {fault or reason}") from error
-    return _block(where, value)[2](places)
+    return _block(where, value)[2](indices)
 
 
 def _json_columns(file: Path) -> Mapping[str, Sequence[Any]]:
@@ -266,8 +311,12 @@ def _json_columns(file: Path) -> Mapping[str, Sequence[Any]]:
     if not isinstance(value, dict) or not value:
         return {}
     columns = value
-    if _has_labels(value):
-        columns = {name: list(column.values()) for name, column in value.items()}
+    if all(isinstance(column, dict) for column in value.values()):
+        labels, *others = map(list, value.values())
+        # labels that are not numbers may be names of columns, unless there are more than columns
+        are_rows = all(map(str.isdecimal, labels)) or len(labels) > len(value)
+        if are_rows and all(other == labels for other in others):
+            columns = {name: list(column.values()) for name, column in value.items()}
     if not all(isinstance(column, list) for column in columns.values()):
         return {}
     is_table = len({len(column) for column in columns.values()}) == 1
@@ -275,19 +324,6 @@ def _json_columns(file: Path) -> Mapping[str, Sequence[Any]]:
     # lists of objects are rows, such as those of several splits, or the messages of one chat
     has_plain_column = any(not isinstance(item, Mapping) for item in first_items)
     return columns if is_table and has_plain_column else {}
-
-
-def _has_labels(table: Mapping[str, Any]) -> bool:
-    """Return whether each column of a table has its values by the same labels of rows.
-
-    Labels that are no numbers may be names of columns, and the columns rows, unless there are more
-    labels than columns.
-    """
-    if not all(isinstance(column, dict) for column in table.values()):
-        return False
-    labels, *others = (list(column) for column in table.values())
-    is_numbered = all(map(str.isdecimal, labels))
-    return all(other == labels for other in others) and (is_numbered or len(labels) > len(table))
 
 
 class _LimitedStream:
@@ -347,8 +383,8 @@ def _json_elements(file: Path) -> Iterator[Any]:
             if isinstance(message, bytes):
                 message = message.decode("utf-8", "replace")
             reason = " ".join(str(message).split())[:120]
-            place = f"not JSON, or not UTF-8, before byte {pieces.bytes_read:,} ({reason})."
-            raise DataError(f"{file}: {_text_fault(file) or place}") from error
+            fault = f"not JSON, or not UTF-8, before byte {pieces.bytes_read:,} ({reason})."
+            raise DataError(f"{file}: {_text_fault(file) or fault}") from error
 
 
 def _text_fault(file: Path) -> str:
