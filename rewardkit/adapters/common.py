@@ -14,8 +14,8 @@ from rewardkit.adapters.response_text import response_text
 from rewardkit.errors import UnknownNameError, UsageError, call_catching
 from rewardkit.scorers.auto import compute_score
 from rewardkit.scorers.base import RECORD, Scorer, as_text, failure_result, verl_result
-from rewardkit.scorers.call import as_scorer
 from rewardkit.scorers.load import check_options, load_scorer
+from rewardkit.scorers.options import as_scorer
 
 #: The columns that an adapter reads, if its trainer passes columns. The gold is the first one that
 #: is present of `ground_truth`, verl's `reward_model`, `answer` and `solution`.

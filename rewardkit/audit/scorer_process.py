@@ -25,11 +25,10 @@ from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
 from rewardkit.isolate.function import IsolatedFunction, Outcome, Reply
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, place_in_stacks, start_function
 from rewardkit.isolate.serve import Limits, Loaded
-from rewardkit.scorers.base import Status, as_text, spec_of, to_verl
-from rewardkit.scorers.call import error_text
+from rewardkit.scorers.base import Status, as_text, error_text, spec_of, to_verl
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import VERL_PARAMETERS
-from rewardkit.scorers.reward_result import RewardResult
+from rewardkit.scorers.score import RewardResult
 
 #: Calls at a time, and calls that never return.
 MAX_THREADS = 64

@@ -206,7 +206,7 @@ def check(
         options: options of each row's own scorer.
         respond: writes an answer in the form that `scorer` asks for, if it runs in another process.
         right_score: the lowest right score of a scorer in another process; None to learn it from the
-            first golds (`scorers.reward_result`).
+            first golds (`scorers.score`).
         allow_duplicates: do not report rows that repeat an earlier prompt.
         extras: checks for contamination and lengths in tokens.
         drop_bad: write the rows without findings to this parquet, and the others with the reasons

@@ -11,7 +11,7 @@ from pathlib import Path
 from rewardkit.checks.check import CheckReport
 from rewardkit.checks.concatenation import ConcatenationFault, concatenation_fault
 from rewardkit.errors import DataError, SourceError
-from rewardkit.scorers.call import NeverAnswersError
+from rewardkit.scorers.base import NeverAnswersError
 
 
 @dataclass

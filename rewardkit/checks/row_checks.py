@@ -19,15 +19,16 @@ from rewardkit.checks.duplicates import question_key
 from rewardkit.errors import call_catching
 from rewardkit.row import AGENT_NAME, BATCH_ROWS, SCHEMA, SINGLE_TURN_AGENT, Row, open_parquet
 from rewardkit.scorers.base import (
+    NoVerdictError,
     Score,
     Scorer,
     Status,
     as_text,
+    call_scorer_or_stop,
     explain_bad_gold,
     options_for,
     spec_of,
 )
-from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop
 from rewardkit.scorers.gold import (
     MISSING,
     accept_gold,

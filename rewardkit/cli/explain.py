@@ -25,7 +25,7 @@ from rewardkit.file_kinds import encoding_fault
 
 if TYPE_CHECKING:
     from rewardkit.scorers.explain import Explanation, MissedAnswer
-    from rewardkit.scorers.reward_result import RightRule
+    from rewardkit.scorers.score import RightRule
 
 EXAMPLES = examples(
     "rewardkit explain --gold '\\frac12' --response answer.txt",
@@ -91,7 +91,7 @@ def _explain(
     seconds: float,
     load_seconds: float,
 ) -> tuple[Explanation, MissedAnswer | None, RightRule]:
-    from rewardkit.scorers.call import failure_reason
+    from rewardkit.scorers.base import failure_reason
     from rewardkit.scorers.explain import explain_miss, explain_verdict
     from rewardkit.scorers.isolated import learn_rule, open_scorer
 

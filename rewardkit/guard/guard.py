@@ -18,8 +18,7 @@ from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
 from rewardkit.isolate.function import CallError, IsolatedFunction, Outcome, Reply, StartedFunction
 from rewardkit.isolate.loading import place_in_stacks, start_function
 from rewardkit.isolate.serve import Limits
-from rewardkit.scorers.base import log_once, record_result
-from rewardkit.scorers.call import error_line
+from rewardkit.scorers.base import error_line, log_once, record_result
 from rewardkit.versions import verl_awaits_rewards
 
 #: A reward that fails on all of its first calls is broken, or its configuration is.

@@ -16,9 +16,8 @@ from rewardkit.guard.reward import default_fields
 from rewardkit.isolate.function import Reply
 from rewardkit.redact import process_redactor, variable_of
 from rewardkit.scorers.gold import alternatives, another_answer, unwrap_gold
-from rewardkit.scorers.reward_result import InvalidResultError, RewardResult, RightRule
 from rewardkit.scorers.right_score import learn_right
-from rewardkit.scorers.score import Score
+from rewardkit.scorers.score import InvalidResultError, RewardResult, RightRule, Score
 
 #: Rows of a parquet that a reward is tried on.
 TRIAL_ROWS = 8

@@ -16,7 +16,7 @@ from rewardkit.errors import UsageError
 from rewardkit.isolate.serve import Loaded
 from rewardkit.redact import process_redactor
 from rewardkit.scorers.base import to_verl
-from rewardkit.scorers.reward_result import InvalidResultError, RewardResult, RightRule
+from rewardkit.scorers.score import InvalidResultError, RewardResult, RightRule
 
 #: Flags that the guard adds to every result.
 FLAGS = ("timeout", "error")

@@ -26,8 +26,7 @@ from rewardkit.responses.files import (
 )
 from rewardkit.responses.samples import Sample, read_samples
 from rewardkit.responses.score import ScoringPlan, call_plan, loaded_plan, plan_samples
-from rewardkit.scorers.base import Score, Status
-from rewardkit.scorers.call import NO_VERDICT, NoVerdictError, error_line
+from rewardkit.scorers.base import NO_VERDICT, NoVerdictError, Score, Status, error_line
 from rewardkit.statistics import mcnemar_p_value, wilson_interval
 
 #: The pred of a response without an answer, in verl's `math_dapo`.

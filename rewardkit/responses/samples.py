@@ -10,12 +10,7 @@ from rewardkit.model_client.completions import UNUSABLE, parse_choice
 from rewardkit.responses.files import Chunk, SkippedRow, read_chunks, read_records
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.gold import unwrap_gold
-from rewardkit.scorers.reward_result import (
-    VERDICT_KEYS,
-    RewardResult,
-    RightRule,
-    rule_of_results,
-)
+from rewardkit.scorers.score import VERDICT_KEYS, RewardResult, RightRule, rule_of_results
 
 #: The keys under which responses, golds and prompts are looked up, in this order. `output`, `gts`
 #: and `input` are those of verl's dumps, `prediction` and `origin_prompt` those of AISBench.

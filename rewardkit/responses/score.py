@@ -42,11 +42,19 @@ from rewardkit.responses.samples import (
 )
 from rewardkit.responses.store import Store, open_store
 from rewardkit.scorers import isolated
-from rewardkit.scorers.base import Score, Scorer, Status, to_verl
-from rewardkit.scorers.call import NO_VERDICT, call_scorer, failure_reason, require_verdict
+from rewardkit.scorers.base import (
+    NO_VERDICT,
+    Score,
+    Scorer,
+    Status,
+    call_scorer,
+    failure_reason,
+    require_verdict,
+    to_verl,
+)
 from rewardkit.scorers.load import call_each
-from rewardkit.scorers.reward_result import LITERAL, RightRule
 from rewardkit.scorers.right_score import GoldRow
+from rewardkit.scorers.score import LITERAL, RightRule
 
 Engine: TypeAlias = Literal["local", "ray"]
 

@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING
 
 from rewardkit.errors import RewardkitError, UnknownNameError, UsageError, call_catching
 from rewardkit.reward_server.payload import ItemResult, RequestItem
-from rewardkit.scorers.base import Score, Status, explain_bad_gold, failure_result, spec_of
-from rewardkit.scorers.call import call_scorer, error_text, failed_score, failure_reason
+from rewardkit.scorers.base import (
+    Score,
+    Status,
+    call_scorer,
+    error_text,
+    explain_bad_gold,
+    failed_score,
+    failure_reason,
+    failure_result,
+    spec_of,
+)
 from rewardkit.scorers.isolated import close_scorer, is_built_in, start_scorer
 
 if TYPE_CHECKING:

@@ -2,19 +2,19 @@
 
 verl calls rewards from executor threads of Ray actors, passes NumPy scalars and None, and adds keys
 to `extra_info` and keyword arguments of its own. From 0.9 on it swallows the exceptions of a reward
-and trains on the remaining samples. `ScorerSpec.compute_score` handles all of this.
+and trains on the remaining samples. `ScorerSpec.compute_score` handles all of this. `call_scorer` calls
+a scorer for a command. What a scorer returns is checked, and what it raises is caught, only here.
 """
 
 import logging
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from math import isfinite
 from time import perf_counter
 from typing import Any
 
-from rewardkit.errors import RewardkitError, call_catching
-from rewardkit.redact import process_redactor
-from rewardkit.scorers.call import NoVerdictError, error_text, require_score
+from rewardkit.errors import DataError, RewardkitError, UnknownNameError, call_catching
 from rewardkit.scorers.gold import MAX_LIST_CHARACTERS, MISSING, accept_gold, unwrap_gold
 from rewardkit.scorers.options import check_values, inner_function, option_names
 from rewardkit.scorers.score import Score, Scorer, Status, as_text
@@ -38,7 +38,6 @@ VERL_KWARGS = frozenset(
     }
 )
 
-
 #: The keyword argument that names the folder of the recorder.
 RECORD = "record"
 
@@ -54,6 +53,34 @@ _FLAGS = {
     }
     for status in Status
 }
+
+
+#: Why a score of a reward has no verdict, for those commands that count right answers.
+NO_VERDICT = "which of its scores is right is not known; name it with --right-score"
+
+
+class NoVerdictError(RuntimeError):
+    """A scorer produced no score, for another reason than an exception that it raised.
+
+    Attributes:
+        description: what the scorer did, in two or three words, for tables.
+        status: the status of the response.
+    """
+
+    description = "produced no score"
+    status = Status.FAILED
+
+
+class InvalidScoreError(NoVerdictError):
+    """A scorer returned something other than a `Score` with a finite number."""
+
+    description = "returned an invalid score"
+
+
+class NeverAnswersError(DataError):
+    """An isolated scorer failed on every response that it was called with."""
+
+    status = Status.TIMEOUT
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,6 +343,94 @@ def log_once(cause: Hashable, message: str) -> None:
     a log is read in a terminal.
     """
     if cause not in _logged and len(_logged) < MAX_LOGGED_CAUSES:
+        from rewardkit.redact import process_redactor  # only where something is logged
+
         _logged.add(cause)
         text = process_redactor().text(message)
         _log.error("%s", "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text))
+
+
+def call_scorer(
+    scorer: Scorer,
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Score | Exception:
+    """Return the score of a response, or the exception that explains why there is none.
+
+    Never raises. `failed_score` makes a `Score` of the exception, `failure_reason` a sentence.
+    """
+    return call_catching(
+        lambda: require_score(scorer(response, ground_truth, extra_info, **options))
+    )
+
+
+def call_scorer_or_stop(
+    scorer: Scorer, response: str, ground_truth: str, extra_info: Mapping[str, Any] | None = None
+) -> Score | Exception:
+    """Call a scorer as `call_scorer` does, for a command that scores many responses.
+
+    Raises:
+        NeverAnswersError: the scorer failed on all of its first responses, each after its timeout.
+    """
+    result = require_verdict(call_scorer(scorer, response, ground_truth, extra_info))
+    if isinstance(result, NeverAnswersError):
+        raise result
+    return result
+
+
+def require_verdict(result: Score | Exception) -> Score | Exception:
+    """Return an exception in place of a score with the status `failed`."""
+    if isinstance(result, Score) and result.status is Status.FAILED:
+        return NoVerdictError("the scorer has no verdict; its first message says why")
+    return result
+
+
+def require_score(result: object) -> Score:
+    """Return the result of a scorer with plain types in its fields.
+
+    Raises:
+        InvalidScoreError: the result is not a `Score`, its score is not finite, or its status is
+            not one of `Status`.
+    """
+    if not isinstance(result, Score):
+        raise InvalidScoreError(f"the scorer returned {type(result).__name__}, not a Score")
+    score, correct, pred, status = result
+    if not isfinite(score):
+        raise InvalidScoreError(f"its score is {score}")
+    has_plain_values = type(score) is float and type(correct) is bool and type(pred) is str
+    if has_plain_values and type(status) is Status:
+        return result
+    correct = None if correct is None else bool(correct)
+    known = call_catching(Status, status)
+    if isinstance(known, Exception):
+        raise InvalidScoreError(f"its status is {str(status)[:80]!r}")
+    return Score(float(score), correct, as_text(pred), known)
+
+
+def failed_score(error: Exception, score: float = 0.0) -> Score:
+    """Return the score of a response on which the scorer failed."""
+    if isinstance(error, NoVerdictError | NeverAnswersError):
+        return Score.wrong("", error.status, score)
+    return Score.wrong("", Status.FAILED, score)
+
+
+def failure_reason(error: Exception) -> str:
+    """Return one line that says why a response has no score."""
+    if isinstance(error, NoVerdictError | UnknownNameError):  # not raised by a scorer
+        return error_line(error)
+    return f"the scorer raised {type(error).__name__}: {error_line(error)}"
+
+
+def error_line(error: Exception) -> str:
+    """Return the message of an exception without line ends."""
+    return " ".join(error_text(error).split())
+
+
+def error_text(error: Exception) -> str:
+    """Return the message of an exception without secrets; "" if that of a user's scorer has none."""
+    from rewardkit.redact import process_redactor
+
+    text = call_catching(str, error)
+    return process_redactor().text(text) if isinstance(text, str) else ""

@@ -56,19 +56,20 @@ from rewardkit.scorers.base import (
     ScorerSpec,
     Status,
     as_text,
+    error_line,
     failed_verl_score,
     failure_result,
     record_result,
     recorded_result,
+    require_score,
     spec_of,
     to_verl,
     verl_score,
 )
-from rewardkit.scorers.call import error_line, require_score
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import bound_options, inner_function, is_verl_function, option_names
-from rewardkit.scorers.reward_result import LITERAL, RewardResult, RightRule
 from rewardkit.scorers.right_score import GoldRow
+from rewardkit.scorers.score import LITERAL, RewardResult, RightRule
 from rewardkit.scorers.shaping import PARTS
 from rewardkit.strict_yaml import STRICT, read_yaml_file, validate
 

@@ -29,8 +29,7 @@ from rewardkit.answers.extract import (
 from rewardkit.answers.parsing.tree import Node, symbols
 from rewardkit.answers.type_rules import value_type
 from rewardkit.errors import UsageError
-from rewardkit.scorers.base import explain_bad_gold, spec_of
-from rewardkit.scorers.call import call_scorer
+from rewardkit.scorers.base import call_scorer, explain_bad_gold, spec_of
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.math import gold_letters
 from rewardkit.scorers.options import effective_settings, other_settings

@@ -15,12 +15,20 @@ from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
 from rewardkit.isolate.function import CallError, IsolatedFunction, Outcome, Reply
 from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, start_function
 from rewardkit.isolate.serve import Limits, Loaded
-from rewardkit.scorers.base import Score, Scorer, Status, spec_of
-from rewardkit.scorers.call import InvalidScoreError, NeverAnswersError, NoVerdictError, call_scorer
+from rewardkit.scorers.base import (
+    InvalidScoreError,
+    NeverAnswersError,
+    NoVerdictError,
+    Score,
+    Scorer,
+    Status,
+    call_scorer,
+    spec_of,
+)
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import inner_function, is_verl_function, other_settings
-from rewardkit.scorers.reward_result import RightRule
 from rewardkit.scorers.right_score import AnswerForm, GoldRow, ScoreAll, learn_right, own_form
+from rewardkit.scorers.score import RightRule
 
 #: Default timeout per response.
 CALL_TIMEOUT_SECONDS = 60.0

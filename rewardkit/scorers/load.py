@@ -15,10 +15,10 @@ from rewardkit import registry
 from rewardkit.errors import SourceError, UnknownNameError, UsageError
 from rewardkit.redact import process_redactor
 from rewardkit.scorers.base import Scorer, as_text, spec_of
-from rewardkit.scorers.call import as_scorer
 from rewardkit.scorers.options import (
     accepts_option,
     annotation,
+    as_scorer,
     check_values,
     effective_settings,
     invalid_value_error_of,

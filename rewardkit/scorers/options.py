@@ -1,4 +1,4 @@
-"""The options of a scorer: their names and their values.
+"""The options of a scorer, their values, and functions with verl's signature as scorers.
 
 An option is a keyword-only parameter of the scorer, and its annotation says which values it accepts:
 `Literal["a", "b"]`, `bool`, `int`, `float`, `str`, `None`, a union of these, or
@@ -6,9 +6,9 @@ An option is a keyword-only parameter of the scorer, and its annotation says whi
 value. Everything that loads or calls a scorer validates options here.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
-from inspect import Parameter, isfunction, signature
+from inspect import Parameter, iscoroutine, isfunction, signature
 from math import inf
 from numbers import Integral, Real
 from pathlib import Path
@@ -16,7 +16,7 @@ from types import NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from rewardkit.errors import UsageError, call_catching
-from rewardkit.scorers.call import call_verl_function
+from rewardkit.scorers.score import RewardResult, RightRule, Score, Scorer
 
 #: The parameters in verl's signature, which are not options.
 VERL_PARAMETERS = frozenset({"data_source", "solution_str", "ground_truth", "extra_info"})
@@ -27,6 +27,44 @@ class Range(NamedTuple):
 
     least: float = -inf
     most: float = inf
+
+
+def as_scorer(function: Callable[..., Any]) -> Scorer:
+    """Return a function with verl's signature as a scorer; return any other function unchanged."""
+    if "solution_str" in signature(function).parameters:
+        return partial(call_verl_function, function)
+    return function
+
+
+def call_verl_function(
+    function: Callable[..., Any],
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    _rule: RightRule | None = None,
+    **options: Any,
+) -> Score:
+    """Call a reward function with verl's signature and convert its number or dictionary.
+
+    `data_source` is taken from `extra_info["data_source"]`. A coroutine is run to its end, as verl
+    0.9 does. `correct` is None if neither the result nor the rule says it; see `score.RightRule`.
+    """
+    info = dict(extra_info or {})
+    source = info.pop("data_source", "")
+    result = function(
+        data_source=source,
+        solution_str=response,
+        ground_truth=ground_truth,
+        extra_info=info,
+        **options,
+    )
+    if iscoroutine(result):
+        import asyncio
+
+        result = asyncio.run(result)
+    score = RewardResult.of(result).as_score()
+    return score if _rule is None else _rule.judge(score, str(source))
 
 
 @cache
@@ -77,7 +115,7 @@ def is_verl_function(scorer: Any) -> bool:
 def accepts_option(scorer: Any, option: str, value: Any) -> bool:
     """Return whether a scorer has the option and accepts the value for it."""
     names = option_names(scorer)
-    return (names is None or option in names) and _fits(scorer, option, value)
+    return (names is None or option in names) and _fits(annotation(scorer, option), value)
 
 
 def check_values(scorer: Any, options: Mapping[str, Any], owner: str = "") -> None:
@@ -87,7 +125,7 @@ def check_values(scorer: Any, options: Mapping[str, Any], owner: str = "") -> No
         UsageError: a value does not fit the annotation; the message names the valid ones.
     """
     for option, value in options.items():
-        if not _fits(scorer, option, value):
+        if not _fits(annotation(scorer, option), value):
             raise invalid_value_error(scorer, option, value, owner)
 
 
@@ -103,12 +141,10 @@ def invalid_value_error_of(kinds: Iterable[Any], option: str, value: Any, owner:
     from rewardkit.registry import did_you_mean
 
     kinds = list(kinds)
-    every = [each for kind in kinds for each in _alternatives(kind)]
-    choices = list(dict.fromkeys(choice for each in every for choice in each.choices))
+    choices = [*dict.fromkeys(str(choice) for kind in kinds for choice in _choices(kind))]
     text = repr(value)[:80]
     if choices:
-        near = did_you_mean(str(value)[:80], list(map(str, choices)))
-        known = ", ".join(map(str, choices))
+        near, known = did_you_mean(str(value)[:80], choices), ", ".join(choices)
         return UsageError(f"{owner} has no {option} {text}.{near} Its {option}s: {known}.")
     valid = " or ".join(dict.fromkeys(map(_describe, kinds)))
     return UsageError(f"{owner}: {option}={text} is invalid; give {valid}.")
@@ -132,15 +168,15 @@ def other_settings(scorer: Any) -> list[tuple[str, Any]]:
     A `Literal` and a `bool` have choices, other options do not. A scorer in a process of its own has
     them as an attribute.
     """
-    if (choices := getattr(scorer, "other_settings", None)) is not None:
-        return list(choices)
-    pairs = []
-    for name, current in effective_settings(scorer).items():
-        kind = annotation(scorer, name)
-        choices = (choice for each in _alternatives(kind) for choice in each.choices)
-        values = (True, False) if kind is bool else choices
-        pairs += [(name, v) for v in values if isinstance(v, (str, int)) and v != current]
-    return pairs
+    if (pairs := getattr(scorer, "other_settings", None)) is not None:
+        return list(pairs)
+    return [
+        (name, value)
+        for name, current in effective_settings(scorer).items()
+        for kind in [annotation(scorer, name)]
+        for value in ((True, False) if kind is bool else _choices(kind))
+        if isinstance(value, (str, int)) and value != current
+    ]
 
 
 @cache
@@ -158,54 +194,51 @@ def annotation(scorer: Any, option: str) -> Any:
     return Any if isinstance(hints, Exception) else hints[option]
 
 
-def _fits(scorer: Any, option: str, value: Any) -> bool:
-    return any(each.fits(value) for each in _alternatives(annotation(scorer, option)))
-
-
-class _Alternative(NamedTuple):
-    """Values that an annotation stands for: choices, or those of a type, perhaps within limits."""
-
-    kind: Any
-    choices: tuple[Any, ...] = ()
-    limits: Range | None = None
-
-    def fits(self, value: Any) -> bool:
-        if self.choices:
-            return any(isinstance(value, type(c)) and bool(value == c) for c in self.choices)
-        if self.kind not in _NUMBERS:
-            return isinstance(value, self.kind) if self.kind in _DESCRIPTIONS else True
-        if not isinstance(value, _NUMBERS[self.kind]) or isinstance(value, bool):
-            return False
-        least, most = self.limits or Range()
-        return self.limits is None or bool(least <= value <= most and abs(value) < inf)
-
-    def describe(self) -> str:
-        text = ", ".join(map(str, self.choices)) or _DESCRIPTIONS.get(self.kind, "any value")
-        least, most = self.limits or Range()
-        if least == -inf:
-            return text
-        return (
-            f"{text} from {least:g} to {most:g}" if most < inf else f"{text} of at least {least:g}"
-        )
-
-
-def _alternatives(kind: Any) -> tuple[_Alternative, ...]:
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        return tuple(each for part in parts for each in _alternatives(part))
-    if origin is Annotated:
-        limits = next((mark for mark in parts[1:] if isinstance(mark, Range)), None)
-        return tuple(each._replace(limits=limits) for each in _alternatives(parts[0]))
-    return (_Alternative(kind, parts if origin is Literal else ()),)
-
-
 def describe_option(scorer: Any, option: str) -> str:
     """Return in words which values an option of a scorer accepts."""
     return _describe(annotation(scorer, option))
 
 
+def _parts(kind: Any) -> tuple[Any, ...]:
+    """Return the annotations of which one has to fit."""
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _choices(kind: Any) -> list[Any]:
+    literals = (part for part in _parts(kind) if get_origin(part) is Literal)
+    return [choice for part in literals for choice in get_args(part)]
+
+
+def _limits(kind: Any) -> tuple[Any, Range | None]:
+    """Return an annotation without its `Range`, and the range."""
+    if get_origin(kind) is not Annotated:
+        return kind, None
+    inner, *marks = get_args(kind)
+    return inner, next((mark for mark in marks if isinstance(mark, Range)), None)
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    kind, limits = _limits(kind)
+    if limits and isinstance(value, _NUMBERS[float]):
+        return limits.least <= value <= limits.most and abs(value) < inf and _fits(kind, value)
+    if len(parts := _parts(kind)) > 1:
+        return any(_fits(part, value) for part in parts)
+    if choices := _choices(kind):
+        return any(isinstance(value, type(c)) and bool(value == c) for c in choices)
+    if kind in _NUMBERS:
+        return isinstance(value, _NUMBERS[kind]) and not isinstance(value, bool)
+    return kind not in _DESCRIPTIONS or isinstance(value, kind)
+
+
 def _describe(kind: Any) -> str:
-    return " or ".join(each.describe() for each in _alternatives(kind))
+    kind, limits = _limits(kind)
+    if len(parts := _parts(kind)) > 1:
+        return " or ".join(map(_describe, parts))
+    text = ", ".join(map(str, _choices(kind))) or _DESCRIPTIONS.get(kind, "any value")
+    least, most = limits or Range()
+    if least == -inf:
+        return text
+    return f"{text} from {least:g} to {most:g}" if most < inf else f"{text} of at least {least:g}"
 
 
 _NUMBERS: Mapping[Any, Any] = {int: Integral, float: Real}

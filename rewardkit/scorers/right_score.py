@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from rewardkit.errors import call_catching
 from rewardkit.scorers.base import spec_of
 from rewardkit.scorers.gold import alternatives, another_answer
-from rewardkit.scorers.reward_result import LITERAL, TOLERANCE, RightRule
-from rewardkit.scorers.score import Score, Scorer, Status
+from rewardkit.scorers.score import LITERAL, TOLERANCE, RightRule, Score, Scorer, Status
 
 #: Maximum number of different golds that are tried: of one data source, and in all; the first gold of
 #: each data source is tried up to a maximum of its own.

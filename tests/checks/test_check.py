@@ -8,7 +8,7 @@ import rewardkit
 from rewardkit.checks.row_checks import RULES
 from rewardkit.errors import DataError, OutputError
 from rewardkit.row import SCHEMA, write_rows
-from rewardkit.scorers.call import NeverAnswersError, NoVerdictError
+from rewardkit.scorers.base import NeverAnswersError, NoVerdictError
 from rewardkit.scorers.load import load_scorer
 from tests.preprocess.rows import dropped, infos
 from tests.preprocess.rows import verl_row as row

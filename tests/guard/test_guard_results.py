@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import call_catching
 from rewardkit.guard.reward import default_fields, verl_fields
-from rewardkit.scorers.reward_result import InvalidResultError, RewardResult
+from rewardkit.scorers.score import InvalidResultError, RewardResult
 from tests.tables import every
 
 OTHERS = (np.float32(0.5), np.array([1.0, 2.0]), 10**400, object(), None)

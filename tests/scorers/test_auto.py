@@ -2,7 +2,7 @@ import pytest
 
 from rewardkit.errors import UnknownNameError
 from rewardkit.scorers import auto
-from rewardkit.scorers.call import as_scorer
+from rewardkit.scorers.options import as_scorer
 
 
 def test_the_scorer_named_by_a_row_overrides_its_data_source():

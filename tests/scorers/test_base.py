@@ -8,18 +8,21 @@ import pytest
 
 from rewardkit.errors import UsageError, call_catching
 from rewardkit.scorers import auto, base, gsm8k, math_dapo
-from rewardkit.scorers.base import Score, Status, options_for, spec_of, to_verl, verl_result
-from rewardkit.scorers.call import (
+from rewardkit.scorers.base import (
     InvalidScoreError,
     NeverAnswersError,
-    as_scorer,
+    Score,
+    Status,
     call_scorer,
     call_scorer_or_stop,
-    call_verl_function,
     failed_score,
     failure_reason,
+    options_for,
+    spec_of,
+    to_verl,
+    verl_result,
 )
-from rewardkit.scorers.options import option_names
+from rewardkit.scorers.options import as_scorer, call_verl_function, option_names
 from rewardkit.testing import check_scorer
 
 RIGHT = Score(1.0, True, "5", Status.CORRECT)

@@ -13,8 +13,7 @@ import pytest
 from rewardkit.errors import SourceError, UsageError
 from rewardkit.responses.score import score_files
 from rewardkit.scorers import isolated
-from rewardkit.scorers.base import Score, Status
-from rewardkit.scorers.call import NeverAnswersError
+from rewardkit.scorers.base import NeverAnswersError, Score, Status
 from rewardkit.scorers.isolated import is_built_in, open_scorer
 from tests.isolate.test_function import has_ended
 

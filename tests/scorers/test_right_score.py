@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import UsageError
-from rewardkit.scorers.base import Score, Status
-from rewardkit.scorers.call import as_scorer, call_scorer
+from rewardkit.scorers.base import Score, Status, call_scorer
 from rewardkit.scorers.isolated import learn_rule
-from rewardkit.scorers.reward_result import RewardResult, RightRule, rule_of_results
+from rewardkit.scorers.options import as_scorer
 from rewardkit.scorers.right_score import learn_right
+from rewardkit.scorers.score import RewardResult, RightRule, rule_of_results
 from tests.reward_shapes import SHAPES, docs_rows, write_rewards
 from tests.tables import every
 

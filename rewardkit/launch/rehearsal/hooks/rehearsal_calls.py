@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import call_catching
-from rewardkit.scorers.reward_result import RewardResult
+from rewardkit.scorers.score import RewardResult
 
 #: `folder`; `scorer`, its file; `positions`, the longest sequence; `pixels`, the most of a picture;
 #: `call_seconds`, the limit of a call.
