@@ -23,8 +23,7 @@ from pathlib import Path
 
 from rewardkit.isolate import child_process
 from rewardkit.isolate.child_process import ChildTimeoutError
-from rewardkit.isolate.function import IsolatedFunction, Reply
-from rewardkit.isolate.loading import start_function
+from rewardkit.isolate.function import IsolatedFunction, Reply, start_function
 from rewardkit.isolate.serve import Limits
 
 TARGETS = """

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from rewardkit import registry
 from rewardkit.checks.row_checks import RULES
 from rewardkit.errors import call_catching
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
+from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
 from rewardkit.preprocess.base import Dataset, Dropped, Problem, ToProblem
 from rewardkit.preprocess.load import card_of, is_plugin, load_dataset, require_dataset_loads
 from rewardkit.preprocess.prep import SplitReport, prep

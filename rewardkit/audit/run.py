@@ -30,7 +30,7 @@ from rewardkit.audit.model import (
 from rewardkit.audit.rows import packaged_rows, sample_rows
 from rewardkit.audit.scorer_process import ScorerProcess
 from rewardkit.errors import DataError, MissingPackageError, UnknownNameError, UsageError
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
+from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
 from rewardkit.pages.text import row_count
 from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES
 

@@ -22,8 +22,14 @@ from rewardkit import registry
 from rewardkit.audit.model import AnswerForm, AuditRow
 from rewardkit.errors import ScorerExitedError, call_catching
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
-from rewardkit.isolate.function import IsolatedFunction, Outcome, Reply
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, place_in_stacks, start_function
+from rewardkit.isolate.function import (
+    LOAD_TIMEOUT_SECONDS,
+    IsolatedFunction,
+    Outcome,
+    Reply,
+    place_in_stacks,
+    start_function,
+)
 from rewardkit.isolate.serve import Limits, Loaded
 from rewardkit.scorers.base import Status, as_text, error_text, spec_of, to_verl
 from rewardkit.scorers.load import load_scorer

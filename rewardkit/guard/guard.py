@@ -15,8 +15,15 @@ from rewardkit.errors import RewardkitError, UsageError, call_catching
 from rewardkit.guard.reward import default_fields, load_reward, verl_fields
 from rewardkit.guard.stop import raise_if_stopped, stop_training
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
-from rewardkit.isolate.function import CallError, IsolatedFunction, Outcome, Reply, StartedFunction
-from rewardkit.isolate.loading import place_in_stacks, start_function
+from rewardkit.isolate.function import (
+    CallError,
+    IsolatedFunction,
+    Outcome,
+    Reply,
+    StartedFunction,
+    place_in_stacks,
+    start_function,
+)
 from rewardkit.isolate.serve import Limits
 from rewardkit.scorers.base import error_line, log_once, record_result
 from rewardkit.versions import verl_awaits_rewards

@@ -24,8 +24,15 @@ from rewardkit.output import atomic
 from rewardkit.pages.charts import make_bins
 from rewardkit.pages.formulas import show_formulas, show_value
 from rewardkit.pages.model import Badge, Bars, Cell, Histogram, Page
-from rewardkit.pages.shared_words import mark_shared_words
-from rewardkit.pages.text import MAX_CHARACTERS, brief, clean, clip, row_count, share
+from rewardkit.pages.text import (
+    MAX_CHARACTERS,
+    brief,
+    clean,
+    clip,
+    mark_shared_words,
+    row_count,
+    share,
+)
 from rewardkit.redact import process_redactor
 from rewardkit.versions import VERSION
 

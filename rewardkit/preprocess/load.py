@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rewardkit import registry
 from rewardkit.errors import SourceError, UsageError
-from rewardkit.isolate.loading import start_function
+from rewardkit.isolate.function import start_function
 from rewardkit.isolate.serve import Limits, Loaded
 from rewardkit.preprocess.base import Dataset
 from rewardkit.preprocess.card import Card, read_card, read_card_file

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from rewardkit.errors import UsageError
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
+from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
 from rewardkit.jsonl import fingerprint, json_bytes, parsed_json_bytes
 from rewardkit.output import (
     atomic,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rewardkit.errors import MissingPackageError, OutputError, UsageError
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
+from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
 
 #: Connections that the kernel holds until they are accepted.
 BACKLOG = 2048

@@ -9,8 +9,7 @@ from functools import cache, partial
 from typing import Any
 
 from rewardkit.errors import MissingPackageError
-from rewardkit.isolate.function import IsolatedFunction
-from rewardkit.isolate.loading import start_function
+from rewardkit.isolate.function import IsolatedFunction, start_function
 from rewardkit.isolate.serve import Limits, Loaded
 
 #: Memory for a response, in MiB, and processes: calls that run at once.

@@ -12,8 +12,14 @@ from typing import Any, TypeAlias
 from rewardkit import registry
 from rewardkit.errors import DataError, RewardkitError, UnknownNameError, UsageError, call_catching
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
-from rewardkit.isolate.function import CallError, IsolatedFunction, Outcome, Reply
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, start_function
+from rewardkit.isolate.function import (
+    LOAD_TIMEOUT_SECONDS,
+    CallError,
+    IsolatedFunction,
+    Outcome,
+    Reply,
+    start_function,
+)
 from rewardkit.isolate.serve import Limits, Loaded
 from rewardkit.scorers.base import (
     InvalidScoreError,

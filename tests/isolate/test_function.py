@@ -16,8 +16,7 @@ import pytest
 from rewardkit.errors import UsageError
 from rewardkit.isolate import child_process
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
-from rewardkit.isolate.function import CallError, IsolatedFunction, Reply
-from rewardkit.isolate.loading import start_function
+from rewardkit.isolate.function import CallError, IsolatedFunction, Reply, start_function
 from rewardkit.isolate.serve import Limits
 from tests.tables import every
 
@@ -150,7 +149,7 @@ import os, signal, sys, threading, time
 from functools import partial
 import targets
 from rewardkit.isolate.function import IsolatedFunction
-from rewardkit.isolate.loading import start_function
+from rewardkit.isolate.function import start_function
 from rewardkit.isolate.serve import Limits
 for name in ("SIGPROF", "SIGALRM", "SIGCHLD"):
     signal.signal(getattr(signal, name), signal.SIG_IGN)

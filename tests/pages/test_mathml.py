@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 from rewardkit.pages.formulas import (
+    MAX_FORMULA_CHARACTERS,
     MAX_FORMULAS,
     find_formulas,
     find_value,
+    node_markup,
     pack_formulas,
+    parse_latex,
     show_formulas,
 )
-from rewardkit.pages.mathml import MAX_FORMULA_CHARACTERS, node_markup, parse_latex
 from tests.tables import every
 
 #: All that the MathML of a page may be made of.

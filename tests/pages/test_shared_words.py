@@ -3,8 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rewardkit.pages.shared_words import mark_shared_words
-from rewardkit.pages.text import MAX_CHARACTERS, clean
+from rewardkit.pages.text import MAX_CHARACTERS, clean, mark_shared_words
 
 ANY_TEXT = st.text(st.characters())
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rewardkit.finding import sort_by_severity
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
+from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.findings import PreflightReport
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.environment import read_machine

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rewardkit.errors import DataError, RewardkitError
 from rewardkit.finding import Severity
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
+from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.findings import FileFacts, PreflightReport
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
 from rewardkit.launch.rules.values import MANAGER

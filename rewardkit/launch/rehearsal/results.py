@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rewardkit.isolate.loading import line_in_stacks
+from rewardkit.isolate.function import line_in_stacks
 from rewardkit.launch.rehearsal.sample import PictureTokens
 from rewardkit.launch.rehearsal.settings import QWEN2_VL, A, RehearsalPlan, table
 from rewardkit.trainlog.training_run import TrainingRun

@@ -10,7 +10,7 @@ from typing import Any
 from rewardkit.errors import DataError
 from rewardkit.isolate.child import exit_text
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, timeout_message
+from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS, timeout_message
 from rewardkit.isolate.run import run
 from rewardkit.launch.verl.hydra_values import format_value
 from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, NEW_KEY
