@@ -277,7 +277,7 @@ def _aspects(
     yield "golds", "", True
     yield "gold self-check", scorer or "each row's own scorer", True
     yield "duplicates", "" if duplicates else "--allow-duplicates", duplicates
-    sets = dict.fromkeys(item.source for item in extras.against.items) if extras.against else ()
+    sets = extras.against.sources if extras.against else ()
     yield "contamination", ", ".join(sets) or "--against", bool(sets)
     if extras.count_tokens is None:
         yield "prompt lengths in tokens", "--tokenizer", False

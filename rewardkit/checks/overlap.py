@@ -26,10 +26,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, pairwise, product, repeat
-from math import ceil, log2
+from math import log2
 from typing import Literal, TypeAlias
 
-from rewardkit.checks.word_splitting import ngram_hashes, ngrams, split_words
+from rewardkit.checks.word_splitting import split_words
 from rewardkit.errors import UsageError
 
 Rule: TypeAlias = Literal["copy", "part", "reworded", "near_miss"]
@@ -83,8 +83,6 @@ _NUMBER_WORDS = {
 _WEAK = frozenset("01")
 
 _FIGURE = re.compile(r"[\[<]asy[\]>].*?(?:[\[<]/asy[\]>]|\Z)", re.DOTALL)
-_SHORT_FRACTION = re.compile(r"(\\[dt]?frac) ?(\d) ?(\d)")
-_THOUSANDS = re.compile(r"(?<=\d)(?:,(?:\\!)?|\{,\}|\\,)(?=\d{3}(?!\d))")
 
 
 @dataclass(frozen=True)
@@ -139,7 +137,7 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class _Words:
+class _Prose:
     """The words of a text without figures, and its numbers with how often it has each."""
 
     words: Sequence[str]
@@ -149,25 +147,33 @@ class _Words:
         return Counter(word for word in self.words if word.isdecimal())
 
     @cached_property
-    def places(self) -> Mapping[str, int]:
-        """The places of each word, as the bits of a number."""
-        places = dict[str, int]()
+    def positions(self) -> Mapping[str, int]:
+        """The positions of each word, as the bits of a number."""
+        positions = dict[str, int]()
         for i, word in enumerate(self.words):
-            places[word] = places.get(word, 0) | 1 << i
-        return places
+            positions[word] = positions.get(word, 0) | 1 << i
+        return positions
 
     @cached_property
     def pairs(self) -> AbstractSet[tuple[str, str]]:
         return set(pairwise(self.words))
 
 
-@dataclass(frozen=True)
-class _Wording:
-    """A text of evaluation items, for the second rule."""
+@dataclass
+class _EvalText:
+    """A distinct text of evaluation items.
 
-    items: Sequence[int]
-    text: _Words
-    rare: int
+    Attributes:
+        items: the items with this text.
+        prose: its words, for the second rule.
+        ngrams: number of its n-grams that count; 0 if it must be in a row word for word.
+        sequences: number of its rare sequences; 0 if it is too short or too long for the second rule.
+    """
+
+    items: Sequence[EvalItem]
+    prose: _Prose
+    ngrams: int
+    sequences: int = 0
 
 
 @dataclass(frozen=True)
@@ -175,25 +181,25 @@ class EvalIndex:
     """Evaluation items, indexed for `find_overlaps`. `index_items` builds it.
 
     Attributes:
-        items: the items that have words.
-        sizes: number of n-grams of each item that count; 0 for an item that must be in a row word
-            for word.
+        sources: names of the items' sets.
+        texts: the distinct texts of the items, without those that have no words.
         numbers: number of each word of the items, from 1; 0 stands for any other word.
-        holders: the items with an n-gram, by the hash of the n-gram.
-        whole: the items that must be in a row word for word, by the hash of all their words.
-        lengths: lengths of those items, in words.
-        wordings: the texts that are long enough for the second rule.
-        sequences: the texts with a sequence of words, by the hash of the sequence.
+        holders: the texts with an n-gram that counts, or with a rare sequence of words, by its hash.
+        whole: the texts that must be in a row word for word, by the hash of all their words.
+        lengths: lengths of those texts, in words.
     """
 
-    items: Sequence[EvalItem]
-    sizes: Sequence[int]
+    sources: Sequence[str]
+    texts: Sequence[_EvalText]
     numbers: Mapping[str, int]
     holders: Mapping[int, Sequence[int]]
-    whole: Mapping[int, Sequence[int]]
+    whole: Mapping[int, int]
     lengths: Collection[int]
-    wordings: Sequence[_Wording]
-    sequences: Mapping[int, Sequence[int]]
+
+    def count(self, row: Sequence[int], n: int) -> Counter[int]:
+        """Return how many sequences of `n` words each text has in common with a row."""
+        shared = filter(self.holders.__contains__, _ngrams(row, n))
+        return Counter(chain.from_iterable(map(self.holders.__getitem__, shared)))
 
 
 def index_items(items: Iterable[EvalItem]) -> EvalIndex:
@@ -206,42 +212,44 @@ def index_items(items: Iterable[EvalItem]) -> EvalIndex:
     fewer than `MIN_GRAMS` n-grams that count must be in a row word for word. Memory is proportional
     to the items' text.
     """
-    indexed, numbered, numbers = [], [], dict[str, int]()
-    distinct = defaultdict[str, set[tuple[int, ...]]](set)  # an AIME file has each text 32 times
+    numbers = dict[str, int]()
+    owners = defaultdict[tuple[int, ...], list[EvalItem]](list)  # AIME files repeat each text
+    sources = defaultdict[str, dict[tuple[int, ...], None]](dict)
     for item in items:
-        words = split_words(item.text)
-        if words:
+        if words := split_words(item.text):
             own = tuple(numbers.setdefault(word, len(numbers) + 1) for word in words)
-            indexed.append(item)
-            numbered.append(own)
-            distinct[item.source].add(own)
-    common = dict[str, set[int]]()
-    for source, texts in distinct.items():
-        counts = Counter(key for own in texts for key in ngrams(own, NGRAM))
-        most = max(COMMON_ITEMS, COMMON_SHARE * len(texts))
-        common[source] = {key for key, count in counts.items() if count > most}
-    sizes, holders, whole = [], defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
-    for i, (item, own) in enumerate(zip(indexed, numbered, strict=True)):
-        grams = set[int]()  # of the prose, or of everything if these are too few
-        for part in _FIGURE.split(item.text):
-            grams |= ngrams([numbers.get(word, 0) for word in split_words(part)], NGRAM)
-        grams -= common[item.source]
-        if len(grams) < MIN_GRAMS:
-            grams = ngrams(own, NGRAM) - common[item.source]
-        sizes.append(len(grams) if len(grams) >= MIN_GRAMS else 0)
-        for key in grams if sizes[i] else ():
-            holders[key].append(i)
-        if not sizes[i]:
-            whole[hash(own)].append(i)
-    lengths = {len(numbered[i]) for same in whole.values() for i in same}
-    wordings, sequences = _index_wordings([item.text for item in indexed], numbers)
-    return EvalIndex(indexed, sizes, numbers, holders, whole, sorted(lengths), wordings, sequences)
+            owners[own].append(item)
+            sources[item.source][own] = None
+    boilerplate = {source: _boilerplate(distinct) for source, distinct in sources.items()}
+    texts = list[_EvalText]()
+    holders, sequences = dict[int, tuple[int, ...]](), dict[int, tuple[int, ...]]()
+    whole, lengths = dict[int, int](), set[int]()
+    for i, (own, same) in enumerate(owners.items()):
+        parts = [split_words(part) for part in _FIGURE.split(same[0].text)]
+        common = set[int]().union(*(boilerplate[item.source] for item in same))
+        grams = _distinctive_ngrams(own, [_number(part, numbers) for part in parts], common)
+        if not grams:
+            whole[hash(own)] = i
+            lengths.add(len(own))
+        prose = _Prose(list(chain.from_iterable(parts)))
+        texts.append(_EvalText(same, prose, len(grams)))
+        holder = (i,)  # one tuple for all n-grams of a text, to save memory
+        for key in grams:
+            holders[key] = holders.get(key, ()) + holder
+        if MIN_WORDS <= len(prose.words) <= MAX_WORDS:
+            for key in _ngrams(_number(prose.words, numbers), SEQUENCE):
+                if len(others := sequences.get(key, ())) <= MAX_HOLDERS:
+                    sequences[key] = others + holder
+    rare = {key: same for key, same in sequences.items() if len(same) <= MAX_HOLDERS}
+    for i, count in Counter(chain.from_iterable(rare.values())).items():
+        texts[i].sequences = count
+    return EvalIndex(list(sources), texts, numbers, holders | rare, whole, sorted(lengths))
 
 
 def find_overlaps(
     texts: Iterable[str], index: EvalIndex, threshold: float = 0.5, *, near_misses: bool = False
 ) -> Iterator[Overlap]:
-    """Yield the evaluation items in each training row, row by row, in the index's order.
+    """Yield the evaluation items in each training row, row by row.
 
     A row contains an item if it has at least `threshold` of the item's n-grams, and all of them or
     the item's numbers: with other numbers it is a variant, which is a near miss. A row contains an
@@ -255,93 +263,97 @@ def find_overlaps(
     """
     if not 0 < threshold <= 1:
         raise UsageError(f"threshold {threshold}: it must be above 0 and at most 1.")
-    needed = [ceil(threshold * size - 1e-9) for size in index.sizes]
     for row, text in enumerate(texts):
         words = [split_words(line) for line in text.splitlines()]
-        lines = [list(map(index.numbers.get, line, repeat(0))) for line in words]
-        own = [number for line in lines for number in line]
-        shared = set(filter(index.holders.__contains__, ngram_hashes(own, NGRAM)))
-        counts = Counter(chain.from_iterable(map(index.holders.__getitem__, shared)))
-        copies = {i: count / index.sizes[i] for i, count in counts.items() if count >= needed[i]}
-        copies.update((i, 1.0) for i in _short_items_in_row(lines, own, index))
-        likenesses = dict(_like_items(text, words, own, index, copies))
-        near = {i for i, count in counts.items() if count >= max(1, NEAR * needed[i])}
-        for i in sorted({*near, *copies, *likenesses}):
-            item, (common, same_numbers) = index.items[i], likenesses.get(i, (0.0, False))
-            coverage = copies.get(i) or counts[i] / max(index.sizes[i], 1)
+        lines = [_number(line, index.numbers) for line in words]
+        own = list(chain.from_iterable(lines))
+        coverages = {i: n / index.texts[i].ngrams for i, n in index.count(own, NGRAM).items()}
+        coverages.update((i, 1.0) for i in _short_texts_in_row(lines, own, index))
+        copies = {i for i, coverage in coverages.items() if coverage + 1e-9 >= threshold}
+        near = {i for i, coverage in coverages.items() if coverage + 1e-9 >= NEAR * threshold}
+        likenesses = dict(_like_texts(text, words, own, index, copies))
+        for i in sorted({*near, *likenesses}):
+            items, (common, same_numbers) = index.texts[i].items, likenesses.get(i, (0.0, False))
+            coverage = coverages.get(i, 0.0)
             rule: Rule = "reworded" if same_numbers else "near_miss"
             if i in copies and coverage >= 1:
                 rule = "copy"
-            elif i in copies and not _has_other_numbers(item.text, text):
+            elif i in copies and not _has_other_numbers(items[0].text, text):
                 rule = "part"
             if near_misses or rule != "near_miss":
-                yield Overlap(row, item.source, item.item, coverage, item.text, text, rule, common)
+                for item in items:
+                    yield Overlap(
+                        row, item.source, item.item, coverage, item.text, text, rule, common
+                    )
 
 
 def differing_words(item: str, row: str) -> tuple[list[str], list[str]]:
     """Return the words that only the item has, and those that only the row has, in their order."""
-    one, other = split_words(_plain(item)), split_words(_plain(row))
+    one, other = (split_words(_FIGURE.sub(" ", text)) for text in (item, row))
     return _without(one, other), _without(other, one)
 
 
-def _short_items_in_row(
+def _number(words: Sequence[str], numbers: Mapping[str, int]) -> list[int]:
+    return list(map(numbers.get, words, repeat(0)))
+
+
+def _ngrams(words: Sequence[int], n: int) -> set[int]:
+    """Return the hashes of the sequences of `n` numbered words; none if there are fewer words."""
+    return set(map(hash, zip(*(words[i:] for i in range(n)), strict=False)))
+
+
+def _boilerplate(texts: Collection[Sequence[int]]) -> set[int]:
+    """Return the n-grams that too many texts of a set have."""
+    counts = Counter(key for text in texts for key in _ngrams(text, NGRAM))
+    most = max(COMMON_ITEMS, COMMON_SHARE * len(texts))
+    return {key for key, count in counts.items() if count > most}
+
+
+def _distinctive_ngrams(
+    text: Sequence[int], prose: Sequence[Sequence[int]], common: Collection[int]
+) -> set[int]:
+    """Return the n-grams of a text that count: of its prose, or of all if these are too few."""
+    grams = set[int]().union(*(_ngrams(part, NGRAM) for part in prose)).difference(common)
+    if len(grams) < MIN_GRAMS:
+        grams = _ngrams(text, NGRAM).difference(common)
+    return grams if len(grams) >= MIN_GRAMS else set()
+
+
+def _short_texts_in_row(
     lines: Sequence[Sequence[int]], own: Sequence[int], index: EvalIndex
 ) -> Iterator[int]:
-    """Yield the short items that are word for word on consecutive lines of a row."""
+    """Yield the short texts that are word for word on consecutive lines of a row."""
     ends = {0, *accumulate(map(len, lines))}
     for start, length in product(ends, index.lengths):
         if start + length in ends:
-            yield from index.whole.get(hash(tuple(own[start : start + length])), ())
+            i = index.whole.get(hash(tuple(own[start : start + length])))
+            if i is not None:
+                yield i
 
 
-def _index_wordings(
-    texts: Sequence[str], numbers: Mapping[str, int]
-) -> tuple[list[_Wording], dict[int, tuple[int, ...]]]:
-    items = defaultdict[tuple[str, ...], list[int]](list)
-    for i, text in enumerate(texts):
-        items[tuple(split_words(_plain(text)))].append(i)
-    long = [words for words in items if MIN_WORDS <= len(words) <= MAX_WORDS]
-    holders = dict[int, tuple[int, ...]]()
-    for i, words in enumerate(long):
-        own = (i,)  # one tuple for all sequences of a text, to save memory
-        for key in ngrams([numbers.get(word, 0) for word in words], SEQUENCE):
-            others = holders.get(key)
-            if others is None:
-                holders[key] = own
-            elif len(others) <= MAX_HOLDERS:
-                holders[key] = others + own
-    holders = {key: same for key, same in holders.items() if len(same) <= MAX_HOLDERS}
-    rare = Counter(i for same in holders.values() for i in same)
-    return [_Wording(items[words], _Words(words), rare[i]) for i, words in enumerate(long)], holders
-
-
-def _like_items(
+def _like_texts(
     text: str,
     lines: Sequence[Sequence[str]],
     own: Sequence[int],
     index: EvalIndex,
     skip: Collection[int],
 ) -> Iterator[tuple[int, tuple[float, bool]]]:
-    """Yield the items that a row is like, with the share of common words and whether the numbers agree."""
-    holders = filter(None, map(index.sequences.get, ngram_hashes(own, SEQUENCE)))
-    row: _Words | None = None
-    for i, count in Counter(chain.from_iterable(holders)).items():
-        if count < MIN_SEQUENCES:
-            continue
-        wording = index.wordings[i]
-        if count < MIN_SHARED * wording.rare or wording.items[0] in skip:
+    """Yield the texts that a row is like, with the share of common words and whether the numbers agree."""
+    row: _Prose | None = None
+    for i, count in index.count(own, SEQUENCE).items():
+        item, rare = index.texts[i].prose, index.texts[i].sequences
+        if count < max(MIN_SEQUENCES, MIN_SHARED * rare) or i in skip:
             continue
         row = row or _read_row(text, lines, index)
-        item = wording.text
         if MIN_COMMON_OF_ROW * len(row.words) > len(item.words):
             continue
         same_numbers = _same_numbers(item, row)
-        if same_numbers or count >= MIN_SHARED_OF_VARIANT * wording.rare:
+        if same_numbers or count >= MIN_SHARED_OF_VARIANT * rare:
             in_order = _common_subsequence(item.words, row) / len(item.words)
             common = max(in_order, len(item.pairs & row.pairs) / len(item.pairs))
             is_most_of_row = common * len(item.words) >= MIN_COMMON_OF_ROW * len(row.words)
             if common >= MIN_COMMON and is_most_of_row:
-                yield from ((each, (common, same_numbers)) for each in wording.items)
+                yield i, (common, same_numbers)
 
 
 def _has_other_numbers(item: str, row: str) -> bool:
@@ -357,33 +369,22 @@ def _without(words: Sequence[str], others: Sequence[str]) -> list[str]:
     return list((Counter(words) - Counter(others)).elements())
 
 
-def _read_row(text: str, lines: Sequence[Sequence[str]], index: EvalIndex) -> _Words:
+def _read_row(text: str, lines: Sequence[Sequence[str]], index: EvalIndex) -> _Prose:
     """Return a row without the lines that have neither a number nor a sequence of any item."""
-    plain = _plain(text)
-    if plain != text:
-        lines = [split_words(line) for line in plain.splitlines()]
+    if "asy" in text:
+        lines = [split_words(line) for line in _FIGURE.sub(" ", text).splitlines()]
     words = list[str]()
     for line in lines:
-        own = list(map(index.numbers.get, line, repeat(0))) if len(lines) > 1 else []
         if (
             len(lines) == 1
             or any(word.isdecimal() for word in line)
-            or not index.sequences.keys().isdisjoint(ngrams(own, SEQUENCE))
+            or index.count(_number(line, index.numbers), SEQUENCE)
         ):
             words += line
-    return _Words(words)
+    return _Prose(words)
 
 
-def _plain(text: str) -> str:
-    r"""Return a text without figures, and with numbers in one spelling: `\frac12`, `1,000`."""
-    if "asy" in text:
-        text = _FIGURE.sub(" ", text)
-    if "frac" in text:
-        text = _SHORT_FRACTION.sub(r"\1{\2}{\3}", text)
-    return _THOUSANDS.sub("", text) if "," in text else text
-
-
-def _same_numbers(item: _Words, row: _Words) -> bool:
+def _same_numbers(item: _Prose, row: _Prose) -> bool:
     """Return whether two texts have the same numbers, and whether these are enough evidence."""
     for one, other in ((item, row), (row, item)):
         missing = one.numbers.keys() - other.numbers.keys() - _WEAK
@@ -404,16 +405,14 @@ def _bits(number: str) -> float:
     return log2(int(number) + 1) if len(number) <= 15 else len(number) * log2(10)
 
 
-def _common_subsequence(words: Sequence[str], row: _Words) -> int:
-    """Return the length of the longest common subsequence, all places of the row at a time.
+def _common_subsequence(words: Sequence[str], row: _Prose) -> int:
+    """Return the length of the longest common subsequence, all positions of the row at a time.
 
-    The method is Hyyrö's (2004): a zero bit is a place of the row where the subsequence grows.
+    The method is Hyyrö's (2004): a zero bit is a position of the row where the subsequence grows.
     """
     ones = (1 << len(row.words)) - 1
     state = ones
     for word in words:
-        places = row.places.get(word)
-        if places:
-            matches = state & places
+        if matches := state & row.positions.get(word, 0):
             state = (state + matches | state - matches) & ones
     return len(row.words) - state.bit_count()

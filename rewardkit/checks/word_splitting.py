@@ -11,13 +11,13 @@ Markup that does not change a problem is removed:
 - Every other operator is a word, because `x+1` is not `x-1`, `9!` is not 9, and `x^2` is not x with
   the index 2. All spellings of an operator are one word: `\le`, `\leq` and the sign itself. A hyphen
   between two words of at least two letters is punctuation.
+- A number has one spelling: `1,000` is 1000, and `\frac12` is `\frac{1}{2}`.
 - Digits and letters are separate words: `2x` has the words 2 and x.
 - A Chinese or Japanese character is a word, because nothing separates words in these scripts.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
 
 #: Commands that change how a formula looks, not what it means; `cdot` and `times` are among them
 #: because a product is often written without a sign.
@@ -27,6 +27,9 @@ _LAYOUT = re.compile(
     r"|emph|boldsymbol|cdot|times|begin|end)(?![a-z])"
     r"|\^(?=\{?\\circ(?![a-z]))"  # of degrees: the Unicode sign has no ^
 )
+
+_SHORT_FRACTION = re.compile(r"(\\[dt]?frac) ?(\d) ?(\d)")
+_THOUSANDS = re.compile(r"(?<=\d)(?:,(?:\\!)?|\{,\}|\\,)(?=\d{3}(?!\d))")
 
 #: Han with its extensions, kana with their marks, and compatibility forms that NFKC keeps.
 _CJK = "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -68,20 +71,13 @@ def split_words(text: str) -> list[str]:
     if not text.isascii():
         text = unicodedata.normalize("NFKC", _stream_safe(text))
     text = text.casefold()
+    if "," in text:
+        text = _THOUSANDS.sub("", text)
     if "\\" in text:  # casefold has made all commands lower case
+        text = _SHORT_FRACTION.sub(r"\1{\2}{\3}", text)
         text = _LAYOUT.sub(" ", text)
     words = _WORD.findall(text)
     return list(map(_SYNONYMS.get, words, words))
-
-
-def ngrams(own: Sequence[int], n: int) -> set[int]:
-    """Return the hashes of the n-grams of numbered words; none if there are fewer than n words."""
-    return set(ngram_hashes(own, n))
-
-
-def ngram_hashes(own: Sequence[int], n: int) -> Iterator[int]:
-    """Return the hashes of the n-grams of numbered words in their order, one at a time."""
-    return map(hash, zip(*(own[i:] for i in range(n)), strict=False))
 
 
 def _stream_safe(text: str) -> str:
