@@ -117,8 +117,7 @@ def print_sets(names: list[str]) -> None:
 def prepare_set(name: str, folder: Path) -> tuple[int, float]:
     """Prepare the repeated sample of a dataset; return the rows that were written, and CPU seconds."""
     from rewardkit.preprocess.load import card_of, load_dataset
-    from rewardkit.preprocess.raw_rows import RawRows
-    from rewardkit.preprocess.source import find_source
+    from rewardkit.preprocess.source import RawRows, find_source
 
     card = card_of(load_dataset(name))
     split, source = next(iter(card.splits)), folder / "set.jsonl"

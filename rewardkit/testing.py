@@ -31,7 +31,7 @@ from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
 from rewardkit.preprocess.base import Dataset, Dropped, Problem, ToProblem
 from rewardkit.preprocess.load import card_of, is_plugin, load_dataset, require_dataset_loads
 from rewardkit.preprocess.prep import SplitReport, prep
-from rewardkit.preprocess.raw_rows import RawRows
+from rewardkit.preprocess.source import RawRows
 from rewardkit.preprocess.template import load_template
 from rewardkit.row import IMAGES, SCHEMA, Row, read_rows
 from rewardkit.scorers.base import Score, Scorer, Status, spec_of, to_verl

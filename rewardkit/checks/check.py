@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rewardkit.arrow_types import plain_type
 from rewardkit.checks.duplicates import same_gold
 from rewardkit.checks.overlap import EvalIndex, Overlap, find_overlaps
 from rewardkit.checks.prompt_lengths import PromptLengths, TokenCounter, count_characters
@@ -40,6 +39,7 @@ from rewardkit.row import (
     IMAGES,
     Row,
     open_parquet,
+    plain_type,
     python_rows,
     question_of,
 )

@@ -14,10 +14,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from rewardkit.arrow_types import plain_type
 from rewardkit.checks.duplicates import question_key
 from rewardkit.errors import call_catching
-from rewardkit.row import AGENT_NAME, BATCH_ROWS, SCHEMA, SINGLE_TURN_AGENT, Row, open_parquet
+from rewardkit.row import (
+    AGENT_NAME,
+    BATCH_ROWS,
+    SCHEMA,
+    SINGLE_TURN_AGENT,
+    Row,
+    open_parquet,
+    plain_type,
+)
 from rewardkit.scorers.base import (
     NoVerdictError,
     Score,

@@ -284,7 +284,7 @@ def _prepared_sets(
 ) -> list[SuiteMember]:
     """Return the sets of a suite; missing ones are prepared first."""
     from rewardkit.evaluate.suite import names_in_suite, parse_suite, prepare_member
-    from rewardkit.preprocess.set_names import default_suite_folder
+    from rewardkit.preprocess.load import default_suite_folder
 
     require_sets(names_in_suite(suite), scoring.load_seconds)
     sets = parse_suite(suite, folder or default_suite_folder(), n)

@@ -104,8 +104,7 @@ def command(
 def _print_card(name: str, load_seconds: float, *, as_json: bool) -> None:
     from rewardkit import registry
     from rewardkit.preprocess.card import card_text
-    from rewardkit.preprocess.load import card_of, load_dataset
-    from rewardkit.preprocess.set_names import read_set_name
+    from rewardkit.preprocess.load import card_of, load_dataset, read_set_name
 
     require_sets([name], load_seconds)
     with prints_to_stderr():
@@ -148,7 +147,7 @@ def _rows(cards: Sequence[Card]) -> Iterator[tuple[str, ...]]:
 
 def _sizes(card: Card) -> str:
     """Return the rows of each split; a no-break space is between a name and its number."""
-    from rewardkit.preprocess.set_names import set_name
+    from rewardkit.preprocess.load import set_name
 
     split = next(iter(card.splits))
     if len(card.splits) == 1 and set_name(card, split) == card.name:

@@ -201,8 +201,7 @@ def _data_file(dataset: str) -> Path | None:
         is_row_file,
         require_regular_file,
     )
-    from rewardkit.preprocess.load import CARD_SUFFIX
-    from rewardkit.preprocess.set_names import is_set
+    from rewardkit.preprocess.load import CARD_SUFFIX, is_set
 
     path = Path(dataset)
     if is_row_file(path):

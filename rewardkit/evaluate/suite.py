@@ -9,14 +9,15 @@ from typing import Any
 from rewardkit.errors import SourceError, UsageError
 from rewardkit.evaluate.evaluation import OWN_SCORERS, EvaluationReport, evaluate
 from rewardkit.evaluate.generate import GenerationConfig
-from rewardkit.preprocess.load import card_of, load_dataset
-from rewardkit.preprocess.prep import prep
-from rewardkit.preprocess.set_names import (
+from rewardkit.preprocess.load import (
+    card_of,
     evaluation_split,
     is_split_of_dataset,
+    load_dataset,
     prepared_path,
     read_set_name,
 )
+from rewardkit.preprocess.prep import prep
 from rewardkit.preprocess.source import Hub
 from rewardkit.responses.score import ScoringPlan
 

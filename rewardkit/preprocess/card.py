@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from rewardkit import registry
-from rewardkit.errors import DataError, UnknownNameError
+from rewardkit.errors import DataError, UnknownNameError, unreadable_file
 from rewardkit.preprocess.column_map import ColumnMap, Condition, conditions_of_card, parse_columns
 
 #: Fields of a card with a text or a list of texts.
@@ -191,6 +191,8 @@ def card_path(name: str) -> Path:
 def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise unreadable_file(path, error) from error
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 text ({error.reason}). Save it as UTF-8.") from error
 

@@ -18,18 +18,20 @@ from rewardkit.file_kinds import ROW_SUFFIXES, is_row_file, stem_and_suffix
 from rewardkit.preprocess.base import Dataset, Problem
 from rewardkit.preprocess.card import Card, Split
 from rewardkit.preprocess.column_guess import require_parquet
-from rewardkit.preprocess.load import CARD_SUFFIX, card_of, load_dataset
-from rewardkit.preprocess.raw_rows import RawRows
-from rewardkit.preprocess.set_names import (
+from rewardkit.preprocess.load import (
     ALL,
+    CARD_SUFFIX,
+    card_of,
     default_suite_folder,
     held_out_splits,
+    load_dataset,
     prepared_path,
     read_set_name,
     set_name,
 )
 from rewardkit.preprocess.source import (
     Hub,
+    RawRows,
     cached_source,
     files_in_path,
     find_source,

@@ -18,24 +18,26 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from rewardkit.arrow_types import TypeConflictError, union_type, value_type
 from rewardkit.checks.duplicates import gold_key, question_key
 from rewardkit.checks.row_stats import RowStats
 from rewardkit.errors import DataError, UsageError
 from rewardkit.output import require_absent, require_not_input, require_suffix
 from rewardkit.preprocess.foreign_rows import describe_changes, to_schema_row
-from rewardkit.preprocess.turns import TOOL_AGENT
 from rewardkit.row import (
     AGENT_NAME,
     BATCH_ROWS,
     IMAGES,
     SINGLE_TURN_AGENT,
+    TOOL_AGENT,
     TURN_FIELDS,
     Row,
+    TypeConflictError,
     open_parquet,
     picture_contents,
     question_of,
     row_schema,
+    union_type,
+    value_type,
     write_rows,
 )
 from rewardkit.row_files import block_of, select_rows

@@ -30,12 +30,9 @@ from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.card_dataset import dataset_of_card, has_system_message
 from rewardkit.preprocess.column_map import Condition, parse_condition, top_level, value_at_path
-from rewardkit.preprocess.load import card_of, load_dataset
-from rewardkit.preprocess.raw_rows import RawRows
-from rewardkit.preprocess.set_names import read_set_name
-from rewardkit.preprocess.source import Hub, Source, find_source
-from rewardkit.preprocess.template import Template, load_template
-from rewardkit.preprocess.turns import Turns, load_turns
+from rewardkit.preprocess.load import card_of, load_dataset, read_set_name
+from rewardkit.preprocess.source import Hub, RawRows, Source, find_source
+from rewardkit.preprocess.template import Template, Turns, load_template, load_turns
 from rewardkit.row import (
     BATCH_ROWS,
     Row,

@@ -22,7 +22,6 @@ import pyarrow as pa
 
 from rewardkit.errors import DataError
 from rewardkit.model_client.completions import TRUNCATED, UNUSABLE
-from rewardkit.preprocess.turns import TOOL_AGENT
 from rewardkit.responses.figures import Cell
 from rewardkit.responses.matching import PLACE_ALONE, TrainIndex, index_parquet
 from rewardkit.responses.samples import USUAL_NAMES, FieldNames, Sample, read_scores
@@ -41,6 +40,7 @@ from rewardkit.row import (
     IMAGES,
     IMAGES_METADATA,
     METADATA_KEY,
+    TOOL_AGENT,
     open_parquet,
     python_rows,
     row_group_batches,

@@ -5,8 +5,8 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.arrow_types import TypeConflictError, union_type, value_type
 from rewardkit.checks.concatenation import concatenation_fault
+from rewardkit.row import TypeConflictError, union_type, value_type
 from tests.tables import every
 
 TEXT = pa.string()

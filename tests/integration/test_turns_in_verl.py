@@ -14,7 +14,7 @@ import pytest
 import rewardkit
 from rewardkit.checks.concatenation import concatenation_fault
 from rewardkit.preprocess.mix import MixPart, mix
-from rewardkit.preprocess.turns import TOOLS
+from rewardkit.preprocess.template import TOOLS
 from rewardkit.row import read_rows, write_rows
 from tests.integration.conftest import row
 

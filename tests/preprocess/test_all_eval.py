@@ -18,7 +18,7 @@ from rewardkit.preprocess.eval_sets import (
     find_in_folder,
     read_eval_sets,
 )
-from rewardkit.preprocess.set_names import set_name
+from rewardkit.preprocess.load import set_name
 from rewardkit.preprocess.source import SAMPLES
 from tests.preprocess.rows import jsonl, write_card
 from tests.tables import every

@@ -25,8 +25,7 @@ from rewardkit.preprocess.card import read_card
 from rewardkit.preprocess.datasets.math import last_boxes
 from rewardkit.preprocess.load import load_dataset
 from rewardkit.preprocess.prep import preview
-from rewardkit.preprocess.raw_rows import RawRows
-from rewardkit.preprocess.source import SAMPLES, find_source
+from rewardkit.preprocess.source import SAMPLES, RawRows, find_source
 from rewardkit.row import IMAGES, METADATA_KEY, read_rows
 from rewardkit.scorers.base import spec_of
 from rewardkit.scorers.gold import another_answer

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import DataError
 from rewardkit.jsonl import MAX_LINE_BYTES
-from rewardkit.preprocess.raw_rows import RawRows
+from rewardkit.preprocess.source import RawRows
 from tests.preprocess.rows import write_file
 from tests.tables import every
 

@@ -10,7 +10,7 @@ from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.evaluate.suite import parse_suite
 from rewardkit.preprocess.card import Card, Split, read_card
 from rewardkit.preprocess.eval_sets import read_spec
-from rewardkit.preprocess.set_names import (
+from rewardkit.preprocess.load import (
     SetName,
     evaluation_split,
     held_out_splits,

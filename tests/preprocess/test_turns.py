@@ -18,7 +18,7 @@ from rewardkit.errors import DataError, UnknownNameError, UsageError
 from rewardkit.preprocess.foreign_rows import to_schema_row
 from rewardkit.preprocess.mix import MixPart, mix
 from rewardkit.preprocess.prep import preview
-from rewardkit.preprocess.turns import INTERACTIONS, TOOLS, load_turns
+from rewardkit.preprocess.template import INTERACTIONS, TOOLS, load_turns
 from rewardkit.row import read_rows, write_rows
 from tests.preprocess.rows import verl_row
 from tests.tables import every

@@ -11,7 +11,7 @@ TARGETS = (
 
 def complete_set(incomplete: str) -> list[str]:
     """Return the names of datasets and sets that begin as the word does."""
-    from rewardkit.preprocess.set_names import known_names
+    from rewardkit.preprocess.load import known_names
 
     return _matching(known_names(), incomplete)
 
@@ -24,7 +24,7 @@ def complete_sets(incomplete: str) -> list[str]:
 
 def complete_against(incomplete: str) -> list[str]:
     """Return the same for `--against`, which has a name for all evaluation sets."""
-    from rewardkit.preprocess.set_names import ALL
+    from rewardkit.preprocess.load import ALL
 
     before, comma, last = incomplete.rpartition(",")
     return [*complete_sets(incomplete), *(before + comma + name for name in _matching([ALL], last))]

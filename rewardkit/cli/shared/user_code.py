@@ -52,8 +52,8 @@ def require_datasets(names: list[str], load_seconds: float) -> None:
 
 
 def require_sets(names: list[str], load_seconds: float) -> None:
-    """Require the same of the datasets whose sets are named (`rewardkit.preprocess.set_names`)."""
-    from rewardkit.preprocess.set_names import plugins_in
+    """Require the same of the datasets whose sets are named (`rewardkit.preprocess.load`)."""
+    from rewardkit.preprocess.load import plugins_in
 
     require_datasets([plugin for name in names for plugin in plugins_in(name)], load_seconds)
 
