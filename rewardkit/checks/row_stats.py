@@ -13,7 +13,6 @@ from rewardkit.errors import call_catching
 from rewardkit.row import IMAGES, METADATA_KEY, Row
 from rewardkit.scorers.base import Scorer
 from rewardkit.scorers.load import scorer_for
-from rewardkit.scorers.math import score as math_score
 from rewardkit.scorers.options import inner_function
 
 #: Kinds of golds; the first pattern that matches decides.
@@ -136,7 +135,7 @@ class RowStats:
         self.answer_kinds[kind] += 1
         info: Mapping[str, Any] = row.get("extra_info") or {}
         name = str(info.get("scorer") or "")
-        if inner_function(scorer) is math_score if scorer else _is_math(row["data_source"], name):
+        if _is_math(scorer) if scorer else _has_math_scorer(row["data_source"], name):
             self.math_kinds[kind] += 1
         if kind == "choice" and not row.get(IMAGES.name):
             option = _OPTION.format(gold=re.escape(gold))
@@ -183,6 +182,11 @@ def unread_options_of(metadata: Mapping[bytes, bytes] | None) -> tuple[str, ...]
 
 
 @lru_cache(1024)
-def _is_math(data_source: str, scorer: str) -> bool:
-    """Return whether the rows with this data source and `extra_info.scorer` have the scorer `math`."""
-    return call_catching(scorer_for, data_source, {"scorer": scorer}) is math_score
+def _has_math_scorer(data_source: str, scorer: str) -> bool:
+    return _is_math(call_catching(scorer_for, data_source, {"scorer": scorer}))
+
+
+def _is_math(scorer: Any) -> bool:
+    """Return whether a scorer is `math`, which is not imported for that."""
+    function = inner_function(scorer)
+    return getattr(function, "__module__", "") == "rewardkit.scorers.math"
