@@ -1,4 +1,4 @@
-"""Reads the YAML of users, such as recipes, rubrics, cards and configurations of runs, as YAML 1.2.
+"""Reads the YAML of users, such as recipes, rubrics, cards and configurations of runs, as YAML 1.2; writes YAML.
 
 In YAML 1.2 `1e-6` is a number and `no` is text: a learning rate that is text stops verl minutes
 after the launch. Numbers are decimal, and dates are text. Repeated keys, deep nesting, tags and
@@ -7,7 +7,10 @@ aliases are errors: a few lines of aliases stand for gigabytes.
 
 from __future__ import annotations
 
+import io
 import re
+import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -17,6 +20,7 @@ from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
 from ruamel.yaml.nodes import MappingNode, ScalarNode
+from ruamel.yaml.representer import SafeRepresenter
 
 from rewardkit.errors import DataError, UsageError, unreadable_file
 
@@ -132,6 +136,51 @@ class _PlainConstructor(SafeConstructor):
 _PlainConstructor.add_constructor("tag:yaml.org,2002:int", _PlainConstructor.construct_plain_int)
 for _tag in ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"):
     _PlainConstructor.add_constructor(_tag, _PlainConstructor.construct_plain_text)
+
+
+@cache
+def read_table(module: str, name: str) -> Any:
+    """Return one of our own tables: a YAML file beside a module's file, which may have aliases."""
+    return YAML(typ="safe", pure=True).load(Path(module).with_name(name))
+
+
+class _Representer(SafeRepresenter):
+    """Writes text so that YAML 1.1 and 1.2 read it as text, and no aliases."""
+
+    in_line = False
+
+    def ignore_aliases(self, _: Any) -> bool:
+        return True
+
+    def represent_text(self, text: str) -> ScalarNode:
+        is_plain = re.sub(r"[\n\t]", "", text).isprintable()
+        style = None
+        if not is_plain or ("\n" in text and self.in_line):
+            style = '"'
+        elif "\n" in text:
+            style = "|"
+        elif text[:1] in tuple("+-.0123456789") or text.lower() in {"y", "n"}:
+            style = "'"
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Representer.add_representer(str, _Representer.represent_text)
+
+
+def dump(tree: Any, *, in_line: bool = False) -> str:
+    """Return YAML with the same meaning in YAML 1.1 and 1.2: texts that look like numbers are quoted.
+
+    Texts of several lines become blocks unless all is to be in one line.
+    """
+    writer: Any = YAML(typ="safe", pure=True)
+    stream = io.StringIO()
+    writer.Representer, writer.version = _Representer, (1, 1)
+    writer.default_flow_style, writer.width = in_line, sys.maxsize
+    writer.sort_base_mapping_type_on_output = False
+    writer.representer.in_line = in_line
+    writer.dump({"x": tree} if in_line else tree, stream)
+    text = re.sub(r"\A%YAML 1\.1\n---\s", "", stream.getvalue())
+    return text.removeprefix("{x: ").removesuffix("}\n") if in_line else text
 
 
 #: The configuration of a model of the values that a person writes.

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import UnknownNameError
 from rewardkit.registry import did_you_mean
+from rewardkit.strict_yaml import read_table
 
 #: A text by language, `en` or `zh`.
 Text = Mapping[str, str]
@@ -92,14 +92,14 @@ def metrics() -> tuple[MetricEntry, ...]:
         MetricEntry(
             tuple(item["names"]), _text(item), item["healthy"], item["moves"], tuple(item["keys"])
         )
-        for item in _read_yaml("metrics.yaml")
+        for item in read_table(__file__, "metrics.yaml")
     )
 
 
 @cache
 def keys() -> tuple[KeyEntry, ...]:
     """Return all configuration keys."""
-    items = _read_yaml("keys.yaml")
+    items = read_table(__file__, "keys.yaml")
     return tuple(KeyEntry(item["key"], _text(item), item["choose"]) for item in items)
 
 
@@ -110,7 +110,7 @@ def _text(item: Mapping[str, str]) -> Text:
 @cache
 def labels(lang: str) -> Text:
     """Return the labels of an entry's rows, and phrases, by their name in `labels.yaml`."""
-    return {name: text[lang] for name, text in _read_yaml("labels.yaml").items()}
+    return {name: text[lang] for name, text in read_table(__file__, "labels.yaml").items()}
 
 
 @cache
@@ -118,7 +118,7 @@ def chinese_rules() -> Mapping[str, str]:
     """Return the Chinese for a rule, by its name: what it asks for, or what to do about its findings."""
     from rewardkit.launch.rules import RULES
 
-    return {**_read_yaml("rules.yaml"), **{rule.id: rule.zh for rule in RULES}}
+    return {**read_table(__file__, "rules.yaml"), **{rule.id: rule.zh for rule in RULES}}
 
 
 def key_defaults(name: str, lang: str = "en") -> list[tuple[str, str]]:
@@ -180,12 +180,6 @@ def markdown(lang: str) -> str:
         )
         for heads, rows in tables
     )
-
-
-def _read_yaml(name: str) -> Any:
-    import yaml
-
-    return yaml.safe_load(Path(__file__).with_name(name).read_text(encoding="utf-8"))
 
 
 def _matches(name: str, pattern: str) -> bool:

@@ -19,9 +19,9 @@ from typing import Any
 from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override
 from rewardkit.launch.recipe import Dapo, Recipe
-from rewardkit.launch.verl.key_renames import load_table
 from rewardkit.launch.verl.releases import release_of
 from rewardkit.launch.verl.translate import translate
+from rewardkit.strict_yaml import read_table
 
 ACTOR = "actor_rollout_ref.actor"
 REF = "actor_rollout_ref.ref"
@@ -32,7 +32,7 @@ REWARD_WEIGHTS = "algorithm.gdpo_reward_weights"
 
 def preset(recipe: Recipe) -> dict[str, Any]:
     """Return the settings that follow from a recipe's algorithm, strategy and devices."""
-    settings: dict[str, Any] = dict(load_table(__file__, "presets.yaml")[recipe.algorithm])
+    settings: dict[str, Any] = dict(read_table(__file__, "presets.yaml")[recipe.algorithm])
     if recipe.algorithm == "dapo":
         settings |= _dapo_settings(recipe.dapo)
     if recipe.strategy == "fsdp2":

@@ -12,8 +12,8 @@ from rewardkit.launch.rules import RULES, check_rules, rule
 from rewardkit.launch.rules.facts import RunFacts
 from rewardkit.launch.verl import compose_child
 from rewardkit.launch.verl.compose import config_name
-from rewardkit.launch.verl.key_renames import load_table
 from rewardkit.launch.verl.releases import parse_release
+from rewardkit.strict_yaml import read_table
 from tests.integration.conftest import VERL, is_installed
 from tests.launch.conftest import SMALLEST
 
@@ -161,7 +161,7 @@ def test_our_rules_give_an_error_exactly_if_verl_does_and_name_its_line(name, mo
 
 
 def test_the_table_names_a_raise_or_an_assert_of_this_verl():
-    table = load_table(rule.__file__, "refusals.yaml")
+    table = read_table(rule.__file__, "refusals.yaml")
     for check, place in table[VERL].items():
         file, _, line = place.partition(":")
         text = (SOURCE / file).read_text(encoding="utf-8").splitlines()[int(line) - 1]

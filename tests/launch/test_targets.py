@@ -13,8 +13,7 @@ import yaml
 from rewardkit.errors import SourceError, UsageError
 from rewardkit.launch.recipe import Target
 from rewardkit.launch.targets import TARGETS, render
-from rewardkit.launch.targets.base import as_yaml
-from rewardkit.strict_yaml import read_yaml
+from rewardkit.strict_yaml import dump, read_yaml
 from tests.launch.conftest import tree_of
 from tests.tables import every
 
@@ -208,7 +207,7 @@ def test_modelarts_has_the_required_keys_and_every_setting(plan_of, tmp_path):
 
 def test_yaml_texts_stay_texts_for_readers_of_yaml_1_2():
     tree = {"a": "1e-6", "b": "y", "c": "0o17", "d": ".5"}
-    assert as_yaml(tree) == "a: '1e-6'\nb: 'y'\nc: '0o17'\nd: '.5'\n"
+    assert dump(tree) == "a: '1e-6'\nb: 'y'\nc: '0o17'\nd: '.5'\n"
 
 
 @every("sign", list("\x85\u2028\u2029\r\t\f\v\x1c\xa0\ufeff\x1b\x00"))
@@ -216,5 +215,5 @@ def test_yaml_texts_stay_texts_for_readers_of_yaml_1_2():
 def test_no_character_changes_a_text_for_any_reader_of_yaml(text, sign):
     """U+0085 is the end of a line in YAML 1.1, and a character in YAML 1.2."""
     tree = {"value": text.format(*[sign] * 2), f"key{sign}": 1}
-    assert yaml.safe_load(as_yaml(tree)) == tree
-    assert read_yaml(as_yaml(tree), "x") == tree
+    assert yaml.safe_load(dump(tree)) == tree
+    assert read_yaml(dump(tree), "x") == tree

@@ -10,8 +10,8 @@ from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override
 from rewardkit.launch.rehearsal.sample import PictureTokens, RowSample
 from rewardkit.launch.verl.hydra_values import format_value
-from rewardkit.launch.verl.key_renames import load_table
 from rewardkit.launch.verl.releases import release_of
+from rewardkit.strict_yaml import read_table
 
 #: What verl composes from the user's settings, dotted key -> value.
 Config: TypeAlias = Mapping[str, Any]
@@ -62,7 +62,7 @@ class RehearsalPlan:
 
 def table(name: str) -> Mapping[str, Any]:
     """Return a table of `settings.yaml`."""
-    tables: dict[str, dict[str, Any]] = load_table(__file__, "settings.yaml")
+    tables: dict[str, dict[str, Any]] = read_table(__file__, "settings.yaml")
     return tables[name]
 
 

@@ -6,7 +6,7 @@ from rewardkit.finding import Finding, sort_by_severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.rules import checks  # noqa: F401 - it registers the functions of rules
 from rewardkit.launch.rules.facts import RunFacts
-from rewardkit.launch.rules.rule import PlanRule, read_table
+from rewardkit.launch.rules.rule import PlanRule, read_rules
 from rewardkit.launch.rules.values import PlanValues
 
 __all__ = ["CHECKED_ELSEWHERE", "RULES", "check_rules"]
@@ -15,7 +15,7 @@ __all__ = ["CHECKED_ELSEWHERE", "RULES", "check_rules"]
 RULES: tuple[PlanRule, ...]
 #: Rules of the inventory that need more than a plan, and the command that checks them.
 CHECKED_ELSEWHERE: Mapping[str, str]
-RULES, CHECKED_ELSEWHERE = read_table()
+RULES, CHECKED_ELSEWHERE = read_rules()
 
 
 def check_rules(plan: Plan, facts: RunFacts) -> list[Finding]:

@@ -14,9 +14,9 @@ from typing import Any
 
 from rewardkit.finding import Finding, Severity
 from rewardkit.launch.rules.values import PlanValues, has_type
-from rewardkit.launch.verl.key_renames import load_table
 from rewardkit.launch.verl.releases import LATEST, parse_release
 from rewardkit.registry import did_you_mean
+from rewardkit.strict_yaml import read_table
 
 #: What a source's name in `rules.yaml` stands for where a finding names the line of verl.
 CODE = "verl's code"
@@ -103,7 +103,7 @@ def refusal(name: str, verl: str) -> str:
 
     A snapshot of main has the checks of the newest release.
     """
-    table = load_table(__file__, "refusals.yaml")
+    table = read_table(__file__, "refusals.yaml")
     release = verl if verl in table else LATEST
     line = table[release].get(name)
     return f"verl {release}: {line}" if line else ""
@@ -217,9 +217,9 @@ def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def read_table() -> tuple[tuple[PlanRule, ...], Mapping[str, str]]:
+def read_rules() -> tuple[tuple[PlanRule, ...], Mapping[str, str]]:
     """Return the rules of `rules.yaml`, and those that are checked elsewhere."""
-    table = load_table(__file__, "rules.yaml")
+    table = read_table(__file__, "rules.yaml")
     rules = []
     for entry in map(dict, table["rules"]):
         fields = {"key": entry["key"]} | entry.pop("each", {})

@@ -26,12 +26,12 @@ from rewardkit.launch.script_import.script_runs import (
     display,
     env_options,
 )
-from rewardkit.launch.targets.base import as_yaml
 from rewardkit.launch.verl.hydra_values import Raw, parse_value
 from rewardkit.launch.verl.key_renames import IgnoredKey, to_latest_key
 from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, NEW_KEY, release_of
 from rewardkit.launch.verl.translate import Note, resolve, translate
 from rewardkit.redact import Redactor, is_secret_name, is_secret_value
+from rewardkit.strict_yaml import dump
 
 #: Characters of a script, and settings of its command.
 MAX_SCRIPT, MAX_SETTINGS = 200_000, 500
@@ -143,7 +143,7 @@ def recipe_text(imported: ImportedScript) -> str:
     comments = []
     for line in lines:
         comments += wrapper.wrap("# " + "".join(c if c.isprintable() else " " for c in line))
-    return "\n".join([*comments, "", as_yaml(imported.recipe)])
+    return "\n".join([*comments, "", dump(imported.recipe)])
 
 
 class _Import:

@@ -40,7 +40,6 @@ from rewardkit.launch.secret_values import MARK, reveal_secrets, secret_variable
 from rewardkit.launch.targets.base import (
     File,
     Launch,
-    as_yaml,
     ray_start_arguments,
     render_template,
     require_absolute_data,
@@ -51,6 +50,7 @@ from rewardkit.launch.targets.base import (
 )
 from rewardkit.launch.verl.hydra_values import Raw
 from rewardkit.launch.verl.translate import resolve
+from rewardkit.strict_yaml import dump
 
 __all__ = ["TARGETS", "File", "Launch", "render"]
 
@@ -183,7 +183,7 @@ def ray_job(plan: Plan, folder: Path) -> Launch:
     env |= {"excludes": ["**/__pycache__/"], "env_vars": dict(plan.env)}
     if plan.module == DAPO_RECIPE:  # with a working_dir Ray's workers do not import from workdir
         env["env_vars"].setdefault("PYTHONPATH", cluster.workdir)
-    files.append(File("runtime_env.yaml", as_yaml(env)))  # its paths are on this machine
+    files.append(File("runtime_env.yaml", dump(env)))  # its paths are on this machine
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     argv = [shutil.which("ray", path=path) or "ray", "job", "submit", "--address", cluster.address]
     argv += ["--submission-id", job, "--runtime-env", str(folder / "runtime_env.yaml")]

@@ -14,6 +14,7 @@ from rewardkit.launch.recipe import Recipe
 from rewardkit.launch.scorer_location import node_path
 from rewardkit.launch.secret_values import MARK, secret_variables, shell_word
 from rewardkit.redact import Redactor, is_secret_name
+from rewardkit.strict_yaml import dump
 
 #: Ray gives these ports to its workers and refuses other components on them.
 WORKER_PORTS = range(10002, 20000)
@@ -123,11 +124,11 @@ def render_template(template: str, plan: Plan, **values: Any) -> str:
         if isinstance(value, Markup):
             return value
         if template.endswith(".yaml.j2"):
-            return Markup(as_yaml(value, in_line=True))  # noqa: S704 - no HTML
+            return Markup(dump(value, in_line=True))  # noqa: S704 - no HTML
         return Markup(shell_word("" if value is None else str(value)))  # noqa: S704 - no HTML
 
     def block(tree: Any, blanks: int = 0) -> Markup:
-        text = indent(as_yaml(tree), " " * blanks, lambda _: True)
+        text = indent(dump(tree), " " * blanks, lambda _: True)
         return Markup(text)  # noqa: S704 - no HTML
 
     environment = Environment(
@@ -174,30 +175,3 @@ def scorer_files(plan: Plan) -> dict[str, str]:
         raise SourceError(f"reward.scorer: {unreadable_file(file, error)}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"reward.scorer: {file}: not UTF-8 text; save it as UTF-8.") from error
-
-
-def as_yaml(tree: Any, *, in_line: bool = False) -> str:
-    """Return YAML with the same meaning in YAML 1.1 and 1.2: texts that look like numbers are quoted.
-
-    Texts of several lines become blocks unless all is to be in one line, and no aliases are written.
-    Characters that end a line in YAML 1.1 only are escaped.
-    """
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        """SafeDumper without aliases."""
-
-        def ignore_aliases(self, _: Any) -> bool:
-            return True
-
-    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-        unsure = value[:1] in tuple("+-.0123456789") or value.lower() in {"y", "n"}
-        style = "|" if "\n" in value else "'" if unsure else None
-        style = '"' if set(value) & set("\x85\u2028\u2029" + "\n" * in_line) else style
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
-
-    Dumper.add_representer(str, text)
-    style: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": float("inf")}
-    if in_line:  # in a list, the text gets the quotes that it needs between braces
-        return str(yaml.dump([tree], Dumper=Dumper, default_flow_style=True, **style))[1:-2]
-    return str(yaml.dump(tree, Dumper=Dumper, default_flow_style=False, **style))

@@ -7,8 +7,9 @@ name that ends in a dot stands for every key below it.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any, TypeVar
+
+from rewardkit.strict_yaml import read_table
 
 Entry = TypeVar("Entry")
 
@@ -39,17 +40,8 @@ class IgnoredKey:
     only: str = ""
 
 
-@cache
-def load_table(module: str, name: str) -> Any:
-    """Read a YAML file that lies beside a module's file."""
-    import yaml
-
-    text = Path(module).with_name(name).read_text(encoding="utf-8")
-    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-
-
 def _entries(section: str) -> list[dict[str, Any]]:
-    table = load_table(__file__, "key_renames.yaml")[section]
+    table = read_table(__file__, "key_renames.yaml")[section]
     return [{**each, "since": tuple(map(int, each["since"].split(".")))} for each in table]
 
 
@@ -68,7 +60,7 @@ def ignored_keys() -> tuple[IgnoredKey, ...]:
 @cache
 def gone_keys() -> Mapping[str, str]:
     """Return the keys that only releases before 0.7.1 list, with the newest of them."""
-    table = load_table(__file__, "key_renames.yaml")["gone"]
+    table = read_table(__file__, "key_renames.yaml")["gone"]
     return {key: verl for verl, keys in table.items() for key in keys}
 
 
