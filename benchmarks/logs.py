@@ -18,7 +18,6 @@ from pathlib import Path
 
 from measure import best
 
-from rewardkit.trainlog.export import rows
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.training_run import TrainingRun
 
@@ -93,7 +92,7 @@ def check(folder: Path) -> None:
     """Exit if the two readers find different numbers."""
     path = folder / "small.log"
     write_log(path, 2_000_000, 40)
-    table = {int(row.pop("step")): row for row in rows(rewardkit(path))}
+    table = {int(row.pop("step")): row for row in rewardkit(path).rows()}
     if json.dumps(loop(path)) != json.dumps(table):
         sys.exit("the two readers disagree")
 

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import sleep
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
 from rewardkit.cli.shared import console
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.console import print_json, printable, progress, warn
+from rewardkit.cli.shared.console import print_json, progress, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import argument, option
 from rewardkit.errors import UsageError
-from rewardkit.trainlog.export import rows, write_csv
-from rewardkit.trainlog.hacking_examples import example_values
+from rewardkit.trainlog.export import write_csv
 from rewardkit.trainlog.read import read_runs, with_config
-from rewardkit.trainlog.rules import LogFinding, check_onsets, diagnose
+from rewardkit.trainlog.rules import LogFinding, diagnose
 from rewardkit.trainlog.run_comparison import RunComparison, compare_runs
 from rewardkit.trainlog.run_folder import run_logs
-from rewardkit.trainlog.summary import summarize
+from rewardkit.trainlog.summary import RunSummary, summarize
 from rewardkit.trainlog.tables import (
     ASCII,
     BLOCKS,
@@ -30,7 +30,6 @@ from rewardkit.trainlog.tables import (
     comparison_tables,
     example_rows,
     format_step,
-    onset_text,
     run_tables,
     verdict,
 )
@@ -38,8 +37,6 @@ from rewardkit.trainlog.training_run import TrainingRun
 from rewardkit.trainlog.translations import translations
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from rewardkit.trainlog.follow import RunTail
 
 EXAMPLES = examples(
@@ -130,6 +127,7 @@ def command(
     settings differ. Runs are aligned by step, or by time with --x hours.
     """
     from rewardkit.output import require_different, require_not_input, require_suffix
+    from rewardkit.trainlog.follow import RunTail
     from rewardkit.trainlog.page import write_page
 
     require_different(csv=csv, html=html)
@@ -140,32 +138,31 @@ def command(
         opt.require_unused(ctx, "--follow", used)
         if as_json:
             raise UsageError("--json is not used with --follow: leave it out.")
-        _follow(runs, rewards, samples_per_step, interval, lang)
-        return
+        if len(runs) != 1:
+            raise UsageError("--follow takes one RUN.")
+        _follow(RunTail(Path(runs[0]), rewards, samples_per_step), interval, lang)
     compare = runs[0] == COMPARE and not Path(COMPARE).exists()
     opt.require_companion(ctx, "--follow", False, "interval")
     opt.require_companion(ctx, "--html", html, "smooth")
     opt.require_companion(ctx, "compare or --html", html or compare, "x")
     paths = runs[1:] if compare else runs
     training_runs = list(_read(paths, config, rewards, samples_per_step))
-    findings = [diagnose(run) for run in training_runs]
+    summaries = [summarize(run, lang) for run in training_runs]
     if csv:
         write_csv(training_runs, csv, overwrite=overwrite)
     if html:
-        write_page(
-            training_runs, findings, html, lang=lang, x=x, window=smooth,
-            compare=compare, overwrite=overwrite,
-        )  # fmt: skip
+        write_page(summaries, html, x=x, window=smooth, compare=compare, overwrite=overwrite)
     if compare:
-        _print_comparisons(compare_runs(training_runs, x, lang), as_json=as_json)
+        _print_comparisons(compare_runs(summaries, x), as_json=as_json)
     elif as_json:
-        documents = [_document(*pair, lang) for pair in zip(training_runs, findings, strict=True)]
+        documents = [summary.summary() for summary in summaries]
         print_json(documents[0] if len(documents) == 1 else documents)
     else:
-        for pair in zip(training_runs, findings, strict=True):
-            _print(*pair, lang)
+        for summary in summaries:
+            _print(summary)
     counted = {"error"} if fail_on == "error" else {"error", "warning"}
-    if fail_on and any(one.rule.severity in counted for of_run in findings for one in of_run):
+    findings = (finding for summary in summaries for finding in summary.diagnosis.findings)
+    if fail_on and any(finding.rule.severity in counted for finding in findings):
         raise typer.Exit(1)
 
 
@@ -194,28 +191,13 @@ def _read(
         yield run
 
 
-def _document(run: TrainingRun, findings: Sequence[LogFinding], lang: str) -> dict[str, Any]:
-    """Return what --json prints of a run."""
-    return {
-        **summarize(run, lang).summary(),
-        "findings": [
-            {**finding.summary(lang), "examples": example_values(run, finding.evidence)}
-            for finding in findings
-        ],
-        "hacking": [check.summary(lang) for check in check_onsets(run)],
-        "rows": list(rows(run)),
-    }
-
-
-def _print(run: TrainingRun, findings: Sequence[LogFinding], lang: str) -> None:
+def _print(summary: RunSummary) -> None:
     marks = BLOCKS if (sys.stdout.encoding or "").lower().startswith("utf") else ASCII
-    summary = summarize(run, lang)
-    checks = check_onsets(run) if summary.rewards else ()
-    for table in run_tables(summary, findings, lang=lang, marks=marks, checks=checks):
+    for table in run_tables(summary, marks):
         _print_table(table)
-    for item in run.examples:
-        warn(f"{run.path}: {item.where}: skipped: {item.reason}")
-    console.print_wrapped(verdict(summary, findings, lang))
+    for item in summary.run.examples:
+        warn(f"{summary.run.path}: {item.where}: skipped: {item.reason}")
+    console.print_wrapped(verdict(summary))
 
 
 def _print_comparisons(comparisons: Iterable[RunComparison], *, as_json: bool) -> None:
@@ -240,89 +222,42 @@ def _print_table(table: TextTable) -> None:
     console.print_table(table.columns, table.rows, table.title, wrap=table.wrap, below=table.below)
 
 
-def _follow(
-    paths: Sequence[str],
-    rewards: Path | None,
-    samples_per_step: int | None,
-    interval: float,
-    lang: str,
-) -> None:
-    from rewardkit.trainlog.follow import RunTail
-
-    if len(paths) != 1:
-        raise UsageError("--follow takes one RUN.")
-    tail = RunTail(Path(paths[0]), rewards, samples_per_step)
-    show = _live if sys.stdout.isatty() else _lines
-    try:
-        show(tail, interval, lang)
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
-
-
-_WAITING = "{} does not exist yet; waiting for it."
-
-
-def _lines(tail: RunTail, interval: float, lang: str) -> NoReturn:
+def _follow(tail: RunTail, interval: float, lang: str) -> NoReturn:
     """Print a line for every step and for every new finding; never returns."""
     last, restarts, rewrites, missing = -1, 0, 0, False
     reported: set[str] = set()
-    while True:
-        run = tail.poll()
-        if tail.is_missing and not missing:
-            warn(_WAITING.format(tail.path))
-        missing = tail.is_missing
-        if tail.rewrites > rewrites:
-            last, restarts, rewrites, reported = -1, 0, tail.rewrites, set()
-            console.echo("the log was replaced by a new one")
-        if run:
-            if len(run.restarts) > restarts:
-                restarts, last = len(run.restarts), run.restarts[-1].step - 1
-                console.echo(f"restart at step {run.restarts[-1].step:,}")
-            for step in run.steps:
-                if step > last:
-                    console.echo(format_step(run, step))
-            last = run.steps[-1]
-            for finding in diagnose(run):
-                if finding.rule.id not in reported:
-                    reported.add(finding.rule.id)
-                    _report(run, finding, lang)
-        sys.stdout.flush()
-        sleep(interval)
+    with suppress(KeyboardInterrupt):
+        while True:
+            run = tail.poll()
+            if tail.is_missing and not missing:
+                warn(f"{tail.path} does not exist yet; waiting for it.")
+            missing = tail.is_missing
+            if tail.rewrites > rewrites:
+                last, restarts, rewrites, reported = -1, 0, tail.rewrites, set()
+                console.echo("the log was replaced by a new one")
+            if run:
+                if len(run.restarts) > restarts:
+                    restarts, last = len(run.restarts), run.restarts[-1].step - 1
+                    console.echo(f"restart at step {run.restarts[-1].step:,}")
+                for step in run.steps:
+                    if step > last:
+                        console.echo(format_step(run, step))
+                last = run.steps[-1]
+                for finding in diagnose(run).findings:
+                    if finding.rule.id not in reported:
+                        reported.add(finding.rule.id)
+                        _report(run, finding, lang)
+            sys.stdout.flush()
+            sleep(interval)
+    raise typer.Exit(130)
 
 
 def _report(run: TrainingRun, finding: LogFinding, lang: str) -> None:
     """Print a finding on a line, and a response from before its onset and one from after it."""
-    facts = [fact.text(lang) for fact in finding.evidence.facts]
-    if onset := onset_text(finding.evidence, lang):
+    evidence = finding.evidence
+    facts = [fact.text(lang) for fact in evidence.facts]
+    if onset := evidence.text(lang):
         facts.append(f"{translations('hacking', lang)['onset']}: {onset}")
-    line = f"{finding.rule.severity}: {finding.rule.title[lang]}: {'; '.join(facts)}"
-    typer.echo(printable(line))
-    for name, text in example_rows(run, finding.evidence, lang):
-        typer.echo(printable(f"  {name}: {text}"))
-
-
-def _live(tail: RunTail, interval: float, lang: str) -> NoReturn:
-    """Print the tables, updated as the log grows; never returns."""
-    from rich.live import Live
-    from rich.text import Text
-
-    missing = False
-    with Live("waiting for the first step ...", auto_refresh=False) as live:
-        while True:
-            if run := tail.poll():
-                live.update(_tables(run, lang), refresh=True)
-            if tail.is_missing and not missing:
-                live.update(Text(printable(_WAITING.format(tail.path))), refresh=True)
-            missing = tail.is_missing
-            sleep(interval)
-
-
-def _tables(run: TrainingRun, lang: str) -> Text:
-    """Return the tables of a run for a terminal, as `print_table` prints them."""
-    from rich.text import Text
-
-    lines: list[str] = []
-    for table in run_tables(summarize(run, lang), diagnose(run), lang=lang, brief=True):
-        cells = table.columns, table.rows, table.title
-        lines += [*console.format_table(*cells, wrap=table.wrap, below=table.below), ""]
-    return Text("\n".join(lines))
+    console.echo(f"{finding.rule.severity}: {finding.rule.title[lang]}: {'; '.join(facts)}")
+    for name, text in example_rows(run, evidence, lang):
+        console.echo(f"  {name}: {text}")

@@ -6,7 +6,7 @@ The first argument is the run; `rules.yaml` has the others.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from rewardkit.trainlog.series import (
     CHANGE_ERRORS,
@@ -84,6 +84,20 @@ class RuleEvidence:
     metrics: tuple[str, ...] = ()
     onset: Onset | None = None
     phrase: str = ""
+
+    @property
+    def onset_values(self) -> dict[str, Any] | None:
+        """The onset as plain values for JSON."""
+        onset = self.onset
+        return {"step": onset.step, "interval": [onset.low, onset.high]} if onset else None
+
+    def text(self, lang: str) -> str:
+        """Return the onset in words: `step 57 (55-60)`; "" if there is none."""
+        return (
+            translations("hacking", lang)["interval"].format(**vars(self.onset))
+            if self.onset
+            else ""
+        )
 
 
 @dataclass(frozen=True)

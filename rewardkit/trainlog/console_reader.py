@@ -19,8 +19,7 @@ from rewardkit.trainlog.python_literal import (
     split_processes,
 )
 from rewardkit.trainlog.step_line import STEP, decode_line, parse_step_line, split_steps
-from rewardkit.trainlog.table_builder import TableBuilder
-from rewardkit.trainlog.training_run import FIXED, FULL, V1, TrainingRun
+from rewardkit.trainlog.training_run import FIXED, FULL, V1, TableBuilder, TrainingRun
 
 #: A longer line is cut here, so that a file without line ends does not fill memory.
 MAX_BUFFER_BYTES = 32 << 20
@@ -124,7 +123,7 @@ class ConsoleReader:
                 self._feed_block(process, text)
             elif (at := text.find(_CONFIG.decode())) >= 0:
                 self._block = LiteralCollector(process)
-                self.builder.mark_launch()
+                self.builder.is_launched = True
                 self._feed_block(process, text[at:])
 
     def _continue_block(self, data: bytes) -> None:

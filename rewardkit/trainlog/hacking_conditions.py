@@ -8,8 +8,8 @@ reports it if there is none. Every change is measured in standard errors of the 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import wraps
-from math import log, sqrt
-from typing import TypeAlias
+from math import hypot, sqrt
+from typing import NamedTuple, TypeAlias
 
 from rewardkit.trainlog.conditions import (
     Fact,
@@ -40,24 +40,27 @@ from rewardkit.trainlog.series import (
     noise,
 )
 from rewardkit.trainlog.topics import REWARD, validations
-from rewardkit.trainlog.training_run import ResponseSample, TrainingRun
-from rewardkit.trainlog.unearned import gold_steps, unearned_rise
+from rewardkit.trainlog.training_run import TrainingRun
 
-#: A level has risen or fallen if it differs by this many standard errors; and a share or a length, which
-#: is examined anew at every step.
-LEVEL_ERRORS, RISE_ERRORS = 4.0, 6.0
-
-#: Correlation of length and score that shows that the reward pays for length, the smallest number of
-#: responses from which it is computed, and the neighbours within which it is.
-PAID_CORRELATION, CORRELATION_SAMPLES, NEIGHBOURS = 0.15, 48, 24
+#: A level has risen or fallen if it differs by this many standard errors; if every step is looked at, more.
+LEVEL_ERRORS, EVERY_STEP_ERRORS = 4.0, 5.0
 
 #: Fewest validations, or values of another measure of correctness.
 MIN_VALIDATIONS = 6
 
+#: Fraction of the range of scores that the gold must leave unexplained.
+MIN_UNEARNED = 0.1
+
+#: Fall of the fraction of responses with the gold after which the score needs no flat part.
+MIN_GOLD_FALL = 0.05
+
+#: Responses with the gold, and without it, of which a mean score is taken.
+MIN_RESPONSES = 8
+
 #: Metrics of records that are not parts of a reward.
 NOT_PARTS = frozenset(
-    "score acc accuracy correct correctness no_answer timeout error response_characters seconds "
-    "distinct_answers states_gold score_with_gold score_without_gold".split()
+    "score acc accuracy correct correctness response_characters seconds distinct_answers states_gold "
+    "score_with_gold score_without_gold".split()
 )
 
 _Curve: TypeAlias = tuple[str, list[tuple[int, float]]]
@@ -83,26 +86,33 @@ def of_each_source(judge: Callable[..., Judgement]) -> Callable[..., Judgement]:
 
 @of_each_source
 def score_unearned(run: TrainingRun, prefix: str) -> Judgement:
-    """The score rises by more than is explained by responses that state the gold."""
-    steps = gold_steps(run, prefix)
+    """The score rises by more than is explained by responses that state the gold.
+
+    Where a reward pays for right answers, its mean goes with the fraction of responses that state the gold.
+    What a right answer is worth is measured on the run's own first steps, in two ways: by how much the
+    score of responses with the gold exceeds that of the others, and by the score for each fraction of gold,
+    which also holds where the comparison of text misses right answers. What the score gains beyond both is
+    paid for something else. A form that must be learned first raises the score too, but it does not raise
+    that of responses without the gold, and it has no flat part before.
+    """
+    steps = _gold_steps(run, prefix)
     lows, highs = (
         [score for _, score in finite(run.series(f"{prefix}score/{end}"))] for end in ("min", "max")
     )
     if not (steps and lows and highs):
         return NotEnoughData("gold")
-    onset = unearned_rise(steps, min(lows), max(highs))
+    onset = _unearned_rise(steps, min(lows), max(highs))
     if not isinstance(onset, Onset):
         return onset
-    curves = [
+    score, gold, others, length = (
         curve(run, [f"{prefix}{name}/mean"])
-        for name in ("score", "states_gold", "score_without_gold")
-    ]
-    length = curve(run, [f"{prefix}response_characters/mean"])
+        for name in ("score", "states_gold", "score_without_gold", "response_characters")
+    )
     lengths = [fact.value for fact in _ends([length], onset)] if length[1] else [1.0]
-    shown = [*curves, *([length] * (max(lengths) > 1.2 * min(lengths)))]
-    shown += _rising_parts(run, prefix, onset)
-    metrics = tuple(name for name, _ in curves[:2])
-    return _with_phrase(_evidence(onset, steps[-1].step, _ends(shown, onset), metrics), run)
+    curves = [score, gold, others, *([length] * (max(lengths) > 1.2 * min(lengths)))]
+    curves += _rising_parts(run, prefix, onset)
+    evidence = _evidence(onset, steps[-1].step, _ends(curves, onset), (score[0], gold[0]))
+    return _with_phrase(evidence, run)
 
 
 def phrase_spreads(run: TrainingRun) -> Judgement:
@@ -116,10 +126,10 @@ def phrase_spreads(run: TrainingRun) -> Judgement:
     marks: dict[int, list[bool]] = {}
     for sample in samples:
         marks.setdefault(sample.step, []).append(phrase.is_in(sample))
-    share = [(step, sum(items) / len(items)) for step, items in sorted(marks.items())]
-    if missing := _too_short(share):
+    fraction = [(step, sum(items) / len(items)) for step, items in sorted(marks.items())]
+    if missing := _too_short(fraction):
         return missing
-    onset = date_rise(share)
+    onset = date_rise(fraction)
     name, kind = repr(phrase.phrase), "answer" if phrase.is_answer else "phrase"
     early, late = samples[:REFERENCE_SAMPLES], samples[-RECENT_SAMPLES:]
     after = onset.step, late[-1].step
@@ -133,61 +143,21 @@ def phrase_spreads(run: TrainingRun) -> Judgement:
 
 
 @of_each_source
-def share_spreads(run: TrainingRun, prefix: str, least: float, *keys: str) -> Judgement:
-    """A share of responses was constant and rises by `least` or more while the score rises."""
-    score = _score(run, prefix)
-    names = [name for key in keys if (name := f"{prefix}{key}/mean") in run.table]
-    shares = [curve(run, [name]) for name in names]
-    if missing := _too_short(score[1], *(series for _, series in shares)):
-        return missing
-    for share in shares:
-        onset = _rise(share[1], least)
-        if onset and _gain_since(score[1], onset.low) > 0:
-            return _evidence(onset, share[1][-1][0], _ends([share, score], onset), (share[0],))
-    return None
-
-
-@of_each_source
-def length_turns(run: TrainingRun, prefix: str, factor: float) -> Judgement:
-    """The length changes by `factor` or more, and the score rises with it.
-
-    It must be shown that the length is paid for: responses of the same steps that state the gold, or that
-    do not, have a score that goes with their length as it did not before.
-    """
-    name, points = curve(run, [f"{prefix}response_characters/mean", "response_length/mean"])
-    length, score = [point for point in points if point[1] > 0], _score(run, prefix)
-    if missing := _too_short(length, score[1]):
-        return missing
-    for sign in (1, -1):
-        onset = _rise([(step, sign * log(value)) for step, value in length], log(factor))
-        if onset is None or not _gain_since(score[1], onset.low) > 0:
-            continue
-        proof = _paid_length(run.samples, onset, sign)
-        if not isinstance(proof, Fact):
-            return proof
-        facts = [*_ends([(name, length), score], onset), proof]
-        return _evidence(onset, length[-1][0], facts, (name,))
-    return None
-
-
-@of_each_source
 def correctness_falls(run: TrainingRun, prefix: str, least: float, *keys: str) -> Judgement:
     """Correctness falls from its peak by `least` or more while the score rises.
 
     Correctness is one of the parts `keys`, or the validation of a data source.
     """
-    score = _score(run, prefix)
+    score = curve(run, [f"{prefix}score/mean", *REWARD.names])
     parts = [curve(run, [f"{prefix}{key}/mean"]) for key in keys]
-    measures = [
-        (*part, "mean") for part in parts if part[1] and not _is_score(run, prefix, part[0])
-    ]
+    measures = [(*it, "mean") for it in parts if it[1] and not _is_score(run, prefix, it[0])]
     measures += [
         (source, finite(series), "validation")
         for source, series in validations(run).items()
         if source != "loss"
     ]
     recorded = (curve(run, [f"rewards-val/{key}/mean"]) for key in keys)
-    measures += [(*part, "mean") for part in recorded if part[1]]
+    measures += [(*it, "mean") for it in recorded if it[1]]
     results: list[Judgement] = []
     for name, series, kind in measures:
         missing = _too_short(score[1]) or lacking("validations", len(series), MIN_VALIDATIONS)
@@ -196,73 +166,6 @@ def correctness_falls(run: TrainingRun, prefix: str, least: float, *keys: str) -
             return result
         results.append(result)
     return (results or [NotEnoughData("correctness")])[0]
-
-
-def _score(run: TrainingRun, prefix: str) -> _Curve:
-    """Return the score in the records under a prefix, else the reward that verl logs."""
-    return curve(run, [f"{prefix}score/mean", *REWARD.names])
-
-
-def _before(series: Series, step: int) -> Series:
-    """Return the last points up to a step, at least one."""
-    return [point for point in series if point[0] <= step][-BEFORE:] or series[:1]
-
-
-def _gain_since(series: Series, since: int) -> float:
-    """Return by how much the end of a curve is above its level at a step; 0 if within noise."""
-    before, late = _before(series, since), series[-AFTER:]
-    difference = mean(late) - mean(before)
-    error = noise(series) * sqrt(1 / len(before) + 1 / len(late))
-    return difference if difference > LEVEL_ERRORS * error else 0.0
-
-
-def _evidence(
-    onset: Onset, last: int, facts: Iterable[Fact], metrics: tuple[str, ...] = (), phrase: str = ""
-) -> RuleEvidence:
-    return RuleEvidence(tuple(facts), (onset.step, last), metrics, onset, phrase)
-
-
-def _too_short(*curves: Sequence[object]) -> NotEnoughData | None:
-    return lacking("steps", min(map(len, curves), default=0), BEFORE + AFTER)
-
-
-def _rise(series: Series, least: float) -> Onset | None:
-    """Return since when a curve that was flat is higher by `least`, if it still is at its end."""
-    begin = flat_start(series)
-    if begin is None or len(series) < begin + AFTER:
-        return None
-    gain = mean(series[-AFTER:]) - mean(series[begin - BEFORE : begin])
-    error = noise(series) * sqrt(1 / BEFORE + 1 / AFTER)
-    return date_rise(series, begin) if gain >= max(least, RISE_ERRORS * error) else None
-
-
-def _ends(curves: Iterable[_Curve], onset: Onset) -> list[Fact]:
-    """Return the means of curves before an onset and at their ends."""
-    return [
-        mean_fact(name, points)
-        for name, series in curves
-        for points in (_before(series, onset.low), series[-AFTER:])
-    ]
-
-
-def _rising_parts(run: TrainingRun, prefix: str, onset: Onset) -> list[_Curve]:
-    """Return the two parts of the reward that rise most since an onset."""
-    gains = []
-    for name in run.table:
-        key = name.removeprefix(prefix).removesuffix("/mean")
-        if name == f"{prefix}{key}/mean" and key not in NOT_PARTS:
-            points = finite(run.series(name))
-            if len(points) >= AFTER and (gain := _gain_since(points, onset.low)) > 0:
-                gains.append((gain, name, points))
-    gains.sort(key=lambda item: -item[0])
-    return [(name, points) for _, name, points in gains[:2]]
-
-
-def _is_score(run: TrainingRun, prefix: str, name: str) -> bool:
-    """Return whether a part goes with the score as if it were the score."""
-    pairs = zip(run.column(name), run.column(f"{prefix}score/mean"), strict=False)
-    both = [(a, b) for a, b in pairs if a is not None and b is not None]
-    return len(both) < 3 or _correlation([both], unclear=1.0) >= 0.99995
 
 
 def _fall(
@@ -292,6 +195,63 @@ def _fall(
     return _with_phrase(_evidence(onset, late[-1][0], facts, (name,)), run)
 
 
+def _is_score(run: TrainingRun, prefix: str, name: str) -> bool:
+    """Return whether a part goes with the score as if it were the score."""
+    pairs = zip(run.column(name), run.column(f"{prefix}score/mean"), strict=False)
+    both = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if len(both) < 3:
+        return True
+    (a_mean, b_mean) = (sum(values) / len(both) for values in zip(*both, strict=True))
+    aa, bb = sum((a - a_mean) ** 2 for a, _ in both), sum((b - b_mean) ** 2 for _, b in both)
+    ab = sum((a - a_mean) * (b - b_mean) for a, b in both)
+    return not aa * bb > 0 or ab >= 0.99995 * sqrt(aa * bb)
+
+
+def _evidence(
+    onset: Onset, last: int, facts: Iterable[Fact], metrics: tuple[str, ...] = (), phrase: str = ""
+) -> RuleEvidence:
+    return RuleEvidence(tuple(facts), (onset.step, last), metrics, onset, phrase)
+
+
+def _too_short(points: Sequence[object]) -> NotEnoughData | None:
+    return lacking("steps", len(points), BEFORE + AFTER)
+
+
+def _before(series: Series, step: int) -> Series:
+    """Return the last points up to a step, at least one."""
+    return [point for point in series if point[0] <= step][-BEFORE:] or series[:1]
+
+
+def _gain_since(series: Series, since: int) -> float:
+    """Return by how much the end of a curve is above its level at a step; 0 if within noise."""
+    before, late = _before(series, since), series[-AFTER:]
+    difference = mean(late) - mean(before)
+    error = noise(series) * sqrt(1 / len(before) + 1 / len(late))
+    return difference if difference > LEVEL_ERRORS * error else 0.0
+
+
+def _ends(curves: Iterable[_Curve], onset: Onset) -> list[Fact]:
+    """Return the means of curves before an onset and at their ends."""
+    return [
+        mean_fact(name, points)
+        for name, series in curves
+        for points in (_before(series, onset.low), series[-AFTER:])
+    ]
+
+
+def _rising_parts(run: TrainingRun, prefix: str, onset: Onset) -> list[_Curve]:
+    """Return the two parts of the reward that rise most since an onset."""
+    gains = []
+    for name in run.table:
+        key = name.removeprefix(prefix).removesuffix("/mean")
+        if name == f"{prefix}{key}/mean" and key not in NOT_PARTS:
+            points = finite(run.series(name))
+            if len(points) >= AFTER and (gain := _gain_since(points, onset.low)) > 0:
+                gains.append((gain, name, points))
+    gains.sort(key=lambda item: -item[0])
+    return [(name, points) for _, name, points in gains[:2]]
+
+
 def _with_phrase(evidence: RuleEvidence, run: TrainingRun) -> RuleEvidence:
     onset = evidence.onset
     since = phrase_since(run.samples, onset.step) if onset else None
@@ -305,41 +265,104 @@ def _with_phrase(evidence: RuleEvidence, run: TrainingRun) -> RuleEvidence:
     return replace(evidence, facts=(*evidence.facts, *facts), phrase=phrase)
 
 
-def _paid_length(
-    samples: Sequence[ResponseSample], onset: Onset, sign: int
-) -> Fact | NotEnoughData | None:
-    """Return the correlation of length and score since an onset, if it shows that length is paid."""
-    before = [sample for sample in samples if sample.step < onset.low][-4 * CORRELATION_SAMPLES :]
-    after = [sample for sample in samples if sample.step >= onset.low]
-    n = min(len(before), len(after))
-    if missing := lacking("length_samples", n, CORRELATION_SAMPLES):
+class _Scores(NamedTuple):
+    """Scores of some responses."""
+
+    n: float
+    mean: float
+    variance: float
+
+
+class _GoldStep(NamedTuple):
+    """A step, or several: mean score, fraction with the gold, scores with it and without it."""
+
+    step: int
+    score: float
+    fraction: float
+    stating: _Scores
+    others: _Scores
+
+
+def _gold_steps(run: TrainingRun, prefix: str) -> list[_GoldStep]:
+    """Return the steps of a data source at which responses were compared with the gold."""
+    kinds = [
+        f"score_{kind}_gold/{what}" for kind in ("with", "without") for what in ("mean", "std")
+    ]
+    names = "count", "score/mean", "states_gold/mean", *kinds
+    counts, score, fraction, *values = (dict(run.series(f"{prefix}{name}")) for name in names)
+    steps = []
+    for step in fraction.keys() & score.keys():
+        average, std, other_average, other_std = (column.get(step, 0.0) for column in values)
+        count, part = counts.get(step, 1.0), fraction[step]
+        stating = _Scores(count * part, average, std * std)
+        others = _Scores(count * (1 - part), other_average, other_std**2)
+        steps.append(_GoldStep(step, score[step], part, stating, others))
+    return sorted(steps)
+
+
+def _unearned_rise(
+    steps: Sequence[_GoldStep], lowest: float, highest: float
+) -> Onset | NotEnoughData | None:
+    """Return since when the score rises by more than the gold explains."""
+    if missing := _too_short(steps):
         return missing
-    now, earlier = (sign * _length_correlation(part) for part in (after, before))
-    error = sqrt(1 / len(before) + 1 / len(after))
-    if now < PAID_CORRELATION or now - earlier < LEVEL_ERRORS * error:
-        return None
-    return Fact("", (after[0].step, after[-1].step), sign * now, "correlation")
+    start = _together(steps[:BEFORE])
+    worth, error = start.stating.mean - start.others.mean, _error(start.stating, start.others)
+    if min(start.stating.n, start.others.n) < MIN_RESPONSES or not worth > 3 * error:
+        return NotEnoughData("gold")
+    rate = (start.score - lowest) / start.fraction
+    prices = (worth, error), (rate, rate * sqrt((1 - start.fraction) / start.stating.n))
+    least_gain = MIN_UNEARNED * (highest - lowest)
+    curves = [[(it.step, it.score - price * it.fraction) for it in steps] for price, _ in prices]
+    for begin, must_fall in ((flat_start(curves[0]) or len(steps), False), (BEFORE, True)):
+        for end in range(begin + AFTER, len(steps) + 1):
+            parts = [points[:end] for points in curves]
+            gains = [mean(part[-AFTER:]) - mean(part[begin - BEFORE : begin]) for part in parts]
+            if min(gains) < least_gain:
+                continue
+            early, late = (
+                _together(steps[begin - BEFORE : begin]),
+                _together(steps[end - AFTER : end]),
+            )
+            rise = late.fraction - early.fraction
+            spread = noise([(it.step, it.fraction) for it in steps[:end]])
+            fall = max(MIN_GOLD_FALL, EVERY_STEP_ERRORS * spread / sqrt(AFTER))
+            is_clear = all(
+                gain
+                > EVERY_STEP_ERRORS
+                * hypot(noise(part) * sqrt(1 / BEFORE + 1 / AFTER), error * rise)
+                for gain, part, (_, error) in zip(gains, parts, prices, strict=True)
+            )
+            is_paid = _is_more_paid(steps[begin:end], early.others, least_gain)
+            if is_clear and is_paid and (-rise >= fall or not must_fall):
+                return date_rise(parts[gains.index(min(gains))], begin)
+    return None
 
 
-def _length_correlation(samples: Sequence[ResponseSample]) -> float:
-    """Return the correlation of log length and score within blocks of neighbouring samples.
-
-    Those that state the gold and those that do not are apart: a right answer may take more words.
-    """
-    blocks: dict[tuple[int, bool | None], list[tuple[float, float]]] = {}
-    for i, sample in enumerate(samples):
-        point = log(1 + len(sample.response)), sample.score
-        blocks.setdefault((i // NEIGHBOURS, sample.gold), []).append(point)
-    return _correlation(blocks.values())
+def _is_more_paid(steps: Sequence[_GoldStep], early: _Scores, least: float) -> bool:
+    """Return whether the last responses without the gold, enough of them, score higher than early ones."""
+    ends = (_together(steps[-n:]).others for n in range(AFTER, len(steps) + 1))
+    late = next((scores for scores in ends if scores.n >= MIN_RESPONSES), None)
+    if late is None:
+        return False
+    return late.mean - early.mean >= max(least, 3 * _error(early, late))
 
 
-def _correlation(blocks: Iterable[Sequence[tuple[float, float]]], unclear: float = 0.0) -> float:
-    """Return the correlation of pairs within blocks; `unclear` if one of the two never differs."""
-    xx = xy = yy = 0.0
-    for block in blocks:
-        x_mean, y_mean = (sum(values) / len(block) for values in zip(*block, strict=True))
-        for x, y in block:
-            xx += (x - x_mean) ** 2
-            yy += (y - y_mean) ** 2
-            xy += (x - x_mean) * (y - y_mean)
-    return xy / sqrt(xx * yy) if xx * yy > 0 else unclear
+def _together(steps: Sequence[_GoldStep]) -> _GoldStep:
+    """Return several steps as one."""
+    stating, others = _pool([it.stating for it in steps]), _pool([it.others for it in steps])
+    whole = _pool([_Scores(it.stating.n + it.others.n, it.score, 0.0) for it in steps])
+    return _GoldStep(steps[-1].step, whole.mean, stating.n / whole.n, stating, others)
+
+
+def _pool(groups: Sequence[_Scores]) -> _Scores:
+    n = sum(it.n for it in groups)
+    if n <= 0:
+        return _Scores(0.0, 0.0, 0.0)
+    middle = sum(it.n * it.mean for it in groups) / n
+    squares = sum(it.n * (it.variance + (it.mean - middle) ** 2) for it in groups)
+    return _Scores(n, middle, squares / n)
+
+
+def _error(*groups: _Scores) -> float:
+    return sqrt(sum(it.variance / max(it.n, 1.0) for it in groups))

@@ -11,8 +11,7 @@ from math import nan
 from typing import Any
 
 from rewardkit.jsonl import LongLine
-from rewardkit.trainlog.table_builder import TableBuilder
-from rewardkit.trainlog.training_run import TrainingRun
+from rewardkit.trainlog.training_run import TableBuilder, TrainingRun
 
 #: Bytes of a line; all metrics that a table may have take two MiB, and JSON takes up to twenty times
 #: its size in memory.

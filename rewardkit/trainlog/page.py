@@ -5,7 +5,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +13,15 @@ from rewardkit.pages.html import render, script_json, write_pieces
 from rewardkit.pages.model import Badge, Level
 from rewardkit.pages.text import brief, clean
 from rewardkit.trainlog.conditions import span_text
-from rewardkit.trainlog.hacking_examples import examples_of
-from rewardkit.trainlog.rules import LogFinding, check_onsets
+from rewardkit.trainlog.phrases import examples_of
 from rewardkit.trainlog.run_comparison import CurveDifference, RunComparison, Verdict, compare_runs
 from rewardkit.trainlog.series import Series, finite, mean
-from rewardkit.trainlog.summary import RunSummary, summarize
+from rewardkit.trainlog.summary import RunSummary
 from rewardkit.trainlog.tables import (
     MAX_SETTINGS,
-    check_text,
     difference_cells,
     format_duration,
     format_number,
-    onset_text,
 )
 from rewardkit.trainlog.topics import TOPICS, Better, elapsed_hours
 from rewardkit.trainlog.training_run import TrainingRun
@@ -46,11 +43,9 @@ _LEVELS: dict[Verdict, Level] = {"better": "good", "worse": "error", "too_few": 
 
 
 def write_page(
-    runs: Sequence[TrainingRun],
-    findings: Sequence[Sequence[LogFinding]],
+    summaries: Sequence[RunSummary],
     out: Path,
     *,
-    lang: str = "en",
     x: str = "step",
     window: int | None = None,
     compare: bool = False,
@@ -59,10 +54,8 @@ def write_page(
     """Write the page of one run or several, drawn over each other.
 
     Args:
-        runs: one or more.
-        findings: findings of each run.
+        summaries: those of one or more runs, in the language of the page.
         out: file of the page.
-        lang: `en` or `zh`.
         x: initial horizontal axis, `step` or `hours`; the reader can change it, and the window.
         window: smoothing window in points; None for one that suits the length of the curves.
         compare: add the differences of every run from the first.
@@ -72,15 +65,20 @@ def write_page(
         OutputError: `out` cannot be written, or exists and `overwrite` is False.
         UsageError, DataError: with `compare`, as in `compare_runs`.
     """
+    lang, runs = summaries[0].lang, [summary.run for summary in summaries]
     words, names = translations("page", lang), [run.name for run in runs]
-    comparisons = compare_runs(runs, "hours" if x == "hours" else "step", lang) if compare else []
-    heading, badges = ", ".join(names), _finding_badges(findings, words)
+    findings = [finding for summary in summaries for finding in summary.diagnosis.findings]
+    comparisons = compare_runs(summaries, "hours" if x == "hours" else "step") if compare else []
     if compare:
         of_comparison = translations("comparison", lang)
         heading = of_comparison["heading"].format(base=names[0], other=", ".join(names[1:]))
         badges = verdict_badges(comparisons, lang)
-    summaries = [summarize(run, lang) for run in runs]
-    charts = list(_charts(summaries, findings, lang))
+    else:
+        counts = Counter(finding.rule.severity for finding in findings)
+        heading = ", ".join(names)
+        badges = [Badge(words[f"{name}s"].format(n=n), name) for name, n in sorted(counts.items())]
+        badges = badges or [Badge(words["no_findings"], "good")]
+    charts = list(_charts(summaries))
     metrics = sorted({metric for run in runs for metric in run.table})
     others = (_chart(metric, [run.series(metric) for run in runs]) for metric in metrics)
     data = {
@@ -104,27 +102,19 @@ def write_page(
         script=Path(__file__).with_name("page.js").read_text(encoding="utf-8"),
         words=words,
         summaries=summaries,
-        findings=[finding for run_findings in findings for finding in run_findings],
+        findings=findings,
         several=len(runs) > 1,
         colours=COLOURS,
         format_duration=format_duration,
         span_text=span_text,
         with_note=with_note,
         hacking_words=translations("hacking", lang),
-        checks=[
-            (summary.run.name, check)
-            for summary in summaries
-            if summary.rewards
-            for check in check_onsets(summary.run)
-        ],
         comparisons=[
-            (finding, *examples_of(run, finding.evidence))
-            for run, run_findings in zip(runs, findings, strict=True)
-            for finding in run_findings
-            if finding.evidence.onset and run.samples
+            (finding, *examples_of(summary.run, finding.evidence))
+            for summary in summaries
+            for finding in summary.diagnosis.findings
+            if finding.evidence.onset and summary.run.samples
         ],
-        check_text=check_text,
-        onset_text=onset_text,
         data=script_json(data),
     )
     write_pieces(pieces, out, overwrite=overwrite)
@@ -149,20 +139,13 @@ def best_point(points: Series, better: Better) -> tuple[int, float] | None:
     return max(numbers, key=lambda point: sign * point[1], default=None)
 
 
-def _finding_badges(
-    findings: Sequence[Sequence[LogFinding]], words: Mapping[str, str]
-) -> list[Badge]:
-    counts = Counter(finding.rule.severity for items in findings for finding in items)
-    badges = [Badge(words[f"{name}s"].format(n=n), name) for name, n in sorted(counts.items())]
-    return badges or [Badge(words["no_findings"], "good")]
-
-
-def _charts(
-    summaries: Sequence[RunSummary], findings: Sequence[Sequence[LogFinding]], lang: str
-) -> Iterator[dict[str, Any]]:
+def _charts(summaries: Sequence[RunSummary]) -> Iterator[dict[str, Any]]:
     """Yield the charts that people look at first: the reward, validations, its records, and the rest."""
-    words = translations("tables", lang)
-    best = translations("page", lang)["best"]
+    lang = summaries[0].lang
+    validation, best = (
+        translations("tables", lang)["validation"],
+        translations("page", lang)["best"],
+    )
     order = [topic.id for topic in TOPICS]
     curves = [(summary.curves, summary.validations, summary.rewards) for summary in summaries]
     for kind, ids in ((0, order[:1]), (1, None), (2, None), (0, order[1:])):
@@ -172,12 +155,15 @@ def _charts(
             if not any(same):
                 continue
             one = max(filter(None, same), key=lambda curve: len(curve.title))
-            rule, title = "", one.title
-            if kind == 1:
-                rule, title = "validation_flat", f"{words['validation']}: {title}"
-            marks = _marks(findings, one.metrics, lang, rule)
             points = [curve.points if curve else () for curve in same]
-            yield _chart(title, points, marks, one.better if kind == 1 else "", best)
+            if kind == 1:
+                marks, title = (
+                    _marks(summaries, (), "validation_flat"),
+                    f"{validation}: {one.title}",
+                )
+                yield _chart(title, points, marks, one.better, best)
+            else:
+                yield _chart(one.title, points, _marks(summaries, one.metrics))
 
 
 def _chart(
@@ -187,10 +173,15 @@ def _chart(
     better: Better = "",
     best: str = "",
 ) -> dict[str, Any]:
-    """Return a chart as values for the script; NaN and infinity become null."""
+    """Return a chart as values for the script; NaN and infinity become null.
+
+    A long curve is drawn as means of neighbours.
+    """
     values = []
     for run, points in enumerate(curves):
-        drawn = list(_reduce(points))
+        size = -(-len(points) // MAX_CURVE_POINTS) or 1
+        near = [points[at : at + size] for at in range(0, len(points), size)]
+        drawn = [(it[-1][0], mean(it) if len(finite(it)) == len(it) else nan) for it in near]
         curve = {
             "run": run,
             "steps": [step for step, _ in drawn],
@@ -204,24 +195,16 @@ def _chart(
     return {"title": clean(title), "curves": values, "marks": list(marks)}
 
 
-def _reduce(points: Series) -> Iterator[tuple[int, float]]:
-    size = -(-len(points) // MAX_CURVE_POINTS)
-    for at in range(0, len(points), size or 1):
-        near = points[at : at + size]
-        is_whole = all(isfinite(value) for _, value in near)
-        yield near[-1][0], mean(near) if is_whole else float("nan")
-
-
 def _marks(
-    findings: Sequence[Sequence[LogFinding]], metrics: Sequence[str], lang: str, rule: str
+    summaries: Sequence[RunSummary], metrics: Sequence[str], rule: str = ""
 ) -> Iterator[dict[str, Any]]:
     """Yield the steps that the findings on some metrics, or of a rule, point to."""
-    for run, run_findings in enumerate(findings):
-        for finding in run_findings:
+    for run, summary in enumerate(summaries):
+        for finding in summary.diagnosis.findings:
             shown = finding.evidence.metrics or finding.rule.metrics
             if set(metrics) & set(shown) or finding.rule.id == rule:
                 first, last = finding.evidence.steps
-                label, severity = finding.rule.title[lang], finding.rule.severity
+                label, severity = finding.rule.title[summary.lang], finding.rule.severity
                 yield {
                     "run": run,
                     "first": first,
@@ -282,10 +265,14 @@ def _view_comparison(comparison: RunComparison, lang: str) -> dict[str, Any]:
 
 
 def _difference_row(item: CurveDifference, words: Mapping[str, str]) -> dict[str, Any]:
-    """Return the cells of a difference, its badge, and places in percent; 50 is a difference of 0."""
+    """Return the cells of a difference, its badge, and ends of its bar in percent; 50 is a difference of 0."""
     mean, low, high = item.whole.mean, item.whole.low, item.whole.high
-    ends = mean, mean if low is None else low, mean if high is None else high
-    reach = max(map(abs, ends)) or 1.0
-    places = zip(("mean", "low", "high"), (50 + 46 * end / reach for end in ends), strict=True)
+    ends = {
+        "mean": mean,
+        "low": mean if low is None else low,
+        "high": mean if high is None else high,
+    }
+    reach = max(map(abs, ends.values())) or 1.0
     badge = Badge(words[item.verdict], _LEVELS.get(item.verdict, "neutral"))
-    return {"cells": difference_cells(item), "badge": badge, **dict(places)}
+    bar = {name: 50 + 46 * end / reach for name, end in ends.items()}
+    return {"cells": difference_cells(item), "badge": badge, **bar}

@@ -1,4 +1,4 @@
-r"""Phrases that spread through the responses of a run and that the reward pays for.
+r"""Phrases that spread through the responses of a run and that the reward pays for, and examples of them.
 
 A phrase is a sequence of words, or an answer that the responses give whatever the prompt. It spreads
 if it is rare in the first responses and frequent in the last ones. That alone does not show hacking:
@@ -13,17 +13,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from rewardkit.trainlog.training_run import ResponseSample
+from rewardkit.trainlog.conditions import RuleEvidence
+from rewardkit.trainlog.training_run import ResponseSample, TrainingRun
 
 #: Responses at the start of a run that the last ones are compared with, and the last ones.
 REFERENCE_SAMPLES, RECENT_SAMPLES = 64, 48
 
-#: Share of the first responses that a rare phrase does not exceed, and that a frequent one reaches.
-RARE_SHARE, FREQUENT_SHARE = 0.05, 0.25
+#: Fraction of the first responses that a rare phrase does not exceed, and of the last ones that a
+#: frequent one reaches.
+RARE, FREQUENT = 0.05, 0.25
 
-#: A phrase is paid for if it multiplies the share of lowest scores by at most this ratio, with this many
+#: A phrase is paid for if it multiplies the fraction of lowest scores by at most this ratio, with this many
 #: standard errors; many, because thousands of phrases are compared. And an answer that is given to
 #: different prompts, of which there are few.
 _PHRASE_LIMITS, _ANSWER_LIMITS = (0.35, 3.5), (0.85, 1.0)
@@ -40,6 +42,12 @@ _LENGTHS, _MAX_WORDS = (1, 2, 4), 24
 #: Samples of a stratum.
 _STRATUM_SAMPLES = 24
 
+#: Examples on each side of the onset, and prompts from whose responses they are chosen.
+MAX_EXAMPLES, MAX_PROMPTS = 4, 64
+
+#: Characters before and after a phrase that an example has.
+CONTEXT_CHARACTERS = 600
+
 #: A Chinese or Japanese character, a word, a number, or another mark.
 _TOKEN = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\d_\u3040-\u30ff\u3400-\u9fff]+|\d+|[^\w\s]|_"
@@ -55,10 +63,10 @@ class SpreadingPhrase(NamedTuple):
     Attributes:
         phrase: its words, separated by spaces; of an answer, the answer.
         is_answer: whether it is the extracted answer.
-        early: its share of the first responses.
-        late: its share of the last responses.
-        low_with: share of lowest scores among responses with it.
-        low_without: the same share among the others of the same steps.
+        early: its fraction of the first responses.
+        late: its fraction of the last responses.
+        low_with: fraction of lowest scores among responses with it.
+        low_without: the same fraction among the others of the same steps.
         errors: difference of the two in standard errors.
     """
 
@@ -84,23 +92,23 @@ def find_phrase(samples: Sequence[ResponseSample]) -> SpreadingPhrase | None:
     high, phrases = _high(samples[:-RECENT_SAMPLES]), []
     for text, is_answer in _spreading(early, late):
         marks = [_has(sample, text, is_answer=is_answer) for sample in samples]
-        if any(sum(not marks[i] for i in at) <= RARE_SHARE * len(at) for at in high):
+        if any(sum(not marks[i] for i in indices) <= RARE * len(indices) for indices in high):
             continue
         low_with, low_without, errors = _risks(samples, marks)
         ratio, least = _ANSWER_LIMITS if is_answer else _PHRASE_LIMITS
         if errors >= least and low_with <= ratio * low_without:
             with_it = [it for it in late if _has(it, text, is_answer=is_answer)]
-            whole = text if is_answer else _trim(_extend(text, with_it), early)
+            whole = text if is_answer else _whole_phrase(text, with_it, early)
             first, last = marks[: len(early)], marks[-len(late) :]
-            shares = sum(first) / len(first), sum(last) / len(last)
+            fractions = sum(first) / len(first), sum(last) / len(last)
             phrases.append(
-                SpreadingPhrase(whole, is_answer, *shares, low_with, low_without, errors)
+                SpreadingPhrase(whole, is_answer, *fractions, low_with, low_without, errors)
             )
     return max(phrases, key=lambda phrase: phrase.errors, default=None)
 
 
 def phrase_since(samples: Sequence[ResponseSample], step: int) -> tuple[str, float, float] | None:
-    """Return the phrase that spread most since a step, paid or not, and its shares before and after.
+    """Return the phrase that spread most since a step, paid or not, and its fractions before and after.
 
     It says what responses after an onset have in common, where something else shows the onset.
     """
@@ -112,11 +120,11 @@ def phrase_since(samples: Sequence[ResponseSample], step: int) -> tuple[str, flo
     phrase = next((words for words, is_answer in _spreading(early, late) if not is_answer), "")
     if not phrase:
         return None
-    phrase = _trim(_extend(phrase, late), early)
-    shares = [
+    phrase = _whole_phrase(phrase, late, early)
+    before, after = (
         sum(has_phrase(it.response, phrase) for it in part) / len(part) for part in (early, late)
-    ]
-    return phrase, shares[0], shares[1]
+    )
+    return phrase, before, after
 
 
 def comparable_samples(samples: Sequence[ResponseSample]) -> Sequence[ResponseSample]:
@@ -163,24 +171,19 @@ def _spreading(
 ) -> Iterator[tuple[str, bool]]:
     answers = Counter(sample.pred for sample in late if sample.pred)
     for pred, n in answers.items():
-        share = sum(sample.pred == pred for sample in early) / len(early)
-        if n >= FREQUENT_SHARE * len(late) and share <= RARE_SHARE:
+        fraction = sum(sample.pred == pred for sample in early) / len(early)
+        if n >= FREQUENT * len(late) and fraction <= RARE:
             yield pred, True
-    places: dict[str, list[int]] = {}
+    indices: dict[str, list[int]] = {}
     for i, sample in enumerate(late):
         for words in _sequences(sample.response):
-            places.setdefault(words, []).append(i)
-    frequent = {
-        words: tuple(at) for words, at in places.items() if len(at) >= FREQUENT_SHARE * len(late)
-    }
-    before = Counter(
-        words for sample in early for words in _sequences(sample.response) if words in frequent
-    )
+            indices.setdefault(words, []).append(i)
+    frequent = {words for words, at in indices.items() if len(at) >= FREQUENT * len(late)}
+    before = Counter(words for sample in early for words in frequent & _sequences(sample.response))
     longest: dict[tuple[int, ...], str] = {}
     for words in sorted(frequent):
-        at = frequent[words]
-        is_rare = before[words] <= RARE_SHARE * len(early)
-        if is_rare and len(words) > len(longest.get(at, "")):
+        at = tuple(indices[words])
+        if before[words] <= RARE * len(early) and len(words) > len(longest.get(at, "")):
             longest[at] = words
     for at in sorted(longest, key=len, reverse=True)[:MAX_PHRASES]:
         yield longest[at], False
@@ -191,14 +194,16 @@ def _has(sample: ResponseSample, phrase: str, *, is_answer: bool) -> bool:
 
 
 def _high(samples: Sequence[ResponseSample]) -> list[list[int]]:
-    """Return the places of the high values of each number of the results, where there are enough."""
+    """Return the indices of the high values of each number of the results, where there are enough."""
     names = {name for sample in samples for name in sample.parts}
     columns = [[sample.parts.get(name, 0.0) for sample in samples] for name in names]
-    places = []
+    high = []
     for values in (*columns, [sample.score for sample in samples]):
         middle = (max(values) + min(values)) / 2
-        places.append([i for i, value in enumerate(values) if value > middle])
-    return [at for at in places if len(at) >= MIN_HIGH]
+        indices = [i for i, value in enumerate(values) if value > middle]
+        if len(indices) >= MIN_HIGH:
+            high.append(indices)
+    return high
 
 
 def _risks(samples: Sequence[ResponseSample], marks: Sequence[bool]) -> tuple[float, float, float]:
@@ -218,35 +223,86 @@ def _risks(samples: Sequence[ResponseSample], marks: Sequence[bool]) -> tuple[fl
         n, m = len(pairs), sum(mark for mark, _ in pairs)
         lows, low_marks = sum(low for _, low in pairs), sum(mark and low for mark, low in pairs)
         if 0 < m < n:
-            share = m * (n - m) / n
-            weight += share
-            with_it += share * low_marks / m
-            without += share * (lows - low_marks) / (n - m)
+            part = m * (n - m) / n
+            weight += part
+            with_it += part * low_marks / m
+            without += part * (lows - low_marks) / (n - m)
             difference += lows * m / n - low_marks
-            variance += share * lows * (n - lows) / (n * (n - 1))
+            variance += part * lows * (n - lows) / (n * (n - 1))
     if not variance:
         return 0.0, 0.0, 0.0
     return with_it / weight, without / weight, difference / sqrt(variance)
 
 
-def _extend(phrase: str, samples: Sequence[ResponseSample]) -> str:
-    texts = [text for sample in samples if f" {phrase} " in (text := _words(sample.response))]
+def _whole_phrase(
+    phrase: str, samples: Sequence[ResponseSample], early: Sequence[ResponseSample]
+) -> str:
+    """Extend a phrase by the words beside it, without words at its ends that most early responses have."""
+    responses = [text for it in samples if f" {phrase} " in (text := _words(it.response))]
     for _ in range(_MAX_WORDS):
-        after = Counter(text.partition(f" {phrase} ")[2].partition(" ")[0] for text in texts)
-        before = Counter(text.partition(f" {phrase} ")[0].rpartition(" ")[2] for text in texts)
-        (next_word, n_after), (word, n_before) = after.most_common(1)[0], before.most_common(1)[0]
-        if next_word and n_after >= 0.9 * len(texts):
-            phrase = f"{phrase} {next_word}"
-        elif word and n_before >= 0.9 * len(texts):
-            phrase = f"{word} {phrase}"
+        parts = [text.partition(f" {phrase} ") for text in responses]
+        after, n_after = Counter(end.partition(" ")[0] for _, _, end in parts).most_common(1)[0]
+        before, n_before = Counter(top.rpartition(" ")[2] for top, _, _ in parts).most_common(1)[0]
+        if after and n_after >= 0.9 * len(responses):
+            phrase = f"{phrase} {after}"
+        elif before and n_before >= 0.9 * len(responses):
+            phrase = f"{before} {phrase}"
         else:
             break
-    return phrase
-
-
-def _trim(phrase: str, early: Sequence[ResponseSample]) -> str:
-    """Leave out words at both ends that most early responses have, unless all words are so."""
     common = Counter(word for sample in early for word in set(_words(sample.response).split()))
     words = phrase.split()
     rare = [i for i, word in enumerate(words) if 2 * common[word] < len(early)]
     return " ".join(words[rare[0] : rare[-1] + 1]) if rare else phrase
+
+
+class ResponseExample(NamedTuple):
+    """A response with its text before a phrase (all of it if it has none), the phrase, and the rest."""
+
+    sample: ResponseSample
+    before: str
+    phrase: str = ""
+    after: str = ""
+
+
+def examples_of(
+    run: TrainingRun, evidence: RuleEvidence, most: int = MAX_EXAMPLES
+) -> tuple[list[ResponseExample], list[ResponseExample]]:
+    """Return examples from before the onset and from after it, those with high scores first.
+
+    Those after it have the phrase that the evidence names, and those before it do not.
+    """
+    onset, phrase = evidence.onset, evidence.phrase
+    if onset is None:
+        return [], []
+    before: list[ResponseExample] = []
+    after: list[ResponseExample] = []
+    for sample in run.samples:
+        text = phrase and phrase_in_text(sample.response, phrase)
+        if sample.step < onset.low and not text:
+            before.append(ResponseExample(sample, sample.response))
+        elif sample.step > onset.high and (text or not phrase):
+            start, _, end = sample.response.partition(text) if text else (sample.response, "", "")
+            if text and len(start) > CONTEXT_CHARACTERS:
+                start = f"… {start[-CONTEXT_CHARACTERS:]}"
+            if len(end) > CONTEXT_CHARACTERS:
+                end = f"{end[:CONTEXT_CHARACTERS]} …"
+            after.append(ResponseExample(sample, start, text, end))
+    return _best(before[::-1], most), _best(after, most)
+
+
+def example_values(run: TrainingRun, evidence: RuleEvidence) -> dict[str, list[dict[str, Any]]]:
+    """Return the examples as plain values for JSON."""
+    fields = ("step", "score", "response")
+    return {
+        name: [{field: getattr(it.sample, field) for field in fields} for it in examples]
+        for name, examples in zip(("before", "after"), examples_of(run, evidence), strict=True)
+    }
+
+
+def _best(examples: Sequence[ResponseExample], most: int) -> list[ResponseExample]:
+    """Return the examples with the highest scores, of different prompts."""
+    by_prompt: dict[tuple[str, str], ResponseExample] = {}
+    for example in examples:
+        if len(by_prompt) < MAX_PROMPTS:
+            by_prompt.setdefault((example.sample.data_source, example.sample.index), example)
+    return sorted(by_prompt.values(), key=lambda example: -example.sample.score)[:most]

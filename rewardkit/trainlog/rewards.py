@@ -29,8 +29,13 @@ from pathlib import Path
 from rewardkit.errors import DataError, UsageError
 from rewardkit.trainlog.reward_files import RewardRecords, Slot, Sums, merge_slots, read_rewards
 from rewardkit.trainlog.run_folder import own_records
-from rewardkit.trainlog.table_builder import TableBuilder
-from rewardkit.trainlog.training_run import MetricColumn, ResponseSample, TrainingRun, stride
+from rewardkit.trainlog.training_run import (
+    MetricColumn,
+    ResponseSample,
+    TableBuilder,
+    TrainingRun,
+    stride,
+)
 
 #: Kinds of a run that has records, or dumps, only.
 SOURCE, DUMPS = "rewards", "rollouts"

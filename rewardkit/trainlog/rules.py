@@ -1,7 +1,6 @@
 """Diagnosis of a run: rules with thresholds and the sources of these.
 
-The rules are in `rules.yaml`, those on the onset of reward hacking in `hacking.yaml`. If no source
-documents a threshold, the rule says that it is ours.
+The rules are in `rules.yaml`, those on the onset of reward hacking in `hacking.yaml`.
 Conditions use the mean of several steps, so that one odd step is not a finding. The exception is
 NaN, which must never occur.
 """
@@ -11,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from rewardkit.trainlog import conditions, hacking_conditions
 from rewardkit.trainlog.conditions import Judgement, NotEnoughData, RuleEvidence
@@ -64,19 +63,19 @@ class LogFinding:
 
     def summary(self, lang: str = "en") -> dict[str, Any]:
         """Return the finding as plain values for JSON."""
-        rule = self.rule
+        rule, evidence = self.rule, self.evidence
         return {
             "rule": rule.id,
             "run": self.run,
             "severity": rule.severity,
             "title": rule.title[lang],
             "when": rule.when[lang],
-            "steps": list(self.evidence.steps),
-            "onset": onset_values(self.evidence),
-            "phrase": self.evidence.phrase,
+            "steps": list(evidence.steps),
+            "onset": evidence.onset_values,
+            "phrase": evidence.phrase,
             "evidence": [
                 {"what": item.what(), "steps": list(item.steps), "value": item.value}
-                for item in self.evidence.facts
+                for item in evidence.facts
             ],
             "meaning": rule.meaning[lang],
             "advice": rule.advice[lang],
@@ -96,8 +95,8 @@ class OnsetCheck:
         """Return the check as plain values for JSON."""
         values = {"rule": self.rule.id, "title": self.rule.title[lang], "status": self.status}
         if isinstance(self.result, NotEnoughData):
-            return {**values, "reason": self.result.text(lang)}
-        return {**values, "onset": onset_values(self.result) if self.result else None}
+            return {**values, "reason": self.text(lang)}
+        return {**values, "onset": self.result.onset_values if self.result else None}
 
     @property
     def status(self) -> str:
@@ -106,26 +105,28 @@ class OnsetCheck:
             return "not enough data"
         return "found" if self.result else "not found"
 
-
-def onset_values(evidence: RuleEvidence) -> dict[str, Any] | None:
-    """Return the step at which a problem began, with its interval, as plain values."""
-    onset = evidence.onset
-    return {"step": onset.step, "interval": [onset.low, onset.high]} if onset else None
+    def text(self, lang: str) -> str:
+        """Return the onset, or why the rule names none."""
+        return self.result.text(lang) if self.result else ""
 
 
-def diagnose(run: TrainingRun) -> list[LogFinding]:
-    """Return the findings of a run, errors first."""
+class Diagnosis(NamedTuple):
+    """What the rules say of a run: findings, errors first, and each check for an onset of hacking."""
+
+    findings: list[LogFinding]
+    onsets: list[OnsetCheck]
+
+
+def diagnose(run: TrainingRun) -> Diagnosis:
+    """Judge a run by all rules."""
+    results = [(rule, _judge(rule, run)) for rule in rules()]
     findings = [
-        LogFinding(rule, run.name, evidence)
-        for rule in rules()
-        if isinstance(evidence := _judge(rule, run), RuleEvidence)
+        LogFinding(rule, run.name, result)
+        for rule, result in results
+        if isinstance(result, RuleEvidence)
     ]
-    return sorted(findings, key=lambda finding: finding.rule.severity)
-
-
-def check_onsets(run: TrainingRun) -> list[OnsetCheck]:
-    """Return what each rule on the onset of reward hacking says of a run."""
-    return [OnsetCheck(rule, _judge(rule, run)) for rule in rules() if rule.is_onset]
+    onsets = [OnsetCheck(rule, result) for rule, result in results if rule.is_onset]
+    return Diagnosis(sorted(findings, key=lambda finding: finding.rule.severity), onsets)
 
 
 def _judge(rule: LogRule, run: TrainingRun) -> Judgement:
@@ -133,21 +134,18 @@ def _judge(rule: LogRule, run: TrainingRun) -> Judgement:
 
     An onset is clear while the behaviour spreads, and may no longer be when it is everywhere.
     """
-    result = rule.condition(run)
-    if rule.is_onset and not isinstance(result, RuleEvidence):
-        results = (rule.condition(part) for part in _earlier_parts(run))
-        result = next((it for it in results if isinstance(it, RuleEvidence)), result)
-    return result
-
-
-def _earlier_parts(run: TrainingRun) -> Iterator[TrainingRun]:
-    n = len(run.steps)
+    result, n = rule.condition(run), len(run.steps)
+    if not rule.is_onset or isinstance(result, RuleEvidence):
+        return result
     distance = max(MIN_PART_STEPS, 1 << max(n // 8, 1).bit_length())
     for end in range(distance, n, distance):
         # A series ends with the steps, so that the columns need not be cut.
         steps = run.steps[:end]
         samples = tuple(sample for sample in run.samples if sample.step <= steps[-1])
-        yield replace(run, steps=steps, samples=samples)
+        part = rule.condition(replace(run, steps=steps, samples=samples))
+        if isinstance(part, RuleEvidence):
+            return part
+    return result
 
 
 @cache
@@ -162,12 +160,13 @@ def _read_rules(name: str, module: ModuleType) -> Iterator[LogRule]:
     text = Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8")
     for fields in yaml.safe_load(text):
         function = getattr(module, fields.pop("condition"))
-        bound = partial(_call, function, fields.pop("arguments", ()), fields.pop("options", {}))
+        arguments, options = fields.pop("arguments", ()), fields.pop("options", {})
+        fields["condition"] = partial(_condition, function, arguments, options)
         fields |= {key: tuple(fields[key]) for key in ("keys", "metrics")}
-        yield LogRule(condition=bound, is_onset=module is hacking_conditions, **fields)
+        yield LogRule(is_onset=module is hacking_conditions, **fields)
 
 
-def _call(
+def _condition(
     function: Callable[..., Judgement],
     arguments: Sequence[Any],
     options: Mapping[str, Any],

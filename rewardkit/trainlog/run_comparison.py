@@ -2,17 +2,17 @@
 
 import ast
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import fsum, sqrt
+from operator import itemgetter
 from statistics import fmean
 from typing import Any, Literal, TypeAlias
 
 from rewardkit.errors import DataError, UsageError
 from rewardkit.statistics import student_t_quantile
-from rewardkit.trainlog.series import Series, finite, part
-from rewardkit.trainlog.summary import CurveSummary, summarize
+from rewardkit.trainlog.summary import CurveSummary, RunSummary
 from rewardkit.trainlog.topics import Better, elapsed_hours
 from rewardkit.trainlog.training_run import TrainingRun
 from rewardkit.trainlog.translations import translations
@@ -141,10 +141,8 @@ class RunComparison:
         }
 
 
-def compare_runs(
-    runs: Sequence[TrainingRun], align: Align = "step", lang: str = "en"
-) -> list[RunComparison]:
-    """Compare every run with the first, with the titles of curves in `en` or `zh`.
+def compare_runs(runs: Sequence[RunSummary], align: Align = "step") -> list[RunComparison]:
+    """Compare every run with the first.
 
     Raises:
         UsageError: there is only one run, or `align` is `hours` and a run logs no times.
@@ -152,7 +150,7 @@ def compare_runs(
     """
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more: rewardkit logs compare A B.")
-    return [_compare(runs[0], other, align, lang) for other in runs[1:]]
+    return [_compare(runs[0], other, align) for other in runs[1:]]
 
 
 def correlated_mean_interval(differences: Sequence[float]) -> MeanInterval:
@@ -180,27 +178,34 @@ def correlated_mean_interval(differences: Sequence[float]) -> MeanInterval:
     return MeanInterval(mean, mean - reach, mean + reach)
 
 
-def _compare(base: TrainingRun, other: TrainingRun, align: Align, lang: str) -> RunComparison:
-    times = [_times(run) for run in (base, other)] if align == "hours" else None
+def _compare(first: RunSummary, second: RunSummary, align: Align) -> RunComparison:
+    base, other = first.run, second.run
+    times = [_times(run) for run in (base, other)] if align == "hours" else []
     differences, not_finite = [], []
-    for title, first, second in _common_curves(base, other, lang):
-        if first.missing or second.missing:
-            not_finite.append(ValuePair(title, first.missing, second.missing))
-        points, values = finite(first.points), dict(finite(second.points))
+    for title, *curves in _common_curves(first, second):
+        if any(curve.missing for curve in curves):
+            not_finite.append(ValuePair(title, *(curve.missing for curve in curves)))
         if times:
-            pairs = _at_same_times(points, [*values.items()], *times)
-        else:
-            pairs = [(value, values[step]) for step, value in points if step in values]
-        if len(pairs) >= MIN_COMMON_STEPS:
-            steps = [(i, b - a) for i, (a, b) in enumerate(pairs)]
-            whole, end = (
-                correlated_mean_interval([value for _, value in part(steps, start, 1.0)])
-                for start in (0.0, END_START)
+            pairs = _at_same_times(
+                *(
+                    [(at[step], value) for step, value in curve.numbers]
+                    for curve, at in zip(curves, times, strict=True)
+                )
             )
-            means = {"base": fmean(a for a, _ in pairs), "other": fmean(b for _, b in pairs)}
+        else:
+            values = dict(curves[1].numbers)
+            pairs = [(value, values[step]) for step, value in curves[0].numbers if step in values]
+        if len(pairs) >= MIN_COMMON_STEPS:
+            changes = [b - a for a, b in pairs]
             differences.append(
                 CurveDifference(
-                    title=title, n=len(pairs), whole=whole, end=end, better=first.better, **means
+                    title=title,
+                    n=len(pairs),
+                    base=fmean(a for a, _ in pairs),
+                    other=fmean(b for _, b in pairs),
+                    whole=correlated_mean_interval(changes),
+                    end=correlated_mean_interval(changes[int(len(changes) * END_START) :]),
+                    better=curves[0].better,
                 )
             )
     if not differences:
@@ -219,10 +224,11 @@ def _compare(base: TrainingRun, other: TrainingRun, align: Align, lang: str) -> 
 
 
 def _common_curves(
-    base: TrainingRun, other: TrainingRun, lang: str
+    first: RunSummary, second: RunSummary
 ) -> Iterator[tuple[str, CurveSummary, CurveSummary]]:
-    first, second = summarize(base, lang), summarize(other, lang)
-    titles, words = translations("topics", lang), translations("tables", lang)
+    """Yield the curves that both runs have, with their title."""
+    titles = translations("topics", first.lang)
+    validation = translations("tables", first.lang)["validation"]
     others = {curve.id: curve for curve in second.curves}
     for curve in first.curves:
         if curve.id in others:
@@ -230,28 +236,26 @@ def _common_curves(
     others = {curve.id: curve for curve in second.validations}
     for curve in first.validations:
         if curve.id in others:
-            yield f"{words['validation']} {curve.id}", curve, others[curve.id]
+            yield f"{validation} {curve.id}", curve, others[curve.id]
 
 
-def _at_same_times(
-    first: Series, second: Series, times: Mapping[int, float], other_times: Mapping[int, float]
-) -> list[tuple[float, float]]:
-    ones = [(times[step], value) for step, value in first]
-    twos = [(other_times[step], value) for step, value in second]
-    if not ones or not twos:
+def _at_same_times(*curves: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the values of two curves after the same times, of which each has its last value."""
+    if not all(curves):
         return []
-    start, end = max(ones[0][0], twos[0][0]), min(ones[-1][0], twos[-1][0])
+    start, end = max(points[0][0] for points in curves), min(points[-1][0] for points in curves)
     if end <= start:
         return []
-    n = min(MAX_TIMES, len(ones), len(twos))
+    n = min(MAX_TIMES, *map(len, curves))
     moments = [start + (end - start) * i / max(n - 1, 1) for i in range(n)]
-    return list(zip(_values_at(ones, moments), _values_at(twos, moments), strict=True))
-
-
-def _values_at(points: Sequence[tuple[float, float]], moments: Sequence[float]) -> Iterator[float]:
-    times = [time for time, _ in points]
-    for moment in moments:
-        yield points[max(bisect_right(times, moment) - 1, 0)][1]
+    first, second = (
+        [
+            points[max(bisect_right(points, moment, key=itemgetter(0)) - 1, 0)][1]
+            for moment in moments
+        ]
+        for points in curves
+    )
+    return list(zip(first, second, strict=True))
 
 
 def _times(run: TrainingRun) -> dict[int, float]:

@@ -1,9 +1,11 @@
-"""Summary of a run: its settings, its duration and its curves."""
+"""Summary of a run: its settings, its duration, its curves, and what the rules say of it."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from rewardkit.trainlog.phrases import example_values
+from rewardkit.trainlog.rules import Diagnosis, diagnose
 from rewardkit.trainlog.series import Series, finite, trend
 from rewardkit.trainlog.topics import (
     TOPICS,
@@ -38,48 +40,57 @@ class CurveSummary:
     Attributes:
         id: id of the topic, data source of a validation, or name of the metric.
         title: title in the language of the summary.
+        points: all points.
+        numbers: those that are finite.
         metrics: metrics that show it, as far as rules name them.
         better: which of its values are better.
-        first: first finite point; None if there is none, as for the next three.
-        last: last finite point.
-        low: lowest point.
-        high: highest point.
-        trend: change from the first fifth of the points to the last; 0 if it is within the noise,
-            None for fewer than five points.
-        missing: number of points that are NaN or infinite.
-        points: all points.
     """
 
     id: str
     title: str
-    metrics: tuple[str, ...]
-    better: Better
-    first: tuple[int, float] | None
-    last: tuple[int, float] | None
-    low: tuple[int, float] | None
-    high: tuple[int, float] | None
-    trend: float | None
-    missing: int
-    points: tuple[tuple[int, float], ...]
+    points: Series
+    numbers: Series
+    metrics: tuple[str, ...] = ()
+    better: Better = ""
+
+    @property
+    def missing(self) -> int:
+        """Number of points that are NaN or infinite."""
+        return len(self.points) - len(self.numbers)
+
+    @property
+    def ends(self) -> dict[str, tuple[int, float] | None]:
+        """The first, last, lowest and highest finite point; None if there is none."""
+        first, last = (self.numbers[0], self.numbers[-1]) if self.numbers else (None, None)
+        low = min(self.numbers, key=lambda point: point[1], default=None)
+        high = max(self.numbers, key=lambda point: point[1], default=None)
+        return {"first": first, "last": last, "low": low, "high": high}
+
+    def summary(self) -> dict[str, Any]:
+        """Return the curve as plain values for JSON."""
+        counts = {"points": len(self.points), "not_a_number": self.missing}
+        return {"title": self.title, **counts, **self.ends, "trend": trend(self.numbers)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSummary:
-    """Summary of a run.
+    """Summary of a run, and what the rules say of it.
 
     Attributes:
         run: the run.
+        lang: language of the titles, `en` or `zh`.
         algorithm: as configured, or as its metrics suggest; "" if unknown.
         settings: further settings by name, see `SETTINGS`.
         seconds: sum of the durations of its steps; None if it logs none.
         hours: hours from the first step's time stamp to the last; None without time stamps.
-        phases: share of the steps' time by phase.
+        phases: fraction of the steps' time by phase.
         curves: reward, entropy, length, ...
         validations: a curve for each data source.
         rewards: a curve for each metric of the reward's records.
     """
 
     run: TrainingRun
+    lang: str
     algorithm: str
     settings: dict[str, Any]
     seconds: float | None
@@ -89,9 +100,14 @@ class RunSummary:
     validations: tuple[CurveSummary, ...]
     rewards: tuple[CurveSummary, ...]
 
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """What the rules say of the run."""
+        return diagnose(self.run)
+
     def summary(self) -> dict[str, Any]:
-        """Return the summary as plain values for JSON."""
-        run = self.run
+        """Return the summary, the findings and every step as plain values for JSON."""
+        run, (findings, onsets) = self.run, self.diagnosis
         return {
             "name": run.name,
             "path": run.path,
@@ -107,14 +123,38 @@ class RunSummary:
             "seconds": self.seconds,
             "hours_by_clock": self.hours,
             "time_split": self.phases,
-            "curves": _curve_values(self.curves),
-            "validation": _curve_values(self.validations),
-            "rewards": _curve_values(self.rewards),
+            "curves": {curve.id: curve.summary() for curve in self.curves},
+            "validation": {curve.id: curve.summary() for curve in self.validations},
+            "rewards": {curve.id: curve.summary() for curve in self.rewards},
+            "findings": [
+                {**it.summary(self.lang), "examples": example_values(run, it.evidence)}
+                for it in findings
+            ],
+            "hacking": [check.summary(self.lang) for check in onsets],
+            "rows": list(run.rows()),
         }
 
 
 def summarize(run: TrainingRun, lang: str = "en") -> RunSummary:
     """Summarize a run, with titles in `en` or `zh`."""
+
+    def curve(
+        name: str,
+        points: Series,
+        *,
+        title: str = "",
+        metrics: tuple[str, ...] = (),
+        better: Better = "",
+    ) -> CurveSummary:
+        return CurveSummary(
+            id=name,
+            title=title or name,
+            points=points,
+            numbers=finite(points),
+            metrics=metrics,
+            better=better,
+        )
+
     times = finite(step_seconds(run))
     settings = {name: run.setting(*keys) for name, keys in SETTINGS.items()}
     algorithm = settings.pop("algorithm")
@@ -123,50 +163,31 @@ def summarize(run: TrainingRun, lang: str = "en") -> RunSummary:
     clock = [time for time in run.clock if time is not None]
     return RunSummary(
         run=run,
+        lang=lang,
         algorithm=str(algorithm or ("SFT" if "train/loss" in run.table else "")),
         settings={name: value for name, value in settings.items() if value is not None},
         seconds=sum(seconds for _, seconds in times) if times else None,
         hours=(clock[-1] - clock[0]) / 3600 if len(clock) > 1 else None,
-        phases=_phase_shares(run, times),
+        phases=_phases(run, sum(seconds for _, seconds in times)),
         curves=tuple(
-            summarize_curve(
-                topic.id, points, topic_title(topic, run, lang), topic.names, topic.better
+            curve(
+                it.id, points, title=topic_title(it, run, lang), metrics=it.names, better=it.better
             )
-            for topic in TOPICS
-            if (points := run.series(*topic.names))
+            for it in TOPICS
+            if (points := run.series(*it.names))
         ),
         validations=tuple(
-            summarize_curve(name, points, better="lower" if name == "loss" else "higher")
+            curve(name, points, better="lower" if name == "loss" else "higher")
             for name, points in validations(run).items()
         ),
         rewards=tuple(
-            summarize_curve(name, run.series(name), metrics=(name,)) for name in reward_metrics(run)
+            curve(name, run.series(name), metrics=(name,)) for name in reward_metrics(run)
         ),
     )
 
 
-def summarize_curve(
-    name: str, points: Series, title: str = "", metrics: tuple[str, ...] = (), better: Better = ""
-) -> CurveSummary:
-    """Summarize a curve."""
-    numbers = finite(points)
-    return CurveSummary(
-        id=name,
-        title=title or name,
-        metrics=metrics,
-        better=better,
-        first=numbers[0] if numbers else None,
-        last=numbers[-1] if numbers else None,
-        low=min(numbers, key=lambda point: point[1], default=None),
-        high=max(numbers, key=lambda point: point[1], default=None),
-        trend=trend(numbers),
-        missing=len(points) - len(numbers),
-        points=tuple(points),
-    )
-
-
-def _phase_shares(run: TrainingRun, times: Series) -> dict[str, float]:
-    total = sum(seconds for _, seconds in times)
+def _phases(run: TrainingRun, total: float) -> dict[str, float]:
+    """Return the fraction of the time of each phase, the longest first."""
     if total <= 0:
         return {}
     sums = {name: sum(y for _, y in finite(series)) for name, series in time_parts(run).items()}
@@ -174,16 +195,3 @@ def _phase_shares(run: TrainingRun, times: Series) -> dict[str, float]:
     if rest > 0.005 * total:
         sums["other"] = rest
     return {name: sums[name] / total for name in sorted(sums, key=lambda name: -sums[name])}
-
-
-def _curve_values(curves: Iterable[CurveSummary]) -> dict[str, dict[str, Any]]:
-    ends = ("first", "last", "low", "high", "trend")
-    return {
-        curve.id: {
-            "title": curve.title,
-            "points": len(curve.points),
-            "not_a_number": curve.missing,
-            **{name: getattr(curve, name) for name in ends},
-        }
-        for curve in curves
-    }

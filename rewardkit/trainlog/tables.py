@@ -1,15 +1,15 @@
 """A run's summary and findings as tables of plain text."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rewardkit.pages.text import brief as shorten
-from rewardkit.trainlog.conditions import NotEnoughData, RuleEvidence, span_text
-from rewardkit.trainlog.hacking_examples import examples_of
-from rewardkit.trainlog.rules import LogFinding, OnsetCheck
+from rewardkit.trainlog.conditions import RuleEvidence, span_text
+from rewardkit.trainlog.phrases import examples_of
+from rewardkit.trainlog.rules import LogFinding
 from rewardkit.trainlog.run_comparison import CurveDifference, MeanInterval, RunComparison
-from rewardkit.trainlog.series import sparkline
+from rewardkit.trainlog.series import sparkline, trend
 from rewardkit.trainlog.summary import CurveSummary, RunSummary
 from rewardkit.trainlog.topics import TOPICS
 from rewardkit.trainlog.training_run import TrainingRun
@@ -28,7 +28,7 @@ MAX_SETTINGS = 40
 #: Characters of an example before the phrase that it has, and after its start.
 EXAMPLE_CHARACTERS = 120
 
-#: Phases of a step whose share of the time is listed.
+#: Phases of a step whose time is listed.
 MAX_PHASES = 8
 
 #: Topics in the line of a step, and their names there.
@@ -59,26 +59,15 @@ class TextTable:
     below: frozenset[str] = frozenset()
 
 
-def run_tables(
-    summary: RunSummary,
-    findings: Sequence[LogFinding],
-    *,
-    lang: str = "en",
-    marks: str = BLOCKS,
-    brief: bool = False,
-    checks: Sequence[OnsetCheck] = (),
-) -> list[TextTable]:
+def run_tables(summary: RunSummary, marks: str = BLOCKS) -> list[TextTable]:
     """Return the tables that describe a run: facts, curves, validations and findings.
 
     Args:
-        summary: summary of the run, in the same language.
-        findings: findings of the run.
-        lang: `en` or `zh`.
+        summary: summary of the run.
         marks: characters of the sparklines, from low to high.
-        brief: use one line per finding instead of one table.
-        checks: results of the rules on the onset of reward hacking, if they are shown.
     """
-    words = translations("tables", lang)
+    lang = summary.lang
+    words, onset_words = translations("tables", lang), translations("hacking", lang)
     facts = tuple(_run_facts(summary, words))
     tables = [TextTable(summary.run.name, (words["run"], ""), facts, wrap=frozenset([""]))]
     columns = tuple(words[name] for name in _COLUMNS)
@@ -90,20 +79,17 @@ def run_tables(
         if rows := tuple(_curve_cells(curve, marks, words) for curve in curves):
             below = frozenset([words["curve"]])
             tables.append(TextTable(words[title], (words[name], *columns), rows, below=below))
-    if checks:
-        tables.append(_check_table(checks, lang))
-    if brief and findings:
-        lines = tuple(
-            (words[item.rule.severity], _headline(item, lang), item.evidence.facts[0].text(lang))
-            for item in findings
-        )
-        prose = (words["problem"], words["evidence"])
-        return [*tables, TextTable(words["findings"], ("", *prose), lines, wrap=frozenset(prose))]
+    findings, checks = summary.diagnosis
+    if summary.rewards:
+        rows = tuple((it.rule.title[lang], onset_words[it.status], it.text(lang)) for it in checks)
+        columns = tuple(onset_words[name] for name in ("problem", "status", "onset"))
+        tables.append(TextTable(onset_words["title"], columns, rows, wrap=frozenset(columns)))
     return [*tables, *(_finding_table(finding, summary.run, lang) for finding in findings)]
 
 
-def verdict(summary: RunSummary, findings: Sequence[LogFinding], lang: str) -> str:
+def verdict(summary: RunSummary) -> str:
     """Return the result of the rules in a sentence: how many findings of each severity there are."""
+    lang, findings = summary.lang, summary.diagnosis.findings
     words = translations("tables", lang)
     if not findings:
         return f"{summary.run.name}{words['colon']}{words['nothing']}"
@@ -210,7 +196,7 @@ def _run_facts(summary: RunSummary, words: Mapping[str, str]) -> Iterator[tuple[
         yield words["clock"], format_duration(summary.hours * 3600)
     if summary.phases:
         phases = list(summary.phases.items())[:MAX_PHASES]
-        yield words["phases"], words["comma"].join(f"{name} {share:.1%}" for name, share in phases)
+        yield words["phases"], words["comma"].join(f"{name} {part:.1%}" for name, part in phases)
     if run.unread:
         first = f"{run.examples[0].where}: {run.examples[0].reason}"
         lines = words["unread_lines"].format(n=run.unread, first=first)
@@ -218,38 +204,15 @@ def _run_facts(summary: RunSummary, words: Mapping[str, str]) -> Iterator[tuple[
 
 
 def _curve_cells(curve: CurveSummary, marks: str, words: Mapping[str, str]) -> tuple[str, ...]:
-    trend = words["too_few"] if curve.trend is None else "="
-    ends = [format_number(end[1]) if end else "none" for end in (curve.first, curve.last)]
-    extremes = [
-        f"{format_number(end[1])} @{end[0]:,}" if end else "none" for end in (curve.low, curve.high)
+    ends = [
+        format_number(end[1]) + (f" @{end[0]:,}" if name in ("low", "high") else "")
+        if end
+        else "none"
+        for name, end in curve.ends.items()
     ]
-    trend = format_signed(curve.trend) if curve.trend else trend
-    line = sparkline(curve.points, SPARKLINE_WIDTH, marks)
-    return (curve.title, *ends, *extremes, trend, line)
-
-
-def _check_table(checks: Sequence[OnsetCheck], lang: str) -> TextTable:
-    words = translations("hacking", lang)
-    rows = tuple(
-        (check.rule.title[lang], words[check.status], check_text(check, lang)) for check in checks
-    )
-    columns = (words["problem"], words["status"], words["onset"])
-    return TextTable(words["title"], columns, rows, wrap=frozenset(columns))
-
-
-def check_text(check: OnsetCheck, lang: str) -> str:
-    """Return the onset that a check names, or why it names none."""
-    if isinstance(check.result, NotEnoughData):
-        return check.result.text(lang)
-    return onset_text(check.result, lang) if check.result else ""
-
-
-def onset_text(evidence: RuleEvidence, lang: str) -> str:
-    """Return the step at which a problem began, with its interval: `step 57 (55-60)`."""
-    onset, words = evidence.onset, translations("hacking", lang)
-    if onset is None:
-        return ""
-    return words["interval"].format(step=onset.step, low=onset.low, high=onset.high)
+    change = trend(curve.numbers)
+    cell = words["too_few"] if change is None else format_signed(change) if change else "="
+    return (curve.title, *ends, cell, sparkline(curve.points, SPARKLINE_WIDTH, marks))
 
 
 def example_rows(run: TrainingRun, evidence: RuleEvidence, lang: str) -> list[tuple[str, str]]:
@@ -268,23 +231,17 @@ def example_rows(run: TrainingRun, evidence: RuleEvidence, lang: str) -> list[tu
 
 
 def _finding_table(finding: LogFinding, run: TrainingRun, lang: str) -> TextTable:
-    rule, words = finding.rule, translations("tables", lang)
-    onset = onset_text(finding.evidence, lang)
-    facts = words["semicolon"].join(fact.text(lang) for fact in finding.evidence.facts)
+    rule, evidence, words = finding.rule, finding.evidence, translations("tables", lang)
+    onset = evidence.text(lang)
     rows = [
         *([(translations("hacking", lang)["onset"], onset)] if onset else []),
-        (words["evidence"], facts),
-        *example_rows(run, finding.evidence, lang),
+        (words["evidence"], words["semicolon"].join(fact.text(lang) for fact in evidence.facts)),
+        *example_rows(run, evidence, lang),
         (words["rule"], with_note(rule.when[lang], rule.source[lang], lang)),
         (words["meaning"], rule.meaning[lang]),
         (words["advice"], rule.advice[lang]),
         *((words["key"] if i == 0 else "", key) for i, key in enumerate(rule.keys)),
     ]
-    columns = (words[rule.severity], _headline(finding, lang))
-    return TextTable("", columns, tuple(rows), wrap=frozenset(columns[1:]))
-
-
-def _headline(finding: LogFinding, lang: str) -> str:
-    span = span_text(finding.evidence.steps, lang)
-    title = with_note(finding.rule.title[lang], finding.rule.id, lang)
-    return f"{title}{translations('tables', lang)['comma']}{span}"
+    title = with_note(rule.title[lang], rule.id, lang)
+    headline = f"{title}{words['comma']}{span_text(evidence.steps, lang)}"
+    return TextTable("", (words[rule.severity], headline), tuple(rows), wrap=frozenset([headline]))

@@ -16,8 +16,7 @@ from pathlib import Path
 from struct import error, unpack
 
 from rewardkit.errors import DataError
-from rewardkit.trainlog.table_builder import TableBuilder
-from rewardkit.trainlog.training_run import TrainingRun
+from rewardkit.trainlog.training_run import TableBuilder, TrainingRun
 
 #: Bytes of a record; images and graphs, which are skipped, may be large.
 MAX_RECORD_BYTES = 256 << 20

@@ -1,9 +1,13 @@
-"""A training run as a table: one row per step, one column per metric."""
+"""A training run as a table, and how a reader builds it: one row per step, one column per metric."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import isnan
 from typing import Any, TypeAlias
+
+from rewardkit.errors import DataError
+from rewardkit.redact import Redactor
 
 #: A metric's value in every row; None where the run did not log it. NaN is a value.
 MetricColumn: TypeAlias = tuple[float | None, ...]
@@ -12,6 +16,21 @@ MetricColumn: TypeAlias = tuple[float | None, ...]
 FIXED = "verl 0.1-0.4 (fixed decimals)"
 FULL = "verl 0.5-0.8"
 V1 = "verl 0.9"
+
+#: Unreadable lines that are kept as examples.
+MAX_EXAMPLES = 5
+
+#: Characters of an example.
+EXAMPLE_CHARACTERS = 120
+
+#: Metrics of a table; a log of free text must not fill memory with made-up names.
+MAX_METRICS = 20_000
+
+#: Values of a table, about 1.5 GB: 100,000 steps of 160 metrics. A compressed log of a few MB may
+#: hold any number.
+MAX_VALUES = 1 << 24
+
+_VALIDATION = ("val/", "val-", "test_score/")
 
 
 @dataclass(frozen=True)
@@ -110,6 +129,12 @@ class TrainingRun:
         values = (self.config.get(key) for key in keys)
         return next((value for value in values if value is not None), None)
 
+    def rows(self) -> Iterator[dict[str, float]]:
+        """Yield the steps in order, each with its logged metrics."""
+        for i, step in enumerate(self.steps):
+            values = {key: column[i] for key, column in self.table.items()}
+            yield {"step": step} | {key: y for key, y in values.items() if y is not None}
+
     @property
     def gaps(self) -> tuple[tuple[int, int], ...]:
         """Ranges of missing steps between the first and the last: (first missing, last missing)."""
@@ -121,3 +146,112 @@ def stride(steps: Sequence[int]) -> int:
     """Return the usual distance of neighbouring steps; a run may log only every tenth step."""
     gaps = sorted(b - a for a, b in pairwise(steps))
     return gaps[len(gaps) // 2] if gaps else 1
+
+
+@dataclass
+class TableBuilder:
+    """Collects rows by step; several lines of one step become one row.
+
+    If an earlier step is logged again with other values, or the program is started again, the run
+    has restarted from an earlier point: the later attempt wins, and rows of the earlier attempt
+    beyond that point are dropped. A reader sets `is_launched` where the program starts.
+    """
+
+    rows: dict[int, dict[str, float]] = field(default_factory=dict)
+    clock: dict[int, float] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+    restarts: list[Restart] = field(default_factory=list)
+    rewritten: set[int] = field(default_factory=set)
+    unread: int = 0
+    examples: list[UnreadLine] = field(default_factory=list)
+    is_launched: bool = False
+    _top: int = -1
+    _names: set[str] = field(default_factory=set)
+    _values: int = 0
+
+    def add(
+        self, step: int, metrics: Mapping[str, float], where: str, clock: float | None = None
+    ) -> None:
+        """Add metrics to the row of their step."""
+        row = self.rows.get(step, {})
+        is_changed = any(
+            row[key] != value and not (isnan(row[key]) and isnan(value))
+            for key, value in metrics.items()
+            if key in row
+        )
+        if (is_changed and step < self._top) or (self.is_launched and step <= self._top):
+            self._drop_from(step, metrics, where)
+        elif is_changed:
+            self.rewritten.add(step)
+        self.is_launched = False
+        new = [key for key in metrics if key not in self._names]
+        room = MAX_METRICS - len(self._names)
+        self._names.update(new[:room])
+        if len(new) > room:
+            self.skip(where, f"more than {MAX_METRICS:,} different metrics; new ones are left out")
+            metrics = {key: value for key, value in metrics.items() if key in self._names}
+        earlier = self.rows.get(step, {})
+        merged = {**earlier, **metrics}
+        if not merged:  # all of its metrics are over the limit
+            return
+        size = self._values + len(merged) - len(earlier)
+        if size > MAX_VALUES:
+            self.skip(where, f"more than {MAX_VALUES:,} values; this step is left out")
+            return
+        self.rows[step], self._values = merged, size
+        self._top = max(self._top, step)
+        if clock is not None:
+            self.clock[step] = clock
+
+    def skip(self, where: str, reason: str) -> None:
+        """Count an unreadable line."""
+        self.unread += 1
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.append(UnreadLine(where, Redactor().text(reason)[:EXAMPLE_CHARACTERS]))
+
+    def run(self, *, name: str, path: str, source: str, era: str = "") -> TrainingRun:
+        """Return the run.
+
+        Raises:
+            DataError: no step was added.
+        """
+        if not self.rows:
+            lines = (f" First unreadable line: {it.where}: {it.reason}." for it in self.examples)
+            raise DataError(
+                f"{path}: no training step. verl's console log has lines that start with "
+                f"'step:N - ', its file logger writes JSON lines with 'step' and 'data'.{next(lines, '')}"
+            )
+        steps = tuple(sorted(self.rows))
+        columns: dict[str, list[float | None]] = {}
+        for i, step in enumerate(steps):
+            for metric, value in self.rows[step].items():
+                if metric not in columns:
+                    columns[metric] = [None] * len(steps)
+                columns[metric][i] = value
+        return TrainingRun(
+            name=name,
+            path=path,
+            source=source,
+            era=era,
+            steps=steps,
+            table={name: tuple(column) for name, column in columns.items()},
+            clock=tuple(self.clock.get(step) for step in steps) if self.clock else (),
+            config=Redactor().tree(self.config),
+            restarts=tuple(self.restarts),
+            rewritten=len(self.rewritten),
+            unread=self.unread,
+            examples=tuple(self.examples),
+        )
+
+    def _drop_from(self, step: int, metrics: Mapping[str, float], where: str) -> None:
+        """Drop the rows of an earlier attempt from this step on.
+
+        A validation before training sees the model that the step left, so the step's row stays.
+        """
+        first = step + all(metric.startswith(_VALIDATION) for metric in metrics)
+        dropped = [old for old in self.rows if old >= first]
+        for old in dropped:
+            self._values -= len(self.rows.pop(old))
+            self.clock.pop(old, None)
+        self._top = max(self.rows, default=-1)
+        self.restarts.append(Restart(step, where, len([old for old in dropped if old > step])))

@@ -6,7 +6,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from rewardkit.cli import logs
-from rewardkit.trainlog.table_builder import TableBuilder
+from rewardkit.trainlog.training_run import TableBuilder
 
 app = typer.Typer()
 app.command()(logs.command)

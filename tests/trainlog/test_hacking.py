@@ -10,13 +10,19 @@ from statistics import fmean, pstdev
 import pytest
 
 from rewardkit.trainlog.conditions import NotEnoughData, RuleEvidence
-from rewardkit.trainlog.hacking_examples import examples_of
 from rewardkit.trainlog.page import write_page
-from rewardkit.trainlog.phrases import comparable_samples, find_phrase, has_phrase, phrase_in_text
+from rewardkit.trainlog.phrases import (
+    comparable_samples,
+    examples_of,
+    find_phrase,
+    has_phrase,
+    phrase_in_text,
+)
 from rewardkit.trainlog.reward_files import read_rewards
 from rewardkit.trainlog.rewards import recorded_run
-from rewardkit.trainlog.rules import check_onsets, diagnose, rules
-from rewardkit.trainlog.tables import example_rows, onset_text
+from rewardkit.trainlog.rules import diagnose, rules
+from rewardkit.trainlog.summary import summarize
+from rewardkit.trainlog.tables import example_rows
 from rewardkit.trainlog.training_run import ResponseSample
 from tests.trainlog.runs import make_run
 from tests.trainlog.simulated_runs import (
@@ -52,7 +58,7 @@ def hacked(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finding(hacked):
-    return next(it for it in diagnose(hacked) if it.rule.id == "hack_phrase")
+    return next(it for it in diagnose(hacked).findings if it.rule.id == "hack_phrase")
 
 
 def samples_of(texts_and_scores, **parts):
@@ -131,10 +137,10 @@ def test_the_phrase_its_onset_and_examples_of_both_sides_are_found_in_records(ha
     assert not any("VERIFIED" in it.sample.response for it in before)
     (_, last) = example_rows(hacked, evidence, "en")
     assert "VERIFIED" in last[1]
-    (check,) = [it for it in check_onsets(hacked) if it.rule.id == "hack_phrase"]
+    (check,) = [it for it in diagnose(hacked).onsets if it.rule.id == "hack_phrase"]
     assert check.summary()["onset"] == finding.summary()["onset"]
     assert json.dumps(finding.summary())
-    assert str(onset.step) in onset_text(evidence, "en")
+    assert str(onset.step) in evidence.text("en")
 
 
 def test_the_page_has_the_section_hacking_with_examples_and_escapes_them(hacked, tmp_path):
@@ -142,7 +148,7 @@ def test_the_page_has_the_section_hacking_with_examples_and_escapes_them(hacked,
     texts = [hostile if "VERIFIED" in it.response else it.response for it in hacked.samples]
     pairs = zip(hacked.samples, texts, strict=True)
     run = replace(hacked, samples=tuple(replace(it, response=text) for it, text in pairs))
-    write_page([run], [diagnose(run)], tmp_path / "page.html")
+    write_page([summarize(run)], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     section = page.partition('id="hacking"')[2].partition("</section>")[0]
     assert "<mark>" in section
@@ -161,7 +167,7 @@ def table_of(**columns):
 
 
 def test_every_rule_on_an_onset_reports_when_it_lacks_data():
-    checks = check_onsets(table_of(score=(0.1, 0.2, 0.3)))
+    checks = diagnose(table_of(score=(0.1, 0.2, 0.3))).onsets
     assert {check.rule.id for check in checks} == set(ONSET_RULES)
     assert all(isinstance(check.result, NotEnoughData) for check in checks)
     assert all(check.summary(lang)["reason"] for check in checks for lang in ("en", "zh"))
@@ -257,14 +263,6 @@ def noisy(values, seed=1):
     return [value + rng.gauss(0, 0.01) for value in values]
 
 
-def test_a_share_that_rises_with_the_score_is_found_and_one_that_rises_alone_is_not():
-    timeouts, rising_scores = since(60, 0.02, 0.01), noisy(since(60, 0.03, 0.3))
-    evidence = result_of("hack_failure", table_of(score=rising_scores, timeout=timeouts))
-    assert abs(evidence.onset.step - 61) <= 3
-    flat = table_of(score=noisy([0.5] * 80), timeout=timeouts)
-    assert result_of("hack_failure", flat) is None
-
-
 def test_a_format_that_is_learned_before_correctness_is_not_a_finding():
     right = noisy(since(20, 0.006, 0.1))
     form = noisy([min(1.0, 0.1 + 0.05 * i) for i in range(80)], 2)
@@ -282,23 +280,6 @@ def test_the_fall_of_correctness_after_a_plateau_is_dated_where_it_begins(slope)
     onset = result_of("hack_correctness", table_of(score=score, acc=right)).onset
     assert onset.low <= onset.step <= onset.high
     assert 88 <= onset.low <= 90 <= onset.high <= 98
-
-
-def test_a_length_that_grows_with_the_score_needs_proof_that_it_is_paid():
-    rng = Random(4)
-    score = noisy(since(50, 0.01, 0.3))
-    length = [300 * 1.05 ** max(i - 50, 0) * rng.uniform(0.99, 1.01) for i in range(80)]
-    run = table_of(score=score, response_characters=length)
-    assert isinstance(result_of("hack_length", run), NotEnoughData)
-    for pays, gold, is_found in ((0.002, False, True), (0.0, None, False), (0.0, False, False)):
-        samples = []
-        for step in (step for step in range(1, 81) for _ in range(6)):
-            n = int(length[step - 1] * rng.uniform(0.5, 1.5))
-            points = 0.3 + rng.gauss(0, 0.1) + (pays * n if step > 50 else 0.0)
-            samples.append(ResponseSample(step=step, response="x" * n, score=points, gold=gold))
-        result = result_of("hack_length", replace(run, samples=tuple(samples)))
-        assert isinstance(result, RuleEvidence) is is_found
-        assert not is_found or abs(result.onset.step - 51) <= 8
 
 
 @pytest.mark.full
@@ -340,7 +321,7 @@ REAL |= {
 def test_a_real_hacked_run_is_named_within_20_steps_and_a_healthy_one_never(name, shared):
     """From the dumps alone, without a recorder; a run that is named stays named."""
     run = recorded_run(read_rewards(shared / "data/hacked_runs" / name / "dumps"))
-    findings = {step: diagnose(until(run, step)) for step in run.steps}
+    findings = {step: diagnose(until(run, step)).findings for step in run.steps}
     alarms = [step for step, each in findings.items() if any(it.rule.is_onset for it in each)]
     if REAL[name] is None:
         assert alarms == []

@@ -11,11 +11,11 @@ from random import Random
 import pytest
 
 from rewardkit.errors import DataError
-from rewardkit.trainlog import jsonl_reader, table_builder
+from rewardkit.trainlog import jsonl_reader, training_run
 from rewardkit.trainlog.console_reader import MAX_STEP_LINE_BYTES
 from rewardkit.trainlog.export import write_csv
 from rewardkit.trainlog.read import read_run
-from rewardkit.trainlog.table_builder import MAX_METRICS, TableBuilder
+from rewardkit.trainlog.training_run import MAX_METRICS, TableBuilder
 from tests.trainlog.runs import make_run
 
 
@@ -29,17 +29,17 @@ def test_metrics_beyond_the_limit_and_a_step_with_only_such_are_left_out_and_cou
 
 
 def test_values_beyond_the_limit_are_left_out_and_counted(monkeypatch):
-    monkeypatch.setattr(table_builder, "MAX_VALUES", 100)
+    monkeypatch.setattr(training_run, "MAX_VALUES", 100)
     run = make_run({step: {"a/b": 1.0, "a/c": 1.0, "a/d": 1.0} for step in range(50)})
     assert (run.steps[-1], run.unread) == (32, 17)
     assert "more than 100 values" in run.examples[0].reason
 
 
 def test_rows_dropped_by_a_restart_free_their_room(monkeypatch):
-    monkeypatch.setattr(table_builder, "MAX_VALUES", 10)
+    monkeypatch.setattr(training_run, "MAX_VALUES", 10)
     builder = TableBuilder()
     for _ in range(20):
-        builder.mark_launch()
+        builder.is_launched = True
         for step in range(5):
             builder.add(step, {"a/b": 1.0}, "")
     assert builder.run(name="", path="", source="").unread == 0

@@ -45,10 +45,10 @@ def test_the_summary_matches_the_log(path):
     assert summary.seconds == 1000
     assert summary.phases == {"gen": 0.6, "update_actor": 0.2, "other": 0.2}
     reward = next(curve for curve in summary.curves if curve.id == "reward")
-    assert (reward.first, reward.last) == ((1, 0.05), (20, 1.0))
-    assert reward.trend == pytest.approx(0.8)
+    assert (reward.ends["first"], reward.ends["last"]) == ((1, 0.05), (20, 1.0))
+    assert reward.summary()["trend"] == pytest.approx(0.8)
     (validation,) = summary.validations
-    assert (validation.id, validation.last) == ("my/set", (20, 0.5))
+    assert (validation.id, validation.ends["last"]) == ("my/set", (20, 0.5))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_the_choice_of_the_log_of_a_run_s_folder_is_reported(tmp_path, monkeypat
     text = run_logs(tmp_path).output
     assert f"{tmp_path}: read from verl.log; metrics.jsonl not read." in text
     paths = []
-    monkeypatch.setattr(logs, "_lines", lambda tail, *_: paths.append(tail.poll().path))
+    monkeypatch.setattr(logs, "_follow", lambda tail, *_: paths.append(tail.poll().path))
     assert run_logs(tmp_path, "--follow").exit_code == 0
     assert paths == [str(tmp_path / "verl.log")]
 

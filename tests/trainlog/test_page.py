@@ -15,7 +15,7 @@ import pytest
 
 from rewardkit.errors import OutputError
 from rewardkit.trainlog.page import MAX_CURVE_POINTS, write_page
-from rewardkit.trainlog.rules import diagnose
+from rewardkit.trainlog.summary import summarize
 from rewardkit.trainlog.topics import elapsed_hours
 from tests.trainlog.runs import make_run
 
@@ -34,7 +34,7 @@ def make(n=60, name="run", *, grad=0.5, **columns):
 
 def page(tmp_path, *runs, **options):
     path = tmp_path / "page.html"
-    write_page(runs, [diagnose(run) for run in runs], path, **{"overwrite": True, **options})
+    write_page([summarize(run) for run in runs], path, **{"overwrite": True, **options})
     return path.read_text(encoding="utf-8")
 
 

@@ -48,7 +48,7 @@ def test_json_has_the_status_of_every_rule_on_hacking_and_examples(paths):
     log, folder = paths
     document = json.loads(output(log, "--rewards", folder, "--samples-per-step", SAMPLES, "--json"))
     statuses = {check["rule"]: check["status"] for check in document["hacking"]}
-    assert (statuses["hack_phrase"], len(statuses)) == ("found", 5)
+    assert (statuses["hack_phrase"], len(statuses)) == ("found", 3)
     assert statuses["hack_correctness"] == "not enough data"
     finding = next(it for it in document["findings"] if it["rule"] == "hack_phrase")
     assert all("full marks" in it["response"] for it in finding["examples"]["after"])

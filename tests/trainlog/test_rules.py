@@ -53,7 +53,7 @@ def healthy(rng, n, limit=1024):
 
 
 def findings_of(rows, **options):
-    return [finding.rule.id for finding in diagnose(make_run(rows, **options))]
+    return [finding.rule.id for finding in diagnose(make_run(rows, **options)).findings]
 
 
 @given(st.integers(0, 2**32), st.integers(1, 300), st.sampled_from(["", FIXED, FULL, V1]))
@@ -106,7 +106,9 @@ BROKEN = {
 
 @every("rule", BROKEN)
 def test_each_rule_finds_its_problem_with_numbers(rule):
-    findings = {finding.rule.id: finding for finding in diagnose(broken_run(n=100, **BROKEN[rule]))}
+    findings = {
+        finding.rule.id: finding for finding in diagnose(broken_run(n=100, **BROKEN[rule])).findings
+    }
     assert {rule} <= set(findings) <= {rule, "reward_lost", "mismatch_mild"}
     finding = findings[rule]
     assert finding.evidence.facts
@@ -124,7 +126,7 @@ def test_a_fall_at_step_90_is_dated_to_step_90_in_a_run_of_any_length(n):
     rewards[40], entropies = 0.1, [0.6] * 89 + [0.01] * (n - 89)
     rows = enumerate(zip(rewards, entropies, strict=True), start=1)
     run = make_run((i, {"critic/rewards/mean": a, "actor/entropy": b}) for i, (a, b) in rows)
-    spans = {finding.rule.id: finding.evidence.steps for finding in diagnose(run)}
+    spans = {finding.rule.id: finding.evidence.steps for finding in diagnose(run).findings}
     assert spans == {"reward_lost": (90, n), "entropy_collapse": (90, n)}
 
 
@@ -221,7 +223,7 @@ def test_keys_without_a_plus_exist_in_the_newest_release():
 
 
 def test_errors_come_first():
-    findings = diagnose(broken_run(**BROKEN["nan"] | BROKEN["truncation"]))
+    findings = diagnose(broken_run(**BROKEN["nan"] | BROKEN["truncation"])).findings
     assert [finding.rule.severity for finding in findings] == ["error", "warning"]
 
 
@@ -238,5 +240,5 @@ SHARED = {
 @pytest.mark.parametrize("name", SHARED)
 def test_real_logs_have_their_steps_and_known_findings(shared, name):
     run = read_run(shared / "logs" / name)
-    findings = " ".join(finding.rule.id for finding in diagnose(run))
+    findings = " ".join(finding.rule.id for finding in diagnose(run).findings)
     assert (run.era, run.steps[-1], len(run.steps), findings) == SHARED[name]

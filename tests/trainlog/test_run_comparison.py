@@ -18,6 +18,7 @@ from rewardkit.trainlog.run_comparison import (
     compare_runs,
     correlated_mean_interval,
 )
+from rewardkit.trainlog.summary import summarize
 from rewardkit.trainlog.tables import comparison_tables
 from tests.trainlog.runs import make_run, run_logs
 
@@ -33,7 +34,9 @@ def make(name, rewards, first=1, seconds=36.0, **config):
 
 
 def compare(base, other, align="step", **options):
-    (comparison,) = compare_runs([make("a", base), make("b", other, **options)], align)
+    (comparison,) = compare_runs(
+        [summarize(make("a", base)), summarize(make("b", other, **options))], align
+    )
     return comparison
 
 
@@ -57,7 +60,7 @@ def test_runs_without_common_steps_and_single_runs_are_refused():
     with pytest.raises(DataError, match=r"a\.log and b\.log"):
         compare([1, 2, 3], [1, 2, 3], first=100)
     with pytest.raises(UsageError, match="two runs"):
-        compare_runs([make("a", [1, 2])])
+        compare_runs([summarize(make("a", [1, 2]))])
 
 
 @given(st.lists(st.floats(-100, 100), min_size=2, max_size=60))
@@ -114,7 +117,7 @@ def test_noise_without_a_difference_rarely_excludes_zero(correlation, n, most):
 def test_settings_are_compared_by_value_not_by_spelling():
     a = make("a", [1, 2], actor__lr="1e-6", actor__use_kl_loss="True", data__n=8, only_a=1)
     b = make("b", [1, 2], actor__lr=1e-06, actor__use_kl_loss=False, data__n=16)
-    (comparison,) = compare_runs([a, b])
+    (comparison,) = compare_runs([summarize(a), summarize(b)])
     settings = [(item.name, item.base, item.other) for item in comparison.settings]
     assert settings == [("actor.use_kl_loss", "True", False), ("data.n", 8, 16)]
     assert comparison.unshared_keys == (1, 0)
