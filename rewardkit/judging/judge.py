@@ -5,26 +5,26 @@ the same prompt, such as equal answers of a group, share one request.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Any, Literal
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from rewardkit.errors import RewardkitError
+from rewardkit.errors import RewardkitError, SourceError
 from rewardkit.judging.cache import cache_key, read_entry, write_entry
 from rewardkit.judging.prompt import build_messages
-from rewardkit.judging.server import Budget, JudgeServer
-from rewardkit.judging.settings import JudgeQuestion
-from rewardkit.judging.verdict import (
-    JudgeVerdict,
-    VerdictError,
-    parse_verdict,
-    require_no_echo,
-    verdict_schema,
+from rewardkit.judging.question import Judgement, JudgeQuestion, JudgeSettings
+from rewardkit.judging.verdict import VerdictError, parse_verdict, require_no_echo, verdict_schema
+from rewardkit.model_client.client import (
+    ModelClient,
+    NoContactError,
+    PromptRefusedError,
+    Server,
+    TryAgainError,
+    UnusableError,
 )
-from rewardkit.model_client.client import PromptRefusedError, TryAgainError
 from rewardkit.model_client.completions import TRUNCATED, CompletionReply
 
 #: Requests per sample: a reply that is not a verdict is asked for once more.
@@ -36,46 +36,148 @@ VERSION = 1
 #: Why a sample for which the budget was spent has no verdict.
 OVER_BUDGET = "the budget of this window is spent; raise it, or ask for fewer samples."
 
+#: Bytes of a reply, with the thoughts of its model. Many requests wait at once in verl's process.
+MAX_REPLY_BYTES = 1 << 23
+
+#: Server errors to requests with a schema, each followed by an answer to one without, after which
+#: schemas are not sent any more. verl's router answers 500 to whatever the server behind it refuses.
+MAX_SCHEMA_ERRORS = 2
+
 _AGAIN = (
     "\n\nAn earlier reply to this message could not be read. Reply with the JSON object only: begin "
     "with { and end with }."
 )
 
 
-@dataclass
-class Judgement:
-    """What came of asking a judge about one response.
+class JudgeServer:
+    """Requests to the server of a judge; belongs to one event loop."""
 
-    Attributes:
-        outcome: `verdict`; `failed` without a readable verdict; `timeout`; or `over_budget`.
-        verdict: the verdict, if there is one.
-        message: why there is none.
-        prompt: the messages that the judge got.
-        reply: the judge's reply, or the last one of several.
-        is_cached: the verdict is from the cache or from another sample's request.
-        seconds: seconds that the requests took.
-        prompt_tokens: tokens of the prompts.
-        reply_tokens: tokens of the replies.
+    def __init__(self, settings: JudgeSettings) -> None:
+        server = Server(
+            settings.base_url,
+            key=settings.key,
+            timeout_seconds=settings.request_seconds,
+            max_reply_bytes=MAX_REPLY_BYTES,
+        )
+        self._client = ModelClient(server, settings.concurrency, settings.retries + 1)
+        self._model: str = settings.model
+        self._lock = asyncio.Lock()
+        self._takes_schema: bool | None = None
+        self._schema_errors = 0
+
+    async def model(self) -> str:
+        """Return the model's name, which the server is asked for once if it is not set.
+
+        Raises:
+            SourceError: the server has no list of models, or not exactly one.
+        """
+        async with self._lock:
+            if self._model:
+                return self._model
+            url = self._client.server.base_url
+            try:
+                names = await self._client.model_names()
+            except (TryAgainError, SourceError) as error:
+                raise SourceError(
+                    f"{url}/models: {error} Check base_url, or name the judge's model: model=NAME."
+                ) from error
+            if len(names) != 1:
+                has = ", ".join(names[:5]) or "none"
+                raise SourceError(f"{url}: name the judge's model with model=NAME; it has {has}.")
+            self._model = names[0]
+            return self._model
+
+    async def ask(self, body: Mapping[str, Any], schema: Mapping[str, Any]) -> CompletionReply:
+        """Send a request with the schema of its reply, or without if the server refuses schemas.
+
+        Raises:
+            TryAgainError, PromptRefusedError, SourceError: see `ModelClient.ask`.
+        """
+        takes_schema = self._takes_schema  # it changes while this request waits
+        if takes_schema is not False:
+            response_format = {
+                "type": "json_schema",
+                "json_schema": {"name": "verdict", "strict": True, "schema": schema},
+            }
+            structured = {**body, "response_format": response_format}
+            try:
+                reply = await self._client.ask(structured, tries=0 if takes_schema else 1)
+            except (PromptRefusedError, TryAgainError) as error:
+                if takes_schema:
+                    raise
+                failure = error
+            else:
+                self._takes_schema = True
+                return reply
+        reply = await self._client.ask(body)
+        if self._takes_schema is None:  # it may have refused the schema, which it answers without
+            if isinstance(failure, PromptRefusedError):
+                self._schema_errors = MAX_SCHEMA_ERRORS
+            elif not isinstance(failure, NoContactError | UnusableError):
+                self._schema_errors += not (failure.is_busy or failure.is_timeout)
+            self._takes_schema = False if self._schema_errors >= MAX_SCHEMA_ERRORS else None
+        return reply
+
+
+class Budget:
+    """What a process has spent in the current window; used by one event loop. 0 stands for no limit.
+
+    A reward does not know the training step, so that a budget is for a window of samples of one process.
+    With 8 reward workers and 1,024 responses a step, a window of 128 samples is about one step; responses
+    without an answer need no judge and are not counted. Without a window the budget is for the whole life
+    of the process.
     """
 
-    outcome: Literal["verdict", "failed", "timeout", "over_budget"]
-    verdict: JudgeVerdict | None = None
-    message: str = ""
-    prompt: tuple[Mapping[str, str], ...] = field(default=(), repr=False)
-    reply: str = ""
-    is_cached: bool = False
-    seconds: float = 0.0
-    prompt_tokens: int = 0
-    reply_tokens: int = 0
+    def __init__(
+        self,
+        calls: int = 0,
+        tokens: int = 0,
+        seconds: float = 0.0,
+        window: int = 0,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """Set the limits.
 
-    @property
-    def tokens(self) -> int:
-        """Tokens of prompts and replies."""
-        return self.prompt_tokens + self.reply_tokens
+        Args:
+            calls: requests.
+            tokens: tokens of prompts and replies.
+            seconds: seconds in which at least one request was under way.
+            window: samples after which the budget starts anew, those from the cache included.
+            clock: returns the time in seconds.
+        """
+        self._limits, self._window, self._clock = (calls, tokens, seconds), window, clock
+        self._samples = self._calls = self._tokens = self._active = 0
+        self._seconds = self._start = 0.0
 
-    def cost(self, prompt_price: float, reply_price: float) -> float:
-        """Return the price of the requests, from the prices of a million tokens."""
-        return (self.prompt_tokens * prompt_price + self.reply_tokens * reply_price) / 1e6
+    def count_sample(self) -> None:
+        """Count a sample; the first one after a window starts a new window."""
+        if self._window and self._samples >= self._window:
+            self._samples = self._calls = self._tokens = 0
+            self._seconds, self._start = 0.0, self._clock()
+        self._samples += 1
+
+    def is_spent(self) -> bool:
+        """Return whether no further request may be sent in this window."""
+        seconds = self._seconds + (self._clock() - self._start if self._active else 0.0)
+        spent = zip(self._limits, (self._calls, self._tokens, seconds), strict=True)
+        return any(0 < limit <= value for limit, value in spent)
+
+    @contextmanager
+    def call(self) -> Iterator[Callable[[int], None]]:
+        """Count the request of the block; give a function that counts its tokens."""
+        if not self._active:
+            self._start = self._clock()
+        self._active += 1
+        self._calls += 1
+        try:
+            yield self._count_tokens
+        finally:
+            self._active -= 1
+            if not self._active:
+                self._seconds += self._clock() - self._start
+
+    def _count_tokens(self, tokens: int) -> None:
+        self._tokens += tokens
 
 
 @dataclass

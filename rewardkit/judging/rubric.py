@@ -48,7 +48,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 #: Text, also one that YAML reads as a number, such as a gold.
 _Text = Annotated[str, BeforeValidator(lambda v: str(v) if type(v) in (int, float) else v)]
-_Share = Annotated[float, Field(ge=0, le=1)]
+_Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 class Criterion(BaseModel):
@@ -72,8 +72,8 @@ class Criterion(BaseModel):
             raise ValueError("write a description.")
         return self
 
-    def share(self, grade: int) -> float:
-        """Return a grade as a share of the scale, from 0.0 to 1.0."""
+    def fraction(self, grade: int) -> float:
+        """Return a grade as a fraction of the scale, from 0.0 to 1.0."""
         least, most = self.scale
         return (grade - least) / (most - least)
 
@@ -108,7 +108,7 @@ class Rubric(BaseModel):
     see: Literal["answer", "response"]
     gold: bool
     reason: bool = True
-    threshold: _Share = 0.5
+    threshold: _Fraction = 0.5
     failed_score: float = Field(0.0, ge=-1e9, le=1e9)
     max_characters: int = Field(ge=100, le=200_000)
 

@@ -37,16 +37,16 @@ class JudgeVerdict:
     reason: str = ""
 
     def score(self, rubric: Rubric) -> float:
-        """Return 1.0 or 0.0 for yes or no, or the weighted mean of the shares of the criteria."""
+        """Return 1.0 or 0.0 for yes or no, or the weighted mean of the fractions of the criteria."""
         if rubric.kind == "equivalence":
             return float(self.grades["verdict"] == rubric.right)
-        shares = self.shares(rubric)
+        fractions = self.fractions(rubric)
         weights = {name: each.weight for name, each in rubric.criteria.items()}
-        return sum(weights[name] * shares[name] for name in weights) / sum(weights.values())
+        return sum(weights[name] * fractions[name] for name in weights) / sum(weights.values())
 
-    def shares(self, rubric: Rubric) -> dict[str, float]:
-        """Return the grade of each criterion as a share of its scale, from 0.0 to 1.0."""
-        return {name: c.share(int(self.grades[name])) for name, c in rubric.criteria.items()}
+    def fractions(self, rubric: Rubric) -> dict[str, float]:
+        """Return the grade of each criterion as a fraction of its scale, from 0.0 to 1.0."""
+        return {name: c.fraction(int(self.grades[name])) for name, c in rubric.criteria.items()}
 
     def json(self) -> str:
         """Return the verdict as the JSON object that `parse_verdict` reads."""

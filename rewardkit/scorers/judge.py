@@ -24,54 +24,49 @@ verl gets these numbers for every sample, beside those of every scorer: `judge_f
 criterion `judge_NAME`, its grade as a share of its scale.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import unicodedata
 from collections.abc import Mapping
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from math import isfinite
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from rewardkit.answers.extract import final_answer, text_after_thought
 from rewardkit.background_loop import is_background_thread, submit
-from rewardkit.errors import UsageError, call_catching
+from rewardkit.errors import UsageError, call_catching, call_catching_async
+from rewardkit.judging.question import (
+    Judgement,
+    JudgeQuestion,
+    judge_settings,
+    read_api_key,
+    read_question,
+)
 from rewardkit.judging.rubric import METRICS, Rubric, read_rubric
-from rewardkit.judging.settings import JudgeQuestion, judge_settings, read_api_key, read_question
 from rewardkit.scorers.base import (
     RECORD,
     Score,
     ScorerSpec,
     Status,
     as_text,
-    failed_verl_score,
+    error_text,
     log_bad_gold,
     log_once,
     options_for,
     record_result,
-    recorded_result,
     to_verl,
 )
-from rewardkit.scorers.gold import accept_gold, alternatives, unwrap_gold
+from rewardkit.scorers.gold import accept_gold, alternatives
 from rewardkit.scorers.math import respond
 from rewardkit.scorers.options import Range
 from rewardkit.versions import verl_awaits_rewards
-
-if TYPE_CHECKING:
-    from rewardkit.judging.judge import Judgement
 
 #: Characters at the end of a response without a marked answer that the judge sees as its answer.
 TAIL_CHARACTERS = 500
 
 #: Alternatives of a gold that the judge sees.
 MAX_GOLDS = 20
-
-#: Seconds that a thread waits longer than the judge's own timeout, if the background loop is busy.
-GRACE_SECONDS = 10.0
 
 #: Commands of LaTeX that are not an answer by themselves.
 _WRAPPERS = re.compile(r"\\(?:boxed|fbox|text|mathrm|left|right)(?![A-Za-z])")
@@ -141,32 +136,24 @@ def score(
         otherwise, and `failed_score` without a verdict. `pred` has the final answer.
     """
     options = {name: value for name, value in locals().items() if name in _DEFAULTS}
-    question = call_catching(prepare, response, ground_truth, extra_info, options)
-    if isinstance(question, Score):
-        return question
-    answer = question if isinstance(question, Exception) else call_catching(ask, question)
-    if isinstance(question, Exception) or isinstance(answer, Exception):
-        return failed(f"{answer}", "", failed_score or 0.0)
-    return score_of(question, answer)
+    if is_background_thread():  # which would wait for itself
+        message = "it waits; call it in a thread: await asyncio.to_thread(score, ...)."
+        return _failed(message, "", 0.0)
+    return submit(_judge_sample(response, ground_truth, extra_info, options)).result()[0]
 
 
 def explain_judgement(
     response: str, ground_truth: Any, extra_info: Mapping[str, Any] | None = None, **options: Any
 ) -> tuple[Score, tuple[tuple[str, str], ...]]:
-    """Return the score of a response, and the prompt, the raw reply and the numbers of its judge.
-
-    Raises:
-        UsageError: the rubric or the API key cannot be read.
-    """
-    question = prepare(response, ground_truth, extra_info, {**_DEFAULTS, **options})
-    if isinstance(question, Score):
-        return question, ()
-    judgement = ask(question)
+    """Return the score of a response, and the prompt, the raw reply and the numbers of its judge."""
+    sample = submit(_judge_sample(response, ground_truth, extra_info, options)).result()
+    result, metrics, judgement = sample
+    if judgement is None:
+        return result, ()
     prompt = "\n\n".join(f"{each['role']}: {each['content']}" for each in judgement.prompt)
     facts = {"prompt": prompt, "reply": judgement.reply, "failure": judgement.message}
-    numbers = _metrics_of(question, judgement)
-    shown = {name: f"{value:g}" for name, value in numbers.items() if value}
-    return score_of(question, judgement), tuple({**facts, **shown}.items())
+    numbers = {name: f"{value:g}" for name, value in metrics.items() if value}
+    return result, tuple({**facts, **numbers}.items())
 
 
 #: The options and their defaults.
@@ -191,49 +178,66 @@ def blank_metrics(options: Mapping[str, Any]) -> dict[str, float]:
     return _blank_metrics_of(read_rubric(as_text(options.get("rubric", "math"))))
 
 
-def _compute_now(
-    data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any = None, **kwargs: Any
-) -> dict[str, float | str]:
-    """Score a sample for verl and return the dictionary that verl logs; waits in this thread."""
-
-    def compute(options: Mapping[str, Any]) -> dict[str, float | str]:
-        question = _question(solution_str, ground_truth, extra_info, options)
-        answer = call_catching(ask, question) if isinstance(question, JudgeQuestion) else question
-        return _verl_fields(data_source, ground_truth, options, question, answer)
-
-    sample = (data_source, solution_str, ground_truth, extra_info)
-    return recorded_result(compute, sample, kwargs)
-
-
 async def _compute_async(
     data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any = None, **kwargs: Any
 ) -> dict[str, float | str]:
     """Score a sample for verl and return the dictionary that verl logs; waits in verl's loop."""
     start, folder = perf_counter(), kwargs.pop(RECORD, None)
-    question = answer = _question(solution_str, ground_truth, extra_info, kwargs)
-    if isinstance(question, JudgeQuestion):
-        future = asyncio.wrap_future(submit_question(question))
-        await asyncio.wait([future])
-        answer = call_catching(future.result)
-    fields = _verl_fields(data_source, ground_truth, kwargs, question, answer)
-    sample = (data_source, solution_str, ground_truth, extra_info)
-    record_result(folder, fields, sample, perf_counter() - start)
+    future = submit(_judge_sample(solution_str, ground_truth, extra_info, kwargs))
+    result, metrics, _ = await asyncio.wrap_future(future)
+    if result.status is Status.BAD_GROUND_TRUTH:
+        log_bad_gold(score, data_source, ground_truth)
+    fields = {**to_verl(result), **metrics}
+    call = (data_source, solution_str, ground_truth, extra_info)
+    record_result(folder, fields, call, perf_counter() - start)
     return fields
 
 
+def _compute_now(
+    data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any = None, **kwargs: Any
+) -> dict[str, float | str]:
+    """`_compute_async`, which waits in this thread."""
+    call = _compute_async(data_source, solution_str, ground_truth, extra_info, **kwargs)
+    return submit(call).result()
+
+
+async def _judge_sample(
+    response: Any, ground_truth: Any, extra_info: Any, options: Mapping[str, Any]
+) -> tuple[Score, dict[str, float], Judgement | None]:
+    """Return the score of a sample, its numbers for verl, and the judgement of a judge that was asked.
+
+    Runs on the background loop, and never raises.
+    """
+    question = call_catching(prepare, response, ground_truth, extra_info, options)
+    if isinstance(question, JudgeQuestion):
+        from rewardkit.judging.judge import judge  # only here an HTTP client is needed
+
+        answer = await call_catching_async(judge, question)
+        if isinstance(answer, Judgement):
+            return _score_of(question, answer), _metrics_of(question, answer), answer
+        question = answer
+    read = call_catching(read_rubric, as_text(options.get("rubric", "math")))
+    rubric = read if isinstance(read, Rubric) else None
+    if isinstance(question, Exception):
+        own = options.get("failed_score")
+        is_number = isinstance(own, int | float) and isfinite(own)
+        value: Any = own if is_number else rubric.failed_score if rubric else 0.0
+        question = _failed(error_text(question), "", value)
+    is_failed = float(question.status is Status.FAILED)
+    return question, {**_blank_metrics_of(rubric), "judge_failed": is_failed}, None
+
+
 def prepare(
-    response: str,
-    ground_truth: Any,
-    extra_info: Mapping[str, Any] | None,
-    options: Mapping[str, Any],
+    response: Any, ground_truth: Any, extra_info: Any, options: Mapping[str, Any]
 ) -> JudgeQuestion | Score:
     """Return what the judge has to be asked, or the score of a sample that needs no judge.
 
     Raises:
         UsageError: an option has an invalid value.
     """
+    options = {**_DEFAULTS, **options_for(score, options)}
     settings = judge_settings(tuple(sorted(options.items())))
-    rubric, gold = settings.rubric, ""
+    response, rubric, gold = as_text(response), settings.rubric, ""
     if rubric.gold:  # one gold as text, several as lines
         several = alternatives(ground_truth)[:MAX_GOLDS]
         gold = accept_gold(ground_truth) or "\n".join(f"- {text}" for text in several)
@@ -252,35 +256,23 @@ def prepare(
     question = as_text(info.get("question"))
     if not question and not rubric.gold:
         fault = f"rubric {rubric.name} needs extra_info.question, because it has no gold."
-        return failed(fault, pred, rubric.failed_score)
+        return _failed(fault, pred, rubric.failed_score)
     if not settings.base_url:
         fault = (
             "set the option base_url=http://HOST:PORT/v1, or serve a reward model with verl "
             "(reward.reward_model.enable=True)."
         )
-        return failed(fault, pred, rubric.failed_score)
+        return _failed(fault, pred, rubric.failed_score)
     return JudgeQuestion(settings, question, gold, text, pred)
 
 
-def failed(message: str, pred: str, score: float, status: Status = Status.FAILED) -> Score:
+def _failed(message: str, pred: str, score: float, status: Status = Status.FAILED) -> Score:
     """Log once for each cause why a sample has no verdict, and return its score."""
     log_once(
         ("judge", status, _NUMBER.sub("#", message)[:80]),
         f"scorer 'judge': {message[:500]} Such samples have no verdict.",
     )
     return Score.wrong(pred, status, score)
-
-
-def score_of(question: JudgeQuestion, judgement: Judgement) -> Score:
-    """Return the score of a judgement; one without a verdict is logged once for each cause."""
-    rubric = question.settings.rubric
-    if judgement.verdict is None:
-        status = _STATUS[judgement.outcome]
-        return failed(judgement.message, question.pred, rubric.failed_score, status)
-    value = judgement.verdict.score(rubric)
-    if value >= rubric.threshold and value > 0:
-        return Score.right(question.pred, value)
-    return Score.wrong(question.pred, score=value)
 
 
 _STATUS = {"failed": Status.FAILED, "timeout": Status.TIMEOUT, "over_budget": Status.WRONG}
@@ -291,20 +283,30 @@ def _blank_metrics_of(rubric: Rubric | None) -> dict[str, float]:
     return {f"judge_{name}": 0.0 for name in (*METRICS, *(rubric.criteria if rubric else ()))}
 
 
+def _score_of(question: JudgeQuestion, judgement: Judgement) -> Score:
+    rubric = question.settings.rubric
+    if judgement.verdict is None:
+        status = _STATUS[judgement.outcome]
+        return _failed(judgement.message, question.pred, rubric.failed_score, status)
+    value = judgement.verdict.score(rubric)
+    if value >= rubric.threshold and value > 0:
+        return Score.right(question.pred, value)
+    return Score.wrong(question.pred, score=value)
+
+
 def _metrics_of(question: JudgeQuestion, judgement: Judgement) -> dict[str, float]:
     """Return the numbers of a judgement, with the same keys for every sample of a rubric."""
     settings, verdict = question.settings, judgement.verdict
-    rubric = settings.rubric
-    shares = verdict.shares(rubric) if verdict else {}
+    fractions = verdict.fractions(settings.rubric) if verdict else {}
     return {
-        **_blank_metrics_of(rubric),
+        **_blank_metrics_of(settings.rubric),
         "judge_failed": float(judgement.outcome in ("failed", "timeout")),
         "judge_cached": float(judgement.is_cached),
         "judge_over_budget": float(judgement.outcome == "over_budget"),
         "judge_seconds": judgement.seconds,
         "judge_tokens": float(judgement.tokens),
         "judge_cost": judgement.cost(settings.prompt_price, settings.reply_price),
-        **{f"judge_{name}": share for name, share in shares.items()},
+        **{f"judge_{name}": fraction for name, fraction in fractions.items()},
     }
 
 
@@ -314,68 +316,6 @@ def has_content(text: str) -> bool:
     return bool(_COMMAND.search(text)) or any(
         c.isalnum() or (not c.isascii() and unicodedata.category(c) == "Sm") for c in text
     )
-
-
-def submit_question(question: JudgeQuestion) -> Future[Judgement]:
-    """Ask the judge on the background loop and return the future of the judgement."""
-    from rewardkit.judging.judge import judge
-
-    return submit(judge(question))
-
-
-def ask(question: JudgeQuestion) -> Judgement:
-    """Ask the judge and wait in this thread.
-
-    Raises:
-        UsageError: this is the thread of the background loop, which would wait for itself.
-    """
-    from rewardkit.judging.judge import Judgement
-
-    if is_background_thread():
-        raise UsageError(
-            "scorer 'judge' waits; call it in a thread: await asyncio.to_thread(score, ...)."
-        )
-    seconds = question.settings.timeout_seconds
-    future = submit_question(question)
-    try:
-        judgement: Judgement = future.result(seconds + GRACE_SECONDS)
-    except FutureTimeoutError:
-        future.cancel()
-        return Judgement("timeout", message=f"it has not answered within {seconds:g} s.")
-    return judgement
-
-
-def _question(
-    solution_str: Any, ground_truth: Any, extra_info: Any, kwargs: Mapping[str, Any]
-) -> Any:
-    """Return what the judge is asked, the score of a sample that needs no judge, or an exception."""
-    return call_catching(
-        lambda: prepare(
-            as_text(solution_str),
-            unwrap_gold(ground_truth),
-            extra_info,
-            {**_DEFAULTS, **options_for(score, kwargs)},
-        )
-    )
-
-
-def _verl_fields(
-    data_source: Any, ground_truth: Any, kwargs: Mapping[str, Any], question: Any, answer: Any
-) -> dict[str, float | str]:
-    """Return the dictionary for verl of a judgement, a score without a judge, or an exception."""
-    if not isinstance(answer, Exception | Score):
-        return {**to_verl(score_of(question, answer)), **_metrics_of(question, answer)}
-    read = call_catching(read_rubric, as_text(kwargs.get("rubric", "math")))
-    rubric = read if isinstance(read, Rubric) else None
-    if isinstance(answer, Exception):
-        own = kwargs.get("failed_score")
-        is_number = isinstance(own, int | float) and isfinite(own)
-        value: Any = own if is_number else rubric.failed_score if rubric else 0.0
-        answer = failed_verl_score(data_source, answer, value)
-    elif answer.status is Status.BAD_GROUND_TRUTH:
-        log_bad_gold(score, data_source, ground_truth)
-    is_failed = float(answer.status is Status.FAILED)
-    return {**to_verl(answer), **_blank_metrics_of(rubric), "judge_failed": is_failed}
 
 
 #: verl asks once whether it is a coroutine function: 0.7 and later await it, older ones call it.

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from rewardkit.judging.server import Budget
+from rewardkit.judging.judge import Budget
 
 
 class Clock:

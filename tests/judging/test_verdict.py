@@ -75,9 +75,9 @@ def test_a_grade_is_a_whole_number_within_its_scale(grade):
     assert refuses(json.dumps(fields), OPEN)
 
 
-def test_the_score_is_the_weighted_mean_of_the_shares():
+def test_the_score_is_the_weighted_mean_of_the_fractions():
     verdict = parse_verdict('{"reason": "", "correctness": 5, "helpfulness": 2}', OPEN)
-    assert verdict.shares(OPEN) == {"correctness": 1.0, "helpfulness": 0.25}
+    assert verdict.fractions(OPEN) == {"correctness": 1.0, "helpfulness": 0.25}
     assert verdict.score(OPEN) == pytest.approx((2 * 1.0 + 0.25) / 3)
 
 

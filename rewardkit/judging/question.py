@@ -1,13 +1,15 @@
-"""How a judge is asked: server, rubric, limits, cache and budget."""
+"""How a judge is asked about a response, and what came of it. Imports no HTTP client."""
 
 import os
 from collections.abc import Mapping
-from functools import cache as memoize
+from dataclasses import dataclass, field
+from functools import cache
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rewardkit.errors import UsageError
 from rewardkit.judging.rubric import Rubric, read_rubric, reverse_rubric
+from rewardkit.judging.verdict import JudgeVerdict
 
 
 class JudgeSettings(SimpleNamespace):
@@ -47,7 +49,43 @@ class JudgeQuestion(NamedTuple):
     pred: str = ""
 
 
-@memoize
+@dataclass
+class Judgement:
+    """What came of asking a judge about one response.
+
+    Attributes:
+        outcome: `verdict`; `failed` without a readable verdict; `timeout`; or `over_budget`.
+        verdict: the verdict, if there is one.
+        message: why there is none.
+        prompt: the messages that the judge got.
+        reply: the judge's reply, or the last one of several.
+        is_cached: the verdict is from the cache or from another sample's request.
+        seconds: seconds that the requests took.
+        prompt_tokens: tokens of the prompts.
+        reply_tokens: tokens of the replies.
+    """
+
+    outcome: Literal["verdict", "failed", "timeout", "over_budget"]
+    verdict: JudgeVerdict | None = None
+    message: str = ""
+    prompt: tuple[Mapping[str, str], ...] = field(default=(), repr=False)
+    reply: str = ""
+    is_cached: bool = False
+    seconds: float = 0.0
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompts and replies."""
+        return self.prompt_tokens + self.reply_tokens
+
+    def cost(self, prompt_price: float, reply_price: float) -> float:
+        """Return the price of the requests, from the prices of a million tokens."""
+        return (self.prompt_tokens * prompt_price + self.reply_tokens * reply_price) / 1e6
+
+
+@cache
 def judge_settings(options: tuple[tuple[str, Any], ...]) -> JudgeSettings:
     """Return the judge with these options of the scorer `judge`, which are all of them.
 
