@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rewardkit.errors import DataError, OutputError, SourceError, UsageError
+from rewardkit.errors import DataError, OutputError, SourceError
 from rewardkit.evaluate.generate import (
     GenerationConfig,
     ProgressCallbacks,
@@ -25,7 +25,13 @@ from rewardkit.evaluate.questions import (
 )
 from rewardkit.evaluate.runs import read_results, read_run
 from rewardkit.model_client.completions import UNUSABLE
-from rewardkit.output import atomic, require_absent, require_not_input, resolve_output
+from rewardkit.output import (
+    atomic,
+    require_absent,
+    require_not_input,
+    require_suffix,
+    resolve_output,
+)
 from rewardkit.responses.figures import MAX_EXAMPLES
 from rewardkit.responses.files import (
     Chunk,
@@ -117,7 +123,9 @@ def evaluate(
         raise OutputError(
             f"{out} exists: --resume adds responses up to a larger -n, --overwrite replaces it."
         )
-    _require_output(parquet, out, overwrite=True)
+    require_suffix("--out", out, ".jsonl")
+    require_not_input(out, parquet)
+    require_absent(out, overwrite=True)
     # The store stays locked until it is scored; another run of the same command would remove it.
     with _loaded(plan, parquet) as loaded, ExitStack() as stack:
         api, needs_scorers = generation.sampling.api, loaded.scorer == "auto"
@@ -172,11 +180,12 @@ def evaluate_responses(
             or a scorer fails on every response.
         OutputError: `out` exists or cannot be written.
     """
-    if out:
-        _require_output(parquet, out, overwrite=overwrite)
-        require_outside(out, names)
-        require_not_input(out, *map(Path, names))
+    require_suffix("--out", out, ".jsonl")
+    require_outside(out, names)
     files = expand_paths(names)
+    require_not_input(out, parquet, *map(Path, files))
+    if out:
+        require_absent(out, overwrite=overwrite)
     report = EvaluationReport(parquet)
     with (
         _loaded(plan, parquet) as loaded,
@@ -231,13 +240,6 @@ def _find_row(index: TrainIndex, sample: Sample) -> Match | SkippedRow:
     return SkippedRow(sample.where, reason)
 
 
-def _require_output(parquet: Path, out: Path, *, overwrite: bool) -> None:
-    if out.suffix != ".jsonl":
-        raise UsageError(f"--out {out}: the name must end in .jsonl.")
-    require_not_input(out, parquet)
-    require_absent(out, overwrite=overwrite)
-
-
 @contextmanager
 def _loaded(plan: ScoringPlan, parquet: Path) -> Iterator[ScoringPlan]:
     """Load the scorer of a plan.
@@ -287,7 +289,7 @@ def _add_finished(
                 f"{out} has more than {generation.n} responses to a question. --resume only adds "
                 "responses: name a larger -n, or another --out."
             )
-        if sample not in index.samples(row) and line.get("finish_reason") not in UNUSABLE:
+        if sample not in index.starts.get(row, {}) and line.get("finish_reason") not in UNUSABLE:
             response = {name: line[name] for name in _RESPONSE_FIELDS if name in line}
             question = Question(row, line["prompt"], digests[row], "", "", {})
             add_responses(store, question, sample, [response], key)
@@ -298,13 +300,9 @@ def _joined_lines(parquet: Path, store: Store, n: int) -> Iterator[dict[str, Any
     index = ResponseIndex(store)
     with store.path.open("rb") as file:
         for question in read_questions(parquet):
-            lines: dict[int, dict[str, Any]] = {}
-            for first, size, start in index.of_row(question.row):
+            for _, start in sorted(index.starts.get(question.row, {}).items())[:n]:
                 file.seek(start)
-                for sample in range(first, first + size):
-                    lines.setdefault(sample, json.loads(file.readline()))
-            for sample in sorted(lines)[:n]:
-                yield {**lines[sample], **question.fields()}
+                yield {**json.loads(file.readline()), **question.fields()}
 
 
 def _score(

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from hashlib import blake2b
@@ -18,7 +17,6 @@ from rewardkit.model_client.client import (
     PromptRefusedError,
     Server,
     TryAgainError,
-    UnusableError,
 )
 from rewardkit.model_client.completions import REFUSED, WITHHELD, CompletionReply
 from rewardkit.redact import Redactor
@@ -125,28 +123,19 @@ class GenerationConfig:
 
 
 class ResponseIndex:
-    """The responses of a store: a few numbers for each request, never a text.
-
-    `requests` has first sample, number of samples, and first byte of the lines of each request, by row.
-    """
+    """Where the responses of a store begin in its file, by row and sample; no text is in memory."""
 
     def __init__(self, store: Store) -> None:
         """Read the heads of the records that `add_responses` appended."""
-        self.n = 0
-        self.requests: dict[int, array[int]] = {}
+        self.starts: dict[int, dict[int, int]] = {}
         for record in store.records():
-            row, first, n = record.head["request"]
-            self.n += n
-            self.requests.setdefault(row, array("q")).extend((first, n, record.start))
+            row, sample = record.head["response"]
+            self.starts.setdefault(row, {}).setdefault(sample, record.start)
 
-    def of_row(self, row: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the requests of a row."""
-        numbers = iter(self.requests.get(row, ()))
-        return zip(numbers, numbers, numbers, strict=True)
-
-    def samples(self, row: int) -> set[int]:
-        """Return the samples of a row."""
-        return {sample for first, n, _ in self.of_row(row) for sample in range(first, first + n)}
+    @property
+    def n(self) -> int:
+        """The number of responses."""
+        return sum(map(len, self.starts.values()))
 
 
 def add_responses(
@@ -156,17 +145,15 @@ def add_responses(
     responses: Sequence[Mapping[str, Any]],
     key: Mapping[str, Any],
 ) -> None:
-    """Append the responses of a request, as the samples from `first` on, to a store.
+    """Append responses, as the samples from `first` on, to a store.
 
     Each line has its prompt, so that `eval responses` can read the file of an unfinished run, and
     the fields of `key`, which all responses of the run have.
     """
     own = {**key, "prompt_sha256": question.digest, "prompt": question.prompt}
-    lines = [
-        json_line({"row": question.row, "sample": sample, **own, **response})
-        for sample, response in enumerate(responses, first)
-    ]
-    store.append({"request": [question.row, first, len(responses)]}, "".join(lines).encode())
+    for sample, response in enumerate(responses, first):
+        line = json_line({"row": question.row, "sample": sample, **own, **response})
+        store.append({"response": [question.row, sample]}, line.encode())
 
 
 class ResponseRequest(NamedTuple):
@@ -214,8 +201,8 @@ def _missing_requests(
 ) -> Iterator[ResponseRequest]:
     size = generation.choices_per_request
     for question in questions:
-        finished = index.samples(question.row)
-        missing = (sample for sample in range(generation.n) if sample not in finished)
+        starts = index.starts.get(question.row, {})
+        missing = (sample for sample in range(generation.n) if sample not in starts)
         # Requests end at multiples of `size`, as those of an uninterrupted run do.
         for _, group in groupby(enumerate(missing), lambda it: (it[1] - it[0], it[1] // size)):
             samples = [sample for _, sample in group]
@@ -286,9 +273,9 @@ class _RequestLoop:
 
     async def _complete(self, request: ResponseRequest) -> None:
         """Get all samples of a request; those that a reply leaves out are requested again."""
+        model, sampling = self.generation.model, self.generation.sampling
         try:
             while request.n:
-                model, sampling = self.generation.model, self.generation.sampling
                 reply = await self.client.ask(sampling.request_body(model, *request))
                 self.failures = 0
                 n = self._save(request, reply)
@@ -296,20 +283,18 @@ class _RequestLoop:
         except SourceError as error:  # servers repeat what they were sent
             raise SourceError(self.redactor.text(str(error))) from None
         except (PromptRefusedError, TryAgainError) as error:
-            self.reason = self.redactor.text(str(error))
-            response: dict[str, Any] = {"response": "", "tokens": 0}
-            if isinstance(error, PromptRefusedError):
-                response |= {"finish_reason": REFUSED, "refusal": self.reason}
-            elif isinstance(error, UnusableError):
-                response["finish_reason"] = error.finish_reason
-            else:
+            self.reason, finish = self.redactor.text(str(error)), error.finish_reason
+            if not finish:
                 self.lost += request.n
                 self.failures += 1
                 return
+            response = {"response": "", "tokens": 0, "finish_reason": finish}
+            if finish == REFUSED:
+                response["refusal"] = self.reason
             question = request.question._replace(images=())
             self.missing.append((request._replace(question=question), response))
             # While the server answers others, a refused or withheld response does not point to a fault.
-            concerns_prompt = response["finish_reason"] in WITHHELD | {REFUSED}
+            concerns_prompt = finish in WITHHELD | {REFUSED}
             self.failures += not (concerns_prompt and self.client.answers)
 
     def _save(self, request: ResponseRequest, reply: CompletionReply) -> int:

@@ -1,21 +1,15 @@
 """The questions of a verl parquet, read one at a time, with their images as data URLs."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError, RewardkitError, call_catching
 from rewardkit.pages.pictures import data_address, media_type
-from rewardkit.row import (
-    BATCH_ROWS,
-    IMAGES,
-    PICTURE_ROWS,
-    open_parquet,
-    picture_contents,
-    read_rows,
-)
+from rewardkit.responses.matching import messages_of
+from rewardkit.row import PICTURE_ROWS, picture_contents, read_rows
 from rewardkit.scorers.base import as_text
 from rewardkit.scorers.gold import unwrap_gold
 from rewardkit.scorers.load import scorer_for
@@ -100,10 +94,9 @@ def read_questions(parquet: Path) -> Iterator[Question]:
         DataError: the file is not a parquet, or a row has no prompt, no gold, or videos, which are
             not sent.
     """
-    with open_parquet(parquet) as file:
-        has_images = IMAGES.name in file.schema_arrow.names
-    for number, row in enumerate(read_rows(parquet, PICTURE_ROWS if has_images else BATCH_ROWS)):
-        prompt, where = _messages(row.get("prompt")), f"{parquet} row {number}"
+    for number, row in enumerate(read_rows(parquet, PICTURE_ROWS)):
+        messages, where = messages_of(row.get("prompt") or []), f"{parquet} row {number}"
+        prompt = [{"role": role, "content": text} for role, text in messages]
         gold = (row.get("reward_model") or {}).get("ground_truth")
         if not prompt:
             raise DataError(
@@ -149,13 +142,3 @@ def require_questions(parquet: Path, *, api: str = "", scorers: bool) -> list[st
     if not digests:
         raise DataError(f"{parquet}: the file has no rows.")
     return digests
-
-
-def _messages(prompt: Any) -> list[dict[str, str]]:
-    if isinstance(prompt, str):
-        return [{"role": "user", "content": prompt}] if prompt else []
-    return [
-        {"role": as_text(message.get("role")), "content": as_text(message.get("content"))}
-        for message in prompt or ()
-        if isinstance(message, Mapping)
-    ]

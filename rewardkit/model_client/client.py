@@ -19,7 +19,7 @@ import httpx
 
 from rewardkit.errors import SourceError, UsageError
 from rewardkit.jsonl import parse_json
-from rewardkit.model_client.completions import WITHHELD, CompletionReply, parse_reply
+from rewardkit.model_client.completions import REFUSED, WITHHELD, CompletionReply, parse_reply
 from rewardkit.redact import process_redactor
 
 #: Path of each kind of request, below the base URL.
@@ -124,7 +124,10 @@ class TryAgainError(Exception):
         is_busy: the server has too many requests.
         is_timeout: the server did not answer in time.
         retry_after: seconds that the server asks to wait; 0.0 if it does not say.
+        finish_reason: of a response that is not the model's own; see `UnusableError`.
     """
+
+    finish_reason = ""
 
     def __init__(
         self,
@@ -156,6 +159,8 @@ class UnusableError(TryAgainError):
 
 class PromptRefusedError(Exception):
     """The server refuses this prompt."""
+
+    finish_reason = REFUSED
 
 
 class ModelClient:
@@ -253,7 +258,7 @@ class ModelClient:
                 most = tries or self.tries
                 if isinstance(error, NoContactError) and not self.answers:
                     most = min(FIRST_TRIES, most)
-                elif isinstance(error, UnusableError) and error.finish_reason in WITHHELD:
+                elif error.finish_reason in WITHHELD:
                     most = min(WITHHELD_TRIES, most)
                 if failures >= most:
                     raise

@@ -73,7 +73,7 @@ REQUEST = "run --base-url http://127.0.0.1:9/v1 --model M --out m.jsonl"
         (REQUEST, "either a parquet with questions, or sets with --suite"),
         (f"{REQUEST} test.parquet --suite gsm8k", "either a parquet with questions"),
         (f"{REQUEST} test.parquet --hub modelscope", "--hub needs --suite"),
-        (f"{REQUEST} test.parquet --out m.txt", "must end in .jsonl"),
+        (f"{REQUEST} test.parquet --out m.txt", "ends in .jsonl"),
         (f"{REQUEST} test.parquet --extra-body [1]", "write a JSON object"),
         (f"{REQUEST} test.parquet --api-key-env NO_SUCH", "the variable is not set"),
         (f"{REQUEST} test.parquet --scorer nope", "nope"),
