@@ -221,14 +221,6 @@ def responses(
 app.command("responses", epilog=examples(*RESPONSES_EXAMPLES))(bundled(responses))
 
 
-@app.command("watch", hidden=True, context_settings={"ignore_unknown_options": True})
-def watch(_words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
-    """Say where the loop over checkpoints is."""
-    raise UsageError(
-        "`eval watch` is now a loop in bash: docs/eval.md, 'Each checkpoint of a run'."
-    )
-
-
 @app.command("compare", epilog=examples(*COMPARE_EXAMPLES))
 def compare(
     runs: Annotated[
@@ -239,7 +231,6 @@ def compare(
         ),
     ],
     metric: Annotated[str, option("Metric to compare: mean@n, pass@K or maj@K.")] = "mean@n",
-    output: Annotated[Literal["table", "markdown"], option("Output format.", "--format")] = "table",
     html: opt.HtmlFile = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.JsonFlag = False,
@@ -267,8 +258,6 @@ def compare(
     comparison = compare_runs(results, metric)
     if as_json:
         print_json(comparison.summary())
-    elif output == "markdown":
-        typer.echo(comparison.markdown())
     else:
         print_comparison(comparison)
     for note in comparison.notes:

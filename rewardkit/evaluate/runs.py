@@ -10,15 +10,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, TypeAlias
 
-from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.errors import DataError, UsageError
 from rewardkit.evaluate.metrics import (
     EvaluatedResponse,
     EvaluationMetrics,
     QuestionResult,
 )
 from rewardkit.pages.model import Page, ShareBar, Table, TableRow
-from rewardkit.pages.text import clean
-from rewardkit.responses.files import SkippedRow
+from rewardkit.responses.files import SkippedRow, expand_paths
 from rewardkit.responses.samples import USUAL_NAMES, Sample, read_scores
 from rewardkit.row import question_of
 from rewardkit.scorers.base import Score
@@ -192,19 +191,6 @@ class Comparison(NamedTuple):
             "differences": {name: each._asdict() for name, each in self.differences.items()},
         }
 
-    def markdown(self) -> str:
-        """Return the comparison as a Markdown table followed by its notes."""
-        lines = [self.header, ["---"] * len(self.header), *self.table()]
-        legend = f"{self.metric} [95 %] over questions; {LEGEND}"
-        return "\n".join(
-            [
-                *("| " + " | ".join(map(_escape, line)) + " |" for line in lines),
-                "",
-                _escape(legend),
-                *(f"- {_escape(note)}" for note in self.notes),
-            ]
-        )
-
     def page(self) -> Page:
         """Return the page of the comparison."""
         rows = []
@@ -219,11 +205,6 @@ class Comparison(NamedTuple):
         )
         table = Table("Scores", tuple(self.header), tuple(rows), note=note)
         return Page(f"{self.metric} of {len(rows)} runs", (), (table,), self.notes)
-
-
-def _escape(text: str) -> str:
-    line = " ".join(clean(text).split())
-    return line if line == "---" else re.sub(r"([\\`*_\[\]<>|~])", r"\\\1", line)
 
 
 def compare_runs(runs: Sequence[RunResults], metric: str = "mean@n") -> Comparison:
@@ -337,28 +318,13 @@ def parse_runs(arguments: Sequence[str]) -> list[tuple[str, list[Path]]]:
     """
     runs = []
     for argument in arguments:
-        name, _, text = argument.partition("=")
-        if not text or Path(argument).exists():
-            name, text = "", argument
-        runs.append((name, Path(text)))
-    shorts = Counter(name or path.name.removesuffix(".jsonl") for name, path in runs)
+        name, _, path = argument.partition("=")
+        runs.append(("", argument) if not path or Path(argument).exists() else (name, path))
+    shorts = [name or Path(path).name.removesuffix(".jsonl") for name, path in runs]
     named: dict[str, list[Path]] = {}
-    for name, path in runs:
-        short = name or path.name.removesuffix(".jsonl")
-        key = short if name or shorts[short] == 1 else str(path)
+    for short, (name, path) in zip(shorts, runs, strict=True):
+        key = short if name or shorts.count(short) == 1 else path
         if key in named:
             raise UsageError(f"two runs are called {key}; name them as NAME=PATH.")
-        named[key] = _result_files(path)
+        named[key] = list(map(Path, expand_paths([path])))
     return list(named.items())
-
-
-def _result_files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    if not path.exists():
-        raise SourceError(f"{path}: no such file or folder.")
-    files = [p for p in path.glob("*.jsonl") if p.is_file() and not p.name.startswith(".")]
-    files = [p for p in files if not p.name.endswith(".unscored.jsonl")]
-    if not files:
-        raise UsageError(f"{path}: neither a result file nor a folder of them (.jsonl).")
-    return sorted(files)

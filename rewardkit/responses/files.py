@@ -26,6 +26,10 @@ DAMAGE = "the file is cut off or damaged from here on"
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 
 
+#: The end of the names of files with the rows that could not be scored.
+UNSCORED_SUFFIX = ".unscored.jsonl"
+
+
 class SkippedRow(NamedTuple):
     """A row that cannot be used: its place (file:line) and the reason."""
 
@@ -94,7 +98,7 @@ def _expand(name: str) -> list[str]:
     if name == "-" or path.is_file():
         return [name]
     if path.is_dir():
-        paths = [p for p in path.rglob("*") if p.name.endswith(SUFFIXES) and p.is_file()]
+        paths = [p for p in path.rglob("*") if _has_responses(p)]
         if not paths:
             suffixes = ", ".join(SUFFIXES)
             raise SourceError(f"{name}: the folder has no file of responses ({suffixes}).")
@@ -108,6 +112,11 @@ def _expand(name: str) -> list[str]:
         if not paths:
             raise SourceError(f"{name}: no such file, and no files of that pattern.")
     return [str(p) for p in sorted(paths, key=_number_key)]
+
+
+def _has_responses(path: Path) -> bool:
+    is_ours = path.name.startswith(".") or path.name.endswith(UNSCORED_SUFFIX)
+    return path.name.endswith(SUFFIXES) and not is_ours and path.is_file()
 
 
 def _number_key(path: Path) -> tuple[str, int, str]:

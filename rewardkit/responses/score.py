@@ -26,6 +26,7 @@ from rewardkit.registry import is_path
 from rewardkit.responses.figures import MAX_EXAMPLES, ScoreFigures, Tally, prompt_key
 from rewardkit.responses.files import (
     CHUNK_BYTES,
+    UNSCORED_SUFFIX,
     Chunk,
     SkippedRow,
     expand_paths,
@@ -307,7 +308,7 @@ def _open_output(
 
 def unscored_path(out: Path) -> Path:
     """Return the path of the rows of an output that could not be scored."""
-    return out.with_name(f"{out.name}.unscored.jsonl")
+    return out.with_name(f"{out.name}{UNSCORED_SUFFIX}")
 
 
 def _write_output(store: Store, out: Path, unscored: int, *, overwrite: bool) -> None:

@@ -65,7 +65,6 @@ CALLS = [
     ("show gsm8k --sample --hub modelscope", 2, "--hub is not used with --source or"),
     ("show rows", 2, "rows is a folder: name a file in it"),
     ("eval run t.parquet --suite-dir s --base-url u --model m --out o", 2, "needs --suite."),
-    ("eval watch checkpoints --once", 2, "docs/eval.md, 'Each checkpoint of a run'"),
     ("select s.jsonl --train t.parquet --sft --out x", 2, "--sft has no value"),
     ("chekc x", 2, "check"),
 ]
