@@ -7,13 +7,11 @@ prompts would have such groups.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewardkit.dropped_rows import (
@@ -29,11 +27,14 @@ from rewardkit.responses.figures import Cell, GradientGroups
 from rewardkit.responses.files import SkippedRow, expand_paths
 from rewardkit.responses.matching import Match, TrainIndex, index_parquet
 from rewardkit.responses.samples import USUAL_NAMES, FieldNames, Sample, read_scores
-from rewardkit.row import BATCH_ROWS, open_parquet
+from rewardkit.row import BATCH_ROWS, IMAGES, open_parquet, python_rows, row_group_batches
 from rewardkit.scorers.base import Score, Status
 
 #: Unusable rows that a report lists; all are counted.
 MAX_EXAMPLES = 3
+
+#: Training rows that are read together if they have images.
+IMAGE_BATCH_ROWS = 256
 
 #: Bands of pass rates.
 BANDS = ("never", "below 10%", *(f"{n}% to {n + 9}%" for n in range(10, 100, 10)), "always")
@@ -120,22 +121,17 @@ class JoinReport:
         """
         for each in scores:
             progress(1)
-            match, reason = None, ""
             if isinstance(each, SkippedRow):
-                where, reason = each
-            else:
-                (sample, score), where = each, each[0].where
-                match = index.match(sample)
-                if score.status in NO_VERDICT:
-                    reason = f"its status is {score.status.value}"
-            self.unread += bool(reason)
-            if match and not reason:
+                self._skip(*each)
+                continue
+            sample, score = each
+            match = index.match(sample)
+            if score.status in NO_VERDICT:
+                self._skip(sample.where, f"its status is {score.status.value}")
+            elif match:
                 self.responses[match.way] += 1
-            elif not reason:
-                self.unjoined += 1
-                reason = f"answers no row of {self.train}"
-            if reason and len(self.examples) < MAX_EXAMPLES:
-                self.examples.append(f"{where}: {reason}")
+            else:
+                self._skip(sample.where, f"answers no row of {self.train}", is_read=True)
             if match:
                 yield sample, score, match
         if not self.responses:
@@ -145,6 +141,12 @@ class JoinReport:
                 f"other prompts, {self.unread:,} lines cannot be read. Responses are matched by "
                 f"data_source, extra_info.split and index, by prompt, or by source_id.{first}"
             )
+
+    def _skip(self, where: str, reason: str, *, is_read: bool = False) -> None:
+        self.unjoined += is_read
+        self.unread += not is_read
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.append(f"{where}: {reason}")
 
     def match_sentence(self) -> str:
         """Return a sentence with the number of responses by the way they match a row."""
@@ -218,19 +220,19 @@ def select(
             rates[match.prompt].add(score)
         groups.setdefault((match.prompt, sample.step), Cell()).add(score)
     report.groups = GradientGroups.of(groups.values())
-    reasons = [condition.drop_reason(rate) for rate in rates]
     report.rows = len(index.rows)
-    report.dropped.update(reason for i in index.rows if (reason := reasons[i]))
+    reasons = [condition.drop_reason(rates[i]) for i in index.rows]
+    report.dropped.update(filter(None, reasons))
     if report.dropped.total() == report.rows:
         raise DataError(f"{train}: no row would be kept ({count_list(report.dropped)}).")
     for rate in (rates[i] for i in index.rows):
-        if not rate.n:
-            report.unseen += 1
-        elif rate.n < condition.min_samples:
-            report.few += 1
-        else:
+        report.unseen += not rate.n
+        report.few += 0 < rate.n < condition.min_samples
+        if rate.n >= max(1, condition.min_samples):
             report.bands[band(rate.rate)] += 1
-    _write(index, rates, reasons, report, overwrite=overwrite)
+    with open_parquet(train) as file:
+        schema = file.schema_arrow
+    write_selection(report, index, rates, reasons, schema, lambda batch, _: batch, overwrite)
     return report
 
 
@@ -255,48 +257,36 @@ def count_list(reasons: Counter[str]) -> str:
     return ", ".join(f"{reason}: {n:,}" for reason, n in reasons.most_common())
 
 
-def _write(
+def write_selection(
+    report: JoinReport,
     index: TrainIndex,
-    rates: list[Cell],
-    reasons: list[str],
-    report: SelectReport,
-    *,
+    rates: Sequence[Cell],
+    reasons: Sequence[str | None],
+    schema: pa.Schema,
+    convert: Callable[[pa.RecordBatch, list[int]], pa.RecordBatch],
     overwrite: bool,
 ) -> None:
-    """Write the kept rows unchanged, and the dropped rows with the reason as jsonl."""
+    """Write what `convert` makes of selected rows and their numbers, and the dropped ones as jsonl.
+
+    `reasons` say for each row why it is dropped: "" if it is selected, None if it is left out of both.
+    """
     with (
         open_parquet(report.train) as file,
-        selection_files(report, file.schema_arrow, overwrite=overwrite) as (writer, lines),
-    ):
-        start = 0
-        for batch in file.iter_batches(BATCH_ROWS):
-            prompts = index.rows[start : start + batch.num_rows]
-            is_kept = pa.array([not reasons[i] for i in prompts])
-            writer.write_batch(batch.filter(is_kept))
-            numbers = [n for n, i in enumerate(prompts, start) if reasons[i]]
-            rows = batch.filter(pc.invert(is_kept)).to_pylist()
-            for number, row in zip(numbers, rows, strict=True):
-                i = index.rows[number]
-                lines.write(dropped_line(number, rates[i], reasons[i], row))
-            report.written += len(prompts) - len(numbers)
-            start += len(prompts)
-
-
-@contextmanager
-def selection_files(
-    report: JoinReport, schema: pa.Schema, *, overwrite: bool
-) -> Iterator[tuple[pq.ParquetWriter, IO[str]]]:
-    """Open the parquet of a selection, and the file of its dropped rows."""
-    with (
         atomic_with_dropped(report.out, overwrite=overwrite) as (out_path, lines_path),
         lines_path.open("w") as lines,
         pq.ParquetWriter(out_path, schema, compression="zstd") as writer,
     ):
-        yield writer, lines
-
-
-def dropped_line(number: int, responses: Cell, reason: str, row: dict[str, Any]) -> str:
-    """Return a line of `OUT.dropped.jsonl`."""
-    rate = responses.rate if responses.n else None
-    values = {"pass_rate": rate, "responses": responses.n, "row": row}
-    return json_line({"index": number, "reasons": [reason], **values})
+        numbers = range(0)
+        size = IMAGE_BATCH_ROWS if IMAGES.name in file.schema_arrow.names else BATCH_ROWS
+        for batch in row_group_batches(file, size):
+            numbers = range(numbers.stop, numbers.stop + batch.num_rows)
+            selected = [n for n in numbers if reasons[n] == ""]
+            written = convert(batch.filter(pa.array([reasons[n] == "" for n in numbers])), selected)
+            writer.write_batch(written)
+            report.written += written.num_rows
+            rows = python_rows(batch.filter(pa.array([bool(reasons[n]) for n in numbers])))
+            for number, row in zip((n for n in numbers if reasons[n]), rows, strict=True):
+                rate = rates[index.rows[number]]
+                values = {"pass_rate": rate.rate if rate.n else None, "responses": rate.n}
+                line = {"index": number, "reasons": [reasons[number]], **values, "row": row}
+                lines.write(json_line(line))

@@ -30,9 +30,8 @@ from rewardkit.responses.select import (
     JoinReport,
     PassRateFilter,
     count_list,
-    dropped_line,
     scored_files,
-    selection_files,
+    write_selection,
 )
 from rewardkit.row import (
     AGENT_NAME,
@@ -43,7 +42,6 @@ from rewardkit.row import (
     TOOL_AGENT,
     open_parquet,
     python_rows,
-    row_group_batches,
 )
 from rewardkit.scorers.score import Status
 from rewardkit.strict_yaml import read_yaml_file
@@ -51,9 +49,6 @@ from rewardkit.versions import VERSION
 
 Message: TypeAlias = dict[str, str]
 Schemas: TypeAlias = tuple[Mapping[str, Any], ...]
-
-#: Training rows that are read together: they may have images.
-IMAGE_BATCH_ROWS = 256
 
 #: Marks of the end of a response in dumps that keep special tokens; the chat template adds its own.
 _END_MARKS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "</s>")
@@ -169,29 +164,6 @@ def read_tools(path: Path) -> Schemas:
     return tuple(dict(schema) for schema in schemas if isinstance(schema, dict))
 
 
-def _tools_type(train: Path, schemas: Schemas) -> pa.DataType | None:
-    """Return the type of the column `tools`: of schemas, or else that of a training file, if any."""
-    if schemas:
-        try:
-            return pa.array([list(schemas)]).type
-        except (ValueError, TypeError, OverflowError) as error:  # those of Arrow, too
-            raise DataError(
-                f"the tools of --tools cannot be one column of a parquet ({error}). Give a field "
-                "values of the same type in every tool."
-            ) from error
-    with open_parquet(train) as file:
-        kinds = {column.name: column.type for column in file.schema_arrow}
-    kind, info = kinds.get("tools", pa.null()), kinds.get("extra_info", pa.null())
-    if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
-        return kind
-    if pa.types.is_struct(info) and info.get_field_index("tools_kwargs") >= 0:
-        raise DataError(
-            f"{train}: its rows call tools, whose schemas the conversations need. Name the file "
-            "of the run's actor_rollout_ref.rollout.multi_turn.tool_config_path with --tools."
-        )
-    return None
-
-
 @dataclass(frozen=True)
 class SftConfig:
     """Which responses to write: up to `per_prompt` for each prompt, the shortest first.
@@ -252,13 +224,13 @@ def select_sft(
     """
     files, name = scored_files(scored, train, out, "--sft", overwrite=overwrite)
     report = SftReport(name, train, out)
-    tools = _tools_type(train, config.tools)
     index = index_parquet(train)
     prompts = _prompts(train, index)
     report.prompts = len(prompts)
     rates = [Cell() for _ in prompts]
     candidates: list[list[_Candidate]] = [[] for _ in prompts]
     scores = read_scores(files, names, right_score)
+    schema = _schema(config.tools, report)
     for sample, score, match in report.join(scores, index, progress):
         if score.status in NO_VERDICT:
             continue
@@ -280,30 +252,19 @@ def select_sft(
             f"{report.scored}: no response would be kept (prompts: {count_list(report.dropped)}; "
             f"right responses: {count_list(report.rejected) or 'none'})."
         )
-    with open_parquet(train) as file:
-        schema = _schema(tools, file.schema_arrow, report)
-        with selection_files(report, schema, overwrite=overwrite) as (writer, lines):
-            start = 0
-            for batch in row_group_batches(file, IMAGE_BATCH_ROWS):
-                numbers = range(start, start + batch.num_rows)
-                firsts = [n for n in numbers if index.prompts[index.rows[n]].row == n]
-                rows: list[dict[str, Any]] = []
-                own_rows = python_rows(batch.take([n - start for n in firsts]))
-                for number, values in zip(firsts, own_rows, strict=True):
-                    i, row = index.rows[number], dict(values)
-                    if reasons[i]:
-                        lines.write(dropped_line(number, rates[i], reasons[i], row))
-                        continue
-                    for each in candidates[i]:
-                        rows.append(_sft_row(row, number, each, prompts[i], config.tools))
-                        report.unknown_end += each.has_no_end
-                written = pa.RecordBatch.from_pylist(rows, schema=schema)
-                writer.write_batch(written)
-                report.written += len(rows)
-                start = numbers.stop
-                report.null_tool_fields |= bool(
-                    config.tools and written["tools"].to_pylist() != [row["tools"] for row in rows]
-                )
+    selected = [i for i, reason in enumerate(reasons) if not reason]
+    report.unknown_end = sum(each.has_no_end for i in selected for each in candidates[i])
+    by_row = [reasons[i] if index.prompts[i].row == n else None for n, i in enumerate(index.rows)]
+
+    def convert(batch: pa.RecordBatch, numbers: list[int]) -> pa.RecordBatch:
+        rows = [
+            _sft_row(row, number, [*prompts[index.rows[number]], *each.messages], config.tools)
+            for number, row in zip(numbers, python_rows(batch), strict=True)
+            for each in candidates[index.rows[number]]
+        ]
+        return pa.RecordBatch.from_pylist(rows, schema=schema)
+
+    write_selection(report, index, rates, by_row, schema, convert, overwrite)
     return report
 
 
@@ -352,28 +313,48 @@ def _order(candidate: _Candidate) -> tuple[int, str, bool]:
 
 
 def _sft_row(
-    row: Mapping[str, Any], number: int, each: _Candidate, prompt: Any, schemas: Schemas
+    row: Mapping[str, Any], number: int, messages: list[Message], schemas: Schemas
 ) -> dict[str, Any]:
     calls_tools = row.get(AGENT_NAME.name) in (None, "", TOOL_AGENT)
-    own_tools = (list(schemas) if calls_tools else []) if schemas else row.get("tools")
+    tools = schemas if schemas and calls_tools else () if schemas else row.get("tools") or ()
     return {
-        "messages": prompt + each.messages,
-        "tools": own_tools or [],
+        "messages": messages,
+        "tools": list(tools),
         IMAGES.name: row.get(IMAGES.name) or [],
         "data_source": row.get("data_source"),
         "train_row": number,
     }
 
 
-def _schema(tools: pa.DataType | None, train: pa.Schema, report: SftReport) -> pa.Schema:
+def _schema(schemas: Schemas, report: SftReport) -> pa.Schema:
+    """Return the schema of the conversations; `tools` has the type of schemas, or of the training file."""
+    with open_parquet(report.train) as file:
+        train = {column.name: column.type for column in file.schema_arrow}
+    tools, info = train.get("tools", pa.null()), train.get("extra_info", pa.null())
+    has_tools = pa.types.is_list(tools) and pa.types.is_struct(tools.value_type)
+    if schemas:
+        try:
+            column = pa.array([list(schemas)])
+        except (ValueError, TypeError, OverflowError) as error:  # those of Arrow, too
+            raise DataError(
+                f"the tools of --tools cannot be one column of a parquet ({error}). Give a field "
+                "values of the same type in every tool."
+            ) from error
+        has_tools, tools = True, column.type
+        report.null_tool_fields = column.to_pylist() != [list(schemas)]
+    elif not has_tools and pa.types.is_struct(info) and info.get_field_index("tools_kwargs") >= 0:
+        raise DataError(
+            f"{report.train}: its rows call tools, whose schemas the conversations need. Name the file "
+            "of the run's actor_rollout_ref.rollout.multi_turn.tool_config_path with --tools."
+        )
     message = pa.struct([("role", pa.string()), ("content", pa.string())])
     columns = [pa.field("messages", pa.list_(message))]
     origin = {"command": "select --sft", "scored": report.scored, "train": str(report.train)}
     metadata = {METADATA_KEY.decode(): json.dumps({"rewardkit": VERSION, **origin})}
-    if tools is not None:
+    if has_tools:
         columns.append(pa.field("tools", tools))
-    if IMAGES.name in train.names:
-        columns.append(pa.field(IMAGES.name, train.field(IMAGES.name).type))
+    if IMAGES.name in train:
+        columns.append(pa.field(IMAGES.name, train[IMAGES.name]))
         metadata |= IMAGES_METADATA
     columns += [pa.field("data_source", pa.string()), pa.field("train_row", pa.int64())]
     return pa.schema(columns, metadata)
