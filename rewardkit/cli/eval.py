@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -151,18 +151,20 @@ def run(
     opt.require_companion(ctx, "--suite", suite is not None, "suite_dir", "hub")
     if (parquet is None) == (suite is None):
         raise UsageError("name either a parquet with questions, or sets with --suite.")
+    extra = _json_object(extra_body)
     sampling = Sampling(
-        api=api,
+        api,
         temperature=temperature,
         top_p=top_p,
         top_k=top_k,
         max_tokens=max_tokens,
         stop=tuple(stop or ()),
         seed=seed,
-        extra=_json_object(extra_body),
+        extra=extra,
     )
+    server = Server(base_url, api, key=_api_key(api_key_env), timeout_seconds=request_seconds)
     generation = GenerationConfig(
-        Server(base_url, api, key=_api_key(api_key_env), timeout_seconds=request_seconds),
+        server,
         model,
         sampling,
         n=n,
@@ -175,14 +177,15 @@ def run(
     sets = _prepared_sets(suite, suite_dir, n, hub, scoring) if suite is not None else []
     with _resumable(out), generation_progress() as callbacks, prints_to_stderr():
         options: dict[str, Any] = {
+            "plan": scoring.plan(),
             "overwrite": overwrite,
             "callbacks": callbacks,
             "jobs": scoring.processes,
         }
         if parquet:
-            report = evaluate(parquet, generation, out, scoring.plan(), resume=resume, **options)
+            report = evaluate(parquet, generation, out, resume=resume, **options)
         else:
-            reports = evaluate_suite(sets, generation, out, scoring.plan(), **options)
+            reports = evaluate_suite(sets, generation, out, **options)
     if parquet:
         print_report(report, as_json=as_json)
     else:
@@ -243,15 +246,13 @@ def compare(
     Of two runs it also prints the difference, question by question.
     """
     from rewardkit.evaluate.runs import compare_runs, parse_runs, read_run
+    from rewardkit.output import require_suffix
 
     files_by_run = parse_runs(runs)
-    if html:
-        from rewardkit.output import require_suffix
-
-        require_suffix("--html", html, ".html")
+    require_suffix("--html", html, ".html")
     opt.require_html_path(html, overwrite=overwrite)
+    results = []
     with progress("reading results") as advance:
-        results = []
         for name, files in files_by_run:
             results.append(read_run(name, files))
             advance(1)
@@ -395,18 +396,19 @@ def print_report(report: EvaluationReport, *, as_json: bool) -> None:
         print_json(summary)
     else:
         total = summary["total"]
-        sources = {name or "(none)": each for name, each in summary["by_data_source"].items()}
-        groups = {**sources, **({"all": total} if len(sources) > 1 else {})}
+        groups = {name or "(none)": each for name, each in summary["by_data_source"].items()}
+        if len(groups) > 1:
+            groups["all"] = total
         rows = [_row(name, each) for name, each in groups.items()]
-        for kind in ("by_subject", "by_level"):
-            for source, named in summary[kind].items():
+        for details in (summary["by_subject"], summary["by_level"]):
+            for source, named in details.items():
                 if len(named) > 1:
                     rows += [_row(f"{source}: {name}", each) for name, each in named.items()]
         print_table(COLUMNS, rows, title=f"{report.parquet}: {total['responses']:,} responses")
         if total["n"][0] > 1:
             _print_at_k(groups)
         typer.echo(NOTE)
-    _require_a_gold([report])
+    _require_a_gold(report)
 
 
 def print_suite(reports: Mapping[str, EvaluationReport], out: Path, *, as_json: bool) -> None:
@@ -422,7 +424,7 @@ def print_suite(reports: Mapping[str, EvaluationReport], out: Path, *, as_json: 
         print_json(summaries)
     else:
         rows = [
-            _row(name if source in ("", name) else f"{name}: {source}", group)
+            _row(f"{name}: {source or '(none)'}", group)
             for name, summary in summaries.items()
             for source, group in summary["by_data_source"].items()
         ]
@@ -430,10 +432,10 @@ def print_suite(reports: Mapping[str, EvaluationReport], out: Path, *, as_json: 
         typer.echo(
             f"{NOTE}\nFor pass@k and maj@k use --json, or rewardkit eval compare --metric pass@8."
         )
-    _require_a_gold(reports.values())
+    _require_a_gold(*reports.values())
 
 
-def _require_a_gold(reports: Iterable[EvaluationReport]) -> None:
+def _require_a_gold(*reports: EvaluationReport) -> None:
     totals = [report.metrics.total for report in reports]
     if any(total.bad_golds == total.responses for total in totals):
         raise typer.Exit(1)
@@ -442,18 +444,17 @@ def _require_a_gold(reports: Iterable[EvaluationReport]) -> None:
 def _row(name: str, group: Mapping[str, Any]) -> tuple[object, ...]:
     low, high = group["mean"]["interval"]
     least, most = group["n"]
-    lengths = group["tokens"]
-    mean = f"{lengths['mean']:,.0f}" if lengths["known"] else "unknown"
-    unknown = group["finish_reason_unknown"] == group["responses"]
+    lengths, responses = group["tokens"], group["responses"]
+    is_unknown = group["finish_reason_unknown"] == responses
     return (
         name,
         f"{group['questions']:,}",
         str(least) if least == most else f"{least} to {most}",
         f"{group['mean']['value']:.1%}",
         f"{low:.1%} to {high:.1%}",
-        "unknown" if unknown else as_share(group["truncated"]["n"], group["responses"]),
-        as_share(group["no_answer"]["n"], group["responses"]),
-        mean,
+        "unknown" if is_unknown else as_share(group["truncated"]["n"], responses),
+        as_share(group["no_answer"]["n"], responses),
+        f"{lengths['mean']:,.0f}" if lengths["known"] else "unknown",
     )
 
 
@@ -466,19 +467,19 @@ def _print_at_k(groups: Mapping[str, Mapping[str, Any]]) -> None:
         "pass@k": "pass@k, unbiased (Chen et al. 2021)",
         "maj@k": "maj@k: ties are shared; responses without an answer do not vote",
     }
-    for figure, title in titles.items():
+    for metric, title in titles.items():
         rows = [
-            (name, *(_at(group[figure].get(str(k))) for k in shown))
+            (name, *(_value(group[metric].get(str(k))) for k in shown))
             for name, group in groups.items()
         ]
         print_table(columns, rows, title=title)
 
 
-def _at(figure: Any) -> str:
-    if figure is None:
+def _value(metric: Mapping[str, Any] | None) -> str:
+    if not metric:
         return ""
-    low, high = figure["interval"]
-    return f"{figure['value']:.1%} ({low:.1%} to {high:.1%})"
+    low, high = metric["interval"]
+    return f"{metric['value']:.1%} ({low:.1%} to {high:.1%})"
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -487,17 +488,18 @@ def print_comparison(comparison: Comparison) -> None:
 
     print_table(comparison.header, comparison.table(), title=f"{comparison.metric} [95 %]")
     typer.echo(f"in brackets: 95 % interval over questions; {LEGEND}")
-    if not comparison.differences:
+    differences = dict(comparison.differences)
+    if not differences:
         return
-    lines = []
-    for name, pair in comparison.differences.items():
-        if name != "all" and len(comparison.differences) == 2:
-            continue  # the one data source is all
-        low, high = (100 * end for end in pair.interval or (0.0, 0.0))
-        interval = f"{low:+.1f} to {high:+.1f}" if pair.interval else "unknown"
+    if len(differences) == 2:  # the one data source is all
+        differences = {"all": differences["all"]}
+    rows = []
+    for name, pair in differences.items():
+        low, high = pair.interval or (0.0, 0.0)
+        interval = f"{100 * low:+.1f} to {100 * high:+.1f}" if pair.interval else "unknown"
         points = f"{100 * pair.difference:+.1f}"
-        lines.append((name, f"{pair.questions:,}", points, interval, f"{pair.p:.3g}"))
+        rows.append((name, f"{pair.questions:,}", points, interval, f"{pair.p:.3g}"))
     typer.echo()
     title = "second run minus first, paired by question"
-    print_table(("", "questions", "points", "95 %", "p"), lines, title=title)
+    print_table(("", "questions", "points", "95 %", "p"), rows, title=title)
     typer.echo("interval and p-value: Student's paired t-test over questions.")
