@@ -28,17 +28,14 @@ from rewardkit.model_client.completions import UNUSABLE
 from rewardkit.output import (
     atomic,
     require_absent,
-    require_not_input,
-    require_suffix,
     resolve_output,
 )
 from rewardkit.responses.figures import MAX_EXAMPLES
 from rewardkit.responses.files import (
     Chunk,
     SkippedRow,
-    expand_paths,
+    input_files,
     read_chunks,
-    require_outside,
 )
 from rewardkit.responses.matching import PLACE_ALONE, Match, TrainIndex, index_parquet
 from rewardkit.responses.samples import FieldNames, Sample, samples_of
@@ -123,8 +120,7 @@ def evaluate(
         raise OutputError(
             f"{out} exists: --resume adds responses up to a larger -n, --overwrite replaces it."
         )
-    require_suffix("--out", out, ".jsonl")
-    require_not_input(out, parquet)
+    input_files((), "--out", out, ".jsonl", parquet)
     require_absent(out, overwrite=True)
     # The store stays locked until it is scored; another run of the same command would remove it.
     with _loaded(plan, parquet) as loaded, ExitStack() as stack:
@@ -180,10 +176,7 @@ def evaluate_responses(
             or a scorer fails on every response.
         OutputError: `out` exists or cannot be written.
     """
-    require_suffix("--out", out, ".jsonl")
-    require_outside(out, names)
-    files = expand_paths(names)
-    require_not_input(out, parquet, *map(Path, files))
+    files = input_files(names, "--out", out, ".jsonl", parquet)
     if out:
         require_absent(out, overwrite=overwrite)
     report = EvaluationReport(parquet)

@@ -13,16 +13,16 @@ from rewardkit.answers.number import read_number
 from rewardkit.answers.parsing.typography import canonical_spelling
 from rewardkit.checks.row_stats import answer_kind
 from rewardkit.jsonl import json_line
-from rewardkit.output import atomic, require_not_input, require_suffix
+from rewardkit.output import atomic
 from rewardkit.pages.model import Bars, Page, Table, TableRow
 from rewardkit.pages.text import sentence, share
 from rewardkit.parallel import INLINE_BATCHES, in_order
 from rewardkit.responses.files import (
     Chunk,
     SkippedRow,
-    expand_paths,
+    files_name,
+    input_files,
     read_chunks,
-    require_outside,
 )
 from rewardkit.responses.samples import Sample, read_samples
 from rewardkit.responses.score import ScoringPlan, call_plan, loaded_plan, plan_samples
@@ -264,13 +264,11 @@ def compare_files(
         DataError: a file cannot be read, or a custom scorer fails on all of its first responses, or
             it is not known which of its scores are right.
     """
-    require_suffix("--export", export, ".jsonl")
-    require_outside(export, names)
-    files = expand_paths(names)
-    require_not_input(export, *map(Path, files))
-    short = ", ".join(map(str, names))[:100]
-    name = files[0] if len(files) == 1 else f"{len(files):,} files ({short})"
-    report = CompareReport(name, {"A": ScorerSide(a[0]), "B": ScorerSide(b[0])})
+    files = input_files(names, "--export", export, ".jsonl")
+    name, short = files_name(files), ", ".join(map(str, names))[:100]
+    report = CompareReport(
+        f"{name} ({short})" if files[1:] else name, {"A": ScorerSide(a[0]), "B": ScorerSide(b[0])}
+    )
     plans: list[ScoringPlan] = []
     with ExitStack() as stack:
         for own_name, plan in (a, b):

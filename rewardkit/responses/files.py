@@ -4,7 +4,7 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple, cast
 from rewardkit.errors import DataError, SourceError, UsageError, unreadable_file
 from rewardkit.file_kinds import COMPRESSIONS, lines_fault
 from rewardkit.jsonl import MAX_LINE_BYTES, LongLine, bounded_lines, parse_json
+from rewardkit.output import require_not_input, require_suffix
 from rewardkit.responses.store import HEAD_KEY
 
 #: Size of a chunk: bytes of jsonl, rows of parquet.
@@ -83,14 +84,31 @@ def expand_paths(names: Iterable[str | Path]) -> list[str]:
     return files
 
 
-def require_outside(out: Path | None, names: Iterable[str | Path]) -> None:
-    """Raise `UsageError` if an output would be among the inputs of the next run of the same command."""
+def input_files(
+    names: Iterable[str | Path], option: str, out: Path | None, suffix: str, *others: Path | None
+) -> list[str]:
+    """Return the files of names, unless an output cannot be written: the value of an option, if any.
+
+    Raises:
+        UsageError: the output has another suffix, is an input, one of `others` among them, or would be
+            among the inputs of the next run of the same command.
+    """
+    names = list(names)
+    require_suffix(option, out, suffix)
     for folder in map(Path, names):
         if out and folder.is_dir() and out.resolve().is_relative_to(folder.resolve()):
             raise UsageError(
                 f"{out} is in the folder {folder}, which is read: the next run would count its rows as "
                 "responses. Name a file outside."
             )
+    files = expand_paths(names)
+    require_not_input(out, *map(Path, files), *filter(None, others))
+    return files
+
+
+def files_name(files: Sequence[str]) -> str:
+    """Return the name of some files in a message."""
+    return files[0] if len(files) == 1 else f"{len(files):,} files"
 
 
 def _expand(name: str) -> list[str]:

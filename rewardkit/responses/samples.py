@@ -7,7 +7,13 @@ from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError, call_catching
 from rewardkit.model_client.completions import UNUSABLE, parse_choice
-from rewardkit.responses.files import Chunk, SkippedRow, read_chunks, read_records
+from rewardkit.responses.files import (
+    Chunk,
+    SkippedRow,
+    files_name,
+    read_chunks,
+    read_records,
+)
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.gold import unwrap_gold
 from rewardkit.scorers.score import VERDICT_KEYS, RewardResult, RightRule, rule_of_results
@@ -245,8 +251,7 @@ def read_scores(
     """
     rule = rule_of_samples(read_samples(files, names), right_score)
     if not rule.is_known:
-        name = files[0] if len(files) == 1 else f"{len(files):,} files"
-        raise DataError(f"{name}: {rule.sentence}")
+        raise DataError(f"{files_name(files)}: {rule.sentence}")
     for sample in read_samples(files, names):
         score = sample if isinstance(sample, SkippedRow) else stated_score(sample, rule)
         if isinstance(sample, SkippedRow):

@@ -16,9 +16,7 @@ from rewardkit.jsonl import fingerprint, json_bytes, parsed_json_bytes
 from rewardkit.output import (
     atomic,
     atomic_side_file,
-    require_not_input,
     require_side_file,
-    require_suffix,
     resolve_output,
 )
 from rewardkit.parallel import INLINE_BATCHES, in_order
@@ -29,9 +27,8 @@ from rewardkit.responses.files import (
     UNSCORED_SUFFIX,
     Chunk,
     SkippedRow,
-    expand_paths,
+    input_files,
     read_chunks,
-    require_outside,
 )
 from rewardkit.responses.samples import (
     USUAL_NAMES,
@@ -222,22 +219,17 @@ def score_files(
         DataError: a file cannot be read, or a custom scorer fails on all of its first responses.
         OutputError: `out` cannot be written, or an interrupted run can be resumed.
     """
-    names = list(names)
     if not isinstance(scorer, ScoringPlan):
         scorer = ScoringPlan(scorer, tuple((options or {}).items()), **settings)
     plan = replace(scorer, lines=out is not None, samples=on_score is not None)
-    require_suffix("--out", out, ".jsonl")
-    require_outside(out, names)
     out = resolve_output(out) if out else None
-    files = expand_paths(names)
-    require_not_input(out, *map(Path, files), *([plan.train] if plan.train else []))
+    files = input_files(names, "--out", out, ".jsonl", plan.train)
     if resume and (out is None or "-" in files):
         raise UsageError("--resume needs --out, and files that can be read again.")
     if engine == "ray" and (resume or on_score or not isinstance(plan.scorer, str)):
         raise UsageError("--engine ray takes a scorer by name, and no --resume or --html.")
-    chunks = read_chunks(files, plan.divisor)
     with (
-        loaded_chunks(plan, chunks) as (plan, chunks),
+        loaded_chunks(plan, read_chunks(files, plan.divisor)) as (plan, chunks),
         _open_output(out, plan, files, resume=resume, overwrite=overwrite) as store,
     ):
         report = ScoreReport(files=tuple(files), rule=plan.rule or RightRule())
@@ -294,7 +286,7 @@ def _open_output(
     if out is None:
         yield None
         return
-    require_side_file(unscored_path(out), _UNSCORED_START, overwrite=overwrite)
+    require_side_file(_unscored_path(out), _UNSCORED_START, overwrite=overwrite)
     code = [str(plan.scorer).partition(":")[0]] if is_path(str(plan.scorer)) else []
     inputs = [*files, *code, *([str(plan.train)] if plan.train else [])]
     timeouts = {"seconds", "load_seconds"}
@@ -306,8 +298,7 @@ def _open_output(
         yield store
 
 
-def unscored_path(out: Path) -> Path:
-    """Return the path of the rows of an output that could not be scored."""
+def _unscored_path(out: Path) -> Path:
     return out.with_name(f"{out.name}{UNSCORED_SUFFIX}")
 
 
@@ -316,7 +307,7 @@ def _write_output(store: Store, out: Path, unscored: int, *, overwrite: bool) ->
 
     The output comes last: until then the run can be resumed.
     """
-    path = unscored_path(out)
+    path = _unscored_path(out)
     with (
         atomic(out, overwrite=overwrite) as temporary,
         atomic_side_file(path, _UNSCORED_START, overwrite=overwrite) as rest,

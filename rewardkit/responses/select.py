@@ -21,10 +21,10 @@ from rewardkit.dropped_rows import (
 )
 from rewardkit.errors import DataError, UsageError
 from rewardkit.jsonl import json_line
-from rewardkit.output import require_absent, require_not_input, require_suffix
+from rewardkit.output import require_absent, require_not_input
 from rewardkit.pages.text import share
 from rewardkit.responses.figures import Cell, GradientGroups
-from rewardkit.responses.files import SkippedRow, expand_paths
+from rewardkit.responses.files import SkippedRow, files_name, input_files
 from rewardkit.responses.matching import Match, TrainIndex, index_parquet
 from rewardkit.responses.samples import USUAL_NAMES, FieldNames, Sample, read_scores
 from rewardkit.row import BATCH_ROWS, IMAGES, open_parquet, python_rows, row_group_batches
@@ -243,13 +243,11 @@ def scored_files(
 
     `option` is what the user named `out` with.
     """
-    files = expand_paths(scored)
-    for output in (out, dropped_path(out)):
-        require_not_input(output, *map(Path, files), train)
-    require_suffix(option, out, ".parquet")
+    files = input_files(scored, option, out, ".parquet", train)
+    require_not_input(dropped_path(out), *map(Path, files), train)
     require_absent(out, overwrite=overwrite)
     require_dropped_path(out, overwrite=overwrite)
-    return files, files[0] if len(files) == 1 else f"{len(files):,} files"
+    return files, files_name(files)
 
 
 def count_list(reasons: Counter[str]) -> str:
