@@ -10,9 +10,10 @@ from __future__ import annotations
 import io
 import re
 import sys
+from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from ruamel.yaml import YAML
 from ruamel.yaml.composer import Composer, ComposerError
@@ -25,9 +26,9 @@ from ruamel.yaml.representer import SafeRepresenter
 from rewardkit.errors import DataError, UsageError, unreadable_file
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, ConfigDict
+    from pydantic import ConfigDict
 
-    M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M")
 
 #: Depth of nested mappings and lists that a document may have.
 MAX_DEPTH = 40
@@ -186,13 +187,16 @@ def dump(tree: Any, *, in_line: bool = False) -> str:
 #: The configuration of a model of the values that a person writes.
 STRICT: ConfigDict = {"extra": "forbid", "strict": True, "frozen": True}
 
+#: The errors of pydantic about a key that a model or a dataclass does not have.
+_UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
+
 #: What to write in place of a value of the wrong type, by pydantic's name of the error.
 _TYPES = {
-    **dict.fromkeys(("model_type", "dict_type"), "give `key: value` pairs"),
+    **dict.fromkeys(("model_type", "dict_type", "dataclass_type"), "give `key: value` pairs"),
     **dict.fromkeys(("list_type", "tuple_type"), "give a list"),
     **dict.fromkeys(("float_type", "finite_number"), "give a number"),
-    "int_type": "give a whole number",
-    "bool_type": "give true or false",
+    **dict.fromkeys(("int_type", "int_parsing"), "give a whole number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "give true or false"),
     "string_type": "give text",
 }
 
@@ -201,21 +205,29 @@ def validate(model: type[M], value: Any, where: str) -> M:
     """Return the model of a value that a person wrote as YAML.
 
     Args:
-        model: a model with the configuration `STRICT`.
+        model: a model with the configuration `STRICT`, or a dataclass that forbids extra keys.
         value: plain values.
         where: their place, for messages.
 
     Raises:
         UsageError: a key is unknown or missing, or a value is invalid; the message has the first one.
     """
-    from pydantic import ValidationError
+    from pydantic import TypeAdapter, ValidationError
 
     try:
-        return model.model_validate(value)
+        return TypeAdapter(model).validate_python(value)
     except ValidationError as error:
         errors = error.errors(include_url=False)
-        fault = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
+        fault = next((each for each in errors if each["type"] in _UNKNOWN_KEY), errors[0])
         raise UsageError(_fault_text(model, fault, where)) from None
+
+
+def _fields_of(model: Any) -> dict[str, Any]:
+    """Return the types of the fields of a model or a dataclass; {} for another type."""
+    if is_dataclass(model):
+        hints = get_type_hints(model)
+        return {field.name: hints[field.name] for field in fields(model) if field.repr}
+    return {name: field.annotation for name, field in getattr(model, "model_fields", {}).items()}
 
 
 def _fault_text(model: Any, fault: Any, where: str) -> str:
@@ -223,11 +235,10 @@ def _fault_text(model: Any, fault: Any, where: str) -> str:
 
     *outer, key = fault["loc"] or ("",)
     value, kind = fault["input"], fault["type"]
-    if kind == "extra_forbidden":
+    if kind in _UNKNOWN_KEY:
         for part in outer:
-            field = getattr(model, "model_fields", {}).get(part)
-            model = field.annotation if field else get_args(model)[-1]
-        place, known = ".".join([where, *map(str, outer)]), list(model.model_fields)
+            model = _fields_of(model).get(part) or get_args(model)[-1]
+        place, known = ".".join([where, *map(str, outer)]), list(_fields_of(model))
         near = did_you_mean(key, known)
         return f"{place}: unknown key {key!r}.{near} Known: {', '.join(known)}."
     place = f"{where}: {'.'.join(map(str, fault['loc']))}" if fault["loc"] else where

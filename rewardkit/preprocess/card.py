@@ -7,21 +7,19 @@ the module that its entry point names. A card whose `columns` say what each colu
 
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import Any, ClassVar
 
 from rewardkit import registry
-from rewardkit.errors import DataError, UnknownNameError, unreadable_file
-from rewardkit.preprocess.column_map import ColumnMap, Condition, conditions_of_card, parse_columns
-
-#: Fields of a card with a text or a list of texts.
-_TEXT_LISTS = frozenset({"where", "repeats"})
-
-#: libyaml's parser is ten times as fast as the one in Python, which PyYAML may lack.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+from rewardkit.errors import DataError, UnknownNameError, UsageError, unreadable_file
+from rewardkit.preprocess.column_map import (
+    ColumnMap,
+    Condition,
+    as_list,
+    conditions_of_card,
+    parse_columns,
+)
 
 _FRONT_MATTER = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
 
@@ -48,6 +46,8 @@ class Split:
         data_source: the reward key; None for the dataset's.
         verified: `rows` or `documentation`; None for the dataset's.
     """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     rows: int
     files: tuple[str, ...]
@@ -91,6 +91,8 @@ class Card:
             are taken from the two public places that the card names.
     """
 
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
     name: str
     title: str
     data_source: str
@@ -114,10 +116,11 @@ class Card:
     verified: str = ""
 
     def __post_init__(self) -> None:
-        if self.columns and isinstance(
-            self.columns[0], str
-        ):  # a single layout may be written without a list
-            object.__setattr__(self, "columns", (tuple(self.columns),))
+        is_one = self.columns and isinstance(self.columns[0], str)  # layout, without a list around
+        object.__setattr__(
+            self, "columns", tuple(map(tuple, [self.columns] if is_one else self.columns))
+        )
+        object.__setattr__(self, "repeats", tuple(self.repeats))
 
     @property
     def sizes(self) -> str:
@@ -156,18 +159,51 @@ def read_card(name: str) -> Card:
 
 def read_card_file(path: Path) -> Card:
     """Read the front matter of a card."""
-    from rewardkit.strict_yaml import read_yaml
-
     front_matter = _FRONT_MATTER.match(_read_text(path))
     if front_matter is None:
         raise DataError(
             f"{path}: the front matter is missing. Begin with a line ---, YAML and a line ---."
         )
-    if path.parent == registry.card_folder():  # ours, of which a list reads all
-        values = yaml.load(front_matter[1], Loader=_LOADER)  # noqa: S506 - both loaders are safe
-    else:
-        values = read_yaml(f"\n{front_matter[1]}", str(path))  # a line for the --- before it
-    return _card(values, str(path))
+    from rewardkit.strict_yaml import read_yaml, validate
+
+    values = read_yaml(f"\n{front_matter[1]}", str(path))  # a line for the --- before it
+    fields = _fields(values, path)
+    if path.parent == registry.card_folder():  # ours, of which a completion of a name reads all
+        fields["splits"] = {name: Split(**split) for name, split in fields["splits"].items()}
+        return Card(**fields)
+    try:
+        card = validate(Card, fields, str(path))
+    except UsageError as error:
+        raise DataError(str(error)) from error
+    if (card.where or card.shuffle_options) and not card.maps:
+        raise DataError(f"{path}: where and shuffle_options need columns that name their parts.")
+    return card
+
+
+def _fields(values: Any, path: Path) -> dict[str, Any]:
+    """Return the fields of a `Card` in the front matter; a list of one value may be that value."""
+    if not isinstance(values, dict):
+        raise DataError(f"{path}: the front matter is not a mapping of names to values.")
+    columns = values.get("columns")
+    maps = parse_columns(columns, str(path))
+    if not isinstance(columns, (list, dict)):
+        raise DataError(
+            f"{path}: columns: write {{question: problem, gold: answer}}, or a list of column "
+            "names for each layout of a dataset with its own code."
+        )
+    if all(isinstance(column, str) for column in columns):
+        columns = [columns]
+    fields = {**values, "columns": [each.columns for each in maps] or columns, "maps": maps}
+    if "repeats" in values:
+        fields["repeats"] = as_list(values["repeats"])
+    if "where" in values:
+        fields["where"] = conditions_of_card(values["where"], str(path))
+    if isinstance(splits := values.get("splits"), dict):
+        fields["splits"] = {str(name): split for name, split in splits.items()}
+        for split in splits.values():
+            if isinstance(split, dict) and isinstance(split.get("files"), str):
+                split["files"] = [split["files"]]
+    return fields
 
 
 def card_text(name: str) -> str:
@@ -195,73 +231,3 @@ def _read_text(path: Path) -> str:
         raise unreadable_file(path, error) from error
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 text ({error.reason}). Save it as UTF-8.") from error
-
-
-def _card(values: Any, where: str) -> Card:
-    _check_keys(values, Card, f"{where}: the front matter", computed={"maps"})
-    splits, columns = values.pop("splits"), values.pop("columns")
-    if not isinstance(splits, dict) or not splits:
-        raise DataError(f"{where}: splits: write {{train: {{rows: 100, files: train.jsonl}}}}.")
-    for name, split in splits.items():
-        _check_keys(split, Split, f"{where}: splits.{name}")
-    maps = parse_columns(columns, where)
-    conditions, repeats = values.pop("where", []), values.pop("repeats", [])
-    card = Card(
-        **values,
-        columns=tuple(each.columns for each in maps) or _layouts(columns, where),
-        splits={str(name): Split(**split) for name, split in splits.items()},
-        maps=maps,
-        where=conditions_of_card(_listed(conditions), where),
-        repeats=tuple(_listed(repeats)),
-    )
-    if (card.where or card.shuffle_options) and not maps:
-        raise DataError(f"{where}: where and shuffle_options need columns that name their parts.")
-    return card
-
-
-def _layouts(columns: Any, where: str) -> tuple[tuple[str, ...], ...]:
-    layouts = [columns] if _are_texts(columns) else columns
-    if not isinstance(layouts, list) or not all(
-        isinstance(c, list) and _are_texts(c) for c in layouts
-    ):
-        raise DataError(
-            f"{where}: columns: write {{question: problem, gold: answer}}, or a list of column "
-            "names for each layout of a dataset with its own code."
-        )
-    return tuple(map(tuple, layouts))
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _check_keys(
-    values: Any,
-    kind: type[Card | Split],
-    where: str,
-    computed: frozenset[str] | set[str] = frozenset(),
-) -> None:
-    """Raise `DataError` unless values are a mapping with the fields of a class, of their types."""
-    if not isinstance(values, dict):
-        raise DataError(f"{where} is not a mapping of names to values.")
-    known = {field.name: field for field in fields(kind) if field.name not in computed}
-    for name, value in values.items():
-        if name not in known:
-            near = registry.did_you_mean(str(name), list(known))
-            raise DataError(f"{where} has the unknown field {name!r}.{near}")
-        if known[name].type in (str, str | None) and not isinstance(value, str):
-            raise DataError(f"{where}: {name} is {value!r}, not text. Put it in quotes.")
-        if known[name].type is bool and not isinstance(value, bool):
-            raise DataError(f"{where}: {name} is {value!r}. Write true or false.")
-        if name in _TEXT_LISTS and not _are_texts(value):
-            raise DataError(f"{where}: {name} is {value!r}. Write a text or a list of texts.")
-    needed = {name for name, field in known.items() if field.default is MISSING}
-    if missing := needed - values.keys():
-        raise DataError(f"{where}: missing fields: {', '.join(sorted(missing))}.")
-    if kind is Split and (type(values["rows"]) is not int or not _are_texts(values["files"])):
-        raise DataError(f"{where}: rows must be an integer, files a pattern or a list of patterns.")
-
-
-def _are_texts(value: Any) -> bool:
-    texts = [value] if isinstance(value, str) else value
-    return isinstance(texts, list) and bool(texts) and all(isinstance(t, str) for t in texts)

@@ -67,6 +67,11 @@ _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
 Transform: TypeAlias = "Callable[[Any], Any]"
 
 
+def as_list(value: Any) -> list[Any]:
+    """Return a list unchanged, and any other value in a list."""
+    return value if isinstance(value, list) else [value]
+
+
 class UnreadableValueError(ValueError):
     """A value from which no problem can be made; the row is dropped with this reason."""
 
@@ -145,10 +150,10 @@ def parse_condition(text: str) -> Condition:
     return Condition(column, sign, values)
 
 
-def conditions_of_card(texts: Sequence[str], where: str) -> tuple[Condition, ...]:
-    """Return the conditions in a card; `where` names the card."""
+def conditions_of_card(texts: Any, where: str) -> tuple[Condition, ...]:
+    """Return the conditions in a card, a text or a list of texts; `where` names the card."""
     try:
-        return tuple(map(parse_condition, texts))
+        return tuple(parse_condition(str(text)) for text in as_list(texts))
     except UsageError as error:
         raise DataError(f"{where}: where: {error}") from error
 
@@ -235,7 +240,7 @@ def top_level(path: str) -> str:
 
 def parse_columns(values: Any, where: str) -> tuple[ColumnMap, ...]:
     """Return the layouts that the `columns` of a card describe; () if they are lists of names."""
-    layouts = values if isinstance(values, list) else [values]
+    layouts = as_list(values)
     if not all(isinstance(layout, dict) for layout in layouts):
         return ()
     return tuple(_column_map(layout, f"{where}: columns") for layout in layouts)
@@ -248,7 +253,7 @@ def _column_map(layout: Mapping[str, Any], where: str) -> ColumnMap:
         if name not in names:
             near = did_you_mean(str(name), names) or f" Use {', '.join(names)}."
             raise DataError(f"{where} has the unknown part {name!r}.{near}")
-        texts = value if isinstance(value, list) else [value]
+        texts = as_list(value)
         if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
             raise DataError(f"{where}: {name}: name a column, as in {name}: problem.")
         if name == "where":
