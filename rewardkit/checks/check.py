@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,16 +17,16 @@ import pyarrow.parquet as pq
 
 from rewardkit.checks.duplicates import same_gold
 from rewardkit.checks.overlap import EvalIndex, Overlap, find_overlaps
-from rewardkit.checks.prompt_lengths import PromptLengths, TokenCounter, count_characters
+from rewardkit.checks.prompt_lengths import PromptLengths, TokenCounter
 from rewardkit.checks.row_checks import (
     RULES,
     DataFinding,
     check_row,
     gold_rows,
     prompt_key,
-    schema_findings,
 )
 from rewardkit.checks.row_stats import RowStats, unread_options_of
+from rewardkit.checks.schema import schema_findings
 from rewardkit.dropped_rows import atomic_with_dropped, dropped_line, dropped_path
 from rewardkit.errors import UsageError
 from rewardkit.output import require_not_input, require_suffix
@@ -127,7 +127,7 @@ class CheckReport:
     counts: Counter[str] = field(default_factory=Counter)
     examples: list[DataFinding] = field(default_factory=list)
     stats: RowStats = field(default_factory=RowStats)
-    lengths: PromptLengths = field(default_factory=lambda: PromptLengths("characters"))
+    lengths: PromptLengths = field(default_factory=PromptLengths)
     overlaps: list[Overlap] = field(default_factory=list)
     near_misses: list[Overlap] = field(default_factory=list)
     near_miss_count: int = 0
@@ -231,8 +231,10 @@ def check(
     require_suffix("--drop-overlap", drop_overlap, ".parquet")
     out = drop_bad or drop_overlap
     rules = frozenset(RULES if drop_bad else {"overlap"})
-    lengths = PromptLengths("tokens" if extras.count_tokens else "characters", extras.max_tokens)
-    report = CheckReport(Path(path), missing_sets=extras.missing_sets, lengths=lengths)
+    report = CheckReport(Path(path), missing_sets=extras.missing_sets)
+    report.lengths.counts = report.stats.prompt_chars
+    if extras.count_tokens is not None:
+        report.lengths = PromptLengths("tokens", extras.max_tokens)
     require_not_input(out, report.path)
     with open_parquet(report.path) as file:
         schema = file.schema_arrow
@@ -259,14 +261,25 @@ def check(
             suppress(_NoRowsLeftError),
             _open_output(out, schema, rules, overwrite=overwrite) as write_batch,
         ):
-            checker.check_rows(file, work, write_batch, jobs, progress)
+            for batch, findings in checker.check_batches(file, work, jobs):
+                report.kept += write_batch(batch, findings)
+                progress(batch.num_rows)
             if out and not report.kept:
                 raise _NoRowsLeftError
-        if out and report.kept == report.rows:
-            dropped_path(out).unlink(missing_ok=True)
-        if not report.rows:
-            report.add(DataFinding(None, "empty_file", "no rows"))
+    if out and report.kept == report.rows:
+        dropped_path(out).unlink(missing_ok=True)
+    report.add(*_file_findings(report, scorer))
     return report
+
+
+def _file_findings(report: CheckReport, scorer: Scorer | None) -> Iterator[DataFinding]:
+    sources = report.stats.groups.get("data_source", Counter())
+    if scorer is None and (names := sorted(EVALUATED_BY_VERL & sources.keys())):
+        count = sum(sources[name] for name in names)
+        message = f"{count:,} rows of {', '.join(names)}: {VERL_EVALUATES}"
+        yield DataFinding(None, "runs_answers", message)
+    if not report.rows:
+        yield DataFinding(None, "empty_file", "no rows")
 
 
 def _aspects(
@@ -291,10 +304,11 @@ def _aspects(
         yield "tokens of the tools' descriptions", "", False
 
 
-class _FirstRow(NamedTuple):
-    """The first row with a prompt: its place, its gold, and whether it has no findings."""
+@dataclass(frozen=True)
+class _FirstRow:
+    """The first row with a prompt: its index, its gold, and whether it has no findings."""
 
-    place: int
+    index: int
     gold: str
     is_good: bool
 
@@ -309,15 +323,13 @@ class _RowChecker:
     allow_duplicates: bool
     prompts: dict[bytes, _FirstRow] = field(default_factory=dict)
 
-    def check_rows(
+    def check_batches(
         self,
         file: pq.ParquetFile,
         work: Callable[[tuple[int, list[Row]]], list[list[DataFinding]]],
-        write_batch: _WriteBatch,
         jobs: int,
-        progress: Callable[[int], object],
-    ) -> None:
-        """Check the rows of a file, each alone by `work`, and write them."""
+    ) -> Iterator[tuple[pa.RecordBatch, list[list[DataFinding]]]]:
+        """Yield the batches of a file with the findings of their rows, each alone checked by `work`."""
         columns = [name for name in file.schema_arrow.names if name in _CHECKED_COLUMNS]
         pending: deque[pa.RecordBatch] = deque()
 
@@ -328,43 +340,37 @@ class _RowChecker:
                 yield start, batch.select(columns).to_pylist()
                 start += batch.num_rows
 
-        report = self.report
         can_use_processes = self.scorer is None or importable_in_child(self.scorer)
         for (_, rows), findings in in_order(work, batches(), jobs if can_use_processes else 1):
             for row, own in zip(rows, findings, strict=True):
                 if not any(finding.rule in UNREADABLE for finding in own):
                     own.extend(self._comparisons(row, is_good=not own))
-                report.rows += 1
-                report.bad_rows += bool(own)
-                report.add(*own)
-            report.kept += write_batch(pending.popleft(), findings)
-            progress(len(rows))
-        sources = report.stats.groups.get("data_source", Counter())
-        if self.scorer is None and (names := sorted(EVALUATED_BY_VERL & sources.keys())):
-            count = sum(sources[name] for name in names)
-            message = f"{count:,} rows of {', '.join(names)}: {VERL_EVALUATES}"
-            report.add(DataFinding(None, "runs_answers", message))
+                self.report.rows += 1
+                self.report.bad_rows += bool(own)
+                self.report.add(*own)
+            yield pending.popleft(), findings
 
     def _comparisons(self, row: Row, *, is_good: bool) -> Iterator[DataFinding]:
         """Count a readable row in the statistics, and yield what is found of it beside other texts."""
-        report, extras, place = self.report, self.extras, self.report.rows
+        report, extras, index = self.report, self.extras, self.report.rows
         if not self.allow_duplicates:
-            yield from self._repeats(row, place, is_good=is_good)
+            yield from self._repeats(row, index, is_good=is_good)
         report.stats.add(row, self.scorer)
-        length = (extras.count_tokens or count_characters)(row["prompt"])
-        report.lengths.counts[length] += 1
-        if extras.max_tokens is not None and length > extras.max_tokens:
-            message = f"{length:,} tokens, more than {extras.max_tokens:,}"
-            yield DataFinding(place, "long_prompt", message)
+        if extras.count_tokens is not None:
+            length = extras.count_tokens(row["prompt"])
+            report.lengths.counts[length] += 1
+            if extras.max_tokens is not None and length > extras.max_tokens:
+                message = f"{length:,} tokens, more than {extras.max_tokens:,}"
+                yield DataFinding(index, "long_prompt", message)
         if extras.against is not None:
-            yield from self._overlaps(row, place, extras.against)
+            yield from self._overlaps(row, index, extras.against)
         if extras.earlier_prompts is not None:
             path = str(report.path)
             file = extras.earlier_prompts.setdefault(prompt_key(row), path)
             if file != path:
                 report.shared_prompts[file] += 1
 
-    def _repeats(self, row: Row, place: int, *, is_good: bool) -> Iterator[DataFinding]:
+    def _repeats(self, row: Row, index: int, *, is_good: bool) -> Iterator[DataFinding]:
         """Yield a finding if an earlier row has the same prompt.
 
         A row without findings takes the place of an earlier one with some: it is not dropped for it.
@@ -372,26 +378,26 @@ class _RowChecker:
         gold, key = str(row["reward_model"]["ground_truth"]), prompt_key(row)
         first = self.prompts.get(key)
         if first is None or (is_good and not first.is_good):
-            self.prompts[key] = _FirstRow(place, gold, is_good)
+            self.prompts[key] = _FirstRow(index, gold, is_good)
         elif same_gold(gold, first.gold):
-            message = f"same prompt and gold as row {first.place}"
-            yield DataFinding(place, "duplicate", message)
+            message = f"same prompt and gold as row {first.index}"
+            yield DataFinding(index, "duplicate", message)
         else:
-            message = f"same prompt as row {first.place}, but gold {gold[:60]!r} instead of {first.gold[:60]!r}"
-            yield DataFinding(place, "conflicting_gold", message)
+            message = f"same prompt as row {first.index}, but gold {gold[:60]!r} instead of {first.gold[:60]!r}"
+            yield DataFinding(index, "conflicting_gold", message)
 
-    def _overlaps(self, row: Row, place: int, index: EvalIndex) -> Iterator[DataFinding]:
+    def _overlaps(self, row: Row, index: int, against: EvalIndex) -> Iterator[DataFinding]:
         report, threshold = self.report, self.extras.threshold
-        for overlap in find_overlaps([question_of(row)], index, threshold, near_misses=True):
+        for overlap in find_overlaps([question_of(row)], against, threshold, near_misses=True):
             is_near = overlap.rule == "near_miss"
             report.pairs_by_set.setdefault(overlap.source, Counter())[overlap.rule] += 1
             examples = report.near_misses if is_near else report.overlaps
             if len(examples) < MAX_OVERLAPS:
-                examples.append(replace(overlap, row=place))
+                examples.append(replace(overlap, row=index))
             if is_near:
                 report.near_miss_count += 1
             else:
-                yield DataFinding(place, "overlap", overlap.summary)
+                yield DataFinding(index, "overlap", overlap.summary)
 
 
 def _check_batch(

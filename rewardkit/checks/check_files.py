@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rewardkit.checks.check import CheckReport
-from rewardkit.checks.concatenation import ConcatenationFault, concatenation_fault
+from rewardkit.checks.schema import ConcatenationFault, concatenation_fault
 from rewardkit.errors import DataError, SourceError
 from rewardkit.scorers.base import NeverAnswersError
 

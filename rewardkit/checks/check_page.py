@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rewardkit.checks.prompt_lengths import PromptLengths
 from rewardkit.pages.model import (
     Badge,
     Bars,
@@ -23,7 +24,6 @@ from rewardkit.pages.model import (
 from rewardkit.pages.pictures import MAX_PAGE_PICTURE_BYTES, MAX_PICTURE_BYTES, page_address
 from rewardkit.pages.text import row_count
 from rewardkit.row import open_parquet, picture_contents
-from rewardkit.statistics import percentile_of_counts
 
 if TYPE_CHECKING:
     from rewardkit.checks.check import CheckReport
@@ -78,8 +78,8 @@ def _check_sections(report: CheckReport) -> Iterator[Section]:
         yield overlaps_section(report.overlaps, report.counts["overlap"])
     if report.near_misses:
         yield _near_misses(report.near_misses, report.near_miss_count)
-    if report.lengths.unit == "tokens" or report.lengths.limit:
-        yield lengths_section(report.lengths.counts, report.lengths.unit, report.lengths.limit)
+    if report.lengths.unit == "tokens":
+        yield lengths_section(report.lengths)
     yield from first_rows_sections(report.path)
     yield from stats_sections(report.stats)
 
@@ -90,7 +90,8 @@ def stats_sections(stats: RowStats, suffix: str = "") -> Iterator[Section]:
         return
     if notes := stats.notes():
         yield table(f"Notes{suffix}", ("note",), ((note,) for note in notes))
-    yield lengths_section(stats.prompt_chars, "characters", title=f"Length of the prompts{suffix}")
+    lengths = PromptLengths("characters", counts=stats.prompt_chars)
+    yield lengths_section(lengths, f"Length of the prompts{suffix}")
     yield Bars(f"Kinds of answers{suffix}", descending(stats.answer_kinds))
     for name, counts in stats.groups.items():
         if len(counts) > 1:
@@ -99,13 +100,10 @@ def stats_sections(stats: RowStats, suffix: str = "") -> Iterator[Section]:
             yield Bars(f"Rows by {name}{suffix}", ordered)
 
 
-def lengths_section(
-    lengths: Counter[int], unit: str, limit: int | None = None, title: str = "Length of the prompts"
-) -> Histogram:
+def lengths_section(lengths: PromptLengths, title: str = "Length of the prompts") -> Histogram:
     """Return the histogram of lengths."""
-    percents = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
-    marks = tuple((name, percentile_of_counts(lengths, part)) for name, part in percents.items())
-    return Histogram(title, lengths, unit, marks, limit)
+    marks = tuple(lengths.percentiles().items())
+    return Histogram(title, lengths.counts, lengths.unit, marks, lengths.limit)
 
 
 def overlaps_section(overlaps: Sequence[Overlap], total: int) -> Pairs:

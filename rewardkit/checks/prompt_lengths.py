@@ -17,29 +17,25 @@ TokenCounter: TypeAlias = Callable[[Messages], int]
 class PromptLengths:
     """The lengths of a file's prompts."""
 
-    unit: str
+    unit: str = "characters"
     limit: int | None = None
     counts: Counter[int] = field(default_factory=Counter)
 
+    def percentiles(self) -> dict[str, int]:
+        """Return median, p90, p99 and maximum."""
+        percents = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
+        return {name: percentile_of_counts(self.counts, n) for name, n in percents.items()}
+
     def summary(self) -> dict[str, float]:
-        """Return median, p90, p99 and maximum; with a limit also the share of longer prompts."""
-        marks: dict[str, float] = {
-            name: percentile_of_counts(self.counts, percent)
-            for name, percent in (("p50", 50), ("p90", 90), ("p99", 99), ("max", 100))
-        }
-        if self.limit is not None:
-            too_long = sum(count for length, count in self.counts.items() if length > self.limit)
-            marks["over"] = too_long / self.counts.total() if self.counts else 0.0
-        return marks
+        """Return the percentiles; with a limit also the share of longer prompts."""
+        if self.limit is None:
+            return {**self.percentiles()}
+        too_long = sum(count for length, count in self.counts.items() if length > self.limit)
+        return {**self.percentiles(), "over": too_long / max(self.counts.total(), 1)}
 
     def to_dict(self) -> dict[str, object]:
         """Return unit, limit and summary, without the counts."""
         return {"unit": self.unit, "limit": self.limit, **self.summary()}
-
-
-def count_characters(messages: Messages) -> int:
-    """Return the number of characters of all messages."""
-    return sum(len(str(message.get("content") or "")) for message in messages)
 
 
 def token_counter(name: str) -> TokenCounter:

@@ -5,26 +5,15 @@ well-formed response with the gold must be right, and a different answer must be
 that it finds would otherwise show up only during training, or never.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import Any, TypeAlias
 
 from rewardkit.checks.duplicates import question_key
 from rewardkit.errors import call_catching
-from rewardkit.row import (
-    AGENT_NAME,
-    BATCH_ROWS,
-    SCHEMA,
-    SINGLE_TURN_AGENT,
-    Row,
-    open_parquet,
-    plain_type,
-)
+from rewardkit.row import AGENT_NAME, BATCH_ROWS, SINGLE_TURN_AGENT, Row, open_parquet
 from rewardkit.scorers.base import (
     NoVerdictError,
     Score,
@@ -83,7 +72,8 @@ _FINAL_RULES = frozenset({"bad_gold", "scorer_raises"})
 #: The roles that a message of a prompt may have.
 ROLES = frozenset({"system", "user", "assistant", "tool"})
 
-NoneType = type(None)
+#: A rule that is broken, and how.
+_Fault: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -130,11 +120,11 @@ def prompt_key(row: Row) -> bytes:
     return question_key(text, (i if isinstance(i, bytes) else repr(i).encode() for i in images))
 
 
-def _check_contents(row: Row) -> Iterator[tuple[str, str]]:
+def _check_contents(row: Row) -> Iterator[_Fault]:
     yield from _check_prompt(row["prompt"])
     if not as_text(row["data_source"]):
         yield "bad_row", "data_source is empty"
-    if not isinstance(row.get("extra_info"), (Mapping, NoneType)):
+    if not isinstance(row.get("extra_info"), (Mapping, type(None))):
         yield "bad_row", f"extra_info is {type(row['extra_info']).__name__}, not a struct"
     else:
         yield from _check_agent(row)
@@ -145,7 +135,7 @@ def _check_contents(row: Row) -> Iterator[tuple[str, str]]:
         yield "empty_gold", f"reward_model.ground_truth is {value}"
 
 
-def _check_agent(row: Row) -> Iterator[tuple[str, str]]:
+def _check_agent(row: Row) -> Iterator[_Fault]:
     """Yield what verl's agent loops need and a column of a file has for other rows only."""
     name, info = AGENT_NAME.name, row.get("extra_info") or {}
     if name in row and not row[name]:
@@ -161,7 +151,7 @@ def _check_agent(row: Row) -> Iterator[tuple[str, str]]:
         yield "bad_agent", f"{fault}, or ends the run (0.5)"
 
 
-def _check_prompt(prompt: Any) -> Iterator[tuple[str, str]]:
+def _check_prompt(prompt: Any) -> Iterator[_Fault]:
     if not isinstance(prompt, list) or not all(isinstance(m, Mapping) for m in prompt):
         yield ("bad_prompt", "not a list of messages") if prompt else ("empty_prompt", "no prompt")
     elif not any(as_text(m.get("content")).strip() for m in prompt):
@@ -179,7 +169,7 @@ def _self_check(
     scorer: Scorer | None,
     options: Mapping[str, Any],
     respond: Callable[[str], str] | None,
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[_Fault]:
     info = {**(row.get("extra_info") or {}), "data_source": row["data_source"]}
     gold = unwrap_gold(row["reward_model"]["ground_truth"])
     judge = call_catching(scorer_for, row["data_source"], info) if scorer is None else scorer
@@ -198,24 +188,24 @@ def _self_check(
     else:
         answers = list(dict.fromkeys([accept_gold(gold, several=True) or gold, gold]))
         golds = (answers[0],)
-    gold_responses = [form for answer in answers for form in _responses(respond, answer)]
-    steps = [
-        _expect_right(judge, gold_responses, gold, info, "gold_is_wrong"),
-        _expect_wrong(judge, _responses(respond, another_answer(*golds)), gold, info),
-    ]
-    prompt_forms = [form for each in answers for form in _responses_in_prompt_forms(row, each)]
-    if prompt_forms:
-        steps.append(_expect_right(judge, prompt_forms, gold, info, "form_does_not_fit"))
-    solution = as_text(info.get("answer")).strip()
-    if solution and solution != gold.strip():
-        # the dataset's solutions keep its form under any template
-        own = call_catching(scorer_for, row["data_source"], {}) if scorer is None else judge
-        own = judge if isinstance(own, Exception) else own
-        steps.append(_expect_right(own, [solution], gold, info, "solution_is_wrong"))
-    for step in steps:
-        faults = list(step)
-        yield from faults
-        if any(rule in _FINAL_RULES for rule, _ in faults):
+
+    def faults() -> Iterator[_Fault | None]:
+        right = [form for answer in answers for form in _responses(respond, answer)]
+        yield _expect_right(judge, right, gold, info, "gold_is_wrong")
+        yield _expect_wrong(judge, _responses(respond, another_answer(*golds)), gold, info)
+        right = [form for answer in answers for form in _responses_in_prompt_forms(row, answer)]
+        if right:
+            yield _expect_right(judge, right, gold, info, "form_does_not_fit")
+        solution = as_text(info.get("answer")).strip()
+        if solution and solution != gold.strip():
+            # the dataset's solutions keep its form under any template
+            own = call_catching(scorer_for, row["data_source"], {}) if scorer is None else judge
+            own = judge if isinstance(own, Exception) else own
+            yield _expect_right(own, [solution], gold, info, "solution_is_wrong")
+
+    for fault in filter(None, faults()):
+        yield fault
+        if fault[0] in _FINAL_RULES:
             return
 
 
@@ -239,97 +229,40 @@ def _responses_in_prompt_forms(row: Row, answer: str) -> list[str]:
 
 def _expect_right(
     judge: Scorer, responses: list[str], gold: str, info: Mapping[str, Any], rule: str
-) -> Iterator[tuple[str, str]]:
-    """Yield a fault with the first response's result unless one of the responses is right."""
-    first = None
+) -> _Fault | None:
+    """Return a fault with the first response's result unless one of the responses is right."""
+    results = list[object]()
     for response in responses:
         result = call_scorer_or_stop(judge, response, gold, info)
         if isinstance(result, Score) and (result.correct or result.status is Status.SCORED):
-            return  # what is not known of all rows is one finding of the file
+            return None  # what is not known of all rows is one finding of the file
         if isinstance(result, NoVerdictError):  # another response would cost as much time again
-            yield "scorer_raises", str(result)
-            return
-        first = first or result
-    if not isinstance(first, Score):
-        yield "scorer_raises", f"{type(first).__name__}: {first}"
-    elif first.status is Status.BAD_GROUND_TRUTH:
-        yield "bad_gold", _bad_gold_message(judge, gold)
-    else:
-        yield rule, f"gold {gold[:80]!r}, read {first.pred[:80]!r} in ...{responses[0][-60:]!r}"
+            return _unscored(judge, result, gold)
+        results.append(result)
+    first = results[0]
+    if isinstance(first, Score) and first.status is not Status.BAD_GROUND_TRUTH:
+        return rule, f"gold {gold[:80]!r}, read {first.pred[:80]!r} in ...{responses[0][-60:]!r}"
+    return _unscored(judge, first, gold)
 
 
 def _expect_wrong(
     judge: Scorer, responses: list[str], gold: str, info: Mapping[str, Any]
-) -> Iterator[tuple[str, str]]:
+) -> _Fault | None:
     for response in responses:
         result = call_scorer_or_stop(judge, response, gold, info)
         if isinstance(result, Score) and result.correct:
-            yield "wrong_is_right", f"gold {gold[:80]!r}, but {response[:80]!r} scores as right"
-        elif isinstance(result, Score) and result.status is Status.BAD_GROUND_TRUTH:
-            yield "bad_gold", _bad_gold_message(judge, gold)
-        elif isinstance(result, NoVerdictError):
-            yield "scorer_raises", str(result)
-        else:
-            continue
-        return
+            return "wrong_is_right", f"gold {gold[:80]!r}, but {response[:80]!r} scores as right"
+        if fault := _unscored(judge, result, gold):
+            return fault
+    return None
 
 
-def _bad_gold_message(judge: Scorer, gold: str) -> str:
-    return f"gold {gold[:80]!r} cannot be scored{explain_bad_gold(gold, judge)}"
-
-
-#: The columns that verl reads from every row. The rows of a file without one are not checked.
-REQUIRED_COLUMNS = ("data_source", "prompt[].content", "prompt[].role", "reward_model.ground_truth")
-
-
-def schema_findings(schema: pa.Schema) -> Iterator[DataFinding]:
-    """Yield the columns that verl cannot load, or cannot load together with other files.
-
-    `datasets.concatenate_datasets` raises if a field has different types in two files (measured
-    with datasets 3.6 and 5.2). It fills a field with None if only one file has it, or if it is
-    null in all rows of one file. Large strings and lists, as pandas 3 and Polars write them, load
-    alone and with their like; `concatenation_fault` finds those that are mixed with plain ones.
-    """
-    ours, present = dict(_leaves(SCHEMA)), list(_leaves(schema))
-    missing = [
-        column
-        for column in REQUIRED_COLUMNS
-        if not any(
-            name == column or name.startswith((f"{column}.", f"{column}[")) for name, _ in present
-        )
-    ]
-    for column in missing:
-        if column.partition("[")[0].partition(".")[0] not in schema.names:
-            yield DataFinding(None, "missing", f"no column {column}; verl reads it from every row")
-    for name in schema.names:
-        if within := [column for column in missing if column.startswith((f"{name}.", f"{name}["))]:
-            kind = plain_type(schema.field(name).type)
-            is_text = name == "prompt" and pa.types.is_string(kind)
-            hint = ": rewardkit mix writes text prompts as chats" if is_text else ""
-            message = f"{name} is {schema.field(name).type}; verl reads {' and '.join(within)} in it{hint}"
-            yield DataFinding(None, "missing", message)
-    for column, count in Counter(name for name, _ in present).items():
-        if count > 1:
-            yield DataFinding(None, "schema", f"the file has {count} columns {column}")
-    for column, kind in present:
-        plain, wanted = plain_type(kind), plain_type(ours.get(column, kind))
-        values = plain.value_type if pa.types.is_dictionary(plain) else plain
-        if values != wanted and not pa.types.is_null(values):  # `datasets` reads these as the other
-            concatenation = "which verl cannot concatenate with files that have"
-            yield DataFinding(None, "schema", f"{column} is {kind}, {concatenation} {wanted}")
-
-
-def _leaves(
-    schema: pa.Schema | pa.StructType, prefix: str = ""
-) -> Iterator[tuple[str, pa.DataType]]:
-    """Yield the dotted path and type of every field, also within structs and lists of structs."""
-    for i in range(len(schema) if isinstance(schema, pa.Schema) else schema.num_fields):
-        item = schema.field(i)
-        path, kind = f"{prefix}{item.name}", item.type
-        is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-        if pa.types.is_struct(kind):
-            yield from _leaves(kind, f"{path}.")
-        elif is_list and pa.types.is_struct(kind.value_type):
-            yield from _leaves(kind.value_type, f"{path}[].")
-        else:
-            yield path, kind
+def _unscored(judge: Scorer, result: object, gold: str) -> _Fault | None:
+    """Return why a scorer gave no score; None if it gave one."""
+    if isinstance(result, NoVerdictError):
+        return "scorer_raises", str(result)
+    if not isinstance(result, Score):
+        return "scorer_raises", f"{type(result).__name__}: {result}"
+    if result.status is Status.BAD_GROUND_TRUTH:
+        return "bad_gold", f"gold {gold[:80]!r} cannot be scored{explain_bad_gold(gold, judge)}"
+    return None

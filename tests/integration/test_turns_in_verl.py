@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rewardkit
-from rewardkit.checks.concatenation import concatenation_fault
+from rewardkit.checks.schema import concatenation_fault
 from rewardkit.preprocess.mix import MixPart, mix
 from rewardkit.preprocess.template import TOOLS
 from rewardkit.row import read_rows, write_rows

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rewardkit.checks.check import schema_findings
+from rewardkit.checks.schema import schema_findings
 from rewardkit.errors import DataError, OutputError, RewardkitError, SourceError, UsageError
 from rewardkit.preprocess import mix as module
 from rewardkit.preprocess.foreign_rows import describe_changes, to_schema_row

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewardkit.checks.check import check
-from rewardkit.checks.concatenation import concatenation_fault
 from rewardkit.checks.prompt_lengths import TokenCounter, token_counter
-from rewardkit.checks.row_checks import schema_findings
+from rewardkit.checks.schema import concatenation_fault, schema_findings
 from rewardkit.errors import RewardkitError
 from rewardkit.finding import Severity
 from rewardkit.launch.findings import FileFacts, PreflightReport

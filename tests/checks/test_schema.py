@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.checks.concatenation import concatenation_fault
+from rewardkit.checks.schema import concatenation_fault
 from rewardkit.row import TypeConflictError, union_type, value_type
 from tests.tables import every
 

@@ -1,4 +1,4 @@
-"""Whether verl can load several files together: what `datasets.concatenate_datasets` accepts.
+"""Whether verl can load a file, and several files together: `datasets.concatenate_datasets` of them.
 
 Measured with datasets 3.6 and 5.2: a column or a field of a struct that only some files have is null
 in the rows of the others. A field must have one type in all files; a list of structs, also the same
@@ -7,6 +7,7 @@ fields. A column that is null in the whole first file cannot be a struct in anot
 a list of nulls is not aligned with a list of texts; datasets 5.2 with pyarrow 26 accepts both.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -14,7 +15,48 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from rewardkit.row import open_parquet
+from rewardkit.checks.row_checks import DataFinding
+from rewardkit.row import SCHEMA, open_parquet, plain_type
+
+#: The columns that verl reads from every row. The rows of a file without one are not checked.
+REQUIRED_COLUMNS = ("data_source", "prompt[].content", "prompt[].role", "reward_model.ground_truth")
+
+
+def schema_findings(schema: pa.Schema) -> Iterator[DataFinding]:
+    """Yield the columns that verl cannot load, or cannot load together with other files.
+
+    `datasets.concatenate_datasets` raises if a field has different types in two files (measured
+    with datasets 3.6 and 5.2). It fills a field with None if only one file has it, or if it is
+    null in all rows of one file. Large strings and lists, as pandas 3 and Polars write them, load
+    alone and with their like; `concatenation_fault` finds those that are mixed with plain ones.
+    """
+    ours, present = dict(_leaves(pa.struct(list(SCHEMA)))), list(_leaves(pa.struct(list(schema))))
+    missing = [
+        column
+        for column in REQUIRED_COLUMNS
+        if not any(
+            name == column or name.startswith((f"{column}.", f"{column}[")) for name, _ in present
+        )
+    ]
+    for column in missing:
+        if column.partition("[")[0].partition(".")[0] not in schema.names:
+            yield DataFinding(None, "missing", f"no column {column}; verl reads it from every row")
+    for name in schema.names:
+        if within := [column for column in missing if column.startswith((f"{name}.", f"{name}["))]:
+            kind = plain_type(schema.field(name).type)
+            is_text = name == "prompt" and pa.types.is_string(kind)
+            hint = ": rewardkit mix writes text prompts as chats" if is_text else ""
+            message = f"{name} is {schema.field(name).type}; verl reads {' and '.join(within)} in it{hint}"
+            yield DataFinding(None, "missing", message)
+    for column, count in Counter(name for name, _ in present).items():
+        if count > 1:
+            yield DataFinding(None, "schema", f"the file has {count} columns {column}")
+    for column, kind in present:
+        plain, wanted = plain_type(kind), plain_type(ours.get(column, kind))
+        values = plain.value_type if pa.types.is_dictionary(plain) else plain
+        if values != wanted and not pa.types.is_null(values):  # `datasets` reads these as the other
+            concatenation = "which verl cannot concatenate with files that have"
+            yield DataFinding(None, "schema", f"{column} is {kind}, {concatenation} {wanted}")
 
 
 @dataclass(frozen=True)
@@ -81,11 +123,11 @@ def _merge(one: pa.DataType, other: pa.DataType, column: str) -> tuple[pa.DataTy
 
 
 def _leaves(kind: pa.DataType, path: str = "") -> Iterator[tuple[str, pa.DataType]]:
-    """Yield the path and the type of each field, in any order of the fields."""
-    if pa.types.is_list(kind):
-        yield from _leaves(kind.value_type, f"{path}[]")
-    elif pa.types.is_struct(kind):
-        for item in kind.fields:
-            yield from _leaves(item.type, f"{path}.{item.name}")
-    else:
+    """Yield the dotted path and type of every field, also within structs and lists of structs."""
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    item = kind.value_type if is_list else kind
+    if not pa.types.is_struct(item):
         yield path, kind
+        return
+    for inner in item.fields:
+        yield from _leaves(inner.type, f"{path}{'[]' * is_list}.{inner.name}".lstrip("."))
