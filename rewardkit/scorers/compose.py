@@ -9,18 +9,9 @@ verdict: the sample gets its score. Otherwise the rule's score stays, and if the
 `second_contradicted` (its yes was not confirmed), and the judge's own numbers.
 
 A scorer gets text, not tokens, so lengths are in characters; to penalise length in tokens, use the
-overlong buffer of verl's `dapo` manager. The same in Python, as a file for verl:
-
-    from rewardkit.scorers import gsm8k
-    from rewardkit.scorers.compose import Part, Reward
-
-    REWARD = Reward(gsm8k.score, (
-        Part("correct", 1.0, lambda score, response: float(score.correct)),
-        Part("brief", 0.1, lambda score, response: float(len(response) < 2000)),
-    ))
-
-    def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
-        return REWARD.compute_score(data_source, solution_str, ground_truth, extra_info, **kwargs)
+overlong buffer of verl's `dapo` manager. In Python, it is
+`Reward(gsm8k.score, (Part("brief", 0.1, lambda score, response: float(len(response) < 2000)),))`, whose
+`compute_score` is the function for verl.
 """
 
 import ast
@@ -60,7 +51,6 @@ from rewardkit.scorers.base import (
     failed_verl_score,
     failure_result,
     record_result,
-    recorded_result,
     require_score,
     spec_of,
     to_verl,
@@ -203,23 +193,17 @@ class Reward:
     @property
     def is_async(self) -> bool:
         """Whether verl should await `compute_score_async` instead of calling `compute_score`."""
-        return self.second is not None and self.second.is_async
-
-    @property
-    def asks_server(self) -> bool:
-        """Whether a score may wait for a model server."""
-        return spec_of(self.scorer).asks_server or (
-            self.second is not None and self.second.asks_server
-        )
+        return self.second is not None and iscoroutinefunction(_verl_function(self.second.scorer))
 
     def spec(self, score: Scorer, text: str, verl_function: Callable[..., Any]) -> ScorerSpec:
         """Return the spec for the file of this reward."""
+        second = self.second
+        asks_server = spec_of(self.scorer).asks_server or bool(
+            second and second.ask != "never" and spec_of(second.scorer).asks_server
+        )
+        respond = spec_of(self.scorer).respond
         return ScorerSpec(
-            score,
-            text,
-            spec_of(self.scorer).respond,
-            asks_server=self.asks_server,
-            verl_function=verl_function,
+            score, text, respond, asks_server=asks_server, verl_function=verl_function
         )
 
     def __call__(
@@ -259,14 +243,13 @@ class Reward:
             `score`, and the contribution of each part. A part that fails contributes 0.0 and sets
             `error`.
         """
-        if RECORD in kwargs:
-            call = (data_source, solution_str, ground_truth, extra_info)
-            return recorded_result(lambda rest: self.compute_score(*call, **rest), call, kwargs)
+        started, folder = perf_counter(), kwargs.pop(RECORD, None)
         sample = _sample(data_source, solution_str, ground_truth, extra_info, kwargs)
-        opinion = Opinion(self.rule.judge(verl_score(self.scorer, *sample)), {})
-        if self.second is not None:
-            opinion = self.second.revise(opinion.score, _without_options(sample))
-        return self._result(opinion, sample)
+        first = self.rule.judge(verl_score(self.scorer, *sample[:4], kwargs))
+        opinion = self.second.revise(first, sample) if self.second else Opinion(first, {})
+        result = self._result(opinion, sample)
+        record_result(folder, result, sample[:4], perf_counter() - started)
+        return result
 
     async def compute_score_async(
         self,
@@ -278,15 +261,14 @@ class Reward:
     ) -> dict[str, float | str]:
         """`compute_score`, which waits for the second scorer in verl's event loop."""
         started, folder = perf_counter(), kwargs.pop(RECORD, None)
-        call = (data_source, solution_str, ground_truth, extra_info)
         sample = _sample(data_source, solution_str, ground_truth, extra_info, kwargs)
         # In a thread, as verl runs a reward that is not async: a rule may take its time.
-        score = await asyncio.to_thread(verl_score, self.scorer, *sample)
+        score = await asyncio.to_thread(verl_score, self.scorer, *sample[:4], kwargs)
         opinion = Opinion(self.rule.judge(score), {})
-        if self.second is not None:
-            opinion = await self.second.revise_async(opinion.score, _without_options(sample))
+        if self.second:
+            opinion = await self.second.revise_async(opinion.score, sample)
         result = self._result(opinion, sample)
-        record_result(folder, result, call, perf_counter() - started)
+        record_result(folder, result, sample[:4], perf_counter() - started)
         return result
 
     def _result(self, opinion: "Opinion", sample: "VerlSample") -> dict[str, float | str]:
@@ -310,13 +292,22 @@ class Opinion(NamedTuple):
 
 
 class VerlSample(NamedTuple):
-    """What verl passes to a reward."""
+    """What verl passes to a reward, with only verl's own keyword arguments."""
 
     data_source: Any
     solution_str: Any
     ground_truth: Any
     extra_info: Any
     kwargs: Mapping[str, Any]
+
+
+def _sample(
+    data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any, kwargs: dict[str, Any]
+) -> VerlSample:
+    info = dict(extra_info) if isinstance(extra_info, Mapping) else {}
+    info["data_source"] = as_text(data_source)  # `auto` reads it there
+    own = {name: value for name, value in kwargs.items() if name in VERL_KWARGS}
+    return VerlSample(data_source, solution_str, ground_truth, info, own)
 
 
 @dataclass(frozen=True)
@@ -337,16 +328,6 @@ class SecondOpinion:
     confirm: Scorer | None = None
     blank: Mapping[str, float] = field(default_factory=dict)
     rule: RightRule = LITERAL
-
-    @property
-    def is_async(self) -> bool:
-        """Whether the second scorer's function for verl is a coroutine function."""
-        return iscoroutinefunction(_verl_function(self.scorer))
-
-    @property
-    def asks_server(self) -> bool:
-        """Whether the second scorer waits for a model server."""
-        return self.ask != "never" and spec_of(self.scorer).asks_server
 
     def revise(self, first: Score, sample: VerlSample) -> Opinion:
         """Return the score of a response and the numbers for verl. Never raises."""
@@ -389,20 +370,15 @@ class SecondOpinion:
             is_amount = name.endswith(("seconds", "tokens", "cost"))
             before = total.get(name, 0.0)
             total[name] = before + value if is_amount else max(before, value)
-        shares = (
-            not scores and first.status in _DECIDED,
-            bool(scores),
-            bool(score.correct and not first.correct),
-            len(scores) == 2 and scores[1].status is Status.WRONG and not total.get(OVER_BUDGET),
-        )
-        metrics = {name: total.get(name, value) for name, value in self.blank.items()}
-        return Opinion(score, {**metrics, **dict(zip(METRICS, map(float, shares), strict=True))})
-
-
-def blank_metrics(scorer: Scorer) -> dict[str, float]:
-    """Return the numbers that a scorer's file adds for verl: its `blank_metrics(options)`."""
-    blank = spec_of(scorer).blank_metrics
-    return dict(blank(bound_options(scorer))) if blank else {}
+        is_no = len(scores) == 2 and scores[1].status is Status.WRONG
+        metrics = {
+            **{name: total.get(name, value) for name, value in self.blank.items()},
+            "rule_decided": not scores and first.status in _DECIDED,
+            "second_asked": bool(scores),
+            "second_changed": bool(score.correct and not first.correct),
+            "second_contradicted": is_no and not total.get(OVER_BUDGET),
+        }
+        return Opinion(score, {name: float(value) for name, value in metrics.items()})
 
 
 def _verl_function(scorer: Scorer) -> Callable[..., Any] | None:
@@ -451,20 +427,6 @@ def _opinion(result: Any, scorer: Scorer, sample: VerlSample) -> Opinion:
         )
     pairs = result.items() if isinstance(result, Mapping) else ()
     return Opinion(score, {k: float(v) for k, v in pairs if type(v) in (int, float)})
-
-
-def _sample(
-    data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any, kwargs: dict[str, Any]
-) -> VerlSample:
-    info = dict(extra_info) if isinstance(extra_info, Mapping) else {}
-    info["data_source"] = as_text(data_source)  # `auto` reads it there
-    return VerlSample(data_source, solution_str, ground_truth, info, kwargs)
-
-
-def _without_options(sample: VerlSample) -> VerlSample:
-    """Return a sample for the second scorer, whose options are not those of the call."""
-    kwargs = {name: value for name, value in sample.kwargs.items() if name in VERL_KWARGS}
-    return sample._replace(kwargs=kwargs)
 
 
 def load_reward(path: str | Path) -> Reward:
@@ -521,7 +483,9 @@ def _second(keys: RewardYaml, where: str, load: LoadScorer) -> SecondOpinion | N
             )
         other = load(keys.second, {**keys.second_options, **keys.confirm})
     rule = _rule(keys.second_right_score, "second_right_score")
-    return SecondOpinion(scorer, keys.ask, other, blank_metrics(scorer), rule)
+    blank_metrics = spec_of(scorer).blank_metrics
+    blank = dict(blank_metrics(bound_options(scorer))) if blank_metrics else {}
+    return SecondOpinion(scorer, keys.ask, other, blank, rule)
 
 
 def _load(name: str, options: Mapping[str, Any]) -> Scorer:
@@ -644,25 +608,18 @@ def part_weights(file: str | Path) -> dict[str, float]:
 
     The keys are those in the reward's result. Empty for any other file.
     """
-    try:
-        path = Path(file).expanduser()
-        if not path.is_file() or path.stat().st_size > _MAX_FILE_BYTES:
-            return {}
-        text = path.read_text(encoding="utf-8")
-        # The literal is one argument, and ends at the first line that begins with a bracket.
-        literal = text.partition("\nREWARD = build(\n")[2].partition("\n)\n")[0].strip()
-        parts = ast.literal_eval(literal)["parts"] if literal else {}
-        values: list[Any] = [p.get("weight") if isinstance(p, dict) else p for p in parts.values()]
-        weights = [float(value) if type(value) in (int, float) else 0.0 for value in values]
-        return dict(zip(parts, weights, strict=True))
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        SyntaxError,
-        RecursionError,
-        MemoryError,
-    ):
+    weights = call_catching(_read_weights, Path(file).expanduser())
+    return {} if isinstance(weights, Exception) else weights
+
+
+def _read_weights(path: Path) -> dict[str, float]:
+    if not path.is_file() or path.stat().st_size > _MAX_FILE_BYTES:
         return {}
+    # The literal is one argument, and ends at the first line that begins with a bracket.
+    text = path.read_text(encoding="utf-8").partition("\nREWARD = build(\n")[2]
+    parts = ast.literal_eval(text.partition("\n)\n")[0].strip())["parts"]
+    values: list[Any] = [
+        part.get("weight") if isinstance(part, dict) else part for part in parts.values()
+    ]
+    weights = [float(value) if type(value) in (int, float) else 0.0 for value in values]
+    return dict(zip(parts, weights, strict=True))
