@@ -7,6 +7,7 @@ A response that takes too long, or that ends the process, costs its own score an
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import starmap
 from typing import Any, TypeAlias
 
 from rewardkit import registry
@@ -49,6 +50,10 @@ Request: TypeAlias = tuple[str, str, Mapping[str, Any]]
 _OWN_ERRORS: Mapping[str, type[Exception]] = {
     error.__name__: error for error in (InvalidScoreError, UnknownNameError, UsageError)
 }
+
+
+def _error_type(name: str) -> type[Exception]:
+    return _OWN_ERRORS.get(name) or type(name, (Exception,), {})
 
 
 class ScorerCrashError(NoVerdictError):
@@ -122,9 +127,16 @@ class IsolatedScorer:
         """
         results: list[Score | Exception] = []
         while not self._has_replied and len(results) < len(requests):
-            outcome = self._function.call(requests[len(results)])
-            self._count(outcome)
-            results.append(self._result(outcome, requests[len(results)]))
+            request = requests[len(results)]
+            outcome = self._function.call(request)
+            results.append(self._result(outcome, request))
+            self._has_replied = isinstance(outcome, Reply | CallError)
+            self._failures += not self._has_replied
+            if self._failures >= MAX_FIRST_FAILURES:
+                raise NeverAnswersError(
+                    f"{self.name}: no verdict on its first {MAX_FIRST_FAILURES} responses: "
+                    f"{results[-1]}. Try it by itself; if it is only slow, raise --seconds-per-row."
+                )
         requests = requests[len(results) :]
         return [*results, *map(self._result, self._function.call_all(requests), requests)]
 
@@ -134,37 +146,18 @@ class IsolatedScorer:
 
     def _result(self, outcome: Outcome, request: Request) -> Score | Exception:
         if isinstance(outcome, CallError):
-            error: type[Exception] = _OWN_ERRORS.get(outcome.name) or type(
-                outcome.name, (Exception,), {}
-            )
-            return error(str(outcome))
-        if not isinstance(outcome, Reply):
-            return self._failure(outcome)
+            return _error_type(outcome.name)(str(outcome))
+        if isinstance(outcome, ChildTimeoutError):
+            return ScorerTimeoutError(f"no verdict within {self.seconds:g} s")
+        if isinstance(outcome, ChildCrashError):
+            return ScorerCrashError(f"the scorer ended its process ({outcome})")
+        if isinstance(outcome, Exception):
+            return outcome
         number, correct, pred, status = outcome.value
         score = Score(number, correct, pred, Status(status))
         if self.rule is None:
             return score
         return self.rule.judge(score, str(request[2].get("data_source") or ""))
-
-    def _failure(self, failure: Exception) -> Exception:
-        if isinstance(failure, ChildTimeoutError):
-            return ScorerTimeoutError(f"no verdict within {self.seconds:g} s")
-        if isinstance(failure, ChildCrashError):
-            return ScorerCrashError(f"the scorer ended its process ({failure})")
-        return failure
-
-    def _count(self, outcome: Outcome) -> None:
-        """Count a failure; give up on a scorer that has never returned anything."""
-        if isinstance(outcome, Reply | CallError):
-            self._has_replied = True
-            return
-        self._failures += 1
-        if self._failures >= MAX_FIRST_FAILURES:
-            raise NeverAnswersError(
-                f"{self.name}: no verdict on its first {MAX_FIRST_FAILURES} responses: "
-                f"{self._failure(outcome)}. Try it by itself; if it is only slow, raise "
-                "--seconds-per-row."
-            )
 
 
 def load_isolated(name: str, options: Mapping[str, Any]) -> Loaded:
@@ -227,14 +220,11 @@ def learn_rule(
     """
     score_all: ScoreAll
     if isinstance(scorer, IsolatedScorer):
-        scorer.rule, score_all, name = None, scorer.score_batch, scorer.name
-        form = scorer.form
+        scorer.rule = None
+        name, form, score_all = scorer.name, scorer.form, scorer.score_batch
     elif is_verl_function(scorer):
-        verl_scorer, name, form = scorer, inner_function(scorer).__name__, own_form(scorer)
-
-        def score_all(requests: Sequence[Request]) -> list[Score | Exception]:
-            return [call_scorer(verl_scorer, *request) for request in requests]
-
+        name, form = inner_function(scorer).__name__, own_form(scorer)
+        score_all = partial(starmap, partial(call_scorer, scorer))
     elif right_score is not None:
         raise UsageError("--right-score is for a reward of your own: leave it out.")
     else:

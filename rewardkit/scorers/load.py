@@ -19,8 +19,8 @@ from rewardkit.scorers.options import (
     accepts_option,
     annotation,
     as_scorer,
-    check_values,
     effective_settings,
+    has_option,
     invalid_value_error_of,
     option_names,
 )
@@ -62,26 +62,24 @@ def load_scorer(name: str, /, **options: Any) -> Scorer:
 
 
 def check_options(name: str, scorer: Scorer, options: Mapping[str, Any]) -> None:
-    """Require that a scorer has the options and accepts their values.
+    """Require that a scorer, or one that `auto` may choose, has the options and accepts their values.
 
     Raises:
         UnknownNameError: an option is unknown; the message suggests similar ones.
         UsageError: a value is invalid; the message names the valid ones.
     """
-    if name == "auto":  # at least one built-in scorer has to accept an option and its value
-        scorers = _configurable_scorers()
-        known = frozenset(option for each in scorers for option in option_names(each) or ())
-        _require_known("auto", known, options)
-        for option, value in options.items():
-            owners = [each for each in scorers if option in (option_names(each) or ())]
-            if not any(accepts_option(each, option, value) for each in owners):
-                kinds = [annotation(each, option) for each in owners]
-                raise invalid_value_error_of(kinds, option, value, "scorer 'auto'")
-        return
-    names = option_names(scorer)
-    if names is not None:
-        _require_known(name, names, options)
-    check_values(scorer, options, f"scorer {name!r}")
+    scorers = _configurable_scorers() if name == "auto" else (scorer,)
+    for option, value in options.items():
+        owners = [each for each in scorers if has_option(each, option)]
+        if not owners:
+            names = sorted(frozenset().union(*(option_names(each) or () for each in scorers)))
+            raise UnknownNameError(
+                f"scorer {name!r} has no option {option!r}.{registry.did_you_mean(option, names)} "
+                f"Its options: {', '.join(names) or 'none'}."
+            )
+        if not any(accepts_option(each, option, value) for each in owners):
+            kinds = [annotation(each, option) for each in owners]
+            raise invalid_value_error_of(kinds, option, value, f"scorer {name!r}")
     if check := spec_of(scorer).check_options:
         check(options)
 
@@ -103,15 +101,6 @@ def own_options(scorer: Scorer, options: Mapping[str, Any]) -> dict[str, Any]:
 @cache
 def _configurable_scorers() -> tuple[Scorer, ...]:
     return tuple(registry.load("scorers", name) for name in registry.SCORERS if name != "auto")
-
-
-def _require_known(name: str, known: frozenset[str], options: Mapping[str, Any]) -> None:
-    names = sorted(known)
-    for option in options.keys() - known:
-        raise UnknownNameError(
-            f"scorer {name!r} has no option {option!r}.{registry.did_you_mean(option, names)} "
-            f"Its options: {', '.join(names) or 'none'}."
-        )
 
 
 def scorer_for(data_source: Any, extra_info: Mapping[str, Any]) -> Scorer:

@@ -112,13 +112,18 @@ def is_verl_function(scorer: Any) -> bool:
     return _unwrap(scorer)[2]
 
 
+def has_option(scorer: Any, option: str) -> bool:
+    """Return whether a scorer has the option."""
+    names = option_names(scorer)
+    return names is None or option in names
+
+
 def accepts_option(scorer: Any, option: str, value: Any) -> bool:
     """Return whether a scorer has the option and accepts the value for it."""
-    names = option_names(scorer)
-    return (names is None or option in names) and _fits(annotation(scorer, option), value)
+    return has_option(scorer, option) and _fits(annotation(scorer, option), value)
 
 
-def check_values(scorer: Any, options: Mapping[str, Any], owner: str = "") -> None:
+def check_values(scorer: Any, options: Mapping[str, Any]) -> None:
     """Require that the options of a scorer have valid values.
 
     Raises:
@@ -126,13 +131,13 @@ def check_values(scorer: Any, options: Mapping[str, Any], owner: str = "") -> No
     """
     for option, value in options.items():
         if not _fits(annotation(scorer, option), value):
-            raise invalid_value_error(scorer, option, value, owner)
+            raise invalid_value_error(scorer, option, value)
 
 
-def invalid_value_error(scorer: Any, option: str, value: Any, owner: str = "") -> UsageError:
+def invalid_value_error(scorer: Any, option: str, value: Any) -> UsageError:
     """Return the error for an invalid value of an option; see `check_values`."""
     code = getattr(inner_function(scorer), "__code__", None)
-    owner = owner or f"scorer {Path(code.co_filename).stem if code else '?'!r}"
+    owner = f"scorer {Path(code.co_filename).stem if code else '?'!r}"
     return invalid_value_error_of([annotation(scorer, option)], option, value, owner)
 
 

@@ -15,7 +15,7 @@ from rewardkit.scorers.score import LITERAL, TOLERANCE, RightRule, Score, Scorer
 #: each data source is tried up to a maximum of its own.
 MAX_GOLDS_OF_SOURCE, MAX_GOLDS, MAX_SOURCES = 2, 6, 32
 
-#: Share of what a right answer gains by which a score may be above that of any gold that was tried.
+#: Fraction of what a right answer gains by which a score may be above that of any gold that was tried.
 MARGIN = 0.05
 
 #: Rows in which they are looked for.
@@ -26,7 +26,7 @@ GoldRow: TypeAlias = tuple[str, Mapping[str, Any]]
 
 #: Scores responses to golds: `(response, gold, extra_info)` each.
 ScoreAll: TypeAlias = Callable[
-    [Sequence[tuple[str, str, Mapping[str, Any]]]], Sequence[Score | Exception]
+    [Sequence[tuple[str, str, Mapping[str, Any]]]], Iterable[Score | Exception]
 ]
 
 #: A form of an answer: the text before the reasoning, before the answer, and after it.
