@@ -9,8 +9,7 @@ import typer
 
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, progress, warn
-from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import option
+from rewardkit.cli.shared.options import examples, option
 
 if TYPE_CHECKING:
     from rewardkit.audit.model import AuditReport

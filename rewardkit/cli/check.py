@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.completion import complete_against, complete_scorers
 from rewardkit.cli.shared.console import (
     activity,
     echo,
@@ -24,9 +23,14 @@ from rewardkit.cli.shared.console import (
     show_import,
     warn,
 )
-from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.launch import print_preflight, read_launch_request, run_preflight
-from rewardkit.cli.shared.options import argument, option
+from rewardkit.cli.shared.options import (
+    argument,
+    complete_against,
+    complete_scorers,
+    examples,
+    option,
+)
 from rewardkit.cli.shared.user_code import load_cards, open_scorer_with_status, require_sets
 from rewardkit.errors import UsageError
 

@@ -7,8 +7,7 @@ import typer
 
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import warn
-from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import argument, option
+from rewardkit.cli.shared.options import argument, examples, option
 
 EXAMPLES = examples(
     "rewardkit compose reward.yaml --out reward.py",

@@ -5,8 +5,7 @@ from typing import Annotated
 
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, print_table
-from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import option
+from rewardkit.cli.shared.options import examples, option
 from rewardkit.devices import describe_devices
 from rewardkit.errors import UsageError
 from rewardkit.launch.verl.releases import installed_verl, release_notice

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.completion import complete_sets
 from rewardkit.cli.shared.console import (
     TerminatedError,
     activity,
@@ -29,7 +28,7 @@ from rewardkit.cli.shared.console import (
     warn,
 )
 from rewardkit.cli.shared.help import PanelGroup, examples
-from rewardkit.cli.shared.options import argument, bundled, option
+from rewardkit.cli.shared.options import argument, bundled, complete_sets, option
 from rewardkit.cli.shared.user_code import require_sets
 from rewardkit.errors import UsageError
 

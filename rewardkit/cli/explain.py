@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import (
     print_json,
     print_table,
@@ -17,8 +16,7 @@ from rewardkit.cli.shared.console import (
     prints_to_stderr,
     warn,
 )
-from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import option
+from rewardkit.cli.shared.options import complete_scorers, examples, option
 from rewardkit.cli.shared.user_code import open_scorer_with_status
 from rewardkit.errors import DataError, RewardkitError, SourceError, call_catching, unreadable_file
 from rewardkit.file_kinds import encoding_fault

@@ -6,8 +6,7 @@ import typer
 
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, print_table
-from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import argument, option
+from rewardkit.cli.shared.options import argument, examples, option
 from rewardkit.errors import UsageError
 from rewardkit.glossary.lookup import (
     KeyEntry,

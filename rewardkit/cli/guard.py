@@ -9,8 +9,7 @@ import typer
 
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, show_import, warn
-from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import argument, option
+from rewardkit.cli.shared.options import argument, examples, option
 
 if TYPE_CHECKING:
     from rewardkit.guard.guard import GuardSettings

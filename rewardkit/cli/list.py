@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.completion import complete_set
 from rewardkit.cli.shared.console import (
     print_json,
     print_table,
@@ -18,8 +17,7 @@ from rewardkit.cli.shared.console import (
     show_import,
     warn,
 )
-from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import argument
+from rewardkit.cli.shared.options import argument, complete_set, examples
 from rewardkit.cli.shared.user_code import load_cards, require_sets
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ import typer
 from rewardkit.cli.shared import console
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, progress, warn
-from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import argument, option
+from rewardkit.cli.shared.options import argument, examples, option
 from rewardkit.errors import UsageError
 from rewardkit.trainlog.export import write_csv
 from rewardkit.trainlog.read import read_runs, with_config

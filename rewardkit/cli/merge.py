@@ -9,10 +9,8 @@ from typing import Annotated, Literal
 import typer
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.completion import complete_recipes
 from rewardkit.cli.shared.console import warn
-from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import argument, option
+from rewardkit.cli.shared.options import argument, complete_recipes, examples, option
 from rewardkit.errors import MissingPackageError, OutputError, UsageError
 
 EXAMPLES = examples(

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.completion import complete_scorers, complete_set
 from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, progress, warn
-from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import argument, option
+from rewardkit.cli.shared.options import argument, complete_scorers, complete_set, examples, option
 from rewardkit.cli.shared.user_code import require_sets
 from rewardkit.errors import UsageError
 

@@ -6,10 +6,8 @@ from typing import Annotated
 import typer
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import show_import, warn
-from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import argument, option
+from rewardkit.cli.shared.options import argument, complete_scorers, examples, option
 
 EXAMPLES = examples(
     "rewardkit reward-server gsm8k",

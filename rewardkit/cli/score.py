@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import (
     as_share,
     print_json,
@@ -20,8 +19,7 @@ from rewardkit.cli.shared.console import (
     progress,
     warn,
 )
-from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import option
+from rewardkit.cli.shared.options import complete_scorers, examples, option
 from rewardkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:

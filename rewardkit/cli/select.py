@@ -16,8 +16,7 @@ from rewardkit.cli.shared.console import (
     progress,
     warn,
 )
-from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import argument, option
+from rewardkit.cli.shared.options import argument, examples, option
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:

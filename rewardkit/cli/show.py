@@ -7,10 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.completion import complete_set
 from rewardkit.cli.shared.console import print_json, printable, prints_to_stderr
-from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import argument, option
+from rewardkit.cli.shared.options import argument, complete_set, examples, option
 from rewardkit.cli.shared.user_code import require_sets
 from rewardkit.errors import DataError
 

@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.completion import complete_recipes, complete_targets
 from rewardkit.cli.shared.console import activity, echo, print_json, warn
-from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.launch import (
     print_preflight,
     read_launch_request,
     run_preflight,
     stop_if_fatal,
 )
-from rewardkit.cli.shared.options import argument, option
+from rewardkit.cli.shared.options import (
+    argument,
+    complete_recipes,
+    complete_targets,
+    examples,
+    option,
+)
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:

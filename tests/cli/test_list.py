@@ -41,7 +41,7 @@ def test_the_list_and_the_completion_of_names_need_none_of_the_slow_packages():
     code = (
         "import sys\n"
         "from rewardkit.cli import list\n"
-        "from rewardkit.cli.shared.completion import *\n"
+        "from rewardkit.cli.shared.options import *\n"
         "complete_recipes(''), complete_scorers('')\n"
         "assert not {'pydantic', 'yaml', 'rich'} & set(sys.modules)\n"
         "list.command(); complete_against('a')\n"

@@ -13,11 +13,6 @@ from rewardkit.cli.shared.options import bundled
 from rewardkit.errors import UsageError
 
 
-def examples(*lines: str) -> str:
-    r"""Return the examples that end a command's help. The \b keeps click from joining the lines."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
 class PanelGroup(TyperGroup):
     """A group of commands whose help lists them under the headings of their panels.
 
