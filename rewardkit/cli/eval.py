@@ -27,8 +27,8 @@ from rewardkit.cli.shared.console import (
     progress_bar,
     warn,
 )
-from rewardkit.cli.shared.help import PanelGroup, examples
-from rewardkit.cli.shared.options import argument, bundled, complete_sets, option
+from rewardkit.cli.shared.help import PanelGroup
+from rewardkit.cli.shared.options import argument, bundled, complete_sets, examples, option
 from rewardkit.cli.shared.user_code import require_sets
 from rewardkit.errors import UsageError
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rewardkit.cli.shared.console import warn
-from rewardkit.cli.shared.help import PanelGroup, examples
-from rewardkit.cli.shared.options import argument, option
+from rewardkit.cli.shared.help import PanelGroup
+from rewardkit.cli.shared.options import argument, examples, option
 
 if TYPE_CHECKING:
     from rewardkit.scaffold import Kind

@@ -9,8 +9,8 @@ import typer
 
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, print_table, warn
-from rewardkit.cli.shared.help import PanelGroup, examples
-from rewardkit.cli.shared.options import argument, option
+from rewardkit.cli.shared.help import PanelGroup
+from rewardkit.cli.shared.options import argument, examples, option
 from rewardkit.errors import UsageError
 
 EXAMPLES = examples(
