@@ -35,7 +35,6 @@ from typing import Any
 
 from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.registry import did_you_mean
-from rewardkit.row import AGENT_NAME, TOOL_AGENT, Row
 from rewardkit.scorers.base import spec_of
 from rewardkit.scorers.gold import alternatives
 from rewardkit.scorers.load import load_scorer
@@ -183,7 +182,7 @@ class Turns:
     name: str
     template: Template | None = None
 
-    def add_to(self, row: Row) -> Row:
+    def add_to(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return the row with the fields that verl's script writes, and the agent loop."""
         gold, name = row["reward_model"]["ground_truth"], self.name
         fields: dict[str, Any]
@@ -199,6 +198,11 @@ class Turns:
             entry = {"create_kwargs": arguments}
             fields = {"need_tools_kwargs": True, "tools_kwargs": {name: entry}}
         info = {**row["extra_info"], **fields}
+        from rewardkit.row import (
+            AGENT_NAME,
+            TOOL_AGENT,
+        )  # it imports pyarrow, which `list` does not need
+
         return {**row, "extra_info": info, AGENT_NAME.name: TOOL_AGENT}
 
 
