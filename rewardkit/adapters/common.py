@@ -11,10 +11,10 @@ from typing import Any
 
 from rewardkit import registry
 from rewardkit.adapters.response_text import response_text
-from rewardkit.errors import UnknownNameError, UsageError, call_catching
+from rewardkit.errors import UnknownNameError, call_catching
 from rewardkit.scorers.auto import compute_score
 from rewardkit.scorers.base import RECORD, Scorer, as_text, failure_result, verl_result
-from rewardkit.scorers.load import check_options, load_scorer
+from rewardkit.scorers.load import check_options
 from rewardkit.scorers.options import as_scorer
 
 #: The columns that an adapter reads, if its trainer passes columns. The gold is the first one that
@@ -70,12 +70,7 @@ class SampleScorer:
         options = {name: value for name, value in self.options.items() if name != RECORD}
         if registry.is_path(self.scorer):  # another process may have another working directory
             object.__setattr__(self, "scorer", str(Path(self.scorer).absolute()))
-            check_options(self.scorer, _load_once(self.scorer), options)
-            return
-        scorer = load_scorer(self.scorer, **options)
-        trial = None if self.scorer == "auto" else call_catching(scorer, "", "1", {})
-        if isinstance(trial, UsageError):  # `math_verify` needs a package
-            raise trial
+        check_options(self.scorer, _load_once(self.scorer), options)
 
     @property
     def name(self) -> str:

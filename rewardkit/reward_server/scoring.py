@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from rewardkit.errors import RewardkitError, UnknownNameError, UsageError, call_catching
+from rewardkit.errors import RewardkitError, UnknownNameError
 from rewardkit.reward_server.payload import ItemResult, RequestItem
 from rewardkit.scorers.base import (
     Score,
@@ -54,10 +54,6 @@ class ScorerPool:
         self._turn_items = ITEMS_PER_TURN if is_ours else 1
         limits = config.seconds, config.load_seconds
         self._scorer = start_scorer(self.name, config.options, *limits, workers=self._jobs)
-        is_tried = is_ours and self.name != "auto"
-        trial = call_catching(self._scorer, "", "1", {}) if is_tried else None
-        if isinstance(trial, UsageError):  # `math_verify` needs a package
-            raise trial
         own = spec_of(self._scorer).wrong_score
         self._wrong = own if config.wrong is None else config.wrong
         self._threads = ThreadPoolExecutor(self._jobs, "scorer")

@@ -6,18 +6,11 @@ counts as wrong and sets `error`; `rewardkit check` finds such rows before train
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from rewardkit.errors import call_catching
-from rewardkit.scorers.base import (
-    VERL_KWARGS,
-    Score,
-    ScorerSpec,
-    failure_result,
-    options_for,
-    recorded_result,
-    verl_result,
-)
+from rewardkit.scorers.base import Score, ScorerSpec, options_for, verl_result
 from rewardkit.scorers.load import own_options, scorer_for
 
 
@@ -43,12 +36,15 @@ def compute_score(
     info = {**extra_info} if isinstance(extra_info, Mapping) else {}
     scorer = call_catching(scorer_for, data_source, info)
     if isinstance(scorer, Exception):
-        failure, sample = scorer, (data_source, solution_str, ground_truth, extra_info)
-        return recorded_result(lambda _: failure_result(data_source, failure), sample, kwargs)
-    options = {name: value for name, value in kwargs.items() if name not in VERL_KWARGS}
-    accepted = own_options(scorer, options) if options else options
+        scorer = partial(_raise, scorer)
+    elif kwargs:
+        kwargs = own_options(scorer, kwargs)
     info["data_source"] = data_source
-    return verl_result(scorer, data_source, solution_str, ground_truth, info, accepted)
+    return verl_result(scorer, data_source, solution_str, ground_truth, info, kwargs)
+
+
+def _raise(error: Exception, *_sample: Any, **_options: Any) -> Score:
+    raise error
 
 
 SPEC = ScorerSpec(score, __doc__)

@@ -97,7 +97,8 @@ class ScorerSpec:
         asks_server: whether it waits for a model server: commands call it concurrently, and check no
             golds with it.
         explain_gold: returns why a gold cannot be scored; "" if there is nothing to add.
-        check_options: raises `UsageError` for what the annotation of an option cannot say.
+        check_options: raises `UsageError` for what the annotation of an option cannot say, and for a
+            package that is not installed.
         blank_metrics: returns the numbers that verl gets of a sample that the scorer is not asked
             about, from its options.
         verl_function: the function for verl, if it is not `compute_score`.
@@ -116,9 +117,7 @@ class ScorerSpec:
 
     def __post_init__(self) -> None:
         for function in (self.score, self.verl_function):
-            with suppress(
-                AttributeError, TypeError
-            ):  # None and a function in C have no room for it
+            with suppress(AttributeError, TypeError):  # None and a function in C cannot have it
                 function.rewardkit_spec = self  # type: ignore[union-attr]
 
     @property
@@ -183,7 +182,11 @@ def verl_result(
     """
     if kwargs and RECORD in kwargs:
         sample = (data_source, solution_str, ground_truth, extra_info)
-        return recorded_result(lambda rest: verl_result(scorer, *sample, rest), sample, kwargs)
+        others = {name: value for name, value in kwargs.items() if name != RECORD}
+        started = perf_counter()
+        result = verl_result(scorer, *sample, others)
+        record_result(kwargs[RECORD], result, sample, perf_counter() - started)
+        return result
     return to_verl(verl_score(scorer, data_source, solution_str, ground_truth, extra_info, kwargs))
 
 
@@ -238,19 +241,6 @@ def explain_bad_gold(value: Any, scorer: Any) -> str:
         return f": it is {kind}; write one answer as text"
     reason = spec.explain_gold(accept_gold(text)) if spec.explain_gold else ""
     return f": {reason}" if reason else ""
-
-
-def recorded_result(
-    compute: Callable[[Mapping[str, Any]], dict[str, float | str]],
-    sample: tuple[Any, Any, Any, Any],
-    kwargs: Mapping[str, Any],
-) -> dict[str, float | str]:
-    """Return what `compute` returns for the keyword arguments without `record`, and record it."""
-    others = {name: value for name, value in kwargs.items() if name != RECORD}
-    started = perf_counter()
-    result = compute(others)
-    record_result(kwargs.get(RECORD), result, sample, perf_counter() - started)
-    return result
 
 
 def record_result(

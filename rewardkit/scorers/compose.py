@@ -32,7 +32,6 @@ from pydantic import BaseModel, BeforeValidator, Field
 from rewardkit import registry
 from rewardkit.errors import (
     DataError,
-    UnknownNameError,
     UsageError,
     call_catching,
     call_catching_async,
@@ -445,7 +444,7 @@ def build(spec: Any, *, where: str = "reward") -> Reward:
     Raises:
         UsageError: a key, scorer, option, part or setting is unknown, or a value is invalid.
     """
-    return _build(spec, where, _load)
+    return _build(spec, where, lambda name, options: load_scorer(name, **options))
 
 
 def _build(spec: Any, where: str, load: LoadScorer) -> Reward:
@@ -488,16 +487,6 @@ def _second(keys: RewardYaml, where: str, load: LoadScorer) -> SecondOpinion | N
     return SecondOpinion(scorer, keys.ask, other, blank, rule)
 
 
-def _load(name: str, options: Mapping[str, Any]) -> Scorer:
-    """Return the scorer; ours are called once, because `math_verify` needs a package."""
-    scorer = load_scorer(name, **options)
-    trial = None if registry.is_path(name) else call_catching(scorer, "", "0", None)
-    # `auto` has no scorer for the empty row of this call, which is not a fault of the reward.
-    if isinstance(trial, UsageError) and not isinstance(trial, UnknownNameError):
-        raise trial
-    return scorer
-
-
 def write_reward_file(
     yaml_path: str | Path,
     out_py: str | Path,
@@ -530,7 +519,7 @@ def write_reward_file(
     def try_scorer(name: str, options: Mapping[str, Any]) -> Scorer:
         """Return a built-in scorer; try a custom one in a process of its own, for its rule."""
         if is_built_in(name):
-            return _load(name, options)
+            return load_scorer(name, **options)
         with open_scorer(name, options, load_seconds=load_seconds) as scorer:
             rules[name] = learn_rule(scorer, _GOLDS)[1]
         return _never_called

@@ -46,8 +46,6 @@ def load_scorer(name: str, /, **options: Any) -> Scorer:
         UsageError: an option has an invalid value, the file cannot be imported, it lacks the
             function, or the function has other parameters.
     """
-    if options:
-        process_redactor().learn(options)  # an exception of the scorer may say them
     scorer = as_scorer(registry.load("scorers", name))
     check_options(name, scorer, options)
     bound = partial(scorer, **options) if options else scorer
@@ -66,8 +64,10 @@ def check_options(name: str, scorer: Scorer, options: Mapping[str, Any]) -> None
 
     Raises:
         UnknownNameError: an option is unknown; the message suggests similar ones.
-        UsageError: a value is invalid; the message names the valid ones.
+        UsageError: a value is invalid, and the message names the valid ones; or a package is missing.
     """
+    if options:
+        process_redactor().learn(options)  # an exception of the scorer may say them
     scorers = _configurable_scorers() if name == "auto" else (scorer,)
     for option, value in options.items():
         owners = [each for each in scorers if has_option(each, option)]

@@ -18,9 +18,10 @@ happens in the helper process; the scorer `math` never does it.
 """
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Annotated, Any
 
-from rewardkit.errors import RewardkitError
+from rewardkit.errors import MissingPackageError, RewardkitError
 from rewardkit.isolate.child_process import ChildTimeoutError
 from rewardkit.isolate.function import CallError, Reply
 from rewardkit.scorers import _math_verify_target
@@ -75,12 +76,24 @@ def score(
     return Score.right(value["pred"]) if value["correct"] else Score.wrong(value["pred"])
 
 
+def require_package(_options: Mapping[str, Any]) -> None:
+    """Require that Math-Verify is installed.
+
+    Raises:
+        MissingPackageError: it is not.
+    """
+    if find_spec("math_verify") is None:
+        raise MissingPackageError(
+            "scorer 'math_verify' needs the package Math-Verify: pip install 'rewardkit[math-verify]'."
+        )
+
+
 def respond(answer: str) -> str:
     """Return the shortest well-formed response with this answer."""
     return rf"\boxed{{{answer}}}"
 
 
-SPEC = ScorerSpec(score, __doc__, respond)
+SPEC = ScorerSpec(score, __doc__, respond, check_options=require_package)
 
 #: What verl calls.
 compute_score = SPEC.compute_score
