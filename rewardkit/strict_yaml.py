@@ -13,6 +13,7 @@ import sys
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from ruamel.yaml import YAML
@@ -202,12 +203,7 @@ _TYPES = {
 
 
 def validate(model: type[M], value: Any, where: str) -> M:
-    """Return the model of a value that a person wrote as YAML.
-
-    Args:
-        model: a model with the configuration `STRICT`, or a dataclass that forbids extra keys.
-        value: plain values.
-        where: their place, for messages.
+    """Return the model, or the dataclass that forbids extra keys, of plain values that a person wrote at a place.
 
     Raises:
         UsageError: a key is unknown or missing, or a value is invalid; the message has the first one.
@@ -219,7 +215,7 @@ def validate(model: type[M], value: Any, where: str) -> M:
     except ValidationError as error:
         errors = error.errors(include_url=False)
         fault = next((each for each in errors if each["type"] in _UNKNOWN_KEY), errors[0])
-        raise UsageError(_fault_text(model, fault, where)) from None
+        raise UsageError(fault_text(model, fault, where)) from None
 
 
 def _fields_of(model: Any) -> dict[str, Any]:
@@ -230,18 +226,21 @@ def _fields_of(model: Any) -> dict[str, Any]:
     return {name: field.annotation for name, field in getattr(model, "model_fields", {}).items()}
 
 
-def _fault_text(model: Any, fault: Any, where: str) -> str:
+def fault_text(model: Any, fault: Any, where: str) -> str:
+    """Return one of pydantic's errors about a model in one line."""
     from rewardkit.registry import did_you_mean
 
-    *outer, key = fault["loc"] or ("",)
-    value, kind = fault["input"], fault["type"]
+    value, kind, loc = fault["input"], fault["type"], fault["loc"]
+    parts = loc[:-2] if loc[-1:] == ("[key]",) else loc
+    names = [str(part) if str(part).isprintable() else repr(part) for part in parts]
+    key = names.pop() if kind in _UNKNOWN_KEY else ""
+    place = f"{where}: {'.'.join(names)}" if names else where
     if kind in _UNKNOWN_KEY:
-        for part in outer:
+        for part in loc[:-1]:
             model = _fields_of(model).get(part) or get_args(model)[-1]
-        place, known = ".".join([where, *map(str, outer)]), list(_fields_of(model))
-        near = did_you_mean(key, known)
-        return f"{place}: unknown key {key!r}.{near} Known: {', '.join(known)}."
-    place = f"{where}: {'.'.join(map(str, fault['loc']))}" if fault["loc"] else where
+            model = get_args(model)[0] if NoneType in get_args(model) else model
+        known = list(_fields_of(model))
+        return f"{place}: unknown key {key!r}.{did_you_mean(key, known)} Known: {', '.join(known)}."
     if kind == "value_error":
         return f"{place}: {fault['ctx']['error']}"
     if kind == "literal_error":

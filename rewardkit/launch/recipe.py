@@ -19,13 +19,12 @@ from pydantic import (
     ValidationError,
     field_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.launch.overrides import flatten
 from rewardkit.launch.verl.releases import LATEST, release_of
 from rewardkit.registry import did_you_mean
-from rewardkit.strict_yaml import read_yaml_file
+from rewardkit.strict_yaml import fault_text, read_yaml_file
 
 FOLDER = Path(__file__).parent / "recipes"
 
@@ -51,11 +50,9 @@ Target = Literal[
 
 
 def _pattern_validator(pattern: str, rule: str) -> AfterValidator:
-    """Return a validator for text that matches a pattern as a whole; `rule` is its message."""
-
     def validate(text: str) -> str:
         if not re.fullmatch(pattern, text, re.ASCII):
-            raise PydanticCustomError("word", rule)
+            raise ValueError(f"{text!r} {rule}.")
         return text
 
     return AfterValidator(validate)
@@ -375,42 +372,24 @@ def _validate(tree: Mapping[str, Any], where: str, fields: Sequence[str] = ()) -
         for each in error.errors():
             name = ".".join(map(str, each["loc"]))
             is_ours.append(any(f"{name}.".startswith(f"{field}.") for field in fields))
-            lines.append(_format_error(each, "--set" if is_ours[-1] else where))
+            text = fault_text(Recipe, each, "--set" if is_ours[-1] else where)
+            lines.append(text + _hint(name, each["type"], str(each["input"])))
         raise (UsageError if all(is_ours) else DataError)("\n".join(lines)) from None
 
 
-def _format_error(error: Any, where: str) -> str:
-    loc, value = error["loc"], error.get("input")
-    parts = loc[:-2] if loc[-1:] == ("[key]",) else loc
-    name = ".".join(str(part) if str(part).isprintable() else repr(part) for part in parts)
-    if error["type"] == "extra_forbidden":
-        return f"{where}: unknown key {name!r}.{_key_suggestion(loc)}"
-    if error["type"] == "missing":
-        return f"{where}: {name!r} is missing."
-    quoted = f" (it is {value!r})" if not isinstance(value, (dict, list)) else ""
-    if error["type"] in {"model_type", "model_attributes_type", "dict_type"}:
-        example = f", as in `{_SECTIONS[name]}`" if name in _SECTIONS else ""
-        return f"{where}: {name}: should be a mapping{example}{quoted}."
-    near = ""
-    if error["type"] == "literal_error":
-        known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
-        word = _ALIASES.get(str(value).lower(), str(value).lower())
-        near = f" Did you mean {word!r}?" if word in known else did_you_mean(word, known)
-    return f"{where}: {name}: {error['msg'][0].lower()}{error['msg'][1:]}{quoted}.{near}"
-
-
-def _key_suggestion(loc: tuple[Any, ...]) -> str:
-    """Suggest a name for an unknown key, or the section that a key of verl belongs to."""
-    model: Any = Recipe
-    for part in loc[:-1]:
-        field = getattr(model, "model_fields", {}).get(part)
-        model = field and field.annotation
-    name, keys = str(loc[-1]), release_of(LATEST).keys
-    if len(loc) == 1 and any(key.startswith(f"{name.partition('.')[0]}.") for key in keys):
+def _hint(name: str, fault: str, value: str) -> str:
+    """Return a sentence on where a key of verl belongs, or how verl's and other tools' words are said here."""
+    if fault == "model_type" and name in _SECTIONS:
+        return f" An example: `{_SECTIONS[name]}`."
+    if fault == "literal_error" and value.lower() in _ALIASES:
+        return f" Did you mean {_ALIASES[value.lower()]!r}?"
+    if fault != "extra_forbidden":
+        return ""
+    keys = release_of(LATEST).keys
+    if "." not in name and any(key.startswith(f"{name}.") for key in keys):
         return " Settings of verl stand under `verl:`."
-    near = did_you_mean(name, list(getattr(model, "model_fields", {})))
     ending = next((key for key in keys if key.endswith(f".{name}")), "")
-    return near if near or not ending else f" verl has {ending}: write it under `verl:`."
+    return f" verl has {ending}: write it under `verl:`." if ending else ""
 
 
 def _require_writable(value: Any, where: str) -> None:

@@ -66,7 +66,7 @@ MISTAKES = [
     ("my.yaml --dry-run --variant x", 2, "no variant 'x' in sweep"),
     ("my.yaml --dry-run --set nodes", 2, "write it as FIELD=VALUE"),
     ("my.yaml --dry-run --set nods=2", 2, "unknown key 'nods'. Did you mean 'nodes'"),
-    ("my.yaml --dry-run --target ascent", 2, "(it is 'ascent'). Did you mean 'ascend'"),
+    ("my.yaml --dry-run --target ascent", 2, "modelarts. Did you mean 'ascend'"),
     ("my.yaml --dry-run trainer.total_epoch=1", 2, "Did you mean 'trainer.total_epochs'"),
     ("my.yaml --dry-run --set reward.scorer=gsm9k", 2, "Did you mean 'gsm8k'"),
     ("my.yaml --dry-run --set reward.options.metod=x", 2, "no option 'metod'"),
