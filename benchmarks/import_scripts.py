@@ -32,8 +32,7 @@ from rewardkit.launch.plan import Plan, make_plan
 from rewardkit.launch.recipe import read_recipe
 from rewardkit.launch.script_import.importer import ImportedScript, import_script, recipe_text
 from rewardkit.launch.verl.hydra_values import format_value
-from rewardkit.launch.verl.key_renames import to_latest_key
-from rewardkit.launch.verl.releases import LATEST
+from rewardkit.launch.verl.releases import LATEST, to_latest_key
 from rewardkit.strict_yaml import read_yaml
 
 #: The folders of the recorded runs.

@@ -226,7 +226,7 @@ def test_a_part_imports_only_from_parts_above_it():
 
 
 def test_every_path_in_the_page_exists():
-    """Paths are, for example, `launch/verl/key_renames.py`, `data_cards/` and dotted names."""
+    """Paths are, for example, `launch/verl/releases.py`, `data_cards/` and dotted names."""
     code = re.findall(r"`([^`\n]+)`", BLOCK.sub("", ARCHITECTURE))
     paths = [one for one in code if re.fullmatch(r"[\w./-]+/[\w./*-]*|[\w-]+\.(py|toml|yaml)", one)]
     assert len(paths) > 20

@@ -37,8 +37,7 @@ def command(
     weights become verl's gdpo_reward_weights; their signs stay in the parts.
     """
     from rewardkit.launch.presets import gdpo_overrides, gdpo_settings
-    from rewardkit.launch.verl.releases import LATEST, installed_verl
-    from rewardkit.launch.verl.reward_keys import reward_key
+    from rewardkit.launch.verl.releases import LATEST, installed_verl, reward_key
     from rewardkit.scorers.compose import part_weights, write_reward_file
 
     version = verl_version or installed_verl() or LATEST

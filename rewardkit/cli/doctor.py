@@ -8,8 +8,7 @@ from rewardkit.cli.shared.console import print_json, print_table
 from rewardkit.cli.shared.options import examples, option
 from rewardkit.devices import describe_devices
 from rewardkit.errors import UsageError
-from rewardkit.launch.verl.releases import installed_verl, release_notice
-from rewardkit.launch.verl.reward_keys import describe_reward_keys
+from rewardkit.launch.verl.releases import describe_reward_keys, installed_verl, release_notice
 from rewardkit.redact import Redactor
 from rewardkit.versions import package_versions
 

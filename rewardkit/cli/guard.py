@@ -130,8 +130,7 @@ def _print(
             }
         )
         return
-    from rewardkit.launch.verl.releases import LATEST, installed_verl
-    from rewardkit.launch.verl.reward_keys import reward_key
+    from rewardkit.launch.verl.releases import LATEST, installed_verl, reward_key
 
     kind = "a coroutine function" if trial.is_async else "a function"
     has_time = trial.failure_count < trial.calls

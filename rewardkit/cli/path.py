@@ -44,8 +44,7 @@ def command(
     custom_reward_function.path. --verl prints the key that your verl reads.
     """
     from rewardkit.errors import UsageError
-    from rewardkit.launch.verl.releases import LATEST, installed_verl
-    from rewardkit.launch.verl.reward_keys import reward_overrides
+    from rewardkit.launch.verl.releases import LATEST, installed_verl, reward_overrides
     from rewardkit.redact import variable_of
     from rewardkit.registry import is_path, with_function
     from rewardkit.scorers.compose import part_weights

@@ -1,15 +1,15 @@
 """Look-up of verl's metrics and configuration keys, in English and Chinese.
 
 The texts are in `metrics.yaml`, `keys.yaml`, `labels.yaml` and `rules.yaml`. Defaults of keys are those of verl's
-releases (`rewardkit.launch.verl.releases`), changes are from `rewardkit.launch.verl.key_renames`.
+releases, and changes are from `key_renames.yaml` (`rewardkit.launch.verl.releases`).
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import groupby
-from typing import Any
 
 from rewardkit.errors import UnknownNameError
 from rewardkit.registry import did_you_mean
@@ -31,11 +31,11 @@ class MetricEntry:
         keys: configuration keys that change it.
     """
 
-    names: tuple[str, ...]
+    names: Sequence[str]
     meaning: Text
     healthy: Text
     moves: Text
-    keys: tuple[str, ...]
+    keys: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,16 @@ def find_entries(name: str) -> list[MetricEntry | KeyEntry]:
     dotted = name.lstrip("+~").partition("=")[0]
     exact = [entry for entry in keys() if entry.key == dotted]
     matches = exact or [entry for entry in keys() if entry.key.endswith(f".{dotted}")]
-    entries = [*_metric_entries(name), *(matches if len(matches) == 1 else ())]
+    by_name = {one: entry for entry in metrics() for one in entry.names}
+    groups = (entry for one, entry in by_name.items() if fnmatchcase(name, one))
+    metric = by_name.get(name) or next(groups, None)
+    entries = [*filter(None, [metric]), *(matches if len(matches) == 1 else ())]
     if entries:
         return entries
     if matches:
         names = ", ".join(entry.key for entry in matches)
         raise UnknownNameError(f"{name!r} is the end of several keys: {names}.")
-    spellings = [one for entry in metrics() for one in entry.names]
+    spellings = list(by_name)
     for entry in keys():  # `kl_loss_coef` is near to the last part of a key, not to all of it
         spellings += [entry.key, entry.key.rpartition(".")[2]]
     raise UnknownNameError(
@@ -75,36 +78,16 @@ def find_entries(name: str) -> list[MetricEntry | KeyEntry]:
     )
 
 
-def _metric_entries(name: str) -> list[MetricEntry]:
-    """Return the entry of a metric in a list; 0.1 has timing/ where later releases have timing_s/."""
-    entries = {one: entry for entry in metrics() for one in entry.names}
-    for spelling in (name, name.replace("timing/", "timing_s/", 1)):
-        patterns = (one for one in entries if one == spelling or fnmatchcase(spelling, one))
-        if match := min(patterns, key=lambda one: one != spelling, default=""):
-            return [entries[match]]
-    return []
-
-
 @cache
 def metrics() -> tuple[MetricEntry, ...]:
     """Return all metrics."""
-    return tuple(
-        MetricEntry(
-            tuple(item["names"]), _text(item), item["healthy"], item["moves"], tuple(item["keys"])
-        )
-        for item in read_table(__file__, "metrics.yaml")
-    )
+    return tuple(MetricEntry(**item) for item in read_table(__file__, "metrics.yaml"))
 
 
 @cache
 def keys() -> tuple[KeyEntry, ...]:
     """Return all configuration keys."""
-    items = read_table(__file__, "keys.yaml")
-    return tuple(KeyEntry(item["key"], _text(item), item["choose"]) for item in items)
-
-
-def _text(item: Mapping[str, str]) -> Text:
-    return {"en": item["en"], "zh": item["zh"]}
+    return tuple(KeyEntry(**item) for item in read_table(__file__, "keys.yaml"))
 
 
 @cache
@@ -125,18 +108,20 @@ def key_defaults(name: str, lang: str = "en") -> list[tuple[str, str]]:
     """Return a key's default by range of releases: (`0.7.1 to 0.8.0`, default)."""
     from rewardkit.launch.verl.releases import known_releases, release_of
 
-    words, absent, defaults = labels(lang), object(), []
+    words, defaults = labels(lang), []
+    absent = words["absent"]
     values = [(verl, release_of(verl).keys.get(name, absent)) for verl in known_releases()]
     for value, group in groupby(values, key=lambda pair: pair[1]):
         first, *others = [verl for verl, _ in group]
         span = words["releases"].format(first=first, last=others[-1]) if others else first
-        defaults.append((span, words["absent"] if value is absent else _as_yaml(value)))
+        is_word = value is None or isinstance(value, bool)  # as YAML has it
+        defaults.append((span, json.dumps(value) if is_word else str(value)))
     return defaults
 
 
 def key_changes(name: str, lang: str = "en") -> Iterator[str]:
     """Yield the names of a key in other releases, and the releases that ignore it."""
-    from rewardkit.launch.verl.key_renames import ignored_keys, renames
+    from rewardkit.launch.verl.releases import ignored_keys, renames
 
     def sentence(label: str, since: tuple[int, ...], key: str) -> str:
         return labels(lang)[label].format(since=".".join(map(str, since)), key=key)
@@ -185,13 +170,6 @@ def markdown(lang: str) -> str:
 def _matches(name: str, pattern: str) -> bool:
     """Whether a key is the pattern, or below it if the pattern ends in a dot."""
     return name == pattern or (pattern.endswith(".") and name.startswith(pattern))
-
-
-def _as_yaml(value: Any) -> str:
-    """A default as YAML writes it."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return str(value)
 
 
 def _code(*names: str) -> str:

@@ -16,13 +16,13 @@ from rewardkit.launch.recipe import MISSING, Recipe, merge_fields
 from rewardkit.launch.scorer_location import compare_scorers, local_path, node_path, reward_settings
 from rewardkit.launch.secret_values import shell_word
 from rewardkit.launch.verl.hydra_values import format_value
-from rewardkit.launch.verl.key_renames import to_latest_key
 from rewardkit.launch.verl.releases import (
     NEW_KEY,
     Release,
     parse_release,
     release_notice,
     release_of,
+    to_latest_key,
 )
 from rewardkit.launch.verl.translate import Note, resolve, translate, without_ballast
 

@@ -7,8 +7,7 @@ from typing import Any
 from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override
 from rewardkit.launch.recipe import MISSING, Recipe
-from rewardkit.launch.verl.key_renames import to_latest_key
-from rewardkit.launch.verl.releases import NEW_KEY
+from rewardkit.launch.verl.releases import NEW_KEY, to_latest_key
 from rewardkit.launch.verl.translate import Note
 from rewardkit.registry import SCORERS, is_path, target
 

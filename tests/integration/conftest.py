@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import rewardkit
-from rewardkit.launch.verl.releases import parse_release
-from rewardkit.launch.verl.reward_keys import reward_key
+from rewardkit.launch.verl.releases import parse_release, reward_key
 from rewardkit.row import build_row, write_rows
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from rewardkit.launch.verl.reward_keys import reward_key
+from rewardkit.launch.verl.releases import reward_key
 from rewardkit.scorers.load import location
 from tests.integration.conftest import VERL, make_batch, read_outputs
 from tests.integration.test_verl import expected, right_or_wrong, rows_of

@@ -10,8 +10,7 @@ from rewardkit.launch.recipe import built_in, load_tree, read_recipe
 from rewardkit.launch.verl import compose_child
 from rewardkit.launch.verl.compose import compose_config, config_name
 from rewardkit.launch.verl.hydra_values import format_value
-from rewardkit.launch.verl.key_renames import to_latest_key
-from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, release_of
+from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, release_of, to_latest_key
 from rewardkit.launch.verl.translate import REFERENCE_SECTION
 from tests.integration.conftest import VERL
 from tests.launch.test_hydra_values import READ_BY_HYDRA

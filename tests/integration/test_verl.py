@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 import rewardkit
-from rewardkit.launch.verl.reward_keys import reward_key, reward_overrides
+from rewardkit.launch.verl.releases import reward_key, reward_overrides
 from rewardkit.row import read_rows, write_rows
 from rewardkit.scorers.base import spec_of
 from rewardkit.scorers.gold import alternatives, another_answer

@@ -16,9 +16,16 @@ from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import DAPO_RECIPE, TRAINER, make_plan
 from rewardkit.launch.recipe import built_in, load_tree, read_recipe
-from rewardkit.launch.verl import key_renames, releases
-from rewardkit.launch.verl.key_renames import renames, to_latest_key
-from rewardkit.launch.verl.releases import LATEST, known_releases, nearest, release_of, snapshots
+from rewardkit.launch.verl import releases
+from rewardkit.launch.verl.releases import (
+    LATEST,
+    known_releases,
+    nearest,
+    release_of,
+    renames,
+    snapshots,
+    to_latest_key,
+)
 from rewardkit.scorers.compose import write_reward_file
 from tests.tables import every
 
@@ -326,7 +333,7 @@ def release_folder(tmp_path, monkeypatch):
     """A copy of the keys of all releases, which a test may change."""
     folder = shutil.copytree(releases.FOLDER, tmp_path / "release_keys")
     monkeypatch.setattr(releases, "FOLDER", folder)
-    caches = (releases.release_of, to_latest_key, key_renames._latest_names)
+    caches = (releases.release_of, to_latest_key, releases._latest_names)
     for cache in caches:
         cache.cache_clear()
     yield folder
@@ -342,8 +349,8 @@ def fictional_release(release_folder, monkeypatch):
     newest["fsdp"][new] = newest["fsdp"].pop(old)
     newest["fsdp"][f"{R}.prefix_cache_gb"] = 4
     (release_folder / "0.10.0.json").write_text(json.dumps(newest | {"verl": "0.10.0"}))
-    table = (key_renames.KeyRename(new=new, old=old, since=(0, 10, 0)), *renames())
-    monkeypatch.setattr(key_renames, "renames", lambda: table)
+    table = (releases.KeyRename(new=new, old=old, since=(0, 10, 0)), *renames())
+    monkeypatch.setattr(releases, "renames", lambda: table)
 
 
 @pytest.mark.usefixtures("fictional_release")

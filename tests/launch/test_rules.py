@@ -17,8 +17,7 @@ from rewardkit.launch.rules import CHECKED_ELSEWHERE, RULES, check_rules
 from rewardkit.launch.rules.facts import GIB, MachineFacts, RunFacts, device_memory, read_facts
 from rewardkit.launch.rules.rule import CODE
 from rewardkit.launch.verl.hydra_values import parse_value
-from rewardkit.launch.verl.key_renames import renames
-from rewardkit.launch.verl.releases import known_releases, release_of, snapshots
+from rewardkit.launch.verl.releases import known_releases, release_of, renames, snapshots
 from tests.launch.conftest import SMALLEST
 from tests.tables import every
 

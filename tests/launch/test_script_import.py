@@ -12,8 +12,7 @@ from rewardkit.launch.plan import make_plan
 from rewardkit.launch.preflight import preflight
 from rewardkit.launch.recipe import read_recipe
 from rewardkit.launch.script_import.importer import import_script, recipe_text
-from rewardkit.launch.verl.key_renames import to_latest_key
-from rewardkit.launch.verl.releases import release_of
+from rewardkit.launch.verl.releases import release_of, to_latest_key
 from rewardkit.strict_yaml import read_yaml
 from tests.tables import every
 

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.verl.releases import parse_release, release_of
-from rewardkit.launch.verl.reward_keys import reward_key, reward_overrides
+from rewardkit.launch.verl.releases import parse_release, release_of, reward_key, reward_overrides
 from tests.tables import every
 
 OLD = "custom_reward_function"

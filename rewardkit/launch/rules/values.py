@@ -12,7 +12,7 @@ from rewardkit.launch.plan import Plan
 from rewardkit.launch.presets import ACTOR, REWARD_KEYS, REWARD_WEIGHTS, preset
 from rewardkit.launch.recipe import Recipe
 from rewardkit.launch.rules.facts import RunFacts
-from rewardkit.launch.verl.key_renames import to_latest_key
+from rewardkit.launch.verl.releases import to_latest_key
 from rewardkit.registry import SCORERS, is_path, with_function
 
 T = TypeVar("T")

@@ -27,8 +27,13 @@ from rewardkit.launch.script_import.script_runs import (
     env_options,
 )
 from rewardkit.launch.verl.hydra_values import Raw, parse_value
-from rewardkit.launch.verl.key_renames import IgnoredKey, to_latest_key
-from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, NEW_KEY, release_of
+from rewardkit.launch.verl.releases import (
+    DAPO_RECIPE_KEYS,
+    NEW_KEY,
+    IgnoredKey,
+    release_of,
+    to_latest_key,
+)
 from rewardkit.launch.verl.translate import Note, resolve, translate
 from rewardkit.redact import Redactor, is_secret_name, is_secret_value
 from rewardkit.strict_yaml import dump

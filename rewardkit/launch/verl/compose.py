@@ -13,8 +13,7 @@ from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
 from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS, timeout_message
 from rewardkit.isolate.run import run
 from rewardkit.launch.verl.hydra_values import format_value
-from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, NEW_KEY
-from rewardkit.launch.verl.reward_keys import OLD_KEY
+from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, NEW_KEY, OLD_KEY
 
 #: Timeout for verl, in seconds: importing torch and Ray from a cold disk can take a minute. The
 #: reward's file has a timeout of its own.

@@ -1,8 +1,9 @@
-"""verl's releases: the configuration keys of each, with their defaults.
+"""verl's releases: the configuration keys of each, with their defaults, and what became of keys.
 
-`tools/verl_releases.py` reads them from a release's wheel and writes `release_keys/VERSION.json`. A
+`tools/verl_releases.py` reads the keys from a release's wheel and writes `release_keys/VERSION.json`. A
 key that a release lists can be set. A key that it does not list needs Hydra's `+`, and has an effect
-only in a section that accepts any name (`engine_kwargs`, `reward_kwargs`, ...).
+only in a section that accepts any name (`engine_kwargs`, `reward_kwargs`, ...). `key_renames.yaml` has the
+keys that verl renamed, moved or stopped reading; a name there that ends in a dot stands for every key below it.
 
 A snapshot is the state of verl's main on a day, under the unreleased version that it had
 (`0.10.0.dev0`). It is planned for on request or where such a verl is installed, never by default.
@@ -12,19 +13,16 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from importlib.metadata import PackageNotFoundError, version
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.verl.key_renames import (
-    IgnoredKey,
-    find_entry,
-    ignored_in_release,
-    names_of_release,
-    rename,
-)
+from rewardkit.launch.verl.hydra_values import format_value
+from rewardkit.strict_yaml import read_table
+from rewardkit.versions import package_version
+
+Entry = TypeVar("Entry")
 
 FOLDER = Path(__file__).parent / "release_keys"
 
@@ -34,8 +32,8 @@ LATEST = "0.9.1"
 #: The first release that plans are for.
 FIRST = (0, 7, 1)
 
-#: The section under which releases from 0.7.1 on read a custom reward function.
-NEW_KEY = "reward.custom_reward_function"
+#: The section under which releases read a custom reward function from 0.7.1 on, and before.
+NEW_KEY, OLD_KEY = "reward.custom_reward_function", "custom_reward_function"
 
 #: The name of the newest snapshot, as a version.
 MAIN = "main"
@@ -78,10 +76,7 @@ _KEY = re.compile(r"(?<![\w./-])[a-z_]\w*(?:\.\w+)+", re.ASCII)
 
 def installed_verl() -> str | None:
     """Return the version of the installed verl without importing it; None if it is not installed."""
-    try:
-        return version("verl")
-    except PackageNotFoundError:
-        return None
+    return package_version("verl")
 
 
 def parse_release(text: str) -> tuple[int, ...]:
@@ -94,6 +89,90 @@ def parse_release(text: str) -> tuple[int, ...]:
         raise UsageError(f"{text!r} is not a version of verl; write it like {LATEST}, or {MAIN}.")
     parts = [int(part) for part in match[1].split(".")]
     return tuple(parts + [0] * (3 - len(parts)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyRename:
+    """A key that is `new` in 0.9.1, and was `old` before the release `since`, perhaps only for FSDP."""
+
+    new: str
+    old: str
+    since: tuple[int, ...]
+    fsdp_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class IgnoredKey:
+    """A key that verl accepts, perhaps only with a `+`, and ignores from a release on.
+
+    `why` says what happens, and what to use instead; with `fatal` verl stops. A `removed` key is still read
+    by a snapshot of main that lists it. `only` is the trainer that ignores it; "" for both.
+    """
+
+    key: str
+    since: tuple[int, ...]
+    why: str
+    fatal: bool = False
+    removed: bool = False
+    only: str = ""
+
+
+def _entries(section: str) -> list[dict[str, Any]]:
+    table = read_table(__file__, "key_renames.yaml")[section]
+    return [{**each, "since": parse_release(each["since"])} for each in table]
+
+
+@cache
+def renames() -> tuple[KeyRename, ...]:
+    """Return the renames of all releases."""
+    return tuple(KeyRename(**entry) for entry in _entries("renames"))
+
+
+@cache
+def ignored_keys() -> tuple[IgnoredKey, ...]:
+    """Return the keys that some release ignores."""
+    return tuple(IgnoredKey(**entry) for entry in _entries("ignored"))
+
+
+@cache
+def gone_keys() -> Mapping[str, str]:
+    """Return the keys that only releases before 0.7.1 list, with the newest of them."""
+    table = read_table(__file__, "key_renames.yaml")["gone"]
+    return {key: verl for verl, keys in table.items() for key in keys}
+
+
+def _dapo_recipe_names() -> dict[str, str]:
+    """Return the names in verl's DAPO recipe, which has the old ones of the reward's keys."""
+    names = {each.new: each.old for each in renames() if each.new.startswith("reward.")}
+    return {"reward.reward_kwargs.overlong_buffer_cfg.": "reward_model.overlong_buffer."} | names
+
+
+def find_entry(key: str, table: Mapping[str, Entry]) -> tuple[str, Entry] | None:
+    """Return the entry of a key, or of the innermost section that it is in, with its name."""
+    name = key
+    while name not in table:
+        name = f"{name[:-1].rpartition('.')[0]}."
+        if name == ".":
+            return None
+    return name, table[name]
+
+
+def rename(key: str, names: Mapping[str, str]) -> str:
+    """Return the name that a table of names has for a key, or for the section it is in."""
+    match = find_entry(key, names)
+    return match[1] + key[len(match[0]) :] if match else key
+
+
+@cache
+def _latest_names(megatron: bool) -> Mapping[str, str]:
+    names = {each.old: each.new for each in renames() if not (megatron and each.fsdp_only)}
+    return names | {old: new for new, old in _dapo_recipe_names().items()}
+
+
+@lru_cache(maxsize=1 << 14)
+def to_latest_key(key: str, *, megatron: bool = False) -> str:
+    """Return a key's name in the newest release we know, given its name in any release."""
+    return rename(key, _latest_names(megatron))
 
 
 @dataclass(frozen=True)
@@ -229,14 +308,58 @@ def release_of(verl: str, *, megatron: bool = False, dapo_recipe: bool = False) 
     if megatron:
         lacks = frozenset(stored["megatron_lacks"])
         keys = {k: v for k, v in keys.items() if k not in lacks} | stored["megatron"]
-    number, trainer = parse_release(known), {"megatron": megatron, "dapo_recipe": dapo_recipe}
+    number, other = parse_release(known), "fsdp" if megatron else "megatron"
+    names = {
+        each.new: each.old
+        for each in renames()
+        if number < each.since and not (megatron and each.fsdp_only)
+    }
+    ignored = (
+        each
+        for each in reversed(ignored_keys())  # the first entry of a key counts
+        if number >= each.since and each.only != other
+        if not (dapo_recipe and "reward" in each.key)
+    )
     return Release(
         verl=known,
         keys={**keys, **(DAPO_RECIPE_KEYS if dapo_recipe else {})},
-        names=names_of_release(number, **trainer),
-        ignored_keys=ignored_in_release(number, **trainer),
+        names={**names, **(_dapo_recipe_names() if dapo_recipe else {})},
+        ignored_keys={each.key: each for each in ignored},
+        megatron=megatron,
+        dapo_recipe=dapo_recipe,
         engines={engine: frozenset(names) for engine, names in stored["engines"].items()},
         date=stored["date"],
         commit=stored["commit"],
-        **trainer,
     )
+
+
+def reward_key(verl: str) -> str:
+    """Return the section under which a verl release reads a custom reward function."""
+    return NEW_KEY if parse_release(verl) >= FIRST else OLD_KEY
+
+
+def describe_reward_keys(verl: str) -> str:
+    """Return in one line which sections a verl release reads, and which it ignores.
+
+    0.9 no longer calls `migrate_legacy_reward_impl` (`trainer/main_ppo.py`): given the old section, it trains with
+    its built-in scorer, without a message (measured on 0.9.1).
+    """
+    if parse_release(verl) >= (0, 9, 0):
+        return f"{NEW_KEY}.path only; {OLD_KEY}.path is accepted and silently ignored"
+    return (
+        f"{NEW_KEY}.path, and still {OLD_KEY}.path"
+        if reward_key(verl) == NEW_KEY
+        else f"{OLD_KEY}.path"
+    )
+
+
+def reward_overrides(
+    location: str, options: Mapping[str, Any], verl: str, function: str = "compute_score"
+) -> list[str]:
+    """Return the Hydra overrides that make a verl release use a scorer: a path, or `pkg://module`."""
+    if location.startswith("pkg://") and parse_release(verl) < (0, 7, 0):
+        raise UsageError(f"verl {verl} loads rewards from files only; leave --pkg out.")
+    key = reward_key(verl)
+    values = {f"{key}.path": location, f"{key}.name": function}
+    values |= {f"+{key}.reward_kwargs.{name}": value for name, value in options.items()}
+    return [f"{name}={format_value(value)}" for name, value in values.items()]

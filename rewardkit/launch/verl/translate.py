@@ -8,12 +8,12 @@ from typing import Any, Literal
 from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override
 from rewardkit.launch.verl.hydra_values import Raw, parse_value
-from rewardkit.launch.verl.key_renames import gone_keys
 from rewardkit.launch.verl.releases import (
     DAPO_RECIPE_KEYS,
     NEW_KEY,
     UNLISTED,
     Release,
+    gone_keys,
     known_releases,
     release_of,
     snapshots,
