@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from rewardkit.launch.plan import Plan
     from rewardkit.launch.rehearsal.rehearse import Rehearsal
     from rewardkit.launch.request import LaunchRequest
-    from rewardkit.launch.targets import Launch
 
 EXAMPLES = examples(
     "rewardkit train qwen2.5-0.5b-ppo-gsm8k --dry-run",
@@ -42,13 +39,6 @@ EXAMPLES = examples(
     "rewardkit train my.yaml --sweep --out jobs/ablation",
     "rewardkit train --from runs/my-20261121-101500/manifest.json",
 )
-
-
-class Run(NamedTuple):
-    """A run to start: its request and its plan."""
-
-    request: LaunchRequest
-    plan: Plan
 
 
 def command(
@@ -125,25 +115,23 @@ def command(
             raise UsageError(
                 "--from repeats a run unchanged: leave the recipe and other settings out."
             )
-        runs = [_run_of_manifest(from_manifest, load_seconds)]
+        requests, plans = _repeat(from_manifest, load_seconds)
     else:
         if target is not None:
             fields = [*(fields or ()), f"cluster.target={target}"]
         requests = _requests(recipe, overrides, fields, variant, sweep, verl_version)
-        runs = [Run(request, plan_from_request(request, load_seconds)) for request in requests]
-    plans = [run.plan for run in runs]
+        plans = [plan_from_request(request, load_seconds) for request in requests]
     if dry_run:
         _print_commands(plans, as_json=as_json)
         return
-    used = _check_all(
-        plans, load_seconds, strict=strict, no_check=no_check, rehearse=rehearse, lang=lang
-    )
-    folders = [out / run.plan.recipe.name if out and sweep else out for run in runs]
+    for plan in plans:
+        _check(plan, load_seconds, strict=strict, no_check=no_check, rehearse=rehearse, lang=lang)
+    folders = [out / plan.recipe.name if out and sweep else out for plan in plans]
     if rehearse:
-        limits = [max(1.0, rehearse_seconds - seconds) for seconds in used]
-        _rehearse_all(plans, folders, limits, rehearse_call_seconds, as_json=as_json)
+        limits = rehearse_seconds, rehearse_call_seconds
+        _rehearse_all(plans, folders, limits, as_json=as_json)
     else:
-        _start_all(runs, folders, as_json=as_json)
+        _start_all(requests, plans, folders, as_json=as_json)
 
 
 def _requests(
@@ -166,7 +154,7 @@ def _requests(
     return [replace(request, variant=name) for name in variants]
 
 
-def _run_of_manifest(path: Path, load_seconds: float) -> Run:
+def _repeat(path: Path, load_seconds: float) -> tuple[list[LaunchRequest], list[Plan]]:
     """Plan an earlier run again, and report what has changed since."""
     from rewardkit.launch.manifest import changes_since, read_manifest, request_of_manifest
     from rewardkit.launch.request import plan_from_request
@@ -178,37 +166,25 @@ def _run_of_manifest(path: Path, load_seconds: float) -> Run:
     plan = plan_from_request(request, load_seconds)
     for line in changes_since(manifest, plan):
         warn(f"changed since {manifest.created}: {line}")
-    return Run(request, plan)
+    return [request], [plan]
 
 
-def _check_all(
-    plans: list[Plan],
-    load_seconds: float,
-    *,
-    strict: bool,
-    no_check: bool,
-    rehearse: bool,
-    lang: str,
-) -> list[float]:
-    """Check plans, only rows and scorer before a rehearsal; return the seconds that each took."""
-    for plan in plans if no_check or rehearse else ():
-        if plan.missing:  # else the preflight says so
-            verb = "is" if len(plan.missing) == 1 else "are"
-            raise UsageError(
-                f"{plan.recipe.name}: {', '.join(plan.missing)} {verb} ???: put the value in the "
-                "recipe, or pass it after `--`."
-            )
-    used = []
-    for plan in plans:
-        started = time.monotonic()
-        _print_notes(plan)
-        if not no_check:
-            preflight = run_preflight(plan, load_seconds, rehearse=rehearse)
-            subject = "rows and scorer" if rehearse else "preflight"
-            print_preflight(preflight, err=True, lang=lang, subject=subject)
-            stop_if_fatal(preflight, strict=strict)
-        used.append(time.monotonic() - started)
-    return used
+def _check(
+    plan: Plan, load_seconds: float, *, strict: bool, no_check: bool, rehearse: bool, lang: str
+) -> None:
+    """Check a plan; only its rows and its scorer before a rehearsal."""
+    if plan.missing and (no_check or rehearse):  # else the preflight says so
+        verb = "is" if len(plan.missing) == 1 else "are"
+        raise UsageError(
+            f"{plan.recipe.name}: {', '.join(plan.missing)} {verb} ???: put the value in the "
+            "recipe, or pass it after `--`."
+        )
+    _print_notes(plan)
+    if not no_check:
+        preflight = run_preflight(plan, load_seconds, rehearse=rehearse)
+        subject = "rows and scorer" if rehearse else "preflight"
+        print_preflight(preflight, err=True, lang=lang, subject=subject)
+        stop_if_fatal(preflight, strict=strict)
 
 
 def _print_notes(plan: Plan) -> None:
@@ -243,39 +219,27 @@ def _summary(plan: Plan) -> dict[str, Any]:
 
 
 def _rehearse_all(
-    plans: list[Plan],
-    folders: list[Path | None],
-    limits: Sequence[float],
-    call_seconds: float,
-    *,
-    as_json: bool,
+    plans: list[Plan], folders: list[Path | None], limits: tuple[float, float], *, as_json: bool
 ) -> None:
-    """Run a few steps of real verl on the CPU; exit with 1 if a check fails.
-
-    Args:
-        plans: the plans.
-        folders: the folder of each rehearsal; None for a new one in `runs`.
-        limits: the seconds of each rehearsal.
-        call_seconds: the seconds of one call of its scorer.
-        as_json: whether stdout gets one JSON document.
-    """
+    """Run a few steps of real verl on the CPU; exit with 1 if a check fails."""
     from rewardkit.launch.rehearsal.rehearse import rehearse
     from rewardkit.launch.start import run_folder
 
     rehearsals: list[Rehearsal] = []
-    for plan, out, seconds in zip(plans, folders, limits, strict=True):
+    seconds, call_seconds = limits
+    for plan, out in zip(plans, folders, strict=True):
         folder = run_folder(f"{plan.recipe.name}-rehearsal", out)
         with activity("rehearsing with verl on the CPU") as show:
-            rehearsal = rehearse(
+            result = rehearse(
                 plan.local_arguments(),
                 folder=folder,
                 seconds=seconds,
                 call_seconds=call_seconds,
                 progress=show,
             )
-        rehearsals.append(rehearsal)
+        rehearsals.append(result)
         if not as_json:
-            _print_rehearsal(rehearsal)
+            _print_rehearsal(result)
     if as_json:
         print_json(rehearsals if len(rehearsals) > 1 else rehearsals[0])
     if not all(rehearsal.ok for rehearsal in rehearsals):
@@ -295,13 +259,14 @@ def _print_rehearsal(rehearsal: Rehearsal) -> None:
         echo(f"not rehearsed: {part}")
 
 
-def _start_all(runs: list[Run], folders: list[Path | None], *, as_json: bool) -> None:
+def _start_all(
+    requests: list[LaunchRequest], plans: list[Plan], folders: list[Path | None], *, as_json: bool
+) -> None:
     """Start the runs one after another; exit with the code of the first that fails."""
     results, code = [], 0
-    for run, out in zip(runs, folders, strict=True):
-        result = _start(run, out, as_json=as_json)
-        results.append(result)
-        code = result["exit_code"] or 0
+    for request, plan, out in zip(requests, plans, folders, strict=True):
+        results.append(_start(request, plan, out, as_json=as_json))
+        code = results[-1]["exit_code"] or 0
         if code:
             break
     if as_json:
@@ -310,17 +275,19 @@ def _start_all(runs: list[Run], folders: list[Path | None], *, as_json: bool) ->
         raise typer.Exit(code)
 
 
-def _start(run: Run, out: Path | None, *, as_json: bool) -> dict[str, Any]:
+def _start(
+    request: LaunchRequest, plan: Plan, out: Path | None, *, as_json: bool
+) -> dict[str, Any]:
     """Write the run's folder, and execute its command if it runs here; return what --json prints."""
     from rewardkit.launch.manifest import manifest_of, write_manifest
     from rewardkit.launch.start import execute, new_folder, run_folder, write_files
     from rewardkit.launch.targets import render
 
-    folder = run_folder(run.plan.recipe.name, out)
-    launch = render(run.plan, folder)
+    folder = run_folder(plan.recipe.name, out)
+    launch = render(plan, folder)
     code = None
     with new_folder(folder):  # removed again if the program does not start
-        write_manifest(manifest_of(run.plan, run.request), folder / "manifest.json")
+        write_manifest(manifest_of(plan, request), folder / "manifest.json")
         paths = write_files(launch.files, folder)
         for path in paths:
             typer.echo(str(path), err=as_json)
@@ -328,20 +295,15 @@ def _start(run: Run, out: Path | None, *, as_json: bool) -> dict[str, Any]:
             warn(f"starting; output is written to {folder / 'console.log'}")
             output = sys.stderr.buffer if as_json else sys.stdout.buffer
             code = execute(launch.argv, launch.env, folder / "console.log", launch.cwd, output)
-    _print_next_steps(launch, code or 0)
+    sys.stdout.flush()
+    if code:
+        warn(f"error: the run ended with exit code {code}.")
+    for line in () if code else launch.next_steps:
+        warn(f"next: {line}")
     return {
-        **_summary(run.plan),
+        **_summary(plan),
         "folder": folder,
         "files": paths,
         "exit_code": code,
         "next_steps": launch.next_steps,
     }
-
-
-def _print_next_steps(launch: Launch, code: int) -> None:
-    sys.stdout.flush()
-    if code:
-        warn(f"error: the run ended with exit code {code}.")
-        return
-    for line in launch.next_steps:
-        warn(f"next: {line}")
