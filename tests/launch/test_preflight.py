@@ -6,9 +6,10 @@ import pytest
 
 from rewardkit import prep
 from rewardkit.launch.findings import FileFacts, PreflightReport
-from rewardkit.launch.preflight import check_before_rehearsal, environment, files, preflight
-from rewardkit.launch.preflight.environment import read_machine, reserved_cores
+from rewardkit.launch.preflight import files, preflight
 from rewardkit.launch.preflight.reward import check_reward
+from rewardkit.launch.rules import facts
+from rewardkit.launch.rules.facts import read_machine, reserved_cores
 from tests.tables import every
 
 LONG = "word " * 700
@@ -122,7 +123,7 @@ def test_a_file_that_is_not_parquet_is_an_error(plan, tmp_path):
     broken = tmp_path / "broken.parquet"
     broken.write_text("no parquet")
     data = {"train": str(broken), "val": str(broken)}
-    (finding,) = check_before_rehearsal(plan(reward={"scorer": "verl"}, data=data)).findings
+    (finding,) = preflight(plan(reward={"scorer": "verl"}, data=data), rehearse=True).findings
     assert (finding.severity, finding.rule) == ("error", "files")
     assert "broken.parquet" in finding.text
 
@@ -191,7 +192,7 @@ def test_a_call_that_hangs_is_reported_with_its_line_and_its_gold(report_of, tmp
 def test_the_data_sources_of_verl_s_own_scorer(tmp_path, plan, source, scorer, rules):
     file = write(tmp_path / "rows.parquet", ["a"], data_source=[source])
     data = {"train": file, "val": file}
-    findings = check_before_rehearsal(plan(reward={"scorer": scorer}, data=data)).findings
+    findings = preflight(plan(reward={"scorer": scorer}, data=data), rehearse=True).findings
     assert {finding.rule for finding in findings} == rules
     for finding in findings:
         line = "reward.custom_reward_function.path=$(rewardkit path math)" in finding.fix
@@ -218,11 +219,11 @@ def test_the_rules_see_what_the_scorer_returns(tmp_path, words, fields, message)
 def test_a_judge_that_cannot_be_asked_here_does_not_stop_the_launch(tmp_path, words):
     """verl starts its reward model with the run, and a server may be reachable from the nodes only."""
     rows = write(tmp_path / "rows.parquet", ["What is 9 + 9?"])
-    facts = FileFacts(path=rows, role="train", rows=1, data_sources=("acme/test",))
+    training = FileFacts(path=rows, role="train", rows=1, data_sources=("acme/test",))
     judge = "reward.scorer=judge reward.options.rubric=qa"
     model = "verl.reward.reward_model"
     own = f"{model}.enable=True {model}.enable_resource_pool=True {model}.model_path=/models/judge"
-    served, far = PreflightReport(files=[facts]), PreflightReport(files=[facts])
+    served, far = PreflightReport(files=[training]), PreflightReport(files=[training])
     check_reward(words("0.9.1", f"{judge} {own}"), served)
     assert not served.findings
     assert "starts with the run" in served.unchecked[0]
@@ -236,9 +237,9 @@ def test_a_judge_that_cannot_be_asked_here_does_not_stop_the_launch(tmp_path, wo
 @every(("trl", "new", "queue"), [("1.13.0", "1.13.0", True), ("1.12.0", None, None)])
 def test_the_packages_of_this_machine_are_read(trl, new, queue, plan):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(environment, "installed_verl", lambda: "0.9.1")
-        patch.setattr(environment, "package_version", lambda _: trl)
-        patch.setattr(environment, "find_spec", lambda _: queue)
+        patch.setattr(facts, "installed_verl", lambda: "0.9.1")
+        patch.setattr(facts, "package_version", lambda _: trl)
+        patch.setattr(facts, "find_spec", lambda _: queue)
         machine = read_machine(plan(), [])
     assert (machine.has_verl, machine.new_trl) == (True, new)
     assert machine.has_transfer_queue is bool(queue)
@@ -246,7 +247,7 @@ def test_the_packages_of_this_machine_are_read(trl, new, queue, plan):
 
 def test_the_cores_of_another_ray_cluster_are_not_judged_by_this_machine(monkeypatch, plan):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(environment.os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(facts.os, "cpu_count", lambda: 3)
     assert read_machine(plan(), []).cores == 3
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
     assert read_machine(plan(), []).cores is None

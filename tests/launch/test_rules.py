@@ -328,7 +328,6 @@ EXAMPLES = [
     ("packages", "SAMPLED verl=0.8.0 here.has_dapo_recipe=False",
      "SAMPLED here.has_dapo_recipe=False", ". has no recipe/dapo"),
     ("devices", "here.devices=1", "here.devices=8", "the recipe needs 8 GPU, and this machine has"),
-    ("devices", "nodes=2 here.cluster_devices=8", "+ here.cluster_devices=16", "the recipe needs"),
     ("cpus", "here.cores=8 here.reserved_cores=12", "+ here.cores=12", "num_cpus=12"),
     ("cpus", "ray_kwargs.ray_init.num_cpus=6 here.cores=64 here.reserved_cores=12",
      "+ ray_kwargs.ray_init.num_cpus=12 here.cores=8", "ray_kwargs.ray_init.num_cpus is 6"),

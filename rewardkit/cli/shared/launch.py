@@ -36,13 +36,11 @@ def read_launch_request(
 
 def run_preflight(plan: Plan, load_seconds: float, *, rehearse: bool = False) -> PreflightReport:
     """Check a plan, with progress on stderr; only its rows and its scorer before a rehearsal."""
-    from rewardkit.launch.preflight import check_before_rehearsal, preflight
+    from rewardkit.launch.preflight import preflight
 
     subject = f"the rows and the scorer of {plan.recipe.name}" if rehearse else plan.recipe.name
     with prints_to_stderr(), activity(f"checking {subject}") as on_step:
-        if rehearse:
-            return check_before_rehearsal(plan, load_seconds=load_seconds)
-        return preflight(plan, load_seconds=load_seconds, on_step=on_step)
+        return preflight(plan, load_seconds=load_seconds, on_step=on_step, rehearse=rehearse)
 
 
 def print_preflight(

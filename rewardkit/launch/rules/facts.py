@@ -1,15 +1,19 @@
-"""Facts about a run that are not in its plan: the model, the devices, the data."""
+"""Facts about a run that are not in its plan: the model, the devices, the data, this machine."""
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rewardkit.devices import MEMORY_GIB
+from rewardkit.devices import MEMORY_GIB, count_devices
 from rewardkit.launch.plan import Plan
+from rewardkit.launch.verl.releases import installed_verl, parse_release
+from rewardkit.versions import package_version
 
 GIB = 2**30
 
@@ -22,13 +26,19 @@ _EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
 _BYTES_PER_PARAMETER = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1}
 
 
+#: verl's FSDP engines patch trl's models if trl is installed; trl 1.13 has no such models.
+TRL_WITHOUT_PPO = (1, 13)
+
+#: The setting of how many storage units, of one core each, TransferQueue has in the whole cluster.
+STORAGE_UNITS = "transfer_queue.backend.SimpleStorage.num_data_storage_units"
+
+
 @dataclass(frozen=True, kw_only=True)
 class MachineFacts:
-    """Facts about the machines of a run; None for what is unknown or does not matter to its target.
+    """Facts about this machine, if the run is on it; None for unknown facts.
 
     `new_trl` is the version of trl here, if verl's FSDP engine cannot import it; `reserved_cores` are the
-    CPU cores that verl reserves in Ray on the first node, and `reserved_for` says for what;
-    `cluster_devices` are those of the Ray cluster to which the run is submitted.
+    CPU cores that verl reserves in Ray on the first node, and `reserved_for` says for what.
     """
 
     has_verl: bool | None = None
@@ -39,7 +49,6 @@ class MachineFacts:
     cores: int | None = None
     reserved_cores: int | None = None
     reserved_for: str | None = None
-    cluster_devices: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,3 +147,49 @@ def _computed_parameters(config: Mapping[str, Any]) -> int | None:
     attention = 2 * hidden * head * (heads + (count("num_key_value_heads") or heads))
     embeddings = vocabulary * hidden * (1 if config.get("tie_word_embeddings") is True else 2)
     return embeddings + layers * (attention + 3 * hidden * inner * (experts or 1))
+
+
+def read_machine(plan: Plan, unchecked: list[str]) -> MachineFacts:
+    """Return the facts about this machine; a line in `unchecked` says if the run is on others."""
+    target = plan.recipe.cluster.target
+    if target != "local":
+        unchecked.append(f"devices and packages on the nodes: {target} runs on other machines.")
+        return MachineFacts()
+    has_verl, trl = installed_verl() is not None, package_version("trl")
+    cores = reserved_cores(plan)
+    is_new = has_verl and trl and parse_release(trl) >= TRL_WITHOUT_PPO
+    own_ray = not os.environ.get("RAY_ADDRESS")  # otherwise verl joins that cluster
+    return MachineFacts(
+        has_verl=has_verl,
+        has_transfer_queue=not has_verl or find_spec("transfer_queue") is not None,
+        new_trl=trl if is_new else None,
+        has_dapo_recipe=not has_verl or Path(plan.recipe.cluster.workdir, "recipe/dapo").is_dir(),
+        devices=count_devices(plan.recipe.devices),
+        cores=os.cpu_count() if own_ray else None,
+        reserved_cores=sum(cores.values()) if own_ray else None,
+        reserved_for=", ".join(cores),
+    )
+
+
+def reserved_cores(plan: Plan) -> dict[str, int]:
+    """Return the CPU cores that verl reserves in Ray on the first node, by what they are for.
+
+    With fewer, a run waits for them forever. Read in the code of the releases, and measured on 0.9.1
+    with TransferQueue 0.1.11 and Ray 2.60: a run on one GPU gets its placement group with 12 cores, and
+    not with 11. Ray's other actors (agent loops, reward workers, servers) start without a free core.
+    """
+    recipe = plan.recipe
+    devices, nodes = recipe.devices_per_node, recipe.nodes
+    cores = {f"3 x {devices} {recipe.devices.upper()}": 3 * devices}
+    workers = plan.get("reward.num_workers")
+    if plan.get("reward.reward_manager.name") == "remote" and type(workers) is int:
+        remote = -(-workers // nodes) * workers  # each reward worker starts as many processes
+        cores[f"{remote} for the reward manager remote"] = remote
+    if plan.release.number < (0, 9, 0):
+        return cores | {"1 for verl's driver": 1}
+    if plan.get("trainer.use_v1", True) is True:  # it keeps its samples in TransferQueue
+        is_simple = plan.get("transfer_queue.backend.storage_backend") == "SimpleStorage"
+        units = plan.get(STORAGE_UNITS) if is_simple else 0
+        here = 1 + (-(-units // nodes) if isinstance(units, int) else 0)
+        cores[f"{here} for TransferQueue"] = here
+    return cores
