@@ -18,13 +18,7 @@ import pyarrow.parquet as pq
 from rewardkit.checks.duplicates import same_gold
 from rewardkit.checks.overlap import EvalIndex, Overlap, find_overlaps
 from rewardkit.checks.prompt_lengths import PromptLengths, TokenCounter
-from rewardkit.checks.row_checks import (
-    RULES,
-    DataFinding,
-    check_row,
-    gold_rows,
-    prompt_key,
-)
+from rewardkit.checks.row_checks import RULES, DataFinding, check_row, gold_rows, prompt_key
 from rewardkit.checks.row_stats import RowStats, unread_options_of
 from rewardkit.checks.schema import schema_findings
 from rewardkit.dropped_rows import atomic_with_dropped, dropped_line, dropped_path
@@ -52,8 +46,8 @@ from rewardkit.scorers.load import load_scorer
 MAX_OVERLAPS = 200
 MAX_EXAMPLES = 10
 
-#: Rules after which a row has no prompt or gold to check further.
-UNREADABLE = frozenset({"empty_prompt", "bad_prompt", "bad_row", "empty_gold"})
+#: Rules after which a row has no prompt or gold to compare.
+_UNREADABLE = frozenset({"empty_prompt", "bad_prompt", "bad_row", "empty_gold"})
 
 #: The columns that the checks read; other columns are only copied to the output.
 _CHECKED_COLUMNS = ("data_source", "prompt", "reward_model", "extra_info", "agent_name", "images")
@@ -67,11 +61,11 @@ class OptionalChecks:
 
     Attributes:
         against: evaluation items that no row may contain.
-        missing_sets: evaluation sets without items, because they could not be read, and the reasons.
-        threshold: share of an item's n-grams from which on a row contains the item, 0 to 1.
+        missing_sets: evaluation sets that could not be read, each with the reason.
+        threshold: see `find_overlaps`.
         count_tokens: counts the tokens of a prompt; None counts characters.
         max_tokens: the run's `data.max_prompt_length`; longer prompts are findings.
-        earlier_prompts: the files of the prompts that were checked before, by the prompt's digest;
+        earlier_prompts: the files of prompts that were checked before, by the prompt's digest;
             those of this file are added. None for a file that is checked alone.
     """
 
@@ -108,11 +102,9 @@ class CheckReport:
         stats: statistics of the readable rows.
         lengths: lengths of the prompts in tokens or characters.
         overlaps: the first evaluation items found in rows.
-        near_misses: the first pairs of a row and an evaluation item that are alike; they are
-            not findings.
-        near_miss_count: number of all such pairs.
-        pairs_by_set: number of pairs by evaluation set, and in it by rule: `copy`, `part`,
-            `reworded` and `near_miss`.
+        near_misses: the first rows that are like an evaluation item, which are not findings.
+        near_miss_count: number of all of these.
+        pairs_by_set: number of pairs of a row and an item by evaluation set, and in it by rule.
         shared_prompts: number of rows whose prompt is in a file that was checked before, by file.
     """
 
@@ -206,15 +198,14 @@ def check(
         options: options of each row's own scorer.
         respond: writes an answer in the form that `scorer` asks for, if it runs in another process.
         right_score: the lowest right score of a scorer in another process; None to learn it from the
-            first golds (`scorers.score`).
+            first golds.
         allow_duplicates: do not report rows that repeat an earlier prompt.
         extras: checks for contamination and lengths in tokens.
         drop_bad: write the rows without findings to this parquet, and the others with the reasons
             to `<drop_bad>.dropped.jsonl`.
         drop_overlap: the same, but drop only rows that contain an evaluation item.
         overwrite: replace existing files.
-        jobs: number of processes for the self-check of large files. With more than one,
-            `multiprocessing` requires an importable main module.
+        jobs: number of processes for large files; more than one needs an importable main module.
         progress: called with the number of rows of each finished batch.
 
     Raises:
@@ -343,7 +334,7 @@ class _RowChecker:
         can_use_processes = self.scorer is None or importable_in_child(self.scorer)
         for (_, rows), findings in in_order(work, batches(), jobs if can_use_processes else 1):
             for row, own in zip(rows, findings, strict=True):
-                if not any(finding.rule in UNREADABLE for finding in own):
+                if not any(finding.rule in _UNREADABLE for finding in own):
                     own.extend(self._comparisons(row, is_good=not own))
                 self.report.rows += 1
                 self.report.bad_rows += bool(own)

@@ -102,12 +102,11 @@ def guess_columns(rows: Sequence[Row]) -> ColumnGuess:
     if are_verl_rows(rows):
         golds = (path for path in values if path.startswith("reward_model.ground_truth"))
         return ColumnGuess("prompt", next(golds, ""))
-    questions = {path: _question_points(path, column) for path, column in values.items()}
-    question = _best(questions)
-    question_values = values.get(question)
-    answers = {path: _answer_points(path, c) for path, c in values.items() if c != question_values}
+    question = _best({path: _question_points(path, column) for path, column in values.items()})
+    questions = values.get(question, [])
+    answers = {path: _answer_points(path, c) for path, c in values.items() if c != questions}
     answer = _best(answers)
-    chats = [messages_in(value) for value in values.get(question, ()) if is_chat(value)]
+    chats = [messages_in(value) for value in questions if is_chat(value)]
     has_answer = bool(answer) and _name_points(answer, _ANSWER_NAMES) > 0
     if not has_answer and any(chat[-1][0] == "assistant" for chat in chats):
         answer = question
@@ -129,12 +128,8 @@ def _question_parts(question: str, answer: str, columns: Mapping[str, Sequence[A
         return [
             path
             for path, column in columns.items()
-            if path not in (question, answer)
-            and _word(path) in names
-            and (
-                any(map(str.strip, map(_text, column)))
-                or all(value is None or isinstance(value, str) for value in column)
-            )
+            if path not in (question, answer) and _word(path) in names
+            if all(value is None or isinstance(value, str) for value in column)
         ]
 
     before = others(_CONTEXT_NAMES | ({"instruction"} if _word(question) == "input" else set()))
@@ -152,29 +147,27 @@ def column_notes(
 ) -> list[str]:
     """Return sentences about a user's columns: what no row will have, and where the golds are from."""
     notes = []
-    columns = _columns(rows)
-    names = dict.fromkeys(
+    read = (*unread_options(rows, [*questions, answer_key]), *questions, answer_key, *others)
+    columns = dict.fromkeys(
         ".".join(takewhile(lambda part: not part.isdigit(), path.split(".")))
-        for path, column in columns.items()
+        for path, column in _columns(rows).items()
         if _is_text(path, column)
     )
-    read = (*unread_options(rows, [*questions, answer_key]), *questions, answer_key, *others)
-    texts = [path for path in names if not any(_overlap(path, key) for key in read)]
-    systems = [path for path in texts if _word(path).startswith(_SYSTEM_NAMES)]
+    unread = [path for path in columns if not any(_overlap(path, key) for key in read)]
+    systems = [path for path in unread if _word(path).startswith(_SYSTEM_NAMES)]
     if systems:
         notes.append(
             f"the system message in {', '.join(systems)} is left out; --system TEXT sets one for all "
             "rows."
         )
-    if texts := [path for path in texts if path not in systems]:
-        keep = shlex.quote(",".join(texts))
-        note = (
-            f"the text in {', '.join(texts)} is left out; --keep {keep} keeps it beside the prompt."
-        )
-        if parts := [path for path in texts if _word(path) in _PART_NAMES]:
-            inputs = [path for path in parts if _word(path) == "input"]
-            joined = [*(path for path in parts if path not in inputs), *questions, *inputs]
-            note += f" --question-key {shlex.quote(','.join(joined))} joins it to the question."
+    if unread := [path for path in unread if path not in systems]:
+        keep = shlex.quote(",".join(unread))
+        note = f"the text in {', '.join(unread)} is left out; --keep {keep} keeps it beside the prompt."
+        inputs = [path for path in unread if _word(path) == "input"]
+        contexts = [path for path in unread if _word(path) in _PART_NAMES - {"input"}]
+        if inputs or contexts:
+            joined = shlex.quote(",".join([*contexts, *questions, *inputs]))
+            note += f" --question-key {joined} joins it to the question."
         notes.append(note)
     if any(is_chat(value_at_path(row, answer_key)) for row in rows):
         notes.append(
@@ -196,10 +189,12 @@ def _overlap(path: str, key: str) -> bool:
 
 def _is_text(path: str, column: Sequence[Any]) -> bool:
     """Return whether a column has words, and its name is not one that only describes the row."""
+    if _word(path) in _OTHER_NAMES:
+        return False
     items = [item for value in column for item in (value if isinstance(value, list) else [value])]
     is_word = str.isalnum if _word(path) in _PART_NAMES else str.isalpha
-    texts = [item for item in items if isinstance(item, str) and any(map(is_word, item))]
-    return bool(texts or any(map(messages_in, column))) and _word(path) not in _OTHER_NAMES
+    has_words = any(isinstance(item, str) and any(map(is_word, item)) for item in items)
+    return has_words or any(map(messages_in, column))
 
 
 def unread_options(rows: Sequence[Row], keys: Sequence[str]) -> list[str]:
@@ -227,25 +222,23 @@ def _best(points: Mapping[str, float]) -> str:
 
 
 def _question_points(path: str, column: Sequence[Any]) -> float:
-    texts = [_text(value) for value in column]
-    if sum(map(bool, texts)) < len(texts) / 2 or not any(map(str.strip, texts)):
+    strings = [_text(value) for value in column]
+    if 2 * sum(map(bool, strings)) < len(strings) or not any(map(str.strip, strings)):
         return -1
-    length = sum(map(len, texts)) / len(texts)
-    distinct = len(set(texts)) / len(texts)
-    asks = sum(text.rstrip().endswith(("?", "？", "。", ".")) for text in texts) / len(texts)
-    points = _name_points(path, _QUESTION_NAMES) + min(length, 200) / 10 + 20 * distinct + 10 * asks
-    if len(texts) > 2 and len(set(texts)) == 1:  # a system message, unless nothing else asks
-        return max(points - 75, points / 10)
+    length = sum(map(len, strings)) / len(strings)
+    points = 30 + _name_points(path, _QUESTION_NAMES) + min(length, 200) / 10
+    if len(strings) > 2 and len(set(strings)) == 1:  # a system message, unless nothing else asks
+        return max(points - 95, points / 10)
     return points / 10 if _word(path) in _CONTEXT_NAMES else points
 
 
 def _answer_points(path: str, column: Sequence[Any]) -> float:
-    texts = [_gold_text(value) for value in column]
-    if sum(map(bool, texts)) < len(texts) / 2:
+    strings = [_gold_text(value) for value in column]
+    if 2 * sum(map(bool, strings)) < len(strings):
         return -1
-    length = sum(map(len, texts)) / len(texts)
-    marks = sum(bool(boxes(text)) or "####" in text for text in texts) / len(texts)
-    is_constant = len(texts) > 2 and len(set(texts)) == 1
+    length = sum(map(len, strings)) / len(strings)
+    marks = sum(bool(boxes(text)) or "####" in text for text in strings) / len(strings)
+    is_constant = len(strings) > 2 and len(set(strings)) == 1
     points = _name_points(path, _ANSWER_NAMES) + 20 * (1 if length <= 60 else marks)
     # A model may have written a response: it is the answer only if no column is named as one.
     is_response = path.rpartition(".")[2].casefold() in RESPONSE_NAMES
@@ -275,13 +268,13 @@ def _word(path: str) -> str:
 def _text(value: Any) -> str:
     """Return a text, the only text of a list, or the text of a chat's user."""
     if isinstance(value, list):
-        texts = [content for role, content in messages_in(value) if role == "user"]
-        value = texts[-1] if texts else value[0] if len(value) == 1 else None
+        messages = [content for role, content in messages_in(value) if role == "user"]
+        value = messages[-1] if messages else value[0] if len(value) == 1 else None
     return value[:MAX_CHARS] if isinstance(value, str) else ""
 
 
 def _gold_text(value: Any) -> str:
-    if isinstance(value, (list, tuple)) and value and not isinstance(value[0], (Mapping, list)):
+    if isinstance(value, (list, tuple)) and value:
         value = value[0]
     is_plain = isinstance(value, (str, int, float)) and not isinstance(value, bool)
     return str(value)[:MAX_CHARS] if is_plain else ""
@@ -290,48 +283,53 @@ def _gold_text(value: Any) -> str:
 def require_columns(
     file: Path, rows: Sequence[Row], keys: Mapping[str, str | None], out: Path
 ) -> list[str]:
-    """Require that the first rows of a user's file have the columns that are named."""
-    questions = question_columns(rows, keys["--question-key"] or "")
+    """Require that the first rows of a user's file have the columns that options name.
+
+    Return the columns of the question: `--question-key` may name several, separated by commas.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    question_key = keys["--question-key"] or ""
+    parts = [name.strip() for name in question_key.split(",") if name.strip()]
+    questions = [question_key] if question_key in names or not parts else parts
     missing = {
         option: column
         for option, key in keys.items()
         for column in (questions if option == "--question-key" else [key])
-        if column
-        and not any(column in row or value_at_path(row, column) is not None for row in rows)
+        if column and column not in names
+        if all(value_at_path(row, column) is None for row in rows)
     }
     if not rows or not missing:
         return questions
-    names = list(dict.fromkeys(name for row in rows for name in row))
     if are_verl_rows(rows) and file.suffix.lower() == ".parquet":
         raise DataError(
             f"{file}: this is a verl parquet already. Check it with `rewardkit check "
             f"{shlex.quote(str(file))}`, or join it to others with rewardkit mix."
         )
     absent = " and no column ".join(f"{column!r}" for column in missing.values())
-    named = (column for column in missing.values() if column not in ("question", "answer"))
-    near = "".join(did_you_mean(column, names) for column in named)
+    own = (column for column in missing.values() if column not in ("question", "answer"))
+    near = "".join(did_you_mean(column, names) for column in own)
     column_list = ", ".join(names[:MAX_COLUMNS]) + (", ..." if len(names) > MAX_COLUMNS else "")
-    guess = guess_columns(rows)
-    _require_rows(file, rows, guess.question)
-    likely = {"--question-key": guess.question, "--answer-key": guess.answer, "--image-key": ""}
+    likely = {**_likely_keys(file, rows), "--image-key": ""}
     keys_of_command = {
         option: likely[option] if option in missing else key for option, key in keys.items() if key
     }
-    command = prep_command(file, out, keys_of_command | _verl_keys(rows))
-    unknown = " and ".join(option for option, key in keys_of_command.items() if not key)
-    advice = f". A likely command:\n  {command}"
-    if unknown:
+    if unknown := " and ".join(option for option, key in keys_of_command.items() if not key):
         advice = f"; no column is likely the one of {unknown}."
+    else:
+        command = _prep_command(file, out, keys_of_command | _verl_keys(rows))
+        advice = f". A likely command:\n  {command}"
     raise DataError(
         f"{file}: there is no column {absent}.{near} Its columns: {column_list or 'none'}.\n"
         f"Name the columns with {' and '.join(missing)}{advice}"
     )
 
 
-def question_columns(rows: Sequence[Row], key: str) -> list[str]:
-    """Return the columns that `--question-key` names: one, or several that are separated by commas."""
-    names = [name.strip() for name in key.split(",") if name.strip()]
-    return [key] if any(key in row for row in rows) or not names else names
+def _likely_keys(file: Path, rows: Sequence[Row]) -> dict[str, str]:
+    """Return the likely columns by option; raise `DataError` if a row of JSON has several problems."""
+    guess = guess_columns(rows)
+    if rows and row_suffix(file) in (".json", ".jsonl", ".ndjson"):
+        _require_single_problem(file, rows[0], guess.question)
+    return {"--question-key": guess.question, "--answer-key": guess.answer}
 
 
 def _verl_keys(rows: Sequence[Row]) -> dict[str, str]:
@@ -342,8 +340,7 @@ def _verl_keys(rows: Sequence[Row]) -> dict[str, str]:
     return {"--template": "none"} | ({"--data-source": sources.pop()} if len(sources) == 1 else {})
 
 
-def prep_command(file: Path, out: Path, keys: Mapping[str, str]) -> str:
-    """Return the command that prepares a user's file."""
+def _prep_command(file: Path, out: Path, keys: Mapping[str, str]) -> str:
     options = "".join(
         f"{option} {shlex.quote(key)} "
         for option, key in keys.items()
@@ -369,39 +366,37 @@ def require_parquet(name: str) -> None:
             f"{file}: this is {kind} with responses, not a parquet of rows. Run this:\n"
             f"  rewardkit score {shlex.quote(str(file))}"
         )
-    guess = guess_columns(rows)
-    _require_rows(file, rows, guess.question)
-    keys = {"--question-key": guess.question, "--answer-key": guess.answer} | _verl_keys(rows)
-    command = prep_command(file, file.with_name(f"{stem_and_suffix(file)[0]}.parquet"), keys)
+    keys = _likely_keys(file, rows) | _verl_keys(rows)
+    command = _prep_command(file, file.with_name(f"{stem_and_suffix(file)[0]}.parquet"), keys)
     raise DataError(f"{file}: this is {kind}, not parquet. Run this first:\n  {command}")
 
 
-def _require_rows(file: Path, rows: Sequence[Row], question: str) -> None:
+def _require_single_problem(file: Path, row: Row, question: str) -> None:
     """Require that a row of JSON is one problem: it may be an object around all of them."""
-    if not rows or row_suffix(file) not in (".json", ".jsonl", ".ndjson"):
-        return
-    row, names = rows[0], question.split(".")
-    for depth, name in enumerate(names):
-        holder = value_at_path(row, ".".join(names[:depth])) if depth else row
+    holder: Any = row
+    outer = "."
+    for name in question.split("."):
         items = list(holder.values()) if isinstance(holder, Mapping) else holder
-        # a row is an object, and no message of a chat
-        is_list = isinstance(items, list) and len(items) > 1
         if (
             name.isdigit()
-            and is_list
-            and all(
-                isinstance(item, Mapping) and not {"role", "from"} & item.keys() for item in items
-            )
+            and isinstance(items, list)
+            and len(items) > 1
+            and all(map(_is_row, items))
         ):
-            place = "".join(f'."{outer}"' for outer in names[:depth]) or "."
             out = file.with_name(f"{stem_and_suffix(file)[0]}-rows.jsonl")
-            source, jq = shlex.quote(str(file)), f"jq -c {shlex.quote(f'{place}[]')}"
+            source, jq = shlex.quote(str(file)), f"jq -c {shlex.quote(f'{outer}[]')}"
             unpack = {".gz": "gzip -dc", ".zst": "zstd -dc"}.get(file.suffix.lower())
             command = f"{unpack} {source} | {jq}" if unpack else f"{jq} {source}"
             raise DataError(
                 f"{file}: its rows lie in a list or an object of one row. Write each on a line of "
                 f"its own, and use the new file:\n  {command} > {shlex.quote(str(out))}"
             )
+        holder, outer = value_at_path(holder, name), f'{outer.rstrip(".")}."{name}"'
+
+
+def _is_row(item: object) -> bool:
+    """Return whether an item of a list is an object, and no message of a chat."""
+    return isinstance(item, Mapping) and not {"role", "from"} & item.keys()
 
 
 def parquet_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:

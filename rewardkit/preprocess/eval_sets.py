@@ -4,8 +4,7 @@
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -15,8 +14,8 @@ from rewardkit import registry
 from rewardkit.checks.overlap import EvalItem
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.file_kinds import ROW_SUFFIXES, is_row_file, stem_and_suffix
-from rewardkit.preprocess.base import Dataset, Problem
-from rewardkit.preprocess.card import Card, Split
+from rewardkit.preprocess.base import Problem
+from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.column_guess import require_parquet
 from rewardkit.preprocess.load import (
     ALL,
@@ -47,7 +46,7 @@ _COMMON_WORDS = frozenset(
 
 @dataclass(frozen=True)
 class EvalSet:
-    """An evaluation set that is named by the user."""
+    """A split of a dataset, with the path of its rows if the user gives one, or a verl parquet."""
 
     dataset: str
     split: str
@@ -82,7 +81,7 @@ def read_eval_sets(
     everything = [spec for spec in specs if names_all(spec)]
     specs = [spec for spec in specs if spec not in everything]
     named = list(dict.fromkeys(chain.from_iterable(map(read_spec, specs))))
-    items = [item for each in named for item in _items_of(each, hub)]
+    items = [item for each in named for item in _items_of_named(each, hub)]
     if not everything:
         return EvalSets(items, {})
     folders = [Path(spec.partition("=")[2]) for spec in everything if "=" in spec]
@@ -92,7 +91,7 @@ def read_eval_sets(
         raise SourceError(f"--against {ALL}={folders[0]}: no such folder.")
     missing = dict(broken or {})
     known = {(each.dataset, each.split) for each in named}
-    items += _all_items(folders[0] if folders else None, known, hub, missing)
+    items += _items_of_others(folders[0] if folders else None, known, hub, missing)
     if missing and not items:
         name, reason = next(iter(missing.items()))
         raise SourceError(
@@ -138,7 +137,7 @@ def evaluation_splits(card: Card) -> list[str]:
     return ["test"] if "test" in card.splits else []
 
 
-def find_in_folder(folder: Path | None, card: Card, split: str) -> Sequence[Path]:
+def find_in_folder(folder: Path, card: Card, split: str) -> Sequence[Path]:
     """Return the files of a set in a folder of many sets; none if the set is not there.
 
     They are a file or folder that has the name of the set, whatever its case and separators
@@ -146,23 +145,23 @@ def find_in_folder(folder: Path | None, card: Card, split: str) -> Sequence[Path
     the names that the card gives to the repository's files, unless other repositories have such
     files too (`test.jsonl`).
     """
-    if folder is None:
-        return ()
     entries = {
         _letters(stem_and_suffix(entry)[0] if entry.is_file() else entry.name): entry
         for entry in sorted(folder.iterdir())
         if entry.is_dir() or is_row_file(entry)
     }
-    name = set_name(card, split)
+    name, patterns = set_name(card, split), card.splits[split].files
     own = entries.get(_letters(name)) or entries.get(_letters(card.name + split))
-    if own and own.is_file() and not _is_of_another_split(own, card, split):
+    others = [pattern for each in card.splits.values() for pattern in each.files]
+    is_of_others = own and _fits(own, others) and not _fits(own, patterns)
+    if own and own.is_file() and not is_of_others:
         return (own,)
     if own and own.is_dir() and (name != card.name or len(card.splits) == 1):
         files = _data_files(own.iterdir())
-        return files if len(files) == 1 else files_in_path(own, split, card.splits[split].files)
+        return files if len(files) == 1 else files_in_path(own, split, patterns)
     if (home := entries.get(_letters(card.name))) and home.is_dir():
-        return files_in_path(home, split, card.splits[split].files)
-    for pattern in card.splits[split].files:
+        return files_in_path(home, split, patterns)
+    for pattern in patterns:
         words = re.findall("[a-z]+", PurePath(pattern).stem.lower())
         if not _COMMON_WORDS.issuperset(words):  # the name tells the repository from others
             for path in (pattern, PurePath(pattern).name):
@@ -171,42 +170,33 @@ def find_in_folder(folder: Path | None, card: Card, split: str) -> Sequence[Path
     return ()
 
 
-def _all_items(
-    folder: Path | None, known: AbstractSet[tuple[str, str]], hub: Hub, missing: dict[str, str]
+def _items_of_others(
+    folder: Path | None, known: Container[tuple[str, str]], hub: Hub, missing: dict[str, str]
 ) -> list[EvalItem]:
     """Return the problems of all sets but those known, and note the missing sets with the reasons."""
     items = list[EvalItem]()
     silence: SourceError | None = None  # of a hub that does not answer, which is not asked again
     for name in [name for name in registry.known("datasets") if name not in missing]:
-        dataset = load_dataset(name)
-        card = card_of(dataset)
+        card = card_of(load_dataset(name))
         for split in evaluation_splits(card):
             if (name, split) in known:
                 continue
             try:
-                files = find_in_folder(folder, card, split) or _local_files(card, split)
-                if silence and not files:
-                    raise silence
-                files = files or find_source(card, split, path=None, hub=hub, sample=False).files
-                items += _items_in_files(dataset, split, files)
+                items += _items_of(EvalSet(name, split, None), hub, folder, silence)
             except SourceError as error:
-                reason = error.reason.rstrip(".")
+                reason = error.reason
                 if is_unreachable(error):
-                    silence = error
-                    reason = f"not on this machine, and {hub} does not answer"
+                    silence, reason = error, f"not on this machine, and {hub} does not answer"
                 if card.gated and error.__cause__:
                     reason = f"gated: {card.how_to_get_access(split)}"
-                missing[set_name(card, split)] = reason
+                missing[set_name(card, split)] = reason.rstrip(".")
             except DataError as error:
                 missing[set_name(card, split)] = str(error).rstrip(".")
     return items
 
 
-def _is_of_another_split(file: Path, card: Card, split: str) -> bool:
-    def has(entry: Split) -> bool:
-        return any(fnmatchcase(file.name, PurePath(pattern).name) for pattern in entry.files)
-
-    return not has(card.splits[split]) and any(map(has, card.splits.values()))
+def _fits(file: Path, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(file.name, PurePath(pattern).name) for pattern in patterns)
 
 
 def _data_files(paths: Iterable[Path]) -> list[Path]:
@@ -232,20 +222,51 @@ def _require_name(text: str) -> None:
     raise DataError(f"{text}: not a verl parquet. Write one with rewardkit prep.")
 
 
-def _items_of(each: EvalSet, hub: Hub) -> list[EvalItem]:
-    if not each.dataset and each.path:
-        return _require_items(_verl_items(each.path, each.path.stem), str(each.path))
-    dataset = load_dataset(each.dataset)
-    card = card_of(dataset)
+def _items_of_named(each: EvalSet, hub: Hub) -> list[EvalItem]:
     try:
-        files = () if each.path else _local_files(card, each.split)
-        files = files or find_source(card, each.split, path=each.path, hub=hub, sample=False).files
+        return _items_of(each, hub)
     except SourceError as error:
+        if not each.dataset:
+            raise
+        card = card_of(load_dataset(each.dataset))
         name = set_name(card, each.split) if each.dataset == card.name else each.dataset
         raise SourceError(
             f"{error.reason} Say where the rows are: --against {name}=PATH."
         ) from error
-    return _items_in_files(dataset, each.split, files)
+
+
+def _items_of(
+    each: EvalSet, hub: Hub, folder: Path | None = None, silence: SourceError | None = None
+) -> list[EvalItem]:
+    """Return the problems of a set, whose rows are in its path, in `folder` or where `prep` finds them.
+
+    With the `silence` of a hub, nothing is downloaded.
+    """
+    if each.path and not each.dataset:
+        name, items = str(each.path), list(_verl_items([each.path], each.path.stem))
+    else:
+        dataset = load_dataset(each.dataset)
+        card = card_of(dataset)
+        name = set_name(card, each.split)
+        files = find_in_folder(folder, card, each.split) if folder else ()
+        if not each.path:
+            files = files or _local_files(card, each.split)
+        if silence and not files:
+            raise silence
+        files = files or find_source(card, each.split, path=each.path, hub=hub, sample=False).files
+        if all(_is_verl_parquet(file, card) for file in files):
+            items = list(_verl_items(files, name))
+        else:
+            raws = RawRows(files, card.columns, dataset.repeats)
+            problems = ((index, dataset.to_problem(raw)) for index, raw in raws)
+            items = [
+                EvalItem(name, str(index), problem.question)
+                for index, problem in problems
+                if isinstance(problem, Problem)
+            ]
+    if not items:
+        raise DataError(f"--against {name}: the evaluation set has no problems.")
+    return items
 
 
 def _local_files(card: Card, split: str) -> Sequence[Path]:
@@ -256,29 +277,12 @@ def _local_files(card: Card, split: str) -> Sequence[Path]:
     return [prepared] if prepared.is_file() else ()
 
 
-def _items_in_files(dataset: Dataset, split: str, files: Sequence[Path]) -> list[EvalItem]:
-    """Return the problems of a dataset's files, which may be verl parquets."""
-    card = card_of(dataset)
-    name = set_name(card, split)
-    if all(_is_verl_parquet(file, card) for file in files):
-        return _require_items(chain.from_iterable(_verl_items(file, name) for file in files), name)
-    raws = RawRows(files, card.columns, dataset.repeats)
-    problems = ((index, dataset.to_problem(raw)) for index, raw in raws)
-    items = (EvalItem(name, str(i), p.question) for i, p in problems if isinstance(p, Problem))
-    return _require_items(items, name)
-
-
-def _require_items(items: Iterable[EvalItem], name: str) -> list[EvalItem]:
-    if not (items := list(items)):
-        raise DataError(f"--against {name}: the evaluation set has no problems.")
-    return items
-
-
-def _verl_items(path: Path, name: str) -> Iterator[EvalItem]:
-    for place, row in enumerate(read_rows(path)):
-        if "prompt" not in row:
-            raise DataError(f"{path}: not a verl parquet, because it has no column 'prompt'.")
-        yield EvalItem(name, str(place), question_of(row))
+def _verl_items(files: Iterable[Path], name: str) -> Iterator[EvalItem]:
+    for file in files:
+        for index, row in enumerate(read_rows(file)):
+            if "prompt" not in row:
+                raise DataError(f"{file}: not a verl parquet, because it has no column 'prompt'.")
+            yield EvalItem(name, str(index), question_of(row))
 
 
 def _is_verl_parquet(file: Path, card: Card) -> bool:
