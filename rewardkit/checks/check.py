@@ -179,7 +179,6 @@ def check(
     scorer: Scorer | None = None,
     scorer_name: str = "the given scorer",
     options: Mapping[str, Any] | None = None,
-    respond: Callable[[str], str] | None = None,
     right_score: float | None = None,
     allow_duplicates: bool = False,
     extras: OptionalChecks = OptionalChecks(),
@@ -196,7 +195,6 @@ def check(
         scorer: scores all rows in place of each row's own scorer.
         scorer_name: name of that scorer in the report.
         options: options of each row's own scorer.
-        respond: writes an answer in the form that `scorer` asks for, if it runs in another process.
         right_score: the lowest right score of a scorer in another process; None to learn it from the
             first golds.
         allow_duplicates: do not report rows that repeat an earlier prompt.
@@ -247,7 +245,7 @@ def check(
             else:
                 report.add(DataFinding(None, "unknown_right", rule.sentence))
         checker = _RowChecker(report, extras, scorer, allow_duplicates)
-        work = partial(_check_batch, scorer, options or {}, respond)
+        work = partial(_check_batch, scorer, options or {})
         with (
             suppress(_NoRowsLeftError),
             _open_output(out, schema, rules, overwrite=overwrite) as write_batch,
@@ -394,11 +392,10 @@ class _RowChecker:
 def _check_batch(
     scorer: Scorer | None,
     options: Mapping[str, Any],
-    respond: Callable[[str], str] | None,
     batch: tuple[int, list[Row]],
 ) -> list[list[DataFinding]]:
     start, rows = batch
-    return [check_row(row, start + i, scorer, options, respond) for i, row in enumerate(rows)]
+    return [check_row(row, start + i, scorer, options) for i, row in enumerate(rows)]
 
 
 class _NoRowsLeftError(Exception):

@@ -90,10 +90,9 @@ def check_row(
     index: int,
     scorer: Scorer | None = None,
     options: Mapping[str, Any] | None = None,
-    respond: Callable[[str], str] | None = None,
 ) -> list[DataFinding]:
     """Return the findings of a row, without a comparison to other rows."""
-    faults = list(_check_contents(row)) or list(_self_check(row, scorer, options or {}, respond))
+    faults = list(_check_contents(row)) or list(_self_check(row, scorer, options or {}))
     return [DataFinding(index, rule, message) for rule, message in faults]
 
 
@@ -168,7 +167,6 @@ def _self_check(
     row: Row,
     scorer: Scorer | None,
     options: Mapping[str, Any],
-    respond: Callable[[str], str] | None,
 ) -> Iterator[_Fault]:
     info = {**(row.get("extra_info") or {}), "data_source": row["data_source"]}
     gold = unwrap_gold(row["reward_model"]["ground_truth"])
@@ -178,7 +176,7 @@ def _self_check(
         return
     if spec_of(judge).asks_server:
         return  # thousands of golds would cost money, and a judge's answer proves nothing
-    respond = respond or spec_of(judge).respond
+    respond = spec_of(judge).respond
     if options:
         judge = partial(judge, **options_for(judge, own_options(judge, options)))
     # Our scorers compare with the single item of a list; another scorer may want the list.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +20,6 @@ from rewardkit.cli.shared.console import (
     printable,
     prints_to_stderr,
     progress,
-    show_import,
     warn,
 )
 from rewardkit.cli.shared.launch import print_preflight, read_launch_request, run_preflight
@@ -270,7 +269,7 @@ def _read_sets(names: list[str], hub: Hub, load_seconds: float) -> EvalSets | No
 def _judging(
     name: str, options: dict[str, Any], seconds: float, load_seconds: float, jobs: int | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the arguments of `check` that score rows: `scorer`, `options`, `respond`, `jobs`.
+    """Yield the arguments of `check` that score rows: `scorer`, `options`, `jobs`.
 
     A custom scorer runs in its own process, as in `score`.
     """
@@ -291,22 +290,7 @@ def _judging(
         yield {"scorer": scorer, "jobs": jobs}
         return
     with open_scorer_with_status(name, options, seconds, load_seconds) as judge:
-        yield {"scorer": judge, "respond": _respond(name, options, seconds, load_seconds)}
-
-
-def _respond(
-    name: str, options: dict[str, Any], seconds: float, load_seconds: float
-) -> Callable[[str], str] | None:
-    """Return the `respond` function of a custom scorer, if its module has one."""
-    from rewardkit.audit.scorer_process import ScorerProcess
-    from rewardkit.registry import is_path
-
-    if is_path(name) and b"respond" not in Path(name.partition(":")[0]).read_bytes():
-        return None  # importing the module again may take long
-    process = ScorerProcess(name, options, seconds, load_seconds)
-    with show_import(name), suppress(UsageError), process:
-        return process.form
-    return None
+        yield {"scorer": judge}
 
 
 def _print_output(report: CheckReport, out: Path, *, as_json: bool) -> None:

@@ -28,13 +28,21 @@ from rewardkit.scorers.base import (
     NoVerdictError,
     Score,
     Scorer,
+    ScorerSpec,
     Status,
     call_scorer,
     spec_of,
 )
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import inner_function, is_verl_function, other_settings
-from rewardkit.scorers.right_score import AnswerForm, GoldRow, ScoreAll, learn_right, own_form
+from rewardkit.scorers.right_score import (
+    AnswerForm,
+    GoldRow,
+    ScoreAll,
+    learn_right,
+    own_form,
+    response_in_form,
+)
 from rewardkit.scorers.score import RightRule
 
 #: Default timeout per response.
@@ -103,6 +111,8 @@ class IsolatedScorer:
         self._function.start()
         self.summary, self.other_settings, form = self._function.greeting
         self.form: AnswerForm | None = form and (form[0], form[1], form[2])
+        respond = partial(response_in_form, self.form, "") if self.form else None
+        ScorerSpec(self, self.summary, respond)  # for `spec_of`
 
     def __call__(
         self, response: str, ground_truth: str, extra_info: Mapping[str, Any] | None = None

@@ -172,7 +172,7 @@ def _try_gold(
         return scores
 
     short = [
-        _response(form, _SHORT if form[0] else "", answer)
+        response_in_form(form, _SHORT if form[0] else "", answer)
         for answer in (right, wrong)
         for form in forms
     ]
@@ -190,7 +190,9 @@ def _try_gold(
     rights = [ours for ours, _, _ in read]
     for reasoning in _LONG if read else ():
         answers = [*((form, right) for _, _, form in read), (read[-1][2], wrong)]
-        *longs, other = call([_response(form, reasoning, answer) for form, answer in answers])
+        *longs, other = call(
+            [response_in_form(form, reasoning, answer) for form, answer in answers]
+        )
         wrongs += [] if other is None else [other]
         known = [score for score in longs if score is not None]
         told = [score for score in known if score > max(wrongs) + TOLERANCE]
@@ -202,7 +204,8 @@ def _try_gold(
     return _GoldTrial(tuple(rights), tuple(wrongs), states, tuple(form for _, _, form in read))
 
 
-def _response(form: AnswerForm, reasoning: str, answer: str) -> str:
+def response_in_form(form: AnswerForm, reasoning: str, answer: str) -> str:
+    """Return a response in a form, perhaps with reasoning."""
     before, mark, after = form
     lines = reasoning if before or not reasoning else f"{reasoning}.\n"
     return f"{before}{lines}{mark}{answer}{after}"
