@@ -3,7 +3,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.answers.open_answers import claims, matching
+from rewardkit.answers.open_answers import matching, verdict
 from rewardkit.answers.open_answers.matching import is_same_word
 from rewardkit.answers.open_answers.squad import f1, normalize
 from rewardkit.answers.open_answers.verdict import (
@@ -127,7 +127,6 @@ def test_near_misses_are_wrong(answer, gold, question):
         ("The ceiling is from 1911. It was painted in oil by Anna Berg.", "Anna Berg", WHO),
         ("It was none other than Anna Berg.", "Anna Berg", WHO),
         ("Without a doubt, Anna Berg painted it.", "Anna Berg", WHO),
-        ("This is called a solidus or slash.", "solidus", "What is the name of the line?"),
     ],
 )  # fmt: skip
 def test_a_sentence_states_its_answer(answer, gold, question):
@@ -248,7 +247,7 @@ def test_the_comparisons_with_400_long_golds_are_bounded(monkeypatch):
         calls += 1
         return is_same_word(word, gold)
 
-    monkeypatch.setattr(claims, "is_same_word", counted)
+    monkeypatch.setattr(verdict, "is_same_word", counted)
     monkeypatch.setattr(matching, "is_same_word", counted)
     golds = [" or ".join(f"Name{i}x{k} Wordlonger{k}" for k in range(12)) for i in range(400)]
     answer = " ".join(["bridge", "river"][k % 2] for k in range(155))

@@ -1,17 +1,93 @@
-"""What golds and questions tell: the wordings of a gold, and the kind of thing that a question asks for."""
+"""What golds and questions tell: the wordings of a gold, dates, and what kind of thing a question asks for."""
 
 import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from rewardkit.answers.open_answers.dates import Date, as_date
 from rewardkit.answers.open_answers.vocabulary import (
     FUNCTION_WORDS,
     NAME_PARTICLES,
     PERSON_WORDS,
     SEVERAL_WORDS,
 )
-from rewardkit.answers.open_answers.words import Word, stem, words
+from rewardkit.answers.open_answers.words import Word, month, stem, words
+
+# --- dates: `5 September 2016`, `Sept. 5, 2016`, `2016-09-05`, `15/04/1912`, `May 1990`, `1990`
+
+#: Most words of a date, as in `5th of September of 2016`.
+MAX_DATE_WORDS = 5
+_NO_WORDS = (Word("", False, False, False, "", ""),) * MAX_DATE_WORDS
+
+
+class Date(NamedTuple):
+    """A date; 0 for a part that is not given."""
+
+    year: int
+    month: int
+    day: int
+
+    def agrees(self, gold: "Date") -> bool:
+        """Whether no part contradicts a gold; a gold without a year needs all of its parts."""
+        if gold.year:
+            pairs = ((self.month, gold.month), (self.day, gold.day))
+            return self.year == gold.year and all(a == b or not (a and b) for a, b in pairs)
+        return self.month == gold.month and gold.day in (0, self.day)
+
+
+def dates_in(parts: tuple[Word, ...]) -> list[tuple[Date, tuple[int, int]]]:
+    """Return the dates in words, each with the indices of its first word and after its last one."""
+    dates: list[tuple[Date, tuple[int, int]]] = []
+    start = 0
+    while start < len(parts):
+        date, length = _first_date(*parts[start : start + MAX_DATE_WORDS], *_NO_WORDS)
+        if date:
+            dates.append((date, (start, start + length)))
+        start += length
+    return dates
+
+
+def _whole_number(word: Word) -> str:
+    return word.form if word.is_number and word.form.isdecimal() else ""
+
+
+def is_year(word: Word) -> bool:
+    """Whether a word may be a year from 1000 to 2100."""
+    return len(_whole_number(word)) == 4 and "," not in word.text and word.form <= "2100"
+
+
+def _is_day(word: Word) -> bool:
+    return 1 <= int(_whole_number(word)[:3] or 0) <= 31
+
+
+def _first_date(*parts: Word) -> tuple[Date | None, int]:
+    """Return the date at the start of words and the number of its words; None if there is none."""
+    first, second, third, *_ = parts
+    is_in_figures = {second.gap, third.gap} <= {"-", "/", "."}
+    if is_year(first):
+        if is_in_figures and _is_day(second) and _is_day(third):
+            return Date(int(first.form), int(second.form), int(third.form)), 3
+        return Date(int(first.form), 0, 0), 1
+    if is_in_figures and _is_day(first) and _is_day(second) and is_year(third):
+        number, day = sorted((int(first.form), int(second.form)))
+        is_clear = number <= 12 < day  # unlike `3/4/1912`, of which only the year counts
+        return Date(int(third.form), *((number, day) if is_clear else (0, 0))), 3
+    end = day = 0
+    if _is_day(first):
+        day, end = int(first.form), 1 + (second.form == "of")
+    number = month(parts[end])
+    if not number:
+        return None, 1
+    end += 1
+    if not day and _is_day(parts[end]):
+        day, end = int(parts[end].form), end + 1
+    year_at = end + (parts[end].form in ("of", "in"))
+    year = parts[year_at]
+    if is_year(year) or (day and len(_whole_number(year)) == 3):
+        return Date(int(year.form), number, day), year_at + 1
+    return Date(0, number, day), end
+
+
+# --- golds
 
 #: Most characters of a gold that are read.
 MAX_GOLD_CHARS = 400
@@ -20,7 +96,6 @@ MAX_WORDINGS = 8
 
 _BRACKETS = re.compile(r"\([^()]{0,200}\)|\[[^\[\]]{0,200}\]")
 _OR = re.compile(r"\sor\s|/|;\s")
-_APPOSITION = re.compile(r"(?:the|a|an|who|which|that|in|at|on|near|from|where)\s", re.IGNORECASE)
 #: A name before a clause: `Thomas Hobbes in his Leviathan`.
 _NAME_AND_CLAUSE = re.compile(
     r"((?:[^\W\d_a-z][\w.'-]{0,30} ){1,4}?)(?:in|who|which|from|as|for|during)\s"
@@ -31,15 +106,13 @@ class Gold(NamedTuple):
     """A wording of a gold answer.
 
     Attributes:
-        text: the wording.
-        words: its words, without function words unless it has no others.
+        words: its words, without function words.
         date: the date that it is, if it is nothing else.
         is_list: whether it has several parts, all of which are needed.
         is_name: whether it is written as the name of a person.
         is_head: whether it is the part before a comma, which counts only as a short answer.
     """
 
-    text: str
     words: tuple[Word, ...]
     date: Date | None
     is_list: bool
@@ -55,12 +128,9 @@ def read_gold(text: str) -> tuple[Gold, ...]:
     wordings = [text, outside, text.replace("(", " ").replace(")", " "), *_OR.split(outside)]
     if clause := _NAME_AND_CLAUSE.match(outside):
         wordings.append(clause[1])
-    before, comma, after = outside.partition(",")
-    has_head = bool(comma) and "," not in after
-    if has_head and _APPOSITION.match(after.strip()):
-        wordings.append(before)
     golds = [_gold(wording.strip()) for wording in [*dict.fromkeys(wordings)][:MAX_WORDINGS]]
-    if has_head and (head := _gold(before)).is_name:
+    before, comma, after = outside.partition(",")
+    if comma and "," not in after and (head := _gold(before)).is_name:
         golds.append(head._replace(is_head=True))
     return tuple(gold for gold in golds if gold.words)
 
@@ -73,13 +143,13 @@ def forms_of(text: str) -> tuple[str, ...]:
 
 def _gold(text: str) -> Gold:
     every = words(text)
-    content = tuple(word for word in every if word.form not in FUNCTION_WORDS) or every
+    content = tuple(word for word in every if word.form not in FUNCTION_WORDS or month(word))
+    dates = dates_in(content)
     commas = sum("," in word.gap for word in every)
     starts_with_article = text[:4].lower() == "the "
     return Gold(
-        text=text,
         words=content,
-        date=as_date(every),
+        date=dates[0][0] if len(dates) == 1 and dates[0][1] == (0, len(content)) else None,
         is_list=commas > 1 or any(word.form == "and" for word in every),
         is_name=not (commas or starts_with_article)
         and all(
@@ -98,16 +168,14 @@ class QuestionFacts(NamedTuple):
     """A question.
 
     Attributes:
-        words: its words in order, without function words.
         every: the forms of all its words.
-        forms: the forms of `words`: an answer that repeats them says nothing.
+        forms: the forms of its words without function words: an answer that repeats them says nothing.
         stems: their stems.
         asks_person: whether it asks for a person.
         asks_several: whether it asks for several things.
         is_choice: whether it offers a choice: `left or right`.
     """
 
-    words: tuple[Word, ...]
     every: frozenset[str]
     forms: frozenset[str]
     stems: frozenset[str]
@@ -117,23 +185,18 @@ class QuestionFacts(NamedTuple):
 
     def has(self, word: Word) -> bool:
         """Whether the question has a word in some form."""
-        return word.form in self.forms or stem(word.form) in self.stems
+        return stem(word.form) in self.stems
 
 
 @lru_cache(maxsize=1024)
 def read_question(text: str) -> QuestionFacts:
     """Return what a question tells; "" is a question without words."""
-    every = words(text[:MAX_QUESTION_CHARS])
-    all_forms = frozenset(word.form for word in every)
-    content = tuple(word for word in every if word.form not in FUNCTION_WORDS)
-    forms = frozenset(word.form for word in content)
+    every = frozenset(word.form for word in words(text[:MAX_QUESTION_CHARS]))
     return QuestionFacts(
-        words=content,
-        every=all_forms,
-        forms=forms,
-        stems=frozenset(map(stem, forms)),
-        asks_person=bool(all_forms & PERSON_WORDS)
-        or any(form.endswith(("ologist", "ician", "ographer")) for form in all_forms),
-        asks_several=bool(all_forms & SEVERAL_WORDS),
-        is_choice="or" in all_forms,
+        every=every,
+        forms=every - FUNCTION_WORDS,
+        stems=frozenset(map(stem, every - FUNCTION_WORDS)),
+        asks_person=bool(every & PERSON_WORDS),
+        asks_several=bool(every & SEVERAL_WORDS),
+        is_choice="or" in every,
     )

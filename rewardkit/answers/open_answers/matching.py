@@ -6,10 +6,10 @@ number (`before 1969`, `half of 206`).
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
-from rewardkit.answers.open_answers.dates import Date, dates_in
-from rewardkit.answers.open_answers.golds import Gold, QuestionFacts
+from rewardkit.answers.open_answers.golds import Date, Gold, QuestionFacts, dates_in
 from rewardkit.answers.open_answers.vocabulary import (
     BOUNDS,
     FUNCTION_WORDS,
@@ -32,12 +32,11 @@ MIN_SLIP_LETTERS_ALONE = 8
 MAX_SLIP_LETTERS = 40
 #: Most words that are joined to one: `bee keeper` and `beekeeper`.
 MAX_JOINED = 6
-#: Share of the words of a gold that suffices.
+#: Fraction of the words of a gold that suffices.
 MOST = 0.75
-#: Most words of a name of a person, of an answer that is one name, perhaps with the surname first,
-#: and of an answer without a sentence, in which two names side by side are two answers.
+#: Most words of a name of a person, and of an answer without a sentence, in which two names side by
+#: side are two answers.
 MAX_NAME_WORDS = 5
-MAX_INDEX_WORDS = 3
 MAX_BARE_WORDS = 4
 #: Most letters of initials that are written together: `JRR`.
 MAX_INITIALS = 3
@@ -54,8 +53,11 @@ class MatchedWords(NamedTuple):
 
 def match(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
     """Return where a sentence has a gold, and not as a bound or a range; None if it does not."""
-    place = _match(gold, sentence, question)
-    return place if place and not _is_other_number(sentence, place, question) else None
+    span = _match(gold, sentence, question)
+    is_other = span and (
+        _is_relative(sentence, span, question) or _is_other_number(sentence, span, question)
+    )
+    return None if is_other else span
 
 
 def _match(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
@@ -66,15 +68,11 @@ def _match(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords
     if all(map(question.has, gold.words)):  # only in a short answer, or if the question is a choice
         is_short = question.is_choice or len(sentence) <= len(gold.words) + 3
         return next(_runs(gold.words, sentence), None) if is_short else None
-    is_content = any(word.form not in FUNCTION_WORDS for word in gold.words)
-    for place in (*_runs(gold.words, sentence), _match_joined(gold.words, sentence)):
-        is_whole = place and (is_content or _is_title(sentence, *place))
-        if place and is_whole and not _is_other_name(gold.words, sentence, place, question):
-            return place
-    place = _match_name(gold, sentence, question) or _match_spelling(gold.words, sentence)
-    if place:
-        return None if _is_other_name(gold.words, sentence, place, question) else place
-    return (
+    for span in (*_runs(gold.words, sentence), _match_joined(gold.words, sentence)):
+        if span and not _is_other_name(gold.words, sentence, span, question):
+            return span
+    span = _match_name(gold, sentence, question) or _match_spelling(gold.words, sentence)
+    return span or (
         _match_known(gold, sentence, question)
         or _match_most(gold, sentence, question)
         or _match_part(gold, sentence, question)
@@ -91,24 +89,12 @@ def is_same_word(word: Word, gold: Word) -> bool:
 
 
 def _runs(parts: Words, sentence: Words) -> Iterator[MatchedWords]:
-    """Yield where words stand one after the other in a sentence, apart from its function words.
-
-    Function words count only beside a gold that has no others.
-    """
-    is_content = any(word.form not in FUNCTION_WORDS for word in parts)
-    places = [
-        at for at, word in enumerate(sentence) if not (is_content and word.form in FUNCTION_WORDS)
-    ]
-    for at in range(len(places) - len(parts) + 1):
-        if all(is_same_word(sentence[places[at + k]], part) for k, part in enumerate(parts)):
-            yield MatchedWords(places[at], places[at + len(parts) - 1] + 1)
-
-
-def _is_title(sentence: Words, start: int, end: int) -> bool:
-    """Whether function words are a name, such as `The Who` and `It`."""
-    return len(sentence) == end - start or (
-        start > 0 and all(word.is_name and word.text != "I" for word in sentence[start:end])
-    )
+    """Yield where words stand one after the other in a sentence, apart from its function words."""
+    content = [index for index, word in enumerate(sentence) if word.form not in FUNCTION_WORDS]
+    for at in range(len(content) - len(parts) + 1):
+        indices = content[at : at + len(parts)]
+        if all(is_same_word(sentence[i], part) for i, part in zip(indices, parts, strict=True)):
+            yield MatchedWords(indices[0], indices[-1] + 1)
 
 
 def _match_date(gold: Date, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
@@ -120,10 +106,8 @@ def _match_date(gold: Date, sentence: Words, question: QuestionFacts) -> Matched
     dates = dates_in(sentence)
     is_dated = any(date.month for date, _ in dates)
     for date, span in dates:
-        if not date.agrees(gold):
-            continue
         is_year_alone = gold.month and not date.month
-        if is_year_alone and question.every & {"month", "day", "date"}:
+        if not date.agrees(gold) or (is_year_alone and question.every & {"month", "day", "date"}):
             continue
         is_vague = is_year_alone or (gold.day and not date.day)
         if is_vague and (str(date.year) in question.forms or (is_dated and not date.month)):
@@ -137,7 +121,7 @@ def _match_date(gold: Date, sentence: Words, question: QuestionFacts) -> Matched
 
 def _match_joined(gold: Words, sentence: Words) -> MatchedWords | None:
     whole = "".join(word.form for word in gold)
-    if gold[0].is_number or (len(whole) < 3 and whole.isalpha()):
+    if gold[0].is_number or len(whole) < 3:
         return None
     for start in range(len(sentence)):
         text = ""
@@ -169,11 +153,10 @@ def _is_same_spelling(word: Word, gold: Word) -> bool:
         return False
     if a[0] != b[0] or (a[:3] != b[:3] and a[-3:] != b[-3:]):
         return False
-    at = next(
-        (at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
-    )
-    x, y = a[at:], b[at:]  # one letter is added, left out, replaced or swapped with the next one
-    return x[1:] == y or x == y[1:] or x[1:] == y[1:] or (x[1::-1], x[2:]) == (y[:2], y[2:])
+    both = min(len(a), len(b))
+    at = next((at for at in range(both) if a[at] != b[at]), both)
+    x, y = a[at:], b[at:]  # one letter is added, left out or replaced
+    return x[1:] == y or x == y[1:] or x[1:] == y[1:]
 
 
 def _match_known(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
@@ -184,11 +167,11 @@ def _match_known(gold: Gold, sentence: Words, question: QuestionFacts) -> Matche
         needed = rest  # because `1812` is not `the War of 1812`
     if not needed or len(needed) == len(gold.words):
         return None
-    for place in _runs(needed, sentence):
-        beside = {word.form for word in sentence[max(0, place.start - 1) : place.end + 2]}
+    for span in _runs(needed, sentence):
+        beside = {word.form for word in sentence[max(0, span.start - 1) : span.end + 2]}
         has_same_unit = beside & UNIT_NAMES <= {word.form for word in gold.words}
-        if has_same_unit and not _is_other_name(needed, sentence, place, question):
-            return place
+        if has_same_unit and not _is_other_name(needed, sentence, span, question):
+            return span
     return None
 
 
@@ -202,23 +185,21 @@ def _match_most(gold: Gold, sentence: Words, question: QuestionFacts) -> Matched
 
     All of its numbers are needed, and all parts of a list.
     """
-    needed = [word for word in gold.words if not question.has(word)] or [*gold.words]
-    if len(needed) < 2 or gold.is_head:
-        return None
+    needed = [word for word in gold.words if not question.has(word)]
     stems = _stems(sentence)  # words that are the same have the same stem
-    if sum(stem(part.form) in stems for part in needed) < MOST * len(needed):
+    if len(needed) < 2 or sum(stem(w.form) in stems for w in needed) < MOST * len(needed):
         return None
-    rest, places = [*needed], []
-    for at, word in enumerate(sentence):
+    rest, indices = [*needed], []
+    for index, word in enumerate(sentence):
         part = None if word.form in FUNCTION_WORDS else _first_same(word, rest)
         if part:
             rest.remove(part)
-            places.append(at)
-    is_partial = len(needed) >= 3 and len(places) >= MOST * len(needed) and not gold.is_list
+            indices.append(index)
+    is_partial = len(needed) >= 3 and len(indices) >= MOST * len(needed) and not gold.is_list
     if any(part.is_number for part in rest) or (rest and not is_partial):
         return None
-    start, end = places[0], places[-1] + 1
-    golden = {word.form for word in gold.words} | FUNCTION_WORDS | TITLES
+    start, end = indices[0], indices[-1] + 1
+    golden = {word.form for word in gold.words}
     has_other_name = any(  # as in `2008 Winter Olympic Games`
         word.is_name and word.form not in golden for word in sentence[max(0, start - 1) : end + 1]
     )
@@ -233,80 +214,78 @@ def _first_same(word: Word, parts: list[Word]) -> Word | None:
 
 def _match_part(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
     """Match half of a gold in common words if the sentence says nothing else: `imperial` for `imperial rule`."""
-    if gold.is_list or gold.is_head or any(w.is_name or w.is_number for w in gold.words[1:]):
+    if gold.is_list or any(word.is_name or word.is_number for word in gold.words[1:]):
         return None
-    places = [
-        at
-        for at, word in enumerate(sentence)
+    own = [
+        index
+        for index, word in enumerate(sentence)
         if not (word.form in FUNCTION_WORDS or question.has(word))
     ]
     needed = [word for word in gold.words if not question.has(word)]
-    are_golden = all(_first_same(sentence[at], needed) for at in places)
-    if not places or not are_golden or 2 * len(places) < len(needed):
+    if not own or 2 * len(own) < len(needed):
         return None
-    return MatchedWords(places[0], places[-1] + 1)
+    are_golden = all(_first_same(sentence[index], needed) for index in own)
+    return MatchedWords(own[0], own[-1] + 1) if are_golden else None
 
 
 # --- the words beside a gold
 
 
 def _is_other_name(
-    gold: Words, sentence: Words, place: MatchedWords, question: QuestionFacts
+    gold: Words, sentence: Words, span: MatchedWords, question: QuestionFacts
 ) -> bool:
-    start, end = place
+    """Whether the words beside a name make another one of it: `New Mexico`, `University of Georgia`."""
+    start, end = span
     first, last = sentence[start], sentence[end - 1]
     before = sentence[start - 1] if start and not first.gap else None
     after = sentence[end] if end < len(sentence) and sentence[end].gap in ("", "-") else None
-    relatives = [sentence[start - 2]] if start > 1 and sentence[start - 1].form == "of" else []
-    relatives += [after] if after and not after.gap else []
-    if any(word.form in RELATIVES - question.every for word in relatives):
-        return True  # `the wife of X`, `X's wife`
+    owner = sentence[start - 2] if start > 1 and before and before.form == "of" else None
     if not (first.is_name and last.is_name):
         return False
     if before and before.is_name and before.form in PLACE_MODIFIERS:
         return before.form not in question.forms
     if after and after.is_number and len(after.form) <= 2 and after.form not in question.forms:
         return not last.is_number
-    return (
-        len(gold) == 1 and not last.is_number and _is_part(sentence, start, before, after, question)
-    )
-
-
-def _is_part(
-    sentence: Words, start: int, before: Word | None, after: Word | None, question: QuestionFacts
-) -> bool:
-    """Whether one word is a part of a longer name: `Georgia Tech`, `University of Georgia`."""
-    if len(sentence[start].form) <= 2 and any(word and word.is_name for word in (before, after)):
+    if len(gold) > 1:
+        return False
+    if len(first.form) <= 2 and any(word and word.is_name for word in (before, after)):
         return True  # because `A B C D` is not `B`
     if question.asks_person:
         return False
-    if before and before.form == "of" and start > 1 and not before.gap:
-        owner = sentence[start - 2]
-        if owner.is_name and owner.form not in KINDS_OF_PLACES | question.forms:
-            return True
+    if owner and owner.is_name and owner.form not in KINDS_OF_PLACES | question.forms:
+        return True
     known = question.forms | FUNCTION_WORDS
     if before and before.is_name and len(sentence) <= MAX_BARE_WORDS:
-        return before.form not in known | TITLES | GENERIC_NOUNS
+        return before.form not in TITLES
     return after is not None and after.is_name and after.form not in known
 
 
-def _is_other_number(sentence: Words, place: MatchedWords, question: QuestionFacts) -> bool:
+def _is_relative(sentence: Words, span: MatchedWords, question: QuestionFacts) -> bool:
+    """Whether a name only says who somebody else is: `the wife of X`, `X's wife`."""
+    start, end = span
+    is_owned = start > 1 and sentence[start - 1].form == "of"
+    beside = [sentence[start - 2]] if is_owned else []
+    beside += [word for word in sentence[end : end + 1] if not word.gap]
+    return any(word.form in RELATIVES - question.every for word in beside)
+
+
+def _is_other_number(sentence: Words, span: MatchedWords, question: QuestionFacts) -> bool:
     """Whether a number is a bound, an end of a range, one of several in a row, or changed.
 
     The words beside a number change it in `half of 206`, `206 dozen`, `206 plus 12`.
     """
-    start, end = place
+    start, end = span
     if not any(word.is_number for word in sentence[start:end]):
         return False
     before, after = sentence[max(0, start - 2) : start], sentence[end : end + 1]
     forms = [word.form for word in before]
     units = UNIT_NAMES if question.every & UNIT_NAMES else frozenset()
-    changers = {*forms[-1:]} & BOUNDS
-    changers |= {*(forms[:1] if forms[1:] == ["of"] else forms[-1:])} & NUMBER_CHANGERS_BEFORE
+    changers = {*forms[-1:]} & (BOUNDS | NUMBER_CHANGERS_BEFORE)
+    if forms[1:] == ["of"]:
+        changers |= {forms[0]} & NUMBER_CHANGERS_BEFORE
     for word in after:
-        changers |= (
-            {word.form} & (NUMBER_CHANGERS_AFTER | units) if not word.gap.strip("%-") else set()
-        )
+        if not word.gap.strip("%-"):
+            changers |= {word.form} & (NUMBER_CHANGERS_AFTER | units)
     beside = [(word, sentence[start].gap) for word in before[-1:]]
     beside += [(word, word.gap) for word in after]
     is_in_row = end - start == 1 and any(w.is_number and gap in ("", "-") for w, gap in beside)
@@ -318,119 +297,73 @@ def _is_other_number(sentence: Words, place: MatchedWords, question: QuestionFac
 
 
 def _match_name(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
-    """Return where a sentence has the name of a person in another form.
+    """Match the name of a person in another form.
 
-    The forms are: without a title; with fewer or more middle names, where an initial stands for a
-    name; initials or a short form for the given names. If the question asks for a person, the
-    surname alone counts, unless another given name precedes it, and so does a name without its
-    description (`Carl Linnaeus` for `Swedish botanist Carl Linnaeus`).
+    The forms are: without a title or, if the question asks for a person, without a description
+    (`Carl Linnaeus` for `Swedish botanist Carl Linnaeus`); with fewer or more middle names, where an
+    initial stands for a name. If the question asks for a person, the surname also counts alone, or
+    after a short form or the initials of the given names.
     """
-    if question.asks_person and not gold.is_name:
-        core = _name_core(gold)
-        if (
-            core
-            and not all(map(question.has, core))
-            and (place := next(_runs(core, sentence), None))
-        ):
-            return place
+    if not gold.is_name:
+        core = _name_core(gold) if question.asks_person else ()
+        is_new = core and not all(map(question.has, core))
+        return next(_runs(core, sentence), None) if is_new else None
     parts = tuple(w for w in gold.words if w.form not in TITLES | NAME_SUFFIXES)
-    if not gold.is_name or not parts or any(word.is_number for word in parts):
-        return None
-    is_titled = len(parts) < len(gold.words) and (len(parts) > 1 or question.asks_person)
-    if is_titled and (place := next(_runs(parts, sentence), None)):
-        return place
-    if not 2 <= len(parts) <= MAX_NAME_WORDS or gold.is_list:
-        return None
-    return _match_middle(parts, sentence) or (
-        _match_surname(parts, sentence, question) if question.asks_person else None
-    )
+    is_titled = parts and len(parts) < len(gold.words) and (len(parts) > 1 or question.asks_person)
+    if is_titled and (span := next(_runs(parts, sentence), None)):
+        return span
+    is_whole = 2 <= len(parts) <= MAX_NAME_WORDS and not gold.is_list
+    return _match_surname(parts, sentence, question) if is_whole else None
 
 
 def _name_core(gold: Gold) -> Words:
-    if gold.is_list or " as " in gold.text or any(word.is_number for word in gold.words):
+    if any(word.is_number for word in gold.words):
         return ()  # because `Elizabeth` is not `Elizabeth II`
-    best: Words = ()
-    run: Words = ()
-    has_title = False
-    for word in gold.words:
-        has_title |= word.form in TITLES
-        run = (*run, word) if word.is_name and word.form not in TITLES else ()
-        if len(run) > max(0 if has_title else 1, len(best)):
-            best = run
-    return best if len(best) < len(gold.words) else ()
-
-
-def _match_middle(parts: Words, sentence: Words) -> MatchedWords | None:
-    """Match the first and the last name with some of the middle names, or initials, between them."""
-    for start, word in enumerate(sentence):
-        if word.form != parts[0].form:
-            continue
-        for end in range(start + 1, min(start + MAX_NAME_WORDS, len(sentence))):
-            name = sentence[end]
-            if not name.is_name or name.gap.strip(".\"'()"):
-                break
-            mine, theirs = (
-                _initials([w.text for w in middle])
-                for middle in (sentence[start + 1 : end], parts[1:-1])
-            )
-            is_same = not theirs or mine.startswith(theirs) or theirs.startswith(mine)
-            if name.form == parts[-1].form and is_same:
-                return MatchedWords(start, end + 1)
-    return None
+    runs = groupby(gold.words, lambda word: word.is_name and word.form not in TITLES)
+    core = max((tuple(run) for is_name, run in runs if is_name), key=len, default=())
+    has_title = any(word.form in TITLES for word in gold.words)
+    return core if len(core) > (not has_title) else ()
 
 
 def _match_surname(parts: Words, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
-    """Match the surname alone, or after a short form or the initials of the given names."""
-    surname = parts[-1].form
-    if surname in question.forms:
-        return None
-    is_index = len(sentence) <= MAX_INDEX_WORDS  # as in `Armstrong, Louis`
+    *golden, surname = parts
     for at, word in enumerate(sentence):
-        if word.form != surname or not word.is_name:
-            continue
         after = sentence[at + 1] if at + 1 < len(sentence) else None
-        is_joined = after is not None and (not after.gap or is_index)
-        if after and is_joined and after.is_name and after.form not in FUNCTION_WORDS:
+        is_middle = after and after.is_name and not (after.gap and len(sentence) > MAX_BARE_WORDS)
+        if word.form != surname.form or not word.is_name or is_middle:
             continue
-        before = sentence[at - 1] if at and not word.gap.strip(".\"'") else None
-        is_beside_name = before is not None and (before.is_name or is_index)
-        if before is None or not is_beside_name or before.form in TITLES | FUNCTION_WORDS:
+        start = at
+        while start > max(0, at - MAX_NAME_WORDS) and not sentence[start].gap.strip(".\"'()"):
+            if not sentence[start - 1].is_name:
+                break
+            start -= 1
+        given = [*sentence[start:at]]
+        while given and given[0].form in TITLES | FUNCTION_WORDS:
+            given.pop(0)
+        for first in range(len(given)):
+            if _is_same_person(given[first:], golden, question.asks_person):
+                return MatchedWords(at - len(given) + first, at + 1)
+        if not given and question.asks_person and surname.form not in question.forms:
             return MatchedWords(at, at + 1)
-        if any(_is_short_form(before.form, part.form) for part in parts[:-1]) or (
-            _have_same_initials(_given_names(sentence, at), [part.text for part in parts[:-1]])
-        ):
-            return MatchedWords(at - 1, at + 1)
     return None
 
 
-def _is_short_form(a: str, b: str) -> bool:
-    """Whether one given name is a short form of the other: `Rob` and `Robert`, `Johnny` and `John`."""
-    short, long = sorted((a, b), key=len)
-    return len(short) >= 3 and long.startswith(short)
+def _is_same_person(given: list[Word], golden: list[Word], by_initials: bool) -> bool:
+    """Whether two lists of given names may be one person's.
+
+    `Anna M.` is `Anna Maria`; by initials also `A. M.` and `Ann`.
+    """
+    mine, theirs = ("".join(map(_initials, names)) for names in (given, golden))
+    short, long = sorted((given[0].form, golden[0].form), key=len)
+    if short == long or (by_initials and len(short) >= 3 and long.startswith(short)):
+        return mine.startswith(theirs) or theirs.startswith(mine)
+    has_initials = any(all(map(_is_initials, names)) for names in (given, golden))
+    return by_initials and mine == theirs and has_initials
 
 
-def _given_names(sentence: Words, surname: int) -> list[str]:
-    names: list[str] = []
-    for at in range(surname - 1, max(-1, surname - 5), -1):
-        if not sentence[at].is_name:
-            break
-        names.insert(0, sentence[at].text)
-        if sentence[at].gap:
-            break
-    return names
+def _is_initials(name: Word) -> bool:
+    return len(name.text) <= MAX_INITIALS and name.text.isupper()
 
 
-def _have_same_initials(names: list[str], golds: list[str]) -> bool:
-    """Whether one side has only the initials of the other's given names."""
-    return any(
-        _initials(mine) == _initials(golds) and (_are_initials(mine) or _are_initials(golds))
-        for mine in (names[k:] for k in range(len(names)))
-    )
-
-
-def _are_initials(names: list[str]) -> bool:
-    return all(len(name) <= MAX_INITIALS and name.isupper() for name in names)
-
-
-def _initials(names: list[str]) -> str:
-    return "".join(name if _are_initials([name]) else name[:1].upper() for name in names)
+def _initials(name: Word) -> str:
+    return name.text if _is_initials(name) else name.text[:1].upper()

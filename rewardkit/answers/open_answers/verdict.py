@@ -1,28 +1,36 @@
-"""Whether an answer in words gives one of the gold answers of an open question."""
+"""Whether an answer in words gives one of the gold answers of an open question.
+
+A sentence that has a gold must state it as its only answer. It does not if it denies, asks or doubts the
+gold, or if the gold is one of several guesses: `Paris, London or Rome`, `London / Paris`.
+"""
 
 import re
 from collections.abc import Sequence
 from enum import Enum
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
-from rewardkit.answers.open_answers.claims import (
-    is_bare_list,
-    is_guess,
-    is_hedged,
-    is_stated,
-    takes_back,
-)
 from rewardkit.answers.open_answers.golds import (
     MAX_GOLD_CHARS,
     Gold,
     QuestionFacts,
+    dates_in,
     forms_of,
+    is_year,
     read_gold,
     read_question,
 )
-from rewardkit.answers.open_answers.matching import MatchedWords, match
-from rewardkit.answers.open_answers.vocabulary import FUNCTION_WORDS
-from rewardkit.answers.open_answers.words import Sentence, fold, sentences, stem, words
+from rewardkit.answers.open_answers.matching import MatchedWords, Words, is_same_word, match
+from rewardkit.answers.open_answers.vocabulary import (
+    COMPARATIVES,
+    FUNCTION_WORDS,
+    GENERIC_NOUNS,
+    HEDGES,
+    JOINTS,
+    NAME_PARTICLES,
+    NAME_SUFFIXES,
+    TITLES,
+)
+from rewardkit.answers.open_answers.words import Sentence, Word, fold, sentences, stem, words
 from rewardkit.answers.parsing.vocabulary import split_words
 
 #: Most words of an answer: 999 of 1,000 sentences that people called right have fewer.
@@ -33,12 +41,10 @@ MAX_GOLDS = 400
 #: Most words of all wordings of all golds: 400 aliases have some 2,000. Each is compared with each of
 #: an answer.
 MAX_GOLD_WORDS = 4000
-#: Share of a question's words with which a sentence answers it.
+#: Fraction of a question's words with which a sentence answers it.
 ECHO = 0.7
 #: Words of its own of a sentence that elaborates on the one before.
 OWN_WORDS = 2
-#: Most words of a sentence that answers without an echo of the question.
-BARE_WORDS = 3
 
 #: Words before an answer: `The answer is Paris`.
 _LEAD = re.compile(
@@ -71,6 +77,8 @@ def judge(answer: str, golds: Sequence[str], question_text: str = "") -> Outcome
         question_text: the question, whose words are no evidence; "" if unknown.
     """
     golds = golds[:MAX_GOLDS]
+    if lead := _LEAD.match(answer):
+        answer = answer[lead.end() :]
     if _is_equal(answer, golds):
         return Outcome.RIGHT
     parts = sentences(answer[: MAX_ANSWER_CHARS + 1])
@@ -81,10 +89,10 @@ def judge(answer: str, golds: Sequence[str], question_text: str = "") -> Outcome
         return Outcome.TOO_LONG
     question = read_question(question_text)
     content = [word for word in everything if word.form not in FUNCTION_WORDS]
-    if len(content) >= max(3, len(question.words) - 1) and all(map(question.has, content)):
+    if len(content) >= max(3, len(question.forms) - 1) and all(map(question.has, content)):
         return Outcome.WRONG  # a copy of the question
     wordings = _wordings(golds)
-    if is_bare_list(parts, wordings, question):
+    if _is_bare_list(parts, wordings, question):
         return Outcome.GUESSES
     is_plain = len(parts) > 1 and all(w.form not in ("not", "never", "or") for w in everything)
     lists = [gold for gold in wordings if gold.is_list] if is_plain else []
@@ -99,16 +107,15 @@ def _judge_sentences(
     outcome = Outcome.WRONG
     for index, sentence in enumerate(parts):
         for gold in wordings:
-            if place := match(gold, sentence.words, question):
-                outcome = _weigh(place, parts, index, wordings, question)
+            if span := match(gold, sentence.words, question):
+                outcome = _weigh(span, parts, index, wordings, question)
                 if outcome is Outcome.RIGHT:
                     return outcome
     return outcome
 
 
 def _is_equal(answer: str, golds: Sequence[str]) -> bool:
-    lead = _LEAD.match(answer)
-    statement = (answer[lead.end() :] if lead else answer).strip(" .*_\n")
+    statement = answer.strip(" .*_\n")
     if len(statement) > MAX_GOLD_CHARS:
         return statement in golds
     if forms := tuple(word.form for word in words(statement)):
@@ -123,38 +130,230 @@ def _wordings(golds: Sequence[str]) -> list[Gold]:
 
 
 def _weigh(
-    place: MatchedWords,
+    span: MatchedWords,
     parts: Sequence[Sentence],
     index: int,
     golds: Sequence[Gold],
     question: QuestionFacts,
 ) -> Outcome:
-    sentence = parts[index]
-    if not is_stated(sentence, place.start, place.end, question):
+    sentence, later = parts[index], parts[index + 1 :]
+    if not _is_stated(sentence, span, question):
         return Outcome.DENIED
-    if any(takes_back(part, index + 1 == at) for at, part in enumerate(parts) if at > index):
+    if any(_takes_back(part, is_next=part is later[0]) for part in later):
         return Outcome.DENIED
-    if is_hedged(sentence) and sum(map(is_hedged, parts)) > 1:
+    if _is_hedged(sentence) and sum(map(_is_hedged, parts)) > 1:
         return Outcome.GUESSES
-    if is_guess(sentence, place.start, place.end, golds, question):
+    if _is_guess(sentence.words, span, golds, question):
         return Outcome.GUESSES
-    if any(_says_another(part, sentence, place) for part in parts):
+    if any(_says_another(part, sentence, span) for part in parts):
         return Outcome.GUESSES
-    before = [part for part in parts[:index] if _answers_before(part, sentence, place, question)]
-    if len(before) > 1 or (before and not _elaborates(sentence, place, question)):
+    before = [part for part in parts[:index] if _answers_before(part, sentence, span, question)]
+    others = (*sentence.words[: span.start], *sentence.words[span.end :])
+    own = [w for w in others if w.form not in FUNCTION_WORDS and not question.has(w)]
+    # `It was shot in Paris in two weeks` tells more than another answer; `It is Paris` does not.
+    if len(before) > 1 or (before and len(own) < OWN_WORDS):
         return Outcome.SECOND
     return Outcome.RIGHT
 
 
-def _says_another(other: Sentence, sentence: Sentence, place: MatchedWords) -> bool:
+# --- what a sentence states
+
+
+def _phrases(text: str) -> frozenset[str]:
+    return frozenset(text.split(";"))
+
+
+#: Words before an answer that are searched for a denial.
+REACH = 7
+
+_DENIALS = split_words(
+    "not never neither nor except excluding unlike cannot isnt wasnt arent werent aint dont doesnt"
+    " didnt cant couldnt wouldnt hasnt havent hadnt wont false wrong incorrect wrongly incorrectly"
+    " mistakenly falsely hardly scarcely myth misconception refuse nobody unlikely hoax"
+)
+#: Pairs of words that deny what follows them, or give it as an example.
+_DENYING_PAIRS = _phrases(
+    "instead of;rather than;other than;apart from;aside from;opposed to;confused with;mistaken for"
+    ";contrary to;far from;but not;anything but;everything but;used to;such as"
+)
+#: Words after `not` that take the denial away: `not only Paris`.
+_NOT_ONLY = split_words("only just merely simply solely")
+_WRONG = split_words("wrong incorrect false untrue mistaken")
+#: `不是X`, `X是错的`.
+_DENIES_IN_CHINESE = ("不是", "并非", "不为", "没有")
+_DENIED_IN_CHINESE = ("是错", "不对", "错误")
+_SOME = split_words("some many others people sources")
+_CONTRASTS = split_words("but however actually although though yet others")
+#: Words that open a sentence which takes back the one before.
+_RETRACTIONS = split_words("no wait actually correction oops sorry hmm alternatively")
+#: Words and pairs of words in a sentence that takes back an earlier one.
+_TAKEN_BACK = _phrases(
+    "kidding;joking;scratch;reflection;false;incorrect;mistaken;retract"
+    ";final answer;correct answer;right answer;all wrong"
+)
+
+
+def _is_stated(sentence: Sentence, span: MatchedWords, question: QuestionFacts) -> bool:
+    """Whether a sentence states the words of a span, and does not ask or deny them."""
+    before, after = sentence.words[: span.start], sentence.words[span.end :]
+    if sentence.text.rstrip(" .\"')]").endswith("?"):
+        return False
+    if _is_denied_before(sentence.words, span.start, question):
+        return False
+    if any(word.form in _WRONG - question.every for word in after):
+        return False
+    rest = after[:3]
+    if rest and rest[0].form.startswith(_DENIED_IN_CHINESE):
+        return False
+    is_denied = any(word.form in _DENIALS for word in rest) and "not" not in question.every
+    if is_denied and rest[0].form != "not" and not rest[0].gap.strip("\"')"):
+        return False
+    has_opinion = any(word.form in _SOME for word in before)  # `Some say X, but`
+    return not (has_opinion and any(word.form in _CONTRASTS for word in after))
+
+
+def _is_denied_before(parts: Words, start: int, question: QuestionFacts) -> bool:
+    for at in range(start - 1, max(-1, start - 1 - REACH), -1):
+        word, following = parts[at], parts[at + 1]
+        if f"{word.form} {following.form}" in _DENYING_PAIRS and at + 1 < start:
+            return at == 0 or parts[at - 1].form != "none"
+        if word.form == "but":
+            return False
+        is_in_title = word.is_name and at > 0  # as in `Can't Buy Me Love`
+        if word.form in _DENIALS - question.every and not is_in_title:
+            return following.form not in _NOT_ONLY
+        if word.form.endswith(_DENIES_IN_CHINESE):
+            return True
+        if word.gap.strip("\"'()"):
+            return False
+    return False
+
+
+def _takes_back(sentence: Sentence, is_next: bool) -> bool:
+    """Whether a later sentence takes back an earlier one, as `No, wait` and `Scratch that` do."""
+    forms = [word.form for word in sentence.words]
+    phrases = {*forms, *(f"{a} {b}" for a, b in pairwise(forms))}
+    return (is_next and forms[0] in _RETRACTIONS) or not phrases.isdisjoint(_TAKEN_BACK)
+
+
+def _is_hedged(sentence: Sentence) -> bool:
+    return any(
+        word.form in HEDGES or (word.form == "may" and not word.is_name) for word in sentence.words
+    )
+
+
+# --- one of several guesses
+
+#: Most items of a list where the question asks for several things, and where it asks for one.
+MAX_ITEMS_OF_SEVERAL = 8
+MAX_ITEMS = 2
+#: Most words of an item of a list.
+MAX_ITEM_WORDS = 5
+#: Most words of a sentence that answers without an echo of the question.
+BARE_WORDS = 3
+
+_LIST_JOINTS = split_words("and or")
+_HEDGES_BEFORE = split_words("maybe perhaps possibly probably even also")
+#: Words after a comma that name parts of what precedes: `Utah, including Provo and Ogden`.
+_PARTS = split_words("including such especially with")
+#: Words that announce a list as guesses: `Possible answers are Paris and Rome`.
+_ANNOUNCEMENTS = split_words("answers candidates guesses")
+
+
+def _is_guess(
+    parts: Words, span: MatchedWords, golds: Sequence[Gold], question: QuestionFacts
+) -> bool:
+    """Whether a span is only one of several answers in a sentence.
+
+    It is if `or` joins it to something other than a gold, if the list is announced as one of answers
+    or candidates, or if it has more than `MAX_ITEMS` alike of which fewer than half are golds.
+    """
+    answer = parts[slice(*span)]
+    items = _items_around(parts, span)
+    others = [parts[slice(*item)] for item in items if item != span]
+    others = [item for item in others if not _is_gold(item, golds)]
+    joints = {word.form for word in parts[items[0].start : items[-1].end]} & _LIST_JOINTS
+    if "or" in joints and others and not any(item[0].form in COMPARATIVES for item in others):
+        return True
+    is_announced = any(word.form in _ANNOUNCEMENTS for word in parts[: span.start])
+    if others and is_announced and not question.asks_several:
+        return True
+    golden = len(items) - len(others)
+    if golden > 1 and 2 * golden >= len(items):
+        return False
+    alike = sum(_is_alike(item, answer) for item in others)
+    if question.asks_several:
+        return alike >= MAX_ITEMS_OF_SEVERAL
+    is_bare = sum(item.end - item.start for item in items) + 2 >= len(parts)
+    if is_bare and not any(word.is_name for word in answer):
+        return alike > 0
+    return alike + 1 > MAX_ITEMS + ("and" not in joints)
+
+
+def _items_around(parts: Words, span: MatchedWords) -> list[MatchedWords]:
+    """Return the items of the list around a span, which is one of them."""
+    start, end = span
+    items = [span]
+    is_number = all(word.is_number for word in parts[start:end])
+    segments = _segments(parts)
+    is_last = any(begin < end <= close <= end + 1 for begin, close in segments)
+    for begin, close in segments if is_last else ():
+        if begin < end:
+            continue
+        is_other = parts[begin].form in _PARTS or (is_year(parts[begin]) and not is_number)
+        if is_other or close - begin > MAX_ITEM_WORDS:
+            break
+        items.append(MatchedWords(begin, close))
+    while start and parts[start - 1].form in _HEDGES_BEFORE:
+        start -= 1
+    is_first = any(begin == start for begin, _ in segments)
+    for begin, close in reversed(segments) if is_first else ():
+        if close <= start:
+            items.insert(0, MatchedWords(max(begin, close - MAX_ITEM_WORDS), close))
+            if close - begin > MAX_ITEM_WORDS:
+                break
+    return items
+
+
+def _segments(parts: Words) -> list[MatchedWords]:
+    segments: list[MatchedWords] = []
+    begin = 0
+    for at, word in enumerate(parts):
+        is_joint = word.form in _LIST_JOINTS
+        if is_joint or word.gap.strip("\"'()") in (",", "/", "|"):
+            segments.append(MatchedWords(begin, at))
+            begin = at + is_joint
+    segments.append(MatchedWords(begin, len(parts)))
+    return [segment for segment in segments if segment.end > segment.start]
+
+
+def _is_gold(item: Words, golds: Sequence[Gold]) -> bool:
+    content = [word for word in item if word.form not in FUNCTION_WORDS]
+    return any(
+        len(content) == len(gold.words) and all(map(is_same_word, content, gold.words))
+        for gold in golds
+    )
+
+
+def _is_alike(item: Words, answer: Words) -> bool:
+    content = [word for word in item if word.form not in FUNCTION_WORDS]
+    if any(word.is_number for word in answer):
+        return any(word.is_number for word in content)
+    if any(word.is_name for word in answer):
+        return all(word.is_name for word in content)
+    return 0 < len(content) <= 2 and not content[0].is_name
+
+
+def _says_another(other: Sentence, sentence: Sentence, span: MatchedWords) -> bool:
+    """Whether two sentences differ in the answer only, as `He is from Paris` and `He is from Rome`."""
     mine, theirs = ([word.form for word in part.words] for part in (sentence, other))
-    start, end = place
+    start, end = span
     rest = theirs[start:end]
     return start > 1 and mine[:start] == theirs[:start] and rest not in ([], mine[start:end])
 
 
 def _answers_before(
-    earlier: Sentence, sentence: Sentence, place: MatchedWords, question: QuestionFacts
+    earlier: Sentence, sentence: Sentence, span: MatchedWords, question: QuestionFacts
 ) -> bool:
     """Whether an earlier sentence answers the question with something of the kind of a gold.
 
@@ -163,39 +362,90 @@ def _answers_before(
     """
     if earlier.text.rstrip().endswith((":", "?")):
         return False
-    is_bare = len(earlier.words) <= BARE_WORDS or all(
-        word.is_name or word.is_number for word in earlier.words
-    )
-    share = _echo(earlier, question)
-    if not is_bare and (share < ECHO or share < _echo(sentence, question)):
+    is_bare = len(earlier.words) <= BARE_WORDS or all(word.is_name for word in earlier.words)
+    echo = _echo(earlier, question)
+    if not is_bare and (echo < ECHO or echo < _echo(sentence, question)):
         return False
-    gold = sentence.words[place.start : place.end]
+    gold = sentence.words[slice(*span)]
     is_number = any(word.is_number for word in gold)
     is_name = any(word.is_name for word in gold)
-    for at, word in enumerate(earlier.words):
-        if question.has(word) or word.form in FUNCTION_WORDS or word.form in _FILLERS:
-            continue
-        if is_number:
-            is_alike = word.is_number
-        else:
-            is_alike = not is_name or (word.is_name and (at > 0 or is_bare))
-        if is_alike:
-            return True
-    return False
-
-
-def _elaborates(sentence: Sentence, place: MatchedWords, question: QuestionFacts) -> bool:
-    """Whether a sentence tells something besides an answer: `It was shot in Paris in two weeks`.
-
-    `It is Paris` and `The capital is Paris` do not; after another answer they are a second guess.
-    """
-    others = (*sentence.words[: place.start], *sentence.words[place.end :])
-    own = [w for w in others if w.form not in FUNCTION_WORDS and not question.has(w)]
-    return len(own) >= OWN_WORDS
+    return any(
+        word.is_number if is_number else word.is_name or not is_name
+        for word in earlier.words
+        if not (question.has(word) or word.form in FUNCTION_WORDS | _FILLERS)
+    )
 
 
 def _echo(sentence: Sentence, question: QuestionFacts) -> float:
-    if not question.words:
-        return 0.0
     stems = {stem(word.form) for word in sentence.words}
-    return sum(stem(word.form) in stems for word in question.words) / len(question.words)
+    return len(stems & question.stems) / max(1, len(question.stems))
+
+
+# --- answers that are only a row of names or numbers
+
+#: Punctuation inside a name: `Jean-Paul`, `O'Neill`.
+_INSIDE = ("", "-", "'")
+#: Punctuation before a closer description: `London, England`, `Samuel Clemens (Mark Twain)`.
+_DESCRIBING = frozenset(",(")
+#: Words beside names that make no sentence of them.
+_EMPTY = JOINTS | split_words("of in at on for with")
+#: Words that are no name by themselves.
+_NAMELESS = GENERIC_NOUNS | TITLES | NAME_SUFFIXES
+
+
+def _is_bare_list(
+    parts: Sequence[Sentence], golds: Sequence[Gold], question: QuestionFacts
+) -> bool:
+    """Whether an answer is a row of names or numbers with others than the golds among them.
+
+    A row may begin with a gold and go on with one closer description that is not a number. If the
+    question asks for several things, a row may hold others. An answer with other words than names,
+    numbers and those of golds is a sentence.
+    """
+    in_names = NAME_PARTICLES.union(*({word.form for word in gold.words} for gold in golds))
+    items: list[list[Word]] = []
+    marks: set[str] = set()
+    for part in parts:
+        is_open = False
+        in_dates = {at for _, (start, end) in dates_in(part.words) for at in range(start + 1, end)}
+        for at, word in enumerate(part.words):
+            is_letter = len(word.text) == 1 and not word.is_number  # as in `(b) London`
+            is_content = word.is_name or word.is_number or word.form in in_names
+            if is_letter or word.form in _EMPTY or (word.is_name and question.has(word)):
+                marks |= {word.form} & JOINTS
+                is_open = False
+            elif is_open and is_content and (word.gap in _INSIDE or at in in_dates):
+                items[-1].append(word)
+            elif question.has(word) or not is_content:
+                return False
+            else:
+                marks.update(word.gap.strip("\"'.") if items else "")
+                items.append([word])
+                is_open = True
+    items = [item for item in items if any(word.form not in _NAMELESS for word in item)]
+    is_golden = [any(_is_part_of(item, gold) for gold in golds) for item in items]
+    if not any(is_golden):
+        return False
+    kind = _has_number(items[is_golden.index(True)])
+    others = [
+        item
+        for item, gold in zip(items, is_golden, strict=True)
+        if not gold and (_has_number(item) == kind or (len(parts) == 1 and _is_figure(item)))
+    ]
+    if question.asks_several:
+        return len(others) >= MAX_ITEMS_OF_SEVERAL
+    is_described = len(parts) == 1 and is_golden[0] and bool(marks) and marks <= _DESCRIBING
+    return len(others) > (is_described and not any(map(_is_figure, others)))
+
+
+def _has_number(item: list[Word]) -> bool:
+    return any(word.is_number for word in item)
+
+
+def _is_figure(item: list[Word]) -> bool:
+    return len(item) == 1 and item[0].is_number and not is_year(item[0])
+
+
+def _is_part_of(item: list[Word], gold: Gold) -> bool:
+    forms, golden = ({word.form for word in words} for words in (item, gold.words))
+    return forms <= golden or golden <= forms
