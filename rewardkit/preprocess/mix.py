@@ -8,12 +8,11 @@ and a call of a tool whose entry is null is answered with an error (`experimenta
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import repeat
 from math import ceil, floor, isfinite
-from operator import le
 from pathlib import Path
 
 import pyarrow as pa
@@ -157,18 +156,19 @@ def mix(
         if [path.resolve() for path in paths].count(part.path.resolve()) > 1:
             raise UsageError(f"{part.path} is named twice. Name it once, with one weight.")
     require_absent(out, overwrite=overwrite)
-    available = list[int]()
-    for path in paths:
-        with open_parquet(path) as file:
+    schemas, available = list[pa.Schema](), list[int]()
+    for part in parts:
+        with open_parquet(part.path) as file:
+            schemas.append(file.schema_arrow)
             available.append(int(file.metadata.num_rows))
         if not available[-1]:
-            raise DataError(f"{path}: the file has no rows. Leave it out of the mix.")
+            raise DataError(f"{part.path}: the file has no rows. Leave it out of the mix.")
     has_weights = any(part.weight is not None for part in parts)
     weights = [
         (1.0 if has_weights else float(size)) if part.weight is None else part.weight
         for part, size in zip(parts, available, strict=True)
     ]
-    most = largest_total(weights, available)
+    most = min(floor(size / share) for share, size in zip(shares(weights), available, strict=True))
     counts = share_out(weights, most if rows is None else rows)
     sizes = list(zip(parts, counts, available, strict=True))
     lacking = [entry for entry in sizes if entry[1] > entry[2]]
@@ -184,7 +184,7 @@ def mix(
         for weight, share, (part, count, size) in zip(weights, shares(weights), sizes, strict=True)
     ]
     report = MixReport(out, seed, tuple(reports))
-    schema = mix_schema(paths)
+    schema = mix_schema(dict(zip(paths, schemas, strict=True)))
     metadata = {
         "rewardkit": VERSION,
         "mix": [{"name": str(p.path), "weight": p.weight, "rows": p.rows} for p in reports],
@@ -212,28 +212,11 @@ def share_out(weights: Sequence[float], rows: int) -> list[int]:
     return counts
 
 
-def largest_total(weights: Sequence[float], available: Sequence[int]) -> int:
-    """Return the largest number of rows for which no part needs more rows than it has."""
-    pairs = list(zip(shares(weights), available, strict=True))
-    lower = min(floor(size / share) for share, size in pairs)
-    upper = min(ceil((size + 1) / share) for share, size in pairs)
-    return next(
-        (n for n in range(upper, lower, -1) if all(map(le, share_out(weights, n), available))),
-        lower,
-    )
-
-
-def mix_schema(paths: Sequence[Path]) -> pa.Schema:
+def mix_schema(schemas: Mapping[Path, pa.Schema]) -> pa.Schema:
     """Return the schema that holds the rows of all files."""
     types: dict[str, pa.DataType] = {}
-    columns: set[str] = set()
-    some_are_plain = False
-    for path in paths:
-        with open_parquet(path) as file:
-            schema = file.schema_arrow
-        columns.update(schema.names)
-        own = _turn_types(schema)
-        some_are_plain |= not own
+    turn_types = {path: _turn_types(schema) for path, schema in schemas.items()}
+    for path, own in turn_types.items():
         for name, kind in own.items():
             try:
                 types[name] = union_type(types.get(name, kind), kind, f"extra_info.{name}")
@@ -242,8 +225,13 @@ def mix_schema(paths: Sequence[Path]) -> pa.Schema:
                     f"{path}: {error.column} is {error.other}, but {error.one} in an earlier file. "
                     "Write one type, or train on the files one after the other."
                 ) from error
-    names_agents = AGENT_NAME.name in columns or (bool(types) and some_are_plain)
-    return row_schema(types, agent_name=names_agents, images=IMAGES.name in columns)
+    columns = {name for schema in schemas.values() for name in schema.names}
+    some_are_plain = bool(types) and not all(turn_types.values())
+    return row_schema(
+        types,
+        agent_name=some_are_plain or AGENT_NAME.name in columns,
+        images=IMAGES.name in columns,
+    )
 
 
 def complete_row(row: Row, schema: pa.Schema) -> Iterator[str]:
@@ -258,23 +246,20 @@ def complete_row(row: Row, schema: pa.Schema) -> Iterator[str]:
     if "tools_kwargs" in types:
         entries, tools = info.get("tools_kwargs") or {}, types["tools_kwargs"].fields
         info["tools_kwargs"] = {
-            item.name: _entry(entries.get(item.name), item.type) for item in tools
+            tool.name: _tool_entry(entries.get(tool.name), tool.type) for tool in tools
         }
-        if added := [item.name for item in tools if entries.get(item.name) is None]:
+        if added := [tool.name for tool in tools if entries.get(tool.name) is None]:
             yield f"extra_info.tools_kwargs had no {' and no '.join(added)}: empty entries added"
     if "interaction_kwargs" in types and not info.get("interaction_kwargs"):
         yield "extra_info.interaction_kwargs is null: verl 0.5 to 0.7 may end the run at such a row"
 
 
-def _entry(entry: Row | None, kind: pa.DataType) -> Row | None:
+def _tool_entry(entry: Row | None, kind: pa.DataType) -> Row | None:
+    """Return the entry of a tool without its nulls, but with all its structs."""
     if not pa.types.is_struct(kind):
         return entry
-    entry = entry or {}
-    return {
-        item.name: {} if entry.get(item.name) is None else entry[item.name]
-        for item in kind.fields
-        if pa.types.is_struct(item.type) or entry.get(item.name) is not None
-    }
+    empty: Row = {item.name: {} for item in kind.fields if pa.types.is_struct(item.type)}
+    return empty | {name: value for name, value in (entry or {}).items() if value is not None}
 
 
 def _turn_types(schema: pa.Schema) -> dict[str, pa.DataType]:
@@ -282,14 +267,14 @@ def _turn_types(schema: pa.Schema) -> dict[str, pa.DataType]:
 
     Fields of another kind than verl reads are left out; the conversion of the row reports them.
     """
-    place = schema.get_field_index("extra_info")
-    if place < 0 or not pa.types.is_struct(schema.field(place).type):
+    index = schema.get_field_index("extra_info")
+    if index < 0 or not pa.types.is_struct(schema.field(index).type):
         return {}
-    types = {item.name: value_type(item.type) for item in schema.field(place).type.fields}
+    types = {item.name: value_type(item.type) for item in schema.field(index).type.fields}
     return {
-        name: types[name]
+        name: kind
         for name in TURN_FIELDS
-        if types.get(name) is not None and (name not in STRUCTS or pa.types.is_struct(types[name]))
+        if (kind := types.get(name)) and (name not in STRUCTS or pa.types.is_struct(kind))
     }
 
 

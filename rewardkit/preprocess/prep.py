@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice, product, tee
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -69,7 +70,7 @@ class SplitReport:
         read: number of raw rows, copies included.
         distinct: number of raw rows that are not a copy of an earlier one.
         dropped: number of distinct rows dropped, by reason; `<out>.dropped.jsonl` has them.
-        examples: the first dropped rows of each reason: reason, place and detail.
+        examples: the first dropped rows of each reason: reason, index and detail.
         duplicates: number of rows written that repeat the question of an earlier row, among the
             first `MAX_QUESTIONS` questions; `conflicting` of those have another gold.
         system_messages: number of distinct raw rows whose system message is left out.
@@ -124,9 +125,16 @@ class PrepReport:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrepOptions:
-    """The options that decide how problems become rows; `prep` describes them."""
+class SplitJob:
+    """One split on its way from raw rows to verl rows; `prep` describes the options.
 
+    It is pickled to worker processes.
+    """
+
+    dataset: Dataset
+    card: Card
+    split: str
+    source: Source
     template: Template
     is_default_template: bool
     scorer: str
@@ -141,25 +149,14 @@ class PrepOptions:
     where: tuple[Condition, ...]
     jobs: int
 
-
-@dataclass(frozen=True)
-class SplitJob:
-    """One split on its way from raw rows to verl rows; it is pickled to worker processes."""
-
-    dataset: Dataset
-    card: Card
-    split: str
-    source: Source
-    options: PrepOptions
-
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """The conditions that a raw row must meet."""
-        return (*self.card.where, *self.options.where)
+        return (*self.card.where, *self.where)
 
     def raw_rows(self) -> RawRows:
         """Return the raw rows of the split, without copies."""
-        paths = (*self.options.keep, *(condition.column for condition in self.conditions))
+        paths = (*self.keep, *(condition.column for condition in self.conditions))
         others = tuple(dict.fromkeys(map(top_level, paths)))
         layouts = [tuple(dict.fromkeys(layout + others)) for layout in self.card.columns]
         return RawRows(self.source.files, layouts, self.dataset.repeats, self.dataset.noted_columns)
@@ -187,24 +184,24 @@ class SplitJob:
         if fault := _text_fault(problem):
             return Dropped(fault)
         language = language_of(problem.question)
-        fits = self.options.language in ("all", language)
+        fits = self.language in ("all", language)
         return problem if fits else Dropped(f"language is {language}")
 
     def checked_rows(self, batch: Sequence[tuple[int, Row, Dropped | None]]) -> list[Row | Dropped]:
         """Return the verl rows of a batch, in this process or another, or the reasons to drop them.
 
-        The batch has the place of each raw row, the row, and the reason to drop it if it is known.
+        The batch has the index of each raw row, the row, and the reason to drop it if it is known.
         """
         return [dropped or self._checked_row(raw, index) for index, raw, dropped in batch]
 
     def _checked_row(self, raw: Row, index: int) -> Row | Dropped:
-        problem, options = self.problem(raw), self.options
+        problem = self.problem(raw)
         if isinstance(problem, Dropped):
             return problem
-        prompt = options.template.messages(problem.question)
-        if problem.prompt and options.is_default_template:
+        prompt = self.template.messages(problem.question)
+        if problem.prompt and self.is_default_template:
             prompt[-1] = {"role": "user", "content": problem.prompt}
-        columns = {path: value_at_path(raw, path) for path in options.keep} | {**problem.columns}
+        columns = {path: value_at_path(raw, path) for path in self.keep} | {**problem.columns}
         row = build_row(
             data_source=self.card.reward_key(self.split),
             prompt=prompt,
@@ -213,29 +210,28 @@ class SplitJob:
             images=problem.images,
             index=index,
             split=self.split,
-            scorer=options.scorer,
+            scorer=self.scorer,
             columns=json.dumps(columns, ensure_ascii=False, default=str) if columns else "",
             **{name: getattr(problem, name) for name in _COPIED},
         )
-        row = options.turns.add_to(row) if options.turns else row
+        row = self.turns.add_to(row) if self.turns else row
         findings = check_row(row, index)
         return Dropped(findings[0].rule, findings[0].message) if findings else row
 
     def metadata(self) -> dict[str, Any]:
         """Return how the file was made, for the metadata of the parquet."""
-        options = self.options
         return {
             "rewardkit": VERSION,
             "dataset": self.card.name,
             "split": self.split,
             "origin": self.source.origin,
             "revision": self.source.revision,
-            "template": options.template.text,
-            "system": options.template.system,
-            **{name: getattr(options, name) for name in _SETTINGS},
-            "where": list(map(str, options.where)),
+            "template": self.template.text,
+            "system": self.template.system,
+            **{name: getattr(self, name) for name in _SETTINGS},
+            "where": list(map(str, self.where)),
             "unread_options": list(self.dataset.unread_options),
-            **({options.turns.option: options.turns.name} if options.turns else {}),
+            **({self.turns.option: self.turns.name} if self.turns else {}),
         }
 
 
@@ -316,7 +312,10 @@ def prep(
         dataset = dataset_of_card(card, options_seed)
     turns = load_turns(tools, interaction)
     prompt = _prompt_template(template, system, card, turns)
-    options = PrepOptions(
+    new_job = partial(
+        SplitJob,
+        dataset=dataset,
+        card=card,
         template=prompt,
         is_default_template=prompt.name == card.template and not template,
         turns=turns,
@@ -335,33 +334,27 @@ def prep(
     for path in outputs.values():
         require_absent(path, overwrite=overwrite)
         require_dropped_path(path, overwrite=overwrite)
-    jobs_of_splits = [
-        SplitJob(
-            dataset,
-            card,
-            name,
-            find_source(card, name, path=source, hub=hub, sample=sample),
-            options,
-        )
+    split_jobs = [
+        new_job(split=name, source=find_source(card, name, path=source, hub=hub, sample=sample))
         for name in outputs
     ]
-    files = [file for job in jobs_of_splits for file in job.source.files]
+    files = [file for each in split_jobs for file in each.source.files]
     for path, file in product(outputs.values(), files):
         require_not_input(path, file)
         require_not_input(dropped_path(path), file)
     reports = []
     with ExitStack() as stack:  # either all files get their names or none does
-        for job, path in zip(jobs_of_splits, outputs.values(), strict=True):
+        for each, path in zip(split_jobs, outputs.values(), strict=True):
             temporary, rejects = stack.enter_context(atomic_with_dropped(path, overwrite=overwrite))
-            report = SplitReport(job.split, path, job.source.origin, job.source.files)
+            report = SplitReport(each.split, path, each.source.origin, each.source.files)
             report.stats.unread_options = dataset.unread_options
-            _write(job, temporary, rejects, report, progress)
+            _write(each, temporary, rejects, report, progress)
             reports.append(report)
     for report in reports:
         if not report.dropped:
             dropped_path(report.out).unlink()
     keys = ", ".join(dict.fromkeys(map(card.reward_key, outputs)))
-    return PrepReport(dataset.name, keys, prompt.name, options.scorer, tuple(reports))
+    return PrepReport(dataset.name, keys, prompt.name, split_jobs[0].scorer, tuple(reports))
 
 
 def preview(dataset: str | Dataset, n: int, **options: Any) -> list[Row]:
@@ -377,13 +370,13 @@ def _write(
 ) -> None:
     """Write the rows of a split to `out`, and the dropped rows of its source to `rejects`, in order."""
     with TemporaryFile("w+", dir=out.parent) as reasons, rejects.open("w") as lines:
-        most = None if job.options.limit is None else min(job.options.limit, sys.maxsize)
+        most = None if job.limit is None else min(job.limit, sys.maxsize)
         rows = islice(_rows(job, report, reasons, progress), most)
-        repeated = (row for row in rows for _ in range(job.options.repeat))
+        repeated = (row for row in rows for _ in range(job.repeat))
         report.written = write_rows(repeated, out, job.metadata(), overwrite=True)
         reasons.seek(0)
         entries: Iterable[tuple[int, str]] = map(json.loads, reasons)
-        if job.options.shuffle_seed is not None:
+        if job.shuffle_seed is not None:
             entries = sorted(entries)
         entries, dropped = tee(entries)
         full = rows_at(job.source.files, (index for index, _ in dropped))
@@ -395,28 +388,28 @@ def _rows(
     job: SplitJob, report: SplitReport, reasons: TextIO, progress: Callable[[int], object]
 ) -> Iterator[Row]:
     """Yield the rows to write; count all rows in the report, and note why others are dropped."""
-    options, raws = job.options, job.raw_rows()
+    raws = job.raw_rows()
     report.unread_text = raws.unread_text
     repeated: Mapping[int, Dropped] = {}
-    if options.dedup:  # a separate pass over the source
+    if job.dedup:  # a separate pass over the source
         problems = ((index, job.problem(raw)) for index, raw in raws)
         repeated = find_repeated(
             (i, problem) for i, problem in problems if isinstance(problem, Problem)
         )
     ordered: Iterable[tuple[int, Row]] = raws
-    if options.shuffle_seed is not None:
+    if job.shuffle_seed is not None:
         ordered = list(raws)
-        random.Random(options.shuffle_seed).shuffle(ordered)  # noqa: S311 - an order, not a secret
+        random.Random(job.shuffle_seed).shuffle(ordered)  # noqa: S311 - an order, not a secret
     candidates = ((index, raw, repeated.get(index)) for index, raw in ordered)
     golds: dict[bytes, str] = {}
-    jobs = options.jobs if importable_in_child(job.dataset.to_problem) else 1
-    batches = batched(candidates, min(options.limit or BATCH_ROWS, BATCH_ROWS))
+    jobs = job.jobs if importable_in_child(job.dataset.to_problem) else 1
+    batches = batched(candidates, min(job.limit or BATCH_ROWS, BATCH_ROWS))
     built = in_order(job.checked_rows, batches, jobs)
     pairs = (pair for batch, rows in built for pair in zip(batch, rows, strict=True))
     for (index, raw, _), row in pairs:
         report.distinct += 1
         report.system_messages += has_system_message(raw, job.card)
-        read = index + 1 if options.shuffle_seed is None else raws.read
+        read = index + 1 if job.shuffle_seed is None else raws.read
         progress(read - report.read)
         report.read = read
         if isinstance(row, Dropped):
@@ -472,7 +465,7 @@ def _text_fault(problem: Problem) -> str:
 
 
 def find_repeated(problems: Iterable[tuple[int, Problem]]) -> dict[int, Dropped]:
-    """Return the problems to drop, by place, so that each question remains once and with one gold.
+    """Return the problems to drop, by index, so that each question remains once and with one gold.
 
     If the golds of a question differ, all its problems are dropped, because none is known to be
     right.
@@ -484,14 +477,12 @@ def find_repeated(problems: Iterable[tuple[int, Problem]]) -> dict[int, Dropped]
     dropped: dict[int, Dropped] = {}
     for (first, first_gold), *others in groups.values():
         golds = dict.fromkeys(gold for _, gold in others if not same_gold(gold, first_gold))
+        reason = Dropped("duplicate question", f"as row {first}")
         if golds:
-            texts = " and ".join(repr(gold[:60]) for gold in (first_gold, *golds))
-            detail = f"row {first} has the same question; golds {texts}"
-            places = [first, *(place for place, _ in others)]
-            dropped.update(dict.fromkeys(places, Dropped("conflicting golds", detail)))
-        else:
-            repeat = Dropped("duplicate question", f"as row {first}")
-            dropped.update((place, repeat) for place, _ in others)
+            quoted = " and ".join(repr(gold[:60]) for gold in (first_gold, *golds))
+            detail = f"row {first} has the same question; golds {quoted}"
+            dropped[first] = reason = Dropped("conflicting golds", detail)
+        dropped.update((index, reason) for index, _ in others)
     return dropped
 
 

@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.checks.schema import schema_findings
 from rewardkit.errors import DataError, OutputError, RewardkitError, SourceError, UsageError
 from rewardkit.preprocess import mix as module
 from rewardkit.preprocess.foreign_rows import describe_changes, to_schema_row
-from rewardkit.preprocess.mix import MixPart, largest_total, mix, parse_part, share_out
+from rewardkit.preprocess.mix import MixPart, mix, parse_part, share_out
 from rewardkit.row import IMAGES, METADATA_KEY, SCHEMA, read_rows, write_rows
 from tests.preprocess.rows import JSON, verl_row
 from tests.tables import every
@@ -85,20 +85,6 @@ def test_counts_add_up_and_are_within_one_of_their_share(weights, rows):
     assert sum(counts) == rows
     for weight, count in zip(weights, counts, strict=True):
         assert abs(count - weight / sum(weights) * rows) < 1 + 1e-6
-
-
-@pytest.mark.full
-@given(st.data(), WEIGHTS)
-def test_the_largest_total_fits_and_a_larger_one_does_not(data, weights):
-    available = [data.draw(st.integers(1, 500)) for _ in weights]
-    total = largest_total(weights, available)
-    assume(total < 5000)
-
-    def fits(n):
-        return all(c <= has for c, has in zip(share_out(weights, n), available, strict=True))
-
-    assert fits(total)
-    assert not any(fits(n) for n in range(total + 1, sum(available) + 2))
 
 
 @every(
