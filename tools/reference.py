@@ -736,8 +736,8 @@ def card_parts(card: Any) -> Iterator[str]:
             f"{split.rows:,}",
             code(card.reward_key(name)),
             code(*split.files),
-            code(card.hub_copy(name).huggingface),
-            code(card.hub_copy(name).modelscope),
+            code(card.repository(name)),
+            code(card.repository(name, "modelscope")),
         )
         for name, split in card.splits.items()
     ]

@@ -25,15 +25,6 @@ _FRONT_MATTER = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class HubCopy:
-    """Where the hubs have the files of a split."""
-
-    huggingface: str
-    modelscope: str
-    files: str
-
-
-@dataclass(frozen=True)
 class Split:
     """A split: its number of rows, and where its files are.
 
@@ -127,14 +118,10 @@ class Card:
         """The rows of each split, such as `train 7,473, test 1,319`."""
         return ", ".join(f"{name} {split.rows:,}" for name, split in self.splits.items())
 
-    def hub_copy(self, split: str) -> HubCopy:
-        """Return where the hubs have the files of a split."""
-        entry = self.splits[split]
-        return HubCopy(
-            self.huggingface if entry.huggingface is None else entry.huggingface,
-            self.modelscope if entry.modelscope is None else entry.modelscope,
-            entry.files[0],
-        )
+    def repository(self, split: str, hub: str = "huggingface") -> str:
+        """Return the repository of a split on a hub; "" if there is none."""
+        own: str | None = getattr(self.splits[split], hub)
+        return str(getattr(self, hub)) if own is None else own
 
     def reward_key(self, split: str) -> str:
         """Return the `data_source` of a split's rows."""
@@ -142,7 +129,7 @@ class Card:
 
     def how_to_get_access(self, split: str) -> str:
         """Return what to do before a gated split can be downloaded."""
-        page = f"https://huggingface.co/datasets/{self.hub_copy(split).huggingface}"
+        page = f"https://huggingface.co/datasets/{self.repository(split)}"
         return f"accept the terms at {page} and set HF_TOKEN"
 
     def default_split(self) -> str | None:

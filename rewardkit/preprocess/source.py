@@ -5,9 +5,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from textwrap import shorten
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +23,7 @@ from rewardkit.file_kinds import (
     require_regular_file,
     row_suffix,
 )
-from rewardkit.preprocess.card import Card, HubCopy
+from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.column_map import top_level, value_at_path
 from rewardkit.registry import did_you_mean
 from rewardkit.row import BATCH_ROWS, Row, open_parquet
@@ -66,8 +67,11 @@ def find_source(card: Card, split: str, *, path: Path | None, hub: Hub, sample: 
 
 def cached_source(card: Card, split: str) -> Source | None:
     """Return the files of a split in the local Hugging Face cache, if they are there."""
-    copy = card.hub_copy(split)
-    return _in_hub_cache(copy) or _in_datasets_cache(copy)
+    repository, pattern = card.repository(split), card.splits[split].files[0]
+    if not repository:
+        return None
+    source = _from_huggingface(repository, pattern, is_local=True)
+    return source or _in_datasets_cache(repository, pattern)
 
 
 def is_unreachable(error: SourceError) -> bool:
@@ -138,101 +142,95 @@ def _files_in_folder(folder: Path, split: str, layouts: Sequence[str]) -> tuple[
     )
 
 
-def _in_hub_cache(copy: HubCopy) -> Source | None:
+def _from_huggingface(repository: str, files: str, *, is_local: bool) -> Source | None:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    if not copy.huggingface:
-        return None
+    options = {"local_files_only": True} if is_local else {"allow_patterns": [files]}
     try:
-        folder = snapshot_download(copy.huggingface, repo_type="dataset", local_files_only=True)
+        folder = Path(snapshot_download(repository, repo_type="dataset", **options))
     except LocalEntryNotFoundError:
-        return None
-    return _snapshot_source(Path(folder), copy, "cache", Path(folder).name)
+        if is_local:
+            return None
+        raise
+    return _snapshot(folder, files, "cache" if is_local else "huggingface", folder.name)
 
 
-def _in_datasets_cache(copy: HubCopy) -> Source | None:
-    """Return what `datasets.load_dataset` cached: Arrow files in one folder per configuration."""
-    from huggingface_hub.constants import HF_HOME
-
-    cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(HF_HOME) / "datasets")
-    folder = cache.expanduser() / copy.huggingface.replace("/", "___")
-    inner, _, name = copy.files.rpartition("/")
-    config = "default" if inner in ("", "data", "train") else inner
-    split_name = re.match("train|test|validation|dev", name)
-    split = split_name[0] if split_name else "train"  # `datasets` calls any other file train
-    files = sorted(folder.glob(f"{config}/*/*/*-{split}*.arrow")) if copy.huggingface else []
-    return Source(tuple(files), "cache", files[0].parent.name) if files else None
-
-
-def _download_huggingface(copy: HubCopy) -> Source | None:
-    from huggingface_hub import snapshot_download
-
-    folder = snapshot_download(copy.huggingface, repo_type="dataset", allow_patterns=[copy.files])
-    return _snapshot_source(Path(folder), copy, "huggingface", Path(folder).name)
-
-
-def _download_modelscope(copy: HubCopy) -> Source | None:
+def _from_modelscope(repository: str, files: str) -> Source | None:
     try:
         from modelscope.hub.snapshot_download import dataset_snapshot_download
     except ImportError as error:
         raise SourceError(
             "--hub modelscope needs a package: pip install 'rewardkit[modelscope]'."
         ) from error
-    folder = dataset_snapshot_download(copy.modelscope, allow_patterns=[copy.files])
-    return _snapshot_source(Path(folder), copy, "modelscope", "")
+    folder = dataset_snapshot_download(repository, allow_patterns=[files])
+    return _snapshot(Path(folder), files, "modelscope")
 
 
-def _snapshot_source(folder: Path, copy: HubCopy, origin: str, revision: str) -> Source | None:
-    files = tuple(sorted(folder.glob(copy.files)))
+def _snapshot(folder: Path, pattern: str, origin: str, revision: str = "") -> Source | None:
+    files = tuple(sorted(folder.glob(pattern)))
     return Source(files, origin, revision) if files else None
 
 
+def _in_datasets_cache(repository: str, pattern: str) -> Source | None:
+    """Return what `datasets.load_dataset` cached: Arrow files in one folder per configuration."""
+    from huggingface_hub.constants import HF_HOME
+
+    cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(HF_HOME) / "datasets")
+    folder = cache.expanduser() / repository.replace("/", "___")
+    inner, _, name = pattern.rpartition("/")
+    config = "default" if inner in ("", "data", "train") else inner
+    split_name = re.match("train|test|validation|dev", name)
+    split = split_name[0] if split_name else "train"  # `datasets` calls any other file train
+    files = sorted(folder.glob(f"{config}/*/*/*-{split}*.arrow"))
+    return Source(tuple(files), "cache", files[0].parent.name) if files else None
+
+
 def _download(card: Card, split: str, hub: Hub) -> Source:
-    copy = card.hub_copy(split)
-    repository, download = copy.huggingface, _download_huggingface
-    if hub == "modelscope":
-        repository, download = copy.modelscope, _download_modelscope
-    if not repository:
-        raise _not_found(card, split, hub, "the dataset is not on this hub")
-    source = call_catching(download, copy)  # the hubs' clients raise errors of many families
-    if isinstance(source, SourceError):
-        raise source
-    if isinstance(source, Exception):
-        reason = shorten(str(source).partition("\n")[0], 240, placeholder=" ...")
-        raise _not_found(card, split, hub, reason or type(source).__name__) from source
-    if source is None:
-        raise _not_found(card, split, hub, f"the repository has no {copy.files}")
-    return source
-
-
-def _not_found(card: Card, split: str, hub: Hub, reason: str) -> SourceError:
-    copy = card.hub_copy(split)
-    repositories = {"huggingface": copy.huggingface, "modelscope": copy.modelscope}
-    other = "huggingface" if hub == "modelscope" else "modelscope"
+    repositories = {name: card.repository(split, name) for name in get_args(Hub)}
+    pattern = card.splits[split].files[0]
+    download = (
+        _from_modelscope if hub == "modelscope" else partial(_from_huggingface, is_local=False)
+    )
+    reason, failure = "the dataset is not on this hub", None
+    if repositories[hub]:
+        # the hubs' clients raise errors of many families
+        source = call_catching(download, repositories[hub], pattern)
+        if isinstance(source, Source):
+            return source
+        if isinstance(source, SourceError):
+            raise source
+        reason, failure = f"the repository has no {pattern}", source
+    if failure:
+        first_line = shorten(str(failure).partition("\n")[0], 240, placeholder=" ...")
+        reason = first_line or type(failure).__name__
     remedies = [
         "Ways to get the rows:",
         "  --source PATH        a file in any format that prep reads, or a folder, copied here",
     ]
+    other = "huggingface" if hub == "modelscope" else "modelscope"
     if repositories[other]:
         remedies.append(f"  --hub {other:<14} the same dataset on the other hub")
-    if copy.huggingface:
+    if repositories["huggingface"]:
         remedies.append("  HF_ENDPOINT=URL      a mirror of Hugging Face")
-        remedies.append(f"  HF_HOME=DIR          a Hugging Face cache with {copy.huggingface}")
+        remedies.append(
+            f"  HF_HOME=DIR          a Hugging Face cache with {repositories['huggingface']}"
+        )
     remedies.append("  --sample             the packaged sample, to try things out")
-    failure = f"could not download {repositories[hub] or 'it'} from {hub} ({reason})"
-    message = f"{card.name}: not in the local cache, and {failure}."
-    if card.gated and copy.huggingface:
+    message = (
+        f"{card.name}: not in the local cache, and could not download "
+        f"{repositories[hub] or 'it'} from {hub} ({reason})."
+    )
+    if card.gated and repositories["huggingface"]:
         message += f" It is gated: {card.how_to_get_access(split)}."
-    return SourceError(message, "\n".join(remedies))
+    raise SourceError(message, "\n".join(remedies)) from failure
 
 
 @dataclass
 class RawRows:
-    """The raw rows of files, in order; can be iterated more than once.
+    """The raw rows of files, in order, each with its index among all; can be iterated more than once.
 
-    Iterating yields `(index, row)`: the place of the row among all rows, and its columns. A row of
-    JSON that lacks a column of the rows before it in its file has a null there.
+    A row of JSON that lacks a column of the rows before it in its file has a null there.
 
     Attributes:
         files: files that `rows_in` reads.
@@ -258,15 +256,12 @@ class RawRows:
         self._keys.clear()
         self.unread_text.clear()
         for file in self.files:
-            start, self._layout = self.read, ()
+            self._layout = ()
             if self.repeats and file.suffix.lower() == ".parquet":
                 with open_parquet(file) as parquet:
                     paths = {parquet.schema.column(i).path for i in range(len(parquet.schema))}
                     if paths.issuperset(self.repeats):
-                        for place, row in self._distinct_rows(file, parquet):
-                            self.read = start + place + 1
-                            yield start + place, row
-                        self.read = start + parquet.metadata.num_rows
+                        yield from self._distinct_rows(file, parquet)
                         continue
             yield from self._rows_of(file)
 
@@ -280,8 +275,8 @@ class RawRows:
                 self._count_unread(raw, unread)
             self.read += 1
             values = [value_at_path(raw, path) for path in self.repeats]
-            is_whole = bool(values) and None not in values
-            if not self._is_repeated(_SEPARATOR.join(map(str, values)) if is_whole else None):
+            key = _SEPARATOR.join(map(str, values)) if values and None not in values else None
+            if not self._is_repeated(key):
                 yield self.read - 1, {column: raw.get(column) for column in columns}
 
     def _count_unread(self, raw: Row, unread: Sequence[str]) -> None:
@@ -295,27 +290,26 @@ class RawRows:
     def _columns(self, where: object, present: Iterable[str]) -> list[str]:
         """Return the columns of the first layout that is present, else of the row before."""
         counts = Counter(iter(present))
-        names = set(counts)
         for layout in self.layouts:
-            if names.issuperset(layout):
+            if counts.keys() >= set(layout):
                 if repeated := [column for column in layout if counts[column] > 1]:
                     raise DataError(f"{where}: there are several columns {repeated[0]!r}.")
                 self._layout = layout
-                return list(layout)
+                break
         if self._layout:
             return list(self._layout)
-        nearest = min(self.layouts, key=lambda layout: len(set(layout) - names))
-        absent = [column for column in nearest if column not in names]
+        nearest = min(self.layouts, key=lambda layout: len(set(layout) - counts.keys()))
+        absent = [column for column in nearest if column not in counts]
         missing = " and no ".join(map(repr, absent))
-        columns = ", ".join(sorted(names)) or "nothing"
-        near = next(filter(None, (did_you_mean(name, list(names)) for name in absent)), "")
+        columns = ", ".join(sorted(counts)) or "nothing"
+        near = next(filter(None, (did_you_mean(name, list(counts)) for name in absent)), "")
         raise DataError(f"{where}: has no {missing}; it has {columns}.{near}")
 
     def _columns_to_read(self, where: object, present: Iterable[str]) -> list[str]:
         names = list(present)
         columns = self._columns(where, names)
         unread = [name for name in self._unread(names, columns) if names.count(name) == 1]
-        keys = [name for name in (top_level(path) for path in self.repeats) if name in names]
+        keys = [name for name in map(top_level, self.repeats) if name in names]
         return list(dict.fromkeys((*columns, *keys, *unread)))
 
     def _unread(self, present: Iterable[str], columns: Sequence[str]) -> list[str]:
@@ -330,38 +324,39 @@ class RawRows:
         return key is not None and len(self._keys) == before
 
     def _distinct_rows(self, file: Path, parquet: pq.ParquetFile) -> Iterator[tuple[int, Row]]:
-        """Yield the rows that are no copies, and their places; of the others only keys are read."""
-        columns = self._columns(file, parquet.schema_arrow.names)
-        for group, (start, indices) in enumerate(self._first_indices(parquet)):
+        """Yield the rows that are not copies; of the others only the keys are read."""
+        columns, start = self._columns(file, parquet.schema_arrow.names), self.read
+        firsts = [self._first_rows(parquet, group) for group in range(parquet.num_row_groups)]
+        for group, indices in enumerate(firsts):
             if indices:  # else the row group is not read
                 batches = parquet.iter_batches(BATCH_ROWS, [group], columns)
-                rows = select_rows((block_of(file, batch) for batch in batches), indices)
-                yield from ((start + index, row) for index, row in rows)
+                blocks = (block_of(file, batch) for batch in batches)
+                for index, row in select_rows(blocks, indices):
+                    self.read = start + index + 1
+                    yield start + index, row
+            start += parquet.metadata.row_group(group).num_rows
+        self.read = start
 
-    def _first_indices(self, parquet: pq.ParquetFile) -> list[tuple[int, list[int]]]:
-        """Return for each row group its first row, and the indices in it of rows that are not copies."""
-        firsts = list[tuple[int, list[int]]]()
-        total, paths = 0, list(self.repeats)
-        for group in range(parquet.num_row_groups):
-            start, indices = total, list[int]()
-            for batch in parquet.iter_batches(_SCAN_ROWS, row_groups=[group], columns=paths):
-                new = [index for key, index in _keys(batch, paths) if not self._is_repeated(key)]
-                indices += sorted(total - start + index for index in new)
-                total += batch.num_rows
-            firsts.append((start, indices))
+    def _first_rows(self, parquet: pq.ParquetFile, group: int) -> list[int]:
+        """Return the indices in a row group of the rows that are not copies."""
+        firsts, total, paths = list[int](), 0, list(self.repeats)
+        for batch in parquet.iter_batches(_SCAN_ROWS, row_groups=[group], columns=paths):
+            new = [index for key, index in _keys(batch, paths) if not self._is_repeated(key)]
+            firsts += sorted(total + index for index in new)
+            total += batch.num_rows
         return firsts
 
 
 def _keys(batch: pa.RecordBatch, paths: Sequence[str]) -> Iterator[tuple[str | None, int]]:
-    """Yield the distinct keys of a batch with their first places.
+    """Yield the distinct keys of a batch, each with the index of its first row.
 
     A row with a null in its key has the key None; each of these rows is yielded.
     """
-    parts = [pc.struct_field(batch[p.split(".")[0]], p.split(".")[1:]) for p in paths]
+    parts = [pc.struct_field(batch[top_level(p)], p.split(".")[1:]) for p in paths]
     key = pc.binary_join_element_wise(*(part.cast(pa.string()) for part in parts), _SEPARATOR)
-    yield from ((None, at) for at in pc.indices_nonzero(key.is_null()).to_pylist())
-    table = pa.table({"key": key, "at": range(len(key))}).group_by("key", use_threads=False)
-    firsts = table.aggregate([("at", "min")])
-    for name, at in zip(firsts["key"].to_pylist(), firsts["at_min"].to_pylist(), strict=True):
+    yield from ((None, index) for index in pc.indices_nonzero(key.is_null()).to_pylist())
+    table = pa.table({"key": key, "index": range(len(key))}).group_by("key", use_threads=False)
+    firsts = table.aggregate([("index", "min")])
+    for name, index in zip(firsts["key"].to_pylist(), firsts["index_min"].to_pylist(), strict=True):
         if name is not None:
-            yield name, at
+            yield name, index

@@ -53,14 +53,14 @@ def empty(tmp_path, monkeypatch, offline):
 @pytest.fixture
 def offline(tmp_path, monkeypatch):
     """No cache, and a hub that does not answer."""
-    monkeypatch.setattr(source, "_in_hub_cache", lambda _: None)
-    monkeypatch.setattr(source, "_in_datasets_cache", lambda _: None)
-    monkeypatch.setattr(source, "_download_huggingface", no_answer)
+    monkeypatch.setattr(source, "_in_datasets_cache", lambda *_: None)
+    monkeypatch.setattr(source, "_from_huggingface", no_answer)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
 
 
-def no_answer(copy):
-    raise ConnectionError(f"no route to {copy.huggingface}")
+def no_answer(repository, files, *, is_local):
+    if not is_local:
+        raise ConnectionError(f"no route to {repository}")
 
 
 def write(path, *questions):
@@ -167,11 +167,12 @@ def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch, answers, download
     error, asked = OSError("refused"), []
     error.response = "404" if answers else None
 
-    def refuse(copy):
-        asked.append(copy)
-        raise error
+    def refuse(repository, files, *, is_local):
+        if not is_local:
+            asked.append(repository)
+            raise error
 
-    monkeypatch.setattr(source, "_download_huggingface", refuse)
+    monkeypatch.setattr(source, "_from_huggingface", refuse)
     with pytest.raises(SourceError):
         read_eval_sets(["all-eval"])
     assert len(asked) == downloads
