@@ -384,11 +384,7 @@ def warn_about(report: EvaluationReport) -> None:
 
 
 def print_report(report: EvaluationReport, *, as_json: bool) -> None:
-    """Print the metrics of a report, by data source, subject, level and k.
-
-    Raises:
-        typer.Exit: no gold can be scored, so that the metrics mean nothing.
-    """
+    """Print the metrics of a report, by data source, subject, level and k."""
     warn_about(report)
     summary = report.summary()
     if as_json:
@@ -411,11 +407,7 @@ def print_report(report: EvaluationReport, *, as_json: bool) -> None:
 
 
 def print_suite(reports: Mapping[str, EvaluationReport], out: Path, *, as_json: bool) -> None:
-    """Print the metrics of several sets, one line per data source.
-
-    Raises:
-        typer.Exit: no gold of one of the sets can be scored.
-    """
+    """Print the metrics of several sets, one line per data source."""
     for report in reports.values():
         warn_about(report)
     summaries = {name: report.summary() for name, report in reports.items()}

@@ -256,9 +256,6 @@ def _add_finished(
 
     Those that the store has already, because an earlier run was killed, are not added again. Those
     that the server refused or withheld are left out, so that they are requested again.
-
-    Raises:
-        DataError: the output is of another model or sampling, of other rows, or of a larger n.
     """
     index, key = ResponseIndex(store), json.loads(json.dumps(generation.key()))
     for result, _ in read_results(out):

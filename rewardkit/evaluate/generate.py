@@ -232,11 +232,7 @@ class _RequestLoop:
         self.image_bytes, self.has_room = 0, asyncio.Event()
 
     async def run(self, requests: Iterator[ResponseRequest]) -> None:
-        """Send all requests, a bounded number at a time.
-
-        Raises:
-            SourceError: `MAX_FAILURES` requests failed since the last answer.
-        """
+        """Send all requests, a bounded number at a time."""
         workers = range(self.generation.concurrency)
         tasks = [asyncio.create_task(self._work(requests)) for _ in workers]
         try:

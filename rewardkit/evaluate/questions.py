@@ -42,12 +42,7 @@ class Question(NamedTuple):
         return {name: getattr(self, name) for name in names}
 
     def require_images(self, where: str) -> None:
-        """Check that the images of the row can be sent, each at its mark in the prompt.
-
-        Raises:
-            DataError: an image is not in the row or has an unknown format, all together are too
-                large, or the prompt does not have a mark for each. The message begins with `where`.
-        """
+        """Check that the images of the row can be sent, each at its mark in the prompt."""
         for number, content in enumerate(self.images):
             if not content:
                 raise DataError(
@@ -88,12 +83,7 @@ class Question(NamedTuple):
 
 
 def read_questions(parquet: Path) -> Iterator[Question]:
-    """Yield the rows of a verl parquet in order, in bounded memory.
-
-    Raises:
-        DataError: the file is not a parquet, or a row has no prompt, no gold, or videos, which are
-            not sent.
-    """
+    """Yield the rows of a verl parquet in order, in bounded memory."""
     for number, row in enumerate(read_rows(parquet, PICTURE_ROWS)):
         messages, where = messages_of(row.get("prompt") or []), f"{parquet} row {number}"
         prompt = [{"role": role, "content": text} for role, text in messages]
@@ -120,9 +110,6 @@ def require_questions(parquet: Path, *, api: str = "", scorers: bool) -> list[st
 
     `api` is "" if nothing is sent; `completions` has no images. `scorers` says whether each row needs a
     scorer of its own.
-
-    Raises:
-        DataError: the file has no rows, or a row cannot be used.
     """
     checked: set[tuple[str, str]] = set()
     digests = []

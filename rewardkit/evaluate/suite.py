@@ -75,13 +75,7 @@ def _parse_member(text: str, folder: Path, n: int) -> SuiteMember:
 def prepare_member(
     member: SuiteMember, hub: Hub, jobs: int, progress: Callable[[int], object] = lambda _: None
 ) -> bool:
-    """Write a set's parquet if it is missing, and return whether it was missing.
-
-    Raises:
-        SourceError: the dataset cannot be downloaded; the message says how to provide it. Or a parquet
-            of the user's does not exist.
-        DataError: the dataset cannot be read.
-    """
+    """Write a set's parquet if it is missing, and return whether it was missing."""
     if member.parquet.is_file():
         return False
     if not member.dataset:

@@ -220,12 +220,7 @@ class ModelClient:
             await client.aclose()
 
     async def model_names(self) -> list[str]:
-        """Return the names of the server's models.
-
-        Raises:
-            TryAgainError: the server does not answer, or not with a list of models.
-            SourceError: it has no such list.
-        """
+        """Return the names of the server's models."""
         url = f"{self.server.base_url.rstrip('/')}/models"
         try:
             reply = parse_json(await self._request("GET", url))

@@ -72,10 +72,6 @@ def expand_paths(names: Iterable[str | Path]) -> list[str]:
     """Return the files of names, folders and patterns, each once and in order; `-` stays.
 
     Files of a folder are sorted by the numbers in their names (`9.jsonl` before `10.jsonl`).
-
-    Raises:
-        SourceError: a name matches no file.
-        UsageError: standard input is named with other files, or a name is a pipe or a device.
     """
     paths = [path for name in names for path in _expand(str(name))]
     files = list({path if path == "-" else Path(path).resolve(): path for path in paths}.values())
@@ -87,12 +83,7 @@ def expand_paths(names: Iterable[str | Path]) -> list[str]:
 def input_files(
     names: Iterable[str | Path], option: str, out: Path | None, suffix: str, *others: Path | None
 ) -> list[str]:
-    """Return the files of names, unless an output cannot be written: the value of an option, if any.
-
-    Raises:
-        UsageError: the output has another suffix, is an input, one of `others` among them, or would be
-            among the inputs of the next run of the same command.
-    """
+    """Return the files of names, unless an output cannot be written: the value of an option, if any."""
     names = list(names)
     require_suffix(option, out, suffix)
     for folder in map(Path, names):
@@ -146,10 +137,6 @@ def read_chunks(files: Iterable[str], divisor: int = 1) -> Iterator[Chunk]:
     """Yield the chunks of all files in order; a file is read as its chunks are needed.
 
     `divisor` divides the size of a chunk, for work that takes long.
-
-    Raises:
-        SourceError: a file cannot be opened or read.
-        DataError: a parquet file is damaged.
     """
     for file in files:
         if file.endswith(".parquet"):

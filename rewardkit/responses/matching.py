@@ -9,12 +9,10 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from functools import cache
 from hashlib import blake2b
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from rewardkit.answers.equal import compare
 from rewardkit.answers.extract import gold_answer, last_hash
@@ -49,8 +47,6 @@ _BROKEN_CHARACTER = "\ufffd"
 
 #: Placeholders that the processor of a multimodal model replaces.
 _MEDIA = re.compile(r"<(?:image|video|audio)>")
-
-K = TypeVar("K")
 
 
 def squeeze(text: str) -> str:
@@ -137,7 +133,7 @@ class Mismatch(NamedTuple):
 
 
 class _Evidence(NamedTuple):
-    """What a response says of its row; texts are squeezed."""
+    """What a response says of its row; texts are squeezed, and a place and an id are keys of the index."""
 
     place: tuple[str, ...]
     source_id: tuple[str, ...]
@@ -161,19 +157,13 @@ class TrainIndex:
 
         `by_question` says whether a response may have the question in any prompt, as those of other
         programs do.
-
-        Raises:
-            DataError: a row has no prompt.
         """
         self.name = name
         self.rows: list[int] = []
         self.prompts: list[TrainPrompt] = []
-        # Indices of prompts; the inner dictionaries are ordered sets. Places and ids also have a key
-        # without the data_source.
-        self._places: dict[tuple[str, ...], dict[int, None]] = {}
-        self._source_ids: dict[tuple[str, ...], dict[int, None]] = {}
-        self._golds: dict[str, dict[int, None]] = {}
-        self._pieces: dict[str, dict[int, None]] = {}
+        # Indices of prompts, as ordered sets, by a piece of the prompt, by place, source_id and gold.
+        # Places and ids also have a key without the data_source.
+        self._indices: dict[tuple[str, ...], dict[int, None]] = {}
         # Offsets in pieces, and lengths of these, by the window and its length.
         self._windows: dict[int, dict[str, set[tuple[int, int]]]] = {}
         # A prompt has many responses, and many rows may have the same prompt.
@@ -184,27 +174,27 @@ class TrainIndex:
             messages = messages_of(row.get("prompt"))
             if not messages:
                 raise DataError(f"row {number} of {name} has no prompt: not a verl parquet.")
-            message = messages[-1][1]
+            message, gold = messages[-1][1], _gold_of(row)
             if by_question:
                 messages = [("user", question_of(row) or message)]
-            texts = [(role, squeeze(text)) for role, text in messages]
-            key = _digest(repr((texts, row.get("images"), _gold_of(row))))
+            squeezed = [(role, squeeze(text)) for role, text in messages]
+            key = _digest(repr((squeezed, row.get("images"), gold)))
             index = indices.setdefault(key, len(self.prompts))
             if index == len(self.prompts):
                 self.prompts.append(_train_prompt(row, number, messages, message))
-                _add(self._golds, _gold_key(self.prompts[index].gold), index)
+                self._add(("gold", _gold_key(gold)), index)
             self.rows.append(index)
-            for source in dict.fromkeys((_text(row.get("data_source")), "")):
-                _add(self._places, _place_of(row, source), index)
-                _add(self._source_ids, _source_id_of(row, source), index)
+            for source in (_text(row.get("data_source")), ""):
+                self._add(_place_of(row, source), index)
+                self._add(_source_id_of(row, source), index)
         self._index_windows()
 
-    def match(self, sample: Sample) -> Match | None:
-        """Match a response to a row; None if it matches none.
+    def _add(self, key: tuple[str, ...], index: int) -> None:
+        if key:
+            self._indices.setdefault(key, {})[index] = None
 
-        Raises:
-            DataError: it contradicts the row that it matches, or matches several rows.
-        """
+    def match(self, sample: Sample) -> Match | None:
+        """Match a response to a row; None if it matches none. Raise `DataError` for a `Mismatch`."""
         match = self.try_match(sample)
         if isinstance(match, Mismatch):
             raise DataError(f"{sample.where} {match.reason}")
@@ -223,27 +213,26 @@ class TrainIndex:
         if key not in self._hits:
             self._hits[key] = self._find_contained(evidence.input)
         hits, mains = self._hits[key]
-        ways: dict[str, Mapping[int, None]] = {
-            PLACE: self._places.get(evidence.place, {}),
+        ways = {
+            PLACE: self._indices.get(evidence.place, {}),
             PROMPT: hits,
-            SOURCE_ID: self._source_ids.get(evidence.source_id, {}),
+            SOURCE_ID: self._indices.get(evidence.source_id, {}),
         }
         way = next((way for way, indices in ways.items() if indices), None)
         if way is None:
             return None
-        matches: AbstractSet[int] = ways[way].keys()
-        for others in ways.values():
-            matches = others.keys() & matches or matches
-        if len(matches) > 1:
-            matches = self._golds.get(_gold_key(evidence.gold), {}).keys() & matches or matches
-        if len(matches) > 1:
-            rows = " and ".join(f"row {self.prompts[i].row}" for i in sorted(islice(matches, 3)))
-            reason = (
-                f"matches {rows} of {self.name}, which differ, by {way}. Score responses that keep "
-                "the extra_info of their row, with an index of its own for each."
-            )
-            return Mismatch(reason, contradicts=False)
-        return self._confirm(evidence, hits, mains, way, *matches)
+        golds = self._indices.get(("gold", _gold_key(evidence.gold)), {})
+        matches = set(ways[way])
+        for others in (*ways.values(), golds):
+            matches = matches & others.keys() or matches
+        if len(matches) == 1:
+            return self._confirm(evidence, hits, mains, way, *matches)
+        rows = " and ".join(f"row {self.prompts[i].row}" for i in sorted(matches)[:3])
+        reason = (
+            f"matches {rows} of {self.name}, which differ, by {way}. Score responses that keep "
+            "the extra_info of their row, with an index of its own for each."
+        )
+        return Mismatch(reason, contradicts=False)
 
     def _confirm(
         self, evidence: _Evidence, hits: Mapping[int, None], mains: list[str], way: str, index: int
@@ -260,21 +249,21 @@ class TrainIndex:
         if False not in agrees.values():
             is_alone = way == PLACE and True not in agrees.values()
             return Match(PLACE_ALONE if is_alone else way, index)
+        other = next(iter(hits), None)
+        prompts = f"does not contain {_quoted(prompt.head)}"
+        if other is not None:
+            prompts = f"is that of row {self.prompts[other].row}"
         values = {
             "question": (evidence.question_head, prompt.head),
             "gold": (evidence.gold, prompt.gold),
             "source_id": ("".join(evidence.source_id[-1:]), prompt.source_id),
         }
-        other = next(iter(hits), None)
-        differences = [
+        differences = [f"its prompt {prompts}"] if agrees["prompt"] is False else []
+        differences += [
             f"its {name} is {_quoted(value)}, the row's {_quoted(own)}"
             for name, (value, own) in values.items()
             if agrees[name] is False
         ]
-        if agrees["prompt"] is False and other is not None:
-            differences.insert(0, f"its prompt is that of row {self.prompts[other].row}")
-        elif agrees["prompt"] is False:
-            differences.insert(0, f"its prompt does not contain {_quoted(prompt.head)}")
         remedy = ", or remove index from their extra_info to match them by prompt"
         reason = (
             f"matches row {prompt.row} of {self.name} by {way}, but contradicts it: "
@@ -291,27 +280,26 @@ class TrainIndex:
         """
         if not evidence.source_id:
             return None
-        indices = self._source_ids.get(evidence.source_id, {})
+        indices = self._indices.get(evidence.source_id, {})
         if index in indices:
             return True
         return False if indices or (self.prompts[index].source_id and not same_text) else None
 
     def _find_contained(self, text: str) -> tuple[dict[int, None], list[str]]:
-        """Find the prompts whose messages a text contains, without those inside another's message.
+        """Return the prompts whose messages a text contains, and the distinct messages.
 
-        Returns:
-            Their indices, and their distinct messages.
+        A message inside another that the text contains does not count.
         """
-        pieces: dict[str, None] = {}
+        pieces: dict[tuple[str, ...], None] = {}  # keys of the index, in order
         for length, windows in self._windows.items():
             for start in range(len(text) - length + 1):
                 for offset, size in windows.get(text[start : start + length], ()):
                     piece = text[start - offset : start - offset + size] if start >= offset else ""
-                    if piece in self._pieces:
-                        pieces[piece] = None
+                    if ("piece", piece) in self._indices:
+                        pieces["piece", piece] = None
         mains: dict[str, list[int]] = {}
         for piece in pieces:
-            for index in self._pieces[piece]:
+            for index in self._indices[piece]:
                 prompt = self.prompts[index]
                 if all(part in text for part in prompt.pieces):
                     mains.setdefault(prompt.main, []).append(index)
@@ -339,14 +327,9 @@ class TrainIndex:
             if windows:
                 window = min(windows, key=counts.__getitem__)
                 piece, offset = windows[window]
-                _add(self._pieces, piece, index)
+                self._add(("piece", piece), index)
                 shapes = self._windows.setdefault(len(window), {}).setdefault(window, set())
                 shapes.add((offset, len(piece)))
-
-
-def _add(indices: dict[K, dict[int, None]], key: K, index: int) -> None:
-    if key:
-        indices.setdefault(key, {})[index] = None
 
 
 def _windows(text: str) -> dict[str, int]:
@@ -374,7 +357,7 @@ def _train_prompt(
         main=main,
         question=_squeeze_without_media(question),
         message="" if main in message else message,
-        source_id="".join(_source_id_of(row, "")[1:]),
+        source_id="".join(_source_id_of(row, "")[-1:]),
         gold=_gold_of(row),
         head=(question or messages[-1][1])[: QUOTED_CHARACTERS + 1],
     )
@@ -434,14 +417,14 @@ def _place_of(row: Mapping[str, Any], data_source: str) -> tuple[str, ...]:
         return ()
     if isinstance(index, float) and index.is_integer():  # pandas makes floats of gaps
         index = int(index)
-    return data_source, _text(info.get("split")), str(index)
+    return "place", data_source, _text(info.get("split")), str(index)
 
 
 def _source_id_of(row: Mapping[str, Any], data_source: str) -> tuple[str, ...]:
     """Return the data_source and the source's id of a row or response; empty without an id."""
     own_id = (row.get("extra_info") or {}).get("source_id")
     source_id = own_id or row.get("source_id") or row.get("custom_id")
-    return () if is_blank(source_id) else (data_source, str(source_id))
+    return () if is_blank(source_id) else ("source_id", data_source, str(source_id))
 
 
 def _gold_of(row: Mapping[str, Any]) -> str:
@@ -531,11 +514,7 @@ def look_up_row(sample: Sample, train: Path) -> Sample | SkippedRow:
 
 @cache
 def training_rows(train: Path) -> tuple[TrainIndex, list[dict[str, Any]]]:
-    """Return the index of a verl parquet's rows, and the `extra_info` and `data_source` of each.
-
-    Raises:
-        DataError: the file has no prompts, or no data sources.
-    """
+    """Return the index of a verl parquet's rows, and the `extra_info` and `data_source` of each."""
     rows = list(_read_rows(train, "data_source", "prompt"))
     infos = [{**(r.get("extra_info") or {}), "data_source": r["data_source"]} for r in rows]
     return TrainIndex(rows, str(train)), infos

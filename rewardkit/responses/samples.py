@@ -98,11 +98,7 @@ class Sample(NamedTuple):
 def read_samples(
     files: Iterable[str], names: FieldNames = USUAL_NAMES
 ) -> Iterator[Sample | SkippedRow]:
-    """Yield the samples of files in order, and the rows that cannot be used.
-
-    Raises:
-        DataError: a file cannot be opened, or is not parquet.
-    """
+    """Yield the samples of files in order, and the rows that cannot be used."""
     for chunk in read_chunks(files):
         yield from samples_of(chunk, names)
 

@@ -432,9 +432,6 @@ def loaded_plan(
     """Load the scorer of a plan, so that its errors come first, and release it at the end.
 
     Yields the plan with the rule that a custom scorer learns from golds.
-
-    Raises:
-        UsageError, DataError: as `isolated.learn_rule` does.
     """
     try:
         scorer = plan_scorer(plan)

@@ -57,11 +57,7 @@ class PassRateFilter:
 
     @classmethod
     def parse(cls, text: str, min_samples: int = 1, *, unseen: bool = False) -> "PassRateFilter":
-        """Parse bounds such as `0.1:0.9`.
-
-        Raises:
-            UsageError: the text is not two fractions, the lower one first.
-        """
+        """Parse bounds such as `0.1:0.9`."""
         try:
             low, high = map(float, text.split(":"))
         except ValueError:
@@ -115,9 +111,6 @@ class JoinReport:
         """Yield the scored responses that match a row, and count all.
 
         Those with a status of `NO_VERDICT` are yielded, too, and counted as not read.
-
-        Raises:
-            DataError: a response contradicts its row or matches several rows, or none matches a row.
         """
         for each in scores:
             progress(1)

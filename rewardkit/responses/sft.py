@@ -99,9 +99,6 @@ def response_messages(response: str, fields: Mapping[str, Any]) -> list[Message]
     """Return the messages that follow the prompt; the last one is the assistant's.
 
     `reasoning` in the fields of its record is what a server's reasoning parser removed from the text.
-
-    Raises:
-        ConversationError: the response is empty or has no end, or its turns cannot be told apart.
     """
     if fields.get("messages"):
         raise ConversationError("its turns are in a field messages, and not in its text")

@@ -49,11 +49,7 @@ class Store:
         self.size, self.count, self._sync_time = 0, 0, 0.0
 
     def append(self, head: Mapping[str, Any], body: bytes) -> None:
-        """Append a record, or nothing of it: a full disk leaves no half of it.
-
-        Raises:
-            OSError: it cannot be written, or another run has written to the file or taken its lock.
-        """
+        """Append a record, or nothing of it: a full disk leaves no half of it."""
         self._append({HEAD_KEY: [len(body), crc32(body)], **head}, body)
         self.count += 1
         if monotonic() - self._sync_time >= SYNC_SECONDS:
@@ -66,11 +62,7 @@ class Store:
         self._sync_time = monotonic()
 
     def records(self) -> Iterator[Record]:
-        """Yield the records in the order in which they were appended.
-
-        Raises:
-            DataError: another run has written to the file, too.
-        """
+        """Yield the records in the order in which they were appended."""
         yield from _read_records(self.path)
         self._require_size(DataError)
 

@@ -195,12 +195,7 @@ class ReportPage:
         self.list.add(sample, score, prompt, group)
 
     def write(self, report: ScoreReport, *, overwrite: bool = False) -> dict[str, Any]:
-        """Write the page with the figures of a report; return what a summary says of it.
-
-        Raises:
-            DataError: there is no response.
-            OutputError: the page exists, or it cannot be written.
-        """
+        """Write the page with the figures of a report; return what a summary says of it."""
         total = report.total
         if not total.n:
             first = "".join(f": {row.reason.removesuffix('.')}" for row in report.examples[:1])
