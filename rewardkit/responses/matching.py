@@ -290,16 +290,16 @@ class TrainIndex:
 
         A message inside another that the text contains does not count.
         """
-        pieces: dict[tuple[str, ...], None] = {}  # keys of the index, in order
+        keys: dict[tuple[str, str], None] = {}
         for length, windows in self._windows.items():
             for start in range(len(text) - length + 1):
                 for offset, size in windows.get(text[start : start + length], ()):
                     piece = text[start - offset : start - offset + size] if start >= offset else ""
                     if ("piece", piece) in self._indices:
-                        pieces["piece", piece] = None
+                        keys["piece", piece] = None
         mains: dict[str, list[int]] = {}
-        for piece in pieces:
-            for index in self._indices[piece]:
+        for key in keys:
+            for index in self._indices[key]:
                 prompt = self.prompts[index]
                 if all(part in text for part in prompt.pieces):
                     mains.setdefault(prompt.main, []).append(index)
