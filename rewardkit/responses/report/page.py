@@ -19,10 +19,9 @@ from typing import Any, NamedTuple, TypeAlias
 from weakref import finalize
 
 from rewardkit.errors import DataError
-from rewardkit.output import atomic
 from rewardkit.pages.charts import LinePoint, line_layout, spread
 from rewardkit.pages.formulas import find_formulas, find_value, pack_formulas, utf16_length
-from rewardkit.pages.html import render
+from rewardkit.pages.html import render, write_pieces
 from rewardkit.pages.model import Histogram
 from rewardkit.pages.text import brief, clean
 from rewardkit.responses.figures import Cell, GradientGroups, prompt_key
@@ -203,8 +202,7 @@ class ReportPage:
         columns, chunks, formulas = _pack(self.list)
         listed = len(columns["status"])
         has_verdicts = total.accuracy is not None
-        more = f" and {len(report.files) - 1} more" if len(report.files) > 1 else ""
-        name = f"{report.files[0]}{more}"
+        name = f"{report.files[0]} and {len(report.files) - 1} more".removesuffix(" and 0 more")
         by_step = sorted((int(step), t) for step, t in report.steps.items() if step.isdecimal())
         groups = GradientGroups.of(cell for own in self.cells.values() for cell in own.values())
         prompts = len(set().union(*self.cells.values()))
@@ -246,13 +244,8 @@ class ReportPage:
             with_formulas=min(len(formulas) * PACK_RESPONSES, listed),
             chunk=PACK_RESPONSES,
         )
-        with (
-            atomic(self.out, overwrite=overwrite) as temporary,
-            temporary.open("w", encoding="utf-8", newline="\n") as file,
-        ):
-            file.writelines(pieces)
-            size = file.tell()
-        counts = {"bytes": size, "listed": listed, "groups": groups._asdict()}
+        write_pieces(pieces, self.out, overwrite=overwrite)
+        counts = {"bytes": self.out.stat().st_size, "listed": listed, "groups": groups._asdict()}
         return {"page": str(self.out), **counts}
 
 
@@ -288,13 +281,13 @@ def pack(text: str) -> str:
 def score_bars(counts: Mapping[float, int]) -> list[tuple[str, int]]:
     """Return responses by score, or by bins of equal width if there are many scores."""
     if len(counts) <= MAX_SCORE_BARS:
-        return [(f"{value:g}", counts[value]) for value in sorted(counts)]
+        return [(f"{value:g}", n) for value, n in sorted(counts.items())]
     low, width = min(counts), (max(counts) - min(counts)) / MAX_SCORE_BARS
-    bins: Counter[int] = Counter()
+    bins = [0] * MAX_SCORE_BARS
     for value, n in counts.items():
         bins[min(int((value - low) / width), MAX_SCORE_BARS - 1)] += n
-    ends = [low + width * i for i in range(MAX_SCORE_BARS + 1)]
-    return [(f"{ends[i]:.3g} to {ends[i + 1]:.3g}", bins[i]) for i in range(MAX_SCORE_BARS)]
+    ends = [f"{low + width * i:.3g}" for i in range(MAX_SCORE_BARS + 1)]
+    return [(f"{ends[i]} to {ends[i + 1]}", n) for i, n in enumerate(bins)]
 
 
 def display_text(text: str, max_characters: int = MAX_TEXT_CHARACTERS) -> str:
