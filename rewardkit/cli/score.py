@@ -119,7 +119,8 @@ def command(
         if len(names) > 2:
             raise UsageError(f"--scorer is set {len(names)} times; compare two scorers at a time.")
         sides = [_side(plan, *side) for side in zip(names, (settings, set_b), strict=True)]
-        _compare(files, sides, jobs, html, export, overwrite=overwrite, as_json=as_json)
+        switches = {"overwrite": overwrite, "as_json": as_json}
+        _compare(files, sides, html, jobs=jobs, export=export, **switches)
         return
     opt.require_companion(ctx, "a second --scorer", None, "set_b", "export")
     opt.require_companion(ctx, "--html", html, "max_responses")
@@ -128,15 +129,15 @@ def command(
         raise UsageError(
             "--html shows every response: write the page of --out when it is finished."
         )
-    page = None
+    page, plan = None, _side(plan, names[0], settings)[1]
     if html:
         from rewardkit.responses.report.page import ReportPage
 
         page = ReportPage(html, max_responses)
-    keeps_scores = html is not None and not scorers
+        plan = replace(plan, keeps_scores=not scorers)
     report = _score(
         files,
-        replace(_side(plan, names[0], settings)[1], keeps_scores=keeps_scores),
+        plan,
         out=out,
         overwrite=overwrite,
         resume=resume,
@@ -146,15 +147,15 @@ def command(
         on_score=page.add if page else None,
     )
     _warn_about(report)
-    written = page.write(report, overwrite=overwrite) if page else None
+    written = page.write(report, overwrite=overwrite) if page else {}
     if as_json:
-        print_json({**report.summary(), **(written or {})})
+        print_json({**report.summary(), **written})
     else:
         _print(report)
-        if written:
-            size = written["bytes"]
-            text = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
-            typer.echo(f"{html}: {written['listed']:,} responses listed, {text}")
+    if written and not as_json:
+        size = written["bytes"]
+        text = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
+        typer.echo(f"{html}: {written['listed']:,} responses listed, {text}")
     _exit(report)
 
 
@@ -250,28 +251,30 @@ def _side(plan: ScoringPlan, scorer: str, settings: list[str] | None) -> tuple[s
 def _compare(
     files: list[str],
     sides: list[tuple[str, ScoringPlan]],
-    jobs: int,
     html: Path | None,
-    export: Path | None,
     *,
-    overwrite: bool,
     as_json: bool,
+    overwrite: bool,
+    **options: Any,
 ) -> None:
     from rewardkit.responses.compare import compare_files, compare_page
+    from rewardkit.responses.figures import bad_gold_note
 
     if sides[0] == sides[1]:
         warn("A and B are the same scorer with the same options: they cannot disagree.")
     with progress(f"comparing on {', '.join(files)[:60]}") as advance:
         report = compare_files(
-            files,
-            *sides,
-            jobs=jobs,
-            announce=warn,
-            export=export,
-            overwrite=overwrite,
-            progress=advance,
+            files, *sides, announce=warn, overwrite=overwrite, progress=advance, **options
         )
-    _warn_about_sides(report)
+    for row in report.unread_examples:
+        warn(f"{row.where}: skipped: {row.reason}")
+    if report.unread > len(report.unread_examples):
+        warn(f"... and {report.unread - len(report.unread_examples):,} more rows")
+    for letter, side in report.sides.items():
+        if side.failed:
+            warn(f"{letter} failed on {side.failed:,} samples, first on {side.first_failure}")
+        if note := bad_gold_note(side.bad_golds, report.n):
+            warn(f"{letter}: {note}")
     if html:
         from rewardkit.pages.html import write_html
 
@@ -284,35 +287,16 @@ def _compare(
         raise typer.Exit(1)
 
 
-def _warn_about_sides(report: CompareReport) -> None:
-    from rewardkit.responses.figures import bad_gold_note
-
-    for row in report.unread_examples:
-        warn(f"{row.where}: skipped: {row.reason}")
-    if report.unread > len(report.unread_examples):
-        warn(f"... and {report.unread - len(report.unread_examples):,} more rows")
-    for letter, side in report.sides.items():
-        if side.failed:
-            warn(f"{letter} failed on {side.failed:,} samples, first on {side.first_failure}")
-        if note := bad_gold_note(side.bad_golds, report.n):
-            warn(f"{letter}: {note}")
-
-
 def _print_comparison(report: CompareReport) -> None:
-    from rewardkit.responses.compare import CAUSE_COLUMNS, SCORER_COLUMNS
+    from rewardkit.responses.compare import CAUSE_COLUMNS, PAIRS, SCORER_COLUMNS
 
     if not report.judged:
         typer.echo(printable(f"{report.name}: no sample was judged by both"))
         return
     typer.echo(printable(f"{report.name}: {report.judged:,} samples judged by both"))
-    outcomes = {each: as_share(n, report.judged) for each, n in report.outcomes.items()}
-    print_table(
-        ("", "B correct", "B wrong"),
-        (
-            (name, outcomes.get((a, True), "0"), outcomes.get((a, False), "0"))
-            for name, a in (("A correct", True), ("A wrong", False))
-        ),
-    )
+    counts = [as_share(report.outcomes[pair], report.judged) for pair in PAIRS]
+    cells = [("A correct", *counts[:2]), ("A wrong", *counts[2:])]
+    print_table(("", "B correct", "B wrong"), cells)
     print_table(SCORER_COLUMNS, report.scorer_rows())
     causes = report.causes.most_common()
     if causes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from rewardkit.answers.number import read_number
 from rewardkit.answers.parsing.typography import canonical_spelling
@@ -40,6 +40,9 @@ MAX_EXAMPLES = 3
 
 #: Characters of a response that an example shows, from its end, where the answer is.
 ENDING_CHARACTERS = 200
+
+#: The keys of `CompareReport.outcomes`.
+PAIRS = (True, True), (True, False), (False, True), (False, False)
 
 #: Headers of `CompareReport.scorer_rows`, and of the causes.
 SCORER_COLUMNS = ("scorer", "correct", "mean score", "failed")
@@ -83,12 +86,6 @@ class DisagreementExample(NamedTuple):
     pred_a: str
     pred_b: str
     ending: str
-
-    @property
-    def text(self) -> str:
-        """The example in a paragraph."""
-        preds = f"A read '{self.pred_a}', B read '{self.pred_b}'"
-        return f"{self.where}: gold '{self.gold}', {preds}\n…{self.ending}"
 
 
 @dataclass
@@ -158,10 +155,10 @@ class CompareReport:
             preds = describe_difference(a, b)
             cause = DisagreementCause(a.status, b.status, answer_kind(gold), preds)
             self.causes[cause] += 1
+            ending = sample.response[-ENDING_CHARACTERS:]
+            example = DisagreementExample(sample.where, gold, a.pred, b.pred, ending)
             examples = self.examples.setdefault(cause, [])
-            if len(examples) < MAX_EXAMPLES:
-                ending = sample.response[-ENDING_CHARACTERS:]
-                examples.append(DisagreementExample(sample.where, gold, a.pred, b.pred, ending))
+            examples += [example][: MAX_EXAMPLES - len(examples)]
 
     def summary(self) -> dict[str, Any]:
         """Return the report as plain values, for JSON."""
@@ -170,15 +167,13 @@ class CompareReport:
             letter.lower(): {**vars(side), "mean_score": side.score_sum / n if n else None}
             for letter, side in self.sides.items()
         }
+        cells = "both_right", "only_a_right", "only_b_right", "neither_right"
         return {
             "file": self.name,
             "judged_by_both": n,
             "unread": self.unread,
             "unread_examples": [f"{row.where}: {row.reason}" for row in self.unread_examples],
-            "both_right": self.outcomes[True, True],
-            "only_a_right": self.outcomes[True, False],
-            "only_b_right": self.outcomes[False, True],
-            "neither_right": self.outcomes[False, False],
+            **{cell: self.outcomes[pair] for cell, pair in zip(cells, PAIRS, strict=True)},
             "agreement": self.agreed / n if n else None,
             "agreement_95": wilson_interval(self.agreed, n),
             "mcnemar_p": self.p_value,
@@ -240,14 +235,10 @@ def describe_difference(a: Verdict, b: Verdict) -> str:
     return "B's pred is part of A's" if pred_b in pred_a else "different preds"
 
 
-#: A scorer's name with its options, and its plan.
-NamedPlan: TypeAlias = tuple[str, ScoringPlan]
-
-
 def compare_files(
     names: Sequence[str | Path],
-    a: NamedPlan,
-    b: NamedPlan,
+    a: tuple[str, ScoringPlan],
+    b: tuple[str, ScoringPlan],
     *,
     jobs: int = 1,
     announce: Callable[[str], object] = lambda _: None,
@@ -255,7 +246,7 @@ def compare_files(
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda _: None,
 ) -> CompareReport:
-    """Score every response of files, folders and patterns with two scorers.
+    """Score every response of files, folders and patterns with two plans, each with a scorer's name.
 
     `announce` is called with a sentence about which scores of a scorer are right. `export` is a jsonl
     to write: the samples on which the scorers disagree, with both results.
@@ -313,35 +304,41 @@ def _compare_chunk(
 
 def _test_case(sample: Sample, report: CompareReport, *verdicts: Verdict) -> dict[str, Any]:
     """Return a sample as a test case, which `score` reads, with both results."""
-    info = dict(sample.extra_info)
+    info, sides = dict(sample.extra_info), report.sides.items()
+    results = {
+        letter.lower(): {"scorer": side.scorer, **verdict._asdict()}
+        for (letter, side), verdict in zip(sides, verdicts, strict=True)
+    }
     return {
         "response": sample.response,
         "ground_truth": sample.ground_truth,
         "data_source": info.pop("data_source", ""),
         "extra_info": info,
-        **{
-            letter.lower(): {"scorer": side.scorer, **verdict._asdict()}
-            for (letter, side), verdict in zip(report.sides.items(), verdicts, strict=True)
-        },
+        **results,
     }
 
 
 def compare_page(report: CompareReport) -> Page:
     """Return the page of a comparison."""
-    names = ("both correct", "only A correct", "only B correct", "neither correct")
-    pairs = (True, True), (True, False), (False, True), (False, False)
-    verdicts = [(name, report.outcomes[pair]) for name, pair in zip(names, pairs, strict=True)]
-    title = f"A and B agree on {share(report.agreed, report.judged)} of {report.judged:,} samples"
-    facts = (("file", report.name), ("rows without a usable response", f"{report.unread:,}"))
-    note = "Correct and mean score count the samples that both judged."
-    causes = (
-        TableRow((f"{n:,}", *cause), tuple(example.text for example in report.examples[cause]))
+    names = "both correct", "only A correct", "only B correct", "neither correct"
+    verdicts = [(name, report.outcomes[pair]) for name, pair in zip(names, PAIRS, strict=True)]
+    causes = [
+        TableRow(
+            (f"{n:,}", *cause),
+            tuple(
+                f"{where}: gold '{gold}', A read '{pred_a}', B read '{pred_b}'\n…{ending}"
+                for where, gold, pred_a, pred_b, ending in report.examples[cause]
+            ),
+        )
         for cause, n in report.causes.most_common()
+    ]
+    note = "Correct and mean score count the samples that both judged."
+    return Page(
+        f"A and B agree on {share(report.agreed, report.judged)} of {report.judged:,} samples",
+        (("file", report.name), ("rows without a usable response", f"{report.unread:,}")),
+        (
+            Bars("Verdicts", tuple(verdicts), note=sentence(report.agreement()), unit="samples"),
+            Table("Scorers", SCORER_COLUMNS, tuple(map(TableRow, report.scorer_rows())), note=note),
+            Table("Disagreements by cause", CAUSE_COLUMNS, tuple(causes), formulas=True),
+        ),
     )
-    heading = "Disagreements by cause"
-    sections = (
-        Bars("Verdicts", tuple(verdicts), note=sentence(report.agreement()), unit="samples"),
-        Table("Scorers", SCORER_COLUMNS, tuple(map(TableRow, report.scorer_rows())), note=note),
-        Table(heading, CAUSE_COLUMNS, tuple(causes), formulas=True),
-    )
-    return Page(title, facts, sections)
