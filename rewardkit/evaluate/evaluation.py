@@ -258,23 +258,19 @@ def _add_finished(
     that the server refused or withheld are left out, so that they are requested again.
     """
     index, key = ResponseIndex(store), json.loads(json.dumps(generation.key()))
+    digest_of_row = dict(enumerate(digests))
     for result, _ in read_results(out):
         line = result.fields
-        for name, value in key.items():
+        row, sample = line.get("row"), line.get("sample")
+        digest = digest_of_row.get(row) if type(row) is int else None
+        for name, value in {**key, "prompt_sha256": digest or "none"}.items():
             if line.get(name) != value:
                 other = str(line.get(name))[:200]
-                raise DataError(f"{out} is of another {name} ({other}): choose another --out.")
-        row, sample = line.get("row"), line.get("sample")
-        if type(row) is not int or type(sample) is not int:
-            raise DataError(
-                f"{out}: is not an output of 'rewardkit eval run', so it cannot be continued."
-            )
-        if digests[row : row + 1] != [line.get("prompt_sha256")]:
-            raise DataError(
-                f"{out} answers another prompt than that of row {row}, or its image has changed: "
-                "choose another --out, or discard its responses with --overwrite."
-            )
-        if sample >= generation.n:
+                raise DataError(
+                    f"{out}: row {row} is of another {name.removesuffix('_sha256')} ({other}): choose "
+                    "another --out, or discard its responses with --overwrite."
+                )
+        if type(sample) is not int or sample >= generation.n:
             raise DataError(
                 f"{out} has more than {generation.n} responses to a question. --resume only adds "
                 "responses: name a larger -n, or another --out."

@@ -128,7 +128,7 @@ def test_an_output_of_another_run_is_not_continued(serve, generate, tmp_path):
         for change, message in (
             ({"model": "other"}, "another model"),
             ({"seed": 2}, "another sampling"),
-            ({"rows": 2}, "another prompt than that of row 2"),
+            ({"rows": 2}, "row 2 is of another prompt"),
             ({"n": 1}, "more than 1 responses.*larger -n"),
         ):
             with pytest.raises(DataError, match=message):
