@@ -261,23 +261,24 @@ def _add_finished(
     digest_of_row = dict(enumerate(digests))
     for result, _ in read_results(out):
         line = result.fields
-        row, sample = line.get("row"), line.get("sample")
-        digest = digest_of_row.get(row) if type(row) is int else None
-        for name, value in {**key, "prompt_sha256": digest or "none"}.items():
+        numbers = (line.get(name) for name in ("row", "sample"))
+        row, sample = (number if type(number) is int else -1 for number in numbers)
+        digest = digest_of_row.get(row, "none")
+        for name, value in {**key, "prompt_sha256": digest}.items():
             if line.get(name) != value:
                 other = str(line.get(name))[:200]
                 raise DataError(
                     f"{out}: row {row} is of another {name.removesuffix('_sha256')} ({other}): choose "
                     "another --out, or discard its responses with --overwrite."
                 )
-        if type(sample) is not int or sample >= generation.n:
+        if not 0 <= sample < generation.n:
             raise DataError(
                 f"{out} has more than {generation.n} responses to a question. --resume only adds "
                 "responses: name a larger -n, or another --out."
             )
         if sample not in index.starts.get(row, {}) and line.get("finish_reason") not in UNUSABLE:
             response = {name: line[name] for name in _RESPONSE_FIELDS if name in line}
-            question = Question(row, line["prompt"], digests[row], "", "", {})
+            question = Question(row, line["prompt"], digest, "", "", {})
             add_responses(store, question, sample, [response], key)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 from rewardkit.errors import DataError, SourceError, UsageError, unreadable_file
-from rewardkit.file_kinds import COMPRESSIONS, lines_fault
+from rewardkit.file_kinds import COMPRESSIONS, lines_fault, row_suffix
 from rewardkit.jsonl import MAX_LINE_BYTES, LongLine, bounded_lines, parse_json
 from rewardkit.output import require_not_input, require_suffix
 from rewardkit.responses.store import HEAD_KEY
@@ -26,6 +26,8 @@ DAMAGE = "the file is cut off or damaged from here on"
 #: Files that are read from a folder.
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 
+#: Files that are read as tables; others have a row in each line.
+TABLE_SUFFIXES = (".parquet", ".arrow", ".csv", ".tsv", ".json")
 
 #: The end of the names of files with the rows that could not be scored.
 UNSCORED_SUFFIX = ".unscored.jsonl"
@@ -44,7 +46,7 @@ class Chunk:
 
     `first` is the number of the first line (from 1) or row (from 0). `lines` are those of a stream or a
     compressed file, `span` first byte and size of those of a plain file, which are read where they are
-    scored, `rows` those of a parquet. `problem` says why the line after those cannot be read.
+    scored, `rows` those of a table. `problem` says why the line after those cannot be read.
     """
 
     path: str
@@ -139,20 +141,16 @@ def read_chunks(files: Iterable[str], divisor: int = 1) -> Iterator[Chunk]:
     `divisor` divides the size of a chunk, for work that takes long.
     """
     for file in files:
-        if file.endswith(".parquet"):
-            yield from _read_parquet(file, CHUNK_ROWS // divisor)
-        else:
+        if row_suffix(Path(file)) not in TABLE_SUFFIXES:
             yield from _read_lines(file, CHUNK_BYTES // divisor)
+            continue
+        from rewardkit.row import batched
+        from rewardkit.row_files import rows_in
 
-
-def _read_parquet(file: str, size: int) -> Iterator[Chunk]:
-    from rewardkit.row import open_parquet
-
-    first = 0
-    with open_parquet(Path(file)) as parquet:
-        for batch in parquet.iter_batches(size):
-            yield Chunk(path=file, first=first, rows=tuple(batch.to_pylist()))
-            first += batch.num_rows
+        first = 0
+        for rows in batched((row for _, row in rows_in(Path(file))), CHUNK_ROWS // divisor):
+            yield Chunk(path=file, first=first, rows=tuple(rows))
+            first += len(rows)
 
 
 def _read_lines(file: str, size: int) -> Iterator[Chunk]:

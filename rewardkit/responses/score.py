@@ -196,8 +196,8 @@ def score_files(
     """Score every response of files, folders and patterns.
 
     Args:
-        names: jsonl (also `.gz`, `.zst`) and parquet files, folders and patterns of them; `-` for
-            jsonl on standard input.
+        names: jsonl (also `.gz`, `.zst`), parquet, Arrow, CSV and JSON files, folders and patterns of
+            them; `-` for jsonl on standard input.
         scorer: a scorer's name or `file.py:function`; `auto` scores each row with its own scorer.
             A function is called in this process only. Or a plan, without `options` and `settings`.
         options: options of the scorer.

@@ -8,6 +8,7 @@ import sys
 from random import Random
 
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -39,12 +40,16 @@ def write(path, rows):
             stream.write(lines(rows))
     elif path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)
+    elif path.suffix == ".csv":
+        pacsv.write_csv(pa.Table.from_pylist(rows), path)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(rows))
     else:
         path.write_bytes(lines(rows))
     return str(path)
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst", "parquet"])
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst", "parquet", "csv", "json"])
 def test_every_file_format_gives_the_same_scores(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr(files_module, "CHUNK_BYTES", 2000)
     report = score_files([write(tmp_path / f"x.{suffix}", ROWS)], "gsm8k")
