@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from rewardkit.answers.equal import compare
 from rewardkit.answers.evaluate import UndefinedError, evaluate_double, exact_value
-from rewardkit.answers.parsing.expressions import MAX_DEPTH
-from rewardkit.answers.parsing.grammar import parse
+from rewardkit.answers.parsing.grammar import MAX_DEPTH, parse
 from rewardkit.answers.parsing.tokens import (
     UnreadableError,
     tokenize,

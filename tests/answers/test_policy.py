@@ -14,7 +14,7 @@ from rewardkit.answers.equal import compare, equal
 from rewardkit.answers.evaluate import MAX_BITS, MAX_EXPONENT, MAX_STEPS
 from rewardkit.answers.extract import final_answer
 from rewardkit.answers.parsing import tokens
-from rewardkit.answers.parsing.expressions import MAX_DEPTH
+from rewardkit.answers.parsing.grammar import MAX_DEPTH
 from rewardkit.answers.parsing.tokens import MAX_CHARS, MAX_DIGITS, MAX_TOKENS
 from rewardkit.answers.regions import MAX_ENUMERATED_MEMBERS
 from rewardkit.answers.scalar import Policy
