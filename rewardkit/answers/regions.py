@@ -7,13 +7,6 @@ Intervals, unions, inequalities, set-builders, points and differences all become
 import math
 from typing import NamedTuple
 
-from rewardkit.answers.evaluate import (
-    UndefinedError,
-    charge_steps,
-    evaluate_double,
-    exact_value,
-    linear_coefficients,
-)
 from rewardkit.answers.parsing.tree import (
     INF,
     Node,
@@ -26,7 +19,14 @@ from rewardkit.answers.parsing.tree import (
     symbols,
 )
 from rewardkit.answers.parsing.vocabulary import FLIPPED_OPERATORS
-from rewardkit.answers.scalar import value_equal
+from rewardkit.answers.scalar import (
+    UndefinedError,
+    charge_steps,
+    evaluate_double,
+    exact_value,
+    linear_coefficients,
+    value_equal,
+)
 
 #: Most members of a set of integers that is enumerated.
 MAX_ENUMERATED_MEMBERS = 60

@@ -2,15 +2,6 @@
 
 from typing import Any, NamedTuple
 
-from rewardkit.answers.evaluate import (
-    PRECISE_STEPS,
-    SAMPLE_POINTS,
-    UndefinedError,
-    charge_steps,
-    evaluate_digits,
-    evaluate_double,
-    sample_points,
-)
 from rewardkit.answers.parsing.tree import (
     MINUS_ONE,
     Node,
@@ -22,7 +13,19 @@ from rewardkit.answers.parsing.tree import (
     symbols,
 )
 from rewardkit.answers.parsing.vocabulary import ACCENTS, FLIPPED_OPERATORS, split_words
-from rewardkit.answers.scalar import Policy, canonical_text, scalar_equal, value_equal
+from rewardkit.answers.scalar import (
+    PRECISE_STEPS,
+    SAMPLE_POINTS,
+    Policy,
+    UndefinedError,
+    canonical_text,
+    charge_steps,
+    evaluate_digits,
+    evaluate_double,
+    sample_points,
+    scalar_equal,
+    value_equal,
+)
 from rewardkit.answers.simplification import UNEVALUATED, is_simplified
 
 

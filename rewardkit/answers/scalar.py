@@ -1,28 +1,449 @@
-"""The policy of a comparison, and whether two single values are equal by it.
+"""Values of trees, the policy of a comparison, and whether two single values are equal by it.
+
+Exact arithmetic covers sums, products, quotients and integer powers of rationals. Everything else
+is evaluated numerically: in double precision, and in `DIGITS` digits if two values are too close to
+distinguish. Exponents, factorials and sizes are checked before anything is computed, and a
+comparison has a budget of steps, so that no evaluation takes long on any machine.
 
 The policy, row by row, is in docs/reference/answers.md; each row is a test.
 """
 
-from collections.abc import Mapping
+import cmath
+import math
+import operator
+import threading
+import zlib
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import cache, lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from mpmath import MPContext
+from mpmath import MPContext  # imported here, so that the first answer does not pay for the import
 
-from rewardkit.answers.evaluate import (
-    MORE_DIGITS,
-    PRECISE_STEPS,
-    SAMPLE_POINTS,
-    UndefinedError,
-    charge_steps,
-    evaluate_digits,
-    evaluate_double,
-    exact_value,
-    is_known_function,
-    sample_points,
+from rewardkit.answers.parsing.tokens import UnreadableError
+from rewardkit.answers.parsing.tree import (
+    MINUS_ONE,
+    PI,
+    Node,
+    map_children,
+    mul,
+    num,
+    substitute,
+    subtrees,
+    symbols,
 )
-from rewardkit.answers.parsing.tree import MINUS_ONE, PI, Node, map_children, mul, num, subtrees
+from rewardkit.answers.parsing.vocabulary import UNEVALUATED_OPERATORS
+
+#: Largest exponent and factorial, and most bits of an exact result.
+MAX_EXPONENT = 1000
+MAX_BITS = 8192
+#: Number of points at which expressions are compared.
+SAMPLE_POINTS = 12
+#: Digits of the second evaluation, and of the third one, for huge and tiny values.
+DIGITS = 50
+MORE_DIGITS = 400
+#: Most nodes that one comparison evaluates, which takes about eight milliseconds.
+MAX_STEPS = 10_000
+#: Steps of a function's value, and of a node that is evaluated in 50 digits.
+FUNCTION_STEPS = 6
+PRECISE_STEPS = 8
+
+
+class UndefinedError(ArithmeticError):
+    """A tree has no value: it is not a number, undefined at this point, or over a limit."""
+
+
+class TooMuchWorkError(UnreadableError):
+    """Comparing two answers would take more than `MAX_STEPS`."""
+
+
+# --- the budget of a comparison
+
+_budget = threading.local()
+
+
+def run_with_budget(compare: Callable[[Node, Node], bool], pred: Node, gold: Node) -> bool:
+    """Return `compare(pred, gold)`, which may take `MAX_STEPS` steps.
+
+    Raises:
+        TooMuchWorkError: the comparison needs more steps.
+    """
+    _budget.steps_left = MAX_STEPS
+    try:
+        return compare(pred, gold)
+    finally:
+        _budget.steps_left = math.inf
+
+
+def charge_steps(*nodes: Node, times: int = 1) -> None:
+    """Charge the size of trees, `times` times, to the budget; do nothing outside `run_with_budget`."""
+    left = getattr(_budget, "steps_left", math.inf)
+    parts = [part for node in nodes for part in subtrees(node)]
+    size = sum(FUNCTION_STEPS if part[0] == "fn" else 1 for part in parts)
+    _budget.steps_left = left - times * size
+    if _budget.steps_left < 0:
+        raise TooMuchWorkError("the comparison takes too many steps")
+
+
+# --- exact values
+
+
+def exact_value(node: Node) -> Fraction | None:
+    """Return the rational value of a tree; None if arithmetic alone does not give one."""
+    kind = node[0]
+    if kind == "num":
+        value: Fraction = node[1]
+        return value
+    if kind in ("add", "mul"):
+        return _exact_sum_or_product(kind, node)
+    if kind == "pow":
+        return _exact_power(exact_value(node[1]), exact_value(node[2]))
+    if kind != "fn" or node[1] not in _RATIONAL_FUNCTIONS:
+        return None
+    arguments = [exact_value(part) for part in node[2:]]
+    return None if None in arguments else _RATIONAL_FUNCTIONS[node[1]](*arguments)
+
+
+def linear_coefficients(node: Node, name: str) -> tuple[Fraction, Fraction] | None:
+    """Return `a` and `b` of an expression that is `a + bx` in a name `x`, with rational values."""
+    a, b, c = (exact_value(substitute(node, {("sym", name): num(k)})) for k in range(3))
+    if a is None or b is None or c is None or c - b != b - a or a == b:
+        return None
+    return a, b - a
+
+
+def _exact_sum_or_product(kind: str, node: Node) -> Fraction | None:
+    total = Fraction(kind == "mul")
+    for part in node[1:]:
+        value = exact_value(part)
+        if value is None:
+            return None
+        total = total + value if kind == "add" else total * value
+        if total.numerator.bit_length() + total.denominator.bit_length() > MAX_BITS:
+            return None
+    return total
+
+
+def _exact_power(base: Fraction | None, exponent: Fraction | None) -> Fraction | None:
+    if base is None or exponent is None or exponent.denominator != 1:
+        return None
+    bits = max(base.numerator.bit_length(), base.denominator.bit_length())
+    if bits * abs(exponent) > MAX_BITS or (base == 0 and exponent <= 0):
+        return None
+    return Fraction(base ** int(exponent))
+
+
+def _exact_square_root(value: Fraction) -> Fraction | None:
+    if value < 0:
+        return None
+    root = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
+    return root if root * root == value else None
+
+
+def _exact_root(value: Fraction, degree: Fraction) -> Fraction | None:
+    if degree != 3 or max(abs(value.numerator), value.denominator) > 10**15:
+        return None
+    root = Fraction(round(abs(value.numerator) ** (1 / 3)), round(value.denominator ** (1 / 3)))
+    return (root if value >= 0 else -root) if root**3 == abs(value) else None
+
+
+def _of_small_numbers(function: Callable[..., int]) -> Callable[..., Fraction | None]:
+    """Return a function of whole numbers up to `MAX_EXPONENT`, which is None for other numbers."""
+
+    def on_small_numbers(*values: Fraction) -> Fraction | None:
+        if any(v.denominator != 1 or not 0 <= v <= MAX_EXPONENT for v in values):
+            return None
+        return Fraction(function(*map(int, values)))
+
+    return on_small_numbers
+
+
+_RATIONAL_FUNCTIONS: Mapping[str, Callable[..., Fraction | None]] = {
+    "sqrt": _exact_square_root,
+    "root": _exact_root,
+    "abs": abs,
+    "floor": lambda x: Fraction(math.floor(x)),
+    "ceil": lambda x: Fraction(math.ceil(x)),
+    "fact": _of_small_numbers(math.factorial),
+    "binom": _of_small_numbers(math.comb),
+}
+
+
+# --- kinds of numbers
+
+
+class _Numbers(NamedTuple):
+    """Constants, functions and conversions of one kind of numbers."""
+
+    from_rational: Callable[[Fraction], Any]
+    from_float: Callable[[float], Any]
+    constants: Mapping[str, Any]
+    functions: Mapping[str, Callable[..., Any]]
+
+
+def _functions(library: Any, power: Callable[[Any, Any], Any]) -> dict[str, Callable[..., Any]]:
+    plain = "sin cos tan sinh cosh tanh".split()
+    functions: dict[str, Callable[..., Any]] = {
+        **{name: getattr(library, name) for name in (*plain, "exp", "sqrt")},
+        **{f"arc{name}": getattr(library, f"a{name}") for name in plain},
+    }
+
+    def root(value: Any, degree: Any) -> Any:  # of odd degree, so real for negative numbers
+        is_negative = value.real < 0 and abs(value.imag) == 0
+        return -power(-value, 1 / degree) if is_negative else power(value, 1 / degree)
+
+    return functions | {
+        "ln": library.log,
+        "lg": library.log10,
+        "cot": lambda x: 1 / library.tan(x),
+        "sec": lambda x: 1 / library.cos(x),
+        "csc": lambda x: 1 / library.sin(x),
+        "arccot": lambda x: library.pi / 2 - library.atan(x),
+        "arcsec": lambda x: library.acos(1 / x),
+        "arccsc": lambda x: library.asin(1 / x),
+        "pow": power,
+        "root": root,
+        "abs": abs,
+        "re": lambda x: x.real,
+        "im": lambda x: x.imag,
+        "floor": _floor,
+        "ceil": lambda x: -_floor(-x),
+        "fact": _factorial,
+        "binom": _binomial,
+        "gcd": lambda *values: math.gcd(*map(_whole_number, values)),
+        "lcm": lambda *values: math.lcm(*map(_whole_number, values)),
+        "max": lambda *values: max(values, key=lambda x: x.real),
+        "min": lambda *values: min(values, key=lambda x: x.real),
+    }
+
+
+def _floor(value: complex) -> int:
+    """Return the floor; a value within rounding error of an integer counts as that integer."""
+    real = _real_number(value)
+    return round(real) if abs(real - round(real)) < 1e-9 else math.floor(real)
+
+
+def _factorial(value: complex) -> float:
+    real = _real_number(value)
+    if not -0.5 < real <= 170:
+        raise UndefinedError("too large a factorial")
+    return math.gamma(real + 1)
+
+
+def _binomial(top: complex, bottom: complex) -> float:
+    n, k = top.real, bottom.real
+    if top.imag or bottom.imag or not 0 <= k <= n <= 170:
+        raise UndefinedError("the arguments have no binomial coefficient")
+    return math.gamma(n + 1) / math.gamma(k + 1) / math.gamma(n - k + 1)
+
+
+def _real_number(value: complex) -> float:
+    if abs(value.imag) > 1e-9:
+        raise UndefinedError("not a real number")
+    return value.real
+
+
+def _whole_number(value: complex) -> int:
+    if value.imag or value.real != int(value.real):
+        raise UndefinedError("not a whole number")
+    return int(value.real)
+
+
+@cache
+def _complex_doubles() -> _Numbers:
+    constants = {"pi": complex(math.pi), "e": complex(math.e), "i": 1j}
+    functions = _functions(cmath, operator.pow)
+    return _Numbers(lambda value: complex(float(value)), complex, constants, functions)
+
+
+@cache
+def _real_doubles() -> _Numbers:
+    """Return real numbers: `math` raises `ValueError` for a complex result."""
+    constants = {"pi": math.pi, "e": math.e}
+    return _Numbers(float, float, constants, _functions(math, math.pow))
+
+
+@cache
+def _precise_numbers(digits: int) -> _Numbers:
+    mp = MPContext()
+    mp.dps = digits
+    names = {"floor": mp.floor, "ceil": mp.ceil, "fact": mp.factorial, "binom": mp.binomial}
+    constants = {"pi": mp.mpf(mp.pi), "e": mp.mpf(mp.e), "i": mp.mpc(0, 1)}
+    return _Numbers(
+        lambda value: mp.mpf(value.numerator) / value.denominator,
+        mp.mpf,
+        constants,
+        _functions(mp, mp.power) | names,
+    )
+
+
+# --- evaluation
+
+
+def evaluate_double(node: Node, point: Mapping[str, float], *, real: bool = False) -> complex:
+    """Return the value of a tree at a point, in double precision.
+
+    Args:
+        node: the tree.
+        point: the value of every symbol.
+        real: whether every intermediate result must be real, unlike the root of a negative number.
+
+    Raises:
+        UndefinedError: the tree has no value there.
+    """
+    value = complex(
+        _evaluate_or_raise(node, point, _real_doubles() if real else _complex_doubles())
+    )
+    if cmath.isnan(value) or cmath.isinf(value):
+        raise UndefinedError("not finite")
+    return value
+
+
+def evaluate_digits(node: Node, point: Mapping[str, float], digits: int = DIGITS) -> Any:
+    """Return the value of a tree at a point in `digits` digits, as an mpmath number."""
+    return _evaluate_or_raise(node, point, _precise_numbers(digits))
+
+
+def _evaluate_or_raise(node: Node, point: Mapping[str, float], numbers: _Numbers) -> Any:
+    try:
+        return _evaluate(node, point, numbers)
+    except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:
+        raise UndefinedError(str(error)) from error
+
+
+def _evaluate(node: Node, point: Mapping[str, float], numbers: _Numbers) -> Any:
+    kind = node[0]
+    if kind == "num":
+        return numbers.from_rational(node[1])
+    if kind == "sym" and node[1] in point:
+        return numbers.from_float(point[node[1]])
+    if kind == "const" and node[1] in numbers.constants:
+        return numbers.constants[node[1]]
+    if kind not in ("add", "mul", "pow", "fn", "degree"):
+        raise UndefinedError(f"a {kind} has no value")
+    values = [_evaluate(part, point, numbers) for part in node[1 + (kind == "fn") :]]
+    if kind == "fn":
+        return _apply_function(node[1], values, numbers)
+    return _OPERATIONS[kind](values, numbers)
+
+
+def _power(base: Any, exponent: Any, numbers: _Numbers) -> Any:
+    if abs(exponent) > MAX_EXPONENT or (base and abs(math.log(abs(base))) * abs(exponent) > 600):
+        raise UndefinedError("too large a power")
+    if not base and exponent.real <= 0:
+        raise UndefinedError("a power of zero")
+    if not exponent.imag and exponent.real == int(exponent.real):
+        return base ** int(exponent.real)
+    return numbers.functions["pow"](base, exponent)
+
+
+_OPERATIONS = {
+    "add": lambda values, numbers: sum(values, numbers.from_float(0.0)),
+    "mul": lambda values, numbers: math.prod(values, start=numbers.from_float(1.0)),
+    "pow": lambda values, numbers: _power(values[0], values[1], numbers),
+    "degree": lambda values, numbers: values[0] * numbers.constants["pi"] / 180,
+}
+#: Functions that are never evaluated.
+_UNEVALUATED = UNEVALUATED_OPERATORS | {"det", "norm", "deg"}
+
+
+def _apply_function(name: str, arguments: list[Any], numbers: _Numbers) -> Any:
+    if any(abs(argument) > 1e100 for argument in arguments):
+        raise UndefinedError("too large an argument")
+    if function := numbers.functions.get(name):
+        return function(*arguments)
+    if name in _UNEVALUATED:
+        raise UndefinedError(f"{name} is not evaluated")
+    return _unknown_function_value(name, arguments, numbers)
+
+
+def is_known_function(name: str) -> bool:
+    """Whether a function is defined by mathematics, unlike the `f` of a question."""
+    return name in _complex_doubles().functions or name in _UNEVALUATED
+
+
+def _unknown_function_value(name: str, arguments: list[Any], numbers: _Numbers) -> Any:
+    """Return the value of an unknown function: a smooth one, different for every name."""
+    seed = zlib.crc32(name.encode())
+    a, b, c = (numbers.from_float(1 + (seed >> shift) % 1000 / 700) for shift in (0, 10, 20))
+    total = b
+    for index, argument in enumerate(arguments):
+        total += numbers.functions["sin"](a * argument + index) * c + argument / (3 + index)
+    return total
+
+
+# --- points
+
+
+def sample_points(*trees: Node) -> tuple[dict[str, float], ...]:
+    """Return the points at which trees are compared; they depend on names and largest number only.
+
+    The values are below 1, up to 3 and up to 60; all negative; of mixed signs, and with these signs
+    flipped; two points of whole numbers, of either parity; and two beyond the largest number, so
+    that a change there (`|x - 500|`) shows. Names of integers (`n`, `k`) have integer values only if
+    the trees hold a floor, a factorial, a binomial coefficient or a power of -1.
+    """
+    names = frozenset(name for tree in trees for name in symbols(tree))
+    parts = [part for tree in trees for part in subtrees(tree) if part[0] in ("num", "pow", "fn")]
+    numbers = [
+        abs(value) for part in parts if part[0] != "fn" and (value := exact_value(part)) is not None
+    ]
+    largest = float(min(max(numbers, default=10**12), 10**12))
+    is_whole = any(
+        part[:2] == ("pow", MINUS_ONE) or part[1] in ("floor", "ceil", "fact", "binom")
+        for part in parts
+    )
+    return _sample_points(names, largest, frozenset("ijkmnpq" if is_whole else ""))
+
+
+def probe_value(node: Node) -> complex | None:
+    """Return the value at one point; None without a value, or if a label or unit may be omitted."""
+    if node[0] == "tuple":
+        marks = [probe_value(part) for part in node[1:]]
+        return None if None in marks else sum((mark or 0) * (k + 1) for k, mark in enumerate(marks))
+    if node[0] not in ("num", "sym", "const", "add", "mul", "pow", "fn"):
+        return None
+    if any(part[0] == "fn" and not is_known_function(part[1]) for part in subtrees(node)):
+        return None
+    try:
+        return evaluate_double(node, {name: _coordinate(name, 2, 1) for name in symbols(node)})
+    except UndefinedError:
+        return None
+
+
+def may_be_equal(p: complex | None, g: complex | None) -> bool:
+    """Whether two items may be equal, from their values at one point."""
+    return p is None or g is None or abs(p - g) <= 0.02 * max(abs(p), abs(g), 1e-3)
+
+
+@lru_cache(maxsize=512)
+def _sample_points(
+    names: frozenset[str], largest: float, whole: frozenset[str]
+) -> tuple[dict[str, float], ...]:
+    def coordinate(name: str, k: int) -> float:
+        if name not in whole:
+            return _coordinate(name, k, largest)
+        index = "nmkijpq".index(name)  # the values of n, m and k follow a different order each
+        return float((k * (1 + index) + index) % 13 + (name == "n") * 2)
+
+    return tuple({name: coordinate(name, k) for name in names} for k in range(SAMPLE_POINTS))
+
+
+def _coordinate(name: str, k: int, largest: float) -> float:
+    seed = zlib.crc32(f"{name}|{k - (k in (7, 9, 11))}".encode("utf-8", "surrogatepass"))
+    if k >= 10:
+        return (1 if k == 10 else -1) * (2 * largest + 811 + seed % 9973)
+    if k < 2:
+        return 0.05 + seed % 9973 / 10501
+    if k >= 8:
+        return float(2 + seed % 7 + (k - 8))
+    size = 11 + seed % 9973 / 203 if k == 4 else 0.31 + seed % 9973 / 4001
+    is_negative = k == 5 or (k >= 6 and seed // 9973 % 2 == k - 6)
+    return -size if is_negative else size
+
+
+# --- equal values
 
 
 class Policy(NamedTuple):

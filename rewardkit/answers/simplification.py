@@ -19,13 +19,11 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from rewardkit.answers.evaluate import UndefinedError, evaluate_double, exact_value
 from rewardkit.answers.parsing.grammar import parse
-from rewardkit.answers.parsing.tokens import Token, UnreadableError, tokenize
+from rewardkit.answers.parsing.tokens import Token, UnreadableError, fold, tokenize
 from rewardkit.answers.parsing.tree import MINUS_ONE, Node, children, subtrees, symbols
-from rewardkit.answers.parsing.typography import fold
 from rewardkit.answers.parsing.vocabulary import RELATION_SIGNS, UNEVALUATED_OPERATORS, split_words
-from rewardkit.answers.scalar import canonical_text
+from rewardkit.answers.scalar import UndefinedError, canonical_text, evaluate_double, exact_value
 
 #: Functions that an answer must have evaluated.
 UNEVALUATED = UNEVALUATED_OPERATORS | {"det", "gcd", "lcm", "max", "min", "fact", "binom"}

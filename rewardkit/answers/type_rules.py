@@ -9,7 +9,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import reduce
 
-from rewardkit.answers.evaluate import charge_steps, exact_value, may_be_equal, probe_value
 from rewardkit.answers.parsing.tree import (
     Node,
     add,
@@ -36,7 +35,16 @@ from rewardkit.answers.relations import (
     rename_arguments,
     solution_of,
 )
-from rewardkit.answers.scalar import Policy, scalar_equal, to_radians, value_equal
+from rewardkit.answers.scalar import (
+    Policy,
+    charge_steps,
+    exact_value,
+    may_be_equal,
+    probe_value,
+    scalar_equal,
+    to_radians,
+    value_equal,
+)
 
 #: Most matrices of a product that is evaluated, because symbolic entries grow with each factor.
 MAX_FACTORS = 3

@@ -16,7 +16,7 @@ from functools import lru_cache
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from rewardkit.answers.parsing.typography import canonical_spelling
+from rewardkit.answers.parsing.tokens import canonical_spelling
 from rewardkit.model_client.completions import TRUNCATED, UNUSABLE, parse_token_count
 from rewardkit.responses.figures import StatusCounts
 from rewardkit.responses.samples import Sample

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardkit.answers.number import read_number
-from rewardkit.answers.parsing.typography import canonical_spelling
+from rewardkit.answers.parsing.tokens import canonical_spelling
 from rewardkit.checks.row_stats import answer_kind
 from rewardkit.jsonl import json_line
 from rewardkit.output import atomic

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 
 from rewardkit.answers.equal import MAX_CHARS, _compare, compare, parse_answer
-from rewardkit.answers.evaluate import TooMuchWorkError, charge_steps, run_with_budget
 from rewardkit.answers.parsing.tree import add, fn, num
+from rewardkit.answers.scalar import TooMuchWorkError, charge_steps, run_with_budget
 from rewardkit.scorers import gsm8k, math, math_dapo, mcq
 from rewardkit.scorers.base import Score, Status
 from tests.tables import every

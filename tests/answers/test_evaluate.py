@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from rewardkit.answers.evaluate import (
+from rewardkit.answers.scalar import (
     UndefinedError,
     evaluate_digits,
     evaluate_double,

@@ -3,8 +3,7 @@ r"""Families of solutions: neither the name nor the start of a parameter counts.
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.answers.equal import compare, equal
-from rewardkit.answers.families import same_family
+from rewardkit.answers.equal import compare, equal, same_family
 from tests.answers.latex_printer import read
 from tests.tables import every
 

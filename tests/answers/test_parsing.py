@@ -7,7 +7,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rewardkit.answers.equal import compare
-from rewardkit.answers.evaluate import UndefinedError, evaluate_double, exact_value
 from rewardkit.answers.parsing.grammar import MAX_DEPTH, parse
 from rewardkit.answers.parsing.tokens import (
     UnreadableError,
@@ -15,6 +14,7 @@ from rewardkit.answers.parsing.tokens import (
 )
 from rewardkit.answers.parsing.tree import INF, PI, add, divide, fn, mul, multiply, neg, num
 from rewardkit.answers.parsing.units import lookup_unit
+from rewardkit.answers.scalar import UndefinedError, evaluate_double, exact_value
 from tests.answers.latex_printer import (
     POINT,
     STYLES,
@@ -289,7 +289,7 @@ def test_a_text_is_parsed_into_this_tree(text, tree):
 
 
 def test_groups_side_by_side_add_nothing_to_the_depth():
-    deepest = "(" * 15 + "1" + ")" * 15
+    deepest = "(" * 31 + "1" + ")" * 31
     for group in [*"(x) {x} x, -x, |x| x^{y} 5!, 2*-x,".split(), r"\{x\},", r"\sqrt{x}"]:
         read(group * 60 + deepest)
         unreadable(group * 60 + f"({deepest})")

@@ -5,8 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.answers.equal import compare, equal
-from rewardkit.answers.parsing.tokens import UnreadableError, tokenize
-from rewardkit.answers.parsing.typography import canonical_spelling, fold, fold_words
+from rewardkit.answers.parsing.tokens import (
+    UnreadableError,
+    canonical_spelling,
+    fold,
+    fold_words,
+    tokenize,
+)
 from tests.answers.latex_printer import STYLES, expressions, latex
 from tests.tables import every
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from rewardkit.answers import doubt
-from rewardkit.answers.parsing.tokens import Token, UnreadableError
+from rewardkit.answers.parsing.tokens import Token, UnreadableError, fold, fold_case
 from rewardkit.answers.parsing.tree import (
     INF,
     MINUS_ONE,
@@ -28,7 +28,6 @@ from rewardkit.answers.parsing.tree import (
     subtrees,
     symbols,
 )
-from rewardkit.answers.parsing.typography import fold, fold_case
 from rewardkit.answers.parsing.units import (
     BASE_UNITS,
     CURRENCIES,
@@ -85,7 +84,6 @@ _PERIOD = re.compile(r"(?:(\d{2,10}?)\1|(\d)\2\2+)\Z")
 _VOWELS = frozenset("aeiouy")
 _SIGNS_BEFORE_NAMES = ("{", "+", "-", "*", r"\cdot")
 _SIGNS_AFTER_NAMES = ("}", ")", "+", "-", "*", "/", r"\cdot", "=", "(")
-_DEGREE_COMMANDS = (r"\circ", r"\degree")
 _PERIOD_MARKS = (r"\overline", r"\dot")
 _NON_NAME_WORDS = CONJUNCTIONS | DISJUNCTIONS | CLAUSE_OPENERS | COPULAS
 
@@ -246,7 +244,7 @@ class _Parser:
                 groups.append([])
         if not clause and not self.open_brackets:
             clause = self._take_memberships(groups, starts)
-        node = _share_modulus(_group_items(groups, joints))
+        node = _group_items(groups, joints)
         return ("where", node, *_read_clause(clause)) if clause else node
 
     def _parse_joint(self) -> str:
@@ -291,7 +289,6 @@ class _Parser:
 
     def parse_relation(self) -> Node:
         r"""Parse `a < b \le c`, `x = 5`, `x \in S`, `Volume: 5` or `x \equiv 3 \pmod 7`."""
-        self.descend()
         label = self._parse_label()
         label_sign = self.tokens[self.position - 1].text
         self.accept("=", r"\approx")
@@ -301,7 +298,6 @@ class _Parser:
             sides.append(self._parse_ratio())
         node = ("rel", " ".join(operators), *sides) if operators else sides[0]
         node = self._parse_modulus(node)
-        self.depth -= 1
         if not label:
             return node
         if node[0] != "rel":
@@ -486,31 +482,11 @@ class _Parser:
     # --- units
 
     def _parse_unit(self) -> Unit:
-        """Parse a unit: `cm^2`, `m/s`, `square feet`, `J/(mol K)`, `apples`; `NO_UNIT` without one."""
-        if self.opens_unit_fraction():
-            self.advance()
-            top, bottom = self._parse_braced_unit(), self._parse_braced_unit()
-            return top.multiply(bottom, -1)
-        unit = self._parse_units(NO_UNIT, is_below=False)
-        if unit != NO_UNIT and self.is_next("/") and self.peek(1).is_sign("("):
-            self.position += 2
-            unit = self._parse_units(unit, is_below=True)
-            self.expect(")")
-        return unit
-
-    def _parse_braced_unit(self) -> Unit:
-        self.expect("{")
-        unit = self._parse_unit()
-        self.expect("}")
-        if unit == NO_UNIT:
-            raise UnreadableError("a fraction of units and values")
-        return unit
-
-    def _parse_units(self, unit: Unit, *, is_below: bool) -> Unit:
-        """Multiply a unit by the units that come next, or divide it by them."""
-        words, power, last = int(unit != NO_UNIT), 1, unit
+        """Parse a unit: `cm^2`, `m/s`, `square feet`, `apples`; `NO_UNIT` without one."""
+        unit = last = NO_UNIT
+        words, power = 0, 1
         while words <= MAX_UNIT_WORDS:
-            is_divisor = self._parse_unit_joint(words) or is_below
+            is_divisor = self._parse_unit_joint(words)
             if not self._is_unit_word(self.next, words):
                 break
             token = self.advance()
@@ -593,8 +569,6 @@ class _Parser:
         is_name = name.kind in ("word", "text", "letter") and len(name.text) == 1
         if not (self.is_next("(") and is_name):
             return False
-        if sign.is_sign(","):
-            return self.peek(4).is_sign(r"\in")
         return sign.is_sign(r"\in", r"\ge", r"\le", r"\ne", "<", ">", "=")
 
     def opens_unit(self) -> bool:
@@ -602,12 +576,6 @@ class _Parser:
         unit = self.peek(1)
         is_unit = unit.is_word and len(unit.text) > 1 and lookup_unit(unit.text) is not None
         return self.is_next("(") and is_unit and self.peek(2).is_sign(")")
-
-    def opens_unit_fraction(self) -> bool:
-        r"""Whether a fraction of units comes next: `\frac{\mathrm{m}}{\mathrm{s}}`."""
-        unit = self.peek(2)
-        is_unit = unit.kind == "text" and lookup_unit(unit.text) is not None
-        return self.is_next(r"\frac") and is_unit and self.peek(3).text in ("}", "^")
 
     def opens_modulus(self) -> bool:
         """Whether a bracket opens `(mod 7)`."""
@@ -639,30 +607,27 @@ class _Parser:
 
     def _parse_term(self) -> Node:
         r"""Parse a product with signs before it; `\mp` is minus where `\pm` is plus."""
-        while self.accept("+"):
-            pass
-        if self.accept("-"):
-            self.descend()
-            node = neg(self._parse_term())
-            self.depth -= 1
-            return node
-        if self.is_next(r"\pm", r"\mp"):
-            is_minus = self.advance().text == r"\mp"
-            node = self.parse_product()
-            return ("pm", neg(node) if is_minus else node)
-        return self.parse_product()
+        is_negative = self._accept_signs()
+        is_double = self.is_next(r"\pm", r"\mp")
+        is_negative ^= is_double and self.advance().text == r"\mp"
+        node = self.parse_product()
+        node = neg(node) if is_negative else node
+        return ("pm", node) if is_double else node
+
+    def _accept_signs(self) -> bool:
+        """Consume the signs before a term; return whether they make it negative."""
+        is_negative = False
+        while self.is_next("+", "-"):
+            is_negative ^= self.advance().text == "-"
+        return is_negative
 
     def parse_product(self) -> Node:
         """Parse factors from left to right, with or without signs between them."""
         node = self.parse_power()
         while True:
             if self.is_next(r"\cdot", r"\times", "*"):
-                if self._is_unit(self.peek(1), alone=False):
-                    return node  # N·m: the dot continues a unit
                 node = self._multiply(node, self.advance().text)
             elif self.is_next("/", r"\div"):
-                if self._is_unit(self.peek(1), alone=True):
-                    return node
                 self.advance()
                 node = divide(node, self.parse_factor())
             elif self.starts_factor() and not self._continues_otherwise(node):
@@ -678,14 +643,6 @@ class _Parser:
             return fn("cross" if sign == r"\times" else "dot", left, right)
         return multiply(left, right)
 
-    @staticmethod
-    def _is_unit(token: Token, *, alone: bool) -> bool:
-        """Whether a word after a slash or a dot is a unit: in text, or of several letters."""
-        is_sure = token.kind in ("text", "han") or (
-            alone and token.kind == "word" and len(token.text) > 1
-        )
-        return is_sure and lookup_unit(token.text) is not None
-
     def _continues_otherwise(self, node: Node) -> bool:
         r"""Whether the next token is the unit of a number, or the `U` of a union."""
         word = self.next
@@ -693,16 +650,13 @@ class _Parser:
         if is_union and node[0] in ("interval", "tuple", "set"):
             return True
         is_unit = (word.kind == "text" and word.text in UNITS) or word.text in LETTER_UNITS
-        return (is_unit or self.opens_unit_fraction()) and not symbols(node)
+        return is_unit and not symbols(node)
 
     def parse_factor(self) -> Node:
         """Parse the right side of an explicit product, which may have a sign."""
-        if not self.accept("-"):
-            return self.parse_power()
-        self.descend()
-        node = neg(self.parse_factor())
-        self.depth -= 1
-        return node
+        is_negative = self._accept_signs()
+        node = self.parse_power()
+        return neg(node) if is_negative else node
 
     def _parse_adjacent_factor(self, node: Node) -> Node:
         if self.is_next("(") and self.peek(1).text == "0" and self.peek(2).is_sign(")"):
@@ -779,8 +733,6 @@ class _Parser:
                 node = fn("fact2" if is_double else "fact", node)
             elif self.accept("%"):
                 node = ("percent", node)
-            elif self.accept(r"\permille"):
-                node = ("percent", divide(node, num(10)))
             elif self.accept(r"\degree"):
                 node = self._parse_degrees(node)
             elif self.accept("_"):
@@ -792,19 +744,13 @@ class _Parser:
         return node
 
     def _parse_superscript(self, node: Node) -> Node:
-        if self.accept(*_DEGREE_COMMANDS):
-            return self._parse_degrees(node)
         is_group = self.is_next("{")
-        inside = self.peek(1) if is_group else self.next
-        if is_group and inside.is_sign(*_DEGREE_COMMANDS) and self.peek(2).text == "}":
-            self.position += 3
+        inside = self.peek(is_group)
+        if inside.is_sign(r"\circ", r"\degree") and not (is_group and self.peek(2).text != "}"):
+            self.raw_text()
             return self._parse_degrees(node)
-        if inside.is_sign("'"):
-            if node[0] != "sym":
-                raise UnreadableError("a prime after something that is not a name")
+        if inside.is_sign("'") and node[0] == "sym":
             return self._parse_application(("sym", node[1] + self.raw_text()))
-        if is_group and inside.is_sign("(") and node[0] == "sym":
-            return self._parse_application(("sym", f"{node[1]}^{self.raw_text()}"))  # f^{(n)}(0)
         if node[0] == "num" and inside.text in ORDINAL_SUFFIXES:
             self.raw_text()
             return node
@@ -818,14 +764,10 @@ class _Parser:
     def _parse_degrees(self, node: Node) -> Node:
         if self.next.text in ("C", "F") and self.next.is_word:
             return ("quantity", node, UNITS["°" + self.advance().text])
-        for size, mark in ((60, "'"), (3600, '"'), (3600, "'")):
+        for size, mark in ((60, "'"), (3600, '"')):
             if self.next.kind == "num" and self.peek(1).is_sign(mark):
-                is_doubled = size == 3600 and mark == "'"
-                if is_doubled and not self.peek(2).is_sign(mark):
-                    break  # 5° 30' 36'
-                part = Fraction(self.advance().text.replace(",", "")) / size
-                node = add(node, num(part))
-                self.position += 1 + is_doubled
+                node = add(node, num(Fraction(self.advance().text.replace(",", "")) / size))
+                self.advance()
         return ("degree", node)
 
     def _parse_subscript(self, node: Node) -> Node:
@@ -880,12 +822,11 @@ class _Parser:
 
     def _parse_number(self, text: str) -> Node:
         """Parse a plain number, one in scientific notation, or a decimal with a marked period."""
-        _, _, places = text.partition(".")
-        if self.is_next(".") and self.peek(1).text in _PERIOD_MARKS:
-            self.position += 1
-            return self._parse_period(text + ".")
-        if places and self.next.text in _PERIOD_MARKS:
+        if self.peek(1).text in _PERIOD_MARKS and self.accept("."):
+            text += "."
+        if "." in text and self.next.text in _PERIOD_MARKS:
             return self._parse_period(text)
+        places = text.partition(".")[2]
         if len(places) >= 3 and self.is_next(r"\dots") and (period := _PERIOD.search(places)):
             self.advance()  # 0.333... and 0.1666...
             return _repeating_decimal(
@@ -947,15 +888,11 @@ class _Parser:
 
     def _parse_application(self, name: Node) -> Node:
         """Parse the application of a name, as in `f(x)`, if a bracket follows right after it."""
-        if name[0] == "const" and self.is_next("(") and self.peek(1).text in ("t", "0"):
-            name = ("sym", name[1])  # because i(t) is a current
         if name[0] != "sym":
             return name
         text: str = name[1]
         while self.accept("'"):
             text += "'"
-        if text == "E" and self.accept("["):
-            return fn("E", self.parse_group("]"))
         if self.is_next("(") and text in ("P", "Pr", "p") and self._is_event():
             self.advance()
             self.open_bars += 1
@@ -969,8 +906,6 @@ class _Parser:
             self.advance()
             inside = self.parse_group(")")
             arguments = inside[1:] if inside[0] == "list" else (inside,)
-            if any(part[0] in ("rel", "where", "or", "and") for part in arguments):
-                raise UnreadableError("a condition is not an argument")
             return fn(text, *arguments)
         return ("sym", text)
 
@@ -1001,13 +936,11 @@ class _Parser:
 
     def _parse_inside(self, bars: int = 0) -> Node:
         """Parse the content of a bracket, with a number of bars that are open in it."""
-        self.descend()
         bars, self.open_bars = self.open_bars, bars
         self.open_brackets += 1
         node = self.parse_content()
         self.open_brackets -= 1
         self.open_bars = bars
-        self.depth -= 1
         return node
 
     def parse_content(self) -> Node:
@@ -1116,8 +1049,6 @@ class _Parser:
         node = fn("ln" if name == "log" else name, inside)
         if name == "log" and base is not None:
             node = divide(node, fn("ln", base))
-        elif name == "cbrt":
-            node = fn("root", inside, num(3))
         elif name in ("gcd", "lcm", "max", "min") and inside[0] in ("list", "tuple", "set"):
             node = fn(name, *inside[1:])
         if name in ("max", "min") and (base is not None or len(node) == 3):
@@ -1309,15 +1240,6 @@ def _group_items(groups: list[list[Node]], joints: set[str]) -> Node:
     if len(items) == 1:
         return items[0]
     return ("or" if "or" in joints else "and" if "and" in joints else "list", *items)
-
-
-def _share_modulus(node: Node) -> Node:
-    r"""Apply the modulus at the end to every item: `x \equiv 1, 2 \pmod 5`."""
-    if node[0] not in ("list", "or", "and") or node[-1][0] != "congruence":
-        return node
-    if any(item[0] == "congruence" for item in node[1:-1]):
-        return node
-    return ("congruence", (*node[:-1], node[-1][1]), node[-1][2])
 
 
 def _is_membership_clause(item: Node, others: list[Node]) -> bool:
