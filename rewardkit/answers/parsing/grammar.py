@@ -517,9 +517,6 @@ class _Parser:
             if is_per and after.text == "cent":
                 self.tokens[self.position : self.position + 2] = [after._replace(text="percent")]
                 return is_below
-            if self.is_next("(") and self.peek(2).is_sign(")") and _may_be_unit(after):
-                self.tokens[self.position : self.position + 3] = [after._replace(kind="text")]
-                return is_below
             if not after.is_word:
                 return is_below
             if is_per or (self.is_next("/") and (words or lookup_unit(after.text))):
@@ -566,16 +563,12 @@ class _Parser:
     def opens_condition(self) -> bool:
         r"""Whether a bracket opens a condition on a name: `(k \in Z)`, `(n \ge 1)`."""
         name, sign = self.peek(1), self.peek(2)
-        is_name = name.kind in ("word", "text", "letter") and len(name.text) == 1
-        if not (self.is_next("(") and is_name):
-            return False
-        return sign.is_sign(r"\in", r"\ge", r"\le", r"\ne", "<", ">", "=")
-
-    def opens_unit(self) -> bool:
-        """Whether a bracket holds a unit of several letters: `5 (cm)`."""
-        unit = self.peek(1)
-        is_unit = unit.is_word and len(unit.text) > 1 and lookup_unit(unit.text) is not None
-        return self.is_next("(") and is_unit and self.peek(2).is_sign(")")
+        is_name = name.is_word and len(name.text) == 1
+        return (
+            self.is_next("(")
+            and is_name
+            and sign.is_sign(r"\in", r"\ge", r"\le", r"\ne", "<", ">", "=")
+        )
 
     def opens_modulus(self) -> bool:
         """Whether a bracket opens `(mod 7)`."""
@@ -626,7 +619,8 @@ class _Parser:
         node = self.parse_power()
         while True:
             if self.is_next(r"\cdot", r"\times", "*"):
-                node = self._multiply(node, self.advance().text)
+                self.advance()
+                node = multiply(node, self.parse_factor())
             elif self.is_next("/", r"\div"):
                 self.advance()
                 node = divide(node, self.parse_factor())
@@ -635,19 +629,10 @@ class _Parser:
             else:
                 return node
 
-    def _multiply(self, left: Node, sign: str) -> Node:
-        r"""Parse a factor after a sign; `\times` of vectors does not commute."""
-        right = self.parse_factor()
-        are_vectors = sign == r"\times" and _is_vector(left) and _is_vector(right)
-        if are_vectors or ("sym", "nabla") in (left, right):
-            return fn("cross" if sign == r"\times" else "dot", left, right)
-        return multiply(left, right)
-
     def _continues_otherwise(self, node: Node) -> bool:
         r"""Whether the next token is the unit of a number, or the `U` of a union."""
         word = self.next
-        is_union = word.text == "U" and self.peek(1).is_sign("(", "[", r"\{")
-        if is_union and node[0] in ("interval", "tuple", "set"):
+        if word.text == "U" and node[0] in ("interval", "tuple", "set"):
             return True
         is_unit = (word.kind == "text" and word.text in UNITS) or word.text in LETTER_UNITS
         return is_unit and not symbols(node)
@@ -661,22 +646,19 @@ class _Parser:
     def _parse_adjacent_factor(self, node: Node) -> Node:
         if self.is_next("(") and self.peek(1).text == "0" and self.peek(2).is_sign(")"):
             raise UnreadableError("`(0)` after something that is not a function's name")
-        is_whole = node[0] == "num" and node[1].denominator == 1 and node[2] is None
-        is_mixed = is_whole and self.tokens[self.position - 1].kind == "num"
-        if not (is_mixed and (self.is_next(r"\frac") or self._is_inline_fraction())):
-            return mul(node, self.parse_power())
+        is_whole = node[0] == "num" and node[1].denominator == 1
+        is_mixed = is_whole and self.tokens[self.position - 1].text.isdecimal()
+        is_mixed &= self.is_next(r"\frac") or self._is_inline_fraction()
         part = self.parse_power()
+        if not is_mixed:
+            return mul(node, part)
         if part[0] == "num" and self.accept("/"):
-            bottom = self.parse_power()
-            is_percent = bottom[0] == "percent"
-            part = ("percent", divide(part, bottom[1])) if is_percent else divide(part, bottom)
+            part = divide(part, self.parse_power())
         is_percent = part[0] == "percent"
         part = part[1] if is_percent else part
-        if part[0] == "num" and 0 < part[1] < 1:
-            node = num(node[1] + part[1] if node[1] >= 0 else node[1] - part[1])
-        else:
-            node = mul(node, part)
-        return ("percent", node) if is_percent or self.accept("%") else node
+        is_fraction = part[0] == "num" and 0 < part[1] < 1
+        node = num(node[1] + part[1]) if is_fraction else mul(node, part)
+        return ("percent", node) if is_percent else node
 
     def _is_inline_fraction(self) -> bool:
         slash, bottom = self.peek(1), self.peek(2)
@@ -687,9 +669,8 @@ class _Parser:
         """Whether the next token begins a factor that multiplies what came before."""
         token, last = self.next, self.tokens[self.position - 1]
         if token.kind in ("num", "rep"):
-            is_separate = token.follows_space or last.kind != "num"
             return (
-                (is_separate and self.peek(1).is_sign("^"))  # 2^6 3^5, n2^n
+                self.peek(1).is_sign("^")  # 2^6 3^5, n2^n
                 or self._is_inline_fraction()
                 or last.kind == "letter"
                 or last.is_sign("}", ")", r"\pi")
@@ -698,13 +679,10 @@ class _Parser:
             return self._is_name(token, last)
         if token.kind == "cmd":
             return token.text not in NON_FACTOR_COMMANDS
-        if token.text == "[":  # but not in `]1, 2[`
-            after = self.peek(1)
-            return after.kind != "end" and not after.is_sign(",", r"\cup", r"\cap", ")")
         if token.text == "|":
             return self.open_bars == 0
         is_open = token.kind == "op" and token.text in "({"
-        return is_open and not (self.opens_condition() or self.opens_modulus() or self.opens_unit())
+        return is_open and not (self.opens_condition() or self.opens_modulus())
 
     def _is_name(self, token: Token, last: Token) -> bool:
         """Whether letters are names that multiply, and not a unit, a word or a conjunction."""
@@ -729,8 +707,7 @@ class _Parser:
             if self.accept("^"):
                 node = self._parse_superscript(node)
             elif self.accept("!"):
-                is_double = not self.next.follows_space and self.accept("!")
-                node = fn("fact2" if is_double else "fact", node)
+                node = fn("fact", node)
             elif self.accept("%"):
                 node = ("percent", node)
             elif self.accept(r"\degree"):
@@ -764,16 +741,15 @@ class _Parser:
     def _parse_degrees(self, node: Node) -> Node:
         if self.next.text in ("C", "F") and self.next.is_word:
             return ("quantity", node, UNITS["°" + self.advance().text])
-        for size, mark in ((60, "'"), (3600, '"')):
-            if self.next.kind == "num" and self.peek(1).is_sign(mark):
+        for size, marks in ((60, "'"), (3600, """"'""")):
+            if self.next.kind == "num" and self.peek(1).text in marks:
                 node = add(node, num(Fraction(self.advance().text.replace(",", "")) / size))
-                self.advance()
+                while self.accept(*marks):
+                    pass
         return ("degree", node)
 
     def _parse_subscript(self, node: Node) -> Node:
         index = self.raw_text()
-        if node[0] == "fn":  # |PC|_{max}
-            return fn(f"{node[1]}_{index}", *node[2:])
         base = node[1] if node[0] == "pow" else node  # v^2_0 is the square of v_0
         if base[0] == "sym":
             name = ("sym", f"{base[1]}_{index}")
@@ -893,29 +869,18 @@ class _Parser:
         text: str = name[1]
         while self.accept("'"):
             text += "'"
-        if self.is_next("(") and text in ("P", "Pr", "p") and self._is_event():
+        is_event = text in ("P", "Pr")
+        if self.is_next("(") and (
+            is_event or text[0] in "fghFGH" or self._is_single_argument(text[0])
+        ):
             self.advance()
-            self.open_bars += 1
-            event = [self.parse_items()]
-            if self.accept("|", r"\mid"):
-                event.append(self.parse_items())
-            self.open_bars -= 1
-            self.expect(")")
-            return fn(text, *event)
-        if self.is_next("(") and (text[0] in "fghFGH" or self._is_single_argument(text[0])):
-            self.advance()
-            inside = self.parse_group(")")
+            inside = self._parse_inside(bars=is_event)
             arguments = inside[1:] if inside[0] == "list" else (inside,)
+            if is_event and self.accept("|", r"\mid"):
+                arguments += (self._parse_inside(),)
+            self.expect(")")
             return fn(text, *arguments)
         return ("sym", text)
-
-    def _is_event(self) -> bool:
-        for steps in range(1, 12):
-            if self.peek(steps).is_sign(")"):
-                return False
-            if self.peek(steps).is_sign(*RELATION_SIGNS, r"\cap", r"\cup", r"\mid", "|"):
-                return True
-        return False
 
     def _is_single_argument(self, name: str) -> bool:
         """Whether a bracket holds one name or number, as in `T(10)` but not `p(1-p)`, or a point."""
@@ -997,10 +962,6 @@ class _Parser:
         inside = self.parse_argument()
         if name == r"\overrightarrow":
             return ("sym", f"vec {self._raw_span(start)}")
-        is_argument = self.peek(1).text in ("t", "0") and self.peek(2).is_sign(")")
-        if inside[0] == "sym" and self.is_next("(") and is_argument:
-            self.advance()
-            return fn(f"{name[1:]} {inside[1]}", self.parse_group(")"))  # \dot{x}(0)
         return fn(name[1:], inside)
 
     def parse_shape(self, name: str) -> Node:
@@ -1084,8 +1045,7 @@ class _Parser:
         """Parse a floor, a ceiling or a norm, or a tuple or a mean in angle brackets."""
         function, closing = FENCES[name]
         inside = self._parse_inside()
-        if function != "mean" or not self.accept(">"):
-            self.expect(closing)
+        self.expect(closing)
         if function == "mean" and inside[0] == "list":
             return ("tuple", *inside[1:])
         return fn(function, inside)
@@ -1097,8 +1057,6 @@ class _Parser:
         first = self._parse_inside(bars=1)
         if self.accept("|", r"\mid", ":"):
             return ("builder", first, self.parse_group(r"\}"))
-        if first[0] == "matrix" and not self.is_next(r"\}"):
-            return _rows_as_cases([row[1:] for row in first[1:]])
         self.expect(r"\}")
         return ("set", *(first[1:] if first[0] in ("list", "or", "and") else (first,)))
 
@@ -1195,11 +1153,6 @@ def _leading_name(node: Node) -> str:
     return str(first[1]) if first[0] == "sym" and node[0] in ("mul", "sym", "pow") else ""
 
 
-def _is_vector(node: Node) -> bool:
-    name: str = node[1] if node[0] == "sym" else ""
-    return name.startswith("vec ") or name.isupper()
-
-
 def _transpose(node: Node) -> Node:
     if node[0] == "tuple":
         return ("matrix", *(("row", item) for item in node[1:]))
@@ -1211,11 +1164,6 @@ def _transpose(node: Node) -> Node:
 
 def _ends_words(token: Token) -> bool:
     return token.kind == "end" or token.low in _WORD_ENDS
-
-
-def _may_be_unit(token: Token) -> bool:
-    """Whether a word in brackets after a number may be its unit: `12 (apples)`."""
-    return token.is_word and (lookup_unit(token.text) is not None or len(token.text) > 2)
 
 
 def _is_measure(node: Node) -> bool:
