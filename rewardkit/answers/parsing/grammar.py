@@ -114,27 +114,15 @@ def parse(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node:
     Raises:
         UnreadableError: the grammar does not accept the text, or the text is over a limit.
     """
-    tokens = _without_outer_braces(list(tokens))
     text = "".join(token.text for token in tokens) if tokens[0].kind == "num" else ""
     if _CLOCK.fullmatch(text):
         return ("clock", text.casefold().replace(".", "").removeprefix("0"))
     if _DATE.fullmatch(text):
         return ("text", text)
     try:
-        return _Parser(tokens, letters_are_units=letters_are_units).parse_whole()
+        return _Parser(list(tokens), letters_are_units=letters_are_units).parse_whole()
     except RecursionError as error:
         raise UnreadableError("nested too deeply") from error
-
-
-def _without_outer_braces(tokens: list[Token]) -> list[Token]:
-    depth = 0
-    for index, token in enumerate(tokens):
-        depth += token.is_sign("{") - token.is_sign("}")
-        if depth == 0:
-            is_whole = all(t.kind == "end" or t.is_sign(".", ",") for t in tokens[index + 1 :])
-            is_braced = index > 0 and token.is_sign("}") and is_whole
-            return [*tokens[1:index], tokens[-1]] if is_braced else tokens
-    return tokens
 
 
 class _Parser:
@@ -210,11 +198,6 @@ class _Parser:
 
     def parse_whole(self) -> Node:
         """Parse all tokens."""
-        value = self.peek(3)
-        is_value = value.kind == "num" or value.is_sign("-", r"\frac", r"\sqrt")
-        is_labelled = self.peek(1).text in tuple("ABCDE") and self.peek(2).is_sign(")")
-        if self.is_next("(") and is_labelled and is_value and value.follows_space:
-            self.position += 3  # the letter of an option, as in `\textbf{(B)}\ 12`
         node = self.parse_content()
         while self.accept(".", "!", ",", ";"):
             pass
@@ -290,7 +273,6 @@ class _Parser:
     def parse_relation(self) -> Node:
         r"""Parse `a < b \le c`, `x = 5`, `x \in S`, `Volume: 5` or `x \equiv 3 \pmod 7`."""
         label = self._parse_label()
-        label_sign = self.tokens[self.position - 1].text
         self.accept("=", r"\approx")
         sides, operators = [self._parse_ratio()], []
         while operator := self._parse_operator():
@@ -302,8 +284,6 @@ class _Parser:
             return node
         if node[0] != "rel":
             return ("rel", "=", ("sym", label), node)
-        if label_sign in ("=", r"\approx"):
-            return ("rel", f"= {node[1]}", ("sym", label), *node[2:])
         return node  # as in `the answer is x > 3`
 
     def _parse_operator(self) -> str:
@@ -327,17 +307,11 @@ class _Parser:
             if words[-1] in COPULAS or words[-1].endswith(("是", "为")):
                 return self._accept_label(at, words)
         sign, letters = self.tokens[at], "".join(words)
-        if len(letters) > 2 or (len(letters) > 1 and (len(words) > 1 or self.next.kind == "text")):
-            is_name = self.next.text.isupper() and not sign.is_sign(":")
-            if sign.is_sign("=", r"\approx", ":") and not is_name:
-                return self._accept_label(at + 1, words)
-        while self.next.low in NEUTRAL_QUALIFIERS and self.peek(1).kind in (
-            "num",
-            "cmd",
-            "op",
-            "word",
-        ):
-            self.position += 1
+        is_name = self.next.text.isupper() and not sign.is_sign(":")
+        if len(letters) > 2 and sign.is_sign("=", r"\approx", ":") and not is_name:
+            return self._accept_label(at + 1, words)
+        while self.next.low in NEUTRAL_QUALIFIERS and self.peek(1).kind != "end":
+            self.advance()
         return ""
 
     def _accept_label(self, at: int, words: list[str]) -> str:
@@ -414,9 +388,7 @@ class _Parser:
         unit = UNITS[CURRENCIES[sign.text]]
         node = self._parse_multipliers(self.parse_sum())
         rate = self._parse_unit()
-        if rate not in (NO_UNIT, unit):
-            if any(exponent > 0 for _, exponent in rate.dimension):
-                raise UnreadableError("two units of money")
+        if rate != unit:
             unit = unit.multiply(rate)  # as in `$5 per pound`
         return ("quantity", neg(node) if is_negative else node, unit)
 
