@@ -295,7 +295,7 @@ SAME = [
     ("a<b<c", "c>b>a"), (r"a \le b", r"b\ge a"), ("a=b=c", "a=b=c"), (r"x \ne y", r"y\ne x"), ("x=1,y=2", "(1,2)"),
     ("1,2", "x=1,y=2"), ("y=2,x=1", "x=1,y=2"), ("x=1,x=2", "1,2"), ("area=1,y=2", "(1,2)"), ("2,1", "x=1,x=2"),
     (r"\{1\},\{2\}", r"\{2\},\{1\}"), (r"A \cup B", r"B\cup A"), (r"A\setminus B", r"A \setminus B"),
-    ("1,2,2", "2,1,2"), (r"\sin(x)^2", r"\sin^2 x"), (r"x \equiv 1, 2 \pmod 5", r"x \equiv 2, 1 \pmod 5"),
+    ("1,2,2", "2,1,2"), (r"\sin(x)^2", r"\sin^2 x"),
     (r"\sqrt{a}\sqrt{b}", r"\sqrt{ab}"), (r"\sin x + x^4 - x^4", r"\sin x"), (r"\sqrt{10^{17}+1}", "(10^{17}+1)^{1/2}"),
 ]  # fmt: skip
 OTHER = [

@@ -88,24 +88,17 @@ _PERIOD_MARKS = (r"\overline", r"\dot")
 _NON_NAME_WORDS = CONJUNCTIONS | DISJUNCTIONS | CLAUSE_OPENERS | COPULAS
 
 
-#: Most words of a unit, of a label, and of an item that consists of words.
+#: Most words of a unit and of a label.
 MAX_UNIT_WORDS = 6
 MAX_LABEL_WORDS = 8
-MAX_ITEM_WORDS = 24
 _WORD_ENDS = CONJUNCTIONS | DISJUNCTIONS | CLAUSE_OPENERS
 #: Digits of Roman numerals: `IV` and `VI` differ, so two capitals are not a product of names.
 _ROMAN = frozenset("IVX")
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?:[ap]\.?m\.?)?", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?|\d\d?([-/])\d\d?\2\d{2,4}", re.ASCII)
-#: Units that have a kind of node of their own, and units of temperatures, also after `degrees`.
+#: Units that have a kind of node of their own.
 _DEGREES = tuple(map(counting_unit, ("degree", "deg", "度")))
 _PERCENTS = frozenset(map(counting_unit, PERCENT_WORDS))
-_TEMPERATURES = {
-    unit.multiply(degree): UNITS[f"°{letter}"]
-    for letter in "CF"
-    for unit in (UNITS[letter], UNITS[f"°{letter}"])
-    for degree in (NO_UNIT, *_DEGREES)
-}
 
 
 def parse(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node:
@@ -197,7 +190,9 @@ class _Parser:
     # --- the whole text
 
     def parse_whole(self) -> Node:
-        """Parse all tokens."""
+        is_option = self.peek(1).text in tuple("ABCDE") and self.peek(2).is_sign(")")
+        if self.is_next("(") and is_option and self.peek(3).follows_space:
+            self.position += 3  # as in `\textbf{(B)}\ 12`
         node = self.parse_content()
         while self.accept(".", "!", ",", ";"):
             pass
@@ -393,34 +388,30 @@ class _Parser:
         return ("quantity", neg(node) if is_negative else node, unit)
 
     def _parse_words(self) -> Node | None:
-        at, limit = self.position, self.position + MAX_ITEM_WORDS
-        while at < limit and self.tokens[at].is_word and not _ends_words(self.tokens[at]):
+        at = self.position
+        while self.tokens[at].is_word and not _ends_words(self.tokens[at]):
             at += 1
         words, after = self.tokens[self.position : at], self.tokens[at]
-        is_whole = after.is_sign(",", ";", ".", ")", r"\}", "}", "!") or _ends_words(after)
-        if not words or not is_whole:
+        if not (
+            words and (after.is_sign(",", ";", ".", "!", *CLOSING_SIGNS) or _ends_words(after))
+        ):
             return None
         text = "".join(word.text for word in words)
         is_code = len(words) == 1 and text.isupper() and (len(text) > 2 or set(text) <= _ROMAN)
-        if is_code or (
-            len(words) > 1 and all(w.kind == "text" and len(w.text) == 1 for w in words)
-        ):
-            self.position = at
-            return ("text", text)  # letters whose order counts, as in HTH
-        if all(len(word.text) == 1 or self.is_product(word) for word in words):
-            return None
+        if not is_code:  # letters whose order counts, as in HTH
+            if all(len(word.text) == 1 or self.is_product(word) for word in words):
+                return None
+            text = " ".join(fold_case(word.text) for word in words)
         self.position = at
-        text = " ".join(fold_case(word.text) for word in words)
         return WORD_VALUES.get(text, ("text", text))
 
     def _parse_multipliers(self, node: Node) -> Node:
         while self.next.is_word and not lookup_unit(self.next.text):
             word = self.next.low
-            sizes = [2, 1] if self.next.kind == "han" else [len(word)]
-            size = next((n for n in sizes if word[:n] in MULTIPLIERS), 0)
-            if not size:
+            size = 1 if self.next.kind == "han" else len(word)
+            factor = MULTIPLIERS.get(word[:size])
+            if factor is None:
                 break
-            factor = MULTIPLIERS[word[:size]]
             if word[size:]:
                 self.tokens[self.position] = self.next._replace(text=word[size:])
             else:
@@ -448,8 +439,7 @@ class _Parser:
         is_joint = self.is_next(",") or self.next.low == "and"
         unit = lookup_unit(self.peek(2).text) if is_joint and self.peek(1).kind == "num" else None
         is_smaller = unit and unit.dimension == last[2].dimension and unit.factor < last[2].factor
-        after = self.peek(3)
-        return bool(is_smaller) and (after.kind == "end" or after.is_sign(".", ",", "}"))
+        return bool(is_smaller)
 
     # --- units
 
@@ -462,8 +452,6 @@ class _Parser:
             if not self._is_unit_word(self.next, words):
                 break
             token = self.advance()
-            if words and token.low in ("a", "an", "of", "the"):
-                continue
             if unit_power(token.text):
                 power *= unit_power(token.text)
                 self.accept(".")
@@ -500,14 +488,12 @@ class _Parser:
             ):
                 return is_below
             self.advance()
-            if is_below and self.next.text in ("a", "an"):
-                self.advance()
 
     def _is_unit_word(self, token: Token, words: int) -> bool:
-        if token.text in CURRENCIES and not token.is_word and not words:
-            return True  # 5€
         word = token.low
-        if not token.is_word or _ends_words(token) or word in COPULAS:
+        if not token.is_word:
+            return token.text in CURRENCIES and not words  # 5€
+        if _ends_words(token) or word in COPULAS:
             return False
         if word in POWER_SUFFIXES or unit_power(word):
             return True
@@ -519,10 +505,10 @@ class _Parser:
         after = self.peek(1)
         if word == "in" and (after.is_word or after.kind == "num"):
             return False  # as in `200 minutes in 5 days`
-        if token.kind == "word" and len(token.text) <= 2:
-            is_sure = self.letters_are_units or words or token.text in LETTER_UNITS
-            return bool(is_sure) and token.text in UNITS
-        return True
+        if token.kind != "word" or len(token.text) > 2:
+            return True
+        is_sure = self.letters_are_units or bool(words) or token.text in LETTER_UNITS
+        return is_sure and token.text in UNITS
 
     def _parse_unit_exponent(self) -> int:
         exponent = self.parse_argument(script=True) if self.accept("^") else num(1)
@@ -1144,9 +1130,6 @@ def _is_measure(node: Node) -> bool:
 
 def _apply_unit(node: Node, unit: Unit) -> Node:
     """Return a value with a unit: a quantity, a percentage, an angle or a temperature."""
-    is_angle = node[0] == "degree"
-    if unit in _TEMPERATURES and (is_angle or unit not in (UNITS["C"], UNITS["F"])):
-        return ("quantity", node[1] if is_angle else node, _TEMPERATURES[unit])
     if unit in _DEGREES:
         return ("degree", node)
     return ("percent", node) if unit in _PERCENTS else ("quantity", node, unit)
@@ -1171,8 +1154,7 @@ def _is_membership_clause(item: Node, others: list[Node]) -> bool:
         return False
     if operator == "in":
         return bool(right[0] == "sym")
-    is_counting = operator in (">=", ">") and right in (num(0), num(1)) and name in tuple("ijkmn")
-    return is_counting and all(other[0] != "rel" or other[1] == "=" for other in others)
+    return operator in (">=", ">") and right in (num(0), num(1)) and name in tuple("ijkmn")
 
 
 # --- clauses
