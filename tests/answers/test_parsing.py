@@ -268,7 +268,7 @@ def measured(value, unit):
         (r"5\text{ cm}^2", measured(num(5), CM.power(2))), ("5 cm/s", measured(num(5), CM.multiply(lookup_unit("s"), -1))), ("5 cm^{2}", measured(num(5), CM.power(2))),
         ("3 hours 5 minutes", ("compound", measured(num(3), HOUR), measured(num(5), MINUTE))), (r"5\text{ cm 3}", None), (r"\pi\text{ cm}", measured(PI, CM)), ("2+3 cm", measured(add(num(2), num(3)), CM)),
         # sums, integrals and limits are not evaluated
-        (r"\sum_{k=1}^{n} k", fn(r"\sum", ("sym", "bound"), ("text", "=1"), ("text", "n"))), (r"\int_0^1 x", fn(r"\int", X, ("text", "0"), ("text", "1"))),
+        (r"\sum_{k=1}^{n} k", fn(r"\sum", ("sym", "k"), ("text", "k=1"), ("text", "n"))), (r"\int_0^1 x", fn(r"\int", X, ("text", "0"), ("text", "1"))),
         # relations, congruences, bases, times, words
         ("x = 5", ("rel", "=", X, num(5))), ("x != 5", ("rel", "!=", X, num(5))),
         (r"x \notin S", ("rel", "notin", X, ("sym", "S"))), (r"3 \pmod 7", ("congruence", num(3), num(7))),

@@ -7,7 +7,6 @@ by its folded tokens.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
 
 from rewardkit.answers import doubt
 from rewardkit.answers.parsing.tokens import Token, UnreadableError, fold, fold_case
@@ -24,7 +23,6 @@ from rewardkit.answers.parsing.tree import (
     multiply,
     neg,
     num,
-    substitute,
     subtrees,
     symbols,
 )
@@ -84,6 +82,8 @@ _PERIOD = re.compile(r"(?:(\d{2,10}?)\1|(\d)\2\2+)\Z")
 _VOWELS = frozenset("aeiouy")
 _SIGNS_BEFORE_NAMES = ("{", "+", "-", "*", r"\cdot")
 _SIGNS_AFTER_NAMES = ("}", ")", "+", "-", "*", "/", r"\cdot", "=", "(")
+_SETS = ("set", "interval", "union", "builder")
+_MODULUS_WORDS = (r"\bmod", r"\pmod", "mod")
 _PERIOD_MARKS = (r"\overline", r"\dot")
 _NON_NAME_WORDS = CONJUNCTIONS | DISJUNCTIONS | CLAUSE_OPENERS | COPULAS
 
@@ -325,8 +325,8 @@ class _Parser:
         return name or "it"
 
     def _parse_modulus(self, node: Node) -> Node:
-        in_bracket = self.opens_modulus()
-        if not in_bracket and self.next.text not in (r"\pmod", r"\bmod", "mod"):
+        in_bracket = self.is_next("(")
+        if self.peek(in_bracket).text not in _MODULUS_WORDS:
             return node
         self.position += 1 + in_bracket
         modulus = self.parse_argument(script=True)
@@ -344,9 +344,7 @@ class _Parser:
 
     def _parse_union(self) -> Node:
         parts = [self._parse_intersection()]
-        while self.is_next(r"\cup") or (
-            self.next.low == "u" and parts[-1][0] in ("interval", "tuple", "set")
-        ):
+        while self.is_next(r"\cup") or self.is_union(parts[-1]):
             self.advance()
             parts.append(self._parse_intersection())
         return parts[0] if len(parts) == 1 else ("union", *parts)
@@ -520,17 +518,8 @@ class _Parser:
 
     def opens_condition(self) -> bool:
         r"""Whether a bracket opens a condition on a name: `(k \in Z)`, `(n \ge 1)`."""
-        name, sign = self.peek(1), self.peek(2)
-        is_name = name.is_word and len(name.text) == 1
-        return (
-            self.is_next("(")
-            and is_name
-            and sign.is_sign(r"\in", r"\ge", r"\le", r"\ne", "<", ">", "=")
-        )
-
-    def opens_modulus(self) -> bool:
-        """Whether a bracket opens `(mod 7)`."""
-        return self.is_next("(") and self.peek(1).text in (r"\bmod", r"\pmod", "mod")
+        is_name = self.is_next("(") and len(self.peek(1).text) == 1
+        return is_name and self.peek(2).is_sign(r"\in", r"\ge", r"\le", r"\ne", "<", ">", "=")
 
     # --- sums and products
 
@@ -539,22 +528,14 @@ class _Parser:
         terms = [self._parse_term()]
         while True:
             is_plus = self.is_next("+") and self.peek(1).kind != "end"
-            is_minus = self.is_next("-") and not self._is_hyphen()
+            is_hyphen = self.peek(1).kind == "word" and len(self.peek(1).text) > 2  # as in `30-day`
+            is_minus = self.is_next("-") and not is_hyphen
             if not (is_plus or is_minus or self.is_next(r"\pm", r"\mp")):
                 break
             terms.append(self._parse_term())
-        if len(terms) == 2 and terms[1][:2] == ("mul", MINUS_ONE):
-            removed, sets = terms[1][2], ("set", "interval", "union", "builder")
-            if removed[0] in sets and terms[0][0] in (*sets, "sym"):
-                return ("minus", terms[0], removed)
+        if len(terms) == 2 and terms[1][:2] == ("mul", MINUS_ONE) and terms[1][2][0] in _SETS:
+            return ("minus", terms[0], terms[1][2])
         return add(*terms)
-
-    def _is_hyphen(self) -> bool:
-        """Whether the minus sign is a hyphen, as in `30-day`."""
-        word = self.peek(1)
-        is_joined = not word.follows_space and not self.next.follows_space
-        is_word = word.kind == "word" and len(word.text) > 2
-        return is_joined and is_word and self.tokens[self.position - 1].kind == "num"
 
     def _parse_term(self) -> Node:
         r"""Parse a product with signs before it; `\mp` is minus where `\pm` is plus."""
@@ -582,16 +563,17 @@ class _Parser:
             elif self.is_next("/", r"\div"):
                 self.advance()
                 node = divide(node, self.parse_factor())
-            elif self.starts_factor() and not self._continues_otherwise(node):
+            elif self.starts_factor() and not (self._is_unit_of(node) or self.is_union(node)):
                 node = self._parse_adjacent_factor(node)
             else:
                 return node
 
-    def _continues_otherwise(self, node: Node) -> bool:
-        r"""Whether the next token is the unit of a number, or the `U` of a union."""
+    def is_union(self, node: Node) -> bool:
+        """Whether the next token is the `U` of a union."""
+        return self.next.text == "U" and node[0] in ("interval", "tuple", "set")
+
+    def _is_unit_of(self, node: Node) -> bool:
         word = self.next
-        if word.text == "U" and node[0] in ("interval", "tuple", "set"):
-            return True
         is_unit = (word.kind == "text" and word.text in UNITS) or word.text in LETTER_UNITS
         return is_unit and not symbols(node)
 
@@ -627,12 +609,8 @@ class _Parser:
         """Whether the next token begins a factor that multiplies what came before."""
         token, last = self.next, self.tokens[self.position - 1]
         if token.kind in ("num", "rep"):
-            return (
-                self.peek(1).is_sign("^")  # 2^6 3^5, n2^n
-                or self._is_inline_fraction()
-                or last.kind == "letter"
-                or last.is_sign("}", ")", r"\pi")
-            )
+            is_after_name = last.kind == "letter" or last.is_sign("}", ")", r"\pi")
+            return is_after_name or self.peek(1).is_sign("^") or self._is_inline_fraction()
         if token.kind in ("word", "letter", "text"):
             return self._is_name(token, last)
         if token.kind == "cmd":
@@ -640,19 +618,18 @@ class _Parser:
         if token.text == "|":
             return self.open_bars == 0
         is_open = token.kind == "op" and token.text in "({"
-        return is_open and not (self.opens_condition() or self.opens_modulus())
+        return is_open and not (self.opens_condition() or self.peek(1).text in _MODULUS_WORDS)
 
     def _is_name(self, token: Token, last: Token) -> bool:
         """Whether letters are names that multiply, and not a unit, a word or a conjunction."""
         text = token.text
-        if last.kind == "num" and text in ORDINAL_SUFFIXES:
-            return False
         if len(text) == 1:
-            is_lone_unit = self.letters_are_units and text in UNITS
-            return token.kind == "letter" or not is_lone_unit
+            return token.kind == "letter" or not (self.letters_are_units and text in UNITS)
         if token.kind == "text" or token.low in _NON_NAME_WORDS:
             return False
-        is_unit = text in LETTER_UNITS or (len(text) > 2 and lookup_unit(text))
+        is_unit = text in (*LETTER_UNITS, *ORDINAL_SUFFIXES) or (
+            len(text) > 2 and lookup_unit(text)
+        )
         return not (last.kind == "num" and is_unit) and self.is_product(token)
 
     # --- powers, and the signs after a value
@@ -699,7 +676,7 @@ class _Parser:
     def _parse_degrees(self, node: Node) -> Node:
         if self.next.text in ("C", "F") and self.next.is_word:
             return ("quantity", node, UNITS["°" + self.advance().text])
-        for size, marks in ((60, "'"), (3600, """"'""")):
+        for size, marks in ((60, "'"), (3600, "\"'")):
             if self.next.kind == "num" and self.peek(1).text in marks:
                 node = add(node, num(Fraction(self.advance().text.replace(",", "")) / size))
                 while self.accept(*marks):
@@ -749,7 +726,7 @@ class _Parser:
             return self.parse_group("}")
         if script and self.is_next("+", "-"):
             return self.parse_factor()
-        if token.kind == "num" and not script and len(token.text) > 1 and token.text.isdecimal():
+        if not script and len(token.text) > 1 and token.text.isdecimal():
             self.tokens[self.position] = Token("num", token.text[1:])
             return num(int(token.text[0]))
         return self.parse_atom()
@@ -780,7 +757,7 @@ class _Parser:
                 digits += self.advance().text
             if self.accept(r"\dot"):
                 digits += self.raw_text()
-        if not (digits.isdecimal() and digits.isascii()):
+        if not digits.isdecimal():
             raise UnreadableError("the mark of a period is not above digits")
         return _repeating_decimal(before, digits)
 
@@ -800,7 +777,7 @@ class _Parser:
         """Whether letters in a row are a product of names: `xy`, `nRT`, but not `cm` or `even`.
 
         Three or four letters are names if mathematics is on both sides, or if no word is spelled
-        like that: without a vowel, with a capital inside, or in alphabetical order.
+        like that: without a vowel or with a capital inside.
         """
         text = token.text
         if token.kind != "word" or not 2 <= len(text) <= 4 or text in SHORT_WORDS:
@@ -812,8 +789,6 @@ class _Parser:
         at = self.position if self.tokens[self.position] is token else self.position - 1
         before, after = self.tokens[at - 1] if at else token, self.tokens[at + 1]
         if after.is_sign("^", "_") or (before.kind == "num" and not token.follows_space):
-            return True
-        if all(ord(b) - ord(a) == 1 for a, b in pairwise(text)):
             return True
         if not _VOWELS & set(text[text[0] in "aeiou" :]) or not text[1:].islower():
             return True
@@ -1019,25 +994,20 @@ class _Parser:
         return ("set", *(first[1:] if first[0] in ("list", "or", "and") else (first,)))
 
     def parse_environment(self, _: str) -> Node:
-        """Parse a matrix, a determinant, a piecewise function, or rows of formulas."""
+        """Parse a matrix, a determinant, or a piecewise function."""
         kind = self.raw_text()
-        is_matrix = kind in MATRIX_ENVIRONMENTS
-        if not is_matrix and kind not in ROW_ENVIRONMENTS:
+        if kind not in MATRIX_ENVIRONMENTS and kind not in ROW_ENVIRONMENTS:
             raise UnreadableError(f"unknown environment {kind}")
         if kind == "array" and self.is_next("{"):
             self.raw_text()
-        has_cells = is_matrix or "cases" in kind
-        if not has_cells:  # `&` only aligns
-            rest = self.tokens[self.position :]
-            self.tokens[self.position :] = [token for token in rest if not token.is_sign("&")]
-        rows = self._parse_rows(has_cells=has_cells)
+        rows = self._parse_rows()
         self.raw_text()
-        if not is_matrix:
+        if kind in ROW_ENVIRONMENTS:
             return _rows_as_cases(rows)
         node: Node = ("matrix", *(("row", *row) for row in rows))
         return fn("det", node) if kind in ("vmatrix", "Vmatrix") else node
 
-    def _parse_rows(self, *, has_cells: bool) -> list[tuple[Node, ...]]:
+    def _parse_rows(self) -> list[tuple[Node, ...]]:
         rows: list[tuple[Node, ...]] = [()]
         bars, self.open_bars = self.open_bars, 0
         self.open_brackets += 1
@@ -1047,8 +1017,7 @@ class _Parser:
             if self.accept("\\\\"):
                 rows.append(())
             elif not self.accept("&", r"\hline", ",", ";", "."):
-                cell = self._parse_cell() if has_cells else self.parse_relation()
-                rows[-1] = (*rows[-1], cell)
+                rows[-1] = (*rows[-1], self._parse_cell())
         self.open_brackets -= 1
         self.open_bars = bars
         return [row for row in rows if row]
@@ -1064,14 +1033,7 @@ class _Parser:
         r"""Parse an operator such as `\sum_{k=1}^{n} k`, which is never evaluated."""
         limits = [self.raw_text() for _ in range(2) if self.accept("_", "^")]
         body = self.parse_product()
-        if limits and limits[0][1:2] == "=":  # a bound variable may have any name
-            body = substitute(body, {("sym", limits[0][0]): ("sym", "bound")})
-            limits[0] = limits[0][1:]
         return fn(name, body, *(("text", limit) for limit in limits))
-
-    def parse_binomial(self, _: str) -> Node:
-        """Parse a binomial coefficient."""
-        return fn("binom", self.parse_argument(), self.parse_argument())
 
 
 _COMMANDS: Mapping[str, Callable[[_Parser, str], Node]] = {
@@ -1082,7 +1044,7 @@ _COMMANDS: Mapping[str, Callable[[_Parser, str], Node]] = {
     **{rf"\mathbb{{{letter}}}": _Parser.parse_number_set for letter in "RZNQCPEFKDH"},
     **dict.fromkeys((r"\sqrt", r"\surd"), _Parser.parse_root),
     r"\frac": _Parser.parse_fraction,
-    r"\binom": _Parser.parse_binomial,
+    r"\binom": lambda parser, _: fn("binom", parser.parse_argument(), parser.parse_argument()),
     r"\mathcal": lambda parser, _: parser.parse_argument(),
     r"\{": _Parser.parse_set,
     r"\begin": _Parser.parse_environment,

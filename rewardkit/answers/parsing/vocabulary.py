@@ -181,8 +181,8 @@ FENCES = dict(
 MATRIX_ENVIRONMENTS = split_words(
     "matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix smallmatrix array"
 )
-#: Environments that are rows of formulas.
-ROW_ENVIRONMENTS = split_words("cases dcases rcases aligned align align* gathered split")
+#: Environments of piecewise functions.
+ROW_ENVIRONMENTS = ("cases", "dcases", "rcases")
 
 #: Sign of a relation -> the operator that the tree uses.
 RELATION_SIGNS: Mapping[str, str] = pairs(
