@@ -17,10 +17,10 @@ from rewardkit.cli.shared.console import print_json, progress, warn
 from rewardkit.cli.shared.options import argument, examples, option
 from rewardkit.errors import UsageError
 from rewardkit.trainlog.export import write_csv
+from rewardkit.trainlog.files import run_logs
 from rewardkit.trainlog.read import read_runs, with_config
 from rewardkit.trainlog.rules import LogFinding, diagnose
 from rewardkit.trainlog.run_comparison import RunComparison, compare_runs
-from rewardkit.trainlog.run_folder import run_logs
 from rewardkit.trainlog.summary import RunSummary, summarize
 from rewardkit.trainlog.tables import (
     ASCII,

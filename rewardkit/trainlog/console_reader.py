@@ -1,31 +1,30 @@
-"""Reader of verl's console output of every release since 0.1, as a stream of bytes.
+"""Reader of verl's console output of every release since 0.1.
 
-Only a few lines of a log matter. The reader searches large pieces of the file for the words of these
-lines, which is much faster than to parse every line. (verl also prints validation metrics as a dictionary,
-and logs the same as a step: `verl/trainer/ppo/ray_trainer.py`.)
+Only lines with a step matter, and the configuration, which verl prints as a Python literal over several
+lines. (verl also prints validation metrics as a dictionary, and logs the same as a step:
+`verl/trainer/ppo/ray_trainer.py`.)
 """
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, ClassVar
 
-from rewardkit.jsonl import LongLine
-from rewardkit.trainlog.python_literal import (
-    LiteralCollector,
-    close_literal,
-    flatten,
-    literal_value,
-    split_processes,
-)
-from rewardkit.trainlog.step_line import STEP, decode_line, parse_step_line, split_steps
-from rewardkit.trainlog.training_run import FIXED, FULL, V1, TableBuilder, TrainingRun
+from rewardkit.trainlog.files import LogReader
+from rewardkit.trainlog.step_line import decode_line, parse_step_line, split_steps
+from rewardkit.trainlog.training_run import FIXED, FULL, V1, TrainingRun
 
-#: A longer line is cut here, so that a file without line ends does not fill memory.
-MAX_BUFFER_BYTES = 32 << 20
+#: Bytes of a line; all metrics that a table may have take two MiB.
+MAX_LINE_BYTES = 4 << 20
 
-#: Bytes of a step line; all metrics that a table may have take two MiB.
-MAX_STEP_LINE_BYTES = 4 << 20
+#: Lines and characters of a literal, and characters of its lines; verl prints no longer ones.
+MAX_LITERAL_LINES, MAX_LITERAL_CHARACTERS, MAX_LINE_CHARACTERS = 20_000, 2_000_000, 20_000
+
+#: Characters without a comma outside strings: 400,000 of `1+1+1...` overflow the C stack of Python
+#: 3.10.
+MAX_UNSEPARATED_CHARACTERS = 20_000
 
 _STEP, _CONFIG = b"step:", b"{'actor_rollout_ref':"
 
@@ -34,78 +33,77 @@ _COMPLETE = re.compile(rb"\.\d{3}\s*$")
 
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,6}))?")
 
+#: The time stamp that a log collector puts before each line.
+_TIME = re.compile(
+    r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[\d.,:+Z-]*\]?\s*(?:std(?:out|err) [FP] )?"
+)
+
+#: Ray's prefix: `(TaskRunner pid=20910, ip=10.0.0.1) `.
+_RAY = re.compile(r"\(([^()]* pid=\d+)[^()]*\) ?")
+
+_CLOSER = {"(": ")", "[": "]", "{": "}"}
+
+_STRING = r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\""
+_STRINGS = re.compile(rf"\s*(?:{_STRING})\s*")
+_TOKENS = re.compile(rf"{_STRING}|[\[({{]|[\])}}]")
+
 
 @dataclass
-class ConsoleReader:
-    """Reader of a console log, fed in pieces."""
+class ConsoleReader(LogReader):
+    """Reader of a console log."""
 
-    builder: TableBuilder = field(default_factory=TableBuilder)
-    binary: bool = False
-    _rest: bytes = b""
-    _line: int = 1
-    _block: LiteralCollector | None = None
-    _opened: int = 0
-    _fixed: bool = True
-    _v1: bool = False
+    source: ClassVar[str] = "console"
+    limit: ClassVar[int] = MAX_LINE_BYTES
+
+    is_binary: bool = False
+    _is_fixed: bool = True
+    _is_v1: bool = False
+    #: The open literal: its lines and characters, the process that prints it, where it began, and the
+    #: lines of all processes since.
+    _literal: list[str] = field(default_factory=list)
+    _characters: int = 0
+    _process: str = ""
+    _opened: str = ""
+    _count: int = 0
 
     def feed(self, data: bytes) -> None:
         """Read the next bytes of the log; an incomplete last line waits for the next call."""
-        self.binary = self.binary or b"\0" in data
-        data = self._rest + data
-        end = data.rfind(b"\n") + 1
-        if not end and len(data) > MAX_BUFFER_BYTES:
-            end = len(data)
-        self._rest = data[end:]
-        self._scan(data[:end])
+        self.is_binary = self.is_binary or b"\0" in data
+        # Most pieces of a large log have neither a step nor the configuration.
+        self._read_lines(self._lines.feed(data, () if self._literal else (_STEP, _CONFIG)))
 
     def finish(self, name: str, path: str) -> TrainingRun:
-        """Read an incomplete last line as far as possible, and return the run.
-
-        Raises:
-            DataError: the log has no step.
-        """
-        rest, self._rest = self._rest, b""
-        self._scan(rest, cut=True)
-        self._end_block()
+        """Read an incomplete last line as far as possible, and return the run."""
+        self._is_cut = True
+        self._read_lines(self._lines.finish())
+        self._end_literal()
         return self.run(name, path)
 
     def run(self, name: str, path: str) -> TrainingRun:
         """Return the run as far as it has been read."""
-        era = V1 if self._v1 else FIXED if self._fixed else FULL
-        return self.builder.run(name=name, path=path, source="console", era=era)
+        era = V1 if self._is_v1 else FIXED if self._is_fixed else FULL
+        return self.builder.run(name=name, path=path, source=self.source, era=era)
 
-    def _scan(self, data: bytes, *, cut: bool = False) -> None:
-        counted, here, at_block = 0, self._line, 0
-        for at, token in sorted((*_places(data, _STEP), *_places(data, _CONFIG))):
-            here += data.count(b"\n", counted, at)
-            counted = at
-            start = data.rfind(b"\n", 0, at) + 1
-            start = data.rfind(b"\r", start, at) + 1 or start
-            end = _end(data, at)
-            self._continue_block(data[at_block:end])
-            at_block = max(at_block, end + 1)
-            line = data[start:end]
-            if token == _STEP:
-                steps = split_steps(line)
-                is_cut = cut and end == len(data)
-                for i, raw in enumerate(steps, 1):
-                    self._step(raw, f"line {here:,}", cut=is_cut and i == len(steps))
-            elif not self._block:
-                self._opened = here
-                self._open_block(line)
-        self._continue_block(data[at_block:])
-        self._line = here + data.count(b"\n", counted)
-
-    def _step(self, raw: bytes, where: str, *, cut: bool) -> None:
-        if len(raw) > MAX_STEP_LINE_BYTES:
-            self.builder.skip(where, LongLine(len(raw), MAX_STEP_LINE_BYTES).reason)
+    def _read_line(self, line: bytes) -> None:
+        if not (self._literal or _STEP in line or _CONFIG in line):
             return
-        self._v1 = self._v1 or b"np." in raw or b"TaskRunnerV1" in raw
-        if cut and self._fixed and self.builder.rows:
+        where = f"line {self._lines.number:,}"
+        parts = line.rstrip(b"\r").split(b"\r")
+        for part in parts:
+            if self._literal or _CONFIG in part:
+                self._read_literal(part, where)
+            steps = split_steps(part) if _STEP in part else []
+            for raw in steps:
+                is_last = part is parts[-1] and raw is steps[-1]
+                self._read_step(raw, where, cut=self._is_cut and is_last)
+
+    def _read_step(self, raw: bytes, where: str, *, cut: bool) -> None:
+        if cut and self._is_fixed and self.builder.rows:
             cut = not _COMPLETE.search(raw)
         line = parse_step_line(raw, cut=cut)
         if line is None:
             return
+        self._is_v1 = self._is_v1 or b"np." in raw or b"TaskRunnerV1" in raw
         if line.rest or not line.metrics:
             why = "the file ends in this line" if cut else "no 'key:number' pair"
             self.builder.skip(where, f"{why}: {line.rest or decode_line(raw).strip()!r}")
@@ -114,60 +112,51 @@ class ConsoleReader:
         if not any("/" in key for key in line.metrics):
             self.builder.skip(where, f"text, not metrics: {next(iter(line.metrics))!r} has no '/'")
             return
-        self._fixed = self._fixed and line.has_fixed_decimals
+        self._is_fixed = self._is_fixed and line.has_fixed_decimals
         self.builder.add(line.step, line.metrics, where, _clock(raw))
 
-    def _open_block(self, line: bytes) -> None:
-        for process, text in split_processes(decode_line(line)):
-            if self._block:
-                self._feed_block(process, text)
-            elif (at := text.find(_CONFIG.decode())) >= 0:
-                self._block = LiteralCollector(process)
+    def _read_literal(self, line: bytes, where: str) -> None:
+        """Read a line that belongs to the configuration; pprint indents all of its lines but the first.
+
+        Lines of other processes, which Ray puts between them, are left out.
+        """
+        for process, text in _split_processes(decode_line(line)):
+            if self._literal:
+                self._count += 1
+                is_next = process == self._process and text.startswith(" ")
+                if is_next:
+                    self._literal.append(text)
+                    self._characters += len(text)
+                is_long = (
+                    self._count > MAX_LITERAL_LINES or self._characters > MAX_LITERAL_CHARACTERS
+                )
+                if is_long or (process == self._process and not is_next):
+                    self._end_literal()
+            if not self._literal and (at := text.find(_CONFIG.decode())) >= 0:
+                self._process, self._opened, self._count, self._characters = process, where, 0, 0
+                self._literal = [text[at:]]
                 self.builder.is_launched = True
-                self._feed_block(process, text[at:])
 
-    def _continue_block(self, data: bytes) -> None:
-        at = 0
-        while self._block and at < len(data):
-            end = _end(data, at)
-            for process, text in split_processes(decode_line(data[at:end])):
-                self._feed_block(process, text)
-            at = end + 1
-
-    def _feed_block(self, process: str, text: str) -> None:
-        if self._block and self._block.feed(process, text):
-            self._end_block()
-
-    def _end_block(self) -> None:
-        block, self._block = self._block, None
-        if block is None:
+    def _end_literal(self) -> None:
+        text, self._literal = "\n".join(self._literal), []
+        if not text:
             return
-        text = "\n".join(block.lines)
-        if settings := dict(flatten(literal_value(text))):
+        if settings := dict(flatten(_literal_value(text))):
             self.builder.config = settings
             return
-        settings = dict(flatten(literal_value(close_literal(text))))
+        settings = dict(flatten(_literal_value(_close_literal(text))))
         self.builder.config = {**self.builder.config, **settings}
         reason = f"the configuration is incomplete; {len(settings):,} settings were read"
-        self.builder.skip(f"line {self._opened:,}", reason)
+        self.builder.skip(self._opened, reason)
 
 
-def _places(data: bytes, token: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the places of a word that matters, with the word; at most one in a line."""
-    at = data.find(token)
-    while at >= 0:
-        is_hit = token != _STEP or STEP.match(data, at)
-        if is_hit:
-            yield at, token
-        at = data.find(token, _end(data, at) if is_hit else at + len(token))
-
-
-def _end(data: bytes, at: int) -> int:
-    """End of the line at a place; a carriage return ends a line too."""
-    end = data.find(b"\n", at)
-    end = len(data) if end < 0 else end
-    early = data.find(b"\r", at, end)
-    return end if early < 0 else early
+def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Flatten a nested dictionary into dotted keys and values; lists are values."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from flatten(inner, f"{prefix}.{key}" if prefix else str(key))
+    elif prefix:
+        yield prefix, value
 
 
 def _clock(raw: bytes) -> float | None:
@@ -180,3 +169,42 @@ def _clock(raw: bytes) -> float | None:
         return datetime.fromisoformat(f"{date}T{time}.{fraction:0<6}+00:00").timestamp()
     except ValueError:
         return None
+
+
+def _split_processes(text: str) -> Iterator[tuple[str, str]]:
+    """Split a line into pairs of a process ("" if Ray does not name it) and its text.
+
+    There are several pairs if the output of one process breaks into another's line.
+    """
+    text = text[:MAX_LINE_CHARACTERS]
+    if stamp := _TIME.match(text):
+        text = text[stamp.end() :]
+    process, at = "", 0
+    for ray in _RAY.finditer(text):
+        if ray.start() > at:
+            yield process, text[at : ray.start()]
+        process, at = ray[1], ray.end()
+    yield process, text[at:]
+
+
+def _literal_value(text: str) -> Any:
+    """Evaluate a literal; None if the text is not one."""
+    if len(text) > MAX_UNSEPARATED_CHARACTERS and any(
+        len(part) > MAX_UNSEPARATED_CHARACTERS for part in _STRINGS.sub("''", text).split(",")
+    ):
+        return None
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def _close_literal(text: str) -> str:
+    """Return the start of a literal with its open brackets closed; Ray drops lines that repeat others."""
+    open_brackets: list[str] = []
+    for token in _TOKENS.findall(text):
+        if token in _CLOSER:
+            open_brackets.append(token)
+        elif open_brackets and token == _CLOSER[open_brackets[-1]]:
+            open_brackets.pop()
+    return text.rstrip().rstrip(",") + "".join(_CLOSER[one] for one in reversed(open_brackets))

@@ -13,16 +13,13 @@ from rewardkit.errors import DataError, RewardkitError, unreadable_file
 from rewardkit.file_kinds import require_regular_file
 from rewardkit.redact import Redactor
 from rewardkit.strict_yaml import read_yaml_file
-from rewardkit.trainlog.console_reader import ConsoleReader
+from rewardkit.trainlog.console_reader import ConsoleReader, flatten
+from rewardkit.trainlog.files import CHUNK_BYTES, LogReader, only_log, run_logs
 from rewardkit.trainlog.jsonl_reader import JsonlReader, parse_record
-from rewardkit.trainlog.python_literal import flatten
 from rewardkit.trainlog.reward_files import has_dumps, has_records, read_rewards
-from rewardkit.trainlog.run_folder import only_log, run_logs
+from rewardkit.trainlog.rewards import recorded_run
 from rewardkit.trainlog.tensorboard import is_event_file, read_events
 from rewardkit.trainlog.training_run import TrainingRun
-
-#: Bytes per read.
-CHUNK_BYTES = 4 << 20
 
 #: Bytes from which the kind of a file is determined.
 HEAD_BYTES = 1 << 20
@@ -36,7 +33,7 @@ _NOT_LOGS = {
     b"\x28\xb5\x2f\xfd": "compressed with zstd; unpack it",
     b"BZh": "compressed with bzip2; unpack it",
     b"\xfd7zXZ": "compressed with xz; unpack it",
-    b"\x89PNG": "a picture",
+    b"\x89PNG": "an image",
     b"%PDF": "a PDF",
 }
 
@@ -79,11 +76,12 @@ def read_runs(
     names = Counter(run.name for run in runs)
     runs = [replace(run, name=run.path) if names[run.name] > 1 else run for run in runs]
     uses: Counter[str] = Counter()
-    for i, run in enumerate(runs):
+    unique = []
+    for run in runs:
         uses[run.name] += 1
-        if uses[run.name] > 1:
-            runs[i] = replace(run, name=f"{run.name} ({uses[run.name]})")
-    return runs
+        n = uses[run.name]
+        unique.append(replace(run, name=f"{run.name} ({n})") if n > 1 else run)
+    return unique
 
 
 def with_config(run: TrainingRun, path: Path) -> TrainingRun:
@@ -99,7 +97,7 @@ def with_config(run: TrainingRun, path: Path) -> TrainingRun:
     return replace(run, config={**run.config, **settings})
 
 
-def choose_reader(head: bytes, path: Path) -> ConsoleReader | JsonlReader:
+def choose_reader(head: bytes, path: Path) -> LogReader:
     """Choose the reader for a file that starts with `head`.
 
     Raises:
@@ -127,14 +125,12 @@ def _read_file(path: Path, name: str, progress: Callable[[int], object]) -> Trai
     try:
         return reader.finish(name, str(path))
     except DataError as error:
-        if isinstance(reader, ConsoleReader) and reader.binary:
+        if isinstance(reader, ConsoleReader) and reader.is_binary:
             raise DataError(f"{path}: not a training log but a binary file.") from error
         raise
 
 
 def _read_folder(path: Path, name: str, progress: Callable[[int], object]) -> TrainingRun:
-    from rewardkit.trainlog.rewards import recorded_run
-
     if has_dumps(path):
         return recorded_run(read_rewards(path), name)
     if logs := run_logs(path):

@@ -20,22 +20,33 @@ the log's clock, if it has one; otherwise from counting: step k has the k-th `sa
 training.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from __future__ import annotations
+
+import json
+from array import array
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import inf, isnan, sqrt
+from datetime import datetime
+from math import inf
 from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import DataError, UsageError
-from rewardkit.trainlog.reward_files import RewardRecords, Slot, Sums, merge_slots, read_rewards
-from rewardkit.trainlog.run_folder import own_records
-from rewardkit.trainlog.training_run import (
-    MetricColumn,
-    ResponseSample,
-    TableBuilder,
-    TrainingRun,
-    stride,
+from rewardkit.trainlog.files import run_logs
+from rewardkit.trainlog.reward_files import (
+    VALUE,
+    RewardRecords,
+    has_dumps,
+    has_records,
+    read_rewards,
 )
+from rewardkit.trainlog.training_run import ResponseSample, TableBuilder, TrainingRun, stride
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Kinds of a run that has records, or dumps, only.
 SOURCE, DUMPS = "rewards", "rollouts"
@@ -71,24 +82,18 @@ def recorded_run(
         samples_per_step: prompts of a step times responses to each; without it, the steps of records are
             consecutive windows of time.
     """
+    folder = str(records.folder)
+    builder = TableBuilder(unread=records.unread, examples=list(records.examples))
     if samples_per_step and not records.is_dumped:
-        numbers = _counted_steps(records, samples_per_step)
+        steps = _counted_steps(records, samples_per_step)
     else:
-        numbers = _windows_of_time(records)
-    folder, builder = (
-        str(records.folder),
-        TableBuilder(unread=records.unread, examples=list(records.examples)),
-    )
-    slots = _by_step(records, numbers)
-    for step, slot in slots.items():
-        metrics, clock = dict(_step_metrics(slot)), None if records.is_dumped else slot.end
-        if records.is_dumped:
-            metrics |= {name: metrics[f"rewards/{name}"] for name in _SHORT_NAMES}
-            metrics |= {"responses": metrics["rewards/count"], **_group_metrics(slot)}
-        builder.add(step, metrics, folder, clock)
+        steps = _windows_of_time(records)
+    for step, metrics in sorted(_metrics_by_step(records, steps).items()):
+        clock = metrics.pop("clock")
+        builder.add(step, metrics, folder, None if records.is_dumped else clock)
     source = DUMPS if records.is_dumped else SOURCE
     run = builder.run(name=name or records.folder.name, path=folder, source=source)
-    return replace(run, samples=_samples(slots))
+    return replace(run, samples=_samples(records, steps))
 
 
 def join_rewards(
@@ -107,21 +112,21 @@ def join_rewards(
     times = [time for time in run.clock if time is not None]
     is_clock = len(times) == len(run.steps) and times == sorted(times) and not samples_per_step
     if records.is_dumped:
-        numbers = _windows_of_time(records)
-    elif is_clock and any(slot.end <= times[-1] for slot in records.slots):
-        numbers = _clock_steps(records, run.steps, times)
+        steps = _windows_of_time(records)
+    elif is_clock and min(records.columns["time"]) <= times[-1]:
+        steps = _clock_steps(records, run.steps, times)
     else:
         first = max(run.steps[0] - stride(run.steps) + 1, 1)
         starts = [first, *(restart.step for restart in run.restarts)]
-        numbers = _counted_steps(records, samples_per_step or samples_of_step(run), starts)
-    table: dict[str, list[float | None]] = {}
-    place_of = {step: place for place, step in enumerate(run.steps)}
-    slots = _by_step(records, [step if step in place_of else -1 for step in numbers])
-    for step, slot in slots.items():
-        for metric, value in _step_metrics(slot):
-            table.setdefault(metric, [None] * len(run.steps))[place_of[step]] = value
-    columns: dict[str, MetricColumn] = {metric: tuple(column) for metric, column in table.items()}
-    return replace(run, table={**run.table, **columns}, samples=_samples(slots))
+        steps = _counted_steps(records, samples_per_step or samples_of_step(run), starts)
+    known = set(run.steps)
+    steps = array("q", [step if step in known else -1 for step in steps])
+    metrics = _metrics_by_step(records, steps)
+    names = dict.fromkeys(
+        name for row in metrics.values() for name in row if name.startswith("rewards")
+    )
+    table = {name: tuple(metrics.get(step, {}).get(name) for step in run.steps) for name in names}
+    return replace(run, table={**run.table, **table}, samples=_samples(records, steps))
 
 
 def with_rewards(
@@ -142,7 +147,7 @@ def with_rewards(
     if rewards is not None:
         return join_rewards(run, read_rewards(rewards), samples_per_step), ""
     records = own_records(path, run.config)
-    if records and records.poll(is_last=True) and records.slots:
+    if records and records.poll(is_last=True):
         try:
             joined = join_rewards(run, records, samples_per_step)
         except DataError as error:
@@ -153,6 +158,34 @@ def with_rewards(
     if run.source != SOURCE:
         raise UsageError("--samples-per-step belongs to the records of a reward; add --rewards.")
     return recorded_run(read_rewards(run.path), run.name, samples_per_step), ""
+
+
+def own_records(folder: Path, config: Mapping[str, Any]) -> RewardRecords | None:
+    """Return the records of the reward of a run: where its manifest says, or in the folder itself.
+
+    Without records, they are verl's dumps in the folder that the run's configuration names. None if there
+    is neither, or no log beside which they can be shown.
+    """
+    if not run_logs(folder):
+        return None
+    if has_records(folder):
+        return RewardRecords(folder)
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        base, since = manifest["folder"], datetime.fromisoformat(manifest["created"]).timestamp()
+        tree = manifest["tree"]
+    except (OSError, ValueError, TypeError, KeyError):
+        base, since, tree = folder, 0.0, {}
+    try:
+        record = Path(base, Path(tree["reward"]["record"]).expanduser())
+        if record.is_dir() and has_records(record):
+            return RewardRecords(record, since)
+    except (TypeError, KeyError, RuntimeError):
+        pass
+    dumps = config.get("trainer.rollout_data_dir")
+    if isinstance(dumps, str) and (named := Path(base, dumps)).is_dir() and has_dumps(named):
+        return RewardRecords(named)
+    return None
 
 
 def samples_of_step(run: TrainingRun) -> int:
@@ -171,118 +204,146 @@ def samples_of_step(run: TrainingRun) -> int:
     )
 
 
-def _by_step(records: RewardRecords, numbers: Sequence[int]) -> dict[int, Slot]:
-    pairs = zip(numbers, records.slots, strict=True)
-    return merge_slots(pair for pair in pairs if pair[0] >= 0)
+def _rows_by_time(records: RewardRecords) -> Iterator[tuple[int, float, float, int]]:
+    """Yield each row in the order of time: its index, its call's start and end, and its training samples."""
+    starts, times, validation = (records.columns[name] for name in ("start", "time", "validation"))
+    for row in sorted(range(records.count), key=times.__getitem__):
+        yield row, starts[row], times[row], 0 if validation[row] else records.weight
 
 
-def _windows_of_time(records: RewardRecords) -> list[int]:
-    """Return the step of each slot of a dump, else its window.
+def _windows_of_time(records: RewardRecords) -> array[int]:
+    """Return the step of each row of a dump, else its window.
 
-    A window ends at a pause after enough training samples. The samples of one step often have one window. Calls of validation belong to the window before.
+    A window ends at a pause after enough training samples: the samples of one step often have one window.
+    Calls of validation belong to the window before.
     """
+    steps = array("q", map(int, records.columns["time"]))
     if records.is_dumped:
-        return [int(slot.start) for slot in records.slots]
-    numbers, number, count, last = [], 1, 0, inf
-    for slot in records.slots:
-        training = slot.count(is_validation=False)
-        is_pause = slot.start > last + PAUSE_SECONDS
-        if training and (count >= MAX_WINDOW_SAMPLES or (is_pause and count >= MIN_WINDOW_SAMPLES)):
-            number, count = number + 1, 0
-        count += training
-        last = slot.end
-        numbers.append(number)
-    return numbers
+        return steps
+    window, count, last = 1, 0, inf
+    for row, start, end, samples in _rows_by_time(records):
+        is_pause = start > last + PAUSE_SECONDS
+        if samples and (count >= MAX_WINDOW_SAMPLES or (is_pause and count >= MIN_WINDOW_SAMPLES)):
+            window, count = window + 1, 0
+        count, last, steps[row] = count + samples, end, window
+    return steps
 
 
 def _counted_steps(
     records: RewardRecords, samples_per_step: int, first_steps: Sequence[int] = ()
-) -> list[int]:
-    """Return the step of each slot, found by counting training samples; -1 where a run did it again.
+) -> array[int]:
+    """Return the step of each row, by counting training samples; -1 where a run did it again.
 
     Calls of validation belong to the step that was complete before them. `first_steps` has the first step
     of each start of the run, the latest last. Of starts that are not in it, the first begins with step 1,
     and the others continue the count.
     """
-    starts = records.generations
+    starts = records.starts
     known = dict(zip(reversed(range(len(starts))), reversed(first_steps), strict=False))
-    steps: list[int] = []
-    generation, base, count, step = -1, 1, 0, 0
-    for slot in records.slots:
-        now = max(bisect_right(starts, slot.end) - 1, 0)
-        if now != generation:
-            generation, count = now, 0
+    steps = array("q", bytes(8 * records.count))
+    attempt, base, count, step, rows = -1, 1, 0, 0, list[int]()
+    for row, _, end, samples in _rows_by_time(records):
+        now = max(bisect_right(starts, end) - 1, 0)
+        if now != attempt:
+            attempt, count = now, 0
             base = known.get(now, step + 1)
-            steps = [old if old < base else -1 for old in steps]
+            for old in rows:
+                steps[old] = steps[old] if steps[old] < base else -1
             step = base - 1
-        training = slot.count(is_validation=False)
-        if training:
-            step = base + int((count + training / 2) // samples_per_step)
-            count += training
-        steps.append(step)
+        if samples:
+            step = base + count // samples_per_step
+            count += samples
+        steps[row] = step
+        rows.append(row)
     return steps
 
 
-def _clock_steps(records: RewardRecords, steps: Sequence[int], times: Sequence[float]) -> list[int]:
-    """Return the step of each slot by the times at which steps ended; -1 where a run did it again."""
-    starts, numbers = records.generations, []
-    for slot in records.slots:
-        place = bisect_left(times, (slot.start + slot.end) / 2)
-        is_in_log = place < len(times) and (
-            bisect_right(starts, slot.end) >= bisect_right(starts, times[place])
-        )
-        numbers.append(steps[place] if is_in_log else -1)
+def _clock_steps(
+    records: RewardRecords, steps: Sequence[int], times: Sequence[float]
+) -> array[int]:
+    """Return the step of each row by the times at which steps ended; -1 where a run did it again."""
+    starts, numbers = records.starts, array("q", bytes(8 * records.count))
+    for row, _, end, _ in _rows_by_time(records):
+        i = bisect_right(times, end)
+        is_in_log = i < len(times) and bisect_right(starts, end) >= bisect_right(starts, times[i])
+        numbers[row] = steps[i] if is_in_log else -1
     return numbers
 
 
-def _step_metrics(slot: Slot) -> Iterator[tuple[str, float]]:
-    for is_validation, prefix in ((False, "rewards"), (True, "rewards-val")):
-        sources = {
-            name: sums for (name, kind), sums in slot.sources.items() if kind is is_validation
-        }
-        if sources:
-            yield from _metrics(prefix, _whole(sources.values()))
-        if len(sources) > 1:
-            for name, sums in sorted(sources.items()):
-                yield from _metrics(f"{prefix}@{name}", sums)
+def _metrics_by_step(records: RewardRecords, steps: array[int]) -> dict[int, dict[str, float]]:
+    """Return the metrics of each step, and its time as `clock`."""
+    table = records.table(steps)
+    by_step: dict[int, dict[str, float]] = {}
+    for keys in (["step", "validation"], ["step", "validation", "source"]):
+        rows = _aggregate(table, keys)
+        counts = Counter((row["step"], row["validation"]) for row in rows)
+        for row in sorted(rows, key=lambda row: records.sources[int(row.get("source", 0))]):
+            prefix = "rewards-val" if row["validation"] else "rewards"
+            metrics = by_step.setdefault(row["step"], {"clock": 0.0})
+            if "source" not in row:
+                metrics["clock"] = max(row["time_max"], metrics["clock"])
+            elif counts[row["step"], row["validation"]] > 1:
+                prefix = f"{prefix}@{records.sources[int(row['source'])]}"
+            else:
+                continue
+            metrics.update(_metrics(prefix, row, records.weight))
+            if records.is_dumped and "source" not in row:
+                metrics |= {name: metrics[f"rewards/{name}"] for name in _SHORT_NAMES}
+                metrics["responses"] = metrics["rewards/count"]
+                if row["groups"]:
+                    metrics |= {"groups": row["groups"], "groups/zero_variance": row["flat"]}
+    return by_step
 
 
-def _whole(parts: Iterable[Sums]) -> Sums:
-    whole = Sums()
-    for sums in parts:
-        whole.include(sums)
-    return whole
+def _aggregate(table: pa.Table, keys: list[str]) -> list[dict[str, Any]]:
+    """Return the statistics of the numbers of each group of rows, and those of the prompts in it."""
+    import pyarrow.compute as pc
+
+    names = [name for name in table.column_names if name.startswith(VALUE)]
+    wanted = [(name, function) for name in names for function in ("mean", "stddev", "min", "max")]
+    wanted += [("start", "min"), ("time", "max"), ("time", "count")]
+    rows = table.group_by(keys).aggregate(wanted).sort_by([(key, "ascending") for key in keys])
+    score = f"{VALUE}score"
+    wanted = [("answer", "count_distinct"), ("answer", "count"), (score, "min"), (score, "max")]
+    prompts = table.group_by([*keys, "prompt"]).aggregate(wanted)
+    prompts = prompts.filter(pc.field("answer_count") > 1)
+    groups: dict[tuple[float, ...], list[dict[str, Any]]] = {}
+    for prompt in prompts.to_pylist():
+        groups.setdefault(tuple(prompt[key] for key in keys), []).append(prompt)
+    statistics: list[dict[str, Any]] = rows.to_pylist()
+    for row in statistics:
+        if group := groups.get(tuple(row[key] for key in keys), []):
+            row["flat"] = fmean(it[f"{score}_min"] == it[f"{score}_max"] for it in group)
+            row["distinct"] = fmean(
+                it["answer_count_distinct"] / it["answer_count"] for it in group
+            )
+        row["groups"] = len(group)
+    return statistics
 
 
-def _metrics(prefix: str, sums: Sums) -> Iterator[tuple[str, float]]:
-    for key, total in sums.totals.items():
-        mean = total.sum / total.n
+def _metrics(prefix: str, row: Mapping[str, Any], weight: int) -> Iterator[tuple[str, float]]:
+    for column, mean in row.items():
+        if not (column.startswith(VALUE) and column.endswith("_mean")) or mean is None:
+            continue
+        name = column.removesuffix("_mean")
+        key = name.removeprefix(VALUE)
         yield f"{prefix}/{key}/mean", mean
         if key not in _MEAN_ONLY:
-            yield f"{prefix}/{key}/std", sqrt(max(total.squares / total.n - mean * mean, 0.0))
+            yield f"{prefix}/{key}/std", row[f"{name}_stddev"]
         if key == "score":
-            yield f"{prefix}/score/min", total.least
+            yield f"{prefix}/score/min", row[f"{name}_min"]
         if key in _EXTREME:
-            yield f"{prefix}/{key}/max", total.most
-    if groups := sums.shared_groups:
-        shares = [len(group.answers) / group.n for group in groups]
-        yield f"{prefix}/distinct_answers/mean", sum(shares) / len(shares)
-    if sums.end > sums.start:
-        yield f"{prefix}/calls_per_second", sums.n / (sums.end - sums.start)
-    yield f"{prefix}/count", float(sums.n)
+            yield f"{prefix}/{key}/max", row[f"{name}_max"]
+    if row["groups"]:
+        yield f"{prefix}/distinct_answers/mean", row["distinct"]
+    count = float(row["time_count"] * weight)
+    if row["time_max"] > row["start_min"]:
+        yield f"{prefix}/calls_per_second", count / (row["time_max"] - row["start_min"])
+    yield f"{prefix}/count", count
 
 
-def _group_metrics(slot: Slot) -> dict[str, float]:
-    groups = _whole(slot.sources.values()).shared_groups
-    flat = sum(group.least == group.most for group in groups)
-    return {"groups": len(groups), "groups/zero_variance": flat / len(groups)} if groups else {}
-
-
-def _samples(slots: Mapping[int, Slot]) -> tuple[ResponseSample, ...]:
-    return tuple(
-        replace(sample, step=step)
-        for step, slot in slots.items()
-        for (_, is_validation), sums in slot.sources.items()
-        for sample in sums.samples
-        if not is_validation and not isnan(sample.score)
-    )
+def _samples(records: RewardRecords, steps: Sequence[int]) -> tuple[ResponseSample, ...]:
+    """Return the samples with their steps, in the order of time."""
+    times = records.columns["time"]
+    rows = sorted(records.samples, key=lambda item: (steps[item[0]], times[item[0]]))
+    return tuple(replace(sample, step=steps[row]) for row, sample in rows if steps[row] >= 0)

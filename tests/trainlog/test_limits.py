@@ -12,7 +12,7 @@ import pytest
 
 from rewardkit.errors import DataError
 from rewardkit.trainlog import jsonl_reader, training_run
-from rewardkit.trainlog.console_reader import MAX_STEP_LINE_BYTES
+from rewardkit.trainlog.console_reader import MAX_LINE_BYTES
 from rewardkit.trainlog.export import write_csv
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.training_run import MAX_METRICS, TableBuilder
@@ -47,7 +47,7 @@ def test_rows_dropped_by_a_restart_free_their_room(monkeypatch):
 
 def test_an_overlong_step_line_is_left_out_and_counted(tmp_path):
     path = tmp_path / "run.log"
-    line = "step:2 - " + "a/b:1.000 - " * (MAX_STEP_LINE_BYTES // 12 + 1) + "a/b:2.000"
+    line = "step:2 - " + "a/b:1.000 - " * (MAX_LINE_BYTES // 12 + 1) + "a/b:2.000"
     path.write_text(f"step:1 - a/b:1.000\n{line}\nstep:3 - a/b:3.000\n")
     run = read_run(path)
     assert (run.steps, run.unread) == ((1, 3), 1)

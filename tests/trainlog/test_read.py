@@ -209,7 +209,7 @@ def test_a_file_without_line_ends_does_not_fill_memory():
     reader = ConsoleReader()
     for _ in range(80):
         reader.feed(b"x" * (1 << 20))
-        assert len(reader._rest) <= (33 << 20)
+        assert len(reader._lines._rest) <= (5 << 20)
 
 
 @given(

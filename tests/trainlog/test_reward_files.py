@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from operator import attrgetter
+from statistics import fmean, pstdev
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, SourceError
 from rewardkit.recorder.writer import Recorder
-from rewardkit.trainlog import reward_files
+from rewardkit.trainlog import files, reward_files
 from rewardkit.trainlog.follow import RunTail
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.reward_files import RewardRecords, read_rewards
@@ -119,19 +119,19 @@ def test_the_totals_of_processes_are_those_of_all_calls(tmp_path_factory, calls_
             add(recorder, score, index)
             clock.now += 3
     scores = [score for calls in calls_of_process for score, _ in calls]
-    totals = [slot.sources["a", False].totals["score"] for slot in read_rewards(folder).slots]
-    sums = [sum(map(attrgetter(name), totals)) for name in ("n", "sum", "squares")]
-    assert sums == [len(scores), sum(scores), sum(score * score for score in scores)]
-    assert min(total.least for total in totals) == min(scores)
-    assert max(total.most for total in totals) == max(scores)
+    (row,) = recorded_run(read_rewards(folder)).rows()
+    assert row["rewards/count"] == len(scores)
+    ends = row["rewards/score/min"], row["rewards/score/max"]
+    assert (row["rewards/score/mean"], *ends) == (fmean(scores), min(scores), max(scores))
+    assert row["rewards/score/std"] == pytest.approx(pstdev(scores))
 
 
-def test_processes_choose_the_same_groups_when_there_are_too_many(tmp_path, clock):
+def test_the_answers_to_a_prompt_are_compared_across_processes(tmp_path, clock):
     recorders = processes(tmp_path, clock, count=4)
-    for index in range(1_000):
+    for index in range(100):
         for number in range(8):
             add(recorders[(index + number) % 4], score=float(number % 2), index=index)
-    run = recorded_run(read_rewards(tmp_path), samples_per_step=8_000)
+    run = recorded_run(read_rewards(tmp_path), samples_per_step=800)
     assert run.table["rewards/distinct_answers/mean"] == (0.25,)
 
 
@@ -147,7 +147,7 @@ def test_a_run_that_starts_again_begins_where_its_log_does(tmp_path, clock, rest
     for scores in ((0.0, 0.25, 0.5), (1.0, 1.0)):
         record_steps(tmp_path, clock, scores)
     records = read_rewards(tmp_path)
-    assert len(records.generations) == 2
+    assert len(records.starts) == 2
     run = recorded_run(records, samples_per_step=32)
     if restarts:
         run = join_rewards(log_of((1, 2, 3, 4, 5), restarts=restarts), records, 32)
@@ -180,19 +180,19 @@ def test_several_data_sources_have_their_own_curves_too(tmp_path, clock):
     assert [table[f"{prefix}/score/mean"] for prefix in prefixes] == [(0.5,), (1.0,), (0.0,)]
 
 
-def test_samples_and_slots_are_limited_and_no_call_is_lost(tmp_path, clock, monkeypatch):
+def test_samples_and_rows_are_limited_and_every_call_counts(tmp_path, clock, monkeypatch):
     monkeypatch.setattr(reward_files, "MAX_SAMPLES", 20)
-    monkeypatch.setattr(reward_files, "MAX_SLOTS", 8)
+    monkeypatch.setattr(reward_files, "MAX_NUMBERS", 400)
     recorder = Recorder(str(tmp_path), clock=clock, share=1)
-    for _ in range(100):
+    for _ in range(128):
         add(recorder)
         clock.now += 7
     records = read_rewards(tmp_path)
-    assert 4 <= len(records.slots) <= 8
-    assert sum(slot.count(is_validation=False) for slot in records.slots) == 100
-    samples = recorded_run(records, samples_per_step=10).samples
-    assert 4 <= len(samples) <= 20
-    assert min(sample.step for sample in samples) <= 5
+    assert 8 <= records.count <= 64
+    run = recorded_run(records, samples_per_step=16)
+    assert sum(run.table["rewards/count"]) == pytest.approx(128, rel=0.1)
+    assert 4 <= len(run.samples) <= 20
+    assert min(sample.step for sample in run.samples) <= 5
 
 
 def test_a_folder_without_records_is_refused_in_one_line(tmp_path):
@@ -204,7 +204,7 @@ def test_a_folder_without_records_is_refused_in_one_line(tmp_path):
 
 def test_unreadable_lines_are_counted_with_the_first_of_them_and_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr(reward_files, "MAX_LINE_BYTES", 5_000)
-    monkeypatch.setattr(reward_files, "CHUNK_BYTES", 1_000)
+    monkeypatch.setattr(files, "CHUNK_BYTES", 1_000)
     recorder = Recorder(str(tmp_path), share=0)
     add(recorder)
     [file] = tmp_path.iterdir()
@@ -215,7 +215,7 @@ def test_unreadable_lines_are_counted_with_the_first_of_them_and_left_out(tmp_pa
     records = read_rewards(tmp_path)
     assert (records.unread, records.examples[0].where) == (len(bad), f"{file.name}:2")
     assert "20,000 bytes" in records.examples[3].reason
-    assert sum(slot.count(is_validation=False) for slot in records.slots) == 2
+    assert records.count == 2
 
 
 JSON = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
