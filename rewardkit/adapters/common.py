@@ -39,11 +39,14 @@ def scorer_name() -> str:
 
 
 def reward_maker(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the `reward(scorer="auto", **options)` of an adapter."""
+    """Return the `reward(scorer="auto", **options)` of an adapter, whose functions can be pickled."""
 
     def reward(scorer: str = "auto", **options: Any) -> Callable[..., Any]:
         """Return a reward function; the scorer `auto` goes by the data source of each row."""
-        return partial(call, SampleScorer(scorer, options))
+        sample_scorer = SampleScorer(scorer, options)
+        function = partial(call, sample_scorer)
+        function.__name__ = sample_scorer.name  # type: ignore[attr-defined] # TRL's and verifiers' metric
+        return function
 
     return reward
 

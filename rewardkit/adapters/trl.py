@@ -12,40 +12,30 @@ out.
 from collections.abc import Sequence
 from typing import Any
 
-from rewardkit.adapters.common import COLUMNS, FLAGS, SampleScorer, scorer_name
+from rewardkit.adapters.common import COLUMNS, FLAGS, SampleScorer, reward_maker, scorer_name
 
 
-class Rewardkit:
-    """A reward function named after its scorer. Picklable, as asynchronous GRPO requires."""
+def _reward(scorer: SampleScorer, completions: Sequence[Any], **columns: Any) -> list[float | None]:
+    """Return the rewards of a batch; None for rows with a fault in the data. Logs the flags.
 
-    def __init__(self, scorer: SampleScorer) -> None:
-        self.scorer = scorer
-        self.__name__ = scorer.name
-
-    def __call__(self, completions: Sequence[Any], **columns: Any) -> list[float | None]:
-        """Return the rewards of a batch; None for rows with a fault in the data. Logs the flags.
-
-        Args:
-            completions: texts, or lists of messages if the prompts are chats.
-            columns: the columns of the data, `prompts`, and TRL's `log_metric` and `log_extra`.
-        """
-        rows = {name: columns[name] for name in COLUMNS if name in columns}
-        results = [
-            self.scorer(completion, {name: values[i] for name, values in rows.items()})
-            for i, completion in enumerate(completions)
-        ]
-        if results and (log_metric := columns.get("log_metric")):
-            for flag in FLAGS:
-                mean = sum(float(result[flag]) for result in results) / len(results)
-                log_metric(f"{self.__name__}/{flag}", mean)
-        if log_extra := columns.get("log_extra"):
-            log_extra(f"{self.__name__}_pred", [result["pred"] for result in results])
-        return [None if result["error"] else float(result["score"]) for result in results]
+    Args:
+        scorer: the scorer.
+        completions: strings, or lists of messages if the prompts are chats.
+        columns: the columns of the data, `prompts`, and TRL's `log_metric` and `log_extra`.
+    """
+    rows = {name: columns[name] for name in COLUMNS if name in columns}
+    results = [
+        scorer(completion, {name: values[i] for name, values in rows.items()})
+        for i, completion in enumerate(completions)
+    ]
+    if results and (log_metric := columns.get("log_metric")):
+        for flag in FLAGS:
+            mean = sum(float(result[flag]) for result in results) / len(results)
+            log_metric(f"{scorer.name}/{flag}", mean)
+    if log_extra := columns.get("log_extra"):
+        log_extra(f"{scorer.name}_pred", [result["pred"] for result in results])
+    return [None if result["error"] else float(result["score"]) for result in results]
 
 
-def reward(scorer: str = "auto", **options: Any) -> Rewardkit:
-    """Return a reward function; the scorer `auto` goes by the column `data_source`."""
-    return Rewardkit(SampleScorer(scorer, options))
-
-
+reward = reward_maker(_reward)
 reward_func = reward(scorer_name())

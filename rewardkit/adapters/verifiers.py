@@ -9,10 +9,22 @@ Scorers run in threads, so the event loop can feed the rollouts meanwhile.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from rewardkit.adapters.common import SampleScorer, scorer_name
+from rewardkit.adapters.common import SampleScorer, reward_maker, scorer_name
+
+
+async def _task_reward(scorer: SampleScorer, task: Any, trace: Any) -> float:
+    """Return the reward of verifiers 0.4 (`verifiers.v1`); `auto` goes by `data_source`."""
+    return await _score(scorer, trace.last_reply, dict(task))
+
+
+async def _rubric_reward(
+    scorer: SampleScorer, completion: Any, answer: Any = None, info: Any = None
+) -> float:
+    """Return the reward of `Rubric(funcs=[...])` of verifiers 0.1 to 0.3."""
+    return await _score(scorer, completion, {"answer": answer, "info": info})
 
 
 async def _score(scorer: SampleScorer, response: Any, row: Mapping[str, Any]) -> float:
@@ -23,25 +35,6 @@ async def _score(scorer: SampleScorer, response: Any, row: Mapping[str, Any]) ->
     return float((await asyncio.to_thread(scorer, response, row))["score"])
 
 
-def reward(scorer: str = "auto", **options: Any) -> Callable[[Any, Any], Awaitable[float]]:
-    """Return a reward for verifiers 0.4 (`verifiers.v1`); `auto` goes by `data_source`."""
-    sample_scorer = SampleScorer(scorer, options)
-
-    async def task_reward(task: Any, trace: Any) -> float:
-        return await _score(sample_scorer, trace.last_reply, dict(task))
-
-    return task_reward
-
-
-def reward_of_rubric(scorer: str = "auto", **options: Any) -> Callable[..., Awaitable[float]]:
-    """Return a reward for `Rubric(funcs=[...])` of verifiers 0.1 to 0.3."""
-    sample_scorer = SampleScorer(scorer, options)
-
-    async def rubric_reward(completion: Any, answer: Any = None, info: Any = None) -> float:
-        return await _score(sample_scorer, completion, {"answer": answer, "info": info})
-
-    rubric_reward.__name__ = sample_scorer.name  # verifiers names the metric after it
-    return rubric_reward
-
-
+reward = reward_maker(_task_reward)
+reward_of_rubric = reward_maker(_rubric_reward)
 reward_func = reward(scorer_name())

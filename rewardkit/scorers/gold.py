@@ -25,7 +25,6 @@ MISSING = frozenset(
 #: thirty times the memory of their text.
 MAX_LIST_CHARACTERS = 1 << 20
 
-_PYTHON_ONE_TEXT = re.compile(r"\s*\[\s*'((?:[^'\\]|\\.)*)'\s*\]\s*", re.DOTALL)
 _PYTHON_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 #: A list of texts as Python or NumPy writes it: `['a', "b"]`, `['a' 'b']`.
 _PYTHON_TEXTS = re.compile(rf"\s*\[\s*(?:(?:{_PYTHON_TEXT.pattern})\s*(?:,\s*)?)+\]\s*", re.DOTALL)
@@ -79,15 +78,27 @@ def alternatives(value: Any) -> tuple[str, ...]:
     return tuple(item for item in texts if item not in ("", "nan", "null", "NULL", "<NA>"))
 
 
+def _read_list(text: str) -> Any:
+    """Return the value of JSON, with numbers as text, or of a list of texts as Python writes it.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    try:
+        return json.loads(text, parse_int=str, parse_float=str, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        if not _PYTHON_TEXTS.fullmatch(text):
+            raise ValueError(text) from None
+        return [_ESCAPED.sub(r"\1", item[0][1:-1]) for item in _PYTHON_TEXT.finditer(text)]
+
+
 def _read_alternatives(text: str) -> list[str]:
     if len(text) > MAX_LIST_CHARACTERS:
         return []
     try:
-        value = json.loads(text, parse_int=str, parse_float=str)
-    except (ValueError, RecursionError):
-        if not _PYTHON_TEXTS.fullmatch(text):
-            return [] if text.lstrip()[0] == "{" else [text]
-        return [_ESCAPED.sub(r"\1", item[0][1:-1]) for item in _PYTHON_TEXT.finditer(text)]
+        value = _read_list(text)
+    except ValueError:
+        return [] if text.lstrip()[0] == "{" else [text]
     if isinstance(value, Mapping):
         value = value.get("target")
     if isinstance(value, str):
@@ -118,10 +129,8 @@ def _single_item(text: str) -> str:
     if len(text) > MAX_LIST_CHARACTERS:
         return ""
     try:
-        value = json.loads(text, parse_int=str, parse_float=str, parse_constant=lambda _: None)
-    except (ValueError, RecursionError):
-        if single := _PYTHON_ONE_TEXT.fullmatch(text):
-            return _ESCAPED.sub(r"\1", single[1])
+        value = _read_list(text)
+    except ValueError:
         return "" if _LIST_OF_TEXTS.match(text) else text
     while isinstance(value, list) and len(value) == 1:
         value = value[0]

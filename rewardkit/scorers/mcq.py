@@ -119,10 +119,10 @@ def _unambiguous_box(response: str, options: Any) -> str:
 
 
 def _is_option_letter(letter: str, options: Any) -> bool:
-    if len(letter) != 1 or (place := _ORDER.find(letter)) < 0:
+    if len(letter) != 1 or (index := _ORDER.find(letter)) < 0:
         return False
     return options is None or (
-        type(options) is list and place < len(options) and None not in options
+        type(options) is list and index < len(options) and None not in options
     )
 
 

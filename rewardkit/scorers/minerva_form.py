@@ -35,7 +35,8 @@ _TABLE_WITHOUT_TEX = tuple(row for row in _TABLE if "\\" not in row[0])
 # For text without these characters only the removal of blanks and the last step matter.
 _NEEDS_THE_TABLE = re.compile(r'[A-Za-z\\${"]')
 _BOX = r"\boxed{"
-_WRAPPERS = (r"\text{", r"\textbf{", r"\overline{")
+_WRAPPERS = tuple(re.compile(rf"\\{name}\{{([^}}]*)\}}") for name in ("text", "textbf", "overline"))
+_FIRST_FORMULA = re.compile(r"^[^$\n]*\$([^$\n]*)\$.*", re.MULTILINE)
 _BARE_FRACTION = re.compile(r"frac([^{])(.)")
 _BARE_ROOT = re.compile(r"sqrt([^{])")
 
@@ -67,42 +68,21 @@ def _apply_table(text: str) -> str:
 
 def _remove_tex(text: str) -> str:
     r"""Remove the TeX around formulas and words; add braces to a bare `\frac12` and `\sqrt2`."""
-    # verl's patterns do not cross line ends. Line by line, an opening that never closes is read
-    # once, where a pattern would search for its end again and again.
     if "$" in text:
-        text = "\n".join(map(_keep_first_formula, text.split("\n")))
-    if "\\" in text:
+        text = _FIRST_FORMULA.sub(r"$\1$", text)
+    if "\\" in text:  # verl's patterns do not cross line ends
         text = "\n".join(map(_unwrap_line, text.split("\n")))
     text = _BARE_FRACTION.sub(r"frac{\1}{\2}", text)
     text = _BARE_ROOT.sub(r"sqrt{\1}", text)
     return text.replace("$", "")
 
 
-def _keep_first_formula(line: str) -> str:
-    _, _, rest = line.partition("$")
-    formula, closed, _ = rest.partition("$")
-    return f"${formula}$" if closed else line
-
-
 def _unwrap_line(line: str) -> str:
     r"""Remove `\text{}` and similar wrappers and the widest `\boxed{}` from a line."""
-    for opening in _WRAPPERS:
-        if opening in line:
-            line = _remove_wrapper(line, opening)
+    for wrapper in _WRAPPERS:
+        # After the last brace nothing closes, and each opening would search for its end in vain.
+        head, brace, tail = line.rpartition("}")
+        line = wrapper.sub(r"\1", head + brace) + tail
     before, boxed, rest = line.partition(_BOX)
     inside, closed, after = rest.rpartition("}")
     return before + inside + after if boxed and closed else line
-
-
-def _remove_wrapper(line: str, opening: str) -> str:
-    """Remove each `opening` and the next `}` after it from a line."""
-    parts: list[str] = []
-    at = 0
-    while (start := line.find(opening, at)) >= 0:
-        inside = start + len(opening)
-        end = line.find("}", inside)
-        if end < 0:
-            break
-        parts += line[at:start], line[inside:end]
-        at = end + 1
-    return "".join(parts) + line[at:]
