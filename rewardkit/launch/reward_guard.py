@@ -16,6 +16,7 @@ from rewardkit.guard.guard_file import (
     try_reward,
 )
 from rewardkit.launch.recipe import Recipe, RewardGuard
+from rewardkit.launch.scorer_location import absolute
 from rewardkit.launch.secret_values import MARK, reveal_options
 from rewardkit.output import atomic
 from rewardkit.registry import is_path, with_function
@@ -39,7 +40,7 @@ def guard_reward(
     record = recipe.reward.record
     settings = GuardSettings(
         options=_options(recipe.reward.options, secrets),
-        record=str(Path(record).expanduser().absolute()) if record else "",
+        record=absolute(record) if record else "",
         load_seconds=load_seconds,
         **section.model_dump(exclude=learned),
     )

@@ -37,10 +37,11 @@ def local_path(recipe: Recipe) -> str | None:
         return recipe.reward.guard_file or None
     file = scorer.partition(":")[0]
     module = None if is_path(scorer) else target("scorers", scorer).partition(":")[0]
-    return f"pkg://{module}" if module else _absolute(file)
+    return f"pkg://{module}" if module else absolute(file)
 
 
-def _absolute(path: str) -> str:
+def absolute(path: str) -> str:
+    """Return a path from the root, without `~`."""
     return str(Path(path).expanduser().absolute())
 
 
@@ -52,14 +53,11 @@ def reward_settings(recipe: Recipe) -> dict[str, Any]:
     reward, scorer = recipe.reward, recipe.reward.scorer
     options, record = reward.options, reward.record
     if scorer == "verl":
-        for name, value, verb in (
-            ("options", options, "have no options"),
-            ("record", record, "record nothing"),
-        ):
-            if value:
-                raise UsageError(
-                    f"reward.{name}: verl's own scorers {verb}; remove it or name a scorer."
-                )
+        if options or record:
+            raise UsageError(
+                "reward: verl's own scorers record nothing and have no options; remove record and "
+                "options, or name a scorer."
+            )
         return {}
     if (
         record
@@ -86,7 +84,7 @@ def reward_settings(recipe: Recipe) -> dict[str, Any]:
 
         load_scorer(scorer, **options)
     settings[f"{NEW_KEY}.name"] = function or "compute_score"
-    options = options | ({"record": _absolute(record)} if record else {})  # workers run elsewhere
+    options = options | ({"record": absolute(record)} if record else {})  # workers run elsewhere
     return settings | {f"{NEW_KEY}.reward_kwargs.{name}": v for name, v in options.items()}
 
 
@@ -108,7 +106,7 @@ def compare_scorers(
         if key in replaced or value == MISSING:
             continue
         if key == f"{NEW_KEY}.path" and is_path(str(value)):
-            value = _absolute(str(value))
+            value = absolute(str(value))
         if key in own and value != own[key]:
             raise UsageError(
                 f"{override.origin}: {override.key}={override.value}, but reward.scorer is "

@@ -30,10 +30,6 @@ def run_folder(name: str, out: Path | None) -> Path:
     others = (folder.with_name(f"{folder.name}-{i}") for i in count(2))
     while out is None and folder.exists():
         folder = next(others)
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is not a folder. Pass another --out.")
-    if folder.is_dir() and any(folder.iterdir()):
-        raise OutputError(f"{folder} is not empty. Pass another --out.")
     return folder
 
 

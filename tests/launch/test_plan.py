@@ -222,7 +222,7 @@ OTHER = "a run has one reward function"
       for verl in ("0.7.1", "0.9") for key in ("custom_reward_function", FUNCTION)),
     ("0.9", f"{GSM8K} verl.{FUNCTION}.reward_kwargs.method=strict", "", OTHER),
     ("0.9", f"reward.options.method=robust verl.{FUNCTION}.path=/r/mine.py", "", OTHER),
-    ("0.9", "reward.scorer=verl reward.record=/x", "", "verl's own scorers record nothing"),
+    ("0.9", "reward.scorer=verl reward.record=/x", "", "verl's own scorers record nothing and"),
     ("0.9", "reward.scorer=gsm8k reward.record=rewards cluster.target=ray-job", "",
      "reward.record: rewards is relative"),
     *((verl, "", "", f"verl {verl}: plans start at verl 0.7.1. For older releases use rewardkit 0.1.0.")

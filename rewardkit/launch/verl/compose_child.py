@@ -2,7 +2,7 @@
 
 The request is JSON on stdin; replies are lines of JSON on stdout, and what verl prints goes to stderr.
 verl imports the user's reward last, under a deadline, so that a file that hangs costs no other part of
-the reply. This file does not import rewardkit, because that environment may not have it.
+the reply.
 """
 
 import faulthandler
@@ -10,15 +10,15 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rewardkit.launch.overrides import flatten
+
 
 def main() -> None:
     """Answer one request: a configuration's name, overrides, and what to do with the result."""
-    del sys.path[0]  # this file's folder, whose modules could hide others of the same name
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
@@ -63,14 +63,8 @@ def flat_config(config: Any) -> dict[str, Any]:
     """Return a configuration as dotted keys; a mandatory value that is missing is None."""
     from omegaconf import OmegaConf
 
-    def items(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-        for key, value in tree.items():
-            if isinstance(value, dict) and value:
-                yield from items(value, f"{prefix}{key}.")
-            else:
-                yield f"{prefix}{key}", None if value == "???" else value
-
-    return dict(items(OmegaConf.to_container(config)))
+    items = flatten(OmegaConf.to_container(config))
+    return {key: None if value == "???" else value for key, value in items}
 
 
 def validation_error(config: Any) -> str:
