@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from rewardkit.checks.duplicates import same_gold
 from rewardkit.checks.overlap import EvalIndex, Overlap, find_overlaps
 from rewardkit.checks.prompt_lengths import PromptLengths, TokenCounter
-from rewardkit.checks.row_checks import RULES, DataFinding, check_row, gold_rows, prompt_key
+from rewardkit.checks.row_checks import RULES, DataFinding, check_rows, gold_rows, prompt_key
 from rewardkit.checks.row_stats import RowStats, unread_options_of
 from rewardkit.checks.schema import schema_findings
 from rewardkit.dropped_rows import atomic_with_dropped, dropped_line, dropped_path
@@ -52,6 +52,7 @@ _UNREADABLE = frozenset({"empty_prompt", "bad_prompt", "bad_row", "empty_gold"})
 #: The columns that the checks read; other columns are only copied to the output.
 _CHECKED_COLUMNS = ("data_source", "prompt", "reward_model", "extra_info", "agent_name", "images")
 
+_CheckAlone: TypeAlias = Callable[[tuple[int, list[Row]]], list[list[DataFinding]]]
 _WriteBatch: TypeAlias = Callable[[pa.RecordBatch, list[list[DataFinding]]], int]
 
 
@@ -229,15 +230,13 @@ def check(
         schema = file.schema_arrow
         report.add(*schema_findings(schema))
         report.stats.unread_options = unread_options_of(schema.metadata)
-        name = scorer_name if scorer else ""
-        aspects = list(_aspects(name, extras, schema.names, duplicates=not allow_duplicates))
+        name = scorer_name if scorer else "each row's own scorer"
+        checked, others = _aspects(name, extras, schema.names, allow_duplicates=allow_duplicates)
+        report.checked, report.not_checked = ("schema", *checked), tuple(others)
         if report.counts["missing"]:
             report.rows, report.checked = file.metadata.num_rows, ("schema",)
-            report.not_checked = tuple(aspect for aspect, _, _ in aspects)
+            report.not_checked = tuple(each.partition(" (")[0] for each in (*checked, *others))
             return report
-        texts = [(f"{aspect} ({note})" if note else aspect, done) for aspect, note, done in aspects]
-        report.checked = ("schema", *(text for text, is_checked in texts if is_checked))
-        report.not_checked = tuple(text for text, is_checked in texts if not is_checked)
         if scorer is not None:
             scorer, rule = learn_rule(scorer, gold_rows(report.path), right_score)
             if rule.is_known:
@@ -245,12 +244,13 @@ def check(
             else:
                 report.add(DataFinding(None, "unknown_right", rule.sentence))
         checker = _RowChecker(report, extras, scorer, allow_duplicates)
-        work = partial(_check_batch, scorer, options or {})
+        check_alone = partial(check_rows, scorer=scorer, options=options)
+        jobs = jobs if scorer is None or importable_in_child(scorer) else 1
         with (
             suppress(_NoRowsLeftError),
             _open_output(out, schema, rules, overwrite=overwrite) as write_batch,
         ):
-            for batch, findings in checker.check_batches(file, work, jobs):
+            for batch, findings in checker.check_batches(file, check_alone, jobs):
                 report.kept += write_batch(batch, findings)
                 progress(batch.num_rows)
             if out and not report.kept:
@@ -272,53 +272,49 @@ def _file_findings(report: CheckReport, scorer: Scorer | None) -> Iterator[DataF
 
 
 def _aspects(
-    scorer: str, extras: OptionalChecks, columns: Collection[str], *, duplicates: bool
-) -> Iterator[tuple[str, str, bool]]:
-    """Yield the aspects of rows: name, note (how it is checked or requested), whether checked."""
-    yield "prompts", "", True
-    yield "golds", "", True
-    yield "gold self-check", scorer or "each row's own scorer", True
-    yield "duplicates", "" if duplicates else "--allow-duplicates", duplicates
-    sets = extras.against.sources if extras.against else ()
-    yield "contamination", ", ".join(sets) or "--against", bool(sets)
+    scorer: str, extras: OptionalChecks, columns: Collection[str], *, allow_duplicates: bool
+) -> tuple[list[str], list[str]]:
+    """Return which aspects of rows are checked, and which are not, with how or with the option for it."""
+    checked, others = ["prompts", "golds", f"gold self-check ({scorer})"], list[str]()
+    if allow_duplicates:
+        others.append("duplicates (--allow-duplicates)")
+    else:
+        checked.append("duplicates")
+    if extras.against and extras.against.sources:
+        checked.append(f"contamination ({', '.join(extras.against.sources)})")
+    else:
+        others.append("contamination (--against)")
     if extras.count_tokens is None:
-        yield "prompt lengths in tokens", "--tokenizer", False
-        return
-    most = extras.max_tokens
-    limit = "--max-prompt-length" if most is None else f"at most {most:,} tokens"
-    yield "prompt lengths", limit, most is not None
-    if IMAGES.name in columns:
-        yield "tokens of pictures", "", False
-    if AGENT_NAME.name in columns:
-        yield "tokens of the tools' descriptions", "", False
-
-
-@dataclass(frozen=True)
-class _FirstRow:
-    """The first row with a prompt: its index, its gold, and whether it has no findings."""
-
-    index: int
-    gold: str
-    is_good: bool
+        return checked, [*others, "prompt lengths in tokens (--tokenizer)"]
+    if extras.max_tokens is None:
+        others.append("prompt lengths (--max-prompt-length)")
+    else:
+        checked.append(f"prompt lengths (at most {extras.max_tokens:,} tokens)")
+    beside = {
+        IMAGES.name: "tokens of pictures",
+        AGENT_NAME.name: "tokens of the tools' descriptions",
+    }
+    return checked, others + [aspect for column, aspect in beside.items() if column in columns]
 
 
 @dataclass(frozen=True)
 class _RowChecker:
-    """Compares each row with other rows and evaluation items, and counts it in the report."""
+    """Compares each row with other rows and evaluation items, and counts it in the report.
+
+    `firsts` are the first rows with a prompt, by its digest: index, gold, and whether there are no
+    findings.
+    """
 
     report: CheckReport
     extras: OptionalChecks
     scorer: Scorer | None
     allow_duplicates: bool
-    prompts: dict[bytes, _FirstRow] = field(default_factory=dict)
+    firsts: dict[bytes, tuple[int, str, bool]] = field(default_factory=dict)
 
     def check_batches(
-        self,
-        file: pq.ParquetFile,
-        work: Callable[[tuple[int, list[Row]]], list[list[DataFinding]]],
-        jobs: int,
+        self, file: pq.ParquetFile, check_alone: _CheckAlone, jobs: int
     ) -> Iterator[tuple[pa.RecordBatch, list[list[DataFinding]]]]:
-        """Yield the batches of a file with the findings of their rows, each alone checked by `work`."""
+        """Yield the batches of a file with the findings of their rows."""
         columns = [name for name in file.schema_arrow.names if name in _CHECKED_COLUMNS]
         pending: deque[pa.RecordBatch] = deque()
 
@@ -329,51 +325,53 @@ class _RowChecker:
                 yield start, batch.select(columns).to_pylist()
                 start += batch.num_rows
 
-        can_use_processes = self.scorer is None or importable_in_child(self.scorer)
-        for (_, rows), findings in in_order(work, batches(), jobs if can_use_processes else 1):
-            for row, own in zip(rows, findings, strict=True):
+        for (start, rows), findings in in_order(check_alone, batches(), jobs):
+            for index, (row, own) in enumerate(zip(rows, findings, strict=True), start):
                 if not any(finding.rule in _UNREADABLE for finding in own):
-                    own.extend(self._comparisons(row, is_good=not own))
-                self.report.rows += 1
+                    own.extend(self._compare(row, index, is_good=not own))
                 self.report.bad_rows += bool(own)
                 self.report.add(*own)
+            self.report.rows += len(rows)
             yield pending.popleft(), findings
 
-    def _comparisons(self, row: Row, *, is_good: bool) -> Iterator[DataFinding]:
-        """Count a readable row in the statistics, and yield what is found of it beside other texts."""
-        report, extras, index = self.report, self.extras, self.report.rows
-        if not self.allow_duplicates:
-            yield from self._repeats(row, index, is_good=is_good)
+    def _compare(self, row: Row, index: int, *, is_good: bool) -> list[DataFinding]:
+        """Count a readable row in the statistics, and return the findings beside other texts."""
+        report, extras, key = self.report, self.extras, prompt_key(row)
+        findings = [] if self.allow_duplicates else self._repeats(row, index, key, is_good)
         report.stats.add(row, self.scorer)
         if extras.count_tokens is not None:
             length = extras.count_tokens(row["prompt"])
             report.lengths.counts[length] += 1
             if extras.max_tokens is not None and length > extras.max_tokens:
                 message = f"{length:,} tokens, more than {extras.max_tokens:,}"
-                yield DataFinding(index, "long_prompt", message)
+                findings.append(DataFinding(index, "long_prompt", message))
         if extras.against is not None:
-            yield from self._overlaps(row, index, extras.against)
+            findings += self._overlaps(row, index, extras.against)
         if extras.earlier_prompts is not None:
             path = str(report.path)
-            file = extras.earlier_prompts.setdefault(prompt_key(row), path)
+            file = extras.earlier_prompts.setdefault(key, path)
             if file != path:
                 report.shared_prompts[file] += 1
+        return findings
 
-    def _repeats(self, row: Row, index: int, *, is_good: bool) -> Iterator[DataFinding]:
-        """Yield a finding if an earlier row has the same prompt.
+    def _repeats(self, row: Row, index: int, key: bytes, is_good: bool) -> list[DataFinding]:
+        """Return a finding if an earlier row has the same prompt.
 
         A row without findings takes the place of an earlier one with some: it is not dropped for it.
         """
-        gold, key = str(row["reward_model"]["ground_truth"]), prompt_key(row)
-        first = self.prompts.get(key)
-        if first is None or (is_good and not first.is_good):
-            self.prompts[key] = _FirstRow(index, gold, is_good)
-        elif same_gold(gold, first.gold):
-            message = f"same prompt and gold as row {first.index}"
-            yield DataFinding(index, "duplicate", message)
-        else:
-            message = f"same prompt as row {first.index}, but gold {gold[:60]!r} instead of {first.gold[:60]!r}"
-            yield DataFinding(index, "conflicting_gold", message)
+        gold = str(row["reward_model"]["ground_truth"])
+        first, first_gold, first_is_good = self.firsts.setdefault(key, (index, gold, is_good))
+        if first == index:
+            return []
+        if is_good and not first_is_good:
+            self.firsts[key] = index, gold, is_good
+            return []
+        if same_gold(gold, first_gold):
+            return [DataFinding(index, "duplicate", f"same prompt and gold as row {first}")]
+        message = (
+            f"same prompt as row {first}, but gold {gold[:60]!r} instead of {first_gold[:60]!r}"
+        )
+        return [DataFinding(index, "conflicting_gold", message)]
 
     def _overlaps(self, row: Row, index: int, against: EvalIndex) -> Iterator[DataFinding]:
         report, threshold = self.report, self.extras.threshold
@@ -387,15 +385,6 @@ class _RowChecker:
                 report.near_miss_count += 1
             else:
                 yield DataFinding(index, "overlap", overlap.summary)
-
-
-def _check_batch(
-    scorer: Scorer | None,
-    options: Mapping[str, Any],
-    batch: tuple[int, list[Row]],
-) -> list[list[DataFinding]]:
-    start, rows = batch
-    return [check_row(row, start + i, scorer, options) for i, row in enumerate(rows)]
 
 
 class _NoRowsLeftError(Exception):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.checks.prompt_lengths import PromptLengths
+from rewardkit.checks.row_checks import RULES
 from rewardkit.pages.model import (
     Badge,
     Bars,
@@ -40,23 +41,20 @@ MAX_PICTURES = 4
 
 def check_page(report: CheckReport) -> Page:
     """Return the page of `check`."""
-    found = report.counts.total()
-    facts = (
-        ("file", str(report.path)),
-        ("rows", f"{report.rows:,}"),
-        ("bad rows", f"{report.bad_rows:,}"),
-        ("findings", f"{found:,}"),
-    )
+    count = report.counts.total()
+    facts = {"rows": report.rows, "bad rows": report.bad_rows, "findings": count}
     badge = Badge("no findings", "good")
-    if found:
-        badge = Badge(f"{found:,} finding{'s' * (found > 1)}", "error")
-    title = f"{Path(report.path).name}: {report.verdict()}"
-    return Page(title, facts, tuple(_check_sections(report)), badge=badge)
+    if count:
+        badge = Badge(f"{count:,} finding{'s' * (count > 1)}", "error")
+    return Page(
+        f"{report.path.name}: {report.verdict()}",
+        (("file", str(report.path)), *((name, f"{number:,}") for name, number in facts.items())),
+        tuple(_check_sections(report)),
+        badge=badge,
+    )
 
 
 def _check_sections(report: CheckReport) -> Iterator[Section]:
-    from rewardkit.checks.row_checks import RULES
-
     if not report.ok:
         rules = [(rule, todo) for rule, todo in RULES.items() if report.counts[rule]]
         lines = ((rule, f"{report.counts[rule]:,}", todo) for rule, todo in rules)
@@ -77,7 +75,12 @@ def _check_sections(report: CheckReport) -> Iterator[Section]:
     if report.overlaps:
         yield overlaps_section(report.overlaps, report.counts["overlap"])
     if report.near_misses:
-        yield _near_misses(report.near_misses, report.near_miss_count)
+        note = (
+            f"{report.near_miss_count:,} pairs of a row and an evaluation item are alike but are no "
+            "findings: variants with other numbers, and retellings without enough numbers."
+        )
+        ordered = sorted(report.near_misses, key=lambda o: -max(o.common, o.coverage))
+        yield _pairs("Near misses of contamination", note, ordered, report.near_miss_count)
     if report.lengths.unit == "tokens":
         yield lengths_section(report.lengths)
     yield from first_rows_sections(report.path)
@@ -117,28 +120,20 @@ def overlaps_section(overlaps: Sequence[Overlap], total: int) -> Pairs:
     return _pairs("Contamination", note, sorted(overlaps, key=lambda o: -o.coverage), total)
 
 
-def _near_misses(near_misses: Sequence[Overlap], total: int) -> Pairs:
-    note = (
-        f"{total:,} pairs of a row and an evaluation item are alike but are no findings: variants "
-        "with other numbers, and retellings without enough numbers."
-    )
-    ordered = sorted(near_misses, key=lambda o: -max(o.common, o.coverage))
-    return _pairs("Near misses of contamination", note, ordered, total)
-
-
 def _pairs(title: str, note: str, overlaps: Sequence[Overlap], total: int) -> Pairs:
-    note = f"{note}{_shown(total)} Words that an item and a row share are marked."
+    if total > MAX_PAIRS:
+        note += f" The first {MAX_PAIRS} of {total:,} are below."
+    note += " Words that an item and a row share are marked."
     return Pairs(title, tuple(map(_pair, overlaps[:MAX_PAIRS])), note)
 
 
 def _pair(overlap: Overlap) -> Pair:
-    one, other = (", ".join(words[:12]) for words in overlap.differing_words)
-    note = f"only in the item: {one or 'nothing'}; only in the row: {other or 'nothing'}"
+    one, other = (", ".join(words[:12]) or "nothing" for words in overlap.differing_words)
     return Pair(
         f"row {overlap.row} has {overlap.summary}",
         (f"{overlap.source} {overlap.item}", f"row {overlap.row}"),
         (overlap.item_text, overlap.row_text),
-        note if overlap.rule != "copy" else "",
+        "" if overlap.rule == "copy" else f"only in the item: {one}; only in the row: {other}",
     )
 
 
@@ -196,7 +191,3 @@ def table(
 def descending(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
     """Return counts, the largest first."""
     return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _shown(n: int) -> str:
-    return f" The first {MAX_PAIRS} of {n:,} are below." if n > MAX_PAIRS else ""

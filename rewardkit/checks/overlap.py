@@ -2,21 +2,14 @@
 
 The first rule is the share of one item's word n-grams that are in one row. It finds copies, also in
 part. A single common n-gram is not enough: "where m and n are relatively prime positive integers,
-find m + n" is in a quarter of all AIME problems, so that rule would drop hundreds of rows that
-contain none of them.
+find m + n" is in a quarter of all AIME problems.
 
-Eight words in a row break at every changed word, so a reworded problem has few of the item's
-n-grams. The second rule is a finer look, at the rows that have rare sequences of three words in
-common with an item. A row states the item in other words, and not a variant of it, if three things
-hold:
-
-- It has most of the item's words, in the same order or in the same pairs: people change phrases,
-  not every word.
-- It has the same numbers. A problem with other numbers is a variant with another answer.
-- The numbers say something: a number n counts log2(n + 1) bits, so that 2024 is evidence and 1, 2
-  and 3 are hardly any. Without numbers two problems of one kind cannot be told from one problem.
-
-A pair with only the first property is a near miss, for a person to judge.
+The second rule looks finer at rows that have rare sequences of three words in common with an item,
+because eight words in a row break at every word that somebody changes. A row states the item in
+other words if it has most of its words, in the same order or in the same pairs, and the same
+numbers: with other numbers it is a variant with another answer. The numbers must say something: a
+number n counts log2(n + 1) bits, so that 2024 is evidence, and 1, 2 and 3 are hardly any. A pair
+with the same words only is a near miss, for a person to judge.
 """
 
 import re
@@ -205,12 +198,9 @@ class EvalIndex:
 def index_items(items: Iterable[EvalItem]) -> EvalIndex:
     """Index evaluation items; the index may contain several sets, and one set repeatedly.
 
-    An n-gram that is in more than `COMMON_SHARE` of a set's distinct texts, and in more than
-    `COMMON_ITEMS`, is boilerplate and does not count, such as a prompt template or the last
-    sentence of an exam's problems. The Asymptote code of figures does not count either, because
-    most figures draw the same axes, unless an item has too few n-grams without it. An item with
-    fewer than `MIN_GRAMS` n-grams that count must be in a row word for word. Memory is proportional
-    to the items' text.
+    Boilerplate does not count, such as a prompt template or the last sentence of an exam's problems.
+    The Asymptote code of figures does not count either, because most figures draw the same axes,
+    unless an item has too few n-grams without it. Memory is proportional to the items' text.
     """
     numbers = dict[str, int]()
     owners = defaultdict[tuple[int, ...], list[EvalItem]](list)  # AIME files repeat each text
@@ -252,14 +242,10 @@ def find_overlaps(
     """Yield the evaluation items in each training row, row by row.
 
     A row contains an item if it has at least `threshold` of the item's n-grams, and all of them or
-    the item's numbers: with other numbers it is a variant, which is a near miss. A row contains an
-    item with too few n-grams (see `index_items`) if the row, or consecutive lines of it, have
-    exactly the item's words, for any `threshold`: "Find x." within a sentence says nothing. Such an
-    item has the coverage 1. It is missed if a template adds words to the question's line, so pass
-    questions rather than prompts. A row also contains an item, for any `threshold`, if it states the
-    item in other words with the same numbers.
-
-    Time is linear in the rows, which are read one at a time.
+    the item's numbers. For any `threshold`, it contains an item with fewer than `MIN_GRAMS` n-grams
+    if the row, or consecutive lines of it, have exactly the item's words ("Find x." within a
+    sentence says nothing; pass questions, because a template adds words to the line), and an item
+    that it states in other words. Time is linear in the rows, which are read one at a time.
     """
     if not 0 < threshold <= 1:
         raise UsageError(f"threshold {threshold}: it must be above 0 and at most 1.")

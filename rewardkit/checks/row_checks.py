@@ -96,6 +96,12 @@ def check_row(
     return [DataFinding(index, rule, message) for rule, message in faults]
 
 
+def check_rows(batch: tuple[int, list[Row]], **judging: Any) -> list[list[DataFinding]]:
+    """Return the findings of each row of a batch, whose first row has the index that is given."""
+    start, rows = batch
+    return [check_row(row, index, **judging) for index, row in enumerate(rows, start)]
+
+
 def gold_rows(parquet: Path) -> Iterator[GoldRow]:
     """Yield the golds of a parquet, from which a custom scorer learns which of its scores are right."""
     with open_parquet(parquet) as file:
