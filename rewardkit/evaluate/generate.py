@@ -18,7 +18,7 @@ from rewardkit.model_client.client import (
     Server,
     TryAgainError,
 )
-from rewardkit.model_client.completions import REFUSED, WITHHELD, CompletionReply
+from rewardkit.model_client.completions import REFUSED, WITHHELD
 from rewardkit.redact import Redactor
 from rewardkit.responses.store import Store
 
@@ -274,8 +274,15 @@ class _RequestLoop:
             while request.n:
                 reply = await self.client.ask(sampling.request_body(model, *request))
                 self.failures = 0
-                n = self._save(request, reply)
-                request = request._replace(first=request.first + n, n=request.n - n)
+                choices = reply.choices[: request.n]
+                tokens = (
+                    reply.tokens if len(reply.choices) == 1 else None
+                )  # else it is the sum of all
+                responses = [{**choice.fields(), "tokens": tokens} for choice in choices]
+                add_responses(self.store, request.question, request.first, responses, self.key)
+                self.advance(len(choices), reply.tokens or 0)
+                first, n = request.first + len(choices), request.n - len(choices)
+                request = request._replace(first=first, n=n)
         except SourceError as error:  # servers repeat what they were sent
             raise SourceError(self.redactor.text(str(error))) from None
         except (PromptRefusedError, TryAgainError) as error:
@@ -292,19 +299,3 @@ class _RequestLoop:
             # While the server answers others, a refused or withheld response does not point to a fault.
             concerns_prompt = finish in WITHHELD | {REFUSED}
             self.failures += not (concerns_prompt and self.client.answers)
-
-    def _save(self, request: ResponseRequest, reply: CompletionReply) -> int:
-        choices = reply.choices[: request.n]
-        tokens = reply.tokens if len(reply.choices) == 1 else None  # else it is the sum of all
-        responses = [
-            {
-                "response": choice.text,
-                **({"reasoning": choice.reasoning} if choice.reasoning else {}),
-                "finish_reason": choice.finish_reason,
-                "tokens": tokens,
-            }
-            for choice in choices
-        ]
-        add_responses(self.store, request.question, request.first, responses, self.key)
-        self.advance(len(choices), reply.tokens or 0)
-        return len(choices)

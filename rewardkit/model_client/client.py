@@ -186,6 +186,10 @@ class ModelClient:
             raise UsageError(
                 f"the certificates of SSL_CERT_FILE or SSL_CERT_DIR cannot be read ({error})."
             ) from error
+        host = httpx.URL(server.base_url).host
+        self._is_loopback = host == "localhost"
+        with suppress(ValueError):
+            self._is_loopback |= ip_address(host).is_loopback
         self._clients: list[httpx.AsyncClient] = []
         try:
             self._free = [self._new_client()]
@@ -201,7 +205,7 @@ class ModelClient:
         client = httpx.AsyncClient(
             headers=headers | ({"Authorization": f"Bearer {key}"} if key else {}),
             # A loopback address is never behind the proxy of the environment, whatever NO_PROXY says.
-            trust_env=not _is_loopback(httpx.URL(self.server.base_url).host),
+            trust_env=not self._is_loopback,
             limits=httpx.Limits(max_connections=1),
             timeout=httpx.Timeout(seconds, connect=min(30.0, seconds)),
             verify=self._context,
@@ -434,12 +438,6 @@ class AdaptiveConcurrency:
             if not waiter.done():
                 waiter.set_result(None)
                 free -= 1
-
-
-def _is_loopback(host: str) -> bool:
-    with suppress(ValueError):
-        return ip_address(host).is_loopback
-    return host == "localhost"
 
 
 def _error_message(text: bytes) -> str:

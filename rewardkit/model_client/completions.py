@@ -51,6 +51,11 @@ class Choice:
         """Whether it is the model's own response, however it ended."""
         return self.finish_reason not in UNUSABLE
 
+    def fields(self) -> dict[str, Any]:
+        """Return the choice as the fields of a response in a file, without an empty reasoning."""
+        reasoning = {"reasoning": self.reasoning} if self.reasoning else {}
+        return {"response": self.text, **reasoning, "finish_reason": self.finish_reason}
+
 
 @dataclass(frozen=True)
 class CompletionReply:

@@ -109,7 +109,8 @@ def _expand(name: str) -> list[str]:
     if name == "-" or path.is_file():
         return [name]
     if path.is_dir():
-        paths = [p for p in path.rglob("*") if _has_responses(p)]
+        paths = [p for p in path.rglob("[!.]*") if p.name.endswith(SUFFIXES) and p.is_file()]
+        paths = [p for p in paths if not p.name.endswith(UNSCORED_SUFFIX)]
         if not paths:
             suffixes = ", ".join(SUFFIXES)
             raise SourceError(f"{name}: the folder has no file of responses ({suffixes}).")
@@ -122,17 +123,12 @@ def _expand(name: str) -> list[str]:
         paths = [Path(p) for p in glob(name, recursive=True) if Path(p).is_file()]  # noqa: PTH207 - a pattern may be absolute
         if not paths:
             raise SourceError(f"{name}: no such file, and no files of that pattern.")
-    return [str(p) for p in sorted(paths, key=_number_key)]
 
+    def order(path: Path) -> tuple[str, int, str]:
+        digits = "".join(filter(str.isdecimal, path.name.partition(".")[0]))
+        return str(path.parent), int(digits[:18] or 0), path.name
 
-def _has_responses(path: Path) -> bool:
-    is_ours = path.name.startswith(".") or path.name.endswith(UNSCORED_SUFFIX)
-    return path.name.endswith(SUFFIXES) and not is_ours and path.is_file()
-
-
-def _number_key(path: Path) -> tuple[str, int, str]:
-    digits = "".join(c for c in path.name.partition(".")[0] if c.isdecimal())
-    return str(path.parent), int(digits[:18] or 0), path.name
+    return [str(p) for p in sorted(paths, key=order)]
 
 
 def read_chunks(files: Iterable[str], divisor: int = 1) -> Iterator[Chunk]:
@@ -209,30 +205,28 @@ def _open(file: str) -> IO[bytes]:
 
 def read_records(chunk: Chunk) -> Iterator[tuple[str, dict[str, Any]] | SkippedRow]:
     """Yield the place (file:line) and the fields of each row, and the lines that are not an object."""
-    number = chunk.first
-    for row in chunk.rows:
+    for number, row in enumerate(chunk.rows, chunk.first):
         yield f"{chunk.path} row {number}", row
-        number += 1
-    for line in io.BytesIO(chunk.text):
-        if not line.isspace():
-            where, fields = f"{chunk.path}:{number}", _parse_object(line)
-            if isinstance(fields, str):
-                hint = "; it has no line end: is it still being written?"
-                is_first = number == 1 and chunk.span[1] > 0
-                fault = lines_fault(Path(chunk.path)) if is_first else ""
-                reason = fields if line.endswith(b"\n") else fields + hint
-                yield SkippedRow(where, fault or reason)
-            elif HEAD_KEY not in fields:
-                yield where, fields
-        number += 1
+    end = chunk.first
+    for number, line in enumerate(io.BytesIO(chunk.text), chunk.first):
+        where, end, reason = f"{chunk.path}:{number}", number + 1, ""
+        if line.isspace():
+            continue
+        try:
+            fields = parse_json(line)
+        except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8
+            reason = f"not JSON ({error})"
+        else:
+            if not isinstance(fields, dict):
+                reason = f"a {type(fields).__name__}, not an object"
+        if reason:
+            is_first = number == 1 and chunk.span[1] > 0
+            fault = lines_fault(Path(chunk.path)) if is_first else ""
+            is_cut = (
+                "" if line.endswith(b"\n") else "; it has no line end: is it still being written?"
+            )
+            yield SkippedRow(where, fault or reason + is_cut)
+        elif HEAD_KEY not in fields:
+            yield where, fields
     if chunk.problem:
-        yield SkippedRow(f"{chunk.path}:{number}", chunk.problem)
-
-
-def _parse_object(line: bytes) -> dict[str, Any] | str:
-    """Return the object of a line of JSON, or why there is none."""
-    try:
-        value = parse_json(line)
-    except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8
-        return f"not JSON ({error})"
-    return value if isinstance(value, dict) else f"a {type(value).__name__}, not an object"
+        yield SkippedRow(f"{chunk.path}:{end}", chunk.problem)

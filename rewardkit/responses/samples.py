@@ -169,8 +169,11 @@ def _first_value(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, Any]
 
 
 def _split(row: dict[str, Any], key: str, responses: list[Any]) -> Iterator[dict[str, Any]]:
-    lists = {name: row[name] for name in KEYS_PER_RESPONSE if isinstance(row.get(name), list)}
-    lists = {name: values for name, values in lists.items() if len(values) == len(responses)}
+    lists = {
+        name: values
+        for name in KEYS_PER_RESPONSE
+        if isinstance(values := row.get(name), list) and len(values) == len(responses)
+    }
     for number, response in enumerate(responses):
         values = {name: own[number] for name, own in lists.items()}
         yield {**row, key: response, **values, "sample": number}
