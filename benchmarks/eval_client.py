@@ -226,7 +226,7 @@ def print_memory(folder: Path, sizes: tuple[int, ...]) -> bool:
         for size in sizes:
             questions = folder / f"q{size}.parquet"
             write_questions(questions, size // 4)
-            cost = run([*command(port, questions, 4), "--per-request", "4"])
+            cost = run(command(port, questions, 4))
             peaks.append(cost.rss)
             print(f"| {size:,} | {cost.wall:.0f} | {cost.cpu:.0f} | {cost.rss:.0f} |", flush=True)
     return peaks[-1] < MAX_MEMORY_RATIO * peaks[0]

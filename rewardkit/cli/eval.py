@@ -111,7 +111,6 @@ def run(
     extra_body: Annotated[
         str | None, option("Additional fields of each request.", metavar="JSON")
     ] = None,
-    per_request: Annotated[int, option("Responses to ask for in one request.", min=1)] = 1,
     concurrency: Annotated[
         int, option("Maximum number of concurrent requests.", min=1, max=4096)
     ] = 256,
@@ -167,7 +166,6 @@ def run(
         model,
         sampling,
         n=n,
-        choices_per_request=per_request,
         concurrency=concurrency,
         tries=tries,
     )
@@ -345,11 +343,11 @@ def generation_progress() -> Iterator[ProgressCallbacks]:
             bar.reset(task, total=total, completed=finished, visible=True)
             bar.update(task, description=f"generating {printable(name)[:40]}", speed="")
 
-        def advance(responses: int, new_tokens: int) -> None:
+        def advance(new_tokens: int) -> None:
             nonlocal tokens
             tokens += new_tokens
             seconds = max(monotonic() - started, 1e-9)
-            bar.update(task, advance=responses, speed=f"{tokens / seconds:,.0f} tokens/s")
+            bar.update(task, advance=1, speed=f"{tokens / seconds:,.0f} tokens/s")
 
         yield ProgressCallbacks(start, advance)
 

@@ -14,7 +14,7 @@ from rewardkit.evaluate.generate import (
     GenerationConfig,
     ProgressCallbacks,
     ResponseIndex,
-    add_responses,
+    add_response,
     generate,
 )
 from rewardkit.evaluate.metrics import EvaluationMetrics
@@ -279,7 +279,7 @@ def _add_finished(
         if sample not in index.starts.get(row, {}) and line.get("finish_reason") not in UNUSABLE:
             response = {name: line[name] for name in _RESPONSE_FIELDS if name in line}
             question = Question(row, line["prompt"], digest, "", "", {})
-            add_responses(store, question, sample, [response], key)
+            add_response(store, question, sample, response, key)
 
 
 def _joined_lines(parquet: Path, store: Store, n: int) -> Iterator[dict[str, Any]]:

@@ -2,11 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from hashlib import blake2b
-from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from rewardkit.errors import SourceError, UsageError
 from rewardkit.evaluate.questions import Question
@@ -39,11 +38,11 @@ class ProgressCallbacks:
     Attributes:
         start: called when a set of questions begins, with its name, the number of responses that an
             earlier run already has, and the number of responses in the end.
-        advance: called after each reply with the number of its responses and of their tokens.
+        advance: called after each response with the number of its tokens.
     """
 
     start: Callable[[str, int, int], object] = lambda _name, _finished, _total: None
-    advance: Callable[[int, int], object] = lambda _responses, _tokens: None
+    advance: Callable[[int], object] = lambda _tokens: None
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,8 @@ class Sampling:
         values = {**vars(self), "stop": list(self.stop), "extra": Redactor().tree(self.extra)}
         return {name: value for name, value in values.items() if value not in (None, [], {})}
 
-    def request_body(self, model: str, question: Question, first: int, n: int) -> dict[str, Any]:
-        """Return the body of the request for samples `first` to `first + n - 1` of a question."""
+    def request_body(self, model: str, question: Question, sample: int) -> dict[str, Any]:
+        """Return the body of the request for a sample of a question."""
         values = self.record()
         names = ("temperature", "top_p", "top_k", "max_tokens", "stop")
         own = {name: values[name] for name in names if name in values}
@@ -91,10 +90,8 @@ class Sampling:
             body["messages"] = question.messages()
         else:
             body["prompt"] = "\n\n".join(message["content"] for message in question.prompt)
-        if n > 1:  # some servers refuse the field
-            body["n"] = n
         if self.seed is not None:  # with one seed for all, all samples would be the same response
-            key = f"{self.seed} {question.row} {first}".encode()
+            key = f"{self.seed} {question.row} {sample}".encode()
             digest = blake2b(key, digest_size=4).digest()
             body["seed"] = int.from_bytes(digest, "big") >> 1
         return body
@@ -104,8 +101,7 @@ class Sampling:
 class GenerationConfig:
     """The server, the model and how responses are requested: `n` for each question.
 
-    With one of `choices_per_request`, each response is saved as soon as it is finished; with more, a vendor
-    charges for the prompt only once. `concurrency` is the upper limit of concurrent requests.
+    `concurrency` is the upper limit of concurrent requests, each for one response.
     """
 
     server: Server
@@ -113,7 +109,6 @@ class GenerationConfig:
     sampling: Sampling = field(default_factory=Sampling)
     _: KW_ONLY
     n: int = 1
-    choices_per_request: int = 1
     concurrency: int = 256
     tries: int = 9
 
@@ -126,7 +121,7 @@ class ResponseIndex:
     """Where the responses of a store begin in its file, by row and sample; no text is in memory."""
 
     def __init__(self, store: Store) -> None:
-        """Read the heads of the records that `add_responses` appended."""
+        """Read the heads of the records that `add_response` appended."""
         self.starts: dict[int, dict[int, int]] = {}
         for record in store.records():
             row, sample = record.head["response"]
@@ -138,30 +133,21 @@ class ResponseIndex:
         return sum(map(len, self.starts.values()))
 
 
-def add_responses(
+def add_response(
     store: Store,
     question: Question,
-    first: int,
-    responses: Sequence[Mapping[str, Any]],
+    sample: int,
+    response: Mapping[str, Any],
     key: Mapping[str, Any],
 ) -> None:
-    """Append responses, as the samples from `first` on, to a store.
+    """Append a response to a store.
 
-    Each line has its prompt, so that `eval responses` can read the file of an unfinished run, and
+    Its line has the prompt, so that `eval responses` can read the file of an unfinished run, and
     the fields of `key`, which all responses of the run have.
     """
     own = {**key, "prompt_sha256": question.digest, "prompt": question.prompt}
-    for sample, response in enumerate(responses, first):
-        line = json_line({"row": question.row, "sample": sample, **own, **response})
-        store.append({"response": [question.row, sample]}, line.encode())
-
-
-class ResponseRequest(NamedTuple):
-    """A request for samples `first` to `first + n - 1` of a question."""
-
-    question: Question
-    first: int
-    n: int
+    line = json_line({"row": question.row, "sample": sample, **own, **response})
+    store.append({"response": [question.row, sample]}, line.encode())
 
 
 def generate(
@@ -169,12 +155,12 @@ def generate(
     questions: Iterable[Question],
     store: Store,
     index: ResponseIndex,
-    advance: Callable[[int, int], object] = lambda _responses, _tokens: None,
+    advance: Callable[[int], object] = lambda _tokens: None,
 ) -> tuple[int, str]:
     """Request every response that a store does not have yet, and append it to the store.
 
     Responses that the server refused or withheld are appended at the end, if none was lost.
-    `advance` is called after each reply with the number of its responses and tokens.
+    `advance` is called after each response with the number of its tokens.
 
     Returns:
         The number of responses that were lost, because their requests failed in all tries, and why.
@@ -183,37 +169,30 @@ def generate(
         SourceError: the model, URL or key is wrong, or the server never answers, or stops answering.
     """
     loop = _RequestLoop(generation, store, advance)
-    asyncio.run(loop.run(_missing_requests(questions, index, generation)))
+    requests = (
+        (question, sample)
+        for question in questions
+        for sample in range(generation.n)
+        if sample not in index.starts.get(question.row, {})
+    )
+    asyncio.run(loop.run(requests))
     if not store.count and (loop.lost or loop.missing):
         failure = "it sent no usable response"
         if loop.lost:
             failure = "no answer to any request"
-        elif all(response["finish_reason"] == REFUSED for _, response in loop.missing):
+        elif all(response["finish_reason"] == REFUSED for *_, response in loop.missing):
             failure = "it refuses every prompt"
         raise SourceError(f"{generation.server.url}: {failure}: {loop.reason}")
-    for (question, first, n), response in loop.missing if not loop.lost else ():
-        add_responses(store, question, first, [response] * n, loop.key)
+    for question, sample, response in loop.missing if not loop.lost else ():
+        add_response(store, question, sample, response, loop.key)
     return loop.lost, loop.reason
-
-
-def _missing_requests(
-    questions: Iterable[Question], index: ResponseIndex, generation: GenerationConfig
-) -> Iterator[ResponseRequest]:
-    size = generation.choices_per_request
-    for question in questions:
-        starts = index.starts.get(question.row, {})
-        missing = (sample for sample in range(generation.n) if sample not in starts)
-        # Requests end at multiples of `size`, as those of an uninterrupted run do.
-        for _, group in groupby(enumerate(missing), lambda it: (it[1] - it[0], it[1] // size)):
-            samples = [sample for _, sample in group]
-            yield ResponseRequest(question, samples[0], len(samples))
 
 
 class _RequestLoop:
     """The state that the requests of a run share.
 
     Attributes:
-        missing: requests that the server refused or withheld, with the fields of their responses.
+        missing: samples that the server refused or withheld, with the fields of their responses.
         lost: number of responses whose requests failed in all tries.
         reason: message of the last failure.
         failures: failed requests since the last answer.
@@ -221,17 +200,17 @@ class _RequestLoop:
     """
 
     def __init__(
-        self, generation: GenerationConfig, store: Store, advance: Callable[[int, int], object]
+        self, generation: GenerationConfig, store: Store, advance: Callable[[int], object]
     ) -> None:
         self.generation, self.store, self.advance = generation, store, advance
         self.key = generation.key()
-        self.missing: list[tuple[ResponseRequest, dict[str, Any]]] = []
+        self.missing: list[tuple[Question, int, dict[str, Any]]] = []
         self.reason, self.lost, self.failures = "", 0, 0
         self.client = ModelClient(generation.server, generation.concurrency, generation.tries)
         self.redactor = Redactor().learn(generation.sampling.extra)
         self.image_bytes, self.has_room = 0, asyncio.Event()
 
-    async def run(self, requests: Iterator[ResponseRequest]) -> None:
+    async def run(self, requests: Iterator[tuple[Question, int]]) -> None:
         """Send all requests, a bounded number at a time."""
         workers = range(self.generation.concurrency)
         tasks = [asyncio.create_task(self._work(requests)) for _ in workers]
@@ -243,7 +222,7 @@ class _RequestLoop:
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.client.close()
 
-    async def _work(self, requests: Iterator[ResponseRequest]) -> None:
+    async def _work(self, requests: Iterator[tuple[Question, int]]) -> None:
         """Send one request after the other, while the images of all are not too large."""
         while True:
             while self.image_bytes >= MAX_IMAGE_BYTES:
@@ -252,10 +231,10 @@ class _RequestLoop:
             request = next(requests, None)
             if request is None:
                 return
-            size = sum(map(len, request.question.images))
+            size = sum(map(len, request[0].images))
             self.image_bytes += size
             try:
-                await self._complete(request)
+                await self._complete(*request)
             finally:
                 self.image_bytes -= size
                 self.has_room.set()
@@ -267,35 +246,27 @@ class _RequestLoop:
                     "are kept."
                 )
 
-    async def _complete(self, request: ResponseRequest) -> None:
-        """Get all samples of a request; those that a reply leaves out are requested again."""
-        model, sampling = self.generation.model, self.generation.sampling
+    async def _complete(self, question: Question, sample: int) -> None:
+        body = self.generation.sampling.request_body(self.generation.model, question, sample)
         try:
-            while request.n:
-                reply = await self.client.ask(sampling.request_body(model, *request))
-                self.failures = 0
-                choices = reply.choices[: request.n]
-                tokens = (
-                    reply.tokens if len(reply.choices) == 1 else None
-                )  # else it is the sum of all
-                responses = [{**choice.fields(), "tokens": tokens} for choice in choices]
-                add_responses(self.store, request.question, request.first, responses, self.key)
-                self.advance(len(choices), reply.tokens or 0)
-                first, n = request.first + len(choices), request.n - len(choices)
-                request = request._replace(first=first, n=n)
+            reply = await self.client.ask(body)
         except SourceError as error:  # servers repeat what they were sent
             raise SourceError(self.redactor.text(str(error))) from None
         except (PromptRefusedError, TryAgainError) as error:
             self.reason, finish = self.redactor.text(str(error)), error.finish_reason
             if not finish:
-                self.lost += request.n
+                self.lost += 1
                 self.failures += 1
                 return
             response = {"response": "", "tokens": 0, "finish_reason": finish}
             if finish == REFUSED:
                 response["refusal"] = self.reason
-            question = request.question._replace(images=())
-            self.missing.append((request._replace(question=question), response))
+            self.missing.append((question._replace(images=()), sample, response))
             # While the server answers others, a refused or withheld response does not point to a fault.
             concerns_prompt = finish in WITHHELD | {REFUSED}
             self.failures += not (concerns_prompt and self.client.answers)
+        else:
+            self.failures = 0
+            response = {**reply.choices[0].fields(), "tokens": reply.tokens}
+            add_response(self.store, question, sample, response, self.key)
+            self.advance(reply.tokens or 0)

@@ -21,10 +21,10 @@ class Chat(JudgeServer):
     A fault is "slow", a status with headers and body, or raw bytes.
     """
 
-    def __init__(self, *, faults=None, always=None, honours_n=True, seconds=0.0):
+    def __init__(self, *, faults=None, always=None, seconds=0.0):
         super().__init__(seconds=seconds)
         self.RequestHandlerClass = ChatHandler
-        self.faults, self.always, self.honours_n = faults or {}, always, honours_n
+        self.faults, self.always = faults or {}, always
         self.keys, self.times = [], []
 
 
@@ -55,13 +55,10 @@ def completion(server, body):
     prompt = body["messages"][-1]["content"] if chat else body["prompt"]
     if isinstance(prompt, list):
         prompt = "".join(part.get("text", "") for part in prompt)
-    n = body.get("n", 1) if server.honours_n else 1
-    choices = []
-    for index in range(n):
-        text = reply(prompt, f"{body.get('seed')} {index}")
-        fields = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
-        choices.append({"index": index, **fields, "finish_reason": "stop"})
-    return {"choices": choices, "usage": {"completion_tokens": 7 * n}}
+    text = reply(prompt, body.get("seed"))
+    fields = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
+    choice = {"index": 0, **fields, "finish_reason": "stop"}
+    return {"choices": [choice], "usage": {"completion_tokens": 7}}
 
 
 @pytest.fixture

@@ -63,16 +63,6 @@ def test_each_sample_has_its_own_seed_and_other_fields_are_sent_unchanged(serve,
     assert server.bodies[0]["prompt"].startswith("Which number is 10?")
 
 
-@pytest.mark.parametrize(("honours_n", "requests"), [(True, 4), (False, 10)])
-def test_several_choices_of_a_request_are_all_written(serve, generate, honours_n, requests):
-    """Those that a server leaves out are requested again; of several, the tokens are unknown."""
-    with serve(honours_n=honours_n) as server:
-        _, lines = generate(server, rows=2, n=5, choices_per_request=4)
-    assert (len(lines), len(server.bodies)) == (10, requests)
-    assert len({line["response"] for line in lines if line["row"] == 0}) > 1
-    assert (lines[0]["tokens"] is None) == honours_n
-
-
 def raw(body, *headers, status="200 OK"):
     """Return the bytes of an HTTP response."""
     head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers]
@@ -245,17 +235,6 @@ def test_a_response_that_stays_unusable_counts_as_wrong_and_is_reported(
     assert (summary["total"]["responses"], summary["unanswered"]) == (4, 0)
     warn_about(report)
     assert f"no usable response for 1 of 4 ({reason} 1)" in capsys.readouterr().err
-
-
-def test_usable_choices_of_a_reply_are_kept(serve, generate):
-    """Only the unusable ones of several choices are requested again."""
-    texts = [("#### 10", "stop"), ("", "abort"), (None, "stop"), ("#### 11", "length")]
-    choices = [{"message": {"content": c}, "finish_reason": reason} for c, reason in texts]
-    with serve(faults={0: (200, {}, {"choices": choices})}) as server:
-        _, lines = generate(server, rows=1, n=4, choices_per_request=4)
-    assert [body.get("n", 1) for body in server.bodies] == [4, 2]
-    assert [line["response"] for line in lines[:2]] == ["#### 10", "#### 11"]
-    assert len(lines) == 4
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,9 @@ def wait_for(condition, seconds=60.0):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("per_request", [1, 4])
-def test_a_run_that_is_killed_twice_ends_with_the_same_file(serve, parquet, tmp_path, per_request):
+def test_a_run_that_is_killed_twice_ends_with_the_same_file(serve, parquet, tmp_path):
     rows, killed, complete = parquet(60), tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
-    more = ["--per-request", per_request, "--concurrency", 4]
+    more = ["--concurrency", 4]
     with serve() as server:
         assert start(server, rows, complete, *more).wait(60) == 0
     with serve(seconds=0.02) as server:
@@ -54,7 +53,7 @@ def test_a_run_that_is_killed_twice_ends_with_the_same_file(serve, parquet, tmp_
         assert start(server, rows, killed, *more).wait(60) == 0
     assert killed.read_bytes() == complete.read_bytes()
     # Only requests in flight at a kill, at most 4, are sent again.
-    assert len(server.bodies) <= 240 // per_request + 2 * 4
+    assert len(server.bodies) <= 240 + 2 * 4
     assert not part_path(killed).exists()
 
 
@@ -88,20 +87,19 @@ def test_a_run_of_another_model_or_prompt_does_not_resume(serve, generate, parqu
     assert {line["model"] for line in lines} == {"other"}
 
 
-@pytest.mark.parametrize("per_request", [1, 2])
 def test_a_larger_n_requests_only_what_it_adds_and_the_file_is_that_of_one_run(
-    serve, generate, per_request, tmp_path
+    serve, generate, tmp_path
 ):
-    options = {"choices_per_request": per_request, "resume": True}
+    options = {"resume": True}
     with serve() as server:
         _, expected = generate(server, n=8, out="whole.jsonl", **options)
     with serve() as server:
         _, four = generate(server, n=4, **options)
         assert generate(server, n=4, **options)[1] == four
-        assert len(server.bodies) == 3 * 4 // per_request
+        assert len(server.bodies) == 3 * 4
     with serve() as server:
         assert generate(server, n=8, **options)[1] == expected
-    assert len(server.bodies) == 3 * 4 // per_request
+    assert len(server.bodies) == 3 * 4
     assert [line for line in expected if line["sample"] < 4] == four
     assert not list(tmp_path.glob(".*"))
 
