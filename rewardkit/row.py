@@ -24,30 +24,25 @@ from rewardkit.parquet_file import BoundedParquetFile
 Row: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 
+_MESSAGE = pa.struct([("role", pa.string()), ("content", pa.string())])
+_EXTRA_INFO = pa.struct(
+    [
+        ("index", pa.int64()),
+        *(
+            (name, pa.string())
+            for name in "split source_id question answer scorer subject level kind".split()
+        ),
+        ("options", pa.list_(pa.string())),
+        ("columns", pa.string()),
+    ]
+)
 SCHEMA = pa.schema(
     [
         ("data_source", pa.string()),
-        ("prompt", pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))),
+        ("prompt", pa.list_(_MESSAGE)),
         ("ability", pa.string()),
         ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
-        (
-            "extra_info",
-            pa.struct(
-                [
-                    ("index", pa.int64()),
-                    ("split", pa.string()),
-                    ("source_id", pa.string()),
-                    ("question", pa.string()),
-                    ("answer", pa.string()),
-                    ("scorer", pa.string()),
-                    ("subject", pa.string()),
-                    ("level", pa.string()),
-                    ("kind", pa.string()),
-                    ("options", pa.list_(pa.string())),
-                    ("columns", pa.string()),
-                ]
-            ),
-        ),
+        ("extra_info", _EXTRA_INFO),
     ]
 )
 
@@ -111,7 +106,7 @@ def build_row(
             for a dataset without pictures, an empty list for a row without pictures.
         **info: the fields of `extra_info` that are not empty; `index` is always given.
     """
-    empty = {item.name: "" for item in SCHEMA.field("extra_info").type.fields}
+    empty = {item.name: "" for item in _EXTRA_INFO.fields}
     row: Row = {
         "data_source": data_source,
         "prompt": prompt,
@@ -142,14 +137,10 @@ def row_schema(
 
     `turn_types` are the types of those of `TURN_FIELDS` that the rows have.
     """
-    schema, place = SCHEMA, SCHEMA.get_field_index("extra_info")
     added = [pa.field(name, turn_types[name]) for name in TURN_FIELDS if name in turn_types]
-    if added:
-        info = pa.struct([*schema.field(place).type.fields, *added])
-        schema = schema.set(place, pa.field("extra_info", info))
-    for column in (*[AGENT_NAME] * agent_name, *[IMAGES] * images):
-        schema = schema.append(column)
-    return schema
+    info = pa.field("extra_info", pa.struct([*_EXTRA_INFO.fields, *added]))
+    columns = [info if column.name == info.name else column for column in SCHEMA]
+    return pa.schema([*columns, *[AGENT_NAME] * agent_name, *[IMAGES] * images])
 
 
 def write_rows(
@@ -162,7 +153,7 @@ def write_rows(
 ) -> int:
     """Write rows to a parquet file in bounded memory and return the number of rows.
 
-    Without a `schema` it is that of the first rows, and a later row must fit it.
+    Without a `schema` it is that of the first rows, and all others must be of their kind.
     """
     written = 0
     batches = batched(rows, BATCH_ROWS)
@@ -173,7 +164,7 @@ def write_rows(
             agent_name=any(row.get(AGENT_NAME.name) for row in first),
             images=any(IMAGES.name in row for row in first),
         )
-        batches = chain([first], _require_schema(batches, schema))
+        batches = chain([first], batches)
     texts = {METADATA_KEY.decode(): json.dumps(metadata, ensure_ascii=False)}
     if IMAGES.name in schema.names:
         texts |= IMAGES_METADATA
@@ -201,26 +192,6 @@ def _turn_types(rows: Sequence[Row]) -> dict[str, pa.DataType]:
     infos = [row.get("extra_info") or {} for row in rows]
     types = {n: value_type(pa.array([i.get(n) for i in infos]).type) for n in TURN_FIELDS}
     return {name: kind for name, kind in types.items() if kind is not None}
-
-
-def _require_schema(batches: Iterable[list[Row]], schema: pa.Schema) -> Iterator[list[Row]]:
-    """Yield the batches; Arrow would leave out fields that the schema does not have."""
-    known = {item.name: item.type for item in schema.field("extra_info").type.fields}
-    later = f"in a row after the first {BATCH_ROWS:,}, but"
-    for batch in batches:
-        for name, kind in _turn_types(batch).items():
-            with suppress(TypeConflictError):
-                if name in known and union_type(known[name], kind, name).equals(known[name]):
-                    continue
-            raise DataError(
-                f"extra_info.{name} is {kind} {later} {known.get(name, 'missing')} in those. Write "
-                "rows of one kind, or mix two files."
-            )
-        if AGENT_NAME.name not in schema.names and any(row.get(AGENT_NAME.name) for row in batch):
-            raise DataError(
-                f"{AGENT_NAME.name} is {later} in none of those. Write it in every row."
-            )
-        yield batch
 
 
 def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:

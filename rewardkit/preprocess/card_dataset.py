@@ -27,7 +27,7 @@ from rewardkit.preprocess.column_map import (
     value_at_path,
 )
 
-#: The position of a picture in a question, as verl reads it.
+#: The position of an image in a question, as verl reads it.
 MARK = "<image>"
 
 #: A mark as the datasets write it, numbered or not.
@@ -73,7 +73,7 @@ def dataset_from_file(
         answer_key: column of the gold answer: text, a number, or a list of alternatives. Of a
             solution that ends with a line `#### 18`, as those of GSM8K do, the gold is the 18; of
             one with a box, what is in the last; of a chat, the answer that its last message states.
-        image_key: column of the pictures: lists of bytes or of `{bytes, path}`.
+        image_key: column of the images: lists of bytes or of `{bytes, path}`.
         data_source: verl's reward key; None for the file's name without its suffixes.
         unread_options: columns with options that are not read.
         noted_columns: columns of which a note tells already; None to count no text that is not read.
@@ -200,20 +200,18 @@ def _problem(raw: Mapping[str, Any], layout: ColumnMap, card: Card, options_seed
     for condition in layout.where:
         if not condition.holds(raw):
             raise UnreadableValueError(f"not {condition}")
-    texts = [_question(field.value(raw)) for field in layout.question]
-    question = texts[0] if len(texts) == 1 else "\n\n".join(filter(None, texts))
+    questions = [_question(field.value(raw)) for field in layout.question]
+    question = questions[0] if len(questions) == 1 else "\n\n".join(filter(None, questions))
     options = _options(raw, layout.options)
     if shuffles := card.shuffle_options and bool(options):
-        # the order depends on the question, not on the row's place in the file
+        # the order depends on the question, not on the row's index in the file
         random.Random(f"{options_seed}:{question}").shuffle(options)  # noqa: S311 - not a secret
     gold = _gold(layout.gold[0], raw, options)
-    images = _images(layout.images[0].value(raw)) if layout.images else None
-    if options and not all(map(str.__eq__, options, ascii_uppercase)):
-        # options that only repeat their letters are in the picture
-        lines = (
-            f"{letter}. {text}" for letter, text in zip(ascii_uppercase, options, strict=False)
-        )
+    if tuple(options) != tuple(ascii_uppercase[: len(options)]):
+        # options that only repeat their letters are in the image
+        lines = map("{}. {}".format, ascii_uppercase, options)
         question = "\n".join([question, *lines])
+    images = _images(layout.images[0].value(raw)) if layout.images else None
     kind = ("multiple" if _SEVERAL_LETTERS.fullmatch(gold) else "single") if options else ""
     return Problem(
         question if images is None else _with_marks(question, len(images)),
@@ -230,22 +228,19 @@ def _problem(raw: Mapping[str, Any], layout: ColumnMap, card: Card, options_seed
 
 
 def _text(part: Sequence[Field], raw: Mapping[str, Any]) -> str:
-    """Return the text of a part that a row may lack; several texts are joined."""
-    if not part:
-        return ""
-    value = part[0].value(raw)
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(as_plain_text, value))
-    return as_plain_text(value)
+    """Return the text of a part that a card may lack; several texts are joined."""
+    value = part[0].value(raw) if part else ""
+    return ", ".join(map(as_plain_text, value if isinstance(value, (list, tuple)) else [value]))
 
 
 def _question(value: Any) -> str:
     if isinstance(value, list):
-        texts = [content for role, content in messages_in(value) if role == "user"]
-        if len(texts) > 1:
-            raise UnreadableValueError(f"the question is a chat with {len(texts)} user messages")
-        texts = value if len(value) == 1 and isinstance(value[0], str) else texts
-        value = texts[0] if texts else None
+        contents = [content for role, content in messages_in(value) if role == "user"]
+        if len(contents) > 1:
+            raise UnreadableValueError(f"the question is a chat with {len(contents)} user messages")
+        if len(value) == 1 and isinstance(value[0], str):
+            contents = value
+        value = contents[0] if contents else None
     if value is not None and not isinstance(value, str):
         raise TypeError(f"the question is {type(value).__name__}, neither text nor a chat")
     return value or ""
@@ -254,13 +249,11 @@ def _question(value: Any) -> str:
 def _gold(field: Field, raw: Mapping[str, Any], options: Sequence[str]) -> str:
     """Return the gold; several alternatives are the text of a JSON list."""
     value = field.value(raw)
-    if isinstance(value, (list, tuple)):
-        texts = [as_plain_text(item).strip() for item in value]
-        gold = texts[0] if len(texts) == 1 else json.dumps(texts, ensure_ascii=False)
-        value = gold if any(texts) else ""
-    gold = as_plain_text(value).strip()
-    if not gold:
+    golds = value if isinstance(value, (list, tuple)) else [value]
+    golds = [as_plain_text(gold).strip() for gold in golds]
+    if not any(golds):
         raise UnreadableValueError("no gold answer")
+    gold = golds[0] if len(golds) == 1 else json.dumps(golds, ensure_ascii=False)
     return letter_of_option(gold, options) if field.names_option else gold
 
 
@@ -289,17 +282,17 @@ def _images(value: Any) -> tuple[bytes, ...]:
         if not content:
             raise UnreadableValueError("an image is not in the file")
         if not isinstance(content, bytes):
-            raise TypeError("a picture is neither bytes nor a struct of bytes and path")
+            raise TypeError("an image is neither bytes nor a struct of bytes and path")
         contents.append(content)
     return tuple(contents)
 
 
 def _with_marks(text: str, images: int) -> str:
-    """Return a question and its options with one `<image>` for each picture.
+    """Return a question and its options with one `<image>` for each image.
 
-    A text without marks begins with them. Numbered marks name the pictures in order. If there are
-    several and one picture, it shows all figures, each under its own mark `<image2>`, as MATH-V's
-    do: then the text begins with the picture and keeps the marks, which name its parts.
+    A text without marks begins with them. Numbered marks name the images in order. If there are
+    several and one image, it shows all figures, each under its own mark `<image2>`, as MATH-V's
+    do: then the text begins with the image and keeps the marks, which name its parts.
     """
     numbers = [match[1] for match in _MARK.finditer(text)]
     if not numbers or (images == 1 < len(numbers) and all(numbers)):

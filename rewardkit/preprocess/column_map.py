@@ -188,10 +188,9 @@ class Field:
 
     def value(self, raw: Mapping[str, Any]) -> Any:
         """Return the value in a raw row."""
-        column = self.column
-        if not column:
+        if not self.column:
             return self.constant
-        value = raw[column] if column in raw else value_at_path(raw, column)
+        value = value_at_path(raw, self.column)
         for transform in self.transforms:
             value = transform(value)
         return value
@@ -201,17 +200,9 @@ class Field:
 class ColumnMap:
     """The columns of one layout of a dataset, by the part of a problem that they hold.
 
-    Attributes:
-        question: fields whose texts, joined with blank lines, are the question.
-        gold: the gold answer: text, a number, or a list.
-        solution: the dataset's own solution; empty for none, as are the fields below.
-        id: the dataset's own id of a row.
-        subject: the subject in the dataset's words.
-        level: the difficulty in the dataset's words.
-        kind: kind of choice question; `single` for every row with options if the card says nothing.
-        options: one field with a list, or a field for each option.
-        images: one picture, or a list of them.
-        where: conditions that a row of this layout must meet; the others are dropped.
+    The texts of several question columns are joined with blank lines. `options` are one field with a
+    list, or a field for each option; a part but these has at most one field. `where` has conditions
+    that a row of this layout must meet; the others are dropped.
     """
 
     question: tuple[Field, ...]
@@ -271,16 +262,16 @@ def _field(text: str, where: str) -> Field:
     if text.startswith("= "):
         return Field("", constant=text[2:].strip())
     column, *names = (part.strip() for part in text.split(" | "))
-    names_option = "letter of option" in names
-    if names_option and names[-1] != "letter of option":
+    if "letter of option" in names[:-1]:
         raise DataError(f"{where}: 'letter of option' must be the last transform.")
+    names_option = names[-1:] == ["letter of option"]
     steps = names[:-1] if names_option else names
     return Field(column, tuple(_transform(name, where) for name in steps), "", names_option)
 
 
 def _transform(text: str, where: str) -> Transform:
     for name, with_argument in _WITH_ARGUMENT.items():
-        if text.startswith(name + " "):
+        if text.startswith(f"{name} "):
             return with_argument(text[len(name) :].strip())
     if text in _TRANSFORMS:
         return _TRANSFORMS[text]
@@ -300,14 +291,6 @@ def _last_box(value: Any) -> str:
     if not contents:
         raise UnreadableValueError("no box in the solution")
     return contents[-1]
-
-
-def _text_with_box(value: Any) -> str:
-    return value if isinstance(value, str) and boxes(value) else ""
-
-
-def _without_commas(value: Any) -> str:
-    return _text(value).replace(",", "")
 
 
 def _after(mark: str, value: Any) -> str:
@@ -385,9 +368,9 @@ def _without_letters(value: Any) -> Any:
 
 _TRANSFORMS: Mapping[str, Transform] = {
     "boxed": _last_box,
-    "if boxed": _text_with_box,
+    "if boxed": lambda value: value if isinstance(value, str) and boxes(value) else "",
     "question mark": _with_question_mark,
-    "without commas": _without_commas,
+    "without commas": lambda value: _text(value).replace(",", ""),
     "json list": _json_list,
     "only item": _only_item,
     "float as integer": as_plain_text,
@@ -405,8 +388,10 @@ _WITH_ARGUMENT: Mapping[str, Callable[[str], Transform]] = {
 
 def letter_of_option(gold: str, options: Sequence[str]) -> str:
     """Return the letter of the option with a text; the text itself if there are no options."""
-    places = [place for place, option in enumerate(options) if option.strip() == gold.strip()]
-    if options and len(places) != 1:
+    if not options:
+        return gold
+    indices = [index for index, option in enumerate(options) if option.strip() == gold.strip()]
+    if len(indices) != 1:
         faults = "the gold is not among the options", "several options have the gold's text"
-        raise UnreadableValueError(faults[bool(places)])
-    return ascii_uppercase[places[0]] if options else gold
+        raise UnreadableValueError(faults[bool(indices)])
+    return ascii_uppercase[indices[0]]

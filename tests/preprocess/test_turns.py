@@ -135,16 +135,6 @@ def test_the_command_has_every_tool_and_interaction():
         assert get_args(names) == tuple(table)
 
 
-# The file
-
-
-@pytest.mark.parametrize("late", ["tool", "interaction"])
-def test_a_late_row_with_another_field_is_an_error_because_arrow_would_drop_it(tmp_path, late):
-    first = [KINDS["search"](i) if late == "tool" else verl_row(i) for i in range(2048)]
-    with pytest.raises(DataError, match="after the first 2,048"):
-        write_rows([*first, KINDS[late]()], tmp_path / "x.parquet", {})
-
-
 # The mix
 
 
