@@ -26,16 +26,12 @@ _FRONT_MATTER = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
 
 @dataclass(frozen=True)
 class Split:
-    """A split: its number of rows, and where its files are.
+    """A split. What is None is that of the dataset.
 
     Attributes:
         rows: number of distinct raw rows.
         files: glob of the files in the dataset's repository, followed by the globs of other copies
             of the dataset that a folder on disk may contain.
-        huggingface: the repository on Hugging Face; None for the dataset's.
-        modelscope: the repository on ModelScope; None for the dataset's.
-        data_source: the reward key; None for the dataset's.
-        verified: `rows` or `documentation`; None for the dataset's.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
@@ -57,24 +53,18 @@ class Card:
     """The front matter of a card.
 
     Attributes:
-        name: the dataset's name in rewardkit.
-        title: the dataset's own name.
+        name, title: the dataset's name in rewardkit, and its own.
         data_source: verl's reward key; it does not depend on where the rows are from.
-        ability: verl's `ability` column.
-        template: name of the default prompt template.
-        scorer: name of the scorer that reads the dataset's own solutions.
-        licence: the licence in a few words.
+        template, scorer: the default prompt template, and the scorer that reads the dataset's solutions.
         columns: the columns to read from a raw row, one tuple for each layout in which the dataset
             is published; a file must have all columns of one layout.
-        splits: the splits by name.
-        huggingface: the repository on Hugging Face; "" if there is none.
-        modelscope: the repository on ModelScope; "" if there is none.
+        huggingface, modelscope: the repository on a hub; "" if there is none.
         maps: what the columns of each layout hold; empty if the rows need code.
         where: conditions that a raw row must meet; the others are dropped.
-        repeats: columns (dotted paths) that are equal in a raw row and its copies.
+        repeats: columns (dotted paths) that are equal in a raw row and its copies, which are skipped.
         dedup: whether `prep` drops rows that repeat an earlier row's question by default.
         shuffle_options: whether the options of a question are put in a random order.
-        use: `training` or `evaluation`: what the dataset is for; "" if unknown.
+        use: `training` or `evaluation`.
         area: `maths`, `science`, `choice`, `open questions`, `pictures` or `finance`.
         gold_kind: what a gold is, in a few words.
         gated: whether the hub asks for the acceptance of terms before a download.

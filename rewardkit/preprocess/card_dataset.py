@@ -70,13 +70,12 @@ def dataset_from_file(
         question_key: column of the question, which is text or a chat; the texts of several columns
             are joined with blank lines. A dotted path leads into structs and lists (`row.0.value`;
             a row that is itself a list is the column `row`).
-        answer_key: column of the gold answer: text, a number, or a list of alternatives. Of a
-            solution that ends with a line `#### 18`, as those of GSM8K do, the gold is the 18; of
-            one with a box, what is in the last; of a chat, the answer that its last message states.
+        answer_key: column of the gold answer: text, a number, or a list of alternatives; a solution
+            that ends with a line `#### 18` or has a box; or a chat, whose last message has the answer.
         image_key: column of the images: lists of bytes or of `{bytes, path}`.
         data_source: verl's reward key; None for the file's name without its suffixes.
         unread_options: columns with options that are not read.
-        noted_columns: columns of which a note tells already; None to count no text that is not read.
+        noted_columns: as in `Dataset`.
         split: value of `extra_info.split` in the rows; a `DatasetDict` has splits of its own.
 
     Raises:

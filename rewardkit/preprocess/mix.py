@@ -62,8 +62,8 @@ class MixPartReport:
         weight: the weight from the command; the number of the file's rows if no file has a weight.
         share: share of the mix that the weight asks for, 0 to 1.
         times: maximum number of times that the mix has one of its rows.
-        left_out: number of rows with a field that our schema does not have, by field.
-        changes: number of rows with a value that was changed, by change.
+        left_out, changes: number of rows with a field that our schema does not have, and with a
+            value that was changed, by field and change.
     """
 
     path: Path

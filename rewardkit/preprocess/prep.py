@@ -67,8 +67,7 @@ class SplitReport:
 
     Attributes:
         origin: where the rows are from: `sample`, `path`, `cache`, or the hub's name.
-        read: number of raw rows, copies included.
-        distinct: number of raw rows that are not a copy of an earlier one.
+        read, distinct: number of raw rows, and of those that are not a copy of an earlier one.
         dropped: number of distinct rows dropped, by reason; `<out>.dropped.jsonl` has them.
         examples: the first dropped rows of each reason: reason, index and detail.
         duplicates: number of rows written that repeat the question of an earlier row, among the
@@ -284,8 +283,7 @@ def prep(
         limit: keep at most this many rows of each split, after shuffling.
         shuffle: put the rows in a random order that depends only on `seed`.
         seed: random seed of the shuffle.
-        options_seed: random seed of the order of a question's options, for a dataset whose card
-            shuffles them; None for 0.
+        options_seed: random seed of the order of a question's options, where the card shuffles them.
         keep: columns of the raw rows (dotted paths) to write into `extra_info.columns`.
         where: conditions that raw rows must meet, such as `difficulty >= 5`; the others are dropped.
         overwrite: replace existing files.
