@@ -126,6 +126,9 @@ class Budget:
     With 8 reward workers and 1,024 responses a step, a window of 128 samples is about one step; responses
     without an answer need no judge and are not counted. Without a window the budget is for the whole life
     of the process.
+
+    Attributes:
+        tokens: tokens of prompts and replies in this window, counted by who asks.
     """
 
     def __init__(
@@ -146,38 +149,35 @@ class Budget:
             clock: returns the time in seconds.
         """
         self._limits, self._window, self._clock = (calls, tokens, seconds), window, clock
-        self._samples = self._calls = self._tokens = self._active = 0
+        self._samples = self._calls = self._active = self.tokens = 0
         self._seconds = self._start = 0.0
 
     def count_sample(self) -> None:
         """Count a sample; the first one after a window starts a new window."""
         if self._window and self._samples >= self._window:
-            self._samples = self._calls = self._tokens = 0
+            self._samples = self._calls = self.tokens = 0
             self._seconds, self._start = 0.0, self._clock()
         self._samples += 1
 
     def is_spent(self) -> bool:
         """Return whether no further request may be sent in this window."""
         seconds = self._seconds + (self._clock() - self._start if self._active else 0.0)
-        spent = zip(self._limits, (self._calls, self._tokens, seconds), strict=True)
+        spent = zip(self._limits, (self._calls, self.tokens, seconds), strict=True)
         return any(0 < limit <= value for limit, value in spent)
 
     @contextmanager
-    def call(self) -> Iterator[Callable[[int], None]]:
-        """Count the request of the block; give a function that counts its tokens."""
+    def call(self) -> Iterator[None]:
+        """Count the request of the block."""
         if not self._active:
             self._start = self._clock()
         self._active += 1
         self._calls += 1
         try:
-            yield self._count_tokens
+            yield
         finally:
             self._active -= 1
             if not self._active:
                 self._seconds += self._clock() - self._start
-
-    def _count_tokens(self, tokens: int) -> None:
-        self._tokens += tokens
 
 
 @dataclass
@@ -281,11 +281,12 @@ async def _ask(
             "max_tokens": settings.max_tokens,
             "seed": settings.seed + number,
         }
-        before = judgement.tokens
-        with budget.call() as count_tokens:
+        with budget.call():
             reply = await server.ask(body, verdict_schema(settings.rubric))
-            _count_tokens(judgement, reply, messages)
-            count_tokens(judgement.tokens - before)
+        tokens = _count_tokens(reply, messages)
+        judgement.prompt_tokens += tokens[0]
+        judgement.reply_tokens += tokens[1]
+        budget.tokens += sum(tokens)
         choice = reply.choices[0]
         judgement.reply = choice.text
         try:
@@ -305,13 +306,11 @@ async def _ask(
     return judgement
 
 
-def _count_tokens(
-    judgement: Judgement, reply: CompletionReply, messages: list[Mapping[str, str]]
-) -> None:
-    """Count the tokens of a question, at 4 characters each if the server does not say."""
+def _count_tokens(reply: CompletionReply, messages: list[Mapping[str, str]]) -> tuple[int, int]:
+    """Return the tokens of a prompt and its reply, at 4 characters each if the server does not say."""
     characters = sum(len(message["content"]) for message in messages)
     text = sum(len(choice.text) + len(choice.reasoning) for choice in reply.choices)
-    judgement.prompt_tokens += (
-        characters // 4 if reply.prompt_tokens is None else reply.prompt_tokens
+    return (
+        characters // 4 if reply.prompt_tokens is None else reply.prompt_tokens,
+        text // 4 if reply.tokens is None else reply.tokens,
     )
-    judgement.reply_tokens += text // 4 if reply.tokens is None else reply.tokens

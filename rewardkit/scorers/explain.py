@@ -8,12 +8,11 @@ response: at most `MAX_CALLS` of either. A custom scorer runs in a process of it
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from itertools import islice
 from typing import Any, TypeAlias
 
 from rewardkit.answers.equal import compare, parse_answer
@@ -108,20 +107,24 @@ def explain_verdict(scorer: Scorer, name: str, response: str, ground_truth: str)
         score, facts = explain_judgement(response, ground_truth, None, **options)
     else:
         score = scorer(response, ground_truth, None)
-    explanation = Explanation(scorer=name, score=score, facts=facts)
-    if name != "math":
-        return explanation
+    where, rungs = _math_steps(response, ground_truth, score) if name == "math" else ("", ())
+    return Explanation(scorer=name, score=score, where=where, rungs=rungs, facts=facts)
+
+
+def _math_steps(
+    response: str, ground_truth: str, score: Score
+) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return the place of the answer, and the comparisons with their outcomes."""
     gold = gold_answer(accept_gold(ground_truth))
     answer = final_answer(response, gold)
-    explanation = replace(explanation, where=answer.mark if answer else "")
+    where = answer.mark if answer else ""
     if gold_letters(gold) is not None:
-        return replace(explanation, rungs=(("choice", score.status.value),))
+        return where, (("choice", score.status.value),)
     if not score.pred or not gold:
-        return explanation
+        return where, ()
     verdict = compare(score.pred, gold)
-    rungs = [(rung, "passed on") for rung in RUNGS[: RUNGS.index(verdict.rung)]]
-    rungs.append((verdict.rung, verdict.outcome))
-    return replace(explanation, rungs=tuple(rungs))
+    passed = RUNGS[: RUNGS.index(verdict.rung)]
+    return where, (*((rung, "passed on") for rung in passed), (verdict.rung, verdict.outcome))
 
 
 def _value(text: str) -> Node | None:
@@ -146,29 +149,32 @@ def explain_miss(
     if spec_of(scorer).asks_server:
         return MissedAnswer(reason, candidates, (), "")
     own: list[Setting] = [(name, {**options, key: value}) for key, value in other_settings(scorer)]
-    others: list[Setting] = [
-        (other, {}) for other in _scorers_with_mark(candidates, ground_truth) if other != name
-    ]
+    marks = {
+        "math": bool(candidates.keys() - {"the last number"}),
+        "gsm8k": "####" in candidates,
+        "math_dapo": "the answer is" in candidates,
+        "mcq": gold_letters(ground_truth) is not None,
+        "qa": "<answer>" in candidates,
+    }
+    others: list[Setting] = [(other, {}) for other, has in marks.items() if has and other != name]
     deadline = time.monotonic() + MAX_SECONDS
-
-    def correct_readings(settings: list[Setting]) -> Iterator[OtherReading]:
-        for other, values in islice(settings, MAX_CALLS):
+    readings: list[OtherReading] = []
+    for settings in (own, others):
+        for other, values in () if readings else settings[:MAX_CALLS]:
             if time.monotonic() > deadline:
-                return
+                break
             try:
                 with open_other(other, values) as opened:
                     result = call_scorer(opened, response, ground_truth)
             except UsageError:  # the options exclude each other, or a package is not installed
                 continue
             if isinstance(result, Score) and result.correct:
-                yield OtherReading(other, values, result.pred)
-
-    readings = tuple(correct_readings(own)) or tuple(correct_readings(others))
+                readings.append(OtherReading(other, values, result.pred))
     if not readings and time.monotonic() > deadline:
         advice = f"Other options and scorers could not all be tried within {MAX_SECONDS:g} s."
     else:
         advice = _advice(name, options, readings, has_options=bool(own))
-    return MissedAnswer(reason, candidates, readings, advice)
+    return MissedAnswer(reason, candidates, tuple(readings), advice)
 
 
 def _answer_candidates(response: str) -> dict[str, str]:
@@ -183,19 +189,8 @@ def _answer_candidates(response: str) -> dict[str, str]:
     return {mark: text for mark, text in texts.items() if text}
 
 
-def _scorers_with_mark(candidates: Mapping[str, str], ground_truth: str) -> list[str]:
-    has_mark = {
-        "math": bool(candidates.keys() - {"the last number"}),
-        "gsm8k": "####" in candidates,
-        "math_dapo": "the answer is" in candidates,
-        "mcq": gold_letters(ground_truth) is not None,
-        "qa": "<answer>" in candidates,
-    }
-    return [name for name, has in has_mark.items() if has]
-
-
 def _advice(
-    name: str, options: Mapping[str, Any], readings: tuple[OtherReading, ...], *, has_options: bool
+    name: str, options: Mapping[str, Any], readings: Sequence[OtherReading], *, has_options: bool
 ) -> str:
     sentences = []
     for reading in readings:
