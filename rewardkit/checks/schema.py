@@ -7,10 +7,11 @@ fields. A column that is null in the whole first file cannot be a struct in anot
 a list of nulls is not aligned with a list of texts; datasets 5.2 with pyarrow 26 accepts both.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, groupby
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,34 +26,33 @@ REQUIRED_COLUMNS = ("data_source", "prompt[].content", "prompt[].role", "reward_
 def schema_findings(schema: pa.Schema) -> Iterator[DataFinding]:
     """Yield the columns that verl cannot load, or cannot load together with other files.
 
-    `datasets.concatenate_datasets` raises if a field has different types in two files (measured
-    with datasets 3.6 and 5.2). It fills a field with None if only one file has it, or if it is
-    null in all rows of one file. Large strings and lists, as pandas 3 and Polars write them, load
-    alone and with their like; `concatenation_fault` finds those that are mixed with plain ones.
+    Large strings and lists, as pandas 3 and Polars write them, load alone and with their like;
+    `concatenation_fault` finds those that are mixed with plain ones.
     """
-    ours, present = dict(_leaves(pa.struct(list(SCHEMA)))), list(_leaves(pa.struct(list(schema))))
+    our_types = dict(_leaves(pa.struct(list(SCHEMA))))
+    present = list(_leaves(pa.struct(list(schema))))
     missing = [
         column
         for column in REQUIRED_COLUMNS
-        if not any(
-            name == column or name.startswith((f"{column}.", f"{column}[")) for name, _ in present
-        )
+        if not any(re.match(rf"{re.escape(column)}(?:[.\[]|$)", name) for name, _ in present)
     ]
-    for column in missing:
-        if column.partition("[")[0].partition(".")[0] not in schema.names:
-            yield DataFinding(None, "missing", f"no column {column}; verl reads it from every row")
-    for name in schema.names:
-        if within := [column for column in missing if column.startswith((f"{name}.", f"{name}["))]:
-            kind = plain_type(schema.field(name).type)
-            is_text = name == "prompt" and pa.types.is_string(kind)
-            hint = ": rewardkit mix writes text prompts as chats" if is_text else ""
-            message = f"{name} is {schema.field(name).type}; verl reads {' and '.join(within)} in it{hint}"
-            yield DataFinding(None, "missing", message)
+    for name, columns in groupby(missing, key=lambda column: re.split(r"[.\[]", column)[0]):
+        if name not in schema.names:
+            for column in columns:
+                yield DataFinding(
+                    None, "missing", f"no column {column}; verl reads it from every row"
+                )
+            continue
+        kind = schema.field(name).type
+        is_text = name == "prompt" and pa.types.is_string(plain_type(kind))
+        hint = ": rewardkit mix writes text prompts as chats" if is_text else ""
+        message = f"{name} is {kind}; verl reads {' and '.join(columns)} in it{hint}"
+        yield DataFinding(None, "missing", message)
     for column, count in Counter(name for name, _ in present).items():
         if count > 1:
             yield DataFinding(None, "schema", f"the file has {count} columns {column}")
     for column, kind in present:
-        plain, wanted = plain_type(kind), plain_type(ours.get(column, kind))
+        plain, wanted = plain_type(kind), plain_type(our_types.get(column, kind))
         values = plain.value_type if pa.types.is_dictionary(plain) else plain
         if values != wanted and not pa.types.is_null(values):  # `datasets` reads these as the other
             concatenation = "which verl cannot concatenate with files that have"
