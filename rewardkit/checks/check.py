@@ -1,10 +1,12 @@
-"""`rewardkit check`: check every row of a verl parquet in bounded memory.
+"""`rewardkit check`: check every row of verl parquets in bounded memory.
 
-The search for duplicates keeps a digest of every prompt.
+The search for duplicates keeps a digest of every prompt. verl loads the files of one list together
+(`data.train_files`), and a prompt that is in two files is trained on twice, or is evaluated after it
+was trained on: several files are checked alone, then for what they have in common.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,12 +19,11 @@ import pyarrow.parquet as pq
 
 from rewardkit.checks.duplicates import same_gold
 from rewardkit.checks.overlap import EvalIndex, Overlap, find_overlaps
-from rewardkit.checks.prompt_lengths import PromptLengths, TokenCounter
 from rewardkit.checks.row_checks import RULES, DataFinding, check_rows, gold_rows, prompt_key
-from rewardkit.checks.row_stats import RowStats, unread_options_of
-from rewardkit.checks.schema import schema_findings
+from rewardkit.checks.row_stats import PromptLengths, RowStats, TokenCounter, unread_options_of
+from rewardkit.checks.schema import ConcatenationFault, concatenation_fault, schema_findings
 from rewardkit.dropped_rows import atomic_with_dropped, dropped_line, dropped_path
-from rewardkit.errors import UsageError
+from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.output import require_not_input, require_suffix
 from rewardkit.pages.text import row_count
 from rewardkit.parallel import importable_in_child, in_order
@@ -37,7 +38,7 @@ from rewardkit.row import (
     python_rows,
     question_of,
 )
-from rewardkit.scorers.base import Scorer
+from rewardkit.scorers.base import NeverAnswersError, Scorer
 from rewardkit.scorers.isolated import learn_rule
 from rewardkit.scorers.load import load_scorer
 
@@ -422,3 +423,52 @@ def _open_output(
             return int(good.num_rows)
 
         yield write_batch
+
+
+@dataclass
+class FilesReport:
+    """What was found in several files."""
+
+    reports: list[CheckReport] = field(default_factory=list)
+    unreadable: dict[Path, str] = field(default_factory=dict)
+    concatenation: ConcatenationFault | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether all files could be read and none has findings."""
+        return not self.unreadable and all(report.ok for report in self.reports)
+
+    @property
+    def exit_code(self) -> int:
+        """That of `DataError` if a file cannot be read, 1 if a file has findings, otherwise 0."""
+        return DataError.exit_code if self.unreadable else int(not self.ok)
+
+    def verdict(self) -> str:
+        """Return the result of all files in a few words."""
+        good = sum(report.ok for report in self.reports)
+        counts = {
+            "good": good,
+            "with findings": len(self.reports) - good,
+            "unreadable": len(self.unreadable),
+        }
+        total = sum(counts.values())
+        if good == total:
+            has_notes = any(report.stats.notes() for report in self.reports)
+            return f"{total} files, {'no findings' if has_notes else 'all good'}"
+        return f"{total} files: {', '.join(f'{n} {what}' for what, n in counts.items() if n)}"
+
+
+def check_files(
+    files: Sequence[Path], check_file: Callable[[Path, dict[bytes, str]], CheckReport]
+) -> FilesReport:
+    """Check files one after the other."""
+    report, prompts = FilesReport(), dict[bytes, str]()
+    for file in files:
+        try:
+            report.reports.append(check_file(file, prompts))
+        except NeverAnswersError:
+            raise
+        except (DataError, SourceError) as error:
+            report.unreadable[file] = str(error)
+    report.concatenation = concatenation_fault([each.path for each in report.reports])
+    return report

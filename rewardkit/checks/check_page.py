@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewardkit.checks.prompt_lengths import PromptLengths
 from rewardkit.checks.row_checks import RULES
+from rewardkit.checks.row_stats import PromptLengths
 from rewardkit.pages.model import (
     Badge,
     Bars,

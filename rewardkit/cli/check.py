@@ -34,8 +34,7 @@ from rewardkit.cli.shared.user_code import load_cards, open_scorer_with_status, 
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.checks.check import CheckReport, OptionalChecks
-    from rewardkit.checks.check_files import FilesReport
+    from rewardkit.checks.check import CheckReport, FilesReport, OptionalChecks
     from rewardkit.checks.overlap import Overlap
     from rewardkit.launch.request import LaunchRequest
     from rewardkit.preprocess.eval_sets import EvalSets
@@ -160,8 +159,7 @@ def command(
         request = read_launch_request(name, settings, verl_version=verl_version)
         _check_recipe(request, load_seconds, strict=strict, lang=lang, as_json=as_json)
         return
-    from rewardkit.checks.check import check
-    from rewardkit.checks.check_files import check_files
+    from rewardkit.checks.check import check, check_files
     from rewardkit.dropped_rows import dropped_path
     from rewardkit.preprocess.column_guess import parquet_files
 
@@ -314,7 +312,7 @@ def _optional_checks(
 ) -> OptionalChecks:
     from rewardkit.checks.check import OptionalChecks
     from rewardkit.checks.overlap import index_items
-    from rewardkit.checks.prompt_lengths import token_counter
+    from rewardkit.checks.row_stats import token_counter
 
     with activity(f"loading the tokenizer {tokenizer}") if tokenizer else nullcontext():
         count_tokens = token_counter(tokenizer) if tokenizer else None

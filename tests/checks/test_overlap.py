@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.checks import word_splitting as module
-from rewardkit.checks.overlap import EvalItem, find_overlaps, index_items
-from rewardkit.checks.word_splitting import split_words
+from rewardkit.checks import overlap as module
+from rewardkit.checks.overlap import EvalItem, find_overlaps, index_items, split_words
 from tests.tables import every
 
 PROBLEM = (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rewardkit.checks.prompt_lengths import token_counter
+from rewardkit.checks.row_stats import token_counter
 from rewardkit.dropped_rows import atomic_with_dropped, dropped_line, dropped_path
 from rewardkit.errors import OutputError, SourceError
 from tests.tables import every

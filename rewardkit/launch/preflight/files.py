@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewardkit.checks.check import check
-from rewardkit.checks.prompt_lengths import TokenCounter, token_counter
+from rewardkit.checks.row_stats import TokenCounter, token_counter
 from rewardkit.checks.schema import concatenation_fault, schema_findings
 from rewardkit.errors import RewardkitError
 from rewardkit.finding import Severity
