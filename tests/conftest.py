@@ -88,7 +88,7 @@ def plugins(monkeypatch):
 
     def clear():
         registry._plugins.cache_clear()
-        load._scorer_of_data_source.cache_clear()
+        load._row_scorer.cache_clear()
 
     def install(*points):
         monkeypatch.delenv("REWARDKIT_PLUGINS", raising=False)

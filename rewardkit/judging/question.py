@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from rewardkit.errors import UsageError
-from rewardkit.judging.rubric import Rubric, read_rubric, reverse_rubric
+from rewardkit.judging.rubric import read_rubric, reverse_rubric
 from rewardkit.judging.verdict import JudgeVerdict
 
 
@@ -90,33 +91,23 @@ def judge_settings(options: tuple[tuple[str, Any], ...]) -> JudgeSettings:
     """Return the judge with these options of the scorer `judge`, which are all of them.
 
     Raises:
-        UsageError: the rubric or the API key cannot be read.
+        UsageError: the rubric, the API key or the URL cannot be used.
     """
-    others = dict(options)
-    rubric, key = read_question(others), read_api_key(others["api_key_env"])
-    if (failed_score := others["failed_score"]) is not None:
-        rubric = rubric.model_copy(update={"failed_score": float(failed_score)})
-    return JudgeSettings(**{**others, "rubric": rubric, "key": key})
+    settings = JudgeSettings(**dict(options))
+    url = settings.base_url
+    if url and not (url.startswith(("http://", "https://")) and urlsplit(url).hostname):
+        raise UsageError(f"base_url {url}: write it as http://HOST:PORT/v1.")
+    settings.rubric = read_rubric(settings.rubric)
+    if settings.reverse:
+        settings.rubric = reverse_rubric(settings.rubric)
+    if settings.failed_score is not None:
+        update = {"failed_score": float(settings.failed_score)}
+        settings.rubric = settings.rubric.model_copy(update=update)
+    settings.key = _read_api_key(settings.api_key_env) if settings.api_key_env else ""
+    return settings
 
 
-def read_question(options: Mapping[str, Any]) -> Rubric:
-    """Return the rubric that options name, in the direction that they ask for.
-
-    Raises:
-        UsageError: it cannot be read, or cannot be reversed.
-    """
-    rubric = read_rubric(options.get("rubric", "math"))
-    return reverse_rubric(rubric) if options.get("reverse") else rubric
-
-
-def read_api_key(variable: str) -> str:
-    """Return the API key in an environment variable; "" for no variable.
-
-    Raises:
-        UsageError: the variable is not set, or is not a key.
-    """
-    if not variable:
-        return ""
+def _read_api_key(variable: str) -> str:
     key = os.environ.get(variable, "").strip()
     if not key or not (key.isascii() and key.isprintable()):
         raise UsageError(

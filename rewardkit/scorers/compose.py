@@ -428,16 +428,6 @@ def _opinion(result: Any, scorer: Scorer, sample: VerlSample) -> Opinion:
     return Opinion(score, {k: float(v) for k, v in pairs if type(v) in (int, float)})
 
 
-def load_reward(path: str | Path) -> Reward:
-    """Return the reward in a YAML file; see the module's docstring.
-
-    Raises:
-        SourceError: the file cannot be opened.
-        UsageError: the file has an invalid key or value.
-    """
-    return build(_read_spec(Path(path)), where=str(path))
-
-
 def build(spec: Any, *, where: str = "reward") -> Reward:
     """Return the reward in a mapping of the YAML's form; `where` is its place, for messages.
 

@@ -322,7 +322,7 @@ def _describe_tree(node: Node) -> str:
     kind = value_type(node)
     if kind != "value":
         items = f" of {len(node) - 1} items" if kind in ("list", "set", "tuple") else ""
-        return f"{_TYPE_WORDS[kind]}{items}"
+        return f"{_TYPE_WORDS.get(kind, 'a ' + kind)}{items}"
     if node[0] == "num":
         value, places = node[1:]
         is_decimal = places and places < MAX_QUOTE
@@ -335,16 +335,10 @@ def _describe_tree(node: Node) -> str:
 _TYPE_WORDS = {
     "quantity": "a quantity with a unit",
     "compound": "a quantity in several units",
-    "ratio": "a ratio",
     "clock": "a time of day",
-    "tuple": "a tuple",
-    "set": "a set",
-    "matrix": "a matrix",
     "cases": "a piecewise function",
-    "congruence": "a congruence",
     "where": "a value with a condition",
     "text": "words",
-    "list": "a list",
     "region": "an interval or a region",
     "equation": "an equation",
     "relation": "an inequality or a relation",

@@ -31,18 +31,11 @@ from collections.abc import Mapping
 from math import isfinite
 from time import perf_counter
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 from rewardkit.answers.extract import final_answer, text_after_thought
 from rewardkit.background_loop import is_background_thread, submit
-from rewardkit.errors import UsageError, call_catching, call_catching_async
-from rewardkit.judging.question import (
-    Judgement,
-    JudgeQuestion,
-    judge_settings,
-    read_api_key,
-    read_question,
-)
+from rewardkit.errors import call_catching, call_catching_async
+from rewardkit.judging.question import Judgement, JudgeQuestion, JudgeSettings, judge_settings
 from rewardkit.judging.rubric import METRICS, Rubric, read_rubric
 from rewardkit.scorers.base import (
     RECORD,
@@ -166,11 +159,11 @@ def check_options(options: Mapping[str, Any]) -> None:
     Raises:
         UsageError: one of them cannot.
     """
-    read_question(options)
-    read_api_key(options.get("api_key_env", ""))
-    url = options.get("base_url", "")
-    if url and not (url.startswith(("http://", "https://")) and urlsplit(url).hostname):
-        raise UsageError(f"base_url {url}: write it as http://HOST:PORT/v1.")
+    _settings_of(options)
+
+
+def _settings_of(options: Mapping[str, Any]) -> JudgeSettings:
+    return judge_settings(tuple(sorted({**_DEFAULTS, **options}.items())))
 
 
 def blank_metrics(options: Mapping[str, Any]) -> dict[str, float]:
@@ -235,8 +228,7 @@ def prepare(
     Raises:
         UsageError: an option has an invalid value.
     """
-    options = {**_DEFAULTS, **options_for(score, options)}
-    settings = judge_settings(tuple(sorted(options.items())))
+    settings = _settings_of(options_for(score, options))
     response, rubric, gold = as_text(response), settings.rubric, ""
     if rubric.gold:  # one gold as text, several as lines
         several = alternatives(ground_truth)[:MAX_GOLDS]

@@ -110,35 +110,31 @@ def scorer_for(data_source: Any, extra_info: Mapping[str, Any]) -> Scorer:
         UnknownNameError: neither `extra_info.scorer` nor `data_source` is known; the message lists
             the known names and says how to add one.
     """
-    name = as_text(extra_info.get("scorer"))
-    return _scorer_of_name(name) if name else _scorer_of_data_source(as_text(data_source))
+    if name := as_text(extra_info.get("scorer")):
+        return _row_scorer("scorers", name)
+    return _row_scorer("data_sources", as_text(data_source))
 
 
 @cache
-def _scorer_of_name(name: str) -> Scorer:
-    if name == "auto" or registry.is_path(name):
-        raise UnknownNameError(
-            f"extra_info.scorer is {name!r}: a row can only name a registered scorer."
-        )
-    return as_scorer(registry.load("scorers", name))
-
-
-@cache
-def _scorer_of_data_source(data_source: str) -> Scorer:
-    if not data_source:
-        raise UnknownNameError(
+def _row_scorer(group: str, name: str) -> Scorer:
+    names = registry.known(group)
+    fault = ""
+    if group == "scorers" and (name == "auto" or registry.is_path(name)):
+        fault = f"extra_info.scorer is {name!r}: a row can only name a registered scorer."
+    elif not name:
+        fault = (
             "the row has no data_source, which selects the scorer. Name a scorer with --scorer or in "
             "extra_info.scorer."
         )
-    names = registry.known("data_sources")
-    if data_source not in names:
-        raise UnknownNameError(
-            f"no scorer is known for data_source {data_source!r}."
-            f"{registry.did_you_mean(data_source, names)} Name a scorer with --scorer or in "
-            "extra_info.scorer, or register the data_source as an entry point of the group "
-            f"'rewardkit.data_sources'. Known: {', '.join(sorted(names))}."
+    elif group == "data_sources" and name not in names:
+        fault = (
+            f"no scorer is known for data_source {name!r}.{registry.did_you_mean(name, names)} Name a "
+            "scorer with --scorer or in extra_info.scorer, or register the data_source as an entry "
+            f"point of the group 'rewardkit.data_sources'. Known: {', '.join(sorted(names))}."
         )
-    return as_scorer(registry.load("data_sources", data_source))
+    if fault:
+        raise UnknownNameError(fault)
+    return as_scorer(registry.load(group, name))
 
 
 def location(name: str, *, pkg: bool = False) -> str:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rewardkit.errors import OutputError, UsageError
 from rewardkit.scorers import gsm8k
 from rewardkit.scorers.base import spec_of
-from rewardkit.scorers.compose import Part, Reward, build, load_reward, write_reward_file
+from rewardkit.scorers.compose import Part, Reward, build, write_reward_file
 from rewardkit.scorers.load import load_scorer
 from rewardkit.strict_yaml import read_yaml
 from tests.tables import every
@@ -46,6 +46,13 @@ def load_as_verl_does(path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def load_reward(path):
+    """Return the reward in the file that `compose` writes."""
+    return load_as_verl_does(
+        write_reward_file(path, path.with_suffix(".py"), overwrite=True)
+    ).REWARD
 
 
 def test_the_score_is_the_sum_of_the_parts_and_acc_is_that_of_the_scorer(write_yaml):

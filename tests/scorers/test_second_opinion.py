@@ -18,12 +18,11 @@ from rewardkit.scorers.compose import (
     Reward,
     SecondOpinion,
     build,
-    load_reward,
     write_reward_file,
 )
 from rewardkit.scorers.load import load_scorer
 from tests.judging.faulty_server import prompt_of, serving
-from tests.scorers.test_compose import FIXED, load_as_verl_does
+from tests.scorers.test_compose import FIXED, load_as_verl_does, load_reward
 
 ASKS = ("wrong", "undecided", "never")
 CORRECT = Part("correct", 1.0, lambda score, _: float(score.correct))
