@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from rewardkit.trainlog.tables import (
     format_number,
 )
 from rewardkit.trainlog.topics import TOPICS, Better, elapsed_hours
-from rewardkit.trainlog.training_run import TrainingRun
 from rewardkit.trainlog.translations import translations, with_note
 
 #: Points of all metrics that can be added on the page; further metrics are left out.
@@ -67,27 +66,43 @@ def write_page(
     """
     lang, runs = summaries[0].lang, [summary.run for summary in summaries]
     words, names = translations("page", lang), [run.name for run in runs]
-    findings = [finding for summary in summaries for finding in summary.diagnosis.findings]
     comparisons = compare_runs(summaries, "hours" if x == "hours" else "step") if compare else []
+    comparison_words = translations("comparison", lang)
     if compare:
-        of_comparison = translations("comparison", lang)
-        heading = of_comparison["heading"].format(base=names[0], other=", ".join(names[1:]))
+        heading = comparison_words["heading"].format(base=names[0], other=", ".join(names[1:]))
         badges = verdict_badges(comparisons, lang)
     else:
-        counts = Counter(finding.rule.severity for finding in findings)
+        counts = Counter(it.rule.severity for one in summaries for it in one.diagnosis.findings)
         heading = ", ".join(names)
         badges = [Badge(words[f"{name}s"].format(n=n), name) for name, n in sorted(counts.items())]
         badges = badges or [Badge(words["no_findings"], "good")]
     charts = list(_charts(summaries))
-    metrics = sorted({metric for run in runs for metric in run.table})
-    others = (_chart(metric, [run.series(metric) for run in runs]) for metric in metrics)
+    others, points = [], 0
+    for metric in sorted({metric for run in runs for metric in run.table}):
+        chart = _chart(metric, [run.series(metric) for run in runs])
+        points += sum(len(curve["steps"]) for curve in chart["curves"])
+        if points <= MAX_OTHER_POINTS:
+            others.append(chart)
+    if window is None:  # a fiftieth of the longest curve, an odd number
+        longest = max((len(it["steps"]) for chart in charts for it in chart["curves"]), default=0)
+        window = longest // 50 * 2 + 1 if longest >= MIN_SMOOTHED_POINTS else 1
+    colours = [COLOURS[i % len(COLOURS)] for i in range(len(runs))]
     data = {
         "charts": charts,
-        "others": list(_within_point_limit(others)),
-        "runs": [_run_values(run, COLOURS[i % len(COLOURS)]) for i, run in enumerate(runs)],
+        "others": others,
+        "runs": [
+            {
+                "name": brief(run.name, 60),
+                "colour": colour,
+                "ends": [run.steps[0], run.steps[-1]],
+                "hours": (hours := elapsed_hours(run))
+                and {"steps": run.steps, "at": [round(hour, 4) for hour in hours]},
+            }
+            for run, colour in zip(runs, colours, strict=True)
+        ],
         "smoothed": MIN_SMOOTHED_POINTS,
         "words": words,
-        "window": _window(charts) if window is None else window,
+        "window": window,
         "x": x,
     }
     pieces = render(
@@ -95,26 +110,24 @@ def write_page(
         title=f"{words['title']}{words['colon']}{', '.join(names)}",
         heading=heading,
         badges=badges,
-        views=[_view_comparison(comparison, lang) for comparison in comparisons],
+        comparisons=comparisons,
+        comparison_words=comparison_words,
+        max_settings=MAX_SETTINGS,
+        levels=_LEVELS,
+        difference_cells=difference_cells,
+        bar=_bar,
         best_point=best_point,
         format_number=format_number,
         lang=lang,
         script=Path(__file__).with_name("page.js").read_text(encoding="utf-8"),
         words=words,
-        summaries=summaries,
-        findings=findings,
+        summaries=list(zip(summaries, colours, strict=True)),
         several=len(runs) > 1,
-        colours=COLOURS,
         format_duration=format_duration,
         span_text=span_text,
         with_note=with_note,
         hacking_words=translations("hacking", lang),
-        comparisons=[
-            (finding, *examples_of(summary.run, finding.evidence))
-            for summary in summaries
-            for finding in summary.diagnosis.findings
-            if finding.evidence.onset and summary.run.samples
-        ],
+        examples_of=examples_of,
         data=script_json(data),
     )
     write_pieces(pieces, out, overwrite=overwrite)
@@ -203,76 +216,18 @@ def _marks(
         for finding in summary.diagnosis.findings:
             shown = finding.evidence.metrics or finding.rule.metrics
             if set(metrics) & set(shown) or finding.rule.id == rule:
-                first, last = finding.evidence.steps
-                label, severity = finding.rule.title[summary.lang], finding.rule.severity
-                yield {
-                    "run": run,
-                    "first": first,
-                    "last": last,
-                    "severity": severity,
-                    "label": label,
-                }
+                ends = dict(zip(("first", "last"), finding.evidence.steps, strict=True))
+                label = finding.rule.title[summary.lang]
+                yield {"run": run, **ends, "severity": finding.rule.severity, "label": label}
 
 
-def _within_point_limit(charts: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    total = 0
-    for chart in charts:
-        total += sum(len(curve["steps"]) for curve in chart["curves"])
-        if total <= MAX_OTHER_POINTS:
-            yield chart
-
-
-def _window(charts: Sequence[Mapping[str, Any]]) -> int:
-    """Return the default smoothing window: a fiftieth of the longest curve, an odd number."""
-    longest = max((len(it["steps"]) for chart in charts for it in chart["curves"]), default=0)
-    return longest // 50 * 2 + 1 if longest >= MIN_SMOOTHED_POINTS else 1
-
-
-def _run_values(run: TrainingRun, colour: str) -> dict[str, Any]:
-    hours = elapsed_hours(run)
-    return {
-        "name": brief(run.name, 60),
-        "colour": colour,
-        "ends": [run.steps[0], run.steps[-1]],
-        "hours": hours and {"steps": run.steps, "at": [round(hour, 4) for hour in hours]},
-    }
-
-
-def _view_comparison(comparison: RunComparison, lang: str) -> dict[str, Any]:
-    """Return the section of a comparison: differences of curves with a bar each, and of settings."""
-    words = translations("comparison", lang)
-    names, total = {"base": comparison.base, "other": comparison.other}, len(comparison.settings)
-    base, other = comparison.unshared_keys
-    notes = []
-    if total > MAX_SETTINGS:
-        notes.append(words["more_settings"].format(n=MAX_SETTINGS, total=total))
-    if base or other:
-        notes.append(words["unshared"].format(base=base, other=other))
-    curve, points, *rest = (
-        words[name] for name in ("curve", "points", "difference", "end", "verdict")
-    )
-    return {
-        "heading": words["heading"].format(**names),
-        "note": f"{words[comparison.align]} {words['note']}",
-        "columns": (curve, points, comparison.base, comparison.other, *rest),
-        "rows": [_difference_row(item, words) for item in comparison.differences],
-        "settings_heading": words["settings"],
-        "settings": [
-            (s.name, str(s.base), str(s.other)) for s in comparison.settings[:MAX_SETTINGS]
-        ],
-        "settings_note": " ".join(notes),
-    }
-
-
-def _difference_row(item: CurveDifference, words: Mapping[str, str]) -> dict[str, Any]:
-    """Return the cells of a difference, its badge, and ends of its bar in percent; 50 is a difference of 0."""
-    mean, low, high = item.whole.mean, item.whole.low, item.whole.high
+def _bar(item: CurveDifference) -> dict[str, float]:
+    """Return the mean of a difference and the ends of its interval in percent of a bar; 50 is 0."""
+    mean, low, high = vars(item.whole).values()
     ends = {
         "mean": mean,
         "low": mean if low is None else low,
         "high": mean if high is None else high,
     }
     reach = max(map(abs, ends.values())) or 1.0
-    badge = Badge(words[item.verdict], _LEVELS.get(item.verdict, "neutral"))
-    bar = {name: 50 + 46 * end / reach for name, end in ends.items()}
-    return {"cells": difference_cells(item), "badge": badge, **bar}
+    return {name: 50 + 46 * end / reach for name, end in ends.items()}
