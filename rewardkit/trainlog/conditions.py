@@ -37,8 +37,8 @@ MIDDLE, END = (0.33, 0.67), (0.9, 1.0)
 #: run's gain may lie within that part.
 RISE_ERRORS = 2.0
 
-#: Kinds of facts that are shares from 0 to 1, which are written as percentages.
-_SHARES = frozenset({"phrase", "answer", "among", "others"})
+#: Kinds of facts that are fractions, which are written as percentages.
+_FRACTIONS = frozenset({"phrase", "answer", "among", "others"})
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Fact:
 
     def text(self, lang: str = "en") -> str:
         """Return the fact in words: `actor/entropy 0.31 (steps 20-29)`."""
-        value = f"{self.value:.0%}" if self.kind in _SHARES else f"{self.value:.4g}"
+        value = f"{self.value:.0%}" if self.kind in _FRACTIONS else f"{self.value:.4g}"
         return with_note(f"{self.what(lang)} {value}", span_text(self.steps, lang), lang)
 
 
@@ -93,11 +93,8 @@ class RuleEvidence:
 
     def text(self, lang: str) -> str:
         """Return the onset in words: `step 57 (55-60)`; "" if there is none."""
-        return (
-            translations("hacking", lang)["interval"].format(**vars(self.onset))
-            if self.onset
-            else ""
-        )
+        words = translations("hacking", lang)
+        return words["interval"].format(**vars(self.onset)) if self.onset else ""
 
 
 @dataclass(frozen=True)
@@ -150,9 +147,9 @@ def last_outside(
     last = series[-LAST_STEPS:]
     if not last or mean(last) > below:
         return None
-    if not (sum(y > high for _, y in last) >= times if times else mean(last) > high):
-        return _evidence(mean_fact(name, last)) if mean(last) < low else None
-    return _above(name, series, high)
+    if sum(y > high for _, y in last) >= times if times else mean(last) > high:
+        return _above(name, series, high)
+    return _evidence(mean_fact(name, last)) if mean(last) < low else None
 
 
 def at_limit(
@@ -165,28 +162,23 @@ def at_limit(
     with `infer`, a length that is often the longest. If neither is known, the ratio of verl 0.1 to
     0.8 counts if the longest is the same in all of the last steps, or is not logged.
     """
-    name, series = curve(run, [f"{kind}/clip_ratio"])
+    (name, series), (_, longest) = (curve(run, [f"{kind}/{it}"]) for it in ("clip_ratio", "max"))
     if not series or not mean(series[-LAST_STEPS:]) > limit:
         return None
-    longest = finite(run.series(f"{kind}/max"))
-    lengths = [length for _, length in longest]
+    lengths, last = [length for _, length in longest], longest[-LAST_STEPS:]
     allowed: float | None
     try:
         allowed = float(run.setting(*keys))
     except (TypeError, ValueError):
         top = max(lengths, default=0.0)
-        is_frequent = infer and lengths.count(top) >= max(3, len(lengths) / 4)
-        allowed = top if is_frequent else None
-    last = lengths[-LAST_STEPS:]
+        allowed = top if infer and lengths.count(top) >= max(3, len(lengths) / 4) else None
     if last and allowed is not None:
-        is_reached = 2 * sum(length >= allowed for length in last) >= len(last)
+        is_reached = 2 * sum(length >= allowed for _, length in last) >= len(last)
     else:
-        is_reached = run.era in {FIXED, FULL} and len(set(last)) <= 1
+        is_reached = run.era in {FIXED, FULL} and len({length for _, length in last}) <= 1
     if not is_reached:
         return None
-    return _above(
-        name, series, limit, *([mean_fact(f"{kind}/max", longest[-LAST_STEPS:])] * bool(last))
-    )
+    return _above(name, series, limit, *([mean_fact(f"{kind}/max", last)] if last else []))
 
 
 def not_a_number(run: TrainingRun, *prefixes: str) -> RuleEvidence | None:
@@ -248,39 +240,39 @@ def both_zero(run: TrainingRun, low: str, high: str, least: int) -> RuleEvidence
     return _evidence(Fact(f"{low} = {high} = 0", (steps[0], steps[-1]), len(steps), "steps"))
 
 
-def falls_to(run: TrainingRun, share: float, limit: float, *names: str) -> RuleEvidence | None:
-    """A metric ends below a share of its initial value, and below a limit."""
+def falls_to(run: TrainingRun, fraction: float, limit: float, *names: str) -> RuleEvidence | None:
+    """A metric ends below a fraction of its initial value, and below a limit."""
     name, series = curve(run, names)
     if len(series) < MIN_POINTS:
         return None
     begin, end = part(series, 0, 0.1), series[-LAST_STEPS:]
-    level = min(share * mean(begin), limit)
+    level = min(fraction * mean(begin), limit)
     if not mean(end) < level:
         return None
     steps = fall_step(series, level), series[-1][0]
     return _evidence(mean_fact(name, begin), mean_fact(name, end), steps=steps)
 
 
-def time_share(run: TrainingRun, limit: float, *names: str) -> RuleEvidence | None:
-    """A phase takes more than a share of the time of the last steps."""
+def takes_time(run: TrainingRun, limit: float, *names: str) -> RuleEvidence | None:
+    """A phase takes more than a fraction of the time of the last steps."""
     (name, series), whole = curve(run, names), dict(finite(step_seconds(run)))
     last = [(step, seconds) for step, seconds in series if whole.get(step)][-LAST_STEPS:]
-    shares = [(step, seconds / whole[step]) for step, seconds in last]
-    if not shares or mean(shares) <= limit:
+    fractions = [(step, seconds / whole[step]) for step, seconds in last]
+    if not fractions or mean(fractions) <= limit:
         return None
-    return _evidence(mean_fact(name, shares, "share"), mean_fact(name, last))
+    return _evidence(mean_fact(name, fractions, "share"), mean_fact(name, last))
 
 
 def imbalanced(run: TrainingRun, limit: float) -> RuleEvidence | None:
-    """After balancing, the workers' numbers of tokens still differ by more than a share of the mean."""
+    """After balancing, the workers' numbers of tokens still differ by more than a fraction of the mean."""
     names = [f"global_seqlen/{name}" for name in ("balanced_max", "balanced_min", "mean")]
-    high, low, mid = (dict(finite(run.series(name))) for name in names)
-    spread = [(s, (high[s] - low[s]) / mid[s]) for s in high if s in low and mid.get(s)]
+    high, low, middle = (dict(finite(run.series(name))) for name in names)
+    spread = [(s, (high[s] - low[s]) / middle[s]) for s in high if s in low and middle.get(s)]
     last = spread[-LAST_STEPS:]
     if not last or mean(last) <= limit:
         return None
     at = last[-1][0]
-    ends = [Fact(name, (at, at), ys[at]) for name, ys in zip(names, (high, low), strict=False)]
+    ends = Fact(names[0], (at, at), high[at]), Fact(names[1], (at, at), low[at])
     return _evidence(mean_fact("", last, "balance"), *ends)
 
 
@@ -315,8 +307,8 @@ def grow_together(run: TrainingRun, **factors: float) -> RuleEvidence | None:
     return None
 
 
-def loses_gain(run: TrainingRun, share: float) -> RuleEvidence | None:
-    """The reward loses a share of its gain, or ends below its start.
+def loses_gain(run: TrainingRun, fraction: float) -> RuleEvidence | None:
+    """The reward loses a fraction of its gain, or ends below its start.
 
     The loss exceeds the noise and a tenth of the range of scores (0.05 if that is not logged).
     """
@@ -330,14 +322,20 @@ def loses_gain(run: TrainingRun, share: float) -> RuleEvidence | None:
     error = max(noise(reward) * (2 / len(end)) ** 0.5, slow)
     fell = mean(peak) - mean(end)
     gained = max(mean(peak) - mean(begin), 8 * error)
-    if not fell > max(share * gained, 6 * error, 0.1 * _range(run)) or not fell:
+    scores = "critic/rewards", "critic/score", "score"
+    lows, highs = (
+        [score for _, score in curve(run, [f"{it}/{end}" for it in scores])[1]]
+        for end in ("min", "max")
+    )
+    span = max(highs) - min(lows) if lows and highs else 0.5
+    if not fell > max(fraction * gained, 6 * error, 0.1 * span):
         return None
     steps = fall_step(reward, mean(peak) - fell / 4), end[-1][0]
     return _evidence(*(mean_fact(name, points) for points in (begin, peak, end)), steps=steps)
 
 
 def rises_without_validation(
-    run: TrainingRun, gain: float, share: float, ceiling: float
+    run: TrainingRun, gain: float, fraction: float, ceiling: float
 ) -> RuleEvidence | None:
     """The training reward rises, but the validation of no data source does.
 
@@ -345,18 +343,17 @@ def rises_without_validation(
     """
     name, reward = curve(run, REWARD.names)
     rise = (trend(reward) or 0.0) if len(reward) >= MIN_POINTS else 0.0
-    sources = {source: finite(points) for source, points in validations(run).items()}
     sources = {
         source: points
-        for source, points in sources.items()
-        if source != "loss" and len(points) >= 6 and points[0][1] < ceiling
+        for source, series in validations(run).items()
+        if source != "loss" and len(points := finite(series)) >= 6 and points[0][1] < ceiling
     }
     if rise < gain or not sources:
         return None
     facts = [mean_fact(name, part(reward, *span)) for span in ((0, 0.2), (0.8, 1))]
     for source, points in sources.items():
         early, late = part(points, 0, 0.34), part(points, 0.66, 1)
-        if mean(late) - mean(early) > share * rise:
+        if mean(late) - mean(early) > fraction * rise:
             return None
         facts += [mean_fact(source, points, "validation") for points in (early, late)]
     return _evidence(*facts[:8], steps=(reward[0][0], reward[-1][0]))
@@ -387,19 +384,3 @@ def _changes(
 def _has_grown(series: Series, span: tuple[float, float], factor: float) -> bool:
     early, late = part(series, *span), part(series, *END)
     return change(series, span, END) > 0 and mean(late) >= factor * mean(early)
-
-
-def _range(run: TrainingRun) -> float:
-    """Range from the lowest to the highest score of the run; 0.5 if they are not logged."""
-    low, high = (
-        [
-            y
-            for _, y in finite(
-                run.series(
-                    *(f"{name}/{end}" for name in ("critic/rewards", "critic/score", "score"))
-                )
-            )
-        ]
-        for end in ("min", "max")
-    )
-    return max(high) - min(low) if low and high else 0.5

@@ -8,10 +8,10 @@ NaN, which must never occur.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from rewardkit.strict_yaml import read_table
 from rewardkit.trainlog import conditions, hacking_conditions
 from rewardkit.trainlog.conditions import Judgement, NotEnoughData, RuleEvidence
 from rewardkit.trainlog.training_run import TrainingRun
@@ -155,10 +155,7 @@ def rules() -> tuple[LogRule, ...]:
 
 
 def _read_rules(name: str, module: ModuleType) -> Iterator[LogRule]:
-    import yaml
-
-    text = Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8")
-    for fields in yaml.safe_load(text):
+    for fields in map(dict, read_table(__file__, f"{name}.yaml")):
         function = getattr(module, fields.pop("condition"))
         arguments, options = fields.pop("arguments", ()), fields.pop("options", {})
         fields["condition"] = partial(_condition, function, arguments, options)

@@ -1,6 +1,5 @@
 """Comparison of runs with a first one: differences of their curves and of their settings."""
 
-import ast
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -36,12 +35,6 @@ MIN_COMMON_STEPS = 2
 
 #: Share of the run after which its end begins.
 END_START = 0.8
-
-#: Characters of a setting that is parsed; a longer one is compared as text.
-MAX_SETTING_CHARACTERS = 10_000
-
-#: Values of a setting as a command line spells them.
-_WORDS = {"true": True, "false": False, "null": None, "none": None}
 
 
 @dataclass(frozen=True)
@@ -265,13 +258,10 @@ def _times(run: TrainingRun) -> dict[int, float]:
     return dict(zip(run.steps, hours, strict=True))
 
 
-def _setting(setting: Any) -> Any:
-    """Parse a setting, so that a command line and a configuration compare equal."""
-    if not isinstance(setting, str) or len(setting) > MAX_SETTING_CHARACTERS:
-        return setting
-    if setting.lower() in _WORDS:
-        return _WORDS[setting.lower()]
+def _setting(setting: Any) -> object:
+    """Return a setting so that `1e-6` and 0.000001, and `True` and true, are equal."""
+    text = str(setting).lower()
     try:
-        return ast.literal_eval(setting)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return setting
+        return float(text)
+    except ValueError:
+        return "null" if text == "none" else text
