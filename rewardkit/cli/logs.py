@@ -206,7 +206,7 @@ def _print_comparisons(comparisons: Iterable[RunComparison], *, as_json: bool) -
     for comparison in comparisons:
         for table in comparison_tables(comparison):
             _print_table(table)
-        first, other = comparison.unshared_keys
+        first, other = comparison.keys_only_in.values()
         if first or other:
             console.echo(
                 f"{first:,} settings are only in the first run, {other:,} only in the other."

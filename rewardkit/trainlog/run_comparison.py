@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import fsum, sqrt
 from operator import itemgetter
 from statistics import fmean
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from rewardkit.errors import DataError, UsageError
 from rewardkit.statistics import student_t_quantile
@@ -33,7 +33,7 @@ MAX_TIMES = 200
 #: Fewest common steps of a difference.
 MIN_COMMON_STEPS = 2
 
-#: Share of the run after which its end begins.
+#: Fraction of the run after which its end begins.
 END_START = 0.8
 
 
@@ -86,17 +86,12 @@ class CurveDifference:
         return "better" if way == self.better else "worse"
 
 
-@dataclass(frozen=True)
-class ValuePair:
+class ValuePair(NamedTuple):
     """What two runs have of the same name."""
 
     name: str
     base: Any
     other: Any
-
-    def summary(self, name: str) -> dict[str, Any]:
-        """Return the pair as plain values for JSON, its name in a field."""
-        return {name: self.name, "base": self.base, "other": self.other}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,27 +105,24 @@ class RunComparison:
         differences: one for each curve.
         not_finite: numbers of steps at which a curve is NaN or infinite, which no difference has.
         settings: configuration keys that both runs have, with different values.
-        unshared_keys: number of keys that only one of them has: (base, other).
+        keys_only_in: number of keys that only one of them has, by `base` and `other`.
     """
 
     base: str
     other: str
     align: Align
-    differences: tuple[CurveDifference, ...]
-    not_finite: tuple[ValuePair, ...]
-    settings: tuple[ValuePair, ...]
-    unshared_keys: tuple[int, int]
+    differences: list[CurveDifference]
+    not_finite: list[ValuePair]
+    settings: list[ValuePair]
+    keys_only_in: dict[str, int]
 
     def summary(self) -> dict[str, Any]:
         """Return the comparison as plain values for JSON."""
+        names = ("base", "other")
         return {
-            "base": self.base,
-            "other": self.other,
-            "align": self.align,
-            "differences": [asdict(item) for item in self.differences],
-            "not_finite": [item.summary("title") for item in self.not_finite],
-            "settings": [item.summary("key") for item in self.settings],
-            "keys_only_in": {"base": self.unshared_keys[0], "other": self.unshared_keys[1]},
+            **asdict(self),
+            "not_finite": [dict(zip(("title", *names), it, strict=True)) for it in self.not_finite],
+            "settings": [dict(zip(("key", *names), it, strict=True)) for it in self.settings],
         }
 
 
@@ -209,10 +201,10 @@ def _compare(first: RunSummary, second: RunSummary, align: Align) -> RunComparis
         base=base.name,
         other=other.name,
         align=align,
-        differences=tuple(differences),
-        not_finite=tuple(not_finite),
-        settings=tuple(s for s in settings if _setting(s.base) != _setting(s.other)),
-        unshared_keys=(len(one.keys() - two.keys()), len(two.keys() - one.keys())),
+        differences=differences,
+        not_finite=not_finite,
+        settings=[it for it in settings if _setting(it.base) != _setting(it.other)],
+        keys_only_in={"base": len(one.keys() - two.keys()), "other": len(two.keys() - one.keys())},
     )
 
 
@@ -222,14 +214,12 @@ def _common_curves(
     """Yield the curves that both runs have, with their title."""
     titles = translations("topics", first.lang)
     validation = translations("tables", first.lang)["validation"]
-    others = {curve.id: curve for curve in second.curves}
-    for curve in first.curves:
-        if curve.id in others:
-            yield titles[curve.id], curve, others[curve.id]
-    others = {curve.id: curve for curve in second.validations}
-    for curve in first.validations:
-        if curve.id in others:
-            yield f"{validation} {curve.id}", curve, others[curve.id]
+    for ours, theirs in ((first.curves, second.curves), (first.validations, second.validations)):
+        others = {curve.id: curve for curve in theirs}
+        for curve in ours:
+            if curve.id in others:
+                title = titles[curve.id] if ours is first.curves else f"{validation} {curve.id}"
+                yield title, curve, others[curve.id]
 
 
 def _at_same_times(*curves: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

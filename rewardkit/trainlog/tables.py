@@ -111,13 +111,13 @@ def comparison_tables(comparison: RunComparison) -> list[TextTable]:
     columns = ("curve", unit, "first", "other", "other - first (95%)", "in the last fifth (95%)")
     tables = [TextTable(title, columns, rows)]
     if comparison.not_finite:
-        counts = tuple((m.name, f"{m.base:,}", f"{m.other:,}") for m in comparison.not_finite)
+        counts = tuple((name, f"{a:,}", f"{b:,}") for name, a, b in comparison.not_finite)
         title = "steps with NaN or infinity, which are not compared"
         tables.append(TextTable(title, ("curve", "first", "other"), counts))
     if comparison.settings:
         settings = tuple(
-            (item.name, *(shorten(str(value), 60) for value in (item.base, item.other)))
-            for item in comparison.settings[:MAX_SETTINGS]
+            (name, shorten(str(a), 60), shorten(str(b), 60))
+            for name, a, b in comparison.settings[:MAX_SETTINGS]
         )
         more = len(comparison.settings) - len(settings)
         title = "settings that differ" + (f" (and {more:,} more, see --json)" if more else "")

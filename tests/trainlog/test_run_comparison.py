@@ -120,7 +120,7 @@ def test_settings_are_compared_by_value_not_by_spelling():
     (comparison,) = compare_runs([summarize(a), summarize(b)])
     settings = [(item.name, item.base, item.other) for item in comparison.settings]
     assert settings == [("actor.use_kl_loss", "True", False), ("data.n", 8, 16)]
-    assert comparison.unshared_keys == (1, 0)
+    assert comparison.keys_only_in == {"base": 1, "other": 0}
 
 
 def test_the_command_prints_differences_and_settings(tmp_path):
