@@ -22,7 +22,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -33,8 +32,8 @@ from rewardkit.recorder.gold import states_gold
 #: Files of records in a folder.
 PATTERN = "rewards-*.jsonl"
 
-#: Share of the calls whose texts are written.
-TEXT_SHARE = 1 / 8
+#: Fraction of the calls whose texts are written.
+TEXT_FRACTION = 1 / 8
 
 #: Characters of a response that is written whole; of a longer one, the middle is left out.
 MAX_TEXT_CHARACTERS = 16_000
@@ -46,7 +45,7 @@ MAX_NAME_CHARACTERS, MAX_VALUES = 200, 64
 LARGEST, LONGEST = 1e150, 1e6
 
 _GOLDEN_RATIO = 0.6180339887498949
-_PLAIN = frozenset({float, int, bool, str})
+_PLAIN = frozenset({float, int, bool})
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _log = logging.getLogger("rewardkit")
 
@@ -61,7 +60,7 @@ class Recorder:
     """
 
     def __init__(
-        self, folder: str, *, share: float = TEXT_SHARE, clock: Callable[[], float] = time.time
+        self, folder: str, *, share: float = TEXT_FRACTION, clock: Callable[[], float] = time.time
     ) -> None:
         self.folder = folder
         self.share = share
@@ -94,19 +93,18 @@ class Recorder:
             seconds: how long the call took.
         """
         self._calls += 1
-        # Multiples of the golden ratio are spread evenly, whatever the size of a group.
-        has_text = self._calls * _GOLDEN_RATIO % 1 < self.share
         call = (result, response, data_source, ground_truth, extra_info)
         # The values of a user's reward may raise anything.
-        error = call_catching(self._append, call, seconds, has_text=has_text)
+        error = call_catching(self._append, call, seconds)
         if error is not None:
             self.lost += 1
             call_catching(self._log_failure, error)
 
-    def _append(self, call: tuple[Any, ...], seconds: float, *, has_text: bool) -> None:
+    def _append(self, call: tuple[Any, ...], seconds: float) -> None:
         """Write a line with one call; what a full disk leaves of it ends with the next line."""
+        # Multiples of the golden ratio are spread evenly, whatever the size of a group.
+        record = record_of(*call, has_text=self._calls * _GOLDEN_RATIO % 1 < self.share)
         seconds = seconds if 0 <= seconds < LONGEST else 0.0
-        record = record_of(*call, has_text=has_text)
         line = {"time": self._clock(), "seconds": seconds, **record}
         is_old = self._calls % 8 == 0  # a look at the file takes a microsecond
         if self._descriptor < 0 or (is_old and os.fstat(self._descriptor).st_nlink == 0):
@@ -179,20 +177,17 @@ def recorder_of(folder: str) -> Recorder:
 
 
 def _numbers(result: Mapping[str, Any]) -> dict[str, float]:
-    if len(result) <= MAX_VALUES and _PLAIN.issuperset(map(type, result.values())):
-        return {
-            key[:MAX_NAME_CHARACTERS]: value
-            for key, value in result.items()
-            if type(value) is not str and -LARGEST < value < LARGEST
-        }
-    finite = (
-        (key[:MAX_NAME_CHARACTERS], number)
-        for key, value in result.items()
-        if type(key) is str and not isinstance(value, str) and hasattr(type(value), "__float__")
-        for number in [call_catching(float, value)]
-        if isinstance(number, float) and abs(number) < LARGEST
-    )
-    return dict(islice(finite, MAX_VALUES))
+    """Return the finite numbers of a result; those of numpy and torch become plain ones."""
+    numbers: dict[str, float] = {}
+    for key, value in result.items():
+        if type(key) is not str or isinstance(value, str):
+            continue
+        number = value if type(value) in _PLAIN else call_catching(float, value)
+        if isinstance(number, (int, float)) and -LARGEST < number < LARGEST:
+            numbers[key[:MAX_NAME_CHARACTERS]] = number
+            if len(numbers) == MAX_VALUES:
+                break
+    return numbers
 
 
 def _name(value: Any) -> str:

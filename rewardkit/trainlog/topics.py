@@ -1,7 +1,6 @@
 """The curves that people look at first, under the names of all releases."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal, TypeAlias
@@ -10,22 +9,21 @@ from rewardkit.trainlog.series import finite
 from rewardkit.trainlog.training_run import V1, TrainingRun
 from rewardkit.trainlog.translations import translations
 
-_MEAN = re.compile(r"val-(core|aux)/(.+)/([^/]+)/mean@(\d{1,9})")
+_MEAN = re.compile(r"val-(?P<kind>core|aux)/(?P<source>.+)/(?P<variable>[^/]+)/mean@(?P<n>\d{1,9})")
 _OLD = re.compile(r"(?:val/)?test_score/(.+)")
 _PART = re.compile(r"timing(?:_s)?/(\w+)")
 
 #: Phases that are part of another phase, or the whole step.
 _WITHIN = {"step", "generate_sequences", "reshard", "start_profile", "stop_profile"}
 
-#: Phases that some releases time after the step, in the order of `_with_outside`.
+#: Phases that some releases time after the step, the first one first.
 _OUTSIDE = ("testing", "save_checkpoint")
 
-#: By how much the phases may exceed the step: a share of the step, and seconds.
+#: By how much the phases may exceed the step: a fraction of the step, and seconds.
 ROUNDING = 0.01
 
-#: Topics whose share 0.9 measures against the longest of the batch.
+#: Topics whose fraction 0.9 measures against the longest of the batch.
 _RELATIVE_TO_LONGEST = {"clip", "prompt_clip"}
-
 
 #: Which values of a curve are better; "" where neither are.
 Better: TypeAlias = Literal["higher", "lower", ""]
@@ -103,23 +101,22 @@ def validations(run: TrainingRun) -> dict[str, list[tuple[int, float]]]:
     the smallest.
     """
     scores: dict[str, dict[int, float]] = {}
-    means: dict[str, list[tuple[str, str, str, str]]] = {}
+    means: dict[str, list[re.Match[str]]] = {}
     for metric in run.table:
         if old := _OLD.fullmatch(metric):
             scores.setdefault(old[1], {}).update(run.series(metric))
         elif match := _MEAN.fullmatch(metric):
-            kind, source, variable, n = match.groups()
-            means.setdefault(source, []).append((variable, kind, n, metric))
+            means.setdefault(match["source"], []).append(match)
     configured = str(run.setting("actor_rollout_ref.rollout.val_kwargs.n"))
     for source, metrics in means.items():
-        core = dict.fromkeys(variable for variable, kind, _, _ in metrics if kind == "core")
-        names = dict.fromkeys(variable for variable, *_ in metrics)
-        first = next((name for name in ("acc", "reward") if name in names), next(iter(names)))
-        metrics.sort(key=lambda item: (item[2] != configured, int(item[2])), reverse=True)
-        for variable, _, _, metric in metrics:
-            if variable in (core or (first,)):
-                name = f"{source}/{variable}" if len(core) > 1 else source
-                scores.setdefault(name, {}).update(run.series(metric))
+        core = {match["variable"] for match in metrics if match["kind"] == "core"}
+        names = [match["variable"] for match in metrics]
+        first = next((name for name in ("acc", "reward") if name in names), names[0])
+        metrics.sort(key=lambda match: (match["n"] != configured, int(match["n"])), reverse=True)
+        for match in metrics:
+            if match["variable"] in (core or {first}):
+                name = f"{source}/{match['variable']}" if len(core) > 1 else source
+                scores.setdefault(name, {}).update(run.series(match[0]))
     if series := run.series("val/loss"):
         scores["loss"] = dict(series)
     return {name: sorted(values.items()) for name, values in scores.items() if values}
@@ -155,17 +152,25 @@ def step_seconds(run: TrainingRun) -> list[tuple[int, float]]:
     """Return seconds of each step, with a validation and a checkpoint after it.
 
     `timing_s/step` leaves out the validation from 0.6.1 on, and the checkpoint in 0.6.1 and 0.7.0
-    (`verl/trainer/ppo/ray_trainer.py`): they are added where the step is too short to hold them. Where
-    the whole is not logged (0.1), it is the sum of its phases.
+    (`verl/trainer/ppo/ray_trainer.py`): they are added where the step is too short to hold them, the
+    validation first. Where the whole is not logged (0.1), it is the sum of its phases.
     """
     parts = {name: dict(series) for name, series in time_parts(run).items()}
-    totals: dict[int, float] = {}
-    for values in parts.values():
-        for step, seconds in values.items():
-            totals[step] = totals.get(step, 0.0) + seconds
+    inside: dict[int, float] = {}
+    for seconds in parts.values():
+        for step in seconds:
+            inside[step] = inside.get(step, 0.0) + seconds[step]
     if not (series := run.series(*STEP_TIME.names)):
-        return sorted(totals.items())
-    return [(step, _with_outside(step, whole, parts, totals)) for step, whole in series]
+        return sorted(inside.items())
+    totals = []
+    for step, whole in series:
+        total, rest = whole, inside.get(step, 0.0)
+        for name in _OUTSIDE:
+            after = parts.get(name, {}).get(step, 0.0)
+            if after > 0 and rest > whole * (1 + ROUNDING) + ROUNDING:
+                total, rest = total + after, rest - after
+        totals.append((step, total))
+    return totals
 
 
 def elapsed_hours(run: TrainingRun) -> list[float] | None:
@@ -179,18 +184,3 @@ def elapsed_hours(run: TrainingRun) -> list[float] | None:
     seconds = dict(finite(step_seconds(run)))
     ends = list(accumulate(seconds.get(step, 0.0) / 3600 for step in run.steps))
     return ends if any(ends) else None
-
-
-def _with_outside(
-    step: int, whole: float, parts: Mapping[str, Mapping[int, float]], totals: Mapping[int, float]
-) -> float:
-    """Return the step's seconds plus those of the phases that it is too short to hold.
-
-    The validation goes first: it is outside in every release in which the checkpoint is.
-    """
-    added, inside = 0.0, totals.get(step, 0.0)
-    for name in _OUTSIDE:
-        seconds = parts.get(name, {}).get(step, 0.0)
-        if seconds > 0 and inside > whole * (1 + ROUNDING) + ROUNDING:
-            added, inside = added + seconds, inside - seconds
-    return whole + added
