@@ -35,8 +35,10 @@ Block: TypeAlias = tuple[str, int, Callable[[Sequence[int]], Iterable[Row]]]
 #: The byte order mark that some editors write at the start of a UTF-8 file.
 _BOM = b"\xef\xbb\xbf"
 
-#: Maximum depth of nested brackets in a JSON array.
-MAX_DEPTH = 200
+_DECODER = json.JSONDecoder()
+
+#: White space, and the mark after an element of a JSON array.
+_BLANKS, _ELEMENT_END = re.compile(r"\s*"), re.compile(r"\s*([,\]])")
 
 #: What may separate the values of a CSV file, the likeliest first.
 _SEPARATORS = ",\t;|"
@@ -326,65 +328,50 @@ def _json_columns(file: Path) -> Mapping[str, Sequence[Any]]:
     return columns if is_table and has_plain_column else {}
 
 
-class _LimitedStream:
-    """A stream for the parser of an array, which keeps a string in memory until its end.
-
-    It limits the size of an element to that of a line.
-    """
-
-    def __init__(self, file: Path, stream: io.BufferedReader) -> None:
-        self._file, self._stream = file, stream
-        self.element = self.size = self.bytes_read = 0
-
-    def read(self, size: int) -> bytes:
-        """Return up to `size` bytes."""
-        piece = self._stream.read(size)
-        self.size += len(piece)
-        self.bytes_read += len(piece)
-        if self.size > MAX_LINE_BYTES + size:
-            raise DataError(
-                f"{self._file}: element {self.element} has more than {MAX_LINE_BYTES:,} bytes. "
-                "Leave it out."
-            )
-        return piece
-
-
 def _json_elements(file: Path) -> Iterator[Any]:
-    """Yield the elements of a JSON array, with one in memory at a time; its depth is limited.
+    """Yield the elements of a JSON array, with about one in memory at a time."""
+    number, start, mark = 0, 1, ","
+    with io.TextIOWrapper(_open(file), "utf-8-sig") as stream:
+        text = stream.read(_SAMPLE_BYTES).lstrip()
+        while mark == ",":
+            try:
+                value, mark, start = _next_element(text, start)
+            except RecursionError:
+                raise DataError(
+                    f"{file}: element {number}: brackets are nested too deep."
+                ) from None
+            except ValueError as error:  # perhaps the element goes on behind the text in memory
+                text, start = text[start:], 0
+                if len(text) > MAX_LINE_BYTES:
+                    raise DataError(
+                        f"{file}: element {number} has more than {MAX_LINE_BYTES:,} bytes, or is not "
+                        "JSON. Leave it out."
+                    ) from error
+                piece = stream.read(max(_SAMPLE_BYTES, len(text)))
+                if not piece and number == 0 and text.strip() == "]":
+                    return
+                if not piece:
+                    raise DataError(f"{file}: element {number}: not JSON ({error}).") from error
+                text += piece
+            else:
+                yield value
+                number += 1
+        if (text[start:] + stream.read(_SAMPLE_BYTES)).strip():
+            raise DataError(f"{file}: there is text after the array. Write one array.")
 
-    ijson's own builder of elements has no limit of depth.
+
+def _next_element(text: str, start: int) -> tuple[Any, str, int]:
+    """Return the JSON value at an index, the mark that ends it, and the index after that mark.
+
+    Raises:
+        ValueError: the text has no whole value there.
     """
-    import ijson
-
-    with _open(file) as stream:
-        if stream.peek(len(_BOM)).startswith(_BOM):
-            stream.read(len(_BOM))
-        pieces = _LimitedStream(file, stream)
-        depth, builder = 0, ijson.ObjectBuilder()
-        try:
-            for event, value in ijson.basic_parse(pieces, use_float=True):
-                opens, closes = (
-                    event in ("start_array", "start_map"),
-                    event in ("end_array", "end_map"),
-                )
-                is_own = (opens and depth == 0) or (closes and depth == 1)  # the array's brackets
-                depth += opens - closes
-                if depth > MAX_DEPTH:
-                    raise DataError(f"{file}: brackets are nested more than {MAX_DEPTH} deep.")
-                if is_own:
-                    continue
-                builder.event(event, value)
-                if depth == 1:
-                    yield builder.value
-                    builder = ijson.ObjectBuilder()
-                    pieces.element, pieces.size = pieces.element + 1, 0
-        except ijson.JSONError as error:
-            message = error.args[0] if error.args else ""
-            if isinstance(message, bytes):
-                message = message.decode("utf-8", "replace")
-            reason = " ".join(str(message).split())[:120]
-            fault = f"not JSON, or not UTF-8, before byte {pieces.bytes_read:,} ({reason})."
-            raise DataError(f"{file}: {_text_fault(file) or fault}") from error
+    blanks = _BLANKS.match(text, start)
+    value, end = _DECODER.raw_decode(text, blanks.end() if blanks else start)
+    mark = _ELEMENT_END.match(text, end)
+    if mark is None:
+        raise ValueError(f"a comma or ] is missing after {end - start:,} characters")
+    return value, mark[1], mark.end()
 
 
 def _text_fault(file: Path) -> str:
