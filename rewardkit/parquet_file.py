@@ -1,8 +1,7 @@
 """Reads parquet files in bounded memory: a file of 9 KB may hold 3 GB.
 
 Pages are compressed, and a dictionary stores a value once that thousands of rows repeat. A batch
-therefore has fewer rows where rows are large, and a row has the limit of a line of jsonl. Files
-whose rows are small are read as `pyarrow.parquet.ParquetFile` reads them.
+therefore has fewer rows where rows are large, and a row has the limit of a line of jsonl.
 """
 
 import re
@@ -56,33 +55,28 @@ class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]
         row_groups: Sequence[int] | None = None,
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in order, in batches of at most `batch_size`."""
+        """Return the rows in order, in batches of at most `batch_size`, with one row group in memory.
+
+        The method of pyarrow holds all row groups, and with them the images of all rows.
+        """
         groups = list(range(self.num_row_groups) if row_groups is None else row_groups)
-        sizes = [min(batch_size, self._rows_in_bounds(group, columns)) for group in groups]
-        parts = [(size, [group]) for size, group in zip(sizes, groups, strict=True)]
-        if all(size == batch_size for size in sizes):
-            parts = [(batch_size, groups)]
         row = sum(self.metadata.row_group(g).num_rows for g in range(min(groups, default=0)))
         read = super().iter_batches
         batches = (
-            batch for size, part in parts for batch in read(size, row_groups=part, columns=columns)
+            batch
+            for group in groups
+            for batch in read(
+                min(batch_size, self._rows_in_bounds(group, columns)),
+                row_groups=[group],
+                columns=columns,
+            )
         )
-        pieces: list[pa.RecordBatch] = []
-        rows = together = 0
-        for piece, size in bounded_slices(self._path, batches, row):
-            if pieces and (rows + piece.num_rows > batch_size or together + size > MAX_LINE_BYTES):
-                yield _join(pieces)
-                pieces, rows, together = [], 0, 0
-            pieces.append(piece)
-            rows, together = rows + piece.num_rows, together + size
-        if pieces:
-            yield _join(pieces)
+        return bounded_slices(self._path, batches, row)
 
     def _rows_in_bounds(self, group: int, columns: Sequence[str] | None) -> int:
         """Return how many rows of a row group are decoded at once."""
         chunks, total, limit = self.metadata.row_group(group), 1, MAX_BATCH_BYTES
-        for place in range(chunks.num_columns):
-            chunk = chunks.column(place)
+        for chunk in map(chunks.column, range(chunks.num_columns)):
             path = chunk.path_in_schema
             if columns is not None and not any(f"{path}.".startswith(f"{c}.") for c in columns):
                 continue
@@ -110,18 +104,18 @@ class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]
             header = _DICTIONARY_PAGE.match(file.read(16))
         if header is None:
             return size
-        zigzag: int = sum((byte & 127) << 7 * place for place, byte in enumerate(header[1]))
+        zigzag: int = sum((byte & 127) << 7 * i for i, byte in enumerate(header[1]))
         return zigzag >> 1
 
 
 def bounded_slices(
     path: Path, batches: Iterable[pa.RecordBatch], row: int = 0
-) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Yield batches in parts that are not larger than a row may be, each with its bytes in Python."""
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches in parts that are not larger than a row may be; `row` is the first row."""
     # half, so that the first batch of a parquet that explodes is refused before its rows are used
     limit, total = max(MAX_BATCH_BYTES // 2, MAX_ROWS_RATIO * path.stat().st_size), 0
     for batch in batches:
-        size = sum(map(_python_bytes, batch.columns))
+        size = _bytes_of(batch)
         total, row = total + size, row + batch.num_rows
         if total > limit:
             raise DataError(
@@ -131,11 +125,9 @@ def bounded_slices(
         yield from _halves(path, batch, size, row - batch.num_rows)
 
 
-def _halves(
-    path: Path, batch: pa.RecordBatch, size: int, row: int
-) -> Iterator[tuple[pa.RecordBatch, int]]:
+def _halves(path: Path, batch: pa.RecordBatch, size: int, row: int) -> Iterator[pa.RecordBatch]:
     if size <= MAX_LINE_BYTES:
-        yield batch, size
+        yield batch
     elif batch.num_rows == 1:
         raise DataError(
             f"{path}: row {row} has {size:,} bytes, more than the limit of {MAX_LINE_BYTES:,}. "
@@ -144,12 +136,11 @@ def _halves(
     else:
         half = batch.num_rows // 2
         for start, part in ((0, batch.slice(0, half)), (half, batch.slice(half))):
-            yield from _halves(path, part, sum(map(_python_bytes, part.columns)), row + start)
+            yield from _halves(path, part, _bytes_of(part), row + start)
 
 
-def _join(pieces: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return one batch: what works on batches is slow on many small ones."""
-    return pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
+def _bytes_of(batch: pa.RecordBatch) -> int:
+    return sum(map(_python_bytes, batch.columns))
 
 
 def _python_bytes(array: pa.Array) -> int:
@@ -159,7 +150,7 @@ def _python_bytes(array: pa.Array) -> int:
         lengths = pc.binary_length(array.dictionary).take(array.indices)
         return int(pc.sum(lengths).as_py() or 0) + ITEM_BYTES * len(array)
     if pa.types.is_dictionary(kind) and pa.types.is_nested(kind.value_type):
-        values = (array.dictionary.slice(place, 1) for place in range(len(array.dictionary)))
+        values = (array.dictionary.slice(i, 1) for i in range(len(array.dictionary)))
         sizes = pa.array(map(_python_bytes, values), pa.int64()).take(array.indices)
         return int(pc.sum(sizes).as_py() or 0) + ITEM_BYTES * len(array)
     if pa.types.is_struct(kind):

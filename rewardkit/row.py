@@ -278,18 +278,8 @@ def picture_contents(row: Mapping[str, Any]) -> tuple[bytes, ...]:
 def read_rows(path: Path, batch_rows: int = BATCH_ROWS) -> Iterator[Row]:
     """Yield the rows of a parquet file, with one row group and one batch in memory at a time."""
     with open_parquet(path) as file:
-        for batch in row_group_batches(file, batch_rows):
+        for batch in file.iter_batches(batch_rows):
             yield from batch.to_pylist()
-
-
-def row_group_batches(file: pq.ParquetFile, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a parquet file, with one row group in memory at a time.
-
-    One call of `iter_batches` for the whole file holds all its row groups, and with them the
-    pictures of all rows.
-    """
-    for group in range(file.num_row_groups):
-        yield from file.iter_batches(batch_rows, row_groups=[group])
 
 
 class TypeConflictError(ValueError):

@@ -195,7 +195,7 @@ def _arrow_batches(file: Path, choose: ChooseColumns | None) -> Iterator[pa.Reco
         numbers = range(0 if is_stream else reader.num_record_batches)
         batches = reader if is_stream else map(reader.get_batch, numbers)
         chosen = (validated(batch.select(columns)) for batch in batches)
-        yield from (piece for piece, _ in bounded_slices(file, chosen))
+        yield from bounded_slices(file, chosen)
 
 
 def _read_csv(file: Path, choose: ChooseColumns | None) -> Iterator[Row]:

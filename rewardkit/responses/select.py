@@ -27,7 +27,7 @@ from rewardkit.responses.figures import Cell, GradientGroups
 from rewardkit.responses.files import SkippedRow, files_name, input_files
 from rewardkit.responses.matching import Match, TrainIndex, index_parquet
 from rewardkit.responses.samples import USUAL_NAMES, FieldNames, Sample, read_scores
-from rewardkit.row import BATCH_ROWS, IMAGES, open_parquet, python_rows, row_group_batches
+from rewardkit.row import BATCH_ROWS, IMAGES, open_parquet, python_rows
 from rewardkit.scorers.base import Score, Status
 
 #: Unusable rows that a report lists; all are counted.
@@ -269,7 +269,7 @@ def write_selection(
     ):
         numbers = range(0)
         size = IMAGE_BATCH_ROWS if IMAGES.name in file.schema_arrow.names else BATCH_ROWS
-        for batch in row_group_batches(file, size):
+        for batch in file.iter_batches(size):
             numbers = range(numbers.stop, numbers.stop + batch.num_rows)
             selected = [n for n in numbers if reasons[n] == ""]
             written = convert(batch.filter(pa.array([reasons[n] == "" for n in numbers])), selected)
