@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -330,24 +329,22 @@ def generation_progress() -> Iterator[ProgressCallbacks]:
         return
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-    started, tokens = monotonic(), 0
     speed = TextColumn("{task.fields[speed]}", markup=False)
     columns = BarColumn(bar_width=20), MofNCompleteColumn(), speed, TimeRemainingColumn(), "left;"
     is_terminal = sys.stdout.isatty()  # otherwise results would go to stderr
     with progress_bar(*columns, speed_estimate_period=300, redirect_stdout=is_terminal) as bar:
-        task = bar.add_task("", total=None, speed="", visible=False)
 
         def start(name: str, finished: int, total: int) -> None:
-            nonlocal started, tokens
-            started, tokens = monotonic(), 0
-            bar.reset(task, total=total, completed=finished, visible=True)
-            bar.update(task, description=f"generating {printable(name)[:40]}", speed="")
+            for task in bar.task_ids:
+                bar.remove_task(task)
+            title = f"generating {printable(name)[:40]}"
+            bar.add_task(title, total=total, completed=finished, speed="", tokens=0)
 
         def advance(new_tokens: int) -> None:
-            nonlocal tokens
-            tokens += new_tokens
-            seconds = max(monotonic() - started, 1e-9)
-            bar.update(task, advance=1, speed=f"{tokens / seconds:,.0f} tokens/s")
+            (task,) = bar.tasks
+            tokens = task.fields["tokens"] + new_tokens
+            text = f"{tokens / max(task.elapsed or 0.0, 1e-9):,.0f} tokens/s"
+            bar.update(task.id, advance=1, tokens=tokens, speed=text)
 
         yield ProgressCallbacks(start, advance)
 

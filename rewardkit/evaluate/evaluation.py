@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -122,37 +122,35 @@ def evaluate(
         )
     input_files((), "--out", out, ".jsonl", parquet)
     require_absent(out, overwrite=True)
-    # The store stays locked until it is scored; another run of the same command would remove it.
-    with _loaded(plan, parquet) as loaded, ExitStack() as stack:
+    with _loaded(plan, parquet) as loaded:
         api, needs_scorers = generation.sampling.api, loaded.scorer == "auto"
         digests = require_questions(parquet, api=api, scorers=needs_scorers)
         rows = len(digests)
         run = {**generation.key(), "questions": sha256("".join(digests).encode()).hexdigest()}
-        store = stack.enter_context(
-            open_store(out, run, resume=True, overwrite=overwrite, replace=resume)
-        )
-        if resume and out.exists():
-            before = store.count
-            try:
-                _add_finished(out, digests, store, generation)
-            except DataError:
-                if not before:
-                    store.remove()
-                raise
-        index = ResponseIndex(store)
-        callbacks.start(name or generation.model, index.n, rows * generation.n)
-        questions = read_questions(parquet)
-        lost, reason = generate(generation, questions, store, index, callbacks.advance)
-        if lost:
-            raise SourceError(
-                f"{generation.server.url}: no answer to requests for {lost:,} responses: "
-                f"{reason} The other responses are in {store.path}. Run the same command to "
-                "request what is missing, or score what exists: rewardkit eval responses "
-                f"{parquet} {store.path}"
-            )
-        lines = _joined_lines(parquet, store, generation.n)
-        metrics = _score(loaded, lines, out, jobs, overwrite=overwrite or resume)
-        store.remove()
+        # The store stays locked until it is scored; another run of the same command would remove it.
+        with open_store(out, run, resume=True, overwrite=overwrite, replace=resume) as store:
+            if resume and out.exists():
+                is_new = not store.count
+                try:
+                    _add_finished(out, digests, store, generation)
+                except DataError:
+                    if is_new:
+                        store.remove()
+                    raise
+            index = ResponseIndex(store)
+            callbacks.start(name or generation.model, index.n, rows * generation.n)
+            questions = read_questions(parquet)
+            lost, reason = generate(generation, questions, store, index, callbacks.advance)
+            if lost:
+                raise SourceError(
+                    f"{generation.server.url}: no answer to requests for {lost:,} responses: "
+                    f"{reason} The other responses are in {store.path}. Run the same command to "
+                    "request what is missing, or score what exists: rewardkit eval responses "
+                    f"{parquet} {store.path}"
+                )
+            lines = _joined_lines(parquet, store, generation.n)
+            metrics = _score(loaded, lines, out, jobs, overwrite=overwrite or resume)
+            store.remove()
     return EvaluationReport(parquet, rows, metrics)
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import zlib
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, replace
@@ -381,32 +380,27 @@ class AdaptiveConcurrency:
     """
 
     def __init__(self, max_requests: int, clock: Callable[[], float] = monotonic) -> None:
-        self.max_requests = self.allowed = max_requests
+        self.max_requests = self.allowed = self._slots = max_requests
         self.answers = 0
         self._clock = clock
-        self._active = 0
+        self._free = asyncio.Semaphore(max_requests)
         self._resume_time = 0.0  # no request starts before this time
         self._cut_time = -1.0  # a refusal of a request sent before this time is old news
-        self._waiters: deque[asyncio.Future[None]] = deque()
         self._answers_since_change = 0
         self._usual_seconds = 0.0  # moving average of the time of an answer
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
         """Wait until a request may start, and hold its slot during the block."""
-        loop = asyncio.get_running_loop()
-        while self._active >= self.allowed or self._clock() < self._resume_time:
-            waiter = loop.create_future()
-            self._waiters.append(waiter)
-            if (pause := self._resume_time - self._clock()) > 0:
-                loop.call_later(pause, self._wake)
-            await waiter
-        self._active += 1
+        await self._free.acquire()
         try:
+            await asyncio.sleep(max(0.0, self._resume_time - self._clock()))
             yield
         finally:
-            self._active -= 1
-            self._wake()
+            if self._slots > self.allowed:
+                self._slots -= 1
+            else:
+                self._free.release()
 
     def record_answer(self, seconds: float) -> None:
         """Count a request that was answered after `seconds`."""
@@ -416,7 +410,9 @@ class AdaptiveConcurrency:
         if self._answers_since_change >= REST_ROUNDS * self.allowed:
             self.allowed = min(self.max_requests, int(self.allowed * 1.5 + 0.5))
             self._answers_since_change = 0
-            self._wake()
+            for _ in range(self.allowed - self._slots):
+                self._slots += 1
+                self._free.release()
 
     def record_refusal(self, sent: float, pause: float) -> None:
         """Halve the limit, because the server refused a request as one too many."""
@@ -430,14 +426,6 @@ class AdaptiveConcurrency:
         """Count a request that was sent at `sent` and had no answer after `seconds`."""
         if self._usual_seconds > SLOW_FRACTION * seconds or not self.answers:
             self.record_refusal(sent, 0.0)
-
-    def _wake(self) -> None:
-        free = self.allowed - self._active
-        while free > 0 and self._waiters:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                free -= 1
 
 
 def _error_message(text: bytes) -> str:
