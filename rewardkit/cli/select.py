@@ -9,7 +9,6 @@ import typer
 
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import (
-    as_share,
     print_json,
     print_table,
     print_wrapped,
@@ -20,8 +19,7 @@ from rewardkit.cli.shared.options import argument, examples, option
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.responses.select import JoinReport, SelectReport
-    from rewardkit.responses.sft import SftReport
+    from rewardkit.responses.select import JoinReport
 
 EXAMPLES = examples(
     "rewardkit select scored.jsonl --train train.parquet --pass-rate 0.1:0.9 --out selected.parquet",
@@ -54,9 +52,6 @@ def command(
     ] = None,
     per_prompt: Annotated[
         int, option("With --sft: maximum responses per prompt, the shortest first.", min=1)
-    ] = 1,
-    min_characters: Annotated[
-        int, option("With --sft: minimum characters of a response.", min=1)
     ] = 1,
     max_characters: Annotated[
         int | None, option("With --sft: maximum characters of a response.", min=1)
@@ -95,15 +90,14 @@ def command(
     --pass-rate then limits the prompts. The other rows go to OUT.dropped.jsonl with their reasons.
     """
     from rewardkit.responses.samples import FieldNames
-    from rewardkit.responses.select import PassRateFilter, select
+    from rewardkit.responses.select import PassRateFilter, SelectReport, select
     from rewardkit.responses.sft import SftConfig, read_tools, select_sft
 
     if (out is None) == (sft is None):
         raise UsageError("name one output: --out with --pass-rate, or --sft.")
     if out and pass_rate is None:
         raise UsageError("--out needs --pass-rate LOW:HIGH, such as 0.1:0.9.")
-    of_sft = "per_prompt", "min_characters", "max_characters", "tools"
-    opt.require_companion(ctx, "--sft", sft, *of_sft)
+    opt.require_companion(ctx, "--sft", sft, "per_prompt", "max_characters", "tools")
     opt.require_companion(ctx, "--out", out, "unseen")
     wanted = PassRateFilter.parse(pass_rate or "0:1", min_samples, unseen=unseen == "keep")
     with progress(f"reading {', '.join(scored)[:60]}") as advance:
@@ -114,75 +108,21 @@ def command(
             "progress": advance,
         }
         if out:
-            report = select(scored, train, out, wanted, **options)
+            report: JoinReport = select(scored, train, out, wanted, **options)
         elif sft:
             schemas = read_tools(tools) if tools else ()
-            config = SftConfig(per_prompt, min_characters, max_characters, wanted, schemas)
-            responses = select_sft(scored, train, sft, config, **options)
-    if sft:
-        _print_responses(responses, as_json=as_json)
-        return
-    _print(report, as_json=as_json)
-
-
-def _print(report: SelectReport, *, as_json: bool) -> None:
-    from rewardkit.responses.matching import PLACE_ALONE
-
-    _warn_about(report)
-    if alone := report.responses[PLACE_ALONE]:
-        warn(
-            f"{alone:,} responses were matched by {PLACE_ALONE}: nothing else in them or their rows "
-            "confirms the match."
-        )
+            config = SftConfig(per_prompt, max_characters, wanted, schemas)
+            report = select_sft(scored, train, sft, config, **options)
+    for line in (*(f"skipped: {example}" for example in report.examples), *report.warnings()):
+        warn(line)
     if as_json:
         print_json(report.summary())
         return
-    bands = report.bands
-    most = max(*bands.values(), 1)
-    print_table(
-        ("pass rate", "rows", ""),
-        ((band, f"{rows:,}", "█" * -(-BAR_COLUMNS * rows // most)) for band, rows in bands.items()),
-        title=f"{report.out}: {report.written:,} of {report.rows:,} rows kept",
-    )
-    lines = [f"dropped, {why}: {as_share(n, report.rows)}" for why, n in report.dropped.items()]
-    action = "kept" if report.wanted.unseen else "dropped"
-    lines.append(
-        f"rows without responses: {report.unseen:,}, with too few: {report.few:,} (both {action})"
-    )
-    not_read = f"; lines skipped: {report.unread:,}" if report.unread else ""
-    for line in (*lines, f"{report.match_sentence()}{not_read}", report.groups_sentence()):
+    if isinstance(report, SelectReport):
+        bands = report.bands
+        most = max(*bands.values(), 1)
+        rows = [(band, f"{n:,}", "█" * -(-BAR_COLUMNS * n // most)) for band, n in bands.items()]
+        title = f"{report.out}: {report.written:,} of {report.rows:,} rows kept"
+        print_table(("pass rate", "rows", ""), rows, title=title)
+    for line in report.lines():
         print_wrapped(line)
-
-
-def _print_responses(report: SftReport, *, as_json: bool) -> None:
-    _warn_about(report)
-    if report.null_tool_fields:
-        warn(
-            f"{report.out}: the schemas of the tools have different fields. Parquet gives each tool "
-            "the fields of all, and verl shows the policy a null for each that a tool does not have."
-        )
-    if as_json:
-        print_json(report.summary())
-        return
-    not_read = f"; lines skipped: {report.unread:,}" if report.unread else ""
-    right = report.responses.total() - report.wrong
-    prompts = f"{report.prompts:,} prompts"
-    lines = [
-        f"{report.out}: {report.written:,} responses to {report.covered:,} of {prompts}",
-        *(f"prompts without one, {why}: {n:,}" for why, n in report.dropped.most_common()),
-        f"right responses: {right:,}, wrong: {report.wrong:,}",
-        *(f"right but left out, {why}: {n:,}" for why, n in report.rejected.most_common()),
-        f"{report.match_sentence()}{not_read}",
-    ]
-    if report.unknown_end:
-        lines.append(
-            f"{report.unknown_end:,} of them do not say why they ended (finish_reason); "
-            "--max-characters leaves out those at the run's length limit"
-        )
-    for line in lines:
-        print_wrapped(line)
-
-
-def _warn_about(report: JoinReport) -> None:
-    for line in report.examples:
-        warn(f"skipped: {line}")

@@ -25,7 +25,7 @@ from rewardkit.output import require_absent, require_not_input
 from rewardkit.pages.text import share
 from rewardkit.responses.figures import Cell, GradientGroups
 from rewardkit.responses.files import SkippedRow, files_name, input_files
-from rewardkit.responses.matching import Match, TrainIndex, index_parquet
+from rewardkit.responses.matching import PLACE_ALONE, Match, TrainIndex, index_parquet
 from rewardkit.responses.samples import USUAL_NAMES, FieldNames, Sample, read_scores
 from rewardkit.row import BATCH_ROWS, IMAGES, open_parquet, python_rows
 from rewardkit.scorers.base import Score, Status
@@ -141,10 +141,15 @@ class JoinReport:
         if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(f"{where}: {reason}")
 
-    def match_sentence(self) -> str:
-        """Return a sentence with the number of responses by the way they match a row."""
-        ways = [f"{n:,} by {way}" for way, n in self.responses.most_common()]
-        return f"responses matched to rows: {', '.join(ways)}; matched to none: {self.unjoined:,}"
+    def warnings(self) -> list[str]:
+        """Return sentences about what is doubtful."""
+        return []
+
+    def lines(self) -> list[str]:
+        """Return the report in sentences; the last one has the responses by the way they match a row."""
+        ways = ", ".join(f"{n:,} by {way}" for way, n in self.responses.most_common())
+        skipped = f"; lines skipped: {self.unread:,}" if self.unread else ""
+        return [f"responses matched to rows: {ways}; matched to none: {self.unjoined:,}{skipped}"]
 
 
 @dataclass
@@ -166,13 +171,26 @@ class SelectReport(JoinReport):
         """Return the report as plain values, for JSON."""
         return {**vars(self), "groups": self.groups._asdict()}
 
-    def groups_sentence(self) -> str:
-        """Return a sentence with the number of groups without a gradient, as `score` counts them."""
-        flat, n = self.groups.without_gradient, self.groups.n
-        return (
-            f"groups without a gradient: {flat:,} of {n:,} ({share(flat, n)}); a group is the "
-            "responses to one prompt at one step, two or more"
+    def warnings(self) -> list[str]:
+        """Return a sentence about matches that nothing confirms."""
+        alone = self.responses[PLACE_ALONE]
+        sentence = (
+            f"{alone:,} responses were matched by {PLACE_ALONE}: nothing else in them or their rows "
+            "confirms the match."
         )
+        return [sentence] if alone else []
+
+    def lines(self) -> list[str]:
+        """Return the report in sentences; groups without a gradient are those that `score` counts."""
+        flat, n = self.groups.without_gradient, self.groups.n
+        groups = f"groups without a gradient: {flat:,} of {n:,} ({share(flat, n)})"
+        action = "kept" if self.wanted.unseen else "dropped"
+        return [
+            *(f"dropped, {why}: {n:,} ({share(n, self.rows)})" for why, n in self.dropped.items()),
+            f"rows without responses: {self.unseen:,}, with too few: {self.few:,} (both {action})",
+            *super().lines(),
+            f"{groups}; a group is the responses to one prompt at one step, two or more",
+        ]
 
 
 def band(rate: float) -> str:

@@ -78,6 +78,31 @@ class SftReport(JoinReport):
     unknown_end: int = 0
     null_tool_fields: bool = False
 
+    def warnings(self) -> list[str]:
+        """Return a sentence about null fields of tools."""
+        sentence = (
+            f"{self.out}: the schemas of the tools have different fields. Parquet gives each tool "
+            "the fields of all, and verl shows the policy a null for each that a tool does not have."
+        )
+        return [sentence] if self.null_tool_fields else []
+
+    def lines(self) -> list[str]:
+        """Return the report in sentences."""
+        right, prompts = self.responses.total() - self.wrong, f"{self.prompts:,} prompts"
+        lines = [
+            f"{self.out}: {self.written:,} responses to {self.covered:,} of {prompts}",
+            *(f"prompts without one, {why}: {n:,}" for why, n in self.dropped.most_common()),
+            f"right responses: {right:,}, wrong: {self.wrong:,}",
+            *(f"right but left out, {why}: {n:,}" for why, n in self.rejected.most_common()),
+            *super().lines(),
+        ]
+        if self.unknown_end:
+            lines.append(
+                f"{self.unknown_end:,} of them do not say why they ended (finish_reason); "
+                "--max-characters leaves out those at the run's length limit"
+            )
+        return lines
+
 
 class ConversationError(ValueError):
     """A prompt or a response that cannot be written as messages; the text says why."""
@@ -170,22 +195,19 @@ class SftConfig:
     """
 
     per_prompt: int = 1
-    min_characters: int = 1
     max_characters: int | None = None
     prompts: PassRateFilter = field(default_factory=lambda: PassRateFilter(0.0, 1.0))
     tools: Schemas = ()
 
     def reject_reason(self, sample: Sample, way: str) -> str:
         """Return why a right response that matches a row in a way is left out; "" if it is kept."""
-        finish, characters = sample.fields.get("finish_reason"), len(sample.response)
+        finish, most = sample.fields.get("finish_reason"), self.max_characters
         if way == PLACE_ALONE:
             return f"matched by {way}, which nothing confirms"
         if finish == TRUNCATED or (isinstance(finish, str) and finish in UNUSABLE):
             return f"cut off (finish_reason {finish})"
-        if characters < self.min_characters:
-            return f"shorter than {self.min_characters:,} characters"
-        if self.max_characters is not None and characters > self.max_characters:
-            return f"longer than {self.max_characters:,} characters"
+        if most is not None and len(sample.response) > most:
+            return f"longer than {most:,} characters"
         return ""
 
 

@@ -79,7 +79,6 @@ NO_CALL = "1\nuser\n<tool_response>\n2\n</tool_response>\nassistant\n1"
         (NO_CALL, {}, "the turns of its tools", {}),
         ("1<|im_end|>\n<|im_start|>user\n2", {}, "it has special tokens of a chat template", {}),
         ("1", OTHER_TURN, "its turns are in a field messages", {}),
-        ("123", {}, "shorter than 4 characters", {"min_characters": 4}),
         ("x" * 21, {}, "longer than 20 characters", {"max_characters": 20}),
     ],
 )
