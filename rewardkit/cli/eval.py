@@ -349,38 +349,10 @@ def generation_progress() -> Iterator[ProgressCallbacks]:
         yield ProgressCallbacks(start, advance)
 
 
-def warn_about(report: EvaluationReport) -> None:
-    """Warn about responses that are not in the metrics, or count as wrong because scoring failed."""
-    from rewardkit.responses.figures import bad_gold_note
-    from rewardkit.scorers.base import Status
-
-    total, rows = report.metrics.total, report.rows
-    for row in report.examples[:3]:
-        warn(f"{row.where}: skipped: {row.reason}")
-    if report.unread:
-        warn(f"{report.unread:,} records were skipped.")
-    if report.unconfirmed:
-        warn(
-            f"{report.unconfirmed:,} responses were matched to rows by split and index only; "
-            "nothing else in them confirms the match."
-        )
-    if report.unanswered:
-        warn(
-            f"{report.unanswered:,} of {rows:,} questions have no response and are not in the metrics."
-        )
-    if note := total.unusable_note():
-        warn(note)
-    if note := bad_gold_note(total.bad_golds, total.responses):
-        warn(note)
-    if failures := total.statuses[Status.FAILED.value]:
-        warn(
-            f"the scorer failed on {failures:,} responses; they count as wrong; the field 'reason' has the cause."
-        )
-
-
 def print_report(report: EvaluationReport, *, as_json: bool) -> None:
     """Print the metrics of a report, by data source, subject, level and k."""
-    warn_about(report)
+    for line in report.warnings():
+        warn(line)
     summary = report.summary()
     if as_json:
         print_json(summary)
@@ -403,8 +375,8 @@ def print_report(report: EvaluationReport, *, as_json: bool) -> None:
 
 def print_suite(reports: Mapping[str, EvaluationReport], out: Path, *, as_json: bool) -> None:
     """Print the metrics of several sets, one line per data source."""
-    for report in reports.values():
-        warn_about(report)
+    for line in (line for report in reports.values() for line in report.warnings()):
+        warn(line)
     summaries = {name: report.summary() for name, report in reports.items()}
     if as_json:
         print_json(summaries)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -35,9 +34,6 @@ EXAMPLES = examples(
     "rewardkit score responses.jsonl --scorer gsm8k --scorer my_reward.py:compute_score --html c.html",
     "rewardkit score - --scorer math < responses.jsonl",
 )
-
-#: Reasons that are printed for rows that could not be scored; OUT.unscored.jsonl has all.
-MAX_REASONS = 5
 
 #: Causes of disagreements that are printed; the page and the JSON have all.
 MAX_CAUSES = 12
@@ -146,7 +142,8 @@ def command(
         address=address,
         on_score=page.add if page else None,
     )
-    _warn_about(report)
+    for line in report.warnings():
+        warn(line)
     written = page.write(report, overwrite=overwrite) if page else {}
     if as_json:
         print_json({**report.summary(), **written})
@@ -181,41 +178,14 @@ def _exit(report: ScoreReport) -> None:
         raise typer.Exit(1)
 
 
-def _warn_about(report: ScoreReport) -> None:
-    """Warn about rows that could not be scored, one for each reason."""
-    from rewardkit.responses.figures import bad_gold_note
-
-    reasons: dict[str, str] = {}
-    for row in report.examples:
-        reasons.setdefault(row.reason, row.where)
-    for reason, where in islice(reasons.items(), MAX_REASONS):
-        warn(f"{where}: not scored: {reason}")
-    shown = min(len(reasons), MAX_REASONS)
-    if report.unscored > shown:
-        warn(f"... and {report.unscored - shown:,} more rows, for these or other reasons")
-    if any(row.reason.startswith("the scorer") for row in report.examples):
-        warn(
-            "responses on which the scorer fails are in no figure; verl 0.9 drops them, and a guarded "
-            "reward scores them as wrong."
-        )
-    if report.rule.sentence:
-        warn(report.rule.sentence)
-    total = report.total
-    for line in report.rule.doubts(total.statuses["scored"], report.between, total.n):
-        warn(line)
-    if not total.n and not report.unscored:
-        warn("error: the files have no rows.")
-    if note := bad_gold_note(total.bad_golds, total.n):
-        warn(note)
-
-
 def _print(report: ScoreReport) -> None:
+    from rewardkit.responses.files import files_name
+
     columns = ("data source", "responses", "correct", "mean score", "95 %", "no answer", "statuses")
     rows = [_row(name or "(none)", tally) for name, tally in report.sources.items()]
     if len(rows) > 1:
         rows.append(_row("all", report.total))
-    files = report.files[0] if len(report.files) == 1 else f"{len(report.files):,} files"
-    title = f"{files}: {report.total.n:,} scored, {report.unscored:,} failed"
+    title = f"{files_name(report.files)}: {report.total.n:,} scored, {report.unscored:,} failed"
     if not rows:
         typer.echo(printable(title))
         return
@@ -258,7 +228,6 @@ def _compare(
     **options: Any,
 ) -> None:
     from rewardkit.responses.compare import compare_files, compare_page
-    from rewardkit.responses.figures import bad_gold_note
 
     if sides[0] == sides[1]:
         warn("A and B are the same scorer with the same options: they cannot disagree.")
@@ -266,15 +235,8 @@ def _compare(
         report = compare_files(
             files, *sides, announce=warn, overwrite=overwrite, progress=advance, **options
         )
-    for row in report.unread_examples:
-        warn(f"{row.where}: skipped: {row.reason}")
-    if report.unread > len(report.unread_examples):
-        warn(f"... and {report.unread - len(report.unread_examples):,} more rows")
-    for letter, side in report.sides.items():
-        if side.failed:
-            warn(f"{letter} failed on {side.failed:,} samples, first on {side.first_failure}")
-        if note := bad_gold_note(side.bad_golds, report.n):
-            warn(f"{letter}: {note}")
+    for line in report.warnings():
+        warn(line)
     if html:
         from rewardkit.pages.html import write_html
 

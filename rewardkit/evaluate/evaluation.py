@@ -30,18 +30,20 @@ from rewardkit.output import (
     require_absent,
     resolve_output,
 )
-from rewardkit.responses.figures import MAX_EXAMPLES
+from rewardkit.responses.figures import MAX_EXAMPLES, bad_gold_notes
 from rewardkit.responses.files import (
     Chunk,
     SkippedRow,
     input_files,
     read_chunks,
+    skipped_lines,
 )
 from rewardkit.responses.matching import PLACE_ALONE, Match, TrainIndex, index_parquet
 from rewardkit.responses.samples import FieldNames, Sample, samples_of
 from rewardkit.responses.score import ScoringPlan, loaded_plan, score_in_order
 from rewardkit.responses.store import Store, open_store
 from rewardkit.row import batched
+from rewardkit.scorers.score import Status
 
 #: Responses per chunk, which a custom scorer gets fewer of.
 CHUNK_RESPONSES = 256
@@ -77,6 +79,28 @@ class EvaluationReport:
         """Count a record that cannot be used."""
         self.unread += 1
         self.examples += [row][: MAX_EXAMPLES - len(self.examples)]
+
+    def warnings(self) -> list[str]:
+        """Return sentences about responses that are in no metric, or count as wrong without a score."""
+        total, lines = self.metrics.total, skipped_lines(self.examples, self.unread)
+        if self.unconfirmed:
+            lines.append(
+                f"{self.unconfirmed:,} responses were matched to rows by split and index only; "
+                "nothing else in them confirms the match."
+            )
+        if self.unanswered:
+            lines.append(
+                f"{self.unanswered:,} of {self.rows:,} questions have no response and are not in the "
+                "metrics."
+            )
+        lines += filter(None, [total.unusable_note()])
+        lines += bad_gold_notes(total.bad_golds, total.responses)
+        if failures := total.statuses[Status.FAILED.value]:
+            lines.append(
+                f"the scorer failed on {failures:,} responses; they count as wrong; the field 'reason' "
+                "has the cause."
+            )
+        return lines
 
     def summary(self) -> dict[str, Any]:
         """Return the report as plain values."""

@@ -17,12 +17,14 @@ from rewardkit.output import atomic
 from rewardkit.pages.model import Bars, Page, Table, TableRow
 from rewardkit.pages.text import sentence, share
 from rewardkit.parallel import INLINE_BATCHES, in_order
+from rewardkit.responses.figures import bad_gold_notes
 from rewardkit.responses.files import (
     Chunk,
     SkippedRow,
     files_name,
     input_files,
     read_chunks,
+    skipped_lines,
 )
 from rewardkit.responses.samples import Sample, read_samples
 from rewardkit.responses.score import ScoringPlan, call_plan, loaded_plan, plan_samples
@@ -159,6 +161,17 @@ class CompareReport:
             example = DisagreementExample(sample.where, gold, a.pred, b.pred, ending)
             examples = self.examples.setdefault(cause, [])
             examples += [example][: MAX_EXAMPLES - len(examples)]
+
+    def warnings(self) -> list[str]:
+        """Return sentences about rows, golds and scorers that failed."""
+        lines = skipped_lines(self.unread_examples, self.unread)
+        for letter, side in self.sides.items():
+            if side.failed:
+                lines.append(
+                    f"{letter} failed on {side.failed:,} samples, first on {side.first_failure}"
+                )
+            lines += [f"{letter}: {note}" for note in bad_gold_notes(side.bad_golds, self.n)]
+        return lines
 
     def summary(self) -> dict[str, Any]:
         """Return the report as plain values, for JSON."""

@@ -105,14 +105,13 @@ class StatusCounts:
         return self.statuses[Status.BAD_GROUND_TRUTH.value]
 
 
-def bad_gold_note(bad: int, n: int) -> str:
-    """Return a sentence about the golds of n responses that cannot be scored, or ""."""
-    if not bad:
-        return ""
-    return (
+def bad_gold_notes(bad: int, n: int) -> list[str]:
+    """Return a sentence about the golds of n responses that cannot be scored, if there are any."""
+    sentence = (
         f"{bad:,} of {n:,} golds cannot be scored (bad_ground_truth), which says nothing about their "
         "responses: fix the golds, or name another --scorer or --gold-key."
     )
+    return [sentence] if bad else []
 
 
 def prompt_key(prompt: str) -> int:

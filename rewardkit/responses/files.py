@@ -20,6 +20,9 @@ from rewardkit.responses.store import HEAD_KEY
 CHUNK_BYTES = 1 << 20
 CHUNK_ROWS = 512
 
+#: Reasons that are printed for rows that cannot be used.
+MAX_REASONS = 5
+
 #: Why the rest of a compressed file cannot be read.
 DAMAGE = "the file is cut off or damaged from here on"
 
@@ -38,6 +41,16 @@ class SkippedRow(NamedTuple):
 
     where: str
     reason: str
+
+
+def skipped_lines(rows: Iterable[SkippedRow], n: int, what: str = "skipped") -> list[str]:
+    """Return lines about the first of n rows that cannot be used, one for each reason."""
+    places: dict[str, str] = {}
+    for where, reason in rows:
+        places.setdefault(reason, where)
+    lines = [f"{where}: {what}: {reason}" for reason, where in places.items()][:MAX_REASONS]
+    more = f"... and {n - len(lines):,} more rows, for these or other reasons"
+    return [*lines, more] if n > len(lines) else lines
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,13 @@ from rewardkit.output import (
 )
 from rewardkit.parallel import INLINE_BATCHES, in_order
 from rewardkit.registry import is_path
-from rewardkit.responses.figures import MAX_EXAMPLES, ScoreFigures, Tally, prompt_key
+from rewardkit.responses.figures import (
+    MAX_EXAMPLES,
+    ScoreFigures,
+    Tally,
+    bad_gold_notes,
+    prompt_key,
+)
 from rewardkit.responses.files import (
     CHUNK_BYTES,
     UNSCORED_SUFFIX,
@@ -29,6 +35,7 @@ from rewardkit.responses.files import (
     SkippedRow,
     input_files,
     read_chunks,
+    skipped_lines,
 )
 from rewardkit.responses.samples import (
     USUAL_NAMES,
@@ -161,6 +168,20 @@ class ScoreReport(ScoreFigures):
     def steps(self) -> dict[str, Tally]:
         """The figures of each training step, by its text."""
         return self.merged(lambda _, step: step)
+
+    def warnings(self) -> list[str]:
+        """Return sentences about rows without a score, and about scores and golds that are doubtful."""
+        total, lines = self.total, skipped_lines(self.examples, self.unscored, "not scored")
+        if any(row.reason.startswith("the scorer") for row in self.examples):
+            lines.append(
+                "responses on which the scorer fails are in no figure; verl 0.9 drops them, and a "
+                "guarded reward scores them as wrong."
+            )
+        lines += filter(None, [self.rule.sentence])
+        lines += self.rule.doubts(total.statuses["scored"], self.between, total.n)
+        if not total.n and not self.unscored:
+            lines.append("error: the files have no rows.")
+        return [*lines, *bad_gold_notes(total.bad_golds, total.n)]
 
     def summary(self) -> dict[str, Any]:
         """Return the report as plain values, for people and for JSON."""

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from rewardkit.cli.eval import warn_about
 from rewardkit.errors import DataError, OutputError
 from rewardkit.evaluate.evaluation import evaluate_responses
 
@@ -109,13 +108,12 @@ def test_a_custom_id_that_is_no_source_id_answers_no_row(parquet, tmp_path):
         assert (report.metrics.total.responses, report.unread) == (1 + n, 1 - n)
 
 
-def test_unfinished_responses_from_files_count_as_wrong_and_are_reported(parquet, tmp_path, capsys):
+def test_unfinished_responses_from_files_count_as_wrong_and_are_reported(parquet, tmp_path):
     reasons = ["stop", "content_filter", "abort", "stop"]
     records = [batch(row, f"#### {row + 10}", 0, reason) for row, reason in enumerate(reasons)]
     records[3]["response"]["body"]["choices"][0]["message"]["content"] = None
     out = tmp_path / "out.jsonl"
     report = evaluate_responses(parquet(4), [str(write_lines(tmp_path, records))], out)
     assert [line["acc"] for line in map(json.loads, out.read_text().splitlines())] == [1, 0, 0, 0]
-    warn_about(report)
-    warnings = capsys.readouterr().err
+    warnings = " ".join(report.warnings())
     assert "no usable response for 3 of 4 (abort 1, content_filter 1, no_content 1)" in warnings
