@@ -70,15 +70,15 @@ class Question(NamedTuple):
         rest = iter(self.images)
         messages: list[dict[str, Any]] = []
         for message in self.prompt:
-            texts = message["content"].split(MARK) if self.images else [message["content"]]
+            pieces = message["content"].split(MARK) if self.images else [message["content"]]
             parts: list[dict[str, Any]] = []
-            for number, text in enumerate(texts):
+            for number, text in enumerate(pieces):
                 if number:
                     address = data_address(next(rest))
                     parts.append({"type": "image_url", "image_url": {"url": address}})
                 if text:
                     parts.append({"type": "text", "text": text})
-            messages.append({**message, "content": parts} if len(texts) > 1 else dict(message))
+            messages.append({**message, "content": parts} if len(pieces) > 1 else dict(message))
         return messages
 
 

@@ -81,8 +81,8 @@ def _tasks(file: str) -> Iterator[dict[str, Any]]:
         yield whole
         return
     for chunks in batched(read_chunks([file]), TASK_CHUNKS):
-        places = [[chunk.first, *chunk.span, chunk.problem] for chunk in chunks]
-        yield {**whole, "chunks": json.dumps(places)}
+        spans = [[chunk.first, *chunk.span, chunk.problem] for chunk in chunks]
+        yield {**whole, "chunks": json.dumps(spans)}
 
 
 def _score_task(plan: ScoringPlan, task: dict[str, Any]) -> list[dict[str, Any]]:
@@ -91,11 +91,11 @@ def _score_task(plan: ScoringPlan, task: dict[str, Any]) -> list[dict[str, Any]]
 
 def _chunks(task: dict[str, Any]) -> Iterator[Chunk]:
     """Yield the chunks of a task, under the name that the user gave the file."""
-    places = json.loads(task["chunks"])
-    if not places:
+    spans = json.loads(task["chunks"])
+    if not spans:
         for chunk in read_chunks([task["file"]]):
             yield replace(chunk, path=task["name"])
-    for first, start, size, problem in places:
+    for first, start, size, problem in spans:
         lines = Chunk(path=task["file"], first=first, span=(start, size)).text
         yield Chunk(path=task["name"], first=first, lines=lines, problem=problem)
 

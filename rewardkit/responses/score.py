@@ -1,6 +1,5 @@
 """Score responses, a chunk at a time in any process; `rewardkit score` and `eval` do it here."""
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from rewardkit.errors import UsageError
 from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
-from rewardkit.jsonl import fingerprint, json_bytes, parsed_json_bytes
+from rewardkit.jsonl import fingerprint, json_bytes, json_line, parsed_json_bytes
 from rewardkit.output import (
     atomic,
     atomic_side_file,
@@ -362,13 +361,13 @@ def score_chunk(plan: ScoringPlan, chunk: Chunk) -> ScoredChunk:
         figures.tallies.setdefault(key, Tally()).add(score, len(sample.response), prompt)
         figures.between += rule.is_between(score.score)
         if plan.lines:
-            lines.append(to_json(_scored_row(sample.fields, score)))
+            lines.append(to_json(_scored_row(sample.fields, score)) + b"\n")
         if plan.samples:
             scored.append(result)
     figures.unscored, figures.examples = len(unscored), unscored[:MAX_EXAMPLES]
     return ScoredChunk(
-        lines=b"\n".join([*lines, b""]) if lines else b"",
-        unscored="".join(json.dumps(row._asdict()) + "\n" for row in unscored).encode(),
+        lines=b"".join(lines),
+        unscored="".join(json_line(row._asdict()) for row in unscored).encode(),
         figures=figures,
         samples=tuple(scored),
     )

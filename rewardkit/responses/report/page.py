@@ -149,9 +149,9 @@ class ShownResponses:
         heap = self._by_status[status]
         if len(heap) == self._max and number <= heap[0][0]:
             return
-        texts = sample.where, prompt, sample.response, sample.ground_truth, score.pred
+        strings = sample.where, prompt, sample.response, sample.ground_truth, score.pred
         values = status, score.score, sample.source, sample.step, group
-        line, start = json.dumps([*texts, *values]).encode(), self._spool.tell()
+        line, start = json.dumps([*strings, *values]).encode(), self._spool.tell()
         self._spool.write(line)
         push = heappush if len(heap) < self._max else heappushpop
         push(heap, (number, start, len(line)))
