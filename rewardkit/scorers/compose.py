@@ -30,12 +30,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 from pydantic import BaseModel, BeforeValidator, Field
 
 from rewardkit import registry
-from rewardkit.errors import (
-    DataError,
-    UsageError,
-    call_catching,
-    call_catching_async,
-)
+from rewardkit.errors import DataError, UsageError, call_catching, call_catching_async
 from rewardkit.output import atomic
 from rewardkit.redact import process_redactor
 from rewardkit.scorers.base import (
@@ -95,10 +90,8 @@ Value: TypeAlias = Callable[[Score, str], float]
 #: Loads a scorer by its name and options.
 LoadScorer: TypeAlias = Callable[[str, Mapping[str, Any]], Scorer]
 
-#: The score of a response without an answer, on which parts are tried.
-_NO_SCORE = Score.wrong("", Status.NO_ANSWER)
 #: Keys of the result that a part may not have: ours, and those that verl sets.
-RESERVED = frozenset({*to_verl(_NO_SCORE), *METRICS, "reward", "overlong", "overlong_reward"})
+RESERVED = frozenset({*to_verl(Score.wrong()), *METRICS, "reward", "overlong", "overlong_reward"})
 
 #: Keys that stand for a second scorer's settings.
 _SECOND_KEYS = ("second_options", "second_right_score", "ask", "confirm")
@@ -228,19 +221,10 @@ class Reward:
         extra_info: Any = None,
         **kwargs: Any,
     ) -> dict[str, float | str]:
-        """Score a sample for verl. Never raises.
+        """Score a sample for verl, as `base.verl_result` does. Never raises.
 
-        Args:
-            data_source: the `data_source` of the row.
-            solution_str: the response.
-            ground_truth: the gold answer.
-            extra_info: the row's other fields.
-            kwargs: options of the scorer; `record` names a folder in which all parts are recorded.
-
-        Returns:
-            The same keys for every input: those of `base.verl_result`, with the weighted sum as
-            `score`, and the contribution of each part. A part that fails contributes 0.0 and sets
-            `error`.
+        The weighted sum is the `score`, and the contribution of each part has its key. A part that
+        fails contributes 0.0 and sets `error`.
         """
         started, folder = perf_counter(), kwargs.pop(RECORD, None)
         sample = _sample(data_source, solution_str, ground_truth, extra_info, kwargs)
@@ -332,18 +316,15 @@ class SecondOpinion:
         """Return the score of a response and the numbers for verl. Never raises."""
         opinions: list[Opinion] = []
         while (scorer := self._next(first, sample, opinions)) is not None:
-            opinions.append(self._judge(_ask(scorer, sample)))
+            opinions.append(_ask(scorer, sample, self.rule))
         return self._conclusion(first, opinions)
 
     async def revise_async(self, first: Score, sample: VerlSample) -> Opinion:
         """`revise`, which waits in the caller's event loop."""
         opinions: list[Opinion] = []
         while (scorer := self._next(first, sample, opinions)) is not None:
-            opinions.append(self._judge(await _ask_async(scorer, sample)))
+            opinions.append(await _ask_async(scorer, sample, self.rule))
         return self._conclusion(first, opinions)
-
-    def _judge(self, opinion: Opinion) -> Opinion:
-        return opinion._replace(score=self.rule.judge(opinion.score))
 
     def _next(self, first: Score, sample: VerlSample, opinions: list[Opinion]) -> Scorer | None:
         """Return the scorer to ask after these opinions; None if there is nothing to ask."""
@@ -392,40 +373,40 @@ def _verl_function(scorer: Scorer) -> Callable[..., Any] | None:
     return spec.verl_function if spec.asks_server else None
 
 
-def _ask(scorer: Scorer, sample: VerlSample) -> Opinion:
+def _ask(scorer: Scorer, sample: VerlSample, rule: RightRule) -> Opinion:
     function = _verl_function(scorer)
     if function is None or iscoroutinefunction(function):
-        return Opinion(verl_score(scorer, *sample), {})
-    return _opinion(call_catching(function, **_arguments(scorer, sample)), scorer, sample)
+        return Opinion(rule.judge(verl_score(scorer, *sample)), {})
+    result = call_catching(function, **_arguments(scorer, sample))
+    return _opinion(result, scorer, sample, rule)
 
 
-async def _ask_async(scorer: Scorer, sample: VerlSample) -> Opinion:
+async def _ask_async(scorer: Scorer, sample: VerlSample, rule: RightRule) -> Opinion:
     """`_ask`, which waits in the caller's event loop; a scorer that computes runs in a thread."""
     function = _verl_function(scorer)
     if function is None or not iscoroutinefunction(function):
-        return await asyncio.to_thread(_ask, scorer, sample)
+        return await asyncio.to_thread(_ask, scorer, sample, rule)
     result = await call_catching_async(function, **_arguments(scorer, sample))
-    return _opinion(result, scorer, sample)
+    return _opinion(result, scorer, sample, rule)
 
 
 def _arguments(scorer: Scorer, sample: VerlSample) -> dict[str, Any]:
     """Return the arguments of a function for verl; a scorer that asks a server gets verl's address."""
-    fields, kwargs = sample._asdict(), sample.kwargs if spec_of(scorer).asks_server else {}
-    del fields["kwargs"]
-    return {**fields, **bound_options(scorer), **kwargs}
+    fields = sample._asdict()
+    own = fields.pop("kwargs")
+    return {**fields, **bound_options(scorer), **(own if spec_of(scorer).asks_server else {})}
 
 
-def _opinion(result: Any, scorer: Scorer, sample: VerlSample) -> Opinion:
+def _opinion(result: Any, scorer: Scorer, sample: VerlSample, rule: RightRule) -> Opinion:
     """Return the opinion in the result of a function for verl, or of the exception that it raised."""
     score = result
     if not isinstance(result, Exception):
         score = call_catching(lambda: require_score(RewardResult.of(result).as_score()))
     if isinstance(score, Exception):
-        return Opinion(
-            failed_verl_score(sample.data_source, score, spec_of(scorer).wrong_score), {}
-        )
+        score = failed_verl_score(sample.data_source, score, spec_of(scorer).wrong_score)
     pairs = result.items() if isinstance(result, Mapping) else ()
-    return Opinion(score, {k: float(v) for k, v in pairs if type(v) in (int, float)})
+    numbers = {name: float(value) for name, value in pairs if type(value) in (int, float)}
+    return Opinion(rule.judge(score), numbers)
 
 
 def build(spec: Any, *, where: str = "reward") -> Reward:

@@ -90,14 +90,8 @@ def explain_gold(gold: str) -> str:
 
 
 def _last_strict(response: str) -> str | None:
-    first = max(0, len(response) - TAIL_CHARS)
-    start = response.rfind("#### ", first)
-    while start >= 0:
-        match = _STRICT.match(response, start)
-        if match is not None:
-            return match[1].replace(",", "")
-        start = response.rfind("#### ", first, start)
-    return None
+    numbers = _STRICT.findall(response[-TAIL_CHARS:])
+    return numbers[-1].replace(",", "") if numbers else None
 
 
 def _last_number(tail: str) -> str | None:

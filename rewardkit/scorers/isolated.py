@@ -36,7 +36,6 @@ from rewardkit.scorers.base import (
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import inner_function, is_verl_function, other_settings
 from rewardkit.scorers.right_score import (
-    AnswerForm,
     GoldRow,
     ScoreAll,
     learn_right,
@@ -82,9 +81,7 @@ class IsolatedScorer:
 
     Attributes:
         rule: which of its results are right; None before it is learned.
-        summary: the first line of the docstring of its file.
         other_settings: the choices of its options that are not in effect (`options.other_settings`).
-        form: the form that its file's `respond` writes; see `right_score.own_form`.
     """
 
     def __init__(
@@ -109,10 +106,9 @@ class IsolatedScorer:
             partial(start_function, load_isolated, arguments, name, limits), limits
         )
         self._function.start()
-        self.summary, self.other_settings, form = self._function.greeting
-        self.form: AnswerForm | None = form and (form[0], form[1], form[2])
-        respond = partial(response_in_form, self.form, "") if self.form else None
-        ScorerSpec(self, self.summary, respond)  # for `spec_of`
+        summary, self.other_settings, form = self._function.greeting
+        respond = partial(response_in_form, form, "") if form else None
+        ScorerSpec(self, summary, respond)  # for `spec_of`
 
     def __call__(
         self, response: str, ground_truth: str, extra_info: Mapping[str, Any] | None = None
@@ -231,9 +227,9 @@ def learn_rule(
     score_all: ScoreAll
     if isinstance(scorer, IsolatedScorer):
         scorer.rule = None
-        name, form, score_all = scorer.name, scorer.form, scorer.score_batch
+        name, score_all = scorer.name, scorer.score_batch
     elif is_verl_function(scorer):
-        name, form = inner_function(scorer).__name__, own_form(scorer)
+        name = inner_function(scorer).__name__
         score_all = partial(starmap, partial(call_scorer, scorer))
     elif right_score is not None:
         raise UsageError("--right-score is for a reward of your own: leave it out.")
@@ -241,7 +237,7 @@ def learn_rule(
         return scorer, RightRule()
     rule = RightRule(right_score, False, "--right-score")
     if right_score is None:
-        rule = learn_right(score_all, rows, form)
+        rule = learn_right(score_all, rows, own_form(scorer))
     if is_required and not rule.is_known and not rule.takes_verdict:
         raise DataError(f"{name}: {rule.sentence}")
     if isinstance(scorer, IsolatedScorer):
@@ -284,7 +280,7 @@ def scorer_summary(name: str, load_seconds: float = LOAD_TIMEOUT_SECONDS) -> str
     except RewardkitError as error:
         return f"broken: {error}"
     scorer.close()
-    return str(scorer.summary)
+    return spec_of(scorer).summary
 
 
 def require_scorer_loads(name: str, options: Mapping[str, Any], load_seconds: float) -> None:

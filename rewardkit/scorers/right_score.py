@@ -65,8 +65,8 @@ class _GoldTrial(NamedTuple):
     """What one gold gets.
 
     Attributes:
-        rights: the scores of its answer in forms and lengths that the reward reads; empty if it is not
-            told from a wrong answer.
+        rights: the scores of its answer in forms and lengths that the reward reads; empty if it
+            gets no more than a wrong answer.
         wrongs: the scores of a wrong answer, in all forms.
         states: whether each result states its verdict, and at least one is not just its score.
         forms: the forms that the reward reads.
@@ -158,30 +158,27 @@ def _try_gold(
     """Score the answer of a gold and a wrong one; None if the reward scores neither."""
     golds = alternatives(gold) or (gold,)
     right, wrong = golds[0], another_answer(*golds)
-    results: list[Score] = []
 
-    def call(responses: Sequence[str]) -> list[float | None]:
+    def call(responses: Sequence[str]) -> list[Score | None]:
         """Return the scores that the reward meant; None where it failed."""
-        scores: list[float | None] = []
-        for result in score_all([(response, gold, info) for response in responses]):
-            if isinstance(result, Exception) or result.status in (Status.FAILED, Status.TIMEOUT):
-                scores.append(None)
-            else:
-                scores.append(result.score)
-                results.append(result)
-        return scores
+        failures = (Status.FAILED, Status.TIMEOUT)
+        return [
+            None if isinstance(result, Exception) or result.status in failures else result
+            for result in score_all([(response, gold, info) for response in responses])
+        ]
 
     short = [
         response_in_form(form, _SHORT if form[0] else "", answer)
         for answer in (right, wrong)
         for form in forms
     ]
-    scores = call([*short, ""])
-    wrongs = [score for score in scores[len(forms) :] if score is not None]
+    results = call([*short, ""])
+    of_wrong = results[len(forms) :]
+    wrongs = [result.score for result in of_wrong if result]
     pairs = [
-        (ours, ours - other, form)
-        for form, ours, other in zip(forms, scores, scores[len(forms) :], strict=False)
-        if ours is not None and other is not None
+        (ours.score, ours.score - other.score, form)
+        for form, ours, other in zip(forms, results, of_wrong, strict=False)
+        if ours and other
     ]
     if not pairs:
         return None
@@ -190,17 +187,17 @@ def _try_gold(
     rights = [ours for ours, _, _ in read]
     for reasoning in _LONG if read else ():
         answers = [*((form, right) for _, _, form in read), (read[-1][2], wrong)]
-        *longs, other = call(
-            [response_in_form(form, reasoning, answer) for form, answer in answers]
-        )
-        wrongs += [] if other is None else [other]
-        known = [score for score in longs if score is not None]
-        told = [score for score in known if score > max(wrongs) + TOLERANCE]
+        long = call([response_in_form(form, reasoning, answer) for form, answer in answers])
+        results += long
+        wrongs += [result.score for result in long[-1:] if result]
+        known = [result.score for result in long[:-1] if result]
+        higher = [score for score in known if score > max(wrongs) + TOLERANCE]
         # Without one the reward takes no answer of this length, unless the answer gets even less.
         is_less = bool(known) and max(known) < max(wrongs) - TOLERANCE
-        rights += told or ([max(known)] if is_less else [])
-    has_own = any(score.status is not Status.SCORED for score in results)
-    states = has_own and all(score.correct is not None for score in results)
+        rights += higher or ([max(known)] if is_less else [])
+    scores = [result for result in results if result]
+    has_own = any(score.status is not Status.SCORED for score in scores)
+    states = has_own and all(score.correct is not None for score in scores)
     return _GoldTrial(tuple(rights), tuple(wrongs), states, tuple(form for _, _, form in read))
 
 
