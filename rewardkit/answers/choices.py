@@ -35,9 +35,9 @@ from rewardkit.answers.option_letters import (
 
 __all__ = ["AMBIGUOUS", "DEFAULT_LETTERS", "final_choice", "read_gold", "read_letters"]
 
-#: Most characters of a line after `The answer is`, and of a box beside another one.
+#: Most characters of a line after `The answer is`.
 MAX_LINE = 200
-#: Most characters between two answers side by side.
+#: Most characters between two statements side by side, and of a denial after a letter.
 MAX_GAP = 80
 #: Most statements and `<answer>` blocks that are read, from the last one back.
 MAX_STATEMENTS = 16
@@ -138,7 +138,7 @@ def final_choice(
 ) -> tuple[str, Letters]:
     r"""Return the text of a response's final answer, "" without one, and the letters it picks.
 
-    The final answer is the last balanced box, or all `<answer>` blocks and the last box after them.
+    The final answer is the last run of boxes, or all `<answer>` blocks and the boxes after them.
     Different answers side by side (`\boxed{A} or \boxed{B}`) are ambiguous. What follows `</think>`
     takes precedence over the thought.
 
@@ -151,11 +151,11 @@ def final_choice(
     """
     options = options or {}
     answer = response.rpartition("</think>")[2]
-    texts = _marked_answers(answer) or _marked_answers(response)
-    picks = [read_letters(text, legal, options) for text in texts]
-    text, letters = (texts[-1], picks[-1]) if texts else ("", None)
+    marked = _marked_answers(answer) or _marked_answers(response)
+    picks = [read_letters(text, legal, options) for text in marked]
+    text, letters = (marked[-1], picks[-1]) if marked else ("", None)
     if letters is not None and {*picks} - {letters, None}:
-        letters = AMBIGUOUS
+        text, letters = " or ".join(marked), AMBIGUOUS
     if letters is None and final_letter:
         words = strip_markup(answer[-STATEMENT_CHARS:], STATEMENT_CHARS)
         statement = _read_statements(words, legal, options)
@@ -167,27 +167,10 @@ def _marked_answers(text: str) -> list[str]:
     parts = [part.partition("</answer>") for part in text.rsplit("<answer>", MAX_BLOCKS)[1:]]
     blocks = [block for block, close, _ in parts if close]
     if not blocks:
-        return _last_boxes(text)
-    texts = [answer for block in blocks for answer in _last_boxes(block) or [block]]
-    texts += _last_boxes(text.rpartition("</answer>")[2])
-    return [answer.strip() for answer in texts if answer.strip()]
-
-
-def _last_boxes(text: str) -> list[str]:
-    """Return the last balanced box, preceded by the box right before it, if there is one."""
-    *_, last = None, *boxes(text)
-    if last is None:
-        return []
-    start = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
-    head, brace, gap = text[max(0, start - MAX_LINE - MAX_GAP) : start].rpartition("}")
-    *_, before = None, *boxes(head[-MAX_LINE:] + brace)
-    if len(gap) >= MAX_GAP:
-        return [last]
-    if before is not None and head.rstrip().endswith(before):
-        both = read_letter_list(strip_markup(f"A {gap} B"), DEFAULT_LETTERS)
-        if both is not None:
-            return [f"{before} or {last}"] if both is AMBIGUOUS else [before, last]
-    return [last]
+        return boxes(text)
+    answers = [answer for block in blocks for answer in boxes(block) or [block]]
+    answers += boxes(text.rpartition("</answer>")[2])
+    return [answer.strip() for answer in answers if answer.strip()]
 
 
 def _read_statements(
@@ -268,9 +251,8 @@ def _read_leading_letters(line: str, legal: frozenset[str], options: Mapping[str
             letters = AMBIGUOUS if len(same) > 1 else same or None
         return letters
     rest = text[match.end(1) :].lstrip(" .:,、。-–—")
-    if match[2]:  # "B or 8 kg" picks B if 8 kg is its text
-        own = matching_options(text[match.end() :], options, by_value=True)
-        return letters if own == letters else AMBIGUOUS
+    if match[2]:
+        return AMBIGUOUS
     if denies_letter(rest):
         return None
     same = matching_options(rest, options) or matching_options(line, options)

@@ -100,12 +100,10 @@ def read_letters(
         legal: the letters of the question, in upper case.
         options: the text of each option, if known.
     """
-    if len(text) == 1 and text in legal:
-        return frozenset(text)
     plain = strip_markup(text)
     letters = read_letter_list(plain, legal)
     if options:
-        return _read_with_options(plain, text, options, letters)
+        return _read_with_options(plain, options, letters)
     return _read_labels(plain, legal) if letters is None else letters
 
 
@@ -208,18 +206,15 @@ def _read_labels(plain: str, legal: frozenset[str]) -> Letters:
     return legal.intersection(label[1] for label in labels)
 
 
-def _read_with_options(
-    plain: str, raw: str, options: Mapping[str, str], letters: Letters
-) -> Letters:
+def _read_with_options(plain: str, options: Mapping[str, str], letters: Letters) -> Letters:
     """Return the letters that a text picks of known options; `letters` is its reading as a list."""
     text = strip_lead_words(plain)
     labels = _labels(text)
     first = labels[0][1] if labels else text[:1]
     rest = text[labels[0].end() if labels else 1 :]
-    beside = "" if text[1:2] in ".:、)" else text[1:]
     ends = [label.start() for label in labels[1:]] + [len(text)]
     items = [(label[1], text[label.end() : end]) for label, end in zip(labels, ends, strict=False)]
-    for pairs in ([(text[:1], beside)], [(first, rest)], items):
+    for pairs in ([(first, rest)], items):
         if pairs and all(
             letter in options and letter in matching_options(own, options, by_value=True)
             for letter, own in pairs
@@ -227,11 +222,9 @@ def _read_with_options(
             return frozenset(letter for letter, _ in pairs)
     same = matching_options(plain, options)
     if letters is None:
-        same = same or matching_options(text, options)
-        if labels and first in options:
-            return same if len(same) == 1 else AMBIGUOUS
-        same = same or matching_options(raw if text == plain else text, options, by_value=True)
-        return AMBIGUOUS if len(same) > 1 else same or None
+        is_labelled = labels and first in options
+        same = same or matching_options(text, options, by_value=not is_labelled)
+        return same if len(same) == 1 else AMBIGUOUS if same or is_labelled else None
     if letters == frozenset(text[:1]) or labels:  # "A. 对" is ambiguous if A is "错"
         same = matching_options(rest, options) or same
     # An option's text may be a list of letters: "A和C", or "II" if there is an option I.

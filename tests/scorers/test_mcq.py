@@ -43,7 +43,7 @@ LETTERS = st.sets(st.sampled_from("ABCDEFGHIJ"), min_size=1).map(lambda s: "".jo
         (r"\boxed{B} <answer>A</answer>", "B", None, "A", WRONG),
         (r"<think>\boxed{B}</think> \boxed{A}", "B", None, "A", WRONG),
         (r"<think>\boxed{B}</think> none", "B", None, "B", RIGHT),
-        (r"\boxed{B} \fbox{A}", "B", None, "A", AMBIGUOUS),
+        (r"\boxed{B} \fbox{A}", "B", None, "B or A", AMBIGUOUS),
         (r"\boxed{B}", "B", ["x", None], "B", BAD),
         (r"\boxed{y}", "B", NAMED, "B", RIGHT),
         # the options of a row define texts and letters
