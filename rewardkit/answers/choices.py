@@ -155,7 +155,7 @@ def final_choice(
     picks = [read_letters(text, legal, options) for text in marked]
     text, letters = (marked[-1], picks[-1]) if marked else ("", None)
     if letters is not None and {*picks} - {letters, None}:
-        text, letters = " or ".join(marked), AMBIGUOUS
+        letters = AMBIGUOUS
     if letters is None and final_letter:
         words = strip_markup(answer[-STATEMENT_CHARS:], STATEMENT_CHARS)
         statement = _read_statements(words, legal, options)
@@ -166,11 +166,9 @@ def final_choice(
 def _marked_answers(text: str) -> list[str]:
     parts = [part.partition("</answer>") for part in text.rsplit("<answer>", MAX_BLOCKS)[1:]]
     blocks = [block for block, close, _ in parts if close]
-    if not blocks:
-        return boxes(text)
-    answers = [answer for block in blocks for answer in boxes(block) or [block]]
-    answers += boxes(text.rpartition("</answer>")[2])
-    return [answer.strip() for answer in answers if answer.strip()]
+    answers = [" or ".join(boxes(block)) or block.strip() for block in blocks]
+    answers.append(" or ".join(boxes(text.rpartition("</answer>")[2] if blocks else text)))
+    return [answer for answer in answers if answer]
 
 
 def _read_statements(

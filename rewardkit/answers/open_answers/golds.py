@@ -146,15 +146,11 @@ def _gold(text: str) -> Gold:
     content = tuple(word for word in every if word.form not in FUNCTION_WORDS or month(word))
     dates = dates_in(content)
     commas = sum("," in word.gap for word in every)
-    starts_with_article = text[:4].lower() == "the "
     return Gold(
         words=content,
         date=dates[0][0] if len(dates) == 1 and dates[0][1] == (0, len(content)) else None,
         is_list=commas > 1 or any(word.form == "and" for word in every),
-        is_name=not (commas or starts_with_article)
-        and all(
-            (word.is_name and not word.is_number) or word.form in NAME_PARTICLES for word in every
-        ),
+        is_name=not commas and all(word.is_name or word.form in NAME_PARTICLES for word in every),
     )
 
 

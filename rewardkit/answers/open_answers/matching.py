@@ -149,11 +149,9 @@ def _is_same_spelling(word: Word, gold: Word) -> bool:
     if is_same_word(word, gold):
         return True
     a, b = word.form[:MAX_SLIP_LETTERS], gold.form[:MAX_SLIP_LETTERS]
-    if word.is_number or gold.is_number or min(len(a), len(b)) < MIN_SLIP_LETTERS:
-        return False
-    if a[0] != b[0] or (a[:3] != b[:3] and a[-3:] != b[-3:]):
-        return False
     both = min(len(a), len(b))
+    if word.is_number or gold.is_number or a[:1] != b[:1] or both < MIN_SLIP_LETTERS:
+        return False
     at = next((at for at in range(both) if a[at] != b[at]), both)
     x, y = a[at:], b[at:]  # one letter is added, left out or replaced
     return x[1:] == y or x == y[1:] or x[1:] == y[1:]
@@ -191,11 +189,10 @@ def _match_most(gold: Gold, sentence: Words, question: QuestionFacts) -> Matched
         return None
     rest, indices = [*needed], []
     for index, word in enumerate(sentence):
-        part = None if word.form in FUNCTION_WORDS else _first_same(word, rest)
-        if part:
+        if part := _first_same(word, rest):
             rest.remove(part)
             indices.append(index)
-    is_partial = len(needed) >= 3 and len(indices) >= MOST * len(needed) and not gold.is_list
+    is_partial = len(indices) >= MOST * len(needed) and not gold.is_list
     if any(part.is_number for part in rest) or (rest and not is_partial):
         return None
     start, end = indices[0], indices[-1] + 1
@@ -214,7 +211,7 @@ def _first_same(word: Word, parts: list[Word]) -> Word | None:
 
 def _match_part(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
     """Match half of a gold in common words if the sentence says nothing else: `imperial` for `imperial rule`."""
-    if gold.is_list or any(word.is_name or word.is_number for word in gold.words[1:]):
+    if any(word.is_name or word.is_number for word in gold.words[1:]):
         return None
     own = [
         index
@@ -255,8 +252,6 @@ def _is_other_name(
     if owner and owner.is_name and owner.form not in KINDS_OF_PLACES | question.forms:
         return True
     known = question.forms | FUNCTION_WORDS
-    if before and before.is_name and len(sentence) <= MAX_BARE_WORDS:
-        return before.form not in TITLES
     return after is not None and after.is_name and after.form not in known
 
 
@@ -341,24 +336,21 @@ def _match_surname(parts: Words, sentence: Words, question: QuestionFacts) -> Ma
         while given and given[0].form in TITLES | FUNCTION_WORDS:
             given.pop(0)
         for first in range(len(given)):
-            if _is_same_person(given[first:], golden, question.asks_person):
+            if _is_same_person(given[first:], golden):
                 return MatchedWords(at - len(given) + first, at + 1)
         if not given and question.asks_person and surname.form not in question.forms:
             return MatchedWords(at, at + 1)
     return None
 
 
-def _is_same_person(given: list[Word], golden: list[Word], by_initials: bool) -> bool:
-    """Whether two lists of given names may be one person's.
-
-    `Anna M.` is `Anna Maria`; by initials also `A. M.` and `Ann`.
-    """
+def _is_same_person(given: list[Word], golden: list[Word]) -> bool:
+    """Whether two lists of given names may be one person's: `Anna M.`, `Ann`, `A. M.`, `Anna Maria`."""
     mine, theirs = ("".join(map(_initials, names)) for names in (given, golden))
     short, long = sorted((given[0].form, golden[0].form), key=len)
-    if short == long or (by_initials and len(short) >= 3 and long.startswith(short)):
+    if short == long or (len(short) >= 3 and long.startswith(short)):
         return mine.startswith(theirs) or theirs.startswith(mine)
     has_initials = any(all(map(_is_initials, names)) for names in (given, golden))
-    return by_initials and mine == theirs and has_initials
+    return mine == theirs and has_initials
 
 
 def _is_initials(name: Word) -> bool:

@@ -434,7 +434,7 @@ def _is_bare_list(
     ]
     if question.asks_several:
         return len(others) >= MAX_ITEMS_OF_SEVERAL
-    is_described = len(parts) == 1 and is_golden[0] and bool(marks) and marks <= _DESCRIBING
+    is_described = is_golden[0] and bool(marks) and marks <= _DESCRIBING
     return len(others) > (is_described and not any(map(_is_figure, others)))
 
 
