@@ -18,8 +18,8 @@ from rewardkit.judging.verdict import JudgeVerdict
 #: Characters of a question and of a gold that the judge sees.
 MAX_QUESTION_CHARACTERS, MAX_GOLD_CHARACTERS = 12_000, 4_000
 
-#: Share of a text that is kept from its beginning if it is cut; the rest is kept from its end.
-HEAD_SHARE = 0.3
+#: Fraction of a text that is kept from its beginning if it is cut; the rest is kept from its end.
+HEAD_FRACTION = 0.3
 
 #: Categories of characters that are removed: controls, invisible ones, private ones, surrogates,
 #: unassigned ones, and the separators of lines and paragraphs.
@@ -47,7 +47,7 @@ announces a solution without giving its result, or is empty, evasive or unreadab
 def clean_text(text: str, limit: int) -> str:
     """Return a text without invisible characters, cut to its head and tail if it is too long."""
     if len(text) > limit:
-        head = int(limit * HEAD_SHARE)
+        head = int(limit * HEAD_FRACTION)
         left_out = len(text) - limit
         tail = text[len(text) - (limit - head) :]
         text = f"{text[:head]}\n[... {left_out:,} characters are left out here ...]\n{tail}"

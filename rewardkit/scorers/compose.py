@@ -51,7 +51,7 @@ from rewardkit.scorers.base import (
     verl_score,
 )
 from rewardkit.scorers.load import load_scorer
-from rewardkit.scorers.options import bound_options, inner_function, is_verl_function, option_names
+from rewardkit.scorers.options import bound_options, has_option, inner_function, is_verl_function
 from rewardkit.scorers.right_score import GoldRow
 from rewardkit.scorers.score import LITERAL, RewardResult, RightRule
 from rewardkit.scorers.shaping import PARTS
@@ -71,13 +71,8 @@ _ASKED: Mapping[Ask, frozenset[Status]] = {
 }
 #: The statuses that are verdicts of rules.
 _DECIDED = frozenset({Status.CORRECT, Status.WRONG, Status.NO_ANSWER})
-#: The status of a sample whose second scorer failed; any other one that is not correct is a no.
-_FAILURES = {
-    Status.TIMEOUT: Status.TIMEOUT,
-    Status.FAILED: Status.FAILED,
-    Status.BAD_GROUND_TRUTH: Status.FAILED,
-    Status.UNKNOWN_DATA_SOURCE: Status.FAILED,
-}
+#: The statuses of a second scorer that failed; any other one that is not correct is a no.
+_FAILURES = (Status.FAILED, Status.BAD_GROUND_TRUTH, Status.UNKNOWN_DATA_SOURCE)
 
 #: The number of a judge that had no budget left, which is not a no.
 OVER_BUDGET = "judge_over_budget"
@@ -87,8 +82,6 @@ METRICS = ("rule_decided", "second_asked", "second_changed", "second_contradicte
 
 #: Computes the value of a part from the scorer's score and the response.
 Value: TypeAlias = Callable[[Score, str], float]
-#: Loads a scorer by its name and options.
-LoadScorer: TypeAlias = Callable[[str, Mapping[str, Any]], Scorer]
 
 #: Keys of the result that a part may not have: ours, and those that verl sets.
 RESERVED = frozenset({*to_verl(Score.wrong()), *METRICS, "reward", "overlong", "overlong_reward"})
@@ -343,7 +336,9 @@ class SecondOpinion:
         if scores and scores[-1].correct:
             score = Score.right(first.pred or scores[0].pred, scores[0].score)
         elif scores:
-            score = first._replace(status=_FAILURES.get(scores[-1].status, Status.WRONG))
+            last = scores[-1].status
+            failure = Status.FAILED if last in _FAILURES else Status.WRONG
+            score = first._replace(status=last if last is Status.TIMEOUT else failure)
         total: dict[str, float] = {}
         for name, value in (pair for opinion in opinions for pair in opinion.metrics.items()):
             # Time and cost of two questions are added, of other numbers the larger one counts.
@@ -415,14 +410,14 @@ def build(spec: Any, *, where: str = "reward") -> Reward:
     Raises:
         UsageError: a key, scorer, option, part or setting is unknown, or a value is invalid.
     """
-    return _build(spec, where, lambda name, options: load_scorer(name, **options))
+    return _build(spec, where, load_scorer)
 
 
-def _build(spec: Any, where: str, load: LoadScorer) -> Reward:
+def _build(spec: Any, where: str, load: Callable[..., Scorer]) -> Reward:
     keys = validate(RewardYaml, spec, where)
     if keys.second is None and (unused := next((k for k in _SECOND_KEYS if k in spec), None)):
         raise UsageError(f"{where}: {unused} is for a second scorer, as in `second: judge`.")
-    scorer = load(keys.scorer, keys.options)
+    scorer = load(keys.scorer, **keys.options)
     parts = []
     for name, value in keys.parts.items():
         if name not in PARTS:
@@ -440,18 +435,17 @@ def _rule(least: float | None, key: str) -> RightRule:
     return LITERAL if least is None else RightRule(least, False, key)
 
 
-def _second(keys: RewardYaml, where: str, load: LoadScorer) -> SecondOpinion | None:
+def _second(keys: RewardYaml, where: str, load: Callable[..., Scorer]) -> SecondOpinion | None:
     if keys.second is None:
         return None
-    scorer, other = load(keys.second, keys.second_options), None
+    scorer, other = load(keys.second, **keys.second_options), None
     if keys.confirm is not None:
-        names = None if scorer is _never_called else option_names(scorer)
-        if keys.confirm == _REVERSE and names is not None and "reverse" not in names:
+        if keys.confirm == _REVERSE and not has_option(scorer, "reverse"):
             raise UsageError(
                 f"{where}: confirm: {keys.second} has no option `reverse`, which asks the other way "
                 "round; give the options of the second question, as in `confirm: {model: another}`."
             )
-        other = load(keys.second, {**keys.second_options, **keys.confirm})
+        other = load(keys.second, **{**keys.second_options, **keys.confirm})
     rule = _rule(keys.second_right_score, "second_right_score")
     blank_metrics = spec_of(scorer).blank_metrics
     blank = dict(blank_metrics(bound_options(scorer))) if blank_metrics else {}
@@ -487,7 +481,7 @@ def write_reward_file(
         )
     rules: dict[str, RightRule] = {}
 
-    def try_scorer(name: str, options: Mapping[str, Any]) -> Scorer:
+    def try_scorer(name: str, /, **options: Any) -> Scorer:
         """Return a built-in scorer; try a custom one in a process of its own, for its rule."""
         if is_built_in(name):
             return load_scorer(name, **options)
@@ -512,7 +506,7 @@ def write_reward_file(
     return out.resolve()
 
 
-def _never_called(response: str, ground_truth: str, extra_info: Any = None) -> Score:
+def _never_called(*_sample: Any, **_options: Any) -> Score:
     raise NotImplementedError
 
 

@@ -65,7 +65,7 @@ class MissedAnswer:
 
     Attributes:
         reason: what was read, and why it is not the gold.
-        candidates: the texts of the response that could be its answer, by their marks.
+        candidates: the parts of the response that could be its answer, by their marks.
         other_readings: the settings with which the response is correct.
         advice: the other readings as sentences; "" if a model server judges.
     """
@@ -179,14 +179,14 @@ def explain_miss(
 
 def _answer_candidates(response: str) -> dict[str, str]:
     numbers = _NUMBER.findall(response[-TAIL_CHARS:])
-    texts = {
+    candidates = {
         "\\boxed{}": ", ".join(boxes(response)),
         "<answer>": last_tag(response),
         "the answer is": last_phrase(response),
         "####": last_hash(response),
         "the last number": numbers[-1] if numbers else "",
     }
-    return {mark: text for mark, text in texts.items() if text}
+    return {mark: text for mark, text in candidates.items() if text}
 
 
 def _advice(

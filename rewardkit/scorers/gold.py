@@ -26,7 +26,7 @@ MISSING = frozenset(
 MAX_LIST_CHARACTERS = 1 << 20
 
 _PYTHON_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
-#: A list of texts as Python or NumPy writes it: `['a', "b"]`, `['a' 'b']`.
+#: A list of strings as Python or NumPy writes it: `['a', "b"]`, `['a' 'b']`.
 _PYTHON_TEXTS = re.compile(rf"\s*\[\s*(?:(?:{_PYTHON_TEXT.pattern})\s*(?:,\s*)?)+\]\s*", re.DOTALL)
 _ESCAPED = re.compile(r"\\(['\\])")
 _LIST_OF_TEXTS = re.compile(r"\s*\[\s*[\"']")
@@ -43,7 +43,7 @@ def unwrap_gold(value: Any) -> str:
     """Return a gold of any type as text.
 
     Text is returned unchanged. A list, tuple or array with one item becomes that item, and one with
-    several items becomes a JSON list of their texts. None, NaN and empty values become "".
+    several items becomes a JSON list of their strings. None, NaN and empty values become "".
     """
     if isinstance(value, str):
         return str(value)
@@ -64,22 +64,22 @@ def _plain_value(value: Any) -> Any:
 
 
 def alternatives(value: Any) -> tuple[str, ...]:
-    """Return the alternative texts of a gold of any type, each of which is right; () without one.
+    """Return the alternatives of a gold of any type, each of which is right; () without one.
 
     A gold has alternatives if it is a list, or an object with a list under `target`, as in
-    Search-R1, also as JSON or Python text. Empty texts and missing values are left out; the word
+    Search-R1, also as JSON or Python text. Empty strings and missing values are left out; the word
     `None` is an answer if it is one of several.
     """
     text = unwrap_gold(value)
     items = _read_alternatives(text) if text.lstrip()[:1] in ("[", "{") else [text]
-    texts = tuple(dict.fromkeys(item.strip() for item in items))
-    if len(texts) == 1:
-        return () if texts[0] in MISSING else texts
-    return tuple(item for item in texts if item not in ("", "nan", "null", "NULL", "<NA>"))
+    golds = tuple(dict.fromkeys(item.strip() for item in items))
+    if len(golds) == 1:
+        return () if golds[0] in MISSING else golds
+    return tuple(item for item in golds if item not in ("", "nan", "null", "NULL", "<NA>"))
 
 
 def _read_list(text: str) -> Any:
-    """Return the value of JSON, with numbers as text, or of a list of texts as Python writes it.
+    """Return the value of JSON, with numbers as text, or of a list of strings as Python writes it.
 
     Raises:
         ValueError: it is neither.
@@ -111,12 +111,12 @@ def accept_gold(value: Any, *, several: bool = False) -> str:
     """Return the text of a gold for comparison with a response; "" if it cannot be an answer.
 
     A list of one item, written as JSON or Python, is its item. "" stands for a missing value, for
-    an object, and for a list of several texts, because it is unclear whether one or all of them
+    an object, and for a list of several strings, because it is unclear whether one or all of them
     are required. A list of several numbers stays text, like an interval.
 
     Args:
         value: the gold, of any type; see `unwrap_gold`.
-        several: accept a list of several texts: the letters of a multiple choice.
+        several: accept a list of several strings: the letters of a multiple choice.
     """
     text = unwrap_gold(value)
     if text.lstrip()[:1] in ("[", "{"):

@@ -21,7 +21,7 @@ one is asked for once more, and then the sample failed. A failed sample has `fai
 
 verl gets these numbers for every sample, beside those of every scorer: `judge_failed`,
 `judge_cached`, `judge_over_budget`, `judge_seconds`, `judge_tokens`, `judge_cost`, and for each
-criterion `judge_NAME`, its grade as a share of its scale.
+criterion `judge_NAME`, its grade as a fraction of its scale.
 """
 
 import asyncio

@@ -81,16 +81,16 @@ class Format(Correct):
 
 
 class Repetition(Correct):
-    """A penalty for repetition: `-max_penalty` times the share of repeated n-grams.
+    """A penalty for repetition: `-max_penalty` times the fraction of repeated n-grams.
 
-    The share counts those of the `len - n + 1` overlapping runs of `n` characters that occurred
+    The fraction counts those of the `len - n + 1` overlapping runs of `n` characters that occurred
     before: `1 - distinct / all`. Characters, unlike the words of the sources, need no spaces, so
     Chinese counts like English. Of a longer response only the last 131,072 characters count.
 
     A response shorter than `n` is never penalised, and a loop that changes something at least
     every `n` characters is not detected. Terms, tables and code that must be repeated are
     penalised too: with the defaults, half of 15,000 real answers to mathematics questions have a
-    share above 0.03, one in twenty above 0.2, one in a hundred above 0.6.
+    fraction above 0.03, one in twenty above 0.2, one in a hundred above 0.6.
     """
 
     n: int = Field(20, ge=1, le=1000)  # memory grows with it
