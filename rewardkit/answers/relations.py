@@ -23,7 +23,6 @@ from rewardkit.answers.scalar import (
     evaluate_digits,
     evaluate_double,
     sample_points,
-    scalar_equal,
     value_equal,
 )
 from rewardkit.answers.simplification import UNEVALUATED, is_simplified
@@ -91,12 +90,10 @@ def equation_value(node: Node, policy: Policy) -> Node:
 
 def _agree(side: Node, value: Node, policy: Policy) -> bool:
     """Whether a side of a chain may be its last one: numbers are compared, and so are expressions."""
-    if side is value or (_is_expression(side) and _is_expression(value)):
+    if _is_expression(side) and _is_expression(value):
         return value_equal(side, value, policy)
     if not _has_value(side):
         return True
-    if "percent" in (side[0], value[0]) and side[0] != value[0]:
-        return scalar_equal(side, value, policy)
     return not _has_value(value) or value_equal(_without_unit(side), _without_unit(value), policy)
 
 
@@ -202,14 +199,14 @@ def labels_agree(ours: Solution, theirs: Solution) -> bool:
     if ours.label is None or theirs.label is None:
         return True
     p, g = _without_accent(ours.label), _without_accent(theirs.label)
-    if p == g or (p[0] == "sym" and is_word(p[1])) != (g[0] == "sym" and is_word(g[1])):
+    if (p[0] == "sym" and is_word(p[1])) != (g[0] == "sym" and is_word(g[1])):
         return True
     if p[0] == g[0] == "fn":
         is_same = canonical_text(p) == canonical_text(g)
         return bool(p[1] == g[1]) and (is_same or _are_same_definition(ours, theirs))
     if {p[0], g[0]} == {"sym", "fn"}:  # y and f(x)
         name, function = (p[1], g[1]) if p[0] == "sym" else (g[1], p[1])
-        return bool(name == function) or (name in ("y", "z", "u") and function in "fghFGH")
+        return bool(name == function) or (name == "y" and function in "fgh")
     return canonical_text(p) == canonical_text(g)
 
 
@@ -221,8 +218,8 @@ def _without_accent(label: Node) -> Node:
 
 def is_word(name: str) -> bool:
     """Whether a name is a word of plain text, not a letter with its index."""
-    is_long = len(name.rstrip("'").partition("_")[0]) > 2
-    return is_long and "/" not in name and not name.startswith(("vec ", "Delta "))
+    is_marked = name.startswith(("vec ", "Delta "))
+    return len(name) > 2 and not is_marked and name.replace(" ", "").isalpha()
 
 
 def rename_arguments(ours: Solution, theirs: Solution) -> list[Node]:
@@ -262,10 +259,8 @@ def inequalities_equal(pred: Node, gold: Node) -> bool:
 
 def _constant_factor(pred: Node, gold: Node) -> Any:
     """Return the constant ratio of the differences of two relations' sides; None without one."""
-    if len(pred) != 4 or len(gold) != 4:
-        return None
     p, g = (add(node[2], neg(node[3])) for node in (pred, gold))
-    if not symbols(p) or symbols(p) != symbols(g):
+    if not len(pred) == len(gold) == 4 or not symbols(p) or symbols(p) != symbols(g):
         return None
     charge_steps(p, g, times=SAMPLE_POINTS * PRECISE_STEPS)
     factors = []

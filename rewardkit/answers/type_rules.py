@@ -29,7 +29,6 @@ from rewardkit.answers.relations import (
     equation_value,
     inequalities_equal,
     is_equation,
-    is_function_name,
     is_word,
     labels_agree,
     rename_arguments,
@@ -130,7 +129,7 @@ def _compounds_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     """Compare compound quantities by their sum per dimension: `2 h 90 min` is `3 h 30 min`."""
     p, g = _totals(pred), _totals(gold)
     is_converted = "quantity" in (pred[0], gold[0])
-    if is_converted and not (policy.convert_units and len(p) == 1):
+    if is_converted and not policy.convert_units:
         return False
     return p.keys() == g.keys() and all(value_equal(p[key], g[key], policy) for key in p)
 
@@ -202,24 +201,18 @@ def _equal_in_any_order(pred: Node, gold: Node, policy: Policy) -> bool:
 
 def _lists_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     labels = [_item_labels(node) for node in (pred, gold)]
-    if _are_roots(pred) and _are_roots(gold) and None in labels:
-        p, g = (("list", *(part[-1] for part in node[1:])) for node in (pred, gold))
-        return _equal_in_any_order(p, g, policy)
-    is_same_joint = (pred[0] == "or") == (gold[0] == "or")
-    if not is_same_joint and not (_is_joint_irrelevant(pred) and _is_joint_irrelevant(gold)):
+    items = [part for part in (*pred[1:], *gold[1:]) if symbols(part)]
+    names = {part[2] if part[0] == "rel" else part for part in items}
+    if (pred[0] == "or") != (gold[0] == "or") and len(names) > 1:
         return False
     is_same = same_region(pred, gold) if _has_conditions(pred, gold) else None
     if is_same is not None:
         return is_same
     if (labels[0] is None) == (labels[1] is None):
         return _equal_in_any_order(pred, gold, policy)
-    names = labels[0] or labels[1] or []
-    are_indexed = len({name.partition("_")[0] for name in names}) == 1 and all(
-        "_" in name for name in names
-    )  # the order of x_1 and x_2 does not count
-    return _equal_in_order(pred, gold, policy) or (
-        are_indexed and _equal_in_any_order(pred, gold, policy)
-    )
+    are_indexed = all("_" in name for name in labels[0] or labels[1] or [])
+    # the order of x_1 and x_2 does not count
+    return (_equal_in_any_order if are_indexed else _equal_in_order)(pred, gold, policy)
 
 
 def _item_labels(node: Node) -> list[str] | None:
@@ -232,22 +225,6 @@ def _item_labels(node: Node) -> list[str] | None:
     labels = [repr(part[2]) if part[2][0] == "fn" else part[2][1] for part in items]
     has_words_only = all(part[2][0] == "sym" and is_word(part[2][1]) for part in items)
     return labels if not has_words_only and 1 < len(items) == len(set(labels)) else None
-
-
-def _are_roots(node: Node) -> bool:
-    """Whether a list is `x_1 = 1, x_2 = -3` or `x = 1, x = -3`."""
-    are_named = all(part[:2] == ("rel", "=") and part[2][0] == "sym" for part in node[1:])
-    names = {part[2][1].partition("_")[0] for part in node[1:]} if are_named else set()
-    return len(names) == 1 and names.pop()[:1] == "x"
-
-
-def _is_joint_irrelevant(node: Node) -> bool:
-    """Whether `or` and `and` mean the same in a list: it holds values, or values of one name."""
-    if any(value_type(part) == "value" and symbols(part) for part in node[1:]):
-        return False
-    names = {part[2] for part in node[1:] if part[0] == "rel"}
-    types = {value_type(part) for part in node[1:]}
-    return types <= {"value", "equation", "tuple", "region"} and len(names) < 2
 
 
 def _list_equals_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -269,7 +246,7 @@ def _point_equals_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
     if ("sym", "R") in (pred, gold):
         return bool(same_region(pred, gold))
     point, other = (pred, gold) if gold[0] == "tuple" else (gold, pred)
-    if point[0] != "fn" or not point[1][:1].isupper() or len(point) < 4:
+    if point[0] != "fn" or not point[1][:1].isupper():
         return False
     return _equal_in_order(("tuple", *point[2:]), other, policy)
 
@@ -288,25 +265,13 @@ def _as_tuple(node: Node) -> Node:
 
 def _piecewise_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     """Compare branches in any order; `otherwise` matches the only branch that is left over."""
-    conditions = [sum(branch[2] != _OTHERWISE for branch in node[1:]) for node in (pred, gold)]
-    if len(pred) != len(gold) or min(conditions) < len(gold) - 2:
-        return False
     left, rest = list(gold[1:]), []
     for branch in pred[1:]:
-        _, value, condition = branch
-        same = next(
-            (b for b in left if b[2] == condition or same_item(condition, b[2], policy)), None
-        )
-        if same is None:
-            rest.append(branch)
-        elif same_item(value, same[1], policy):
-            left.remove(same)
-        else:
-            return False
-    if not rest:
-        return True
-    is_one_left = len(rest) == len(left) == 1 and _OTHERWISE in (rest[0][2], left[0][2])
-    return is_one_left and same_item(rest[0][1], left[0][1], policy)
+        same = next((other for other in left if _equal_in_order(branch, other, policy)), None)
+        rest.append(branch) if same is None else left.remove(same)
+    if len(rest) == len(left) == 1 and _OTHERWISE in (rest[0][2], left[0][2]):
+        return same_item(rest[0][1], left[0][1], policy)
+    return not rest and not left
 
 
 _OTHERWISE = ("sym", "otherwise")
@@ -317,11 +282,9 @@ _OTHERWISE = ("sym", "otherwise")
 
 def _congruences_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     names = {node[1][2] for node in (pred, gold) if node[1][0] == "rel"}
-    if len(names) > 1:
-        return False
     modulus = exact_value(gold[2])
-    if not modulus or exact_value(pred[2]) != modulus:
-        return same_item(pred[1], gold[1], policy) and same_item(pred[2], gold[2], policy)
+    if len(names) > 1 or not modulus or exact_value(pred[2]) != modulus:
+        return False
     p, g = (_residues(node[1], modulus, policy) for node in (pred, gold))
     return p is not None and p == g
 
@@ -357,7 +320,7 @@ def _regions_equal(pred: Node, gold: Node, policy: Policy) -> bool:
         return False
     if pred[0] == "interval":
         return pred[3:] == gold[3:] and _equal_in_order(pred[:3], gold[:3], policy)
-    equal = _equal_in_any_order if pred[0] in ("union", "meet") else _equal_in_order
+    equal = _equal_in_order if pred[0] == "minus" else _equal_in_any_order
     return equal(pred, gold, policy)
 
 
@@ -367,7 +330,7 @@ def _members_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     if (p, g) != (pred, gold):
         return same_answer(p, g, policy)
     if gold[0] == "rel":  # `0 < f(x) < 1` is a set of the function's values
-        values = [side for side in gold[2:] if side[0] == "fn" and is_function_name(side[1])]
+        values = [side for side in gold[2:] if side[0] == "fn"]
         gold = substitute(gold, dict.fromkeys(values, ("sym", "value")))
     return bool(same_region(pred, gold))
 
@@ -377,12 +340,8 @@ def _is_all_reals(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _relations_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    if gold[1] == pred[1] == "in":
-        return _equal_in_order(("tuple", *pred[2:]), ("tuple", *gold[2:]), policy)
     if (is_same := same_region(pred, gold)) is not None:
         return is_same
-    if "in" in (pred[1], gold[1]):
-        return _members_equal(pred, gold, policy)
     if len(symbols(gold)) > 1 and inequalities_equal(pred, gold):
         return True
     forms = [(pred[1], pred[2:])]
@@ -404,10 +363,7 @@ def _equations_equal(pred: Node, gold: Node, policy: Policy) -> bool:
         if any(same_answer(value, other, policy) for value, other in pairs):
             return True
     if p is None and g is None:
-        is_chain = len(pred) > 4 and pred[1] == gold[1]
-        return are_proportional(pred, gold) or (
-            is_chain and _equal_in_order(("tuple", *pred[2:]), ("tuple", *gold[2:]), policy)
-        )
+        return are_proportional(pred, gold)
     unsolved = gold if p is not None else pred
     return len(symbols(unsolved)) > 1 and are_proportional(pred, gold)
 
