@@ -141,26 +141,27 @@ def _is_label(side: Node, value: Node, *, is_alone: bool = True) -> bool:
     """Whether one side names the value of the other: `x`, `f(x)`, `P(A)`, `AB`, `|AB|`, `dy/dx`."""
     if _is_unevaluated(side):
         return not _is_unevaluated(value)
+    names = symbols(side)
     match side[0]:
         case "sym":
-            _, _, index = side[1].partition("_")  # a_{n+1} is not the general member
+            index = side[1].partition("_")[2]  # a_{n+1} is not the general member
             is_shifted = any(map(index.__contains__, "+-")) and any(map(str.isalpha, index))
             return side[1] not in symbols(value) and side[1] != "..." and not is_shifted
         case "tuple":
             are_names = all(part[0] == "sym" for part in side[1:])
-            has_own_names = are_names and not symbols(side) & symbols(value)
-            return has_own_names and (value[0] != "tuple" or len(value) == len(side))
+            is_same_size = value[0] != "tuple" or len(value) == len(side)
+            return are_names and is_same_size and not names & symbols(value)
         case "ratio":
             return all(_is_label(part, value) for part in side[1:])
+        case "fn" if _is_function_name(side[1]):
+            is_plain = all(part[0] in ("sym", "num", "const", "tuple") for part in side[2:])
+            return (is_plain or side[1] in ("P", "Pr", "E", "p")) and side not in subtrees(value)
         case "fn":
-            is_name = _is_value_of(side, value, is_alone=is_alone)
-            return is_name and side not in list(subtrees(value))
+            is_value = side[1] in _VALUE_FUNCTIONS or (is_alone and not symbols(value))
+            return is_value and not _has_number(side) and side not in subtrees(value)
         case "mul" | "pow":
-            is_length = not _has_number(side)
-            names = symbols(side) or {"x"}
-            return _is_measure(side) or (
-                is_length and all(len(name) == 1 and name.isupper() for name in names)
-            )
+            are_points = all(len(name) == 1 and name.isupper() for name in names or {"x"})
+            return _is_measure(side) or (are_points and not _has_number(side))
     return False
 
 
@@ -172,16 +173,6 @@ def _is_measure(side: Node) -> bool:
     return side[:2] == ("mul", ("sym", "m")) and side[2][:2] == ("fn", "angle")
 
 
-def _is_value_of(side: Node, value: Node, *, is_alone: bool) -> bool:
-    r"""Whether an application names a value: `f(x)`, `f(2)`, `P(X > 1)`, `|AB|`, `\sin A`."""
-    if side[1] in _VALUE_FUNCTIONS:
-        return not _has_number(side)
-    if is_function_name(side[1]):
-        is_plain = all(part[0] in ("sym", "num", "const", "tuple") for part in side[2:])
-        return is_plain or side[1] in ("P", "Pr", "E", "p")
-    return is_alone and not _has_number(side) and not symbols(value)
-
-
 def _has_number(side: Node) -> bool:
     """Whether a tree holds a number, a sum or a relation, apart from the exponent of a quotient."""
     if side[0] == "pow" and side[2] == MINUS_ONE:
@@ -189,7 +180,7 @@ def _has_number(side: Node) -> bool:
     return side[0] in ("num", "const", "add", "pm", "rel") or any(map(_has_number, children(side)))
 
 
-def is_function_name(name: str) -> bool:
+def _is_function_name(name: str) -> bool:
     """Whether a function has a name of the question, such as `f`, `f'`, `P`, `f^-1` or `a_n`."""
     return len(name.partition("^")[0].rstrip("'").partition("_")[0]) == 1 or name == "Pr"
 
