@@ -157,9 +157,7 @@ def _value_pairs(text: str, pred: ParsedAnswer, gold: ParsedAnswer) -> Iterator[
         if value is not None:
             yield p, value
     if g[0] == "num" and g[2] is not None and _DECIMAL_COMMA.fullmatch(text):
-        decimal = parse_answer(text.replace(",", "."))
-        if decimal and decimal.value:
-            yield decimal.value, g
+        yield num(Fraction(text.replace(",", ".")), 1), g
 
 
 _GROUP_TYPES = frozenset({"list", "tuple", "set"})
@@ -247,7 +245,7 @@ def same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy)
     """Whether two values are the same answer, also under other names of their parameters."""
     if same_answer(pred, gold, policy):
         return True
-    if "congruence" in (pred[0], gold[0]) and pred[0] != gold[0]:
+    if "congruence" in (pred[0], gold[0]):
         return same_answer(_as_congruence(pred), _as_congruence(gold), policy)
     arrows = [{n for n in symbols(node) if n.startswith("vec ")} for node in (pred, gold)]
     if bool(arrows[0]) != bool(arrows[1]):  # one side omits the arrows of its vectors
@@ -266,9 +264,9 @@ def same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy)
 
 def _has_same_members(pred: Node, gold: Node, free: set[str], policy: Policy) -> bool:
     name = min(free)
-    if len(free) != 1 or name[0] not in _INTEGER_NAMES:
+    if name[0] not in _INTEGER_NAMES:
         return False
-    if any(node[0] == "where" and (node[3] or node[5] not in ("", "Z")) for node in (pred, gold)):
+    if any(node[0] == "where" and node[5] not in ("", "Z") for node in (pred, gold)):
         return False
     p, g = (node[1] if node[0] == "where" else node for node in (pred, gold))
     return same_family(equation_value(p, policy), equation_value(g, policy), name)
@@ -282,8 +280,6 @@ def parameters(gold: Node, question: str) -> set[str]:
     """
     is_declared = gold[0] == "where" and not gold[3]
     node, bound = (gold[1], gold[4].split()) if is_declared else (gold, [])
-    if node[0] in ("sym", "where"):
-        return set()
     value = equation_value(node, STRICT)
     free = symbols(node) & set(bound) | _integration_constants(node, value)
     for item in value[1:] if value[0] in ("list", "and", "or", "tuple", "set") else (value,):
@@ -304,8 +300,7 @@ def _turn_parameter(term: Node) -> set[str]:
 def _integration_constants(node: Node, value: Node) -> set[str]:
     """Return constants of integration: a term `C`, or factors of the terms of a function `y(x)`."""
     constants = {name for name in symbols(value) if re.fullmatch(r"[Cc](_.*)?", name)}
-    others = symbols(value) - constants
-    if len(others) != 1 or not others <= _FUNCTION_VARIABLES:
+    if not symbols(value) & _FUNCTION_VARIABLES:
         return set()
     terms = value[1:] if value[0] == "add" else (value,)
     terms_alone = {term[1] for term in terms if term[0] == "sym"}

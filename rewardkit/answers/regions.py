@@ -170,7 +170,7 @@ def _half_line(operator: str, end: Node) -> list[RealInterval]:
 def _read_distance(operator: str, inside: Node, end: Node) -> list[RealInterval]:
     """Return the intervals of a condition such as `|x - 1| < 3`, for a linear left side."""
     names = symbols(inside)
-    if len(names) != 1 or symbols(end) or endpoint_value(end) < 0:
+    if len(names) != 1 or endpoint_value(end) < 0:
         raise NoRegionError("not a distance")
     line = linear_coefficients(inside, *names)
     if line is None:
