@@ -40,7 +40,6 @@ from rewardkit.answers.scalar import (
     charge_steps,
     evaluate_digits,
     evaluate_double,
-    linear_coefficients,
     run_with_budget,
     sample_points,
 )
@@ -153,8 +152,7 @@ def _value_pairs(text: str, pred: ParsedAnswer, gold: ParsedAnswer) -> Iterator[
     if value_type(g) in _GROUP_TYPES and (value := _parse_split_digits(pred)) is not None:
         yield value, g
     if p is not None and value_type(p) in _GROUP_TYPES:
-        value = _parse_split_digits(gold)
-        if value is not None:
+        if (value := _parse_split_digits(gold)) is not None:
             yield p, value
     if g[0] == "num" and g[2] is not None and _DECIMAL_COMMA.fullmatch(text):
         yield num(Fraction(text.replace(",", ".")), 1), g
@@ -245,8 +243,6 @@ def same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy)
     """Whether two values are the same answer, also under other names of their parameters."""
     if same_answer(pred, gold, policy):
         return True
-    if "congruence" in (pred[0], gold[0]):
-        return same_answer(_as_congruence(pred), _as_congruence(gold), policy)
     arrows = [{n for n in symbols(node) if n.startswith("vec ")} for node in (pred, gold)]
     if bool(arrows[0]) != bool(arrows[1]):  # one side omits the arrows of its vectors
         bare = {("sym", name): ("sym", name[4:]) for name in set.union(*arrows)}
@@ -353,19 +349,6 @@ def same_family(pred: Node, gold: Node, name: str) -> bool:
         return False
     turns = (p[0] - g[0]) / step
     return bool(abs(turns - round(float(turns.real))) < 1e-25)
-
-
-def _as_congruence(node: Node) -> Node:
-    r"""Return `x = 7k + 3` with integer `k` as `x \equiv 3 \pmod 7`; any other node unchanged."""
-    inner, free = (node[1], node[4].split()) if node[0] == "where" else (node, [*_INTEGER_NAMES])
-    value = equation_value(inner, STRICT)
-    names = symbols(value)
-    if value is inner or len(names) != 1 or not names <= set(free):
-        return node
-    line = linear_coefficients(value, *names)
-    if line is None:
-        return node
-    return ("congruence", ("rel", "=", inner[2], num(line[0])), num(abs(line[1])))
 
 
 def _same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:

@@ -73,9 +73,8 @@ def solution_of(node: Node, policy: Policy) -> Solution | None:
     if rounding is not None and closed_sides and not _is_rounding(rounding, value):
         return None
     if label is None:
-        is_identity = all(_is_expression(side) and side[0] != "sym" for side in sides)
         is_chain = len(sides) > 1 or rounding is not None
-        if not is_chain or (len(closed_sides) < len(sides) and not is_identity):
+        if not is_chain or len(closed_sides) < len(sides):
             return None
     if not is_simplified(value):
         value = next(filter(is_simplified, closed_sides), value)
@@ -90,15 +89,9 @@ def equation_value(node: Node, policy: Policy) -> Node:
 
 def _agree(side: Node, value: Node, policy: Policy) -> bool:
     """Whether a side of a chain may be its last one: numbers are compared, and so are expressions."""
-    if _is_expression(side) and _is_expression(value):
-        return value_equal(side, value, policy)
-    if not _has_value(side):
+    if not (_has_value(side) and _has_value(value)):
         return True
-    return not _has_value(value) or value_equal(_without_unit(side), _without_unit(value), policy)
-
-
-def _is_expression(side: Node) -> bool:
-    return side[0] in ("sym", "add", "mul", "pow", "fn") and bool(symbols(side))
+    return value_equal(_without_unit(side), _without_unit(value), policy)
 
 
 def _is_rounding(rounding: Node, value: Node) -> bool:

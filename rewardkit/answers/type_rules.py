@@ -1,8 +1,8 @@
 r"""Whether two values are the same answer, by a rule for their pair of types.
 
 `_RULES` holds a rule for every pair of types that can be equal; every other pair is different. Both
-values are brought to their normal form first: `\pm` becomes two values, `(x, y) = (1, 2)` two equations,
-a sum or product of matrices one matrix, and a set of integers by a condition its members.
+values are brought to their normal form first: `\pm` becomes two values, a sum or product of matrices
+one matrix, and a set of integers by a condition its members.
 """
 
 from collections.abc import Callable
@@ -158,15 +158,6 @@ def _ratio_equals_value(pred: Node, gold: Node, policy: Policy) -> bool:
         for node in (pred, gold)
     )
     return "ratio" not in (p[0], g[0]) and scalar_equal(p, g, policy)
-
-
-def _clock_equals_ratio(pred: Node, gold: Node, policy: Policy) -> bool:
-    """Read a time such as `2:30` as a ratio, because the other side is a ratio."""
-    clock, other = (pred, gold) if pred[0] == "clock" else (gold, pred)
-    parts = clock[1].split(":")
-    if not all(map(str.isdigit, parts)):
-        return False
-    return _ratios_equal(("ratio", *(num(int(part)) for part in parts)), other, policy)
 
 
 # --- groups
@@ -335,10 +326,6 @@ def _members_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     return bool(same_region(pred, gold))
 
 
-def _is_all_reals(pred: Node, gold: Node, policy: Policy) -> bool:
-    return ("sym", "R") in (pred, gold) and _members_equal(pred, gold, policy)
-
-
 def _relations_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     if (is_same := same_region(pred, gold)) is not None:
         return is_same
@@ -409,14 +396,12 @@ _RULES = {
     **_both_ways(_equals_only_item, "list", _COMMON_TYPES),
     **_both_ways(_equals_only_item, "set", "value quantity equation ratio text tuple"),
     **_both_ways(_equation_equals_value, "equation", _EQUATION_VALUES),
-    **_both_ways(_members_equal, "relation", "set list tuple region"),
-    **_both_ways(_is_all_reals, "relation", "value"),
+    **_both_ways(_members_equal, "relation", "set list tuple region value"),
     **_both_ways(_regions_equal, "region", "region tuple set list value"),
     **_both_ways(
         _restricted_equal, "where", f"where {_COMMON_TYPES} list set compound cases clock"
     ),
     **_both_ways(_ratio_equals_value, "ratio", "value"),
-    **_both_ways(_clock_equals_ratio, "clock", "ratio"),
     **_both_ways(_equal_without_unit, "quantity", "value"),
     **_both_ways(_compounds_equal, "compound", "compound quantity"),
     **_both_ways(_list_equals_tuple, "list", "tuple"),
@@ -448,8 +433,7 @@ _RULES = {
 def normal_form(node: Node) -> Node:
     """Return a tree in the form that the rules compare."""
     node = _expand_plus_minus(_evaluate_matrices(node))
-    node = _split_exclusions(_split_tuple_equation(node))
-    return _unit_vectors_to_tuple(enumerate_members(node))
+    return enumerate_members(_split_exclusions(_split_tuple_equation(node)))
 
 
 def _expand_plus_minus(node: Node) -> Node:
@@ -494,55 +478,17 @@ def _split_exclusions(node: Node) -> Node:
     return ("and", first, *(("rel", "!=", first[2], item) for item in others))
 
 
-def _unit_vectors_to_tuple(node: Node) -> Node:
-    r"""Return `2\mathbf{i} + 3\mathbf{j}` as `(2, 3)`; any other node unchanged."""
-    if node[0] not in ("add", "mul"):
-        return node
-    named = substitute(node, _UNIT_VECTORS)
-    names = symbols(named)
-    if "j" not in names or not names <= {"i", "j", "k"}:
-        return node
-    axes = "ijk" if "k" in names else "ij"
-    entries = [substitute(named, {("sym", a): num(int(a == axis)) for a in "ijk"}) for axis in axes]
-    # The sum must be linear in the unit vectors: it is compared at i = 2, j = 3, k = 4.
-    value = substitute(named, {("sym", a): num(i) for i, a in enumerate("ijk", start=2)})
-    linear_value = add(*(mul(num(i), entry) for i, entry in enumerate(entries, start=2)))
-    return ("tuple", *entries) if value_equal(value, linear_value) else node
-
-
-_UNIT_VECTORS: dict[Node, Node] = {
-    ("const", "i"): ("sym", "i"),
-    ("fn", "widehat", ("const", "i")): ("sym", "i"),
-    ("fn", "widehat", ("sym", "j")): ("sym", "j"),
-    ("fn", "widehat", ("sym", "k")): ("sym", "k"),
-    **{("sym", f"vec {axis}"): ("sym", axis) for axis in "ijk"},
-}
-
-
 # --- matrices
 
 
 def _evaluate_matrices(node: Node) -> Node:
     if node[0] not in ("add", "mul"):
         return node
-    if any(map(_has_tuple, node[1:])):
-        rows = _evaluate_matrices((node[0], *map(_tuple_to_row, node[1:])))
-        return ("tuple", *rows[1][1:]) if rows[0] == "matrix" and len(rows) == 2 else node
     if node[0] == "add":
         node = ("add", *map(_evaluate_matrices, node[1:]))
         return reduce(_add, node[1:]) if all(part[0] == "matrix" for part in node[1:]) else node
     matrices = sum(part[0] == "matrix" for part in node[1:])
     return reduce(_multiply, node[1:]) if 0 < matrices <= MAX_FACTORS else node
-
-
-def _has_tuple(node: Node) -> bool:
-    return node[0] == "tuple" or (node[0] == "mul" and any(part[0] == "tuple" for part in node[1:]))
-
-
-def _tuple_to_row(node: Node) -> Node:
-    if node[0] == "tuple":
-        return ("matrix", ("row", *node[1:]))
-    return ("mul", *map(_tuple_to_row, node[1:])) if _has_tuple(node) else node
 
 
 def _add(a: Node, b: Node) -> Node:
