@@ -149,11 +149,10 @@ def _value_pairs(text: str, pred: ParsedAnswer, gold: ParsedAnswer) -> Iterator[
         )
         if p_units is not None and g_units is not None and (p_units, g_units) != (p, g):
             yield p_units, g_units
-    if value_type(g) in _GROUP_TYPES and (value := _parse_split_digits(pred)) is not None:
-        yield value, g
-    if p is not None and value_type(p) in _GROUP_TYPES:
-        if (value := _parse_split_digits(gold)) is not None:
-            yield p, value
+    if value_type(g) in _GROUP_TYPES and (split := _parse_split_digits(pred)) is not None:
+        yield split, g
+    if p and value_type(p) in _GROUP_TYPES and (split := _parse_split_digits(gold)) is not None:
+        yield p, split
     if g[0] == "num" and g[2] is not None and _DECIMAL_COMMA.fullmatch(text):
         yield num(Fraction(text.replace(",", ".")), 1), g
 

@@ -73,8 +73,7 @@ def _is_unsimplified(node: Node) -> bool:
             return node[1] in UNEVALUATED
         case "add":
             values = list(filter(_is_rational, node[1:]))
-            has_arithmetic = len(values) > 1 and not all(map(_is_numeral, values))
-            return has_arithmetic or sum(map(_is_complex, node[1:])) > 1
+            return len(values) > 1 and not all(map(_is_numeral, values))
         case "mul":
             return _is_unsimplified_product(node)
         case "pow":  # a power of i or of a sum, as (1+i)^4
@@ -86,10 +85,6 @@ def _is_unsimplified(node: Node) -> bool:
 def _is_unsimplified_product(node: Node) -> bool:
     factors = [factor for factor in node[1:] if factor != MINUS_ONE]
     bases = [factor[1] if factor[0] == "pow" else factor for factor in factors]
-    if len(factors) > 1 and any(
-        b[0] == "add" and _is_complex(f) for b, f in zip(bases, factors, strict=True)
-    ):
-        return True
     values = sum(map(_is_rational, factors))
     if values < 2 or (
         values == 2 and any(re.fullmatch("10+", str(base[1])) for base in bases if base[0] == "num")
@@ -138,10 +133,6 @@ def _is_fraction(factors: list[Node]) -> bool:
     if top is None or bottom is None or top.denominator != 1 or bottom.numerator != 1:
         return False
     return math.gcd(top.numerator, bottom.denominator) == 1
-
-
-def _is_complex(node: Node) -> bool:
-    return _I in subtrees(node) and not symbols(node)
 
 
 # --- formulas of the question

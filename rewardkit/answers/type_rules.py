@@ -38,8 +38,6 @@ from rewardkit.answers.scalar import (
     Policy,
     charge_steps,
     exact_value,
-    may_be_equal,
-    probe_value,
     scalar_equal,
     to_radians,
     value_equal,
@@ -180,10 +178,8 @@ def _equal_in_any_order(pred: Node, gold: Node, policy: Policy) -> bool:
             left.remove(item)
         else:
             rest.append(item)
-    marks = {id(item): probe_value(item) for item in (*rest, *left)}
     for item in rest:
-        likely = [other for other in left if may_be_equal(marks[id(item)], marks[id(other)])]
-        match = next((other for other in likely if same_item(item, other, policy)), None)
+        match = next((other for other in left if same_item(item, other, policy)), None)
         if match is None:
             return False
         left.remove(match)
@@ -326,6 +322,10 @@ def _members_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     return bool(same_region(pred, gold))
 
 
+def _is_all_reals(pred: Node, gold: Node, policy: Policy) -> bool:
+    return ("sym", "R") in (pred, gold) and _members_equal(pred, gold, policy)
+
+
 def _relations_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     if (is_same := same_region(pred, gold)) is not None:
         return is_same
@@ -396,7 +396,8 @@ _RULES = {
     **_both_ways(_equals_only_item, "list", _COMMON_TYPES),
     **_both_ways(_equals_only_item, "set", "value quantity equation ratio text tuple"),
     **_both_ways(_equation_equals_value, "equation", _EQUATION_VALUES),
-    **_both_ways(_members_equal, "relation", "set list tuple region value"),
+    **_both_ways(_members_equal, "relation", "set list tuple region"),
+    **_both_ways(_is_all_reals, "relation", "value"),
     **_both_ways(_regions_equal, "region", "region tuple set list value"),
     **_both_ways(
         _restricted_equal, "where", f"where {_COMMON_TYPES} list set compound cases clock"

@@ -27,7 +27,6 @@ from rewardkit.answers.parsing.tree import (
     symbols,
 )
 from rewardkit.answers.parsing.units import (
-    BASE_UNITS,
     CURRENCIES,
     NO_UNIT,
     POWER_SUFFIXES,
@@ -528,9 +527,7 @@ class _Parser:
         terms = [self._parse_term()]
         while True:
             is_plus = self.is_next("+") and self.peek(1).kind != "end"
-            is_hyphen = self.peek(1).kind == "word" and len(self.peek(1).text) > 2  # as in `30-day`
-            is_minus = self.is_next("-") and not is_hyphen
-            if not (is_plus or is_minus or self.is_next(r"\pm", r"\mp")):
+            if not (is_plus or self.is_next("-", r"\pm", r"\mp")):
                 break
             terms.append(self._parse_term())
         if len(terms) == 2 and terms[1][:2] == ("mul", MINUS_ONE) and terms[1][2][0] in _SETS:
@@ -1087,7 +1084,7 @@ def _ends_words(token: Token) -> bool:
 
 
 def _is_measure(node: Node) -> bool:
-    return node[0] == "quantity" and all(base in BASE_UNITS for base, _ in node[2].dimension)
+    return node[0] == "quantity" and "counted" not in str(node[2].dimension)
 
 
 def _apply_unit(node: Node, unit: Unit) -> Node:

@@ -158,8 +158,6 @@ def _read_table() -> dict[str, Unit]:
 
 
 UNITS = _read_table()
-#: Base units of the table.
-BASE_UNITS = frozenset(base for unit in UNITS.values() for base, _ in unit.dimension)
 
 
 def counting_unit(word: str) -> Unit:
