@@ -108,24 +108,33 @@ _LEAST_MEMBERS = {
 # --- trees to intervals
 
 
-def read_intervals(node: Node) -> list[RealInterval]:
+def read_intervals(node: Node) -> list[RealInterval]:  # noqa: C901 - one case for each kind
     """Return the intervals of a set, unordered."""
-    read = _READERS.get(node[0])
-    if read is None:
-        raise NoRegionError(node[0])
-    return read(node)
-
-
-def _read_pair(node: Node) -> list[RealInterval]:
-    if len(node) != 3:
-        raise NoRegionError("a tuple")
-    return [RealInterval(node[1], node[2], True, True)]
-
-
-def _read_name(node: Node) -> list[RealInterval]:
-    if node[1] != "R":
-        raise NoRegionError("a name")
-    return [_ALL_REALS]
+    match node:
+        case ("sym", "R"):
+            return [_ALL_REALS]
+        case ("interval", *ends):
+            return [RealInterval(*ends)]
+        case ("tuple", low, high):
+            return [RealInterval(low, high, True, True)]
+        case ("set", *points):
+            return [RealInterval(point, point, False, False) for point in points]
+        case ("meet", *parts):
+            return _intersect(*map(read_intervals, parts))
+        case ("minus", whole, removed):
+            return _without(read_intervals(whole), read_intervals(removed))
+        case ("builder", ("rel", _, ("sym", name), ("sym", "R")) | ("sym", name), condition):
+            if symbols(condition) <= {name, "R"}:
+                return read_intervals(condition)
+        case ("and" | "list" as kind, *parts) if all(part[0] == "rel" for part in parts):
+            shared = _intersect(*map(read_intervals, parts))
+            # conditions with commas that cannot all hold are a union, too: `x < -1, x > 3`
+            return shared if shared or kind == "and" else read_intervals(("union", *parts))
+        case ("union" | "or" | "and" | "list", *parts):
+            return [interval for part in parts for interval in read_intervals(part)]
+        case ("rel", *_):
+            return _read_condition(node)
+    raise NoRegionError(node[0])
 
 
 def _read_condition(node: Node) -> list[RealInterval]:
@@ -196,54 +205,6 @@ def _read_chain(operators: list[str], low: Node, middle: Node, high: Node) -> li
     if ">" in operators[0]:
         low, high, operators = high, low, operators[::-1]
     return [RealInterval(low, high, "=" not in operators[0], "=" not in operators[1])]
-
-
-def _read_builder(node: Node) -> list[RealInterval]:
-    is_over_others = node[1][0] == "rel" and node[1][3] != ("sym", "R")
-    head = node[1][2] if node[1][0] == "rel" else node[1]
-    if is_over_others or head[0] != "sym" or symbols(node[2]) - {head[1], "R"}:
-        raise NoRegionError("not a set of reals")
-    return read_intervals(node[2])
-
-
-def _read_points(node: Node) -> list[RealInterval]:
-    return [RealInterval(item, item, False, False) for item in node[1:]]
-
-
-def _read_difference(node: Node) -> list[RealInterval]:
-    removed = node[2] if node[2][0] in _READERS else ("set", node[2])
-    return _without(read_intervals(node[1]), read_intervals(removed))
-
-
-def _read_union(node: Node) -> list[RealInterval]:
-    return [interval for part in node[1:] for interval in read_intervals(part)]
-
-
-def _read_list(node: Node) -> list[RealInterval]:
-    """Return the intersection of conditions, or the union of intervals.
-
-    Conditions with commas that cannot all hold are a union too: `x < -1, x > 3`.
-    """
-    if any(part[0] != "rel" for part in node[1:]):
-        return _read_union(node)
-    intersection = _intersect(*map(read_intervals, node[1:]))
-    return intersection if intersection or node[0] == "and" else _read_union(node)
-
-
-_READERS = {
-    "interval": lambda node: [RealInterval(*node[1:])],
-    "tuple": _read_pair,
-    "set": _read_points,
-    "union": _read_union,
-    "or": _read_union,
-    "and": _read_list,
-    "list": _read_list,
-    "meet": lambda node: _intersect(*map(read_intervals, node[1:])),
-    "builder": _read_builder,
-    "minus": _read_difference,
-    "rel": _read_condition,
-    "sym": _read_name,
-}
 
 
 # --- operations

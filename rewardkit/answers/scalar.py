@@ -15,7 +15,7 @@ import threading
 import zlib
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -95,14 +95,15 @@ def exact_value(node: Node) -> Fraction | None:
     if kind == "num":
         value: Fraction = node[1]
         return value
-    if kind in ("add", "mul"):
-        return _exact_sum_or_product(kind, node)
-    if kind == "pow":
-        return _exact_power(exact_value(node[1]), exact_value(node[2]))
-    if kind != "fn" or node[1] not in _RATIONAL_FUNCTIONS:
+    function = _RATIONAL_FUNCTIONS.get(node[1] if kind == "fn" else kind)
+    if function is None:
         return None
-    arguments = [exact_value(part) for part in node[2:]]
-    return None if None in arguments else _RATIONAL_FUNCTIONS[node[1]](*arguments)
+    values: list[Fraction] = []
+    for part in node[1 + (kind == "fn") :]:
+        if (each := exact_value(part)) is None:
+            return None
+        values.append(each)
+    return function(*values)
 
 
 def linear_coefficients(node: Node, name: str) -> tuple[Fraction, Fraction] | None:
@@ -113,25 +114,22 @@ def linear_coefficients(node: Node, name: str) -> tuple[Fraction, Fraction] | No
     return a, b - a
 
 
-def _exact_sum_or_product(kind: str, node: Node) -> Fraction | None:
-    total = Fraction(kind == "mul")
-    for part in node[1:]:
-        value = exact_value(part)
-        if value is None:
-            return None
-        total = total + value if kind == "add" else total * value
+def _within_limit(
+    operation: Callable[[Fraction, Fraction], Fraction], *values: Fraction
+) -> Fraction | None:
+    """Return the sum or product of values; None if a result on the way is too large."""
+    total, *others = values
+    for value in others:
+        total = operation(total, value)
         if total.numerator.bit_length() + total.denominator.bit_length() > MAX_BITS:
             return None
     return total
 
 
-def _exact_power(base: Fraction | None, exponent: Fraction | None) -> Fraction | None:
-    if base is None or exponent is None or exponent.denominator != 1:
-        return None
+def _exact_power(base: Fraction, exponent: Fraction) -> Fraction | None:
     bits = max(base.numerator.bit_length(), base.denominator.bit_length())
-    if bits * abs(exponent) > MAX_BITS or (base == 0 and exponent <= 0):
-        return None
-    return Fraction(base ** int(exponent))
+    is_computed = exponent.denominator == 1 and bits * abs(exponent) <= MAX_BITS
+    return Fraction(base ** int(exponent)) if is_computed and (base or exponent > 0) else None
 
 
 def _exact_square_root(value: Fraction) -> Fraction | None:
@@ -153,6 +151,9 @@ def _of_small_numbers(function: Callable[..., int]) -> Callable[..., Fraction | 
 
 
 _RATIONAL_FUNCTIONS: Mapping[str, Callable[..., Fraction | None]] = {
+    "add": partial(_within_limit, operator.add),
+    "mul": partial(_within_limit, operator.mul),
+    "pow": _exact_power,
     "sqrt": _exact_square_root,
     "abs": abs,
     "floor": lambda x: Fraction(math.floor(x)),
