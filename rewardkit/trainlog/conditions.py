@@ -43,13 +43,9 @@ _FRACTIONS = frozenset({"phrase", "answer", "among", "others"})
 
 @dataclass(frozen=True)
 class Fact:
-    """A number that supports a finding.
+    """A number that supports a finding, over a range of steps.
 
-    Attributes:
-        name: the metric, or what else the number describes.
-        steps: first and last step that it covers.
-        value: the number.
-        kind: what it says of the name, a key of `facts` in `translations.yaml`.
+    `kind` is what it says of the metric or other name, a key of `facts` in `translations.yaml`.
     """
 
     name: str
@@ -69,14 +65,9 @@ class Fact:
 
 @dataclass(frozen=True)
 class RuleEvidence:
-    """Evidence that a condition holds.
+    """Evidence that a condition holds: facts, and the steps and metrics (by default the rule's) to look at.
 
-    Attributes:
-        facts: numbers that show it.
-        steps: first and last step to look at.
-        metrics: metrics to look at, if they differ from the rule's.
-        onset: where it began, if the condition looks for that.
-        phrase: what the responses after the onset have in common, if it is a phrase.
+    A condition that looks for an onset says where it began, and the phrase that the responses after it share.
     """
 
     facts: tuple[Fact, ...]

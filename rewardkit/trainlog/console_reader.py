@@ -55,7 +55,6 @@ class ConsoleReader(LogReader):
     source: ClassVar[str] = "console"
     limit: ClassVar[int] = MAX_LINE_BYTES
 
-    is_binary: bool = False
     _is_fixed: bool = True
     _is_v1: bool = False
     #: The open literal: its lines and characters, the process that prints it, where it began, and the
@@ -68,16 +67,8 @@ class ConsoleReader(LogReader):
 
     def feed(self, data: bytes) -> None:
         """Read the next bytes of the log; an incomplete last line waits for the next call."""
-        self.is_binary = self.is_binary or b"\0" in data
         # Most pieces of a large log have neither a step nor the configuration.
         self._read_lines(self._lines.feed(data, () if self._literal else (_STEP, _CONFIG)))
-
-    def finish(self, name: str, path: str) -> TrainingRun:
-        """Read an incomplete last line as far as possible, and return the run."""
-        self._is_cut = True
-        self._read_lines(self._lines.finish())
-        self._end_literal()
-        return self.run(name, path)
 
     def run(self, name: str, path: str) -> TrainingRun:
         """Return the run as far as it has been read."""
@@ -131,13 +122,14 @@ class ConsoleReader(LogReader):
                     self._count > MAX_LITERAL_LINES or self._characters > MAX_LITERAL_CHARACTERS
                 )
                 if is_long or (process == self._process and not is_next):
-                    self._end_literal()
+                    self._end()
             if not self._literal and (at := text.find(_CONFIG.decode())) >= 0:
                 self._process, self._opened, self._count, self._characters = process, where, 0, 0
                 self._literal = [text[at:]]
                 self.builder.is_launched = True
 
-    def _end_literal(self) -> None:
+    def _end(self) -> None:
+        """Read the open literal."""
         text, self._literal = "\n".join(self._literal), []
         if not text:
             return

@@ -30,12 +30,7 @@ MAX_NAMES = 3
 
 @dataclass
 class LineFeed:
-    """Splits pieces of a file into lines; of a too long one, only its size is kept.
-
-    Attributes:
-        limit: bytes of a line.
-        number: lines so far.
-    """
+    """Splits pieces of a file into lines of at most `limit` bytes; of a longer one, only its size is kept."""
 
     limit: int
     number: int = 0
@@ -92,6 +87,7 @@ class LogReader(ABC):
         """
         self._is_cut = True
         self._read_lines(self._lines.finish())
+        self._end()
         return self.run(name, path)
 
     def run(self, name: str, path: str) -> TrainingRun:
@@ -104,6 +100,9 @@ class LogReader(ABC):
                 self.builder.skip(f"line {self._lines.number:,}", line.reason)
             else:
                 self._read_line(line)
+
+    def _end(self) -> None:  # noqa: B027 - most readers have nothing to end
+        """Read what only the end of the log completes."""
 
     @abstractmethod
     def _read_line(self, line: bytes) -> None:

@@ -16,11 +16,6 @@ class LogTail:
 
     If the file is overwritten, as the `file` logger does when a run resumes, it is read from the
     start again.
-
-    Attributes:
-        path: the file.
-        rewrites: how often the file was overwritten.
-        is_missing: whether the file did not exist at the last poll.
     """
 
     def __init__(self, path: Path) -> None:
@@ -77,10 +72,8 @@ class LogTail:
 class RunTail:
     """A run in progress that grows: its log, the records of its reward, or both.
 
-    Attributes:
-        path: its log, the folder that `rewardkit train` wrote, or a folder of records or dumps.
-        rewards: the folder of its records, if `path` is its log.
-        samples_per_step: responses of a training step, see `recorded_run`.
+    `path` is its log, the folder that `rewardkit train` wrote, or a folder of records or dumps; beside a
+    log, `rewards` is the folder of its records.
     """
 
     path: Path

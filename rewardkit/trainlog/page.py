@@ -55,8 +55,8 @@ def write_page(
     Args:
         summaries: those of one or more runs, in the language of the page.
         out: file of the page.
-        x: initial horizontal axis, `step` or `hours`; the reader can change it, and the window.
-        window: smoothing window in points; None for one that suits the length of the curves.
+        x: initial horizontal axis, `step` or `hours`.
+        window: initial smoothing window in points; None for one that suits the length of the curves.
         compare: add the differences of every run from the first.
         overwrite: replace an existing file.
 

@@ -58,16 +58,10 @@ _NOTE = re.compile(r"\[\.\.\. [\d,]{1,20} characters left out \.\.\.\]")
 
 
 class SpreadingPhrase(NamedTuple):
-    """A phrase that spreads and is paid for.
+    """A phrase that spreads and is paid for: words separated by spaces, or an answer.
 
-    Attributes:
-        phrase: its words, separated by spaces; of an answer, the answer.
-        is_answer: whether it is the extracted answer.
-        early: its fraction of the first responses.
-        late: its fraction of the last responses.
-        low_with: fraction of lowest scores among responses with it.
-        low_without: the same fraction among the others of the same steps.
-        errors: difference of the two in standard errors.
+    `early` and `late` are its fractions of the first and the last responses; `low_with` and `low_without`
+    the fractions of lowest scores with it and without it in the same steps, `errors` standard errors apart.
     """
 
     phrase: str

@@ -18,6 +18,7 @@ from rewardkit.trainlog.files import CHUNK_BYTES, LogReader, only_log, run_logs
 from rewardkit.trainlog.jsonl_reader import JsonlReader, parse_record
 from rewardkit.trainlog.reward_files import has_dumps, has_records, read_rewards
 from rewardkit.trainlog.rewards import recorded_run
+from rewardkit.trainlog.step_line import STEP
 from rewardkit.trainlog.tensorboard import is_event_file, read_events
 from rewardkit.trainlog.training_run import TrainingRun
 
@@ -71,17 +72,10 @@ def read_run(
 def read_runs(
     paths: Iterable[Path | str], progress: Callable[[int], object] = lambda _: None
 ) -> list[TrainingRun]:
-    """Read several runs and give each a unique name."""
+    """Read several runs; those of the same name are called by their paths."""
     runs = [read_run(path, progress=progress) for path in paths]
     names = Counter(run.name for run in runs)
-    runs = [replace(run, name=run.path) if names[run.name] > 1 else run for run in runs]
-    uses: Counter[str] = Counter()
-    unique = []
-    for run in runs:
-        uses[run.name] += 1
-        n = uses[run.name]
-        unique.append(replace(run, name=f"{run.name} ({n})") if n > 1 else run)
-    return unique
+    return [replace(run, name=run.path) if names[run.name] > 1 else run for run in runs]
 
 
 def with_config(run: TrainingRun, path: Path) -> TrainingRun:
@@ -118,16 +112,13 @@ def _read_file(path: Path, name: str, progress: Callable[[int], object]) -> Trai
         if is_event_file(data):
             return read_events([path], name, str(path))
         reader = choose_reader(data, path)
+        if b"\0" in data and STEP.search(data) is None:
+            raise DataError(f"{path}: not a training log but a binary file.")
         while data:
             reader.feed(data)
             progress(len(data))
             data = file.read(CHUNK_BYTES)
-    try:
-        return reader.finish(name, str(path))
-    except DataError as error:
-        if isinstance(reader, ConsoleReader) and reader.is_binary:
-            raise DataError(f"{path}: not a training log but a binary file.") from error
-        raise
+    return reader.finish(name, str(path))
 
 
 def _read_folder(path: Path, name: str, progress: Callable[[int], object]) -> TrainingRun:

@@ -107,16 +107,10 @@ class _RecordFile:
 class RewardRecords:
     """What a reward returned in a run, in files that may grow; each poll reads only what is new.
 
-    Attributes:
-        folder: the folder of the files.
-        since: records of earlier calls are left out, as a second run may record into the folder of a first.
-        rewrites: how often a file was replaced or removed, so that all were read again.
-        weight: responses for which a row stands.
-        columns: numbers of responses by name, see `FIELDS`; NaN where a response has none.
-        sources: data sources, to whose indices the field `source` refers.
-        samples: the row and the text of some responses.
-        unread: lines that are unreadable; they are left out.
-        examples: the first of them.
+    Records of calls before `since` are left out: a second run may record into the folder of a first.
+    `rewrites` counts how often files were replaced or removed, so that all were read again. `columns` has
+    the numbers by name (see `FIELDS`), NaN where a response has none; each row stands for `weight`
+    responses. `samples` are rows with the texts of their response. `unread` lines are left out.
     """
 
     def __init__(self, folder: Path, since: float = 0.0) -> None:
@@ -159,19 +153,14 @@ class RewardRecords:
         return starts
 
     def table(self, steps: array[int]) -> pa.Table:
-        """Return the rows with the step of each as a table for pyarrow; without a step, a row is left out."""
+        """Return the rows with the step of each as a table; a row with the step -1 is left out."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        columns = {
-            "step": pa.Array.from_buffers(
-                pa.int64(), self.count, [None, pa.py_buffer(steps.tobytes())]
-            )
-        }
-        for name, column in self.columns.items():
-            values = pa.Array.from_buffers(
-                pa.float64(), self.count, [None, pa.py_buffer(column.tobytes())]
-            )
+        columns, arrays = {}, dict[str, array[Any]](self.columns, step=steps)
+        for name, column in arrays.items():
+            kind = pa.float64() if column.typecode == "d" else pa.int64()
+            values = pa.Array.from_buffers(kind, self.count, [None, pa.py_buffer(column.tobytes())])
             columns[name] = pc.if_else(pc.is_nan(values), None, values)
         return pa.table(columns).filter(pc.field("step") >= 0)
 

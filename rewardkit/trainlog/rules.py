@@ -24,12 +24,12 @@ MIN_PART_STEPS = 32
 
 @dataclass(frozen=True, kw_only=True)
 class LogRule:
-    """A problem that a log can show.
+    """A problem that a log can show; texts are in English and Chinese.
 
     Attributes:
         id: short name.
         severity: `error` if the run is broken, `warning` if it may be fine.
-        when: the condition in words, with its threshold, in English and Chinese, as are the texts below.
+        when: the condition in words, with its threshold.
         condition: the condition.
         title: a few words.
         meaning: what the problem means for the run.

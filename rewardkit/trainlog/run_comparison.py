@@ -53,16 +53,9 @@ class MeanInterval:
 
 @dataclass(frozen=True, kw_only=True)
 class CurveDifference:
-    """The difference between the same curve of two runs.
+    """The same curve of two runs at `n` steps or times: both means, and the other minus the base.
 
-    Attributes:
-        title: title of the curve.
-        n: number of steps or times at which both runs have a value.
-        base: mean of the first run over them.
-        other: mean of the other run over them.
-        whole: other minus base, over all of them.
-        end: other minus base, over the last fifth.
-        better: which values of the curve are better.
+    `whole` is the difference over all of them, `end` over the last fifth.
     """
 
     title: str
@@ -96,16 +89,10 @@ class ValuePair(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RunComparison:
-    """A run compared with the first one.
+    """A run compared with the first one, at the same `step` or after the same `hours`.
 
-    Attributes:
-        base: name of the first run.
-        other: name of the other run.
-        align: whether values at the same `step` or after the same `hours` are compared.
-        differences: one for each curve.
-        not_finite: numbers of steps at which a curve is NaN or infinite, which no difference has.
-        settings: configuration keys that both runs have, with different values.
-        keys_only_in: number of keys that only one of them has, by `base` and `other`.
+    `not_finite` has the numbers of steps at which a curve is NaN or infinite, `settings` the keys that both
+    runs have with different values, and `keys_only_in` how many keys only one of them has.
     """
 
     base: str

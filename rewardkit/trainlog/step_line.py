@@ -41,14 +41,7 @@ _MAX_DIGITS = 300
 
 @dataclass(frozen=True)
 class StepLine:
-    """A parsed step line.
-
-    Attributes:
-        step: number of the step.
-        metrics: values by metric.
-        rest: unreadable text after the last pair; "" if there is none.
-        has_fixed_decimals: whether every value has three decimals.
-    """
+    """A parsed step line; `rest` is its unreadable text."""
 
     step: int
     metrics: dict[str, float]

@@ -35,16 +35,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class CurveSummary:
-    """Summary of a curve.
-
-    Attributes:
-        id: id of the topic, data source of a validation, or name of the metric.
-        title: title in the language of the summary.
-        points: all points.
-        numbers: those that are finite.
-        metrics: metrics that show it, as far as rules name them.
-        better: which of its values are better.
-    """
+    """A curve by the id of its topic, its data source or its metric; `numbers` are its finite points."""
 
     id: str
     title: str
@@ -76,17 +67,9 @@ class CurveSummary:
 class RunSummary:
     """Summary of a run, and what the rules say of it.
 
-    Attributes:
-        run: the run.
-        lang: language of the titles, `en` or `zh`.
-        algorithm: as configured, or as its metrics suggest; "" if unknown.
-        settings: further settings by name, see `SETTINGS`.
-        seconds: sum of the durations of its steps; None if it logs none.
-        hours: hours from the first step's time stamp to the last; None without time stamps.
-        phases: fraction of the steps' time by phase.
-        curves: reward, entropy, length, ...
-        validations: a curve for each data source.
-        rewards: a curve for each metric of the reward's records.
+    `seconds` is the sum of the durations of its steps, `hours` goes from the first step's time stamp to the
+    last, and `phases` are fractions of the steps' time. There is a validation for each data source, and a
+    curve of `rewards` for each metric of the reward's records.
     """
 
     run: TrainingRun

@@ -42,15 +42,7 @@ _COLUMNS = ("first", "last", "lowest", "highest", "trend", "curve")
 
 @dataclass(frozen=True)
 class TextTable:
-    """A title, columns and rows of text.
-
-    Attributes:
-        title: a line above the table; "" for none.
-        columns: header of each column.
-        rows: cells of each row.
-        wrap: columns of prose, which may be wrapped.
-        below: columns whose cells may stand below their row.
-    """
+    """A table of text, as `print_table` of the CLI takes it."""
 
     title: str
     columns: tuple[str, ...]
@@ -60,12 +52,7 @@ class TextTable:
 
 
 def run_tables(summary: RunSummary, marks: str = BLOCKS) -> list[TextTable]:
-    """Return the tables that describe a run: facts, curves, validations and findings.
-
-    Args:
-        summary: summary of the run.
-        marks: characters of the sparklines, from low to high.
-    """
+    """Return the tables that describe a run; `marks` draw the sparklines, from low to high."""
     lang = summary.lang
     words, onset_words = translations("tables", lang), translations("hacking", lang)
     facts = tuple(_run_facts(summary, words))
@@ -133,14 +120,13 @@ def difference_cells(item: CurveDifference) -> tuple[str, ...]:
 
 
 def _format_interval(interval: MeanInterval) -> str:
-    mean, *ends = (x if x is None else format_signed(x) for x in vars(interval).values())
-    if None in ends:
-        return f"{mean} (too few)"
-    return f"{mean} ({ends[0]} to {ends[1]}){' *' if interval.excludes_zero else ''}"
+    if interval.low is None or interval.high is None:
+        return f"{_signed(interval.mean)} (too few)"
+    mark = " *" if interval.excludes_zero else ""
+    return f"{_signed(interval.mean)} ({_signed(interval.low)} to {_signed(interval.high)}){mark}"
 
 
-def format_signed(value: float) -> str:
-    """Format a number with its sign."""
+def _signed(value: float) -> str:
     return f"{'+' if value > 0 else ''}{format_number(value)}"
 
 
@@ -211,7 +197,7 @@ def _curve_cells(curve: CurveSummary, marks: str, words: Mapping[str, str]) -> t
         for name, end in curve.ends.items()
     ]
     change = trend(curve.numbers)
-    cell = words["too_few"] if change is None else format_signed(change) if change else "="
+    cell = words["too_few"] if change is None else _signed(change) if change else "="
     return (curve.title, *ends, cell, sparkline(curve.points, SPARKLINE_WIDTH, marks))
 
 

@@ -31,12 +31,9 @@ Better: TypeAlias = Literal["higher", "lower", ""]
 
 @dataclass(frozen=True)
 class Topic:
-    """A curve that people look at first.
+    """A curve that people look at first, and metrics that show it, the best first.
 
-    Attributes:
-        id: short name; its titles are in `translations.yaml`.
-        names: metrics that show it, the best first; see `TrainingRun.column`.
-        better: which of its values are better, all else being equal.
+    Its titles are in `translations.yaml`.
     """
 
     id: str

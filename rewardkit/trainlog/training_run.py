@@ -35,13 +35,7 @@ _VALIDATION = ("val/", "val-", "test_score/")
 
 @dataclass(frozen=True)
 class Restart:
-    """A restart of a run from an earlier step.
-
-    Attributes:
-        step: first step that is logged again.
-        where: line, file or record of the restart.
-        dropped: number of later rows of the earlier attempt; they are not in the table.
-    """
+    """A restart from an earlier step, at a line or record; later rows of the earlier attempt are dropped."""
 
     step: int
     where: str
@@ -86,7 +80,7 @@ class TrainingRun:
     """A training run.
 
     Attributes:
-        name: short name, unique among runs that are shown together.
+        name: short name; the path if another run that is shown has the same name.
         path: path of the log.
         source: kind of the log: `console`, `jsonl`, `tensorboard` or `rollouts`.
         era: releases that write such a log; "" if the source does not tell.

@@ -362,6 +362,9 @@ def test_the_only_file_that_may_be_a_log_is_read_and_the_folder_s_name_keeps_its
     assert (run.path, run.name) == (str(folder / "train.log"), folder.name)
 
 
-def test_runs_with_the_same_name_get_unique_names(file):
-    path = file(STEP.format(1, 1, 1))
-    assert len({run.name for run in read_runs([path] * 3)}) == 3
+def test_runs_with_the_same_name_are_called_by_their_paths(file, tmp_path):
+    paths = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        paths.append(file(STEP.format(1, 1, 1), f"{name}/run.log"))
+    assert [run.name for run in read_runs(paths)] == list(map(str, paths))
