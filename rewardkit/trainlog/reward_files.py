@@ -157,7 +157,8 @@ class RewardRecords:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        columns, arrays = {}, dict[str, array[Any]](self.columns, step=steps)
+        arrays: dict[str, array[Any]] = {"step": steps, **self.columns}
+        columns = {}
         for name, column in arrays.items():
             kind = pa.float64() if column.typecode == "d" else pa.int64()
             values = pa.Array.from_buffers(kind, self.count, [None, pa.py_buffer(column.tobytes())])
