@@ -266,38 +266,61 @@ def _with_phrase(evidence: RuleEvidence, run: TrainingRun) -> RuleEvidence:
 
 
 class _Scores(NamedTuple):
-    """Scores of some responses."""
+    """Scores of some responses: their number, their sum, and the sum of their squares."""
 
     n: float
-    mean: float
-    variance: float
+    sum: float
+    squares: float
+
+    @property
+    def mean(self) -> float:
+        return self.sum / self.n if self.n > 0 else 0.0
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean."""
+        if self.n <= 0:
+            return 0.0
+        return sqrt(max(self.squares / self.n - self.mean**2, 0.0) / max(self.n, 1.0))
 
 
 class _GoldStep(NamedTuple):
-    """A step, or several: mean score, fraction with the gold, scores with it and without it."""
+    """A step, or several: scores of all responses, of those that state the gold, and of the others."""
 
     step: int
-    score: float
-    fraction: float
+    all: _Scores
     stating: _Scores
     others: _Scores
+
+    @property
+    def fraction(self) -> float:
+        """Fraction of responses that state the gold."""
+        return self.stating.n / self.all.n
 
 
 def _gold_steps(run: TrainingRun, prefix: str) -> list[_GoldStep]:
     """Return the steps of a data source at which responses were compared with the gold."""
-    kinds = [
-        f"score_{kind}_gold/{what}" for kind in ("with", "without") for what in ("mean", "std")
-    ]
-    names = "count", "score/mean", "states_gold/mean", *kinds
-    counts, score, fraction, *values = (dict(run.series(f"{prefix}{name}")) for name in names)
+    kinds = ("score", "score_with_gold", "score_without_gold")
+    scores = [f"{kind}/{what}" for kind in kinds for what in ("mean", "std")]
+    names = "count", "states_gold/mean", *scores
+    columns = [dict(run.series(f"{prefix}{name}")) for name in names]
     steps = []
-    for step in fraction.keys() & score.keys():
-        average, std, other_average, other_std = (column.get(step, 0.0) for column in values)
-        count, part = counts.get(step, 1.0), fraction[step]
-        stating = _Scores(count * part, average, std * std)
-        others = _Scores(count * (1 - part), other_average, other_std**2)
-        steps.append(_GoldStep(step, score[step], part, stating, others))
-    return sorted(steps)
+    for step in sorted(columns[1].keys() & columns[2].keys()):
+        count, gold, *values = (column.get(step, 0.0) for column in columns)
+        numbers = count, count * gold, count * (1 - gold)
+        parts = zip(numbers, values[::2], values[1::2], strict=True)
+        groups = (_Scores(n, n * mean, n * (std * std + mean * mean)) for n, mean, std in parts)
+        steps.append(_GoldStep(step, *groups))
+    return steps
+
+
+def _together(steps: Sequence[_GoldStep]) -> _GoldStep:
+    """Return several steps as one."""
+    parts = (
+        _Scores(*map(sum, zip(*groups, strict=True)))
+        for groups in list(zip(*steps, strict=True))[1:]
+    )
+    return _GoldStep(steps[-1].step, *parts)
 
 
 def _unearned_rise(
@@ -307,24 +330,22 @@ def _unearned_rise(
     if missing := _too_short(steps):
         return missing
     start = _together(steps[:BEFORE])
-    worth, error = start.stating.mean - start.others.mean, _error(start.stating, start.others)
+    worth = start.stating.mean - start.others.mean
+    error = hypot(start.stating.error, start.others.error)
     if min(start.stating.n, start.others.n) < MIN_RESPONSES or not worth > 3 * error:
         return NotEnoughData("gold")
-    rate = (start.score - lowest) / start.fraction
+    rate = (start.all.mean - lowest) / start.fraction
     prices = (worth, error), (rate, rate * sqrt((1 - start.fraction) / start.stating.n))
     least_gain = MIN_UNEARNED * (highest - lowest)
-    curves = [[(it.step, it.score - price * it.fraction) for it in steps] for price, _ in prices]
+    curves = [[(it.step, it.all.mean - price * it.fraction) for it in steps] for price, _ in prices]
     for begin, must_fall in ((flat_start(curves[0]) or len(steps), False), (BEFORE, True)):
+        early = _together(steps[begin - BEFORE : begin])
         for end in range(begin + AFTER, len(steps) + 1):
             parts = [points[:end] for points in curves]
             gains = [mean(part[-AFTER:]) - mean(part[begin - BEFORE : begin]) for part in parts]
             if min(gains) < least_gain:
                 continue
-            early, late = (
-                _together(steps[begin - BEFORE : begin]),
-                _together(steps[end - AFTER : end]),
-            )
-            rise = late.fraction - early.fraction
+            rise = _together(steps[end - AFTER : end]).fraction - early.fraction
             spread = noise([(it.step, it.fraction) for it in steps[:end]])
             fall = max(MIN_GOLD_FALL, EVERY_STEP_ERRORS * spread / sqrt(AFTER))
             is_clear = all(
@@ -345,24 +366,4 @@ def _is_more_paid(steps: Sequence[_GoldStep], early: _Scores, least: float) -> b
     late = next((scores for scores in ends if scores.n >= MIN_RESPONSES), None)
     if late is None:
         return False
-    return late.mean - early.mean >= max(least, 3 * _error(early, late))
-
-
-def _together(steps: Sequence[_GoldStep]) -> _GoldStep:
-    """Return several steps as one."""
-    stating, others = _pool([it.stating for it in steps]), _pool([it.others for it in steps])
-    whole = _pool([_Scores(it.stating.n + it.others.n, it.score, 0.0) for it in steps])
-    return _GoldStep(steps[-1].step, whole.mean, stating.n / whole.n, stating, others)
-
-
-def _pool(groups: Sequence[_Scores]) -> _Scores:
-    n = sum(it.n for it in groups)
-    if n <= 0:
-        return _Scores(0.0, 0.0, 0.0)
-    middle = sum(it.n * it.mean for it in groups) / n
-    squares = sum(it.n * (it.variance + (it.mean - middle) ** 2) for it in groups)
-    return _Scores(n, middle, squares / n)
-
-
-def _error(*groups: _Scores) -> float:
-    return sqrt(sum(it.variance / max(it.n, 1.0) for it in groups))
+    return late.mean - early.mean >= max(least, 3 * hypot(early.error, late.error))
