@@ -58,8 +58,8 @@ def _check_sections(report: CheckReport) -> Iterator[Section]:
     if not report.ok:
         rules = [(rule, todo) for rule, todo in RULES.items() if report.counts[rule]]
         lines = ((rule, f"{report.counts[rule]:,}", todo) for rule, todo in rules)
-        yield table("Findings", ("rule", "findings", "what to do"), lines)
-        yield table(
+        yield _table("Findings", ("rule", "findings", "what to do"), lines)
+        yield _table(
             "Examples of findings",
             ("place", "rule", "problem"),
             report.example_lines(),
@@ -68,10 +68,10 @@ def _check_sections(report: CheckReport) -> Iterator[Section]:
     if report.checked or report.not_checked:
         checked = ((Badge("checked", "good"), aspect) for aspect in report.checked)
         others = ((Badge("not checked", "warning"), aspect) for aspect in report.not_checked)
-        yield table("What was checked", ("status", "aspect"), (*checked, *others))
+        yield _table("What was checked", ("status", "aspect"), (*checked, *others))
     if report.missing_sets:
         title = "Evaluation sets that were not checked"
-        yield table(title, ("sets", "reason"), report.missing_set_lines())
+        yield _table(title, ("sets", "reason"), report.missing_set_lines())
     if report.overlaps:
         yield overlaps_section(report.overlaps, report.counts["overlap"])
     if report.near_misses:
@@ -92,15 +92,15 @@ def stats_sections(stats: RowStats, suffix: str = "") -> Iterator[Section]:
     if not stats.rows:
         return
     if notes := stats.notes():
-        yield table(f"Notes{suffix}", ("note",), ((note,) for note in notes))
+        yield _table(f"Notes{suffix}", ("note",), ((note,) for note in notes))
     lengths = PromptLengths("characters", counts=stats.prompt_chars)
     yield lengths_section(lengths, f"Length of the prompts{suffix}")
-    yield Bars(f"Kinds of answers{suffix}", descending(stats.answer_kinds))
+    yield Bars(f"Kinds of answers{suffix}", tuple(stats.answer_kinds.most_common()))
     for name, counts in stats.groups.items():
         if len(counts) > 1:
             # Levels are ordered by name, not by frequency.
-            ordered = tuple(sorted(counts.items())) if name == "level" else descending(counts)
-            yield Bars(f"Rows by {name}{suffix}", ordered)
+            ordered = sorted(counts.items()) if name == "level" else counts.most_common()
+            yield Bars(f"Rows by {name}{suffix}", tuple(ordered))
 
 
 def lengths_section(lengths: PromptLengths, title: str = "Length of the prompts") -> Histogram:
@@ -112,7 +112,7 @@ def lengths_section(lengths: PromptLengths, title: str = "Length of the prompts"
 def overlaps_section(overlaps: Sequence[Overlap], total: int) -> Pairs:
     """Return the first of `total` evaluation items found in the rows, the most complete first."""
     items = Counter(source for source, _ in {(o.source, o.item) for o in overlaps})
-    sources = ", ".join(f"{n:,} of {source}" for source, n in descending(items))
+    sources = ", ".join(f"{n:,} of {source}" for source, n in items.most_common())
     rows = row_count(len({o.row for o in overlaps}))
     note = f"Evaluation items in {rows}: {sources}."
     if len(overlaps) != total:
@@ -181,13 +181,7 @@ def _prompt_text(row: Mapping[str, Any]) -> str:
     return "\n\n".join(f"[{role}]\n{content}" for role, content in messages)
 
 
-def table(
+def _table(
     title: str, headers: tuple[str, ...], lines: Iterable[tuple[str | Badge, ...]], note: str = ""
 ) -> Table:
-    """Return a table of lines without details."""
     return Table(title, headers, tuple(map(TableRow, lines)), note=note)
-
-
-def descending(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
-    """Return counts, the largest first."""
-    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

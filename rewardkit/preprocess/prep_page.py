@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rewardkit.checks.check_page import descending, first_rows_sections, stats_sections
+from rewardkit.checks.check_page import first_rows_sections, stats_sections
 from rewardkit.dropped_rows import dropped_path
 from rewardkit.pages.model import Page, Section, Steps, Table, TableRow
 from rewardkit.pages.text import row_count, share
@@ -39,7 +39,7 @@ def prep_page(report: PrepReport) -> Page:
 
 def _dropped(split: SplitReport, suffix: str) -> Table:
     lines = []
-    for reason, n in descending(split.dropped):
+    for reason, n in split.dropped.most_common():
         examples = [(place, what) for why, place, what in split.examples if why == reason]
         texts = (f"row {place}: {what}" if what else f"row {place}" for place, what in examples)
         lines.append(TableRow((reason, f"{n:,}", share(n, split.distinct)), tuple(texts)))
