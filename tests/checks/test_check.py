@@ -226,6 +226,19 @@ def test_a_scorer_that_fails_is_called_once_per_row(tmp_path):
     assert [(f.rule, f.message) for f in report.examples] == [("scorer_raises", message)] * 2
 
 
+def test_a_scorer_that_fails_on_wrong_answers_only_is_a_finding(tmp_path):
+    score = load_scorer("gsm8k")
+
+    def picky(response, ground_truth, extra_info=None):
+        result = score(response, ground_truth, extra_info)
+        if not result.correct:
+            raise RuntimeError("boom")
+        return result
+
+    [finding] = checked(tmp_path, row(1), scorer=picky).examples
+    assert (finding.rule, finding.message) == ("scorer_raises", "RuntimeError: boom")
+
+
 def test_a_scorer_in_another_process_that_never_answers_ends_the_check(tmp_path):
     def never(response, ground_truth, extra_info=None):
         raise NeverAnswersError("no verdict on the first 5 responses")

@@ -131,6 +131,7 @@ def test_real_dapo_contains_no_problem_of_aime_and_a_quarter_of_math(shared, aim
         (r"90^\circ, 90^{\circ}, 90°", "90 circ 90 circ 90 circ"),
         ("x−1, x-1, x_2, x^2", "x - 1 x - 1 x 2 x ^ 2"),
         ("cafe\u0301", "café"),
+        (r"$\frac12$ of 1,000 or 1\,000", "frac 1 2 of 1000 or 1000"),
         ("9! |x| 1/2 50% x<1", "9 ! | x | 1 / 2 50 % x < 1"),
         ("求AB的长度。カ", "求 ab 的 长 度 カ"),
         (r"\left( left \leftarrow", "left leftarrow"),

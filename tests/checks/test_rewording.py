@@ -95,15 +95,6 @@ def test_nine_of_ten_problems_in_other_words_are_found():
     assert found >= 0.9 * 20 * len(ITEMS)
 
 
-def test_other_words_in_every_sentence_are_a_rewording():
-    row = (
-        "A gardener has planted $48$ tulips in rows, and each row has the same number of tulips. "
-        "After she adds $15$ daffodils to every row, the garden has $228$ flowers. How many rows "
-        "does it have?"
-    )
-    assert rules([row], ITEMS) == [(0, 0, "reworded")]
-
-
 def test_other_numbers_make_a_variant_which_is_a_near_miss():
     row = variant(ITEMS[1], random.Random(0))
     assert rules([row], ITEMS) == []
