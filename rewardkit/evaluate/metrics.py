@@ -209,30 +209,23 @@ class EvaluationMetrics:
 
     total: MetricGroup = field(default_factory=MetricGroup)
     sources: dict[str, MetricGroup] = field(default_factory=dict)
-    details: dict[str, dict[str, dict[str, MetricGroup]]] = field(
-        default_factory=lambda: {"by_subject": {}, "by_level": {}}
-    )
+    details: dict[tuple[str, str, str], MetricGroup] = field(default_factory=dict)
 
     def summary(self) -> dict[str, Any]:
         """Return all metrics as plain values."""
-        details = {
-            kind: {
-                source: {name: group.summary() for name, group in sorted(named.items())}
-                for source, named in groups.items()
-            }
-            for kind, groups in self.details.items()
-        }
+        details: dict[str, dict[str, Any]] = {"by_subject": {}, "by_level": {}}
+        for (kind, source, name), group in sorted(self.details.items(), key=lambda item: item[0]):
+            details[kind].setdefault(source, {})[name] = group.summary()
         sources = {name: group.summary() for name, group in self.sources.items()}
         return {"total": self.total.summary(), "by_data_source": sources, **details}
 
     def add(self, responses: Sequence[EvaluatedResponse]) -> QuestionResult:
         """Add a question by all its responses, and return its result."""
         result = QuestionResult.of(responses)
-        source, *names = responses[0].group
+        source, subject, level = responses[0].group
         groups = [self.total, self.sources.setdefault(source, MetricGroup())]
-        for detail, name in zip(self.details.values(), names, strict=True):
-            if name:
-                groups.append(detail.setdefault(source, {}).setdefault(name, MetricGroup()))
+        keys = ("by_subject", source, subject), ("by_level", source, level)
+        groups += [self.details.setdefault(key, MetricGroup()) for key in keys if key[-1]]
         for group in groups:
             group.add(result, responses)
         return result
