@@ -82,9 +82,8 @@ class Sampling:
 
     def request_body(self, model: str, question: Question, sample: int) -> dict[str, Any]:
         """Return the body of the request for a sample of a question."""
-        values = self.record()
-        names = ("temperature", "top_p", "top_k", "max_tokens", "stop")
-        own = {name: values[name] for name in names if name in values}
+        others = {"api", "seed", "extra"}
+        own = {name: value for name, value in self.record().items() if name not in others}
         body: dict[str, Any] = {**self.extra, "model": model, **own}
         if self.api == "chat":
             body["messages"] = question.messages()

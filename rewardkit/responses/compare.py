@@ -26,7 +26,7 @@ from rewardkit.responses.files import (
     read_chunks,
     skipped_lines,
 )
-from rewardkit.responses.samples import Sample, read_samples
+from rewardkit.responses.samples import Sample, golds_of, read_samples
 from rewardkit.responses.score import ScoringPlan, call_plan, loaded_plan, plan_samples
 from rewardkit.scorers.base import NO_VERDICT, NoVerdictError, Score, Status, error_line
 from rewardkit.statistics import mcnemar_p_value, wilson_interval
@@ -277,8 +277,7 @@ def compare_files(
     with ExitStack() as stack:
         for own_name, plan in (a, b):
             own = plan if plan.is_custom else replace(plan, right_score=None)
-            samples = read_samples(files, plan.names)
-            golds = ((s.ground_truth, s.extra_info) for s in samples if isinstance(s, Sample))
+            golds = golds_of(read_samples(files, plan.names))
             plans.append(stack.enter_context(loaded_plan(own, golds, is_required=True)))
             if (rule := plans[-1].rule) and rule.sentence:
                 announce(f"{own_name}: {rule.sentence}")

@@ -95,6 +95,11 @@ class Sample(NamedTuple):
         return next((value for value in values if value not in (None, "")), None)
 
 
+def golds_of(samples: Iterable[Sample | SkippedRow]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the gold and the `extra_info` of each sample."""
+    return ((s.ground_truth, s.extra_info) for s in samples if isinstance(s, Sample))
+
+
 def read_samples(
     files: Iterable[str], names: FieldNames = USUAL_NAMES
 ) -> Iterator[Sample | SkippedRow]:

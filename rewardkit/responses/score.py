@@ -40,6 +40,7 @@ from rewardkit.responses.samples import (
     USUAL_NAMES,
     FieldNames,
     Sample,
+    golds_of,
     rule_of_samples,
     samples_of,
     stated_score,
@@ -485,8 +486,7 @@ def loaded_chunks(
 
     if plan.keeps_scores:
         plan = replace(plan, rule=rule_of_samples(samples(), plan.right_score))
-    golds = ((s.ground_truth, s.extra_info) for s in samples() if isinstance(s, Sample))
-    with loaded_plan(plan, golds) as learned:
+    with loaded_plan(plan, golds_of(samples())) as learned:
         yield learned, chain(first, chunks)
 
 

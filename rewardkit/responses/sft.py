@@ -15,6 +15,7 @@ from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -321,14 +322,10 @@ def _add_candidate(own: list[_Candidate], sample: Sample, per_prompt: int) -> st
     candidate = _Candidate(len(sample.response), folded, has_no_end, messages)
     same = next((i for i, other in enumerate(own) if other.folded == folded), None)
     if same is not None:
-        candidate = min(candidate, own.pop(same), key=_order)
-    insort(own, candidate, key=_order)
+        candidate = min(candidate, own.pop(same), key=itemgetter(0, 1, 2))
+    insort(own, candidate, key=itemgetter(0, 1, 2))
     del own[per_prompt:]
     return "" if same is None else "a duplicate of another response to its prompt"
-
-
-def _order(candidate: _Candidate) -> tuple[int, str, bool]:
-    return candidate[:3]
 
 
 def _sft_row(
