@@ -39,7 +39,7 @@ def atomic_with_dropped(out: Path, *, overwrite: bool) -> Iterator[tuple[Path, P
 
 
 def dropped_line(index: int, reasons: list[str], row: Mapping[str, Any]) -> str:
-    """Return a line of `OUT.dropped.jsonl`: the row's place, the reasons and the row itself."""
+    """Return a line of `OUT.dropped.jsonl`: the row's index, the reasons and the row itself."""
     entry = json_value({"index": index, "reasons": reasons, "row": row})
     line = json.dumps(entry, ensure_ascii=False)
     try:

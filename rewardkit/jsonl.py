@@ -13,7 +13,7 @@ from rewardkit.errors import DataError
 from rewardkit.output import json_value
 
 #: Longest line, in bytes, without its end. A response of a million tokens, or a chat with ten
-#: pictures, has a few MiB. Parsing takes several times a line's size, so more would not fit beside
+#: images, has a few MiB. Parsing takes several times a line's size, so more would not fit beside
 #: the other processes of a machine.
 MAX_LINE_BYTES = 64 << 20
 
@@ -35,7 +35,7 @@ class LongLine(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The reason for a message that begins with the place of the line."""
+        """The reason for a message that begins with where the line is."""
         return f"the line has {self.size:,} bytes, more than the limit of {self.limit:,}"
 
 

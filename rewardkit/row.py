@@ -46,7 +46,7 @@ SCHEMA = pa.schema(
     ]
 )
 
-#: The last column of datasets with pictures, in the form of the hub's `Image` feature.
+#: The last column of datasets with images, in the form of the hub's `Image` feature.
 IMAGES = pa.field("images", pa.list_(pa.struct([("bytes", pa.binary()), ("path", pa.string())])))
 
 #: The column that names verl's agent loop, in files with rows of more than one turn.
@@ -66,7 +66,7 @@ TURN_FIELDS = ("need_tools_kwargs", "tools_kwargs", "interaction_kwargs", "tool_
 METADATA_KEY = b"rewardkit"
 
 #: File metadata that names the type of `images` for the library `datasets`, which then decodes the
-#: pictures: verl 0.5 cannot read them as bytes. All its releases know the type `Sequence`.
+#: images: verl 0.5 cannot read them as bytes. All its releases know the type `Sequence`.
 IMAGES_METADATA = {
     "huggingface": json.dumps(
         {"info": {"features": {IMAGES.name: {"feature": {"_type": "Image"}, "_type": "Sequence"}}}}
@@ -76,11 +76,11 @@ IMAGES_METADATA = {
 #: Rows that are read, checked and written together.
 BATCH_ROWS = 2048
 
-#: Characters of texts after which a batch ends: rows of a megabyte would be gigabytes.
+#: Characters after which a batch ends: rows of a megabyte would be gigabytes.
 BATCH_CHARACTERS = 32 << 20
 
-#: Rows with pictures that a row group has at least: a reader holds a whole row group.
-PICTURE_ROWS = 16
+#: Rows with images that a row group has at least: a reader holds a whole row group.
+IMAGE_ROWS = 16
 
 #: Minimum uncompressed bytes of a row group, except the last.
 ROW_GROUP_BYTES = 8 << 20
@@ -103,7 +103,7 @@ def build_row(
         ability: verl's `ability` column.
         ground_truth: the gold answer.
         images: contents of the image files for the column `images` (verl's `data.image_key`); None
-            for a dataset without pictures, an empty list for a row without pictures.
+            for a dataset without images, an empty list for a row without images.
         **info: the fields of `extra_info` that are not empty; `index` is always given.
     """
     empty = {item.name: "" for item in _EXTRA_INFO.fields}
@@ -165,15 +165,15 @@ def write_rows(
             images=any(IMAGES.name in row for row in first),
         )
         batches = chain([first], batches)
-    texts = {METADATA_KEY.decode(): json.dumps(metadata, ensure_ascii=False)}
+    entries = {METADATA_KEY.decode(): json.dumps(metadata, ensure_ascii=False)}
     if IMAGES.name in schema.names:
-        texts |= IMAGES_METADATA
-    schema = schema.with_metadata(texts)
+        entries |= IMAGES_METADATA
+    schema = schema.with_metadata(entries)
     with (
         atomic(out, overwrite=overwrite) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
     ):
-        size = PICTURE_ROWS if IMAGES.name in schema.names else BATCH_ROWS
+        size = IMAGE_ROWS if IMAGES.name in schema.names else BATCH_ROWS
         group: list[pa.RecordBatch] = []  # of some megabytes: the writer keeps metadata of each
         for batch in batches:
             for start in range(0, len(batch), size):
@@ -264,8 +264,8 @@ def python_rows(batch: pa.RecordBatch) -> list[Row]:
     return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def picture_contents(row: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """Return the contents of the picture files of a verl row, empty for one that is not in it.
+def image_contents(row: Mapping[str, Any]) -> tuple[bytes, ...]:
+    """Return the contents of the image files of a verl row, empty for one that is not in it.
 
     `images` has objects with `bytes`, or the bytes themselves.
     """

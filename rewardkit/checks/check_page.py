@@ -24,7 +24,7 @@ from rewardkit.pages.model import (
 )
 from rewardkit.pages.pictures import MAX_PAGE_PICTURE_BYTES, MAX_PICTURE_BYTES, page_address
 from rewardkit.pages.text import row_count
-from rewardkit.row import open_parquet, picture_contents
+from rewardkit.row import image_contents, open_parquet
 
 if TYPE_CHECKING:
     from rewardkit.checks.check import CheckReport
@@ -152,7 +152,7 @@ def rows_section(rows: Iterable[Mapping[str, Any]], title: str) -> Rows:
     budget, missing = MAX_PAGE_PICTURE_BYTES, 0
     examples = []
     for number, row in enumerate(rows):
-        pictures, addresses = picture_contents(row), []
+        pictures, addresses = image_contents(row), []
         for data in pictures[:MAX_PICTURES]:
             address = page_address(data) if len(data) <= budget else None
             if address:

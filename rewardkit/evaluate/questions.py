@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rewardkit.errors import DataError, RewardkitError, call_catching
 from rewardkit.pages.pictures import data_address, media_type
 from rewardkit.responses.matching import messages_of
-from rewardkit.row import PICTURE_ROWS, picture_contents, read_rows
+from rewardkit.row import IMAGE_ROWS, image_contents, read_rows
 from rewardkit.scorers.base import as_text
 from rewardkit.scorers.gold import unwrap_gold
 from rewardkit.scorers.load import scorer_for
@@ -84,7 +84,7 @@ class Question(NamedTuple):
 
 def read_questions(parquet: Path) -> Iterator[Question]:
     """Yield the rows of a verl parquet in order, in bounded memory."""
-    for number, row in enumerate(read_rows(parquet, PICTURE_ROWS)):
+    for number, row in enumerate(read_rows(parquet, IMAGE_ROWS)):
         messages, where = messages_of(row.get("prompt") or []), f"{parquet} row {number}"
         prompt = [{"role": role, "content": text} for role, text in messages]
         gold = (row.get("reward_model") or {}).get("ground_truth")
@@ -97,7 +97,7 @@ def read_questions(parquet: Path) -> Iterator[Question]:
             raise DataError(f"{where}: reward_model.ground_truth is missing; the scorer needs it.")
         if row.get("videos"):
             raise DataError(f"{where}: it has videos; eval sends text and pictures.")
-        images = picture_contents(row)
+        images = image_contents(row)
         text = json.dumps(prompt, sort_keys=True)
         hashes = [text, *(sha256(image).hexdigest() for image in images)]
         digest = sha256("".join(hashes).encode()).hexdigest()

@@ -150,10 +150,10 @@ def parse_condition(text: str) -> Condition:
     return Condition(column, sign, values)
 
 
-def conditions_of_card(texts: Any, where: str) -> tuple[Condition, ...]:
+def conditions_of_card(conditions: Any, where: str) -> tuple[Condition, ...]:
     """Return the conditions in a card, a text or a list of texts; `where` names the card."""
     try:
-        return tuple(parse_condition(str(text)) for text in as_list(texts))
+        return tuple(parse_condition(str(text)) for text in as_list(conditions))
     except UsageError as error:
         raise DataError(f"{where}: where: {error}") from error
 
@@ -244,15 +244,15 @@ def _column_map(layout: Mapping[str, Any], where: str) -> ColumnMap:
         if name not in names:
             near = did_you_mean(str(name), names) or f" Use {', '.join(names)}."
             raise DataError(f"{where} has the unknown part {name!r}.{near}")
-        texts = as_list(value)
-        if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+        columns = as_list(value)
+        if not columns or not all(isinstance(each, str) and each.strip() for each in columns):
             raise DataError(f"{where}: {name}: name a column, as in {name}: problem.")
         if name == "where":
-            parts[name] = conditions_of_card(texts, where)
+            parts[name] = conditions_of_card(columns, where)
             continue
-        if len(texts) > 1 and name not in ("question", "options"):
-            raise DataError(f"{where}: {name}: name one column, not {len(texts)}.")
-        parts[name] = tuple(_field(text, f"{where}: {name}") for text in texts)
+        if len(columns) > 1 and name not in ("question", "options"):
+            raise DataError(f"{where}: {name}: name one column, not {len(columns)}.")
+        parts[name] = tuple(_field(text, f"{where}: {name}") for text in columns)
     if missing := [name for name in ("question", "gold") if name not in parts]:
         raise DataError(f"{where}: {missing[0]} is missing. Name its column.")
     return ColumnMap(**parts)

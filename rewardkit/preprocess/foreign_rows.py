@@ -23,16 +23,16 @@ from rewardkit.row import AGENT_NAME, IMAGES, SCHEMA, TURN_FIELDS, Row, build_ro
 VERL_FIELDS = ("videos", "audios")
 
 #: Fields of `extra_info` that are copied as text.
-_TEXTS = tuple(item.name for item in SCHEMA.field("extra_info").type if item.type == pa.string())
+_STRINGS = tuple(item.name for item in SCHEMA.field("extra_info").type if item.type == pa.string())
 
 #: Key of the golden answers in the golds of verl's script for Search-R1.
 SEARCH_GOLD = "target"
 
 
-def to_schema_row(row: Mapping[str, Any], place: int) -> tuple[Row, frozenset[str]]:
+def to_schema_row(row: Mapping[str, Any], row_index: int) -> tuple[Row, frozenset[str]]:
     """Return the row in our schema, and the dotted names of the fields that were left out.
 
-    `place` becomes `extra_info.index` if the row has no integer there.
+    `row_index` becomes `extra_info.index` if the row has no integer there.
     """
     info, model = _struct(row, "extra_info"), _struct(row, "reward_model")
     _require_unset(row, "", VERL_FIELDS)
@@ -40,17 +40,17 @@ def to_schema_row(row: Mapping[str, Any], place: int) -> tuple[Row, frozenset[st
     if not data_source:
         raise DataError("data_source is missing: verl chooses the reward by it. Add the column.")
     index = _whole(info.get("index"))
-    texts: dict[str, Any] = {name: _text(info.get(name)) or "" for name in _TEXTS}
-    if index is None and not texts["source_id"]:
-        texts["source_id"] = _text(info.get("index")) or ""
+    strings: dict[str, Any] = {name: _text(info.get(name)) or "" for name in _STRINGS}
+    if index is None and not strings["source_id"]:
+        strings["source_id"] = _text(info.get("index")) or ""
     schema_row = build_row(
         data_source=data_source,
         prompt=_messages(row.get("prompt")),
         ability=_text(row.get("ability")) or "",
         ground_truth=_gold(model.get("ground_truth")),
-        index=place if index is None else index,
+        index=row_index if index is None else index,
         options=_options(info.get("options")),
-        **texts,
+        **strings,
     )
     schema_row["reward_model"]["style"] = _text(model.get("style")) or "rule"
     images, agent = _images(row.get(IMAGES.name)), _text(row.get(AGENT_NAME.name))
@@ -71,7 +71,7 @@ def describe_changes(row: Mapping[str, Any], schema_row: Row) -> Iterator[str]:
         yield f"reward_model.ground_truth was {type(gold).__name__}: written as text"
     index = (row.get("extra_info") or {}).get("index")
     if is_blank(index):
-        yield "extra_info.index was missing: set to the row's place in its file"
+        yield "extra_info.index was missing: set to the row's index in its file"
     elif _whole(index) is None and _text(index) == schema_row["extra_info"]["source_id"]:
         yield f"extra_info.index was {type(index).__name__}: kept as source_id"
 
@@ -174,13 +174,13 @@ def _whole(value: Any) -> int | None:
 
 
 def _options(value: Any) -> list[str]:
-    """Return the options as a list of texts, [] if they are not texts; a struct has them by letter."""
+    """Return the options as strings, [] if they are of another type; a struct has them by letter."""
     if isinstance(value, Mapping):
         letters = [name for name in sorted(value) if not is_blank(value[name])]
         in_order = letters == list(ascii_uppercase[: len(letters)])
         value = [value[name] for name in letters] if in_order else None
-    texts = list(map(_text, value)) if isinstance(value, list) else []
-    return [] if None in texts else list(map(str, texts))
+    options = list(map(_text, value)) if isinstance(value, list) else []
+    return [option for option in options if option is not None] if None not in options else []
 
 
 def _images(value: Any) -> list[dict[str, Any]]:

@@ -31,8 +31,8 @@ from rewardkit.row import (
     TURN_FIELDS,
     Row,
     TypeConflictError,
+    image_contents,
     open_parquet,
-    picture_contents,
     question_of,
     row_schema,
     union_type,
@@ -289,7 +289,7 @@ def _rows(report: MixReport, schema: pa.Schema, progress: Callable[[int], object
     shared, several_golds = set[bytes](), set[bytes]()
     for part in _order([part.rows for part in report.parts], rng):
         row = next(streams[part])
-        key = question_key(question_of(row), picture_contents(row))
+        key = question_key(question_of(row), image_contents(row))
         gold = gold_key(row["reward_model"]["ground_truth"])
         first_part, first_gold = first.setdefault(key, (part, gold))
         if part != first_part:

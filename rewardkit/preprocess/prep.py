@@ -39,7 +39,7 @@ from rewardkit.row import (
     Row,
     batched,
     build_row,
-    picture_contents,
+    image_contents,
     read_rows,
     write_rows,
 )
@@ -416,7 +416,7 @@ def _rows(
             reasons.write(json.dumps((index, reason)) + "\n")
             continue
         report.stats.add(row)
-        key = question_key(row["extra_info"]["question"], picture_contents(row))
+        key = question_key(row["extra_info"]["question"], image_contents(row))
         gold = row["reward_model"]["ground_truth"]
         if key in golds:
             report.duplicates += 1
@@ -448,15 +448,15 @@ def _text_fault(problem: Problem) -> str:
     if not isinstance(problem.options, (tuple, list)):
         return "options are not a list"
     names = "question ground_truth answer source_id subject level".split()
-    texts = [*(getattr(problem, name) for name in names), *problem.options]
-    if not all(isinstance(text, str) for text in texts):
+    strings = [*(getattr(problem, name) for name in names), *problem.options]
+    if not all(isinstance(text, str) for text in strings):
         return "unexpected type"
     if not all(isinstance(image, bytes) for image in problem.images or ()):
         return "an image is not bytes"
     if not problem.question.strip():
         return "the question is empty"
     try:
-        "".join(texts).encode()
+        "".join(strings).encode()
     except UnicodeEncodeError:
         return "text is not valid Unicode"
     return ""
