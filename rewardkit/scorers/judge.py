@@ -43,7 +43,7 @@ from rewardkit.scorers.base import (
     ScorerSpec,
     Status,
     as_text,
-    error_text,
+    failed_verl_score,
     log_bad_gold,
     log_once,
     options_for,
@@ -203,9 +203,7 @@ async def _judge_sample(
     """
     question = call_catching(prepare, response, ground_truth, extra_info, options)
     if isinstance(question, JudgeQuestion):
-        from rewardkit.judging.judge import judge  # only here an HTTP client is needed
-
-        answer = await call_catching_async(judge, question)
+        answer = await call_catching_async(_ask, question)
         if isinstance(answer, Judgement):
             return _score_of(question, answer), _metrics_of(question, answer), answer
         question = answer
@@ -215,9 +213,15 @@ async def _judge_sample(
         own = options.get("failed_score")
         is_number = isinstance(own, int | float) and isfinite(own)
         value: Any = own if is_number else rubric.failed_score if rubric else 0.0
-        question = _failed(error_text(question), "", value)
+        question = failed_verl_score("scorer 'judge'", question, value)
     is_failed = float(question.status is Status.FAILED)
     return question, {**_blank_metrics_of(rubric), "judge_failed": is_failed}, None
+
+
+async def _ask(question: JudgeQuestion) -> Judgement:
+    from rewardkit.judging.judge import judge  # only here an HTTP client is needed
+
+    return await judge(question)
 
 
 def prepare(

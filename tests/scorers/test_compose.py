@@ -199,10 +199,7 @@ def test_a_part_cannot_have_a_reserved_name(name):
     ("parts", "response", "score"),
     [
         ({"base": 2}, "#### 18", 2.0),
-        ({"format": 1}, "<think>a</think><answer>b</answer> c", 1.0),
         ({"format": {"weight": 1, "outside": False}}, "<think>a</think><answer>b</answer> c", 0.0),
-        ({"repetition": 1}, "x" * 21, -0.5),
-        ({"length": {"weight": 1, "max_chars": 10}}, "x" * 10, -1.0),
         ({"length": {"weight": 1, "max_chars": 7, "long_correct": 0.25}}, "#### 18", 0.25),
         ({"length": {"weight": 1, "max_chars": 10, "short_wrong": -3.0}}, "", -3.0),
         ({"length": {"weight": 1, "max_chars": 10, "long_wrong": -3.0}}, "x" * 10, -3.0),
