@@ -26,7 +26,7 @@ from types import NoneType
 
 #: What commands import when they run. Not huggingface_hub, which reads the environment once.
 LIBRARIES = (
-    "pyarrow.compute", "pyarrow.csv", "pyarrow.json", "pyarrow.parquet", "ijson", "jinja2", "mpmath",
+    "pyarrow.compute", "pyarrow.csv", "pyarrow.json", "pyarrow.parquet", "jinja2", "mpmath",
     "httpx", "pydantic", "rich.console", "rich.table", "yaml",
 )  # fmt: skip
 #: Modules that commands do not import: scripts of other interpreters, extras, and `__main__`.

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "rewardkit"
 HEAVY = {
     "torch", "verl", "datasets", "pandas", "sympy", "pyarrow", "numpy", "rich", "yaml",
-    "huggingface_hub", "jinja2", "ijson", "mpmath", "latex2mathml",
+    "huggingface_hub", "jinja2", "mpmath", "latex2mathml",
 }  # fmt: skip
 
 
