@@ -96,7 +96,7 @@ def can_merge(folder, out):
 
 
 @pytest.mark.nightly
-def test_the_vision_recipe_shows_its_pictures_to_the_model(tmp_path):
+def test_the_vision_recipe_shows_its_images_to_the_model(tmp_path):
     rows = tmp_path / "rows.parquet"
     rewardkit.prep("geometry3k", rows, sample=True, split="train")
     name = "qwen2.5-vl-32b-grpo-geometry3k"
@@ -105,8 +105,8 @@ def test_the_vision_recipe_shows_its_pictures_to_the_model(tmp_path):
     result = rehearse(vision.local_arguments(), folder=tmp_path / "r")
     assert result.ok, result.checks
     details = {check.name: check.detail for check in result.checks}
-    assert "19 of 19 rows have pictures, with up to 24 tokens" in details["pictures"]
-    assert re.search(r"the actor got [1-9]\d*, the rollout got [1-9]", details["pictures"])
+    assert "19 of 19 rows have images, with up to 24 tokens" in details["images"]
+    assert re.search(r"the actor got [1-9]\d*, the rollout got [1-9]", details["images"])
     assert (result.notes, result.not_rehearsed) == ((), ())
     assert living_processes(result.folder) == []
 

@@ -1,4 +1,4 @@
-"""The parts of a rehearsal before verl starts: rows, pictures, sizes, settings, packages."""
+"""The parts of a rehearsal before verl starts: rows, images, sizes, settings, packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.rehearsal import rehearse as rehearse_module
 from rewardkit.launch.rehearsal.rehearse import hide_secrets, require_packages
 from rewardkit.launch.rehearsal.sample import (
-    PictureTokens,
+    ImageTokens,
     RowSample,
     prompt_tokens,
     take_sample,
@@ -117,10 +117,10 @@ def config(**changes):
     return lengths | sizes | {f"{rollout}.n": 16, f"{rollout}.val_kwargs.n": 32} | changes
 
 
-def planned(folder, texts=(), rows=32, longest=300, pictures=None, steps=2, **changes):
+def planned(folder, texts=(), rows=32, longest=300, images=None, steps=2, **changes):
     taken = RowSample((folder / "train-0.parquet",), rows, longest)
     written = parse_overrides(texts, "the test")
-    return make_plan(written, config(**changes), folder, steps, taken, taken, pictures)
+    return make_plan(written, config(**changes), folder, steps, taken, taken, images)
 
 
 def settings(plan):
@@ -201,7 +201,7 @@ def test_a_rehearsal_writes_nothing_among_the_files_of_the_run(tmp_path):
 
 
 def test_differences_from_the_plan_are_listed(tmp_path):
-    small, large = PictureTokens((24,), False, 1024, 26), PictureTokens((9000,), True, 1024, 999)
+    small, large = ImageTokens((24,), False, 1024, 26), ImageTokens((9000,), True, 1024, 999)
     path = "actor_rollout_ref.model.path"
     cases = {
         "": ({}, None),
@@ -209,8 +209,8 @@ def test_differences_from_the_plan_are_listed(tmp_path):
         "more than 1,024 tokens": ({path: "Qwen/Qwen2.5-VL-7B"}, large),
         "Qwen2.5-VL stands in": ({path: "OpenGVLab/InternVL3-8B"}, small),
     }
-    for text, (changes, pictures) in cases.items():
-        notes = planned(tmp_path, pictures=pictures, **changes).notes
+    for text, (changes, images) in cases.items():
+        notes = planned(tmp_path, images=images, **changes).notes
         assert len(notes) == bool(text)
         assert all(text in note for note in notes)
     changes = {"actor_rollout_ref.model.lora_rank": 32, "algorithm.filter_groups.enable": True}
@@ -220,19 +220,19 @@ def test_differences_from_the_plan_are_listed(tmp_path):
     assert parts == ["dynamic sampling", "calls of tools", "LoRA"]
 
 
-def test_a_prompt_has_room_for_its_pictures_and_is_never_cut(tmp_path):
-    pictures = PictureTokens((24,), False, 1024, 1026)
-    ours = settings(planned(tmp_path, pictures=pictures))
+def test_a_prompt_has_room_for_its_images_and_is_never_cut(tmp_path):
+    images = ImageTokens((24,), False, 1024, 1026)
+    ours = settings(planned(tmp_path, images=images))
     assert ours["data.max_prompt_length"] == "1344"
     with pytest.raises(UsageError, match=r"has 5,000 bytes; a rehearsal takes at most 4,096"):
-        planned(tmp_path, longest=5000, pictures=pictures)
+        planned(tmp_path, longest=5000, images=images)
 
 
 @every(
     "size, tokens",
     [((300, 200), 77), ((180, 120), 24), ((10, 10), 4), ((28, 28), 4), ((1000, 1000), 1296)],
 )
-def test_a_picture_has_the_tokens_of_qwen2_5_vl(size, tokens):
+def test_an_image_has_the_tokens_of_qwen2_5_vl(size, tokens):
     """A test with the real processor compares more sizes."""
     assert tokens_of(*size) == tokens
 

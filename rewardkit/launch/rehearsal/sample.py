@@ -1,4 +1,4 @@
-"""A sample of the rows of the user's files, written to files of the same schema, and its pictures."""
+"""A sample of the rows of the user's files, written to files of the same schema, and its images."""
 
 from __future__ import annotations
 
@@ -32,31 +32,27 @@ MAX_SOURCES = 64
 #: Tokens that the template and its marks add to a prompt, and to each of its messages.
 PROMPT_TOKENS, MESSAGE_TOKENS = 24, 8
 
-#: Pixels on each side of what becomes a token of a picture, and the least tokens of a picture.
+#: Pixels on each side of what becomes a token of an image, and the least tokens of an image.
 SIDE, MIN_TOKENS = 28, 4
 
-#: The largest picture of Qwen2.5-VL's processor and of qwen_vl_utils, in tokens.
+#: The largest image of Qwen2.5-VL's processor and of qwen_vl_utils, in tokens.
 MAX_MODEL_TOKENS = 16384
 
-#: Tokens of a picture in a rehearsal, and of all pictures of a prompt.
-MAX_PICTURE_TOKENS, MAX_ROW_TOKENS = 1024, 3072
+#: Tokens of an image in a rehearsal, and of all images of a prompt.
+MAX_IMAGE_TOKENS, MAX_ROW_TOKENS = 1024, 3072
 
 
 @dataclass(frozen=True)
 class RowSample:
-    """A sample of rows in files.
+    """A sample of rows: files, one for each of the user's, so that verl joins as many, and all their rows.
 
-    Attributes:
-        files: one for each of the user's files, so that verl joins as many.
-        rows: rows of all files.
-        longest: the longest prompt, in tokens of one byte, without its pictures.
-        pictures: the pictures of each row, as the file has them.
+    `longest` is the longest prompt, in tokens of one byte, without its images; `images` has those of each row.
     """
 
     files: tuple[Path, ...]
     rows: int
     longest: int
-    pictures: tuple[tuple[Any, ...], ...] = ()
+    images: tuple[tuple[Any, ...], ...] = ()
 
 
 def take_sample(
@@ -65,19 +61,8 @@ def take_sample(
     """Write rows of each file of a configuration to `folder/<kind>-<i>.parquet`.
 
     The rows have the longest prompt, the longest gold and each data source of the file; the others
-    are evenly spread.
-
-    Args:
-        config: dotted key -> value, as verl composes the user's settings.
-        kind: `train` or `val`.
-        folder: an existing folder.
-        rows: rows of all files together; more if those rows are more.
-        steps: each file gives a multiple of this number, or all of its rows.
-
-    Raises:
-        SourceError: a file does not exist or cannot be read.
-        DataError: a file is not parquet, or has no rows.
-        UsageError: a file is not named, is on another machine, has another format, or has videos.
+    are evenly spread. There are more than `rows` if those rows are more; each file gives a multiple of `steps`,
+    or all of its rows.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -86,20 +71,20 @@ def take_sample(
     names = [names] if isinstance(names, str) else names
     if not isinstance(names, list) or not names:
         raise UsageError(f"data.{kind}_files={names}: name at least one file.")
-    prompt, source, images, videos = (str(config.get(k) or v) for k, v in COLUMNS.items())
+    prompt, source, image, video = (str(config.get(k) or v) for k, v in COLUMNS.items())
     each = -(-rows // (len(names) * steps)) * steps
-    files, longest, pictures = [], 0, list[tuple[Any, ...]]()
+    files, longest, images = [], 0, list[tuple[Any, ...]]()
     for i, name in enumerate(map(str, names)):
         files.append(folder / f"{kind}-{i}.parquet")
         with open_parquet(_local(name)) as file:
             numbers = _choose_rows(file, name, each, prompt, source, steps)
             table = pa.concat_tables(_read_rows(file, numbers))
         pq.write_table(table, files[-1])
-        if any(_values(table, videos)):
-            raise UsageError(f"{name}: rows with videos (column {videos}) cannot be rehearsed.")
+        if any(_values(table, video)):
+            raise UsageError(f"{name}: rows with videos (column {video}) cannot be rehearsed.")
         longest = max([longest, *map(prompt_tokens, _values(table, prompt))])
-        pictures.extend(tuple(row or ()) for row in _values(table, images))
-    return RowSample(tuple(files), len(pictures), longest, tuple(pictures))
+        images.extend(tuple(row or ()) for row in _values(table, image))
+    return RowSample(tuple(files), len(images), longest, tuple(images))
 
 
 def prompt_tokens(prompt: Any) -> int:
@@ -174,14 +159,14 @@ def _read_rows(file: pq.ParquetFile, numbers: Sequence[int]) -> Iterator[pa.Tabl
 
 
 @dataclass(frozen=True)
-class PictureTokens:
-    """The tokens of the pictures of a sample.
+class ImageTokens:
+    """The tokens of the images of a sample.
 
     Attributes:
-        planned: tokens that the pictures of each row have in Qwen2.5-VL.
-        is_scaled: whether a picture has more tokens than in the rehearsal.
-        limit: the most tokens that a picture has in the rehearsal.
-        longest: the most tokens that a row's pictures may add to its prompt, with their marks.
+        planned: tokens that the images of each row have in Qwen2.5-VL.
+        is_scaled: whether an image has more tokens than in the rehearsal.
+        limit: the most tokens that an image has in the rehearsal.
+        longest: the most tokens that a row's images may add to its prompt, with their marks.
     """
 
     planned: tuple[int, ...]
@@ -190,38 +175,33 @@ class PictureTokens:
     longest: int
 
 
-def count_picture_tokens(pictures: Sequence[Sequence[Any]]) -> PictureTokens:
-    """Open the pictures of rows, and return their tokens.
-
-    Raises:
-        DataError: a picture cannot be opened.
-        UsageError: the pictures of one row are too many for a rehearsal.
-    """
+def count_image_tokens(images: Sequence[Sequence[Any]]) -> ImageTokens:
+    """Open the images of rows, and return their tokens."""
     rows = []
-    for number, row in enumerate(pictures):
-        tokens = call_catching(lambda row=row: [*map(_picture_tokens, row)])
+    for number, row in enumerate(images):
+        tokens = call_catching(lambda row=row: [*map(_image_tokens, row)])
         if isinstance(tokens, Exception):
-            raise DataError(f"a picture of row {number} of the sample cannot be opened: {tokens}.")
+            raise DataError(f"an image of row {number} of the sample cannot be opened: {tokens}.")
         rows.append(tokens)
     most = max(map(len, rows))
-    limit = min(MAX_PICTURE_TOKENS, MAX_ROW_TOKENS // max(1, most))
+    limit = min(MAX_IMAGE_TOKENS, MAX_ROW_TOKENS // max(1, most))
     if limit < MIN_TOKENS:
-        raise UsageError(f"a row has {most:,} pictures; a rehearsal takes at most 768.")
+        raise UsageError(f"a row has {most:,} images; a rehearsal takes at most 768.")
     longest = max(sum(min(tokens, limit) for tokens in row) for row in rows) + 2 * most
     is_scaled = any(tokens > limit for row in rows for tokens in row)
-    return PictureTokens(tuple(map(sum, rows)), is_scaled, limit, longest)
+    return ImageTokens(tuple(map(sum, rows)), is_scaled, limit, longest)
 
 
-def _picture_tokens(picture: Any) -> int:
-    data = picture.get("bytes") if isinstance(picture, Mapping) else None
-    if isinstance(picture, Mapping):
-        picture = BytesIO(data) if data else picture.get("image") or picture["path"]
-    with import_module("PIL.Image").open(picture) as image:
+def _image_tokens(image: Any) -> int:
+    data = image.get("bytes") if isinstance(image, Mapping) else None
+    if isinstance(image, Mapping):
+        image = BytesIO(data) if data else image.get("image") or image["path"]
+    with import_module("PIL.Image").open(image) as image:
         return tokens_of(image.width, image.height)
 
 
 def tokens_of(width: int, height: int) -> int:
-    """Return the tokens of a picture in Qwen2.5-VL."""
+    """Return the tokens of an image in Qwen2.5-VL."""
     tokens = max(1, round(width / SIDE)) * max(1, round(height / SIDE))
     if MIN_TOKENS <= tokens <= MAX_MODEL_TOKENS:
         return tokens

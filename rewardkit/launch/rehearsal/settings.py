@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override
-from rewardkit.launch.rehearsal.sample import PictureTokens, RowSample
+from rewardkit.launch.rehearsal.sample import ImageTokens, RowSample
 from rewardkit.launch.verl.hydra_values import format_value
 from rewardkit.launch.verl.releases import release_of
 from rewardkit.strict_yaml import read_table
@@ -22,37 +22,27 @@ VERL = "0.9.1"
 #: Responses and prompts of a step, and responses to each prompt of a validation.
 TARGET_RESPONSES, MAX_PROMPTS, MAX_VALIDATION_RESPONSES = 32, 8, 4
 
-#: A token is a byte. Longer prompts are cut from the left, with a note; those with pictures never.
-MAX_RESPONSE_TOKENS, MAX_PROMPT_TOKENS, MAX_PICTURE_PROMPT_TOKENS = 32, 2048, 4096
+#: A token is a byte. Longer prompts are cut from the left, with a note; those with images never.
+MAX_RESPONSE_TOKENS, MAX_PROMPT_TOKENS, MAX_IMAGE_PROMPT_TOKENS = 32, 2048, 4096
 
 A = "actor_rollout_ref."
 
-#: Qwen2-VL or Qwen2.5-VL, by the end of a model's path: their pictures have the tokens of a rehearsal's.
+#: Qwen2-VL or Qwen2.5-VL, by the end of a model's path: their images have the tokens of a rehearsal's.
 QWEN2_VL = re.compile(r"(?:.*/)?qwen-?2(\.5)?-?vl[^/]*/*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RehearsalPlan:
-    """The rows and settings of a rehearsal, and how they differ from the user's plan.
+    """The rows and settings of a rehearsal, and how they differ from the user's plan, which is `config`.
 
-    Attributes:
-        folder: the folder of the rehearsal.
-        steps: steps of training.
-        train: the rows to train on; each of them is trained on.
-        val: the rows to validate on.
-        pictures: the pictures of both; None if they have none.
-        config: the user's settings.
-        tokens: the longest sequence.
-        overrides: the overrides for verl's trainer.
-        notes: what the rehearsal does in another way than the plan.
-        not_rehearsed: parts of the plan that the rehearsal leaves out.
+    `images` are those of `train` and `val`; `tokens` is the longest sequence; `overrides` are for verl's trainer.
     """
 
     folder: Path
     steps: int
     train: RowSample
     val: RowSample
-    pictures: PictureTokens | None = None
+    images: ImageTokens | None = None
     config: Config = field(default_factory=dict)
     tokens: int = 0
     overrides: tuple[str, ...] = ()
@@ -67,11 +57,7 @@ def table(name: str) -> Mapping[str, Any]:
 
 
 def sample_rows(config: Config, steps: int) -> int:
-    """Return the rows that steps of a small batch take.
-
-    Raises:
-        UsageError: a size of the configuration is not a positive integer.
-    """
+    """Return the rows that steps of a small batch take."""
     prompts = min(max(2, TARGET_RESPONSES // _positive(config, f"{A}rollout.n")), MAX_PROMPTS)
     return min(prompts, _positive(config, "data.train_batch_size")) * steps
 
@@ -83,23 +69,18 @@ def make_plan(
     steps: int,
     train: RowSample,
     val: RowSample,
-    pictures: PictureTokens | None = None,
+    images: ImageTokens | None = None,
 ) -> RehearsalPlan:
-    """Return the plan of a rehearsal.
-
-    Raises:
-        UsageError: a size of the configuration is not a positive integer, or a prompt with pictures
-            would have to be cut.
-    """
+    """Return the plan of a rehearsal."""
     longest = max(train.longest, val.longest)
-    limit = MAX_PICTURE_PROMPT_TOKENS if pictures else MAX_PROMPT_TOKENS
+    limit = MAX_IMAGE_PROMPT_TOKENS if images else MAX_PROMPT_TOKENS
     is_cut = longest > limit
-    if pictures and is_cut:
+    if images and is_cut:
         raise UsageError(
-            f"a prompt of rows with pictures has {longest:,} bytes; a rehearsal takes at most "
-            f"{limit:,}, because cutting it might remove the mark of a picture."
+            f"a prompt of rows with images has {longest:,} bytes; a rehearsal takes at most "
+            f"{limit:,}, because cutting it might remove the mark of an image."
         )
-    prompt = -(-(min(limit, longest) + (pictures.longest if pictures else 0)) // 64) * 64
+    prompt = -(-(min(limit, longest) + (images.longest if images else 0)) // 64) * 64
     response = min(MAX_RESPONSE_TOKENS, _positive(config, "data.max_response_length"))
     values = _batches(config, train.rows, steps) | {
         "steps": steps,
@@ -125,9 +106,8 @@ def make_plan(
         "megatron": config.get(f"{A}actor.strategy") == "megatron",
         "mode": config.get("trainer.v1.trainer_mode", "sync") != "sync",
         "cut": is_cut,
-        "scaled": pictures is not None and pictures.is_scaled,
-        "family": pictures is not None
-        and not QWEN2_VL.fullmatch(str(config.get(f"{A}model.path"))),
+        "scaled": images is not None and images.is_scaled,
+        "family": images is not None and not QWEN2_VL.fullmatch(str(config.get(f"{A}model.path"))),
         "filter": config.get("algorithm.filter_groups.enable") is True,
         "tools": config.get(f"{A}rollout.multi_turn.enable"),
         "lora": (config.get(f"{A}model.lora_rank") or 0) > 0,
@@ -142,7 +122,7 @@ def make_plan(
         steps=steps,
         train=train,
         val=val,
-        pictures=pictures,
+        images=images,
         config=config,
         tokens=prompt + response,
         overrides=(*others, *(f"++{key}={format_value(value)}" for key, value in ours.items())),

@@ -29,7 +29,7 @@ from typing import Any
 from rewardkit.errors import call_catching
 from rewardkit.scorers.score import RewardResult
 
-#: `folder`; `scorer`, its file; `positions`, the longest sequence; `pixels`, the most of a picture;
+#: `folder`; `scorer`, its file; `positions`, the longest sequence; `pixels`, the most of an image;
 #: `call_seconds`, the limit of a call.
 SETTINGS: Mapping[str, Any] = json.loads(os.environ["REWARDKIT_REHEARSAL"])
 
@@ -53,12 +53,12 @@ def write(name: str, line: Mapping[str, Any]) -> None:
         sys.stderr.write(f"rehearsal: a line of {name} could not be written: {error}\n")
 
 
-def record_pictures(vision: Any, part: str) -> None:
-    """Record how many pictures the vision layers of the actor or the rollout get."""
+def record_images(vision: Any, part: str) -> None:
+    """Record how many images the vision layers of the actor or the rollout get."""
     forward = vision.forward
 
     def recorded(self: Any, pixels: Any, grid_thw: Any, *args: Any, **kwargs: Any) -> Any:
-        write("pictures.jsonl", {"part": part, "pictures": len(grid_thw)})
+        write("images.jsonl", {"part": part, "images": len(grid_thw)})
         return forward(self, pixels, grid_thw, *args, **kwargs)
 
     vision.forward = recorded

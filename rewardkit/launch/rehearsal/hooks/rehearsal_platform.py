@@ -86,4 +86,4 @@ use_cpu()
 rehearsal_calls.record_scorer(import_module("verl.trainer.ppo.reward"))
 if rehearsal_calls.SETTINGS["pixels"]:
     qwen = import_module("transformers.models.qwen2_5_vl.modeling_qwen2_5_vl")
-    rehearsal_calls.record_pictures(qwen.Qwen2_5_VisionTransformerPretrainedModel, "actor")
+    rehearsal_calls.record_images(qwen.Qwen2_5_VisionTransformerPretrainedModel, "actor")

@@ -15,4 +15,4 @@ def register() -> None:
     calls = import_module("rehearsal_calls")
     if calls.SETTINGS["pixels"]:
         qwen = import_module("vllm.model_executor.models.qwen2_5_vl")
-        calls.record_pictures(qwen.Qwen2_5_VisionTransformer, "rollout")
+        calls.record_images(qwen.Qwen2_5_VisionTransformer, "rollout")

@@ -1,8 +1,8 @@
-"""A model, a tokenizer and a processor of pictures that are small enough for a CPU.
+"""A model, a tokenizer and a processor of images that are small enough for a CPU.
 
 The model is a Qwen2 of two layers with random weights; the tokenizer has one token per byte of UTF-8,
 so that it reads every language and the length of a prompt is known from its bytes. For rows with
-pictures it is a Qwen2.5-VL with the same layers, and its real processor: a picture has as many tokens
+images it is a Qwen2.5-VL with the same layers, and its real processor: an image has as many tokens
 here as in the real model, up to a limit of pixels.
 """
 
@@ -32,18 +32,18 @@ VISION = {
 
 END, STOP, START = "<|endoftext|>", "<|im_end|>", "<|im_start|>"
 
-#: The marks around a picture, and those that stand for a picture and a video, by their keys.
-PICTURE_MARKS = {
+#: The marks around an image, and those that stand for an image and a video, by their keys.
+IMAGE_MARKS = {
     "vision_start_token_id": "<|vision_start|>",
     "vision_end_token_id": "<|vision_end|>",
     "image_token_id": "<|image_pad|>",
     "video_token_id": "<|video_pad|>",
 }
 
-#: The least pixels of a picture: four tokens, of 28 pixels on each side.
+#: The least pixels of an image: four tokens, of 28 pixels on each side.
 MIN_PIXELS = 4 * 28 * 28
 
-#: A message's content is a text, or a list of parts, of which some are pictures.
+#: A message's content is a text, or a list of parts, of which some are images.
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
     "{% if message['content'] is string %}{{ message['content'] }}"
@@ -61,9 +61,9 @@ def write_model(folder: Path, positions: int, pixels: int = 0) -> None:
     Args:
         folder: the folder; it is created.
         positions: the longest sequence, in tokens.
-        pixels: the most pixels of a picture, larger ones are scaled down; 0 for a model of text.
+        pixels: the most pixels of an image, larger ones are scaled down; 0 for a model of text.
     """
-    tokenizer = make_tokenizer(positions, [START, *(PICTURE_MARKS.values() if pixels else ())])
+    tokenizer = make_tokenizer(positions, [START, *(IMAGE_MARKS.values() if pixels else ())])
     ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
     sizes = {"vocab_size": len(tokenizer), "max_position_embeddings": positions}
     text = {**TEXT, **ends, **sizes, "bos_token_id": None}
@@ -103,12 +103,12 @@ def make_tokenizer(positions: int, marks: list[str]) -> Any:
 
 
 def make_vision_model(tokenizer: Any, text: dict[str, Any]) -> Any:
-    """Return a Qwen2.5-VL that never samples a mark of a picture.
+    """Return a Qwen2.5-VL that never samples a mark of an image.
 
-    A response with such a mark would make a model look for a picture that is not there. The first of
+    A response with such a mark would make a model look for an image that is not there. The first of
     a vector's dimensions is constant, and the head forbids the marks by it alone.
     """
-    marks = {key: tokenizer.convert_tokens_to_ids(mark) for key, mark in PICTURE_MARKS.items()}
+    marks = {key: tokenizer.convert_tokens_to_ids(mark) for key, mark in IMAGE_MARKS.items()}
     # Times, heights and widths share the 16 rotary frequencies of a head.
     rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [4, 6, 6]}
     config = transformers.Qwen2_5_VLConfig(

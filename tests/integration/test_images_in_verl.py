@@ -1,4 +1,4 @@
-"""Real verl reads our rows with pictures through the processor of the rehearsal's tiny vision model."""
+"""Real verl reads our rows with images through the processor of the rehearsal's tiny vision model."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 import rewardkit
 from rewardkit.errors import DataError, UsageError
 from rewardkit.launch.rehearsal.rehearse import HOOKS_FOLDER
-from rewardkit.launch.rehearsal.sample import count_picture_tokens, tokens_of
+from rewardkit.launch.rehearsal.sample import count_image_tokens, tokens_of
 from rewardkit.launch.rehearsal.settings import table
 from rewardkit.row import read_rows
 from tests.integration.conftest import is_installed
 
-MISSING = [package for package in table("needs_of_pictures") if not is_installed(package)]
+MISSING = [package for package in table("needs_of_images") if not is_installed(package)]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
-#: The most tokens of a picture in Qwen2.5-VL.
+#: The most tokens of an image in Qwen2.5-VL.
 LIMIT = 16384
 
 
@@ -49,21 +49,21 @@ def processor(model):
 
 
 @pytest.mark.parametrize("size", [(300, 200), (180, 120), (10, 10), (29, 250), (900, 1300)])
-def test_tokens_of_a_picture_are_those_of_the_real_processor(processor, size):
+def test_tokens_of_an_image_are_those_of_the_real_processor(processor, size):
     from PIL import Image
     from qwen_vl_utils import fetch_image
 
-    picture = fetch_image({"image": Image.new("RGB", size)})
+    image = fetch_image({"image": Image.new("RGB", size)})
     content = [{"type": "image"}, {"type": "text", "text": "What is $x$? é"}]
     text = processor.apply_chat_template(
         [{"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
     )
-    ids = processor(text=[text], images=[picture])["input_ids"][0]
+    ids = processor(text=[text], images=[image])["input_ids"][0]
     assert list(ids).count(processor.image_token_id) == tokens_of(*size)
 
 
-def test_the_tiny_model_answers_a_picture_with_text(model, processor):
-    """It never samples a mark of a picture, for which it would look for another picture."""
+def test_the_tiny_model_answers_an_image_with_text(model, processor):
+    """It never samples a mark of an image, for which it would look for another image."""
     import torch
     from PIL import Image
     from transformers import AutoModelForImageTextToText
@@ -81,7 +81,7 @@ def test_the_tiny_model_answers_a_picture_with_text(model, processor):
 
 
 @pytest.mark.parametrize("name", ["geometry3k", "math-v", "mathvista", "multimodal-open-r1"])
-def test_verl_reads_one_picture_in_every_row_of_a_set(processor, tmp_path, load, name):
+def test_verl_reads_one_image_in_every_row_of_a_set(processor, tmp_path, load, name):
     """A row's text has verl's mark once; `<image2>`, the name of a figure, stays text."""
     rewardkit.prep(name, tmp_path, sample=True, split="all")
     for file in sorted(tmp_path.glob("*.parquet")):
@@ -104,13 +104,13 @@ def png(width, height):
     return file.getvalue()
 
 
-def test_pictures_of_a_row_share_the_tokens_of_a_prompt():
-    picture = {"bytes": png(180, 120)}
-    pictures = count_picture_tokens([[picture], [], [{"bytes": png(1400, 1400)}]])
-    assert pictures.planned == (24, 0, 2500)
-    assert (pictures.is_scaled, pictures.limit, pictures.longest) == (True, 1024, 1026)
-    assert count_picture_tokens([[picture] * 6, []]).limit == 512
-    with pytest.raises(UsageError, match="a row has 900 pictures"):
-        count_picture_tokens([[picture] * 900])
-    with pytest.raises(DataError, match="a picture of row 1 .* cannot be opened: cannot identify"):
-        count_picture_tokens([[picture], [{"bytes": b"no picture"}]])
+def test_images_of_a_row_share_the_tokens_of_a_prompt():
+    image = {"bytes": png(180, 120)}
+    images = count_image_tokens([[image], [], [{"bytes": png(1400, 1400)}]])
+    assert images.planned == (24, 0, 2500)
+    assert (images.is_scaled, images.limit, images.longest) == (True, 1024, 1026)
+    assert count_image_tokens([[image] * 6, []]).limit == 512
+    with pytest.raises(UsageError, match="a row has 900 images"):
+        count_image_tokens([[image] * 900])
+    with pytest.raises(DataError, match="an image of row 1 .* cannot be opened: cannot identify"):
+        count_image_tokens([[image], [{"bytes": b"no image"}]])
