@@ -16,18 +16,14 @@ _SHARD = re.compile(r"model_world_size_(\d+)_rank_(\d+)\.pt")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A model's folder in a checkpoint of verl.
+    """A model's folder in a checkpoint of verl, like `.../global_step_N/actor`.
 
-    Attributes:
-        folder: the model's folder, like `.../global_step_N/actor`.
-        backend: `fsdp` (a shard for each rank), `megatron` (dist_ckpt), or `hf` (Hugging Face
-            weights that can be used as they are).
-        ranks: number of shards that a complete checkpoint has; 0 where it is unknown.
+    The backend is `fsdp` (a shard for each rank), `megatron` (dist_ckpt), or `hf` (Hugging Face weights that can
+    be used as they are).
     """
 
     folder: Path
     backend: Backend
-    ranks: int = 0
 
     @property
     def model(self) -> Path:
@@ -37,17 +33,18 @@ class Checkpoint:
 
 
 def find_checkpoint(path: Path, part: str = "actor") -> Checkpoint:
-    """Find the checkpoint at a path.
+    """Find the checkpoint of the `actor` or `critic` in a model's folder, a `global_step_N` or a run's folder.
 
-    Args:
-        path: a model's folder, a `global_step_N`, or a run's folder, whose last complete step
-            counts.
-        part: `actor` or `critic`.
-
-    Raises:
-        DataError: there is no checkpoint, or shards are missing (the message names their ranks).
+    Of a run the last complete step counts. A DataError names the ranks whose shards are missing.
     """
-    folder = _model_folder(path, part)
+    if not path.is_dir():
+        raise SourceError(f"{path}: no such folder.")
+    latest = path / "latest_checkpointed_iteration.txt"
+    if latest.is_file():
+        path = path / f"global_step_{latest.read_text().strip()}"
+        if not path.is_dir():
+            raise SourceError(f"{path}: {latest.name} names this folder, which does not exist.")
+    folder = path / part if (path / part).is_dir() else path
     inner = folder / "model"  # verl 0.9's Megatron writes there
     for place in (folder, inner):
         if _has_weights(place / "huggingface") or (_has_weights(place) and not _shards(place)):
@@ -60,19 +57,8 @@ def find_checkpoint(path: Path, part: str = "actor") -> Checkpoint:
             f"{folder}: not a checkpoint of verl: neither model_world_size_N_rank_R.pt (FSDP), nor "
             "dist_ckpt (Megatron), nor Hugging Face weights."
         )
-    return Checkpoint(folder, "fsdp", _world_size(folder, shards))
-
-
-def _model_folder(path: Path, part: str) -> Path:
-    if not path.is_dir():
-        raise SourceError(f"{path}: no such folder.")
-    latest = path / "latest_checkpointed_iteration.txt"
-    if latest.is_file():
-        path = path / f"global_step_{latest.read_text().strip()}"
-        if not path.is_dir():
-            raise SourceError(f"{path}: {latest.name} names this folder, which does not exist.")
-    inner = path / part
-    return inner if inner.is_dir() else path
+    _require_all(folder, shards)
+    return Checkpoint(folder, "fsdp")
 
 
 def _has_weights(folder: Path) -> bool:
@@ -85,12 +71,8 @@ def _shards(folder: Path) -> set[tuple[int, int]]:
     return {(int(match[1]), int(match[2])) for match in matches if match}
 
 
-def _world_size(folder: Path, shards: set[tuple[int, int]]) -> int:
-    """Return the world size.
-
-    Raises:
-        DataError: a rank has no shard, or the shards are of several runs.
-    """
+def _require_all(folder: Path, shards: set[tuple[int, int]]) -> None:
+    """Raise if a rank has no shard, or the shards are of several runs."""
     size, *others = sorted({size for size, _ in shards})
     if others:
         raise DataError(
@@ -106,7 +88,6 @@ def _world_size(folder: Path, shards: set[tuple[int, int]]) -> int:
             f"{folder}: {len(shards)} of {size} shards; ranks {names} are missing. Each "
             "node writes its own shards: copy those of the other nodes into this folder."
         )
-    return size
 
 
 def merge_command(checkpoint: Checkpoint, out: Path, python: str) -> list[str]:
@@ -118,14 +99,10 @@ def merge_command(checkpoint: Checkpoint, out: Path, python: str) -> list[str]:
 def serve_command(
     model: str, *, lengths: tuple[int, int], tp: int, port: int, name: str
 ) -> list[str]:
-    """Return the command of a vLLM server with the lengths that a model was trained with.
+    """Return the command of a vLLM server of a folder with Hugging Face weights.
 
-    Args:
-        model: a folder with Hugging Face weights.
-        lengths: maximum length of a prompt and of a response, in tokens.
-        tp: tensor parallel size.
-        port: port at 127.0.0.1.
-        name: name of the model at the server.
+    `lengths` are those of a prompt and of a response that the model was trained with, in tokens; `tp` is the
+    tensor parallel size.
     """
     total = sum(lengths)
     options = (

@@ -22,7 +22,7 @@ def test_the_checkpoint_of_a_run_a_step_or_an_actor_is_found(run):
     step = run / "global_step_20"
     for path in (run, step, step / "actor"):
         found = find_checkpoint(path)
-        assert (found.folder, found.backend, found.ranks) == (step / "actor", "fsdp", 4)
+        assert (found.folder, found.backend) == (step / "actor", "fsdp")
 
 
 def test_the_ranks_of_missing_shards_are_named(run):

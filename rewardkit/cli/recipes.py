@@ -105,7 +105,12 @@ def import_(
 
     verl = verl_version or installed_verl() or LATEST
     text = sys.stdin.read() if script == "-" else read_script(Path(script))
-    variables = dict(map(_variable, env or ()))
+    variables = {}
+    for pair in env or ():
+        name, equals, value = pair.partition("=")
+        if not equals or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+            raise UsageError(f"--env {pair[:80]!r} is not NAME=VALUE.")
+        variables[name] = value
     imported = import_script(text, script, verl, env=variables, arguments=arguments or ())
     if notice := release_notice(verl):
         warn(f"verl {verl} {notice}")
@@ -120,14 +125,6 @@ def import_(
         warn(f"{out} is written, with {count} findings above. Next: rewardkit check {out}")
     else:
         typer.echo(recipe_text(imported), nl=False)
-
-
-def _variable(pair: str) -> tuple[str, str]:
-    """Return the name and the value of `NAME=VALUE`."""
-    name, equals, value = pair.partition("=")
-    if not equals or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        raise UsageError(f"--env {pair[:80]!r} is not NAME=VALUE.")
-    return name, value
 
 
 @app.command("rules", epilog=examples("rewardkit recipes rules --json"))

@@ -90,7 +90,7 @@ class _FileChecks:
     def check(self, name: str, progress: Callable[[int], object] | None) -> bool | None:
         """Check one file; return whether its prompts fit, None where only the tokenizer can tell."""
         self._check_path(name)
-        path = Path(name).expanduser()
+        path = Path(name)
         if not path.is_file():
             return False
         try:
@@ -107,13 +107,11 @@ class _FileChecks:
     def _check_path(self, name: str) -> None:
         """Check for a path that verl or the nodes will not find."""
         target = self.plan.recipe.cluster.target
-        if name.startswith("~"):
-            self.add("error", f"{name}: verl does not expand ~.", "Write the absolute path.")
         is_remote = self.plan.recipe.nodes > 1 or target not in {"local", "script"}
         if is_remote and not Path(name).is_absolute() and "://" not in name:
             text = f"{name} is relative, and each node starts in its own folder."
             self.add("warning", text, "Write an absolute path that all nodes share.", "L-56")
-        if Path(name).expanduser().is_file():
+        if Path(name).is_file():
             return
         commands = [c for c in self.plan.recipe.data.prepare if f" {name}" in c]
         how = (*commands, "use rewardkit prep, or fix data: in the recipe.")[0]
@@ -125,7 +123,7 @@ class _FileChecks:
 
     def check_together(self, names: list[str]) -> None:
         """Add a finding if verl cannot load the files of a role together."""
-        paths = [path for name in names if (path := Path(name).expanduser()).is_file()]
+        paths = [path for name in names if (path := Path(name)).is_file()]
         try:
             fault = concatenation_fault(paths)
         except RewardkitError:  # the check of the file reports it
@@ -145,7 +143,7 @@ class _FileChecks:
         is_own = reward.scorer == "verl" or is_path(reward.scorer)
         is_built_in = reward.scorer != "auto" and not is_own
         result = check(
-            Path(name).expanduser(),
+            Path(name),
             scorer=load_scorer(reward.scorer, **reward.options) if is_built_in else None,
             options=reward.options if reward.scorer == "auto" else {},
             progress=progress,

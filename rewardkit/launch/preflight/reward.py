@@ -122,7 +122,7 @@ def _check_behaviour(
     try:
         profiles, results, keys, numeric_keys = check_behaviour(
             scorer,
-            Path(file.path).expanduser(),
+            Path(file.path),
             options=reveal_options(plan.recipe.reward.options, plan.secrets),
             load_seconds=load_seconds,
         )
