@@ -1,7 +1,6 @@
 """What is known of GPUs and NPUs: their memory, Ray's names, CPUs beside them, and how many are here."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -62,13 +61,11 @@ def _npu_names() -> list[str]:
 
 def _nvidia_smi(columns: str) -> list[str]:
     """Return a line for each GPU; none where the driver's tool is missing or fails."""
-    if shutil.which("nvidia-smi") is None:
-        return []
     command = ("nvidia-smi", f"--query-gpu={columns}", "--format=csv,noheader")
     try:
-        process = subprocess.run(  # noqa: S603 - a fixed command
-            command, capture_output=True, text=True, timeout=TOOL_TIMEOUT_SECONDS, check=True
+        output = subprocess.check_output(  # noqa: S603 - a fixed command
+            command, stderr=subprocess.DEVNULL, text=True, timeout=TOOL_TIMEOUT_SECONDS
         )
     except (OSError, subprocess.SubprocessError):
         return []
-    return process.stdout.strip().splitlines()
+    return output.strip().splitlines()

@@ -60,7 +60,11 @@ def command(
 
     shards = find_checkpoint(checkpoint, part)
     merged = shards.backend == "hf"
-    model = shards.model if merged else _require_new(out)
+    model = shards.model if merged else out
+    if model is None:
+        raise UsageError("name a new folder for the merged weights after the checkpoint.")
+    if not merged and model.exists() and (not model.is_dir() or any(model.iterdir())):
+        raise OutputError(f"{model} is not empty; name a new folder.")
     lines = _serve_lines(model, recipe, port, name, load_seconds) if recipe else [str(model)]
     if merged:
         warn("the checkpoint has Hugging Face weights already: nothing to merge.")
@@ -74,14 +78,6 @@ def command(
     typer.echo("\n".join(lines))
     if not recipe:
         warn("to print the vLLM command that serves the model, add --recipe RECIPE.")
-
-
-def _require_new(out: Path | None) -> Path:
-    if out is None:
-        raise UsageError("name a new folder for the merged weights after the checkpoint.")
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise OutputError(f"{out} is not empty; name a new folder.")
-    return out
 
 
 def _merge(command: list[str]) -> None:

@@ -29,10 +29,6 @@ class PreflightReport:
         """Add a finding; see `Finding` for the arguments."""
         self.findings.append(Finding(severity, rule, key, text, fix, source))
 
-    def files_of(self, role: str) -> list[FileFacts]:
-        """Return the files of a role."""
-        return [file for file in self.files if file.role == role]
-
     def is_fatal(self, *, strict: bool, on_this_machine: bool = True) -> bool:
         """Whether the run must not start: it has an error, or a warning if `strict`.
 

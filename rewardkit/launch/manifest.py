@@ -122,13 +122,14 @@ def _sha256(path: Path) -> str:
 
 
 def _git() -> dict[str, str]:
-    command = ("git", "status", "--porcelain=v2", "--branch")
     try:
-        process = subprocess.run(  # noqa: S603 - the user's own git, with fixed arguments
-            command, capture_output=True, text=True, timeout=10, check=True
-        )
+        lines = subprocess.check_output(
+            ("git", "status", "--porcelain=v2", "--branch"),  # noqa: S607 - the user's own git
+            stderr=subprocess.DEVNULL,
+            text=True,
+            timeout=10,
+        ).splitlines()
     except (OSError, subprocess.SubprocessError):
         return {}
-    lines = process.stdout.splitlines()
     is_clean = all(line.startswith("#") for line in lines)
     return {"commit": lines[0].split()[-1], "state": "clean" if is_clean else "changed"}

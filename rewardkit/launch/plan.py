@@ -59,20 +59,12 @@ _STRATEGIES = frozenset(get_args(Recipe.model_fields["strategy"].annotation))
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A launch of verl.
+    """A launch of verl: its module, run with `python3 -m`, and the arguments for a release.
 
-    Attributes:
-        recipe: the recipe, with the fields that were set by verl's names.
-        release: the release that the arguments are for.
-        module: verl's module, run with `python3 -m`.
-        arguments: of the module: Hydra's overrides and options. A setting that only follows from a
-            field of the recipe is left out where it would change nothing.
-        settings: all settings of the recipe and its fields, by verl 0.9.1's names.
-        config: the release's defaults with the settings in them, by the release's names.
-        env: variables that all nodes share.
-        notes: what was renamed or left out.
-        secrets: the known values of the `<secret:NAME>` marks in the arguments.
-        missing: settings that are still `???`, by verl 0.9.1's names, and not among the arguments.
+    A setting that only follows from a field of the recipe is no argument where it would change nothing. The
+    recipe has the fields that were set by verl's names. `settings` are all of the recipe and its fields, and
+    `missing` those that are still `???`, by verl 0.9.1's names; `config` has the release's defaults with the
+    settings in them, by its own names. `secrets` has the known values of the `<secret:NAME>` marks.
     """
 
     recipe: Recipe

@@ -1,16 +1,14 @@
 """The settings that follow from a recipe's algorithm, strategy and devices, by verl 0.9.1's names.
 
-GDPO (arXiv 2601.05242): within a group, each part of the reward loses its mean and is divided by its spread,
-then verl adds the results. The size of a part's weight in a composed reward therefore has no effect on the
-advantage, only its sign has. To keep the parts as important to each other as the recipe of the reward says,
-the sizes of the weights become verl's `algorithm.gdpo_reward_weights`. Only their ratios count. `score`
-plays no role: a KL in the reward and a length penalty have no effect.
+GDPO (arXiv 2601.05242) normalises each part of the reward within a group before verl adds them, so that the size
+of a part's weight in a composed reward has no effect on the advantage. To keep the parts as important to each
+other as that reward says, the sizes become verl's `algorithm.gdpo_reward_weights`. A KL in the reward and a
+length penalty have no effect.
 
-Sources: `presets.yaml`; the DAPO paper (arXiv 2503.14476: clip 0.2 / 0.28, overlong shaping, dynamic
-sampling); the Ascend guide for NPU (no torch.compile); verl trainer/ppo/core_algos.py
-(compute_gdpo_outcome_advantage) and examples/gdpo_trainer. In 0.9.0, 0.9.1 and main of 2026-08-22, the
-default trainer gives the estimator neither the parts nor the prompts (trainer/ppo/v1/trainer_base.py,
-_compute_advantage), so that it fails at the first step; the older trainer, `trainer.use_v1=False`, does.
+Sources: `presets.yaml`; the DAPO paper (arXiv 2503.14476); the Ascend guide for NPU (no torch.compile); verl
+trainer/ppo/core_algos.py (compute_gdpo_outcome_advantage). In 0.9.0, 0.9.1 and main of 2026-08-22 the default
+trainer gives that estimator neither parts nor prompts (trainer/ppo/v1/trainer_base.py, _compute_advantage), so
+that it fails at the first step; the older trainer, `trainer.use_v1=False`, does.
 """
 
 from collections.abc import Mapping

@@ -43,16 +43,15 @@ def preflight(
     reward = check_reward(plan, report, load_seconds)
     if not rehearse:
         on_step(f"composing the configuration with verl {plan.verl}")
-        check_with_verl(plan, report, load_seconds if reward.loads else None)
+        check_with_verl(plan, report, None if reward is None else load_seconds)
         on_step("checking this machine")
         facts = replace(
             read_facts(plan),
-            train_rows=sum(file.rows for file in report.files_of("train")) or None,
-            val_rows=sum(file.rows for file in report.files_of("val")) or None,
+            train_rows=sum(file.rows for file in report.files if file.role == "train") or None,
+            val_rows=sum(file.rows for file in report.files if file.role == "val") or None,
             fits_prompts=fits,
-            reward_keys=reward.keys,
-            numeric_keys=reward.numeric_keys,
             machine=read_machine(plan, report.unchecked),
+            **(reward or {}),
         )
         report.findings.extend(check_rules(plan, facts))
     return replace(report, findings=sort_by_severity(report.findings))

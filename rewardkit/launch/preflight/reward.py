@@ -2,7 +2,7 @@
 
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from rewardkit.errors import DataError, RewardkitError
 from rewardkit.finding import Severity
@@ -33,19 +33,14 @@ def reward_path_key(plan: Plan) -> str:
     return plan.release.name_of(f"{NEW_KEY}.path")
 
 
-class RewardFacts(NamedTuple):
-    """What trying a reward showed: the keys that it returns, and those that are always numbers."""
-
-    loads: bool = True
-    keys: list[str] | None = None
-    numeric_keys: list[str] | None = None
-
-
 def check_reward(
     plan: Plan, report: PreflightReport, load_seconds: float = LOAD_TIMEOUT_SECONDS
-) -> RewardFacts:
-    """Check the reward function of a plan on the training files in the report."""
-    facts = RewardFacts()
+) -> dict[str, Any] | None:
+    """Check the reward function of a plan on the training files in the report.
+
+    Return the facts of `RunFacts` that it shows; None if the function cannot be loaded.
+    """
+    facts = dict[str, Any]()
     scorer = plan.recipe.reward.scorer
     if scorer == "verl":
         _check_verl_sources(plan, report)
@@ -57,7 +52,7 @@ def check_reward(
         except RewardkitError as error:
             fix = "Fix the file or reward.scorer."
             report.add("error", "L-51", reward_path_key(plan), str(error), fix)
-            return RewardFacts(loads=False)
+            return None
         if plan.get(MANAGER) == "remote":
             report.unchecked.append(
                 "the reward in other processes: verl's manager remote pickles what the file has, and "
@@ -66,7 +61,7 @@ def check_reward(
             )
         if not is_callable:  # every other check would fail for the same reason
             return facts
-    files = report.files_of("train")
+    files = [file for file in report.files if file.role == "train"]
     if not files:
         report.unchecked.append(
             "the scorer on golds, and its behaviour: this machine has no training file."
@@ -114,7 +109,7 @@ def _check_verl_sources(plan: Plan, report: PreflightReport) -> None:
 
 def _check_behaviour(
     plan: Plan, scorer: str, file: FileFacts, report: PreflightReport, load_seconds: float
-) -> RewardFacts | None:
+) -> dict[str, Any]:
     """Check in another process that the scorer rewards golds and behaves well (see `audit`)."""
     from rewardkit.audit.run import check_behaviour
 
@@ -128,8 +123,8 @@ def _check_behaviour(
         )
     except RewardkitError as error:
         report.add("error", "L-51", key, str(error), "Fix the scorer or reward.options.")
-        return None
-    facts = RewardFacts(keys=[*keys], numeric_keys=[*numeric_keys])
+        return {}
+    facts = {"reward_keys": [*keys], "numeric_keys": [*numeric_keys]}
     is_silent = any(result.attack == "no_verdict" and result.failed for result in results)
     if is_silent and plan.get("reward.reward_model.enable") is True:
         report.unchecked.append(

@@ -1,10 +1,8 @@
 """`rewardkit train --rehearse`: a few real steps of verl on this machine's CPU.
 
-A rehearsal uses what can be wrong before an accelerator is rented: the user's rows, prompts, scorer
-with its options, reward manager and algorithm. The model has 0.1 million random weights (0.3 million
-for rows with images), so that nothing is downloaded and a step takes a second. A rehearsal does not
-show whether the model fits, how fast it is, or what only Megatron, vLLM-Ascend or several nodes do.
-`settings.yaml` lists the settings that it replaces.
+It uses what can be wrong before an accelerator is rented: the user's rows, prompts, scorer with its options,
+reward manager and algorithm; the model has 0.1 million random weights. `settings.yaml` lists the settings that
+it replaces.
 """
 
 import json

@@ -120,7 +120,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _positive_integer(config: Mapping[str, Any], *names: str) -> int | None:
-    values = (config.get(name) for name in names)
+    values = map(config.get, names)
     return next((value for value in values if type(value) is int and value > 0), None)
 
 

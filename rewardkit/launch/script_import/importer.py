@@ -487,11 +487,11 @@ class _Import:
 
 
 def _is_ours(start: Start) -> bool:
-    sections = ("actor_rollout_ref", "algorithm.")
-    if OTHER_NAME.fullmatch(start.module):
-        return False
-    is_ours = any(word.lstrip("+~").startswith(sections) for word in start.arguments)
-    return is_ours or TRAINER_NAME.fullmatch(start.module) is not None
+    names = (word.lstrip("+~") for word in start.arguments)
+    is_known = any(name.startswith(("actor_rollout_ref", "algorithm.")) for name in names)
+    return not OTHER_NAME.fullmatch(start.module) and bool(
+        is_known or TRAINER_NAME.fullmatch(start.module)
+    )
 
 
 def _no_run(run: ScriptRun) -> str:

@@ -1,22 +1,17 @@
 """The targets of a plan: a run on this machine, or files and commands for a cluster.
 
-- `local` and `script` run verl on one machine.
-- `ascend` is one bash script for every node of an NPU (or GPU) cluster, without a scheduler. It compares
-  its address with the head's to know which node it runs on, starts Ray, waits for the other nodes with a
-  timeout, runs verl on the head, and ends its own processes by id. The script that the Ascend guide
-  publishes waits forever, kills every Python of the host and removes /tmp/ray.
-- `slurm` is an sbatch script for several nodes, with one Ray per job. Not tested on a Slurm cluster: the
-  tests run slurm.sh with stand-ins for `srun` and `scontrol`.
-- `ray-job` is a job of a running Ray cluster. Ray uploads the command in `launch.sh`, the scorer's file,
-  and this rewardkit as a `py_module`, and starts the job in an unpacked copy of `working_dir`, so parquet
-  files have absolute paths. The entrypoint is `bash launch.sh`, because `ray job submit` of Ray 2.49
-  quotes arguments for Windows (measured): a Hydra value lost its single quotes.
-- `kuberay` is a RayJob, and a ConfigMap with its command and scorer's file. KubeRay passes the entrypoint
-  to a shell and to `ray job submit`, which quotes it again; so it is `bash /rewardkit/launch.sh`.
-- `skypilot` is a task for `sky launch`, with its own Ray on the nodes, beside the one of SkyPilot.
-- `modelarts` is the configuration for AscendFactory, the trainer of Huawei's ModelArts. It writes a YAML
-  for a model (`ascendfactory-cli config`), into which ours is merged. Source: Huawei's best practice for
-  training large models on ModelArts with verl.
+- `ascend`, for NPU (or GPU) nodes without a scheduler: one script for all of them, which compares its address
+  with the head's, waits for the other nodes with a timeout, and ends its own processes by id. The script that
+  the Ascend guide publishes waits forever, kills every Python of the host and removes /tmp/ray.
+- `slurm` was not run on a Slurm cluster: tests run slurm.sh with stand-ins for `srun` and `scontrol`.
+- `ray-job`: Ray uploads `launch.sh`, the scorer's file, and this rewardkit as a `py_module`, and starts in an
+  unpacked copy of `working_dir`, so that parquet files have absolute paths. The entrypoint is `bash launch.sh`,
+  because `ray job submit` of Ray 2.49 quotes arguments for Windows (measured): a Hydra value lost its quotes.
+- `kuberay`: a RayJob and a ConfigMap. KubeRay passes the entrypoint to a shell and to `ray job submit`, which
+  quotes it again; so it is `bash /rewardkit/launch.sh`.
+- `skypilot` has its own Ray on the nodes, beside the one of SkyPilot.
+- `modelarts` is merged into the YAML that `ascendfactory-cli config` writes for a model (source: Huawei's best
+  practice for training large models on ModelArts with verl).
 
 The last three are not tested on their services: the tests parse the YAML and run the scripts.
 """

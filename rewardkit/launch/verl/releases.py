@@ -177,19 +177,11 @@ def to_latest_key(key: str, *, megatron: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Release:
-    """The configuration of a verl release, as composed by the trainer of FSDP, Megatron or the DAPO recipe.
+    """The configuration of a verl release, as composed by the trainer of FSDP, Megatron or the DAPO recipe (up to 0.8).
 
-    Attributes:
-        verl: the version whose keys these are, like 0.9.1.
-        keys: dotted key -> default; interpolations are not resolved.
-        names: the keys of 0.9.1 that have another name here, with that name.
-        ignored_keys: the keys that this release ignores, with their entries.
-        megatron: whether the trainer is Megatron's.
-        dapo_recipe: whether the trainer is that of verl's DAPO recipe (up to 0.8).
-        engines: the engines of the release that no plan can use, like `veomni`, each with the keys
-            that only it has. Keys in a section of the engine's name are not listed.
-        date: the day on which its wheel was built; for a snapshot, of its commit.
-        commit: the commit of a snapshot; "" for a release.
+    `keys` has the defaults, with interpolations as they are; `names` the keys of 0.9.1 that have another name
+    here. `engines` are those that no plan can use, like `veomni`, each with the keys that only it has (those in a
+    section of its name aside). `date` is the day on which the wheel was built; for a snapshot, of its commit.
     """
 
     verl: str
