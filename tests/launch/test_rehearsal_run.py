@@ -84,6 +84,13 @@ RuntimeError: Error loading module
 def test_the_first_error_is_the_cause():
     assert first_error(TRACE) == "ModuleNotFoundError: No module named 'missing' (my.py:12)"
     assert first_error("all is well\nstep:1 - a:1\n") == ""
+    later = (
+        TRACE.replace("Error executing job", "Traceback ")
+        + "\nError executing job with overrides: []\n"
+    )
+    later += "Traceback (most recent call last):\nRuntimeError: no groups\n"
+    assert first_error(later) == "RuntimeError: no groups"
+    assert first_error(later, "/home/me/my.py").endswith("No module named 'missing' (my.py:12)")
 
 
 def hook_settings(folder):

@@ -163,7 +163,7 @@ def rehearse(
             errors = [error for error in errors if "SystemExit" not in error]
         elif not errors:
             reason = f"exit code {code}; the last lines: {last_lines(log)}"
-            hang = f"verl {VERL}: {first_error(log) or reason}"
+            hang = f"verl {VERL}: {first_error(log, scorer) or reason}"
         reason = "; ".join(filter(None, [*errors[:1], hang]))
         checks = (RehearsalCheck("run", False, f"{reason}; log: {log_file}"),)
     return Rehearsal(

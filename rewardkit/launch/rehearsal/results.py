@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -85,16 +86,17 @@ _PLACE = re.compile(r'^\s+File "(.+?)", line (\d+)')
 _REPORT = re.compile(r"^ray\.exceptions\.|^Error executing job")
 
 
-def first_error(log: str) -> str:
+def first_error(log: str, scorer: str = "") -> str:
     """Return the error that ended a run, as `Name: message (file.py:line)`; "" without one.
 
     An error that crosses Ray's actors is printed several times. The first error in a traceback is
-    the cause; the others passed it on.
+    the cause; the others passed it on. One in the scorer's file may end the run by another one.
     """
     lines = _plain_lines(log)
     starts = [i for i, line in enumerate(lines) if line.startswith("Error executing job with over")]
-    reported = next(_errors(lines[starts[-1] :]), "") if starts else ""
-    return reported or next(_errors(lines), "")
+    own = (error for error in _errors(lines) if f" ({Path(scorer).name}:" in error)
+    reported = _errors(lines[starts[-1] :]) if starts else ()
+    return next(chain(own, reported, _errors(lines)), "")
 
 
 def last_lines(log: str) -> str:

@@ -217,17 +217,16 @@ def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def read_rules() -> tuple[tuple[PlanRule, ...], Mapping[str, str]]:
-    """Return the rules of `rules.yaml`, and those that are checked elsewhere."""
-    table = read_table(__file__, "rules.yaml")
-    rules = []
+def read_rules() -> tuple[PlanRule, ...]:
+    """Return the rules of `rules.yaml`."""
+    table, rules = read_table(__file__, "rules.yaml"), []
     for entry in map(dict, table["rules"]):
         fields = {"key": entry["key"]} | entry.pop("each", {})
         rows = [_row(fields, row) for row in entry.pop("rows", ())]
         for name, text in table["sources"].items():
             entry["source"] = entry["source"].replace(name, text)
         rules.append(PlanRule(about=entry.pop("en"), rows=rows, **entry))
-    return tuple(rules), table["checked_elsewhere"]
+    return tuple(rules)
 
 
 def _row(each: Mapping[str, Any], row: Mapping[str, Any]) -> Row:
