@@ -16,7 +16,6 @@ from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, progress, warn
 from rewardkit.cli.shared.options import argument, examples, option
 from rewardkit.errors import UsageError
-from rewardkit.trainlog.export import write_csv
 from rewardkit.trainlog.files import run_logs
 from rewardkit.trainlog.read import read_runs, with_config
 from rewardkit.trainlog.rules import LogFinding, diagnose
@@ -31,6 +30,7 @@ from rewardkit.trainlog.tables import (
     format_step,
     run_tables,
     verdict,
+    write_csv,
 )
 from rewardkit.trainlog.training_run import TrainingRun
 from rewardkit.trainlog.translations import translations

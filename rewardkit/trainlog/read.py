@@ -13,12 +13,17 @@ from rewardkit.errors import DataError, RewardkitError, unreadable_file
 from rewardkit.file_kinds import require_regular_file
 from rewardkit.redact import Redactor
 from rewardkit.strict_yaml import read_yaml_file
-from rewardkit.trainlog.console_reader import ConsoleReader, flatten
-from rewardkit.trainlog.files import CHUNK_BYTES, LogReader, only_log, run_logs
-from rewardkit.trainlog.jsonl_reader import JsonlReader, parse_record
+from rewardkit.trainlog.console_reader import STEP, ConsoleReader, flatten
+from rewardkit.trainlog.files import (
+    CHUNK_BYTES,
+    JsonlReader,
+    LogReader,
+    only_log,
+    parse_record,
+    run_logs,
+)
 from rewardkit.trainlog.reward_files import has_dumps, has_records, read_rewards
 from rewardkit.trainlog.rewards import recorded_run
-from rewardkit.trainlog.step_line import STEP
 from rewardkit.trainlog.tensorboard import is_event_file, read_events
 from rewardkit.trainlog.training_run import TrainingRun
 

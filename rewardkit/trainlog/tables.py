@@ -1,9 +1,12 @@
-"""A run's summary and findings as tables of plain text."""
+"""A run's summary and findings as tables of plain text, and its steps as CSV."""
 
+import csv
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from rewardkit.output import atomic
 from rewardkit.pages.text import brief as shorten
 from rewardkit.trainlog.conditions import RuleEvidence, span_text
 from rewardkit.trainlog.phrases import examples_of
@@ -38,6 +41,9 @@ _SHORT_NAMES = {
 }  # fmt: skip
 
 _COLUMNS = ("first", "last", "lowest", "highest", "trend", "curve")
+
+#: Start of a formula in a spreadsheet, also as full-width characters.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 @dataclass(frozen=True)
@@ -231,3 +237,32 @@ def _finding_table(finding: LogFinding, run: TrainingRun, lang: str) -> TextTabl
     title = with_note(rule.title[lang], rule.id, lang)
     headline = f"{title}{words['comma']}{span_text(evidence.steps, lang)}"
     return TextTable("", (words[rule.severity], headline), tuple(rows), wrap=frozenset([headline]))
+
+
+def write_csv(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) -> None:
+    """Write runs as CSV, with a `run` column if there are several; missing values are empty.
+
+    `step` and `run` hide metrics of that name. A name that a spreadsheet would read as a formula gets a
+    leading apostrophe, as OWASP recommends against CSV injection: names come from a log.
+
+    Raises:
+        OutputError: `out` cannot be written, or exists and `overwrite` is False.
+    """
+    first = ["run", "step"] if len(runs) > 1 else ["step"]
+    metrics = [
+        key for key in dict.fromkeys(key for run in runs for key in run.table) if key not in first
+    ]
+    with (
+        atomic(out, overwrite=overwrite) as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.writer(file)
+        writer.writerow(map(_escape_formula, [*first, *metrics]))
+        for run in runs:
+            name = [_escape_formula(run.name)] if len(runs) > 1 else []
+            for step, row in zip(run.steps, run.rows(), strict=True):
+                writer.writerow([*name, step, *(row.get(metric, "") for metric in metrics)])
+
+
+def _escape_formula(name: str) -> str:
+    return f"'{name}" if name.startswith(FORMULA_STARTS) else name

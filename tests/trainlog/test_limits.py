@@ -11,10 +11,10 @@ from random import Random
 import pytest
 
 from rewardkit.errors import DataError
-from rewardkit.trainlog import jsonl_reader, training_run
+from rewardkit.trainlog import files, training_run
 from rewardkit.trainlog.console_reader import MAX_LINE_BYTES
-from rewardkit.trainlog.export import write_csv
 from rewardkit.trainlog.read import read_run
+from rewardkit.trainlog.tables import write_csv
 from rewardkit.trainlog.training_run import MAX_METRICS, TableBuilder
 from tests.trainlog.runs import make_run
 
@@ -60,7 +60,7 @@ def test_an_overlong_jsonl_line_is_skipped_and_counted_once(tmp_path, tail):
     record = '{"step": %d, "data": {"a/b": 1}}'
     path = tmp_path / "run.jsonl.gz"
     with gzip.open(path, "wt", compresslevel=1) as file:
-        file.write(f"{record % 1}\n" + " " * (3 * jsonl_reader.MAX_LINE_BYTES) + record % 2)
+        file.write(f"{record % 1}\n" + " " * (3 * files.MAX_LINE_BYTES) + record % 2)
         file.write(f"\n{record % 3}\nx\n{record % 4}" + tail)
     run = read_run(path)
     assert run.steps == (1, 3, 4)

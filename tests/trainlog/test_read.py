@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, SourceError
-from rewardkit.trainlog.console_reader import ConsoleReader
+from rewardkit.trainlog.console_reader import ConsoleReader, parse_metric
 from rewardkit.trainlog.read import read_run, read_runs
-from rewardkit.trainlog.step_line import parse_metric
 from rewardkit.trainlog.training_run import FIXED, FULL, V1
 
 RAY = "\x1b[36m(TaskRunner pid=77, ip=10.0.0.9)\x1b[0m "
