@@ -43,10 +43,10 @@ def stated_answer(response: str) -> str:
 
 def _box(text: str) -> str:
     depth = 1
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         depth += (character == "{") - (character == "}")
         if depth == 0:
-            return text[:place]
+            return text[:index]
     return text
 
 

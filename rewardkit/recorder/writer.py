@@ -11,7 +11,7 @@ killed process loses nothing. Whatever fails, the reward goes on; calls that wer
 | `characters` | length of the response |
 | `gold` | whether the response states the gold, see `gold.py`; absent if that cannot be said |
 | `prompt`, `answer` | short hashes, by which the responses to a prompt are compared |
-| `response`, `question`, `pred`, `index` | the texts, of a share of the calls |
+| `response`, `question`, `pred`, `index` | the texts, of a fraction of the calls |
 | `lost` | calls that could not be written since the last line |
 """
 
@@ -55,7 +55,7 @@ class Recorder:
 
     Attributes:
         folder: the folder, which is created with the first line.
-        share: share of the calls whose texts are written; 0 writes no response.
+        share: fraction of the calls whose texts are written; 0 writes no response.
         lost: calls that could not be written since the last line.
     """
 

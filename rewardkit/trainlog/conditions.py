@@ -273,7 +273,7 @@ def grows_without_reward(
     """A metric grows by a factor while the reward does not rise.
 
     Its last tenth is at least `least` and `factor` times the middle third; or at least `beyond` and
-    twice the `first` share of the steps, which finds steady growth too.
+    twice the `first` fraction of the steps, which finds steady growth too.
     """
     curves = [curve(run, names), curve(run, REWARD.names)]
     (_, series), (_, reward) = curves

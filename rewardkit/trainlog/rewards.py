@@ -4,7 +4,7 @@
 |---|---|
 | `rewards/<key>/mean`, `/std` | of every number of the reward's result: `score`, `acc`, flags, parts |
 | `rewards/score/min`, `/max` | lowest and highest score |
-| `rewards/states_gold/mean` | share of responses whose answer is the gold, compared as text |
+| `rewards/states_gold/mean` | fraction of responses whose answer is the gold, compared as text |
 | `rewards/score_with_gold/mean`, `rewards/score_without_gold/mean` | score of those, and of the others |
 | `rewards/response_characters/mean`, `/std`, `/max` | length of the response |
 | `rewards/distinct_answers/mean` | distinct answers of a prompt divided by its responses |

@@ -23,7 +23,7 @@ def mean(series: Series) -> float:
 
 
 def part(series: Series, start: float, end: float) -> list[tuple[int, float]]:
-    """Return the points between two shares of the curve, at least one if there are any."""
+    """Return the points between two fractions of the curve, at least one if there are any."""
     n = len(series)
     first = min(int(n * start), max(n - 1, 0))
     return list(series[first : max(int(n * end + 0.5), first + 1)])

@@ -70,7 +70,7 @@ REWARD, STEP_TIME = TOPICS[0], TOPICS[-1]
 def topic_title(topic: Topic, run: TrainingRun, lang: str) -> str:
     """Return the title of a topic.
 
-    For shares of responses cut it says that 0.9 measures against the longest of the batch. A source
+    For fractions of responses cut it says that 0.9 measures against the longest of the batch. A source
     that does not tell its release may be of 0.9.
     """
     titles = translations("topics", lang)

@@ -126,15 +126,6 @@ def test_the_totals_of_processes_are_those_of_all_calls(tmp_path_factory, calls_
     assert row["rewards/score/std"] == pytest.approx(pstdev(scores))
 
 
-def test_the_answers_to_a_prompt_are_compared_across_processes(tmp_path, clock):
-    recorders = processes(tmp_path, clock, count=4)
-    for index in range(100):
-        for number in range(8):
-            add(recorders[(index + number) % 4], score=float(number % 2), index=index)
-    run = recorded_run(read_rewards(tmp_path), samples_per_step=800)
-    assert run.table["rewards/distinct_answers/mean"] == (0.25,)
-
-
 @pytest.mark.parametrize(
     ("restarts", "expected"),
     [
