@@ -300,7 +300,7 @@ def _comparability_notes(
         origins = run.origin_list()
         for origin in origins:  # a seed does not make it another sampling
             own = origin["sampling"] if isinstance(origin["sampling"], dict) else {}
-            samplings.add(json.dumps({k: v for k, v in own.items() if k != "seed"}))
+            samplings.add(json.dumps({**own, "seed": None}))
         models = {str(origin["model"]) for origin in origins if origin["model"]}
         if len(models) > 1:
             yield f"{run.name}: its responses come from {len(models)} models."
