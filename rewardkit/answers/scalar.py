@@ -275,15 +275,10 @@ def _precise_numbers(digits: int) -> _Numbers:
 
 
 def evaluate_double(node: Node, point: Mapping[str, float], *, real: bool = False) -> complex:
-    """Return the value of a tree at a point, in double precision.
-
-    Args:
-        node: the tree.
-        point: the value of every symbol.
-        real: whether every intermediate result must be real, unlike the root of a negative number.
+    """Return the value of a tree in double precision, at a point that has a value for every symbol.
 
     Raises:
-        UndefinedError: the tree has no value there.
+        UndefinedError: the tree has no value there, or not every result on the way is `real`.
     """
     value = complex(
         _evaluate_or_raise(node, point, _real_doubles() if real else _complex_doubles())
@@ -316,9 +311,16 @@ def _evaluate(node: Node, point: Mapping[str, float], numbers: _Numbers) -> Any:
     if kind not in ("add", "mul", "pow", "fn", "degree"):
         raise UndefinedError(f"a {kind} has no value")
     values = [_evaluate(part, point, numbers) for part in node[1 + (kind == "fn") :]]
-    if kind == "fn":
-        return _apply_function(node[1], values, numbers)
-    return _OPERATIONS[kind](values, numbers)
+    match kind:
+        case "add":
+            return sum(values, numbers.from_float(0.0))
+        case "mul":
+            return math.prod(values, start=numbers.from_float(1.0))
+        case "pow":
+            return _power(values[0], values[1], numbers)
+        case "degree":
+            return values[0] * numbers.constants["pi"] / 180
+    return _apply_function(node[1], values, numbers)
 
 
 def _power(base: Any, exponent: Any, numbers: _Numbers) -> Any:
@@ -331,12 +333,6 @@ def _power(base: Any, exponent: Any, numbers: _Numbers) -> Any:
     return numbers.functions["pow"](base, exponent)
 
 
-_OPERATIONS = {
-    "add": lambda values, numbers: sum(values, numbers.from_float(0.0)),
-    "mul": lambda values, numbers: math.prod(values, start=numbers.from_float(1.0)),
-    "pow": lambda values, numbers: _power(values[0], values[1], numbers),
-    "degree": lambda values, numbers: values[0] * numbers.constants["pi"] / 180,
-}
 #: Functions that are never evaluated.
 _UNEVALUATED = UNEVALUATED_OPERATORS | {"det", "norm", "deg"}
 
@@ -439,10 +435,8 @@ def scalar_equal(pred: Node, gold: Node, policy: Policy = STRICT) -> bool:
     """Whether two values are the same by the policy."""
     if "base" in (pred[0], gold[0]):  # an answer may omit the base of the gold
         return pred == gold or (pred[0] == "num" and gold[:2] == ("base", str(pred[1])))
-    if pred[0] == gold[0] and pred[0] in ("degree", "percent"):
-        return value_equal(pred[1], gold[1], policy)
-    if {pred[0], gold[0]} == {"degree", "percent"}:
-        return False
+    if {pred[0], gold[0]} <= {"degree", "percent"}:
+        return bool(pred[0] == gold[0]) and value_equal(pred[1], gold[1], policy)
     pairs = ((p, g) for p in _plain_values(pred) for g in _plain_values(gold))
     return any(value_equal(p, g, policy) for p, g in pairs) or _is_rounded_percentage(pred, gold)
 

@@ -73,7 +73,8 @@ def _is_unsimplified(node: Node) -> bool:
             return node[1] in UNEVALUATED
         case "add":
             values = list(filter(_is_rational, node[1:]))
-            return len(values) > 1 and not all(map(_is_numeral, values))
+            has_arithmetic = len(values) > 1 and not all(map(_is_numeral, values))
+            return has_arithmetic or sum(_I in subtrees(part) for part in node[1:]) > 1
         case "mul":
             return _is_unsimplified_product(node)
         case "pow":  # a power of i or of a sum, as (1+i)^4
@@ -85,6 +86,8 @@ def _is_unsimplified(node: Node) -> bool:
 def _is_unsimplified_product(node: Node) -> bool:
     factors = [factor for factor in node[1:] if factor != MINUS_ONE]
     bases = [factor[1] if factor[0] == "pow" else factor for factor in factors]
+    if len(factors) > 1 and _I in subtrees(node) and any(base[0] == "add" for base in bases):
+        return True
     values = sum(map(_is_rational, factors))
     if values < 2 or (
         values == 2 and any(re.fullmatch("10+", str(base[1])) for base in bases if base[0] == "num")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from rewardkit.answers import doubt
+from rewardkit.answers.parsing import vocabulary
 from rewardkit.answers.parsing.tokens import Token, UnreadableError, fold, fold_case
 from rewardkit.answers.parsing.tree import (
     INF,
@@ -36,33 +37,6 @@ from rewardkit.answers.parsing.units import (
     lookup_unit,
     unit_power,
 )
-from rewardkit.answers.parsing.vocabulary import (
-    ACCENTS,
-    CLAUSE_OPENERS,
-    CLOSING_SIGNS,
-    CONJUNCTIONS,
-    COPULAS,
-    DISJUNCTIONS,
-    FENCES,
-    FUNCTION_COMMANDS,
-    INVERSE_FUNCTIONS,
-    LEAD_INS,
-    LETTER_COMMANDS,
-    LETTER_UNITS,
-    MATRIX_ENVIRONMENTS,
-    MULTIPLIERS,
-    NEUTRAL_QUALIFIERS,
-    NON_FACTOR_COMMANDS,
-    ORDINAL_SUFFIXES,
-    PERCENT_WORDS,
-    RELATION_SIGNS,
-    ROW_ENVIRONMENTS,
-    SHAPE_COMMANDS,
-    SHORT_WORDS,
-    UNEVALUATED_OPERATORS,
-    WORD_VALUES,
-    split_words,
-)
 
 #: Deepest nesting that is parsed.
 MAX_DEPTH = 64
@@ -84,20 +58,25 @@ _SIGNS_AFTER_NAMES = ("}", ")", "+", "-", "*", "/", r"\cdot", "=", "(")
 _SETS = ("set", "interval", "union", "builder")
 _MODULUS_WORDS = (r"\bmod", r"\pmod", "mod")
 _PERIOD_MARKS = (r"\overline", r"\dot")
-_NON_NAME_WORDS = CONJUNCTIONS | DISJUNCTIONS | CLAUSE_OPENERS | COPULAS
+_NON_NAME_WORDS = (
+    vocabulary.CONJUNCTIONS
+    | vocabulary.DISJUNCTIONS
+    | vocabulary.CLAUSE_OPENERS
+    | vocabulary.COPULAS
+)
 
 
 #: Most words of a unit and of a label.
 MAX_UNIT_WORDS = 6
 MAX_LABEL_WORDS = 8
-_WORD_ENDS = CONJUNCTIONS | DISJUNCTIONS | CLAUSE_OPENERS
+_WORD_ENDS = vocabulary.CONJUNCTIONS | vocabulary.DISJUNCTIONS | vocabulary.CLAUSE_OPENERS
 #: Digits of Roman numerals: `IV` and `VI` differ, so two capitals are not a product of names.
 _ROMAN = frozenset("IVX")
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?:[ap]\.?m\.?)?", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?|\d\d?([-/])\d\d?\2\d{2,4}", re.ASCII)
 #: Units that have a kind of node of their own.
 _DEGREES = tuple(map(counting_unit, ("degree", "deg", "度")))
-_PERCENTS = frozenset(map(counting_unit, PERCENT_WORDS))
+_PERCENTS = frozenset(map(counting_unit, vocabulary.PERCENT_WORDS))
 
 
 def parse(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node:
@@ -213,7 +192,7 @@ class _Parser:
             if clause := self._take_clause():
                 break
             joint = self._parse_joint()
-            is_last = self.next.kind == "end" or self.next.is_sign(*CLOSING_SIGNS)
+            is_last = self.next.kind == "end" or self.next.is_sign(*vocabulary.CLOSING_SIGNS)
             if not joint or is_last or (clause := self._take_clause()):
                 break
             joints.add(joint)
@@ -233,9 +212,9 @@ class _Parser:
                 joint = joint or ","
             elif token.is_sign(";", r"\\"):
                 joint = ";"
-            elif token.low in CONJUNCTIONS:
+            elif token.low in vocabulary.CONJUNCTIONS:
                 joint = joint if joint in (";", "or") else "and"
-            elif token.low in DISJUNCTIONS:
+            elif token.low in vocabulary.DISJUNCTIONS:
                 joint = "or"
             else:
                 return joint
@@ -245,7 +224,7 @@ class _Parser:
         if self.open_brackets:
             return []
         opener = self.peek(1) if self.is_next("(", "[") else self.next
-        is_opener = opener.low in CLAUSE_OPENERS
+        is_opener = opener.low in vocabulary.CLAUSE_OPENERS
         if not (is_opener or (opener is not self.next and self.opens_condition())):
             return []
         start, self.position = self.position, len(self.tokens) - 1
@@ -283,14 +262,14 @@ class _Parser:
     def _parse_operator(self) -> str:
         is_negated = self.is_next(r"\not") and self.peek(1).is_sign("=", r"\in", r"\equiv")
         token = self.peek(is_negated)
-        if not token.is_sign(*RELATION_SIGNS):
+        if not token.is_sign(*vocabulary.RELATION_SIGNS):
             return ""
         self.position += 1 + is_negated
-        operator = RELATION_SIGNS[token.text]
+        operator = vocabulary.RELATION_SIGNS[token.text]
         return {"=": "!=", "in": "notin"}[operator] if is_negated else operator
 
     def _parse_label(self) -> str:
-        if self.next.low in LEAD_INS:
+        if self.next.low in vocabulary.LEAD_INS:
             self.advance()
             self.accept(",")
         at = self.position
@@ -298,13 +277,13 @@ class _Parser:
         while self.tokens[at].is_word and len(words) <= MAX_LABEL_WORDS:
             words.append(self.tokens[at].low)
             at += 1
-            if words[-1] in COPULAS or words[-1].endswith(("是", "为")):
+            if words[-1] in vocabulary.COPULAS or words[-1].endswith(("是", "为")):
                 return self._accept_label(at, words)
         sign, letters = self.tokens[at], "".join(words)
         is_name = self.next.text.isupper() and not sign.is_sign(":")
         if len(letters) > 2 and sign.is_sign("=", r"\approx", ":") and not is_name:
             return self._accept_label(at + 1, words)
-        while self.next.low in NEUTRAL_QUALIFIERS and self.peek(1).kind != "end":
+        while self.next.low in vocabulary.NEUTRAL_QUALIFIERS and self.peek(1).kind != "end":
             self.advance()
         return ""
 
@@ -312,7 +291,7 @@ class _Parser:
         """Move to the value of a label and return the label."""
         if self.tokens[at].kind == "end":
             return ""
-        names = [word for word in words if word not in COPULAS]
+        names = [word for word in words if word not in vocabulary.COPULAS]
         ends = {a for a, b in zip(names, [*names[1:], "of"], strict=False) if b == "of"}
         is_changed = any(part in "".join(words) for part in doubt.CHINESE_LABEL_MODIFIERS)
         if is_changed or ends & doubt.LABEL_OPERATIONS or not doubt.LABEL_DOUBTS.isdisjoint(words):
@@ -364,7 +343,7 @@ class _Parser:
         node = self._parse_multipliers(self.parse_sum())
         if node[0] == "quantity":
             return self._parse_compound(node)
-        while self.next.text in ORDINAL_SUFFIXES and not self.next.follows_space:
+        while self.next.text in vocabulary.ORDINAL_SUFFIXES and not self.next.follows_space:
             self.advance()
         has_number = any(part[0] in ("num", "const", "base") for part in subtrees(node))
         is_unit = self.next.kind in ("text", "han") and lookup_unit(self.next.text) is not None
@@ -390,7 +369,8 @@ class _Parser:
             at += 1
         words, after = self.tokens[self.position : at], self.tokens[at]
         if not (
-            words and (after.is_sign(",", ";", ".", "!", *CLOSING_SIGNS) or _ends_words(after))
+            words
+            and (after.is_sign(",", ";", ".", "!", *vocabulary.CLOSING_SIGNS) or _ends_words(after))
         ):
             return None
         text = "".join(word.text for word in words)
@@ -400,13 +380,13 @@ class _Parser:
                 return None
             text = " ".join(fold_case(word.text) for word in words)
         self.position = at
-        return WORD_VALUES.get(text, ("text", text))
+        return vocabulary.WORD_VALUES.get(text, ("text", text))
 
     def _parse_multipliers(self, node: Node) -> Node:
         while self.next.is_word and not lookup_unit(self.next.text):
             word = self.next.low
             size = 1 if self.next.kind == "han" else len(word)
-            factor = MULTIPLIERS.get(word[:size])
+            factor = vocabulary.MULTIPLIERS.get(word[:size])
             if factor is None:
                 break
             if word[size:]:
@@ -490,7 +470,7 @@ class _Parser:
         word = token.low
         if not token.is_word:
             return token.text in CURRENCIES and not words  # 5€
-        if _ends_words(token) or word in COPULAS:
+        if _ends_words(token) or word in vocabulary.COPULAS:
             return False
         if word in POWER_SUFFIXES or unit_power(word):
             return True
@@ -504,7 +484,7 @@ class _Parser:
             return False  # as in `200 minutes in 5 days`
         if token.kind != "word" or len(token.text) > 2:
             return True
-        is_sure = self.letters_are_units or bool(words) or token.text in LETTER_UNITS
+        is_sure = self.letters_are_units or bool(words) or token.text in vocabulary.LETTER_UNITS
         return is_sure and token.text in UNITS
 
     def _parse_unit_exponent(self) -> int:
@@ -571,7 +551,9 @@ class _Parser:
 
     def _is_unit_of(self, node: Node) -> bool:
         word = self.next
-        is_unit = (word.kind == "text" and word.text in UNITS) or word.text in LETTER_UNITS
+        is_unit = (
+            word.kind == "text" and word.text in UNITS
+        ) or word.text in vocabulary.LETTER_UNITS
         return is_unit and not symbols(node)
 
     def parse_factor(self) -> Node:
@@ -611,7 +593,7 @@ class _Parser:
         if token.kind in ("word", "letter", "text"):
             return self._is_name(token, last)
         if token.kind == "cmd":
-            return token.text not in NON_FACTOR_COMMANDS
+            return token.text not in vocabulary.NON_FACTOR_COMMANDS
         if token.text == "|":
             return self.open_bars == 0
         is_open = token.kind == "op" and token.text in "({"
@@ -624,7 +606,7 @@ class _Parser:
             return token.kind == "letter" or not (self.letters_are_units and text in UNITS)
         if token.kind == "text" or token.low in _NON_NAME_WORDS:
             return False
-        is_unit = text in (*LETTER_UNITS, *ORDINAL_SUFFIXES) or (
+        is_unit = text in (*vocabulary.LETTER_UNITS, *vocabulary.ORDINAL_SUFFIXES) or (
             len(text) > 2 and lookup_unit(text)
         )
         return not (last.kind == "num" and is_unit) and self.is_product(token)
@@ -660,7 +642,7 @@ class _Parser:
             return self._parse_degrees(node)
         if inside.is_sign("'") and node[0] == "sym":
             return self._parse_application(("sym", node[1] + self.raw_text()))
-        if node[0] == "num" and inside.text in ORDINAL_SUFFIXES:
+        if node[0] == "num" and inside.text in vocabulary.ORDINAL_SUFFIXES:
             self.raw_text()
             return node
         exponent = self.parse_argument(script=True)
@@ -777,9 +759,9 @@ class _Parser:
         like that: without a vowel or with a capital inside.
         """
         text = token.text
-        if token.kind != "word" or not 2 <= len(text) <= 4 or text in SHORT_WORDS:
+        if token.kind != "word" or not 2 <= len(text) <= 4 or text in vocabulary.SHORT_WORDS:
             return False
-        if text in PERCENT_WORDS or (len(text) > 2 and lookup_unit(text)):
+        if text in vocabulary.PERCENT_WORDS or (len(text) > 2 and lookup_unit(text)):
             return False
         if len(text) == 2 or text.isupper():
             return True
@@ -874,12 +856,11 @@ class _Parser:
     def _parse_command(self, name: str) -> Node:
         if name in _CONSTANTS:
             return _CONSTANTS[name]
-        if name in FUNCTION_COMMANDS:
-            return self._parse_function(FUNCTION_COMMANDS[name])
+        if name in vocabulary.FUNCTION_COMMANDS:
+            return self._parse_function(vocabulary.FUNCTION_COMMANDS[name])
         if name == r"\Delta" and self.next.kind in ("word", "letter") and len(self.next.text) == 1:
-            change = f"Delta {self.advance().text}"  # not a product
-            return self._parse_application(("sym", change))
-        if name in LETTER_COMMANDS:
+            return self._parse_application(("sym", f"Delta {self.advance().text}"))  # no product
+        if name in vocabulary.LETTER_COMMANDS:
             return self._parse_application(("sym", name[1:]))
         parse = _COMMANDS.get(name)
         if parse is None:
@@ -895,7 +876,7 @@ class _Parser:
         return fn(name[1:], inside)
 
     def parse_shape(self, name: str) -> Node:
-        r"""Parse a shape: `\angle ABC` is `\angle CBA`; a triangle's letters may have any order."""
+        r"""Parse a shape: `\angle ABC` is `\angle CBA`."""
         start = self.position
         inside = self.parse_group("}") if self.accept("{") else self.parse_atom()
         while self.next.kind == "letter" and self.next.text.isupper():
@@ -903,8 +884,6 @@ class _Parser:
         letters = self._raw_span(start)
         if not (letters.isalpha() and letters.isupper()):
             return fn(name[1:], inside)
-        if name == r"\triangle":
-            letters = "".join(sorted(letters))
         return fn(name[1:], ("sym", min(letters, letters[::-1])))
 
     def parse_number_set(self, name: str) -> Node:
@@ -935,15 +914,15 @@ class _Parser:
         if self.accept("^"):
             exponent = self.parse_argument(script=True)
         inside = self._parse_operand()
-        if exponent == MINUS_ONE and name in INVERSE_FUNCTIONS:
+        if exponent == MINUS_ONE and name in vocabulary.INVERSE_FUNCTIONS:
             return fn(f"arc{name}", inside)
         node = fn("ln" if name == "log" else name, inside)
         if name == "log" and base is not None:
             node = divide(node, fn("ln", base))
+        elif base is not None:
+            node = fn(f"{name} of", inside, base)
         elif name in ("gcd", "lcm", "max", "min") and inside[0] in ("list", "tuple", "set"):
             node = fn(name, *inside[1:])
-        if name in ("max", "min") and (base is not None or len(node) == 3):
-            node = fn(f"{name} of", *node[2:], *(() if base is None else (base,)))
         return node if exponent is None else ("pow", node, exponent)
 
     def _parse_operand(self) -> Node:
@@ -953,7 +932,7 @@ class _Parser:
             return self.parse_group("}")
         node = self.parse_factor()
         while self.next.kind in ("num", "word", "letter", "cmd") and self.starts_factor():
-            if self.next.kind == "cmd" and self.next.text in FUNCTION_COMMANDS:
+            if self.next.kind == "cmd" and self.next.text in vocabulary.FUNCTION_COMMANDS:
                 break
             node = mul(node, self.parse_power())
         while self.accept("/"):
@@ -973,7 +952,7 @@ class _Parser:
 
     def parse_fence(self, name: str) -> Node:
         """Parse a floor, a ceiling or a norm, or a tuple or a mean in angle brackets."""
-        function, closing = FENCES[name]
+        function, closing = vocabulary.FENCES[name]
         inside = self._parse_inside()
         self.expect(closing)
         if function == "mean" and inside[0] == "list":
@@ -993,13 +972,13 @@ class _Parser:
     def parse_environment(self, _: str) -> Node:
         """Parse a matrix, a determinant, or a piecewise function."""
         kind = self.raw_text()
-        if kind not in MATRIX_ENVIRONMENTS and kind not in ROW_ENVIRONMENTS:
+        if kind not in vocabulary.MATRIX_ENVIRONMENTS and kind not in vocabulary.ROW_ENVIRONMENTS:
             raise UnreadableError(f"unknown environment {kind}")
         if kind == "array" and self.is_next("{"):
             self.raw_text()
         rows = self._parse_rows()
         self.raw_text()
-        if kind in ROW_ENVIRONMENTS:
+        if kind in vocabulary.ROW_ENVIRONMENTS:
             return _rows_as_cases(rows)
         node: Node = ("matrix", *(("row", *row) for row in rows))
         return fn("det", node) if kind in ("vmatrix", "Vmatrix") else node
@@ -1020,7 +999,7 @@ class _Parser:
         return [row for row in rows if row]
 
     def _parse_cell(self) -> Node:
-        if self.next.is_word and self.next.low in CLAUSE_OPENERS:
+        if self.next.is_word and self.next.low in vocabulary.CLAUSE_OPENERS:
             if self.advance().low in ("otherwise", "else", "其他"):
                 return ("sym", "otherwise")
             self.accept("&")
@@ -1034,10 +1013,10 @@ class _Parser:
 
 
 _COMMANDS: Mapping[str, Callable[[_Parser, str], Node]] = {
-    **dict.fromkeys(ACCENTS, _Parser.parse_accent),
-    **dict.fromkeys(SHAPE_COMMANDS, _Parser.parse_shape),
-    **dict.fromkeys(FENCES, _Parser.parse_fence),
-    **dict.fromkeys(UNEVALUATED_OPERATORS, _Parser.parse_big_operator),
+    **dict.fromkeys(vocabulary.ACCENTS, _Parser.parse_accent),
+    **dict.fromkeys(vocabulary.SHAPE_COMMANDS, _Parser.parse_shape),
+    **dict.fromkeys(vocabulary.FENCES, _Parser.parse_fence),
+    **dict.fromkeys(vocabulary.UNEVALUATED_OPERATORS, _Parser.parse_big_operator),
     **{rf"\mathbb{{{letter}}}": _Parser.parse_number_set for letter in "RZNQCPEFKDH"},
     **dict.fromkeys((r"\sqrt", r"\surd"), _Parser.parse_root),
     r"\frac": _Parser.parse_fraction,
@@ -1119,7 +1098,7 @@ def _is_membership_clause(item: Node, others: list[Node]) -> bool:
 # --- clauses
 
 #: Words, besides names and sets of numbers, of a clause that only declares names.
-_NAMING_WORDS = split_words(
+_NAMING_WORDS = vocabulary.split_words(
     "for all any every each some where with is are be being a an the arbitrary given fixed and"
     " real integer integers number numbers constant constants complex natural positive"
     " nonnegative non-negative nonzero whole rational rationals reals parameter parameters of"

@@ -116,14 +116,10 @@ _OTHER_DIGIT = re.compile(r"(?![0-9])\d")
 _NOT_A_DIGIT = re.compile(r"[^\d.]")
 _BOLD = re.compile(r"(\s*)(\*{1,2})(?=[^\s*])([^*]{1,200})(?<!\s)\2(?![\w*])(.*)", re.DOTALL)
 _DOLLARS = re.compile(r"(?<!\\)\$\$?")
-#: End of one formula and start of the next, with only blanks between them.
-_FORMULA_BOUNDARY = re.compile(r"\$\s+\$(?!\$)")
 #: A function's name directly followed by a variable, as in `\sinx`; no command has such a name.
 _JOINED = re.compile(r"(sin|cos|tan|cot|ln|log)([xyzt])")
 _SCRIPTS = str.maketrans({**SUPERSCRIPTS, **SUBSCRIPTS, **FRACTIONS, "⁄": "/"})
 _SCRIPT_PART = re.compile(r"\d+|.")
-#: Prefixes that may be separate from their unit: `\mu\text{m}`, `\text{k}\Omega`.
-_UNIT_PREFIXES = frozenset("μkMGm")
 _OPERATORS = {
     **SIGNS,
     "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "=>": r"\Rightarrow", "->": r"\to", "...": r"\dots",
@@ -197,8 +193,6 @@ class _Scanner:
     def _read_space(self, text: str) -> None:
         if "$" in text and len(_DOLLARS.findall(text)) % 2:
             self.is_outside_math = not self.is_outside_math and bool(self.tokens)
-        if "$" in text and _FORMULA_BOUNDARY.search(text) and self.tokens and not self.text_depth:
-            self.add("op", ",")
         self.follows_space = True
 
     def _read_number(self, text: str) -> None:
@@ -211,32 +205,21 @@ class _Scanner:
 
     def _read_command(self, text: str) -> None:
         name = "\\" + text
-        if self.text_depth and text in ("Omega", "mu"):
-            self._read_word({"Omega": "Ω", "mu": "μ"}[text], "letters")
-        elif joined := _JOINED.fullmatch(text):
-            self._add_function(joined)
+        if joined := _JOINED.fullmatch(text):
+            self.add("cmd", "\\" + joined[1])
+            self.add("word", joined[2])
         elif name in OPERATOR_COMMANDS:
             self.add("op", OPERATOR_COMMANDS[name])
         else:
             self.add("cmd", COMMAND_ALIASES.get(name, name))
 
     def _read_word(self, word: str, kind: str) -> None:
-        prefix = self.tokens[-1].text if self.tokens and not self.follows_space else ""
-        prefix = "μ" if prefix == r"\mu" else prefix
-        if self.text_depth and prefix in _UNIT_PREFIXES and (word == "Ω" or prefix == "μ"):
-            self.tokens[-1] = self.tokens[-1]._replace(kind="text", text=prefix + word)
-        elif kind == "letters":
+        if kind == "letters":
             self.add("text", word)
-        elif not self.text_depth and word != "cost" and (joined := _JOINED.fullmatch(word)):
-            self._add_function(joined)
         elif word in WORD_COMMANDS and not (self.text_depth and word == "sec"):
             self.add("cmd", WORD_COMMANDS[word])
         else:
             self.add("text" if self.text_depth or self.is_outside_math else "word", word)
-
-    def _add_function(self, joined: re.Match[str]) -> None:
-        self.add("cmd", "\\" + joined[1])
-        self.add("word", joined[2])
 
     def _read_operator(self, sign: str) -> None:
         if sign == "{":
@@ -355,25 +338,25 @@ def _without_braces(parts: list[str]) -> list[str]:
     partner: dict[int, int] = {}
     open_braces: list[int] = []
     unmatched: set[int] = set()
-    for place, part in enumerate(parts):
+    for index, part in enumerate(parts):
         if part == "{":
-            open_braces.append(place)
+            open_braces.append(index)
         elif part == "}" and open_braces:
-            partner[open_braces.pop()] = place
+            partner[open_braces.pop()] = index
         elif part == "}":
-            unmatched.add(place)
-    dropped_places = unmatched | set(open_braces)
+            unmatched.add(index)
+    dropped = unmatched | set(open_braces)
     first, last = 0, len(parts) - 1
     while partner.get(first) == last:
-        dropped_places |= {first, last}
+        dropped |= {first, last}
         first, last = first + 1, last - 1
     for start, end in partner.items():
         inside = set(parts[start + 1 : end])
         if end - start <= 2 or inside == {"'"} or partner.get(start + 1) == end - 1:
-            dropped_places |= {start, end}
+            dropped |= {start, end}
         if inside == {"'"} and parts[start - 1] == "^":
-            dropped_places.add(start - 1)
-    return [part for place, part in enumerate(parts) if place not in dropped_places]
+            dropped.add(start - 1)
+    return [part for index, part in enumerate(parts) if index not in dropped]
 
 
 #: Number of digits that a command takes as arguments without braces.

@@ -51,8 +51,6 @@ def neg(node: Node) -> Node:
         return ("num", -node[1], node[2])
     if node[0] in ("quantity", "percent", "degree"):
         return (node[0], neg(node[1]), *node[2:])
-    if node[0] == "compound":
-        return ("compound", *map(neg, node[1:]))
     return mul(MINUS_ONE, node)
 
 
