@@ -23,6 +23,7 @@ from rewardkit.answers.scalar import (
     evaluate_digits,
     evaluate_double,
     sample_points,
+    scalar_equal,
     value_equal,
 )
 from rewardkit.answers.simplification import UNEVALUATED, is_simplified
@@ -88,9 +89,11 @@ def equation_value(node: Node, policy: Policy) -> Node:
 
 
 def _agree(side: Node, value: Node, policy: Policy) -> bool:
-    """Whether a side of a chain may be its last one: numbers are compared, and so are expressions."""
+    """Whether a side of a chain may be its last one: numbers must be equal, `1/2 = 50%`."""
     if not (_has_value(side) and _has_value(value)):
         return True
+    if "percent" in (side[0], value[0]):
+        return scalar_equal(side, value, policy)
     return value_equal(_without_unit(side), _without_unit(value), policy)
 
 

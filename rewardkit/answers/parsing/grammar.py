@@ -572,7 +572,9 @@ class _Parser:
         if not is_mixed:
             return mul(node, part)
         if part[0] == "num" and self.accept("/"):
-            part = divide(part, self.parse_power())
+            bottom = self.parse_power()
+            is_percent = bottom[0] == "percent"  # 12 1/2%
+            part = ("percent", divide(part, bottom[1])) if is_percent else divide(part, bottom)
         is_percent = part[0] == "percent"
         part = part[1] if is_percent else part
         is_fraction = part[0] == "num" and 0 < part[1] < 1
