@@ -88,7 +88,7 @@ class OptionalChecks:
 
 @dataclass
 class CheckReport:
-    """What `check` found in a file.
+    """What `check` reports of a file.
 
     Attributes:
         path: the file.
@@ -165,7 +165,7 @@ class CheckReport:
         return f"{self.bad_rows:,} of {self.rows:,} rows {verb} bad"
 
     def example_lines(self) -> Iterator[tuple[str, str, str]]:
-        """Yield place, rule and message of the examples, and how many of all findings they are."""
+        """Yield where, rule and message of the examples, and how many of all findings they are."""
         for rule in RULES:
             examples = [finding for finding in self.examples if finding.rule == rule]
             for finding in examples:
@@ -336,7 +336,7 @@ class _RowChecker:
             yield pending.popleft(), findings
 
     def _compare(self, row: Row, index: int, *, is_good: bool) -> list[DataFinding]:
-        """Count a readable row in the statistics, and return the findings beside other texts."""
+        """Count a readable row in the statistics, and return the findings beside other rows and problems."""
         report, extras, key = self.report, self.extras, prompt_key(row)
         findings = [] if self.allow_duplicates else self._repeats(row, index, key, is_good)
         report.stats.add(row, self.scorer)
@@ -418,8 +418,8 @@ def _open_output(
             writer.write_batch(good.cast(plain))
             bad_rows = python_rows(batch.filter(is_bad))
             for row, own in zip(bad_rows, filter(None, reasons), strict=True):
-                texts = [f"{finding.rule}: {finding.message}" for finding in own]
-                lines.write(dropped_line(own[0].row or 0, texts, row))
+                reasons_of_row = [f"{finding.rule}: {finding.message}" for finding in own]
+                lines.write(dropped_line(own[0].row or 0, reasons_of_row, row))
             return int(good.num_rows)
 
         yield write_batch
@@ -427,7 +427,7 @@ def _open_output(
 
 @dataclass
 class FilesReport:
-    """What was found in several files."""
+    """What `check` reports of several files."""
 
     reports: list[CheckReport] = field(default_factory=list)
     unreadable: dict[Path, str] = field(default_factory=dict)

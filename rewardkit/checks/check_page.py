@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 #: Pairs of texts that a section shows; its note counts all.
 MAX_PAIRS = 25
 
-#: Rows of a file that its page shows, and most pictures of a row.
+#: Rows of a file that its page shows, and most images of a row.
 MAX_ROWS = 5
-MAX_PICTURES = 4
+MAX_IMAGES = 4
 
 
 def check_page(report: CheckReport) -> Page:
@@ -148,24 +148,24 @@ def first_rows_sections(path: Path, suffix: str = "") -> Iterator[Rows]:
 
 
 def rows_section(rows: Iterable[Mapping[str, Any]], title: str) -> Rows:
-    """Return rows with their prompts, golds and pictures, within the limits of a page."""
+    """Return rows with their prompts, golds and images, within the limits of a page."""
     budget, missing = MAX_PAGE_PICTURE_BYTES, 0
     examples = []
     for number, row in enumerate(rows):
-        pictures, addresses = image_contents(row), []
-        for data in pictures[:MAX_PICTURES]:
+        images, addresses = image_contents(row), []
+        for data in images[:MAX_IMAGES]:
             address = page_address(data) if len(data) <= budget else None
             if address:
                 budget -= len(data)
                 addresses.append(address)
-        missing += len(pictures) - len(addresses)
+        missing += len(images) - len(addresses)
         model = row.get("reward_model")
         gold = model.get("ground_truth") if isinstance(model, Mapping) else None
         text = "" if gold is None else str(gold)
         examples.append(RowExample(f"row {number}", _prompt_text(row), text, tuple(addresses)))
     note = (
         f"Pictures left out: {missing:,}. A page holds PNG, JPEG, GIF and WebP files of up to "
-        f"{MAX_PICTURE_BYTES >> 10:,} KB each, {MAX_PICTURES} per row and "
+        f"{MAX_PICTURE_BYTES >> 10:,} KB each, {MAX_IMAGES} per row and "
         f"{MAX_PAGE_PICTURE_BYTES >> 20} MB in all."
     )
     return Rows(title, tuple(examples), note if missing else "")

@@ -20,7 +20,7 @@ def question_key(text: str, images: Iterable[bytes] = ()) -> bytes:
     r"""Return a digest of 16 bytes that is equal for two spellings of one question.
 
     White space, case, width (NFKC), `$`, LaTeX's spaces and sizes and punctuation at the end do
-    not count. Every other symbol does, because `x+1` is not `x-1`. Pictures count byte by byte: in
+    not count. Every other symbol does, because `x+1` is not `x-1`. Images count byte by byte: in
     Geometry3k a third of the rows ask "Find x." about different figures.
     """
     plain = unicodedata.normalize("NFKC", text)

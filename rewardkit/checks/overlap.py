@@ -1,6 +1,6 @@
 """Contamination: find evaluation items in training rows.
 
-The first rule is the share of one item's word n-grams that are in one row. It finds copies, also in
+The first rule is the fraction of one item's word n-grams that are in one row. It finds copies, also in
 part. A single common n-gram is not enough: "where m and n are relatively prime positive integers,
 find m + n" is in a quarter of all AIME problems.
 
@@ -30,12 +30,12 @@ Rule: TypeAlias = Literal["copy", "part", "reworded", "near_miss"]
 #: Words per n-gram, as in open-r1; the GPT-3 family uses 8 to 13.
 NGRAM = 8
 
-#: An n-gram in more than this share of a set's items, and in more than this number of items, is
+#: An n-gram in more than this fraction of a set's items, and in more than this number of items, is
 #: boilerplate and does not count. Two problems may be variants of each other.
-COMMON_SHARE = 0.05
+COMMON_FRACTION = 0.05
 COMMON_ITEMS = 2
 
-#: Share of the threshold from which on a coverage below it is a near miss.
+#: Fraction of the threshold from which on a coverage below it is a near miss.
 NEAR = 0.5
 
 #: Minimum number of n-grams that count. An item with fewer must be in the row word for word.
@@ -46,7 +46,7 @@ MIN_GRAMS = 8
 SEQUENCE = 3
 MAX_HOLDERS = 4
 
-#: Minimum number of an item's sequences that a candidate has, and their minimum share: of a
+#: Minimum number of an item's sequences that a candidate has, and their minimum fraction: of a
 #: candidate with the item's numbers, and of one without them, which can only be a near miss.
 MIN_SEQUENCES = 4
 MIN_SHARED = 0.1
@@ -57,7 +57,7 @@ MIN_SHARED_OF_VARIANT = 0.25
 MIN_WORDS = 20
 MAX_WORDS = 1000
 
-#: Minimum share of the item's words in the row, and of the row's words in the item.
+#: Minimum fraction of the item's words in the row, and of the row's words in the item.
 MIN_COMMON = 0.65
 MIN_COMMON_OF_ROW = 0.4
 
@@ -137,13 +137,13 @@ class Overlap:
         row: number of the training row, from 0.
         source: name of the evaluation set.
         item: id of the item in the set.
-        coverage: share of the item's n-grams that are in the row, 0 to 1.
+        coverage: fraction of the item's n-grams that are in the row, 0 to 1.
         item_text: text of the item.
         row_text: text of the row.
         rule: why the pair is reported: `copy` (all of the item), `part` (the coverage reaches the
             threshold), `reworded` (the item with its numbers in other words), or `near_miss`, which
             does not count as an overlap: the texts are alike, but may be two problems.
-        common: share of the item's words that are in the row, 0 to 1; 0 if it was not counted.
+        common: fraction of the item's words that are in the row, 0 to 1; 0 if it was not counted.
     """
 
     row: int
@@ -333,7 +333,7 @@ def _ngrams(words: Sequence[int], n: int) -> set[int]:
 def _boilerplate(texts: Collection[Sequence[int]]) -> set[int]:
     """Return the n-grams that too many texts of a set have."""
     counts = Counter(key for text in texts for key in _ngrams(text, NGRAM))
-    most = max(COMMON_ITEMS, COMMON_SHARE * len(texts))
+    most = max(COMMON_ITEMS, COMMON_FRACTION * len(texts))
     return {key for key, count in counts.items() if count > most}
 
 
@@ -366,7 +366,7 @@ def _like_texts(
     index: EvalIndex,
     skip: Collection[int],
 ) -> Iterator[tuple[int, tuple[float, bool]]]:
-    """Yield the texts that a row is like, with the share of common words and whether the numbers agree."""
+    """Yield the texts that a row is like, with the fraction of common words and whether the numbers agree."""
     row: _Prose | None = None
     for i, count in index.count(own, SEQUENCE).items():
         item, rare = index.texts[i].prose, index.texts[i].sequences

@@ -106,7 +106,7 @@ def gold_rows(parquet: Path) -> Iterator[GoldRow]:
     """Yield the golds of a parquet, from which a custom scorer learns which of its scores are right."""
     with open_parquet(parquet) as file:
         names = {"data_source", "reward_model", "extra_info"}.intersection(file.schema_arrow.names)
-        batches = file.iter_batches(BATCH_ROWS, columns=sorted(names))  # without the pictures
+        batches = file.iter_batches(BATCH_ROWS, columns=sorted(names))  # without the images
         for row in (row for batch in batches for row in batch.to_pylist()):
             model, info = row["reward_model"], row.get("extra_info")
             if isinstance(model, Mapping):

@@ -133,8 +133,8 @@ class RowStats:
     def add(self, row: Row, scorer: Scorer | None = None) -> None:
         """Count a row; `scorer` scores it in place of its own scorer."""
         self.rows += 1
-        texts = [str(message["content"]) for message in row["prompt"]]
-        self.prompt_chars[sum(map(len, texts))] += 1
+        contents = [str(message["content"]) for message in row["prompt"]]
+        self.prompt_chars[sum(map(len, contents))] += 1
         gold = str(row["reward_model"]["ground_truth"]).strip()[:_KIND_CHARACTERS]
         kind = answer_kind(gold)
         self.answer_kinds[kind] += 1
@@ -144,8 +144,8 @@ class RowStats:
             self.math_kinds[kind] += 1
         if kind == "choice" and not row.get(IMAGES.name):
             option = _OPTION.format(gold=re.escape(gold))
-            self.hidden_options += not any(re.search(option, text) for text in texts)
-        if forms := requested_forms("\n".join(texts)):
+            self.hidden_options += not any(re.search(option, text) for text in contents)
+        if forms := requested_forms("\n".join(contents)):
             self.two_forms[" and ".join(forms)] += 1
         for name in ("subject", "level", "kind"):
             if value := info.get(name):
@@ -211,7 +211,7 @@ class PromptLengths:
         return {name: percentile_of_counts(self.counts, n) for name, n in percents.items()}
 
     def summary(self) -> dict[str, float]:
-        """Return the percentiles; with a limit also the share of longer prompts."""
+        """Return the percentiles; with a limit also the fraction of longer prompts."""
         if self.limit is None:
             return {**self.percentiles()}
         too_long = sum(count for length, count in self.counts.items() if length > self.limit)

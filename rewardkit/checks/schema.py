@@ -106,8 +106,8 @@ def _merge(one: pa.DataType, other: pa.DataType, column: str) -> tuple[pa.DataTy
             kinds[item.name], *inner = _merge(known, item.type, path)
             fault, old = fault or inner[0], old or inner[1]
         names = list(kinds)
-        places = [names.index(item.name) for item in other.fields]
-        if column and places != sorted(places):  # the order of columns does not matter
+        positions = [names.index(item.name) for item in other.fields]
+        if column and positions != sorted(positions):  # the order of columns does not matter
             old = f"the fields of {column} have another order than"
         return pa.struct(list(kinds.items())), fault, old
     if pa.types.is_list(one) and pa.types.is_list(other):

@@ -209,7 +209,7 @@ def _paths(row: Mapping[str, Any], before: str = "", depth: int = 1) -> Iterator
         has_structs = isinstance(value, list) and any(isinstance(v, (Mapping, list)) for v in value)
         inner = value
         if has_structs and not is_chat(value):
-            inner = {str(place): item for place, item in enumerate(value[:MAX_ITEMS])}
+            inner = {str(index): item for index, item in enumerate(value[:MAX_ITEMS])}
         if isinstance(inner, Mapping) and depth < MAX_DEPTH:
             yield from _paths(inner, f"{before}{name}.", depth + 1)
         else:
@@ -426,9 +426,9 @@ def parquet_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
             raise SourceError(f"{path}: no parquet in this folder or below it.")
         parquets += inside
         others += [file for file in files if file.suffix.lower() != ".parquet"]
-    places = Counter(file.resolve() for file in parquets)
+    counts = Counter(file.resolve() for file in parquets)
     for file in parquets:
-        if places[file.resolve()] > 1:
+        if counts[file.resolve()] > 1:
             raise UsageError(f"{file} is given twice.")
     return parquets, others
 

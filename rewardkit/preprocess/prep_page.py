@@ -40,9 +40,9 @@ def prep_page(report: PrepReport) -> Page:
 def _dropped(split: SplitReport, suffix: str) -> Table:
     lines = []
     for reason, n in split.dropped.most_common():
-        examples = [(place, what) for why, place, what in split.examples if why == reason]
-        texts = (f"row {place}: {what}" if what else f"row {place}" for place, what in examples)
-        lines.append(TableRow((reason, f"{n:,}", share(n, split.distinct)), tuple(texts)))
+        examples = [(index, what) for why, index, what in split.examples if why == reason]
+        details = (f"row {index}: {what}" if what else f"row {index}" for index, what in examples)
+        lines.append(TableRow((reason, f"{n:,}", share(n, split.distinct)), tuple(details)))
     note = f"{dropped_path(split.out)} has all of them, each with its reason."
     headers = ("reason", "rows", "share")
     return Table(f"Dropped rows{suffix}", headers, tuple(lines), "examples", note)

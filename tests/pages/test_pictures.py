@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.checks import check_page
-from rewardkit.checks.check_page import MAX_PICTURES, rows_section
+from rewardkit.checks.check_page import MAX_IMAGES, rows_section
 from rewardkit.pages.html import to_html
 from rewardkit.pages.model import Page, Rows
 from rewardkit.pages.pictures import MAX_PICTURE_BYTES, media_type, page_address
@@ -65,9 +65,9 @@ def test_only_a_page_with_pictures_may_load_them():
 
 
 def test_pictures_have_names_and_limits(monkeypatch):
-    html = page_of(*(row(*[PNG] * (MAX_PICTURES + 1)) for _ in range(2)))
-    assert html.count("<img") == 2 * MAX_PICTURES
-    assert f'alt="Picture 1 of {MAX_PICTURES}, row 1"' in html
+    html = page_of(*(row(*[PNG] * (MAX_IMAGES + 1)) for _ in range(2)))
+    assert html.count("<img") == 2 * MAX_IMAGES
+    assert f'alt="Picture 1 of {MAX_IMAGES}, row 1"' in html
     assert "Pictures left out: 2" in html
     monkeypatch.setattr(check_page, "MAX_PAGE_PICTURE_BYTES", 2 * len(PNG))
     assert page_of(*(row(PNG) for _ in range(5))).count("<img") == 2
