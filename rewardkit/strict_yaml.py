@@ -45,12 +45,7 @@ _DECIMAL = re.compile(r"[-+]?[0-9]{1,1000}")
 
 
 def read_yaml_file(path: Path) -> Any:
-    """Return the value of a YAML or JSON file.
-
-    Raises:
-        SourceError: the file cannot be opened.
-        DataError: as for `read_yaml`.
-    """
+    """Return the value of a YAML or JSON file, as `read_yaml` does."""
     try:
         with path.open("rb") as file:
             text = file.read(MAX_BYTES + 1)  # a device has no end
@@ -60,15 +55,10 @@ def read_yaml_file(path: Path) -> Any:
 
 
 def read_yaml(text: str | bytes, where: str) -> Any:
-    """Return the value of a YAML document.
+    """Return the value of a YAML document; `where` is its file, for messages.
 
-    Args:
-        text: the document.
-        where: its file, for messages.
-
-    Raises:
-        DataError: it is not YAML in UTF-8, is too large or nested too deep, has an alias or a tag,
-            or a key is repeated; the message has the line.
+    A DataError has the line where it is not YAML in UTF-8, is too large or nested too deep, has an alias or a
+    tag, or a key is repeated.
     """
     if len(text) > MAX_BYTES:
         raise DataError(f"{where}: longer than {MAX_BYTES:,} bytes. Leave out what is not needed.")
@@ -205,8 +195,7 @@ _TYPES = {
 def validate(model: type[M], value: Any, where: str) -> M:
     """Return the model, or the dataclass that forbids extra keys, of plain values that a person wrote at a place.
 
-    Raises:
-        UsageError: a key is unknown or missing, or a value is invalid; the message has the first one.
+    A UsageError has the first key that is unknown or missing, or whose value is invalid.
     """
     from pydantic import TypeAdapter, ValidationError
 

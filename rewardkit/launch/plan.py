@@ -61,8 +61,8 @@ _STRATEGIES = frozenset(get_args(Recipe.model_fields["strategy"].annotation))
 class Plan:
     """A launch of verl: its module, run with `python3 -m`, and the arguments for a release.
 
-    A setting that only follows from a field of the recipe is no argument where it would change nothing. The
-    recipe has the fields that were set by verl's names. `settings` are all of the recipe and its fields, and
+    A setting that only follows from a field of the recipe is left out where it would change nothing. The recipe
+    has the fields that were set by verl's names. `settings` are all of the recipe and its fields, and
     `missing` those that are still `???`, by verl 0.9.1's names; `config` has the release's defaults with the
     settings in them, by its own names. `secrets` has the known values of the `<secret:NAME>` marks.
     """
