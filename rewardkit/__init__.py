@@ -13,6 +13,7 @@ from rewardkit.versions import VERSION
 
 if TYPE_CHECKING:
     from rewardkit.checks.check import CheckReport, check
+    from rewardkit.frames import read_table
     from rewardkit.preprocess.prep import PrepReport, prep
     from rewardkit.responses.score import ScoreReport, score_file, score_files
     from rewardkit.scorers.auto import compute_score, score
@@ -32,6 +33,7 @@ _MODULES = {
     "compute_score": "rewardkit.scorers.auto",
     "load_scorer": "rewardkit.scorers.load",
     "prep": "rewardkit.preprocess.prep",
+    "read_table": "rewardkit.frames",
     "score": "rewardkit.scorers.auto",
     "score_file": "rewardkit.responses.score",
     "score_files": "rewardkit.responses.score",
@@ -47,6 +49,7 @@ __all__ = [
     "compute_score",
     "load_scorer",
     "prep",
+    "read_table",
     "score",
     "score_file",
     "score_files",

@@ -24,6 +24,7 @@ from rewardkit.checks.row_stats import PromptLengths, RowStats, TokenCounter, un
 from rewardkit.checks.schema import ConcatenationFault, concatenation_fault, schema_findings
 from rewardkit.dropped_rows import atomic_with_dropped, dropped_line, dropped_path
 from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.frames import takes_rows
 from rewardkit.output import require_not_input, require_suffix
 from rewardkit.pages.text import row_count
 from rewardkit.parallel import importable_in_child, in_order
@@ -175,8 +176,9 @@ class CheckReport:
                 yield "...", rule, f"{len(examples):,} of {self.counts[rule]:,} are listed"
 
 
+@takes_rows
 def check(
-    path: Path,
+    path: Path | str,
     *,
     scorer: Scorer | None = None,
     scorer_name: str = "the given scorer",
@@ -193,7 +195,7 @@ def check(
     """Check a verl parquet: schema, contents, duplicates and the gold self-check.
 
     Args:
-        path: any parquet that verl can read, also of other tools.
+        path: any parquet that verl can read, also of other tools, or rows of a notebook (`frames`).
         scorer: scores all rows in place of each row's own scorer.
         scorer_name: name of that scorer in the report.
         options: options of each row's own scorer.

@@ -25,6 +25,7 @@ from rewardkit.dropped_rows import (
     require_dropped_path,
 )
 from rewardkit.errors import DataError, UnknownNameError, UsageError, call_catching
+from rewardkit.frames import takes_rows
 from rewardkit.output import require_absent, require_not_input, require_suffix
 from rewardkit.parallel import importable_in_child, in_order
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
@@ -234,6 +235,7 @@ class SplitJob:
         }
 
 
+@takes_rows
 def prep(
     dataset: str | Dataset,
     out: Path | str,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from rewardkit.errors import UsageError
+from rewardkit.frames import takes_rows
 from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
 from rewardkit.jsonl import fingerprint, json_bytes, json_line, parsed_json_bytes
 from rewardkit.output import (
@@ -199,12 +200,13 @@ class ScoreReport(ScoreFigures):
         }
 
 
+@takes_rows
 def score_files(
     names: Iterable[str | Path],
     scorer: str | Scorer | ScoringPlan = "auto",
     *,
     options: Mapping[str, Any] | None = None,
-    out: Path | None = None,
+    out: Path | str | None = None,
     overwrite: bool = False,
     resume: bool = False,
     jobs: int = 1,
@@ -243,7 +245,7 @@ def score_files(
     if not isinstance(scorer, ScoringPlan):
         scorer = ScoringPlan(scorer, tuple((options or {}).items()), **settings)
     plan = replace(scorer, lines=out is not None, samples=on_score is not None)
-    out = resolve_output(out) if out else None
+    out = resolve_output(Path(out)) if out else None
     files = input_files(names, "--out", out, ".jsonl", plan.train)
     if resume and (out is None or "-" in files):
         raise UsageError("--resume needs --out, and files that can be read again.")
@@ -271,6 +273,7 @@ def score_files(
     return report
 
 
+@takes_rows
 def score_file(
     path: Path | str, scorer: str | Scorer | ScoringPlan = "auto", **options: Any
 ) -> ScoreReport:
