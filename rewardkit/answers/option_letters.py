@@ -122,8 +122,8 @@ def option_texts(options: Any) -> dict[str, str] | None:
         options = dict(zip(ascii_uppercase, options, strict=False))
     if not isinstance(options, Mapping):
         return None
-    texts = {str(key).strip().upper(): str(t) for key, t in options.items() if t is not None}
-    return texts if texts and texts.keys() <= set(ascii_uppercase) else None
+    by_letter = {str(key).strip().upper(): str(t) for key, t in options.items() if t is not None}
+    return by_letter if by_letter and by_letter.keys() <= set(ascii_uppercase) else None
 
 
 def strip_markup(text: str, longest: int = MAX_CHARS) -> str:

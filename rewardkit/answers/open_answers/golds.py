@@ -96,10 +96,6 @@ MAX_WORDINGS = 8
 
 _BRACKETS = re.compile(r"\([^()]{0,200}\)|\[[^\[\]]{0,200}\]")
 _OR = re.compile(r"\sor\s|/|;\s")
-#: A name before a clause: `Thomas Hobbes in his Leviathan`.
-_NAME_AND_CLAUSE = re.compile(
-    r"((?:[^\W\d_a-z][\w.'-]{0,30} ){1,4}?)(?:in|who|which|from|as|for|during)\s"
-)
 
 
 class Gold(NamedTuple):
@@ -126,8 +122,6 @@ def read_gold(text: str) -> tuple[Gold, ...]:
     text = " ".join(text[:MAX_GOLD_CHARS].split())
     outside = " ".join(_BRACKETS.sub(" ", text).split())
     wordings = [text, outside, text.replace("(", " ").replace(")", " "), *_OR.split(outside)]
-    if clause := _NAME_AND_CLAUSE.match(outside):
-        wordings.append(clause[1])
     golds = [_gold(wording.strip()) for wording in [*dict.fromkeys(wordings)][:MAX_WORDINGS]]
     before, comma, after = outside.partition(",")
     if comma and "," not in after and (head := _gold(before)).is_name:

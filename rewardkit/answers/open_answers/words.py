@@ -54,12 +54,11 @@ _TOKEN = re.compile(
     r"\d+(?:,\d{3}(?!\d))*(?:\.\d+)?|[⺀-⿿\u3040-鿿가-힯]+|[^\W\d_⺀-鿿가-힯]+(?:'[^\W\d_]+)*(?:[+#]{1,2}(?!\w)|(?<=\b[A-Z])-(?![\w-]))?|[%$€£°&]"
 )
 _DOTTED_LETTERS = re.compile(r"\b[A-Za-z]\.(?: ?[A-Za-z]\b\.?)+")
-#: A place where a blank is missing: `inNew York`.
+#: Where a blank is missing: `inNew York`.
 _GLUED = re.compile(
     r"(?<=\b(?:in|on|by|is|to|of|at))(?=[A-Z][a-z])|(?<=\b(?:was|the|and|for))(?=[A-Z][a-z])|(?<=\bfrom)(?=[A-Z][a-z])"
 )
 _SUPERSCRIPTS = re.compile("[\u00b9\u00b2\u00b3\u2070-\u209f\U0001f000-\U0001ffff]+")
-_PER_CENT = re.compile(r"\bper cent\b", re.IGNORECASE)
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _ORDINAL_ENDINGS = frozenset({"st", "nd", "rd", "th"})
 _ROMANS = {
@@ -94,7 +93,7 @@ def fold(text: str) -> str:
 def words(text: str) -> tuple[Word, ...]:
     """Return the words of a text, without articles."""
     text = _DOTTED_LETTERS.sub(lambda m: re.sub("[. ]", "", m[0]) + " ", fold(text))
-    text = _PER_CENT.sub("percent", _GLUED.sub(" ", text))
+    text = _GLUED.sub(" ", text)
     text = _PLACE.sub(lambda m: PLACE_NAMES[re.sub(r"[\s,]+", " ", m[0].lower())].title(), text)
     return tuple(_without_articles(_join_numbers(_raw_words(text))))
 
@@ -120,8 +119,6 @@ def _raw_words(text: str) -> list[Word]:
             result.append(number._replace(form=f"-{number.form}") if is_negative else number)
         elif glued and previous and previous.is_number and raw.lower() in _ORDINAL_ENDINGS:
             result[-1] = previous._replace(is_ordinal=True)
-        elif glued and previous and previous.is_number and raw.lower() == "s":
-            result[-1] = previous._replace(form=f"{previous.form}s", is_number=False)
         else:
             result.append(_plain_word(raw, gap, previous))
     return result
@@ -157,13 +154,11 @@ def _plain_word(raw: str, gap: str, previous: Word | None) -> Word:
 
 def _join_numbers(parts: list[Word]) -> list[Word]:
     result: list[Word] = []
-    for word in _join_remainders(parts):
+    for word in parts:
         previous = result[-1] if result else None
         if word.form in MULTIPLIERS and previous and previous.is_number and not word.gap.strip("-"):
             value = _plain(Decimal(previous.form) * MULTIPLIERS[word.form])
             result[-1] = previous._replace(form=value, text=f"{previous.text} {word.text}")
-        elif word.form in MULTIPLIERS and previous and previous.form in ("a", "an"):
-            result[-1] = word._replace(form=str(MULTIPLIERS[word.form]), is_number=True)
         else:
             result.append(word)
     return _join_remainders(result)
