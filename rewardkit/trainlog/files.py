@@ -29,8 +29,8 @@ LOG_SUFFIXES = frozenset({".log", ".jsonl", ".txt"})
 #: Files or folders that a message names.
 MAX_NAMES = 3
 
-#: Bytes of a line of the jsonl; all metrics that a table may have take two MiB, and JSON takes up to twenty times
-#: its size in memory.
+#: Bytes of a line of the jsonl; all metrics that a table may have take two MiB, and JSON takes up to
+#: twenty times its size in memory.
 MAX_LINE_BYTES = 8 << 20
 
 #: Steps are smaller; no run has this many.
@@ -46,7 +46,7 @@ class LineFeed:
 
     limit: int
     number: int = 0
-    _rest: bytes = b""
+    _rest: list[bytes] = field(default_factory=list)
     _dropped: int = 0
 
     def feed(self, data: bytes, words: Sequence[bytes] = ()) -> Iterator[bytes | LongLine]:
@@ -54,7 +54,10 @@ class LineFeed:
 
         None of them is yielded if no line of the piece has one of some words.
         """
-        body, newline, self._rest = (self._rest + data).rpartition(b"\n")
+        top, newline, rest = data.rpartition(b"\n")
+        body = b""
+        if newline:
+            body, self._rest = b"".join([*self._rest, top]), []
         if words and not self._dropped and not any(word in body for word in words):
             self.number += body.count(b"\n") + len(newline)
         else:
@@ -65,12 +68,14 @@ class LineFeed:
                     yield LongLine(size, self.limit)
                 else:
                     yield line
-        if self._dropped or len(self._rest) > self.limit:
-            self._dropped, self._rest = self._dropped + len(self._rest), b""
+        self._rest.append(rest)
+        size = sum(map(len, self._rest))
+        if self._dropped or size > self.limit:
+            self._dropped, self._rest = self._dropped + size, []
 
     def finish(self) -> Iterator[bytes | LongLine]:
         """Yield a last line that has no end."""
-        if self._rest or self._dropped:
+        if any(self._rest) or self._dropped:
             yield from self.feed(b"\n")
 
 

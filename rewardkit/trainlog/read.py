@@ -13,7 +13,7 @@ from rewardkit.errors import DataError, RewardkitError, unreadable_file
 from rewardkit.file_kinds import require_regular_file
 from rewardkit.redact import Redactor
 from rewardkit.strict_yaml import read_yaml_file
-from rewardkit.trainlog.console_reader import STEP, ConsoleReader, flatten
+from rewardkit.trainlog.console_reader import ConsoleReader, flatten
 from rewardkit.trainlog.files import (
     CHUNK_BYTES,
     JsonlReader,
@@ -117,13 +117,17 @@ def _read_file(path: Path, name: str, progress: Callable[[int], object]) -> Trai
         if is_event_file(data):
             return read_events([path], name, str(path))
         reader = choose_reader(data, path)
-        if b"\0" in data and STEP.search(data) is None:
-            raise DataError(f"{path}: not a training log but a binary file.")
+        is_binary = isinstance(reader, ConsoleReader) and b"\0" in data
         while data:
             reader.feed(data)
             progress(len(data))
             data = file.read(CHUNK_BYTES)
-    return reader.finish(name, str(path))
+    try:
+        return reader.finish(name, str(path))
+    except DataError as error:
+        if is_binary:
+            raise DataError(f"{path}: not a training log but a binary file.") from error
+        raise
 
 
 def _read_folder(path: Path, name: str, progress: Callable[[int], object]) -> TrainingRun:
