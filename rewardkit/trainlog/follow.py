@@ -49,6 +49,9 @@ class LogTail:
             size = self._file.size
             for data in self._file.read():
                 self._feed(data)
+        except FileNotFoundError:  # it was removed just now
+            self.is_missing = True
+            return None
         except OSError as error:
             raise unreadable_file(self.path, error) from error
         if self._reader is None or self._file.size == size:
