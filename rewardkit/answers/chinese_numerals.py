@@ -4,11 +4,7 @@ import re
 
 from rewardkit.answers.parsing.units import UNITS
 
-_DIGITS = {
-    **{char: value for value, char in enumerate("零一二三四五六七八九")},
-    "〇": 0,
-    "两": 2,
-}
+_DIGITS = dict(zip("零一二三四五六七八九〇两", (*range(10), 0, 2), strict=True))
 _SMALL_UNITS = {"十": 10, "百": 100, "千": 1000}
 _LARGE_UNITS = {"万": 10**4, "亿": 10**8}
 

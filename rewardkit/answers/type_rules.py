@@ -23,15 +23,16 @@ from rewardkit.answers.parsing.tree import (
 )
 from rewardkit.answers.parsing.units import UNITS
 from rewardkit.answers.parsing.vocabulary import FLIPPED_OPERATORS
-from rewardkit.answers.regions import enumerate_members, same_region
 from rewardkit.answers.relations import (
     are_proportional,
+    enumerate_members,
     equation_value,
     inequalities_equal,
     is_equation,
     is_word,
     labels_agree,
     rename_arguments,
+    same_region,
     solution_of,
 )
 from rewardkit.answers.scalar import (
@@ -172,14 +173,10 @@ def _equal_in_any_order(pred: Node, gold: Node, policy: Policy) -> bool:
         return False
     if len(gold) - 1 > MAX_ITEMS:
         return pred[1:] == gold[1:]
-    left, rest = list(gold[1:]), []
-    for item in pred[1:]:
-        if item in left:
-            left.remove(item)
-        else:
-            rest.append(item)
-    for item in rest:
-        match = next((other for other in left if same_item(item, other, policy)), None)
+    left = list(gold[1:])
+    for item in sorted(pred[1:], key=lambda item: item not in gold):  # identical items first
+        same = (other for other in left if same_item(item, other, policy))
+        match = item if item in left else next(same, None)
         if match is None:
             return False
         left.remove(match)
@@ -220,9 +217,8 @@ def _list_equals_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _equals_only_item(pred: Node, gold: Node, policy: Policy) -> bool:
-    if pred[0] in _GROUPS and len(pred) == 2:
-        return same_item(pred[1], gold, policy)
-    return gold[0] in _GROUPS and len(gold) == 2 and same_item(pred, gold[1], policy)
+    p, g = (node[1] if node[0] in _GROUPS and len(node) == 2 else node for node in (pred, gold))
+    return (p, g) != (pred, gold) and same_item(p, g, policy)
 
 
 # --- tuples, matrices and functions by pieces

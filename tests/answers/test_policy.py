@@ -15,7 +15,7 @@ from rewardkit.answers.extract import final_answer
 from rewardkit.answers.parsing import tokens
 from rewardkit.answers.parsing.grammar import MAX_DEPTH
 from rewardkit.answers.parsing.tokens import MAX_CHARS, MAX_DIGITS, MAX_TOKENS
-from rewardkit.answers.regions import MAX_ENUMERATED_MEMBERS
+from rewardkit.answers.relations import MAX_ENUMERATED_MEMBERS
 from rewardkit.answers.scalar import MAX_BITS, MAX_EXPONENT, MAX_STEPS, Policy
 from rewardkit.answers.type_rules import _RULES, MAX_ITEMS, value_type
 from rewardkit.scorers.math import respond, score

@@ -116,7 +116,6 @@ class _Parser:
 
     @property
     def next(self) -> Token:
-        """The next token."""
         return self.tokens[self.position]
 
     def peek(self, steps: int) -> Token:
@@ -124,13 +123,11 @@ class _Parser:
         return self.tokens[min(self.position + steps, len(self.tokens) - 1)]
 
     def advance(self) -> Token:
-        """Consume the next token and return it."""
         token = self.tokens[self.position]
         self.position += token.kind != "end"
         return token
 
     def is_next(self, *signs: str) -> bool:
-        """Whether the next token is one of these operators or commands."""
         token = self.tokens[self.position]
         return token.text in signs and token.kind in ("op", "cmd")
 
@@ -141,7 +138,6 @@ class _Parser:
         return is_next
 
     def expect(self, sign: str) -> None:
-        """Consume a sign."""
         if not self.accept(sign):
             raise UnreadableError(f"expected {sign}, not {self.next.text!r}")
 
@@ -557,7 +553,6 @@ class _Parser:
         return is_unit and not symbols(node)
 
     def parse_factor(self) -> Node:
-        """Parse the right side of an explicit product, which may have a sign."""
         is_negative = self._accept_signs()
         node = self.parse_power()
         return neg(node) if is_negative else node
@@ -907,10 +902,8 @@ class _Parser:
     def _parse_function(self, name: str) -> Node:
         r"""Parse `\sin x`, `\sin^2 x`, `\sin^{-1} x`, `\log_2 8` or `\max_{x} f`."""
         base = exponent = None
-        if name in ("log", "max", "min") and self.accept(
-            "_"
-        ):  # 2 in `\log_28`, 10 in `\log_10 100`
-            operand = self.peek(1)
+        if name in ("log", "max", "min") and self.accept("_"):
+            operand = self.peek(1)  # the base is 2 in `\log_28`, 10 in `\log_10 100`
             is_all = operand.kind not in ("op", "end") or operand.is_sign("(", "{", "^")
             base = self.parse_argument(script=is_all)
         if self.accept("^"):

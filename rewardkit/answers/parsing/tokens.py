@@ -325,9 +325,8 @@ def _fold_token(token: Token) -> str:
     if token.kind in ("text", "word"):
         long = len(token.text) > (2 if token.kind == "text" else 4)
         is_word = long and token.text[1:].islower() and token.text not in UNITS
-        return (
-            token.text.casefold() if is_word else token.text
-        )  # MPa differs from mPa, Mgh from mgh
+        # MPa differs from mPa, Mgh from mgh
+        return token.text.casefold() if is_word else token.text
     if token.kind == "num":
         return token.text.replace(",", "")
     return token.text
