@@ -4,13 +4,16 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from rewardkit.answers.open_answers.vocabulary import (
+from rewardkit.answers.open_answers.words import (
     FUNCTION_WORDS,
     NAME_PARTICLES,
     PERSON_WORDS,
     SEVERAL_WORDS,
+    Word,
+    month,
+    stem,
+    words,
 )
-from rewardkit.answers.open_answers.words import Word, month, stem, words
 
 # --- dates: `5 September 2016`, `Sept. 5, 2016`, `2016-09-05`, `15/04/1912`, `May 1990`, `1990`
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
 from rewardkit.answers.open_answers.golds import Date, Gold, QuestionFacts, dates_in
-from rewardkit.answers.open_answers.vocabulary import (
+from rewardkit.answers.open_answers.words import (
     BOUNDS,
     FUNCTION_WORDS,
     GENERIC_NOUNS,
@@ -22,8 +22,9 @@ from rewardkit.answers.open_answers.vocabulary import (
     RELATIVES,
     TITLES,
     UNIT_NAMES,
+    Word,
+    stem,
 )
-from rewardkit.answers.open_answers.words import Word, stem
 
 #: Letters of the shortest word in which a slip is accepted, and of the shortest gold of one word.
 MIN_SLIP_LETTERS = 6

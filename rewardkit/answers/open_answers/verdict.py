@@ -20,7 +20,7 @@ from rewardkit.answers.open_answers.golds import (
     read_question,
 )
 from rewardkit.answers.open_answers.matching import MatchedWords, Words, is_same_word, match
-from rewardkit.answers.open_answers.vocabulary import (
+from rewardkit.answers.open_answers.words import (
     COMPARATIVES,
     FUNCTION_WORDS,
     GENERIC_NOUNS,
@@ -29,8 +29,13 @@ from rewardkit.answers.open_answers.vocabulary import (
     NAME_PARTICLES,
     NAME_SUFFIXES,
     TITLES,
+    Sentence,
+    Word,
+    fold,
+    sentences,
+    stem,
+    words,
 )
-from rewardkit.answers.open_answers.words import Sentence, Word, fold, sentences, stem, words
 from rewardkit.answers.parsing.vocabulary import split_words
 
 #: Most words of an answer: 999 of 1,000 sentences that people called right have fewer.
