@@ -75,7 +75,7 @@ def arrow_table(rows: Any) -> pa.Table:
         return rows
     if hasattr(rows, "with_format"):  # a `datasets.Dataset`; its own rows would have decoded images
         return rows.with_format("arrow")[:]
-    if hasattr(rows, "iloc"):  # a frame of pandas, whose index is no column
+    if hasattr(rows, "iloc"):  # a frame of pandas; its index is left out
         return pa.Table.from_pandas(rows, preserve_index=False)
     return pa.Table.from_pylist(rows) if isinstance(rows, list) else pa.table(rows)
 
