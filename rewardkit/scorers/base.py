@@ -218,10 +218,10 @@ def _verl_call(
 
 def log_bad_gold(scorer: Scorer, data_source: Any, ground_truth: Any) -> None:
     """Log once for each data source that a gold cannot be scored, and why."""
-    source = _as_name(data_source)
+    source = text_or_type(data_source)
     log_once(
         (source, Status.BAD_GROUND_TRUTH),
-        f"{source}: ground truth {as_text(ground_truth)[:80]!r} cannot be scored"
+        f"{source}: ground truth {text_or_type(ground_truth)[:80]!r} cannot be scored"
         f"{explain_bad_gold(ground_truth, scorer)}. Such samples count as wrong; run "
         "`rewardkit check` on the parquet.",
     )
@@ -256,7 +256,7 @@ def record_result(
 
         recorder_of(folder).add(
             result,
-            response=_as_name(solution_str),
+            response=text_or_type(solution_str),
             data_source=data_source,
             ground_truth=ground_truth,
             extra_info=extra_info,
@@ -275,7 +275,7 @@ def failure_result(
 
 def failed_verl_score(data_source: Any, error: Exception, score: float = 0.0) -> Score:
     """Log a failure and return its score: a wrong answer with the status `failed`."""
-    source, message = _as_name(data_source), error_text(error)
+    source, message = text_or_type(data_source), error_text(error)
     if not isinstance(error, RewardkitError | NoVerdictError):
         message = f"{type(error).__name__}: {message}"
     trace = error.__traceback__
@@ -320,7 +320,7 @@ def options_for(scorer: Scorer, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _as_name(value: Any) -> str:
+def text_or_type(value: Any) -> str:
     """Return a value of verl as text; the name of its type if it has none."""
     text = call_catching(as_text, value)
     return text if isinstance(text, str) else type(value).__name__

@@ -17,15 +17,16 @@ overlong buffer of verl's `dapo` manager. In Python, it is
 import ast
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import iscoroutinefunction
 from math import fsum, isfinite
 from pathlib import Path
 from pprint import pformat
 from textwrap import indent
 from time import perf_counter
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, Field
 
@@ -40,13 +41,13 @@ from rewardkit.scorers.base import (
     Scorer,
     ScorerSpec,
     Status,
-    as_text,
     error_line,
     failed_verl_score,
     failure_result,
     record_result,
     require_score,
     spec_of,
+    text_or_type,
     to_verl,
     verl_score,
 )
@@ -98,6 +99,7 @@ _MAX_FILE_BYTES = 1 << 20
 #: What asks for confirmation with the question asked the other way round.
 _REVERSE = {"reverse": True}
 
+T = TypeVar("T")
 _Options: TypeAlias = dict[str, Any]
 
 
@@ -202,7 +204,7 @@ class Reward:
         score = self.rule.judge(self.scorer(response, ground_truth, extra_info, **options))
         if self.second is not None:
             sample = VerlSample("", response, ground_truth, extra_info, {})
-            score = self.second.revise(score, sample).score
+            score = _finish(self.second.revise(score, sample, _at_once)).score
         values = (part.weight * part.finite_value(score, response) for part in self.parts)
         return score._replace(score=fsum(values))
 
@@ -219,13 +221,8 @@ class Reward:
         The weighted sum is the `score`, and the contribution of each part has its key. A part that
         fails contributes 0.0 and sets `error`.
         """
-        started, folder = perf_counter(), kwargs.pop(RECORD, None)
-        sample = _sample(data_source, solution_str, ground_truth, extra_info, kwargs)
-        first = self.rule.judge(verl_score(self.scorer, *sample[:4], kwargs))
-        opinion = self.second.revise(first, sample) if self.second else Opinion(first, {})
-        result = self._result(opinion, sample)
-        record_result(folder, result, sample[:4], perf_counter() - started)
-        return result
+        sample = VerlSample(data_source, solution_str, ground_truth, extra_info, kwargs)
+        return _finish(self._evaluate(sample, _at_once))
 
     async def compute_score_async(
         self,
@@ -236,28 +233,50 @@ class Reward:
         **kwargs: Any,
     ) -> dict[str, float | str]:
         """`compute_score`, which waits for the second scorer in verl's event loop."""
-        started, folder = perf_counter(), kwargs.pop(RECORD, None)
-        sample = _sample(data_source, solution_str, ground_truth, extra_info, kwargs)
-        # In a thread, as verl runs a reward that is not async: a rule may take its time.
-        score = await asyncio.to_thread(verl_score, self.scorer, *sample[:4], kwargs)
-        opinion = Opinion(self.rule.judge(score), {})
-        if self.second:
-            opinion = await self.second.revise_async(opinion.score, sample)
-        result = self._result(opinion, sample)
-        record_result(folder, result, sample[:4], perf_counter() - started)
-        return result
+        sample = VerlSample(data_source, solution_str, ground_truth, extra_info, kwargs)
+        # Rules run in a thread, as verl runs a reward that is not async: they may take their time.
+        return await self._evaluate(sample, asyncio.to_thread)
 
-    def _result(self, opinion: "Opinion", sample: "VerlSample") -> dict[str, float | str]:
-        fields, response = to_verl(opinion.score), as_text(sample.solution_str)
+    async def _evaluate(self, sample: "VerlSample", call: "Call") -> dict[str, float | str]:
+        started, kwargs = perf_counter(), dict(sample.kwargs)
+        folder = kwargs.pop(RECORD, None)
+        info = dict(sample.extra_info) if isinstance(sample.extra_info, Mapping) else {}
+        info["data_source"] = text_or_type(sample.data_source)  # `auto` reads it there
+        own = {name: value for name, value in kwargs.items() if name in VERL_KWARGS}
+        sample = sample._replace(extra_info=info, kwargs=own)
+        score = self.rule.judge(await call(verl_score, self.scorer, *sample[:4], kwargs))
+        metrics: Mapping[str, float] = {}
+        if self.second:
+            score, metrics = await self.second.revise(score, sample, call)
+        fields, response = to_verl(score), text_or_type(sample.solution_str)
         contributions = {}
         for part in self.parts:
-            value = call_catching(part.finite_value, opinion.score, response)
+            value = call_catching(part.finite_value, score, response)
             if isinstance(value, Exception):
                 fields["error"] = failure_result(sample.data_source, value)["error"]
                 value = 0.0
             contributions[part.name] = part.weight * value
         fields["score"] = fsum(contributions.values())
-        return {**fields, **opinion.metrics, **contributions}
+        result = {**fields, **metrics, **contributions}
+        record_result(folder, result, sample[:4], perf_counter() - started)
+        return result
+
+
+#: Calls a function that computes: at once, or in a thread while an event loop goes on.
+Call: TypeAlias = Callable[..., Awaitable[Any]]
+
+
+async def _at_once(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    return function(*args, **kwargs)
+
+
+def _finish(work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a coroutine that calls everything at once, and so never waits."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return cast(T, end.value)
+    raise RuntimeError("the coroutine waits")
 
 
 class Opinion(NamedTuple):
@@ -268,22 +287,13 @@ class Opinion(NamedTuple):
 
 
 class VerlSample(NamedTuple):
-    """What verl passes to a reward, with only verl's own keyword arguments."""
+    """What verl passes to a reward."""
 
     data_source: Any
     solution_str: Any
     ground_truth: Any
     extra_info: Any
     kwargs: Mapping[str, Any]
-
-
-def _sample(
-    data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any, kwargs: dict[str, Any]
-) -> VerlSample:
-    info = dict(extra_info) if isinstance(extra_info, Mapping) else {}
-    info["data_source"] = as_text(data_source)  # `auto` reads it there
-    own = {name: value for name, value in kwargs.items() if name in VERL_KWARGS}
-    return VerlSample(data_source, solution_str, ground_truth, info, own)
 
 
 @dataclass(frozen=True)
@@ -305,32 +315,16 @@ class SecondOpinion:
     blank: Mapping[str, float] = field(default_factory=dict)
     rule: RightRule = LITERAL
 
-    def revise(self, first: Score, sample: VerlSample) -> Opinion:
-        """Return the score of a response and the numbers for verl. Never raises."""
-        opinions: list[Opinion] = []
-        while (scorer := self._next(first, sample, opinions)) is not None:
-            opinions.append(_ask(scorer, sample, self.rule))
-        return self._conclusion(first, opinions)
-
-    async def revise_async(self, first: Score, sample: VerlSample) -> Opinion:
-        """`revise`, which waits in the caller's event loop."""
-        opinions: list[Opinion] = []
-        while (scorer := self._next(first, sample, opinions)) is not None:
-            opinions.append(await _ask_async(scorer, sample, self.rule))
-        return self._conclusion(first, opinions)
-
-    def _next(self, first: Score, sample: VerlSample, opinions: list[Opinion]) -> Scorer | None:
-        """Return the scorer to ask after these opinions; None if there is nothing to ask."""
-        if not opinions:
-            has_text = as_text(sample.solution_str).strip() != ""
-            return self.scorer if has_text and first.status in _ASKED[self.ask] else None
-        return self.confirm if len(opinions) == 1 and opinions[0].score.correct else None
-
-    def _conclusion(self, first: Score, opinions: list[Opinion]) -> Opinion:
-        """Return the first score as the opinions change it.
+    async def revise(self, first: Score, sample: VerlSample, call: Call) -> Opinion:
+        """Return the score of a response and the numbers for verl. Never raises.
 
         A failure of the second scorer keeps the first's number and sets `error` or `timeout`.
         """
+        opinions: list[Opinion] = []
+        if first.status in _ASKED[self.ask] and text_or_type(sample.solution_str).strip():
+            opinions.append(await self._ask(self.scorer, sample, call))
+            if self.confirm and opinions[0].score.correct:
+                opinions.append(await self._ask(self.confirm, sample, call))
         scores = [opinion.score for opinion in opinions]
         score = first
         if scores and scores[-1].correct:
@@ -355,6 +349,24 @@ class SecondOpinion:
         }
         return Opinion(score, {name: float(value) for name, value in metrics.items()})
 
+    async def _ask(self, scorer: Scorer, sample: VerlSample, call: Call) -> Opinion:
+        """Ask the scorer's function for verl, if it waits: it has numbers. Otherwise ask the scorer."""
+        function, asks_server = _verl_function(scorer), spec_of(scorer).asks_server
+        is_async = iscoroutinefunction(function)
+        if function is None or (is_async and call is _at_once):
+            return Opinion(self.rule.judge(await call(verl_score, scorer, *sample)), {})
+        own = {**bound_options(scorer), **(sample.kwargs if asks_server else {})}
+        ask = partial(function, *sample[:4], **own)
+        result = await (call_catching_async(ask) if is_async else call(call_catching, ask))
+        score = result
+        if not isinstance(result, Exception):
+            score = call_catching(lambda: require_score(RewardResult.of(result).as_score()))
+        if isinstance(score, Exception):
+            score = failed_verl_score(sample.data_source, score, spec_of(scorer).wrong_score)
+        pairs = result.items() if isinstance(result, Mapping) else ()
+        numbers = {name: float(value) for name, value in pairs if type(value) in (int, float)}
+        return Opinion(self.rule.judge(score), numbers)
+
 
 def _verl_function(scorer: Scorer) -> Callable[..., Any] | None:
     """Return the function for verl of a scorer that waits: of its file if it asks a server, or its own.
@@ -368,52 +380,17 @@ def _verl_function(scorer: Scorer) -> Callable[..., Any] | None:
     return spec.verl_function if spec.asks_server else None
 
 
-def _ask(scorer: Scorer, sample: VerlSample, rule: RightRule) -> Opinion:
-    function = _verl_function(scorer)
-    if function is None or iscoroutinefunction(function):
-        return Opinion(rule.judge(verl_score(scorer, *sample)), {})
-    result = call_catching(function, **_arguments(scorer, sample))
-    return _opinion(result, scorer, sample, rule)
+def build(spec: Any, *, where: str = "reward", load: Callable[..., Scorer] = load_scorer) -> Reward:
+    """Return the reward in a mapping of the YAML's form.
 
-
-async def _ask_async(scorer: Scorer, sample: VerlSample, rule: RightRule) -> Opinion:
-    """`_ask`, which waits in the caller's event loop; a scorer that computes runs in a thread."""
-    function = _verl_function(scorer)
-    if function is None or not iscoroutinefunction(function):
-        return await asyncio.to_thread(_ask, scorer, sample, rule)
-    result = await call_catching_async(function, **_arguments(scorer, sample))
-    return _opinion(result, scorer, sample, rule)
-
-
-def _arguments(scorer: Scorer, sample: VerlSample) -> dict[str, Any]:
-    """Return the arguments of a function for verl; a scorer that asks a server gets verl's address."""
-    fields = sample._asdict()
-    own = fields.pop("kwargs")
-    return {**fields, **bound_options(scorer), **(own if spec_of(scorer).asks_server else {})}
-
-
-def _opinion(result: Any, scorer: Scorer, sample: VerlSample, rule: RightRule) -> Opinion:
-    """Return the opinion in the result of a function for verl, or of the exception that it raised."""
-    score = result
-    if not isinstance(result, Exception):
-        score = call_catching(lambda: require_score(RewardResult.of(result).as_score()))
-    if isinstance(score, Exception):
-        score = failed_verl_score(sample.data_source, score, spec_of(scorer).wrong_score)
-    pairs = result.items() if isinstance(result, Mapping) else ()
-    numbers = {name: float(value) for name, value in pairs if type(value) in (int, float)}
-    return Opinion(rule.judge(score), numbers)
-
-
-def build(spec: Any, *, where: str = "reward") -> Reward:
-    """Return the reward in a mapping of the YAML's form; `where` is its place, for messages.
+    Args:
+        spec: the mapping.
+        where: its place, for messages.
+        load: returns the scorer with a name and options.
 
     Raises:
         UsageError: a key, scorer, option, part or setting is unknown, or a value is invalid.
     """
-    return _build(spec, where, load_scorer)
-
-
-def _build(spec: Any, where: str, load: Callable[..., Scorer]) -> Reward:
     keys = validate(RewardYaml, spec, where)
     if keys.second is None and (unused := next((k for k in _SECOND_KEYS if k in spec), None)):
         raise UsageError(f"{where}: {unused} is for a second scorer, as in `second: judge`.")
@@ -439,16 +416,16 @@ def _second(keys: RewardYaml, where: str, load: Callable[..., Scorer]) -> Second
     if keys.second is None:
         return None
     scorer, other = load(keys.second, **keys.second_options), None
+    if keys.confirm == _REVERSE and not has_option(scorer, "reverse"):
+        raise UsageError(
+            f"{where}: confirm: {keys.second} has no option `reverse`, which asks the other way "
+            "round; give the options of the second question, as in `confirm: {model: another}`."
+        )
     if keys.confirm is not None:
-        if keys.confirm == _REVERSE and not has_option(scorer, "reverse"):
-            raise UsageError(
-                f"{where}: confirm: {keys.second} has no option `reverse`, which asks the other way "
-                "round; give the options of the second question, as in `confirm: {model: another}`."
-            )
         other = load(keys.second, **{**keys.second_options, **keys.confirm})
-    rule = _rule(keys.second_right_score, "second_right_score")
     blank_metrics = spec_of(scorer).blank_metrics
     blank = dict(blank_metrics(bound_options(scorer))) if blank_metrics else {}
+    rule = _rule(keys.second_right_score, "second_right_score")
     return SecondOpinion(scorer, keys.ask, other, blank, rule)
 
 
@@ -487,9 +464,9 @@ def write_reward_file(
             return load_scorer(name, **options)
         with open_scorer(name, options, load_seconds=load_seconds) as scorer:
             rules[name] = learn_rule(scorer, _GOLDS)[1]
-        return _never_called
+        return lambda *_sample, **_options: Score.wrong()  # it is never called
 
-    _build(spec, str(yaml_path), try_scorer)
+    build(spec, where=str(yaml_path), load=try_scorer)
     for scorer, key in (("scorer", "right_score"), ("second", "second_right_score")):
         rule = rules.get(str(spec.get(scorer)), RightRule())
         if key not in spec and not rule.is_known and not rule.takes_verdict:
@@ -504,10 +481,6 @@ def write_reward_file(
     with atomic(out, overwrite=overwrite) as temporary:
         temporary.write_text(_TEMPLATE.replace("{spec}", literal), encoding="utf-8")
     return out.resolve()
-
-
-def _never_called(*_sample: Any, **_options: Any) -> Score:
-    raise NotImplementedError
 
 
 _TEMPLATE = '''"""A reward of several parts, for verl. Written by rewardkit.scorers.compose."""
@@ -572,8 +545,7 @@ def _read_weights(path: Path) -> dict[str, float]:
     # The literal is one argument, and ends at the first line that begins with a bracket.
     text = path.read_text(encoding="utf-8").partition("\nREWARD = build(\n")[2]
     parts = ast.literal_eval(text.partition("\n)\n")[0].strip())["parts"]
-    values: list[Any] = [
-        part.get("weight") if isinstance(part, dict) else part for part in parts.values()
-    ]
-    weights = [float(value) if type(value) in (int, float) else 0.0 for value in values]
-    return dict(zip(parts, weights, strict=True))
+    return {
+        name: float(part["weight"] if isinstance(part, dict) else part)
+        for name, part in parts.items()
+    }

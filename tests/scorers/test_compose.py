@@ -233,3 +233,20 @@ def test_a_secret_in_the_yaml_is_written_into_no_file(write_yaml, tmp_path):
     with pytest.raises(UsageError, match=r"reward\.yaml: it contains a secret, .* api_key_env\.$"):
         write_reward_file(path, tmp_path / "r.py")
     assert not (tmp_path / "r.py").exists()
+
+
+class NoText:
+    """A value of verl that has no text, although a gold has items."""
+
+    def __str__(self):
+        raise RuntimeError("no text")
+
+    def tolist(self):
+        return ["1", "2"]
+
+
+@pytest.mark.parametrize("field", ["data_source", "solution_str", "ground_truth"])
+def test_a_value_of_verl_without_a_text_is_an_error_of_its_sample(field):
+    row = {"data_source": "s", "solution_str": "#### 18", "ground_truth": "18", field: NoText()}
+    for reward in (gsm8k, build({"scorer": "gsm8k", "second": "qa", "parts": {"correct": 1}})):
+        assert reward.compute_score(**row)["error"] == float(field != "data_source")
