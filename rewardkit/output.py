@@ -9,9 +9,10 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import fields, is_dataclass
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import IO, Any
@@ -49,22 +50,24 @@ def atomic(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
         OutputError: `out` exists and `overwrite` is False, or it cannot be written.
     """
     out = resolve_output(out)
-    with raise_output_errors(out):
-        require_absent(out, overwrite=overwrite)
-        with _temporary(out) as temporary:
-            yield temporary
-            require_absent(out, overwrite=overwrite)  # another run may have written it meanwhile
-            temporary.replace(out)
+    with _replacing(out, partial(require_absent, out, overwrite=overwrite)) as temporary:
+        yield temporary
+
+
+def atomic_side_file(
+    path: Path, start: re.Pattern[bytes], *, overwrite: bool
+) -> AbstractContextManager[Path]:
+    """Yield a temporary file that becomes a file beside an output; see `require_side_file`."""
+    return _replacing(path, partial(require_side_file, path, start, overwrite=overwrite))
 
 
 @contextmanager
-def atomic_side_file(path: Path, start: re.Pattern[bytes], *, overwrite: bool) -> Iterator[Path]:
-    """Yield a temporary file that becomes a file beside an output; see `require_side_file`."""
+def _replacing(path: Path, require: Callable[[], None]) -> Iterator[Path]:
     with raise_output_errors(path):
-        require_side_file(path, start, overwrite=overwrite)
+        require()
         with _temporary(path) as temporary:
             yield temporary
-            require_side_file(path, start, overwrite=overwrite)  # it may have come meanwhile
+            require()  # another run may have written it meanwhile
             temporary.replace(path)  # a link that comes now is replaced, not followed
 
 

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from itertools import pairwise
@@ -60,7 +60,7 @@ _NUMBER = re.compile(r"[\d.,eE+-]{1,12}")
 _PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.\-]+){2,}/?|~/[\w.\-]+")
 
 _SHAPES = re.compile(
-    r"""(?<![A-Za-z0-9_-])(?:
+    r"""(?:(?<=-----)|(?<![A-Za-z0-9_-]))(?:
       sk-(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{16,} | (?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{16,}
     | hf_[A-Za-z0-9]{16,} | ghp_[A-Za-z0-9]{16,} | gh[ousr]_[A-Za-z0-9]{16,} | github_pat_\w{20,}
     | glpat-[\w-]{16,} | (?:AKIA|ASIA)[0-9A-Z]{16} | xox[abeoprs]-[A-Za-z0-9-]{10,}
@@ -72,16 +72,22 @@ _SHAPES = re.compile(
 _PEM = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
 )
-_BEARER = re.compile(r"(\bBearer\s+)([A-Za-z0-9._~+/=-]{8,})", re.IGNORECASE)
-_USERINFO = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]{0,30}://)([^\s/?#'\"<>\\]+)@")
+_BEARER = re.compile(r"\bBearer\s+([A-Za-z0-9._~+/=-]{8,})", re.IGNORECASE)
+
+#: What is before the host of a URL: `ssh://git@host` has no secret, `http://token@host` may have one.
+_USER = r"[^\s/?#'\"<>\\:]"
+_USERINFO = re.compile(
+    rf"\b(?:(?i:http)[a-z0-9+.-]{{0,27}}://|[A-Za-z][A-Za-z0-9+.-]{{0,30}}://(?={_USER}*:(?:{_USER}|:)*@))"
+    rf"((?:{_USER}|:)+)@"
+)
 
 #: A key or signature in the query of a URL; elsewhere these names say nothing.
 _QUERY = re.compile(
-    r"([?&](?:key|sig|signature|token|auth|code)=)([^\s&#'\"<>\\]{6,2000})", re.IGNORECASE
+    r"[?&](?:key|sig|signature|token|auth|code)=([^\s&#'\"<>\\]{6,2000})", re.IGNORECASE
 )
 
-#: What a secret looks like, and its group in the match, in the order in which they are hidden.
-_SHAPED = ((_PEM, 0), (_BEARER, 2), (_QUERY, 2), (_SHAPES, 0))
+#: What a secret looks like, and its group in the match.
+_SHAPED = ((_PEM, 0), (_BEARER, 1), (_QUERY, 1), (_SHAPES, 0), (_USERINFO, 1))
 
 #: `NAME=value`, `--name value`, `"name": "value"`, `NAME: value` in capitals, `X-Api-Key: value`, `{name: value}`.
 _VALUE = r"""(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\$\{[^{}\n]*\}|\$\([^()\n]*\)|<[^<>\s]*>|[^\s"',;&{}\[\]()<>|]+)"""
@@ -169,26 +175,20 @@ class Redactor:
         elif isinstance(value, str):
             if name and is_secret_value(name, value):
                 self.remember(value)
-            self._learn_text(value)
+            for match in _USERINFO.finditer(value):
+                self.remember(match[1].partition(":")[2] or match[1])
+            for start, end in _secret_spans(value):
+                self.remember(value[start:end])
         return self
-
-    def _learn_text(self, text: str) -> None:
-        for match in _USERINFO.finditer(text):
-            user, colon, password = match[2].partition(":")
-            self.remember(password if colon else user)
-        for own_name, own_value in map(_parts, _NAMED.finditer(text)):
-            if is_secret_value(own_name, own_value):
-                self.remember(own_value)
-        for pattern, group in _SHAPED:
-            for match in pattern.finditer(text):
-                self.remember(match[group])
 
     def text(self, text: str) -> str:
         """Return a text with its secrets hidden; it adds nothing to what is remembered."""
-        text = _USERINFO.sub(_hide_userinfo, _PEM.sub(HIDDEN, self.data(text)))
-        for pattern, group in _SHAPED:
-            text = pattern.sub(rf"\g<1>{HIDDEN}" if group else HIDDEN, text)
-        return _NAMED.sub(_hide_named, text)
+        text, pieces, last = self.data(text), list[str](), 0
+        for start, end in sorted(_secret_spans(text)):
+            if start >= last:
+                pieces += [text[last:start], HIDDEN]
+            last = max(last, end)
+        return "".join([*pieces, text[last:]])
 
     def data(self, text: str) -> str:
         """Return the text with known secrets hidden; all else stays, whatever it looks like."""
@@ -256,22 +256,14 @@ def variable_of(name: str, value: Any) -> str:
     return next(variables, re.sub(r"\W", "_", name).upper()) if is_secret else ""
 
 
-def _parts(match: re.Match[str]) -> tuple[str, str]:
-    """Return the name and the value in a match of `_NAMED`, the value without quotes."""
-    *_, name, value = (text for text in match.groups() if text is not None)
-    is_quoted = len(value) > 1 and value[0] in "\"'" and value[-1] == value[0]
-    return name, value[1:-1] if is_quoted else value
-
-
-def _hide_named(match: re.Match[str]) -> str:
-    name, value = _parts(match)
-    if not is_secret_value(name, value):
-        return match[0]
-    head, separator, tail = match[0].rpartition(value)
-    return f"{head}{HIDDEN}{tail}" if separator else match[0]
-
-
-def _hide_userinfo(match: re.Match[str]) -> str:
-    """Hide the password in a URL: `ssh://git@host` has none, `http://token@host` may have one."""
-    is_user_only = ":" not in match[2] and not match[1].lower().startswith("http")
-    return match[0] if is_user_only else f"{match[1]}{HIDDEN}@"
+def _secret_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where secrets stand in a text, by their shape or by the name before them."""
+    for pattern, group in _SHAPED:
+        yield from (match.span(group) for match in pattern.finditer(text))
+    for match in _NAMED.finditer(text):
+        group = match.lastindex or 0  # the value, after its name
+        (start, end), value = match.span(group), match[group]
+        if len(value) > 1 and value[0] in "\"'" and value[-1] == value[0]:
+            start, end = start + 1, end - 1
+        if is_secret_value(match[group - 1], text[start:end]):
+            yield start, end

@@ -20,7 +20,7 @@ from itertools import product
 from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow.parquet as pq
 
@@ -43,19 +43,8 @@ ODD_VALUES = (None, 5, 2.5, True)
 
 #: Texts that a policy may write, besides prose.
 ODD_TEXTS = (
-    "",
-    " \n\t",
-    "\x00",
-    "\ud800",
-    "答案：",
-    "\\boxed{",
-    "\\boxed{}",
-    "####",
-    "<answer></answer>",
-    "</think>",
-    "{" * 5_000,
-    "9" * 5_000,
-    "\\boxed{\\frac{1}{" * 1_000,
+    *("", " \n\t", "\x00", "\ud800", "答案：", "\\boxed{", "\\boxed{}", "####"),
+    *("<answer></answer>", "</think>", "{" * 5_000, "9" * 5_000, "\\boxed{\\frac{1}{" * 1_000),
 )
 
 _KEYS = frozenset(to_verl(Score.wrong()))
@@ -87,8 +76,8 @@ def check_dataset(
     """
     if isinstance(dataset, str) and is_plugin(dataset):
         require_dataset_loads(dataset, load_seconds)
-    check_card(dataset)
     loaded = load_dataset(dataset)
+    _check_card(loaded, dataset if isinstance(dataset, str) else loaded.name)
     card, path = card_of(loaded), Path(source) if source else None
     splits = [card.default_split()] if path and path.is_file() else list(card.splits)
     origin: dict[str, Any] = {"source": path, "sample": path is None}
@@ -101,17 +90,16 @@ def check_dataset(
             check_counts(report)
             check_schema(report.out)
             check_prompts(read_rows(report.out))
-            raws = RawRows(report.files, card.columns, loaded.repeats)
-            check_types(loaded.to_problem, (raw for _, raw in raws))
+            for _, raw in RawRows(report.files, card.columns, loaded.repeats):
+                _check_types(loaded.to_problem, raw)
 
 
-def check_card(dataset: str | Dataset) -> None:
+def _check_card(loaded: Dataset, name: str) -> None:
     """Check that card and code agree: name, template, and a registered scorer for every data_source."""
-    loaded = load_dataset(dataset)
     card = card_of(loaded)
     _require(card.name == loaded.name, f"the card of {loaded.name} has the name {card.name}.")
-    if isinstance(dataset, str) and not registry.is_path(dataset):
-        _require(loaded.name == dataset, f"{dataset} is registered, but its name is {loaded.name}.")
+    is_equal = registry.is_path(name) or loaded.name == name
+    _require(is_equal, f"{name} is registered, but its name is {loaded.name}.")
     load_template(card.template)
     sources, expected = registry.known("data_sources"), registry.target("scorers", card.scorer)
     for key in dict.fromkeys((card.data_source, *map(card.reward_key, card.splits))):
@@ -160,18 +148,15 @@ def check_prompts(rows: Iterable[Row]) -> None:
             _require(not is_correct, f"the gold is {gold!r}, but {prompt[-200:]!r} is correct.")
 
 
-def check_types(
-    to_problem: ToProblem, raws: Iterable[Mapping[str, Any]], values: Sequence[object] = ODD_VALUES
-) -> None:
+def _check_types(to_problem: ToProblem, raw: Mapping[str, Any]) -> None:
     """Check that `to_problem` raises only TypeError on values of another type."""
-    for raw in raws:
-        for column, value in product(raw, values):
-            result = call_catching(to_problem, {**raw, column: value})
-            _require(
-                isinstance(result, (Problem, Dropped, TypeError)),
-                f"{column}={value!r}: {type(result).__name__}: {result}; return a Problem, or a "
-                "Dropped with the reason, or raise a TypeError.",
-            )
+    for column, value in product(raw, ODD_VALUES):
+        result = call_catching(to_problem, {**raw, column: value})
+        _require(
+            isinstance(result, (Problem, Dropped, TypeError)),
+            f"{column}={value!r}: {type(result).__name__}: {result}; return a Problem, or a "
+            "Dropped with the reason, or raise a TypeError.",
+        )
 
 
 def check_scorer(
@@ -203,18 +188,13 @@ def check_scorer(
     respond = spec_of(function).respond
     own = [(respond(gold), gold) for _, gold in right] if respond else []
     scores: dict[bool, list[float]] = {True: [], False: []}
-    for pair, is_right in [
-        *((p, True) for p in right),
-        *((p, False) for p in wrong),
-        *((p, True) for p in own),
-    ]:
-        verdict = function(*pair, dict(info))
-        check_verdict(verdict)
-        expected = "correct" if is_right else "wrong"
-        _require(
-            verdict.correct == is_right, f"{_shorten(pair)} must be {expected}, not {verdict}."
-        )
-        scores[is_right].append(verdict.score)
+    for is_right, group in ((True, [*right, *own]), (False, wrong)):
+        for pair in group:
+            verdict = check_verdict(function(*pair, dict(info)))
+            expected = "correct" if is_right else "wrong"
+            message = f"{_shorten(pair)} must be {expected}, not {verdict}."
+            _require(verdict.correct == is_right, message)
+            scores[is_right].append(verdict.score)
     lowest, highest = min(scores[True]), max(scores[False])
     _require(lowest > highest, f"a wrong answer scores {highest}, a correct one {lowest}.")
     _check_behaviour(function, pairs, info)
@@ -222,16 +202,17 @@ def check_scorer(
     _check_file(path, function, pairs, data_source, info)
 
 
-def check_verdict(verdict: object) -> None:
+def check_verdict(verdict: object) -> Score:
     """Check that a verdict is a `Score` with a finite number and that `correct` fits its status."""
     if not isinstance(verdict, Score):
-        _fail(f"{type(verdict).__name__} {verdict!r} is not a Score.")
+        raise AssertionError(f"{type(verdict).__name__} {verdict!r} is not a Score.")  # noqa: TRY004
     _require(isfinite(verdict.score), f"the score is {verdict.score}.")
     _require(type(verdict.pred) is str, f"pred is {type(verdict.pred).__name__}, not text.")
     _require(
         verdict.correct == (verdict.status is Status.CORRECT),
         f"correct is {verdict.correct}, but the status is {verdict.status}.",
     )
+    return verdict
 
 
 def _check_behaviour(scorer: Scorer, pairs: Pairs, info: dict[str, Any]) -> None:
@@ -240,11 +221,11 @@ def _check_behaviour(scorer: Scorer, pairs: Pairs, info: dict[str, Any]) -> None
     calls = [*product(responses, golds[:2]), *product(responses[:2], golds)]
     extra_info = deepcopy(info)
 
-    def call(pair: tuple[str, str]) -> object:
-        verdict = call_catching(scorer, *pair, extra_info)
-        if isinstance(verdict, Exception):
-            _fail(f"{_shorten(pair)}: {type(verdict).__name__}: {verdict}.")
-        check_verdict(verdict)
+    def call(pair: tuple[str, str]) -> Score:
+        result = call_catching(scorer, *pair, extra_info)
+        message = f"{_shorten(pair)}: {type(result).__name__}: {result}."
+        _require(not isinstance(result, Exception), message)
+        verdict = check_verdict(result)
         _require(pair[1].strip() or not verdict.correct, f"{_shorten(pair)}: an empty gold pays.")
         return verdict
 
@@ -261,14 +242,21 @@ def _check_behaviour(scorer: Scorer, pairs: Pairs, info: dict[str, Any]) -> None
 def _check_file(
     path: Path, scorer: Scorer, pairs: Pairs, source: str, info: dict[str, Any]
 ) -> None:
-    """Check that a file works as verl loads it and returns the same keys for any arguments."""
-    function = _load_as_verl(path).compute_score
+    """Check that a file works as verl loads it, and returns the same keys for any arguments.
+
+    It has no entry in `sys.modules`, as in verl's `utils/import_utils.py`.
+    """
+    spec = spec_from_file_location("verl_loads_this", path)
+    if spec is None or spec.loader is None:
+        raise AssertionError(f"{path} is not a Python file.")
+    module: Any = module_from_spec(spec)
+    spec.loader.exec_module(module)
 
     def call(response: Any, gold: Any, extra: Any, **kwargs: Any) -> Mapping[str, Any]:
-        result = call_catching(function, source, response, gold, extra, **kwargs)
+        result = call_catching(module.compute_score, source, response, gold, extra, **kwargs)
         where = f"{path}: compute_score({source!r}, {response!r}, {gold!r}, {extra!r}): {result!r}"
         if not isinstance(result, Mapping):
-            _fail(f"{where}; verl needs a dictionary.")
+            raise AssertionError(f"{where}; verl needs a dictionary.")  # noqa: TRY004
         _require(result.keys() == _KEYS, f"{where} does not have the keys {sorted(_KEYS)}.")
         are_floats = all(type(value) is float for key, value in result.items() if key != "pred")
         _require(are_floats, f"{where}; every value except pred must be a float.")
@@ -284,16 +272,6 @@ def _check_file(
         call(*pairs[0], extra, reward_router_address=None, no_such_option=1)
 
 
-def _load_as_verl(path: Path) -> Any:
-    """Load a file without an entry in `sys.modules`, as verl's `utils/import_utils.py` does."""
-    spec = spec_from_file_location("verl_loads_this", path)
-    if spec is None or spec.loader is None:
-        _fail(f"{path} is not a Python file.")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def _shorten(pair: tuple[str, str]) -> str:
     response, gold = pair
     return f"{response[-200:]!r} against the gold {gold[:200]!r}"
@@ -301,8 +279,4 @@ def _shorten(pair: tuple[str, str]) -> str:
 
 def _require(condition: object, message: str) -> None:
     if not condition:
-        _fail(message)
-
-
-def _fail(message: str) -> NoReturn:
-    raise AssertionError(message)
+        raise AssertionError(message)
