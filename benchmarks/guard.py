@@ -24,8 +24,7 @@ from typing import Any
 
 from worker import bare_pipe
 
-from rewardkit.guard.guard import Guard, GuardSettings
-from rewardkit.guard.reward import default_fields
+from rewardkit.guard.guard import Guard, GuardSettings, default_fields
 
 REWARD = """
 def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):

@@ -79,7 +79,7 @@ def test_nothing_evaluates_text():
     own = {  # a command and a process of its own, never imported by anything
         "cli/main.py": ("signal.getsignal(number)", "signal.signal(number, _terminate)"),
         # requests from the parent process, which wrote them; replies are JSON
-        "guard/reward.py": ("pickle.loads(request)",),
+        "guard/guard.py": ("pickle.loads(request)",),
         "isolate/child.py": ("pickle.loads(request)",),
         # what new processes inherit; no handler
         "parallel.py": (

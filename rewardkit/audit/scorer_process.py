@@ -204,7 +204,7 @@ def _signature_error(function: Callable[..., Any], options: Mapping[str, Any]) -
     """Return why verl cannot call a function with its keywords and the options; "" if it can."""
     own = signature(function)
     try:
-        own.bind(**dict.fromkeys((*sorted(VERL_PARAMETERS), *options)))
+        own.bind(**dict.fromkeys((*VERL_PARAMETERS, *options)))
     except TypeError as error:
         code = getattr(unwrap(function), "__code__", None)
         place = f"{code.co_filename}:{code.co_firstlineno}: " if code else ""

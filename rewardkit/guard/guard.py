@@ -1,4 +1,8 @@
-"""`Guard`: a user's reward as verl calls it, with deadlines, fixed keys and a circuit breaker."""
+"""`Guard`: a user's reward as verl calls it, with deadlines, fixed keys and a circuit breaker.
+
+verl reads the keys of the first sample of a batch from all others (agent_loop.py of 0.9.1), so that
+a key that is missing once ends the step, and a NaN reaches every weight of the policy.
+"""
 
 import json
 import os
@@ -6,13 +10,15 @@ import pickle
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from inspect import iscoroutinefunction, signature
+from math import isfinite
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
 
+from rewardkit import registry
 from rewardkit.errors import RewardkitError, UsageError, call_catching
-from rewardkit.guard.reward import default_fields, load_reward, verl_fields
 from rewardkit.guard.stop import raise_if_stopped, stop_training
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
 from rewardkit.isolate.function import (
@@ -24,8 +30,11 @@ from rewardkit.isolate.function import (
     place_in_stacks,
     start_function,
 )
-from rewardkit.isolate.serve import Limits
-from rewardkit.scorers.base import error_line, log_once, record_result
+from rewardkit.isolate.serve import Limits, Loaded
+from rewardkit.redact import process_redactor
+from rewardkit.scorers.base import error_line, log_once, record_result, to_verl
+from rewardkit.scorers.options import VERL_PARAMETERS
+from rewardkit.scorers.score import InvalidResultError, RewardResult, RightRule
 from rewardkit.versions import verl_awaits_rewards
 
 #: A reward that fails on all of its first calls is broken, or its configuration is.
@@ -34,10 +43,101 @@ FIRST_CALLS = 32
 #: Calls over which the fraction of failures is computed.
 WINDOW_CALLS = 500
 
+#: Flags that the guard adds to every result.
+FLAGS = ("timeout", "error")
+
 #: Types of keyword arguments that are sent with every call. Others, such as verl's tokenizer of the
 #: reward model, are sent once to each process.
 _PLAIN = (str, int, float, bool, type(None), list, tuple, dict)
-_VERL_ARGUMENTS = frozenset({"data_source", "solution_str", "ground_truth", "extra_info"})
+
+
+def load_reward(reward: str, options: Mapping[str, Any]) -> Loaded:
+    """Load a reward in its process; its requests are pickled keyword arguments of verl.
+
+    They are unpickled inside the call, so that a value for which that fails costs its own sample.
+
+    Raises:
+        UsageError: the file does not load, or verl cannot call the function.
+    """
+    process_redactor().learn(options)  # an exception of the reward may say them
+    function = registry.load("scorers", reward)
+    parameters = signature(function).parameters.values()
+    if not any(p.name == "solution_str" or p.kind is p.VAR_KEYWORD for p in parameters):
+        raise UsageError(
+            f"{reward} has no parameter solution_str: verl calls a reward with data_source, "
+            "solution_str, ground_truth and extra_info."
+        )
+
+    def result(request: bytes) -> Any:
+        return function(**{**options, **pickle.loads(request)})  # noqa: S301
+
+    async def call_async(request: bytes) -> Mapping[str, float | str]:
+        return RewardResult.of(await result(request)).fields
+
+    def call(request: bytes) -> Mapping[str, float | str]:
+        return RewardResult.of(result(request)).fields
+
+    return Loaded(call_async if iscoroutinefunction(function) else call)
+
+
+def default_fields(
+    fields: Mapping[str, float | str], *, has_acc: bool = True
+) -> dict[str, float | str]:
+    """Return the keys of a result, each with the value that stands for a missing one.
+
+    Args:
+        fields: the reward's own.
+        has_acc: whether it is known what is right, so that the guard adds `acc`.
+    """
+    own = ("acc",) if has_acc or "acc" in fields else ()
+    names = {"score": 0.0, **fields, **dict.fromkeys((*own, *FLAGS), 0.0)}
+    return {name: "" if isinstance(value, str) else 0.0 for name, value in names.items()}
+
+
+@cache
+def _rule(right_score: float | None) -> RightRule:
+    return RightRule(right_score, takes_copies=right_score is None)
+
+
+def verl_fields(
+    fields: Mapping[str, float | str],
+    keys: Mapping[str, float | str],
+    right_score: float | None = None,
+) -> tuple[dict[str, float | str], str]:
+    """Return a reward's fields with exactly these keys, and what was wrong with them.
+
+    Args:
+        fields: those of a `RewardResult`.
+        keys: the keys with their defaults.
+        right_score: the lowest right score. Without `acc` in the fields it is 1.0 from this score on,
+            else 0.0.
+
+    Returns:
+        The fields with all keys, and a sentence about the first value that could not be kept; ""
+        if all could. A part that is not finite becomes its default and sets `error`.
+
+    Raises:
+        InvalidResultError: the score is not finite.
+    """
+    score = float(fields["score"])
+    if not isfinite(score):
+        raise InvalidResultError(f"its score is {score}")
+    result, problem = {**keys, "score": score}, ""
+    if "acc" in keys and not isinstance(fields.get("acc"), float):
+        # a number alone has nothing to read, which saves a third of the time
+        read = RewardResult.of(fields) if "correct" in fields else RewardResult(score, fields)
+        result["acc"] = to_verl(_rule(right_score).judge(read.as_score()))["acc"]
+    for name, value in fields.items():
+        default = keys.get(name)
+        if default is None:
+            problem = problem or f"its key {name!r} is new; name it with --keys when you guard"
+        elif type(default) is not type(value):
+            problem = problem or f"its key {name!r} is now {type(value).__name__}"
+        elif isinstance(value, float) and not isfinite(value):
+            problem, result["error"] = f"its {name!r} is {value}", 1.0
+        else:
+            result[name] = value
+    return result, problem
 
 
 class Breaker:
@@ -154,7 +254,7 @@ class Guard:
             TrainingStoppedError: the reward fails too often, and the settings say to stop then.
         """
         start, sample = perf_counter(), (data_source, solution_str, ground_truth, extra_info)
-        outcome = self.outcome(_call(sample, others))
+        outcome = self.outcome({**dict(zip(VERL_PARAMETERS, sample, strict=True)), **others})
         return self._result(outcome, sample, start)
 
     async def compute_score_async(
@@ -167,7 +267,8 @@ class Guard:
     ) -> dict[str, float | str]:
         """Score a sample on any event loop; see `compute_score`."""
         start, sample = perf_counter(), (data_source, solution_str, ground_truth, extra_info)
-        outcome: Outcome | bytes = call_catching(self._request, _call(sample, others))
+        call = {**dict(zip(VERL_PARAMETERS, sample, strict=True)), **others}
+        outcome: Outcome | bytes = call_catching(self._request, call)
         if isinstance(outcome, bytes):
             outcome = await self.function.call_async(outcome)
         return self._result(outcome, sample, start)
@@ -182,12 +283,12 @@ class Guard:
         They are pickled here, and unpickled inside the call, so that a value for which one of the
         two fails costs its own sample.
         """
-        if len(call) == len(_VERL_ARGUMENTS):
+        if len(call) == len(VERL_PARAMETERS):
             return pickle.dumps(call)
         plain = {
             name: value
             for name, value in call.items()
-            if name in _VERL_ARGUMENTS or isinstance(value, _PLAIN)
+            if name in VERL_PARAMETERS or isinstance(value, _PLAIN)
         }
         constants = {name: call[name] for name in call.keys() - plain.keys()}
         if any(self._constants.get(name) is not value for name, value in constants.items()):
@@ -217,11 +318,6 @@ class Guard:
         if self.settings.record:
             record_result(self.settings.record, result, sample, seconds)
         return result
-
-
-def _call(sample: tuple[Any, Any, Any, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("data_source", "solution_str", "ground_truth", "extra_info")
-    return {**dict(zip(names, sample, strict=True)), **others}
 
 
 def read_outcome(

@@ -11,8 +11,7 @@ from typing import Any
 
 from rewardkit import registry
 from rewardkit.errors import UsageError
-from rewardkit.guard.guard import Guard, GuardSettings, read_outcome
-from rewardkit.guard.reward import default_fields
+from rewardkit.guard.guard import Guard, GuardSettings, default_fields, read_outcome
 from rewardkit.isolate.function import Reply
 from rewardkit.redact import process_redactor, variable_of
 from rewardkit.scorers.gold import alternatives, another_answer, unwrap_gold

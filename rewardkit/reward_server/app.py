@@ -1,4 +1,4 @@
-"""The ASGI application of a reward server: its endpoints, and how requests are read and answered.
+"""The ASGI application of a reward server: how requests are read, scored and answered.
 
 Every refusal is a JSON object with `error` and an HTTP status of 4xx. A scorer that fails is a
 result with `error` in an answer with status 200. A status of 5xx is a bug of rewardkit.
@@ -6,13 +6,15 @@ result with `error` in an answer with status 200. A status of 5xx is a bug of re
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
-from asyncio import Transport, sleep
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +23,27 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from rewardkit.errors import RewardkitError, UnknownNameError
 from rewardkit.reward_server.payload import (
     ItemResult,
     RequestError,
+    RequestItem,
     ScoreRequest,
     read_openrlhf,
     read_score,
 )
-from rewardkit.reward_server.scoring import ScorerPool
+from rewardkit.scorers.base import (
+    Score,
+    Status,
+    call_scorer,
+    error_text,
+    explain_bad_gold,
+    failed_score,
+    failure_reason,
+    failure_result,
+    spec_of,
+)
+from rewardkit.scorers.isolated import close_scorer, is_built_in, start_scorer
 from rewardkit.versions import VERSION
 
 if TYPE_CHECKING:
@@ -42,6 +57,12 @@ CLIENT_CLOSED_STATUS = 499
 
 #: Longest headers of a request, in bytes, roughly: h11 has this limit itself, httptools has none.
 MAX_HEADER_BYTES = 64 << 10
+
+#: Scorers that look at a text once and never wait: a thread would cost more than they do.
+FAST_SCORERS = frozenset({"gsm8k", "mcq"})
+
+#: Items of a request that one thread scores with one of our scorers before others get their turn.
+ITEMS_PER_TURN = 16
 
 _FULL = b'{"error":"there are too many connections."}'
 _LONG_HEADERS = b'{"error":"the headers are too long."}'
@@ -69,50 +90,87 @@ def is_authorized(header: str, token: bytes) -> bool:
     return scheme.lower() in ("bearer", "basic") and hmac.compare_digest(credential, token)
 
 
-class Metrics:
-    """The metrics of one server in Prometheus' text format, whose labels are never text of a client's.
+class ScorerPool:
+    """One scorer that serves many requests at a time. `close` ends its threads and processes.
 
     Attributes:
-        waiting: requests accepted and not yet answered.
+        name: the scorer's name or `file.py:function`.
     """
 
-    def __init__(self, gauges: Callable[[], dict[str, float]]) -> None:
-        """Create the metrics; `gauges` returns further values by name."""
-        self.waiting = 0
-        self._gauges = gauges
-        self._counts: Counter[tuple[str, str]] = Counter()
+    def __init__(self, config: ServerConfig) -> None:
+        """Load the scorer, in this process or in one of its own.
 
-    def count(self, name: str, value: float = 1, **labels: object) -> None:
-        """Add to a counter with these labels."""
-        text = ",".join(f"{label}={json.dumps(str(each))}" for label, each in labels.items())
-        self._counts[name, f"{{{text}}}" if text else ""] += value  # type: ignore[assignment]
+        Raises:
+            UsageError: the scorer cannot be loaded or refuses an option.
+        """
+        self.name, self._jobs, self._turns = config.scorer, config.jobs, 0
+        self._turn_items = ITEMS_PER_TURN if is_built_in(self.name) else 1
+        limits = config.seconds, config.load_seconds
+        self._scorer = start_scorer(self.name, config.options, *limits, workers=self._jobs)
+        own = spec_of(self._scorer).wrong_score
+        self._wrong = own if config.wrong is None else config.wrong
+        self._threads = ThreadPoolExecutor(self._jobs, "scorer")
 
-    def count_results(self, scorer: str, results: Iterable[ItemResult]) -> None:
-        """Count the items of a request."""
-        for score, error in results:
-            self.count("responses_total", scorer=scorer, status=score.status.value)
-            self.count("errors_total", bool(error), scorer=scorer)
+    def close(self) -> None:
+        """Wait for the threads and end the processes."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        close_scorer(self._scorer)
 
-    def add_latency(self, seconds: float) -> None:
-        """Count the time that a scored request took."""
-        self.count("request_seconds_count")
-        self.count("request_seconds_sum", seconds)
+    def count_busy(self) -> int:
+        """Return the number of threads that score."""
+        return min(self._jobs, self._turns)
 
-    def text(self) -> str:
-        """Return all metrics in Prometheus' text format 0.0.4."""
-        gauges = {(name, ""): value for name, value in self._gauges().items()}
-        values = {("waiting", ""): self.waiting, **gauges, **self._counts}
-        return "".join(f"rewardkit_{n}{labels} {v}\n" for (n, labels), v in values.items())
+    async def score(
+        self, items: Sequence[RequestItem], is_disconnected: Callable[[], Awaitable[bool]]
+    ) -> list[ItemResult]:
+        """Return the results of items in order; fewer if the client closes the connection.
+
+        The threads take work from a queue of their own, so that they are busy even when the event
+        loop is busier. One request puts no more there than the threads can take at once.
+        """
+        if self.name in FAST_SCORERS:
+            return [*map(self._score, items)]
+        starts = iter(range(0, len(items), self._turn_items))
+        results: dict[int, list[ItemResult]] = {}
+        loop = asyncio.get_running_loop()
+
+        async def work() -> None:
+            for start in starts:
+                if await is_disconnected():
+                    return
+                turn = items[start : start + self._turn_items]
+                self._turns += 1
+                score_turn: Callable[[], list[ItemResult]] = partial(list, map(self._score, turn))
+                results[start] = await loop.run_in_executor(self._threads, score_turn)
+                self._turns -= 1
+
+        await asyncio.gather(*(work() for _ in range(min(self._jobs, len(items)))))
+        return [result for start in sorted(results) for result in results[start]]
+
+    def _score(self, item: RequestItem) -> ItemResult:
+        info = {**item.extra_info, "data_source": item.data_source}
+        result = call_scorer(self._scorer, item.response, item.ground_truth, info)
+        if isinstance(result, Exception):
+            failure_result("reward-server", result)  # logs each cause once
+            is_ours = isinstance(result, RewardkitError)
+            reason = error_text(result) if is_ours else failure_reason(result)
+            score = failed_score(result, self._wrong)
+            if isinstance(result, UnknownNameError):
+                score = Score.wrong("", Status.UNKNOWN_DATA_SOURCE, self._wrong)
+            return ItemResult(score, reason)
+        if result.status is Status.BAD_GROUND_TRUTH:
+            reason = explain_bad_gold(item.ground_truth, self._scorer)
+            return ItemResult(result, f"the ground truth cannot be scored{reason}")
+        return ItemResult(result)
 
 
 class RewardApp:
     """The application for uvicorn, which scores with `scorers` within the limits of `config`."""
 
     def __init__(self, scorers: ScorerPool, config: ServerConfig) -> None:
-        self._scorers, self._config, self._body_bytes = scorers, config, 0
-        self._metrics = Metrics(
-            lambda: {"waiting_limit": config.max_waiting, "judging": scorers.count_busy()}
-        )
+        self._scorers, self._config = scorers, config
+        self._waiting = self._body_bytes = 0
+        self._counts: defaultdict[str, float] = defaultdict(int)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, as ASGI calls it."""
@@ -121,7 +179,7 @@ class RewardApp:
 
         async def count_and_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._metrics.count("requests_total", path=path, status=message["status"])
+                self._count("requests_total", path=path, status=message["status"])
             await send(message)
 
         try:
@@ -133,26 +191,33 @@ class RewardApp:
             response = _json({"error": message}, CLIENT_CLOSED_STATUS)
         await response(scope, receive, count_and_send)
 
+    def _count(self, name: str, value: float = 1, **labels: object) -> None:
+        """Add to a metric, whose labels are never text of a client's."""
+        text = ",".join(f"{label}={json.dumps(str(each))}" for label, each in labels.items())
+        self._counts[f"{name}{{{text}}}" if text else name] += value
+
     async def _respond(self, request: Request, endpoint: tuple[str, str]) -> Response:
         if endpoint not in _ENDPOINTS:
             endpoints = ", ".join(map(" ".join, _ENDPOINTS))
             raise RequestError(404, f"Not Found; the endpoints are {endpoints}.")
         if endpoint[1] == "/health":  # shows no setting but the scorer
             return _json({"status": "ok", "scorer": self._scorers.name, "version": VERSION}, 200)
-        token = self._config.token.encode()
+        token, limit = self._config.token.encode(), self._config.max_waiting
         if token and not is_authorized(request.headers.get("authorization", ""), token):
             message = "send the server's token: `Authorization: Bearer ...`."
             raise RequestError(401, message, {"WWW-Authenticate": "Bearer"})
-        metrics = self._metrics
         if endpoint[1] == "/metrics":
-            return PlainTextResponse(metrics.text(), media_type="text/plain; version=0.0.4")
-        if metrics.waiting >= self._config.max_waiting:
-            raise _overload(f"{self._config.max_waiting} requests are waiting.")
-        metrics.waiting += 1
+            gauges = {"waiting": self._waiting, "waiting_limit": limit}
+            values = {**gauges, "judging": self._scorers.count_busy(), **self._counts}
+            text = "".join(f"rewardkit_{name} {value}\n" for name, value in values.items())
+            return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+        if self._waiting >= limit:
+            raise _overload(f"{limit} requests are waiting.")
+        self._waiting += 1
         try:
             return await self._score(request, _READERS[endpoint])
         finally:
-            metrics.waiting -= 1
+            self._waiting -= 1
 
     async def _score(
         self, request: Request, read: Callable[[bytes, int], ScoreRequest]
@@ -163,16 +228,19 @@ class RewardApp:
             await self._receive(request, parts)
             score_request = read(b"".join(parts), self._config.max_batch)
             # Accept or refuse the requests that have arrived before scoring this one.
-            await sleep(0)
+            await asyncio.sleep(0)
             results = await self._scorers.score(score_request.items, request.is_disconnected)
         finally:
             self._body_bytes -= sum(map(len, parts))
         if len(results) < len(score_request.items):
             raise ClientDisconnect
-        self._metrics.count_results(self._scorers.name, results)
-        answer = _json(score_request.reply(results), 200)
-        self._metrics.add_latency(perf_counter() - started)
-        return answer
+        scorer = self._scorers.name
+        for score, error in results:
+            self._count("responses_total", scorer=scorer, status=score.status.value)
+            self._count("errors_total", bool(error), scorer=scorer)
+        self._count("request_seconds_count")
+        self._count("request_seconds_sum", perf_counter() - started)
+        return _json(score_request.reply(results), 200)
 
     async def _receive(self, request: Request, parts: list[bytes]) -> None:
         """Read the body in parts; refuse it once it, or all bodies together, are too long."""
@@ -213,7 +281,7 @@ class LimitedConnection(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
         super().__init__(**settings)
         self._header_bytes, self._in_headers = 0, False
 
-    def connection_made(self, transport: Transport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:
         """Accept the connection, or refuse it if there are too many."""
         super().connection_made(transport)
         if len(self.connections) > self.max_connections:

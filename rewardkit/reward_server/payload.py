@@ -50,19 +50,16 @@ def _info(value: Any) -> Any:
     return {} if value is None else value
 
 
-def _name(value: Any) -> Any:
-    return "" if value is None else value
-
-
-_Name = Annotated[str, Field(max_length=MAX_NAME_CHARS), BeforeValidator(_name)]
-
-
 class RequestItem(BaseModel):
     """A response to score; the fields are those of a verl row. Others would be ignored silently."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    data_source: _Name = ""
+    data_source: Annotated[
+        str,
+        Field(max_length=MAX_NAME_CHARS),
+        BeforeValidator(lambda value: "" if value is None else value),
+    ] = ""
     response: str
     ground_truth: Annotated[str, BeforeValidator(_gold)]
     extra_info: Annotated[dict[str, Any], BeforeValidator(_info)] = Field(default_factory=dict)

@@ -90,8 +90,7 @@ def serve(
     try:
         import uvicorn
 
-        from rewardkit.reward_server.app import RewardApp, connection_class
-        from rewardkit.reward_server.scoring import ScorerPool
+        from rewardkit.reward_server.app import RewardApp, ScorerPool, connection_class
     except ModuleNotFoundError as error:
         raise MissingPackageError(
             f"reward-server needs {error.name}: pip install 'rewardkit[server]'."

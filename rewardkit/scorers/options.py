@@ -19,7 +19,7 @@ from rewardkit.errors import UsageError, call_catching
 from rewardkit.scorers.score import RewardResult, RightRule, Score, Scorer
 
 #: The parameters in verl's signature, which are not options.
-VERL_PARAMETERS = frozenset({"data_source", "solution_str", "ground_truth", "extra_info"})
+VERL_PARAMETERS = ("data_source", "solution_str", "ground_truth", "extra_info")
 
 
 class Range(NamedTuple):
@@ -81,7 +81,7 @@ def option_names(scorer: Any) -> frozenset[str] | None:
         return None
     kinds = [Parameter.KEYWORD_ONLY, *[Parameter.POSITIONAL_OR_KEYWORD] * is_verl_function]
     names = frozenset(parameter.name for parameter in parameters if parameter.kind in kinds)
-    return names - VERL_PARAMETERS
+    return names.difference(VERL_PARAMETERS)
 
 
 def _unwrap(scorer: Any) -> tuple[Any, dict[str, Any], bool]:

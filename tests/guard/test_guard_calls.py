@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rewardkit.guard.guard import Guard, GuardSettings, reward_function
-from rewardkit.guard.reward import default_fields
+from rewardkit.guard.guard import Guard, GuardSettings, default_fields, reward_function
 
 REWARD = r"""
 import asyncio, ctypes, os, re, signal, sys, threading, time

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import call_catching
-from rewardkit.guard.reward import default_fields, verl_fields
+from rewardkit.guard.guard import default_fields, verl_fields
 from rewardkit.scorers.score import InvalidResultError, RewardResult
 from tests.tables import every
 

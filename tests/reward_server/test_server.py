@@ -24,7 +24,6 @@ from hypothesis import strategies as st
 from rewardkit.errors import RewardkitError, UsageError
 from rewardkit.reward_server import app, server
 from rewardkit.reward_server.payload import RequestError, read_openrlhf, read_score
-from rewardkit.reward_server.scoring import ScorerPool
 from rewardkit.reward_server.server import ServerConfig, raise_connection_limit, read_token, serve
 from tests.tables import every
 
@@ -249,7 +248,7 @@ def test_bodies_that_wait_have_a_limit_together(monkeypatch):
     scope = {"type": "http", "method": "POST", "path": "/score"}
     scope["headers"] = [(b"content-type", b"application/json")]
     config = ServerConfig(scorer="gsm8k")
-    with closing(ScorerPool(config)) as pool:
+    with closing(app.ScorerPool(config)) as pool:
         asyncio.run(app.RewardApp(pool, config)(scope, receive, send))
     assert messages[0]["status"] == 429
     assert b"retry-after" in dict(messages[0]["headers"])

@@ -14,9 +14,7 @@ from rewardkit.launch.secret_values import reveal_options
 from rewardkit.launch.verl.compose import compose_config
 from rewardkit.launch.verl.releases import NEW_KEY, installed_verl, nearest
 from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES, is_path, with_function
-
-#: The keyword arguments that verl passes to a reward function.
-ARGUMENTS = ("data_source", "solution_str", "ground_truth", "extra_info")
+from rewardkit.scorers.options import VERL_PARAMETERS
 
 #: The data sources that verl's default_compute_score knows (0.9.1), as shell patterns.
 VERL_SOURCES = (
@@ -84,7 +82,7 @@ def _check_signature(scorer: str, plan: Plan, report: PreflightReport, load_seco
         source = "verl experimental/reward_loop/reward_manager/remote.py"
         report.add("error", "remote-reward", MANAGER, text, fix, source)
     if problem:
-        keywords = ", ".join(f"{name}=" for name in (*ARGUMENTS, *options))
+        keywords = ", ".join(f"{name}=" for name in (*VERL_PARAMETERS, *options))
         text = f"{problem}; verl calls it with {keywords}."
         fix = "Add these keywords, and **kwargs for future ones."
         report.add("error", "L-51", reward_path_key(plan), text, fix, "verl trainer/ppo/reward.py")
