@@ -124,7 +124,7 @@ def prepare_set(name: str, folder: Path) -> tuple[int, float]:
     if not source.exists():
         files = find_source(card, split, path=None, hub="huggingface", sample=True).files
         raws = [raw for _, raw in RawRows(files, [*map(tuple, card.columns)])]
-        where = card.maps[0].question[-1].column.split(".")
+        where = card.maps[0]["question"][-1].column.split(".")
         with source.open("w") as file:
             for i in range(SET_ROWS // len(raws)):
                 file.writelines(json.dumps(numbered(raw, where, i)) + "\n" for raw in raws)

@@ -153,7 +153,8 @@ def write_rows(
 ) -> int:
     """Write rows to a parquet file in bounded memory and return the number of rows.
 
-    Without a `schema` it is that of the first rows, and all others must be of their kind.
+    Without a `schema` it is that of the first rows, and all others must be of their kind. Raises
+    `DataError` if later ones have images and those do not.
     """
     written = 0
     batches = batched(rows, BATCH_ROWS)
@@ -176,6 +177,11 @@ def write_rows(
         size = IMAGE_ROWS if IMAGES.name in schema.names else BATCH_ROWS
         group: list[pa.RecordBatch] = []  # of some megabytes: the writer keeps metadata of each
         for batch in batches:
+            if IMAGES.name not in schema.names and any(map(image_contents, batch)):
+                raise DataError(
+                    f"{out}: rows after the first {written:,} have images, which those lack. Give "
+                    "each row a list of images, which may be empty."
+                )
             for start in range(0, len(batch), size):
                 rows_of_group = batch[start : start + size]
                 group.append(pa.RecordBatch.from_pylist(rows_of_group, schema=schema))

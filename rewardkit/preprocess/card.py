@@ -7,7 +7,7 @@ the module that its entry point names. A card whose `columns` say what each colu
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -85,7 +85,7 @@ class Card:
     splits: Mapping[str, Split]
     huggingface: str = ""
     modelscope: str = ""
-    maps: tuple[ColumnMap, ...] = ()
+    maps: tuple[ColumnMap, ...] = field(default=(), repr=False)
     where: tuple[Condition, ...] = ()
     repeats: tuple[str, ...] = ()
     dedup: bool = False
@@ -168,6 +168,8 @@ def _fields(values: Any, path: Path) -> dict[str, Any]:
             f"{path}: columns: write {{question: problem, gold: answer}}, or a list of column "
             "names for each layout of a dataset with its own code."
         )
+    if "maps" in values:
+        raise DataError(f"{path}: unknown key 'maps'. Name the parts in columns.")
     if all(isinstance(column, str) for column in columns):
         columns = [columns]
     fields = {**values, "columns": [each.columns for each in maps] or columns, "maps": maps}

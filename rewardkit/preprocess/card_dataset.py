@@ -87,10 +87,10 @@ def dataset_from_file(
         raise UsageError(f"{path}: not a {', '.join(ROW_SUFFIXES)} file.")
     questions = [question_key] if isinstance(question_key, str) else list(question_key)
     keys = [*questions, answer_key, *filter(None, [image_key])]
+    gold = Field(answer_key, (_answer_in_solution,))
     layout = ColumnMap(
-        question=tuple(map(Field, questions)),
-        gold=(Field(answer_key, (_answer_in_solution,)),),
-        images=(Field(image_key),) if image_key else (),
+        {"question": [*map(Field, questions)], "gold": [gold]}
+        | ({"images": [Field(image_key)]} if image_key else {})
     )
     stem = path.name if path.is_dir() else stem_and_suffix(path)[0]
     files = () if path.is_dir() else (path.name,)
@@ -122,7 +122,7 @@ def read_problem(raw: Mapping[str, Any], *, card: Card, options_seed: int = 0) -
 
 def has_system_message(raw: Mapping[str, Any], card: Card) -> bool:
     """Return whether a question is a chat with a system message, which rows do not get."""
-    fields = _layout(raw, card.maps).question if card.maps else ()
+    fields = _layout(raw, card.maps)["question"] if card.maps else ()
     chats = (messages_in(value_at_path(raw, field.column)) for field in fields)
     return any(role == "system" for chat in chats for role, _ in chat)
 
@@ -199,27 +199,27 @@ def _problem(raw: Mapping[str, Any], layout: ColumnMap, card: Card, options_seed
     for condition in layout.where:
         if not condition.holds(raw):
             raise UnreadableValueError(f"not {condition}")
-    questions = [_question(field.value(raw)) for field in layout.question]
+    questions = [_question(field.value(raw)) for field in layout["question"]]
     question = questions[0] if len(questions) == 1 else "\n\n".join(filter(None, questions))
-    options = _options(raw, layout.options)
+    options = _options(raw, layout["options"])
     if shuffles := card.shuffle_options and bool(options):
         # the order depends on the question, not on the row's index in the file
         random.Random(f"{options_seed}:{question}").shuffle(options)  # noqa: S311 - not a secret
-    gold = _gold(layout.gold[0], raw, options)
+    gold = _gold(layout["gold"][0], raw, options)
     if tuple(options) != tuple(ascii_uppercase[: len(options)]):
         # options that only repeat their letters are in the image
         lines = map("{}. {}".format, ascii_uppercase, options)
         question = "\n".join([question, *lines])
-    images = _images(layout.images[0].value(raw)) if layout.images else None
+    images = _images(layout["images"][0].value(raw)) if layout["images"] else None
     kind = ("multiple" if _SEVERAL_LETTERS.fullmatch(gold) else "single") if options else ""
     return Problem(
         question if images is None else _with_marks(question, len(images)),
         gold,
-        answer=_text(layout.solution, raw),
-        source_id=_text(layout.id, raw),
-        subject=_text(layout.subject, raw),
-        level=_text(layout.level, raw),
-        kind=_text(layout.kind, raw) if layout.kind else kind,
+        answer=_text(layout["solution"], raw),
+        source_id=_text(layout["id"], raw),
+        subject=_text(layout["subject"], raw),
+        level=_text(layout["level"], raw),
+        kind=_text(layout["kind"], raw) if layout["kind"] else kind,
         options=tuple(options),
         images=images,
         columns={"options_seed": options_seed} if shuffles else {},

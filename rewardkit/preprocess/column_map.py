@@ -33,7 +33,7 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -65,6 +65,9 @@ _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 Transform: TypeAlias = "Callable[[Any], Any]"
+
+#: The parts of a problem that columns hold.
+PARTS = tuple("question gold solution id subject level kind options images".split())
 
 
 def as_list(value: Any) -> list[Any]:
@@ -200,28 +203,23 @@ class Field:
 class ColumnMap:
     """The columns of one layout of a dataset, by the part of a problem that they hold.
 
-    The texts of several question columns are joined with blank lines. `options` are one field with a
+    The strings of several question columns are joined with blank lines. `options` are one field with a
     list, or a field for each option; a part but these has at most one field. `where` has conditions
     that a row of this layout must meet; the others are dropped.
     """
 
-    question: tuple[Field, ...]
-    gold: tuple[Field, ...]
-    solution: tuple[Field, ...] = ()
-    id: tuple[Field, ...] = ()
-    subject: tuple[Field, ...] = ()
-    level: tuple[Field, ...] = ()
-    kind: tuple[Field, ...] = ()
-    options: tuple[Field, ...] = ()
-    images: tuple[Field, ...] = ()
+    parts: Mapping[str, Sequence[Field]]
     where: tuple[Condition, ...] = ()
+
+    def __getitem__(self, part: str) -> Sequence[Field]:
+        return self.parts.get(part, ())
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The top-level columns that a file must have, in the order in which the card names them."""
-        parts = [getattr(self, part.name) for part in fields(self)]
-        names = (field.column for part in parts for field in part if field.column)
-        return tuple(dict.fromkeys(map(top_level, names)))
+        """The top-level columns that a file must have, in the order of the parts."""
+        columns = [field.column for part in PARTS for field in self[part] if field.column]
+        columns += [condition.column for condition in self.where]
+        return tuple(dict.fromkeys(map(top_level, columns)))
 
 
 def top_level(path: str) -> str:
@@ -238,8 +236,8 @@ def parse_columns(values: Any, where: str) -> tuple[ColumnMap, ...]:
 
 
 def _column_map(layout: Mapping[str, Any], where: str) -> ColumnMap:
-    names = [part.name for part in fields(ColumnMap)]
-    parts: dict[str, Any] = {}
+    names, conditions = [*PARTS, "where"], tuple[Condition, ...]()
+    parts: dict[str, Sequence[Field]] = {}
     for name, value in layout.items():
         if name not in names:
             near = did_you_mean(str(name), names) or f" Use {', '.join(names)}."
@@ -248,33 +246,33 @@ def _column_map(layout: Mapping[str, Any], where: str) -> ColumnMap:
         if not columns or not all(isinstance(each, str) and each.strip() for each in columns):
             raise DataError(f"{where}: {name}: name a column, as in {name}: problem.")
         if name == "where":
-            parts[name] = conditions_of_card(columns, where)
-            continue
-        if len(columns) > 1 and name not in ("question", "options"):
+            conditions = conditions_of_card(columns, where)
+        elif len(columns) > 1 and name not in ("question", "options"):
             raise DataError(f"{where}: {name}: name one column, not {len(columns)}.")
-        parts[name] = tuple(_field(text, f"{where}: {name}") for text in columns)
+        else:
+            parts[name] = [_field(text, f"{where}: {name}") for text in columns]
     if missing := [name for name in ("question", "gold") if name not in parts]:
         raise DataError(f"{where}: {missing[0]} is missing. Name its column.")
-    return ColumnMap(**parts)
+    return ColumnMap(parts, conditions)
 
 
 def _field(text: str, where: str) -> Field:
     if text.startswith("= "):
         return Field("", constant=text[2:].strip())
     column, *names = (part.strip() for part in text.split(" | "))
-    if "letter of option" in names[:-1]:
+    if names_option := names[-1:] == ["letter of option"]:
+        names.pop()
+    if "letter of option" in names:
         raise DataError(f"{where}: 'letter of option' must be the last transform.")
-    names_option = names[-1:] == ["letter of option"]
-    steps = names[:-1] if names_option else names
-    return Field(column, tuple(_transform(name, where) for name in steps), "", names_option)
+    return Field(column, tuple(_transform(name, where) for name in names), "", names_option)
 
 
 def _transform(text: str, where: str) -> Transform:
-    for name, with_argument in _WITH_ARGUMENT.items():
-        if text.startswith(f"{name} "):
-            return with_argument(text[len(name) :].strip())
     if text in _TRANSFORMS:
         return _TRANSFORMS[text]
+    name, _, argument = text.partition(" ")
+    if argument and name in _WITH_ARGUMENT:
+        return _WITH_ARGUMENT[name](argument.strip())
     names = [*_TRANSFORMS, *(f"{name} TEXT" for name in _WITH_ARGUMENT), "letter of option"]
     near = did_you_mean(text, names) or f" Use {', '.join(names)}."
     raise DataError(f"{where}: there is no transform {text!r}.{near}")

@@ -275,9 +275,9 @@ def prep(
         template: a built-in prompt template or a file; None for the dataset's own.
         system: a system message.
         scorer: the scorer that rows name; None for the one that fits the template.
-        tools: the tool of every row (`TOOLS`), with the instruction of verl's script for it unless
+        tools: the tool of every row (`TURNS`), with the instruction of verl's script for it unless
             `template` or `system` replaces a part.
-        interaction: the interaction of every row (`INTERACTIONS`), likewise.
+        interaction: the interaction of every row, likewise.
         language: keep only questions in `en` or `zh`.
         dedup: drop rows that repeat an earlier row's question, and all rows of a question with
             several golds; None for the dataset's default. Needs memory for every question.

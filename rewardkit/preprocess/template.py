@@ -152,15 +152,14 @@ def _form(text: str) -> str | None:
 
 
 _HASH = f"{SLOT} Let's think step by step and output the final answer after `####`."
-
 _EXPERT = "You are a math expert. You are given a question and you need to solve it step by step. "
-
 _CALL_FIRST = (
     "Reasoning step by step before any tool call. You should use the `{}` tool after step by step "
     "solving the question, before generate final answer at least once and refine your answer if "
     "necessary. "
 )
-
+_RETHINK = "You should rethinking carefully if user point out your answer is wrong. "
+_HASH_ANSWER = "Put your final answer in the format of `#### <answer>`."
 _SEARCH = (
     "Answer the given question. You must conduct reasoning inside <think> and </think> first every "
     "time you get new information. After reasoning, if you find you lack some knowledge, you can "
@@ -171,19 +170,47 @@ _SEARCH = (
     f"</answer>. Question: {SLOT}"
 )
 
-_HASH_ANSWER = "Put your final answer in the format of `#### <answer>`."
+#: The tools and interactions by option, each with the instruction of verl's script; None for the dataset's.
+TURNS: Mapping[str, Mapping[str, Template | None]] = {
+    "tools": {
+        "calc_gsm8k_reward": Template(
+            "calc_gsm8k_reward",
+            _HASH,
+            "gsm8k",
+            _EXPERT + _CALL_FIRST.format("calc_gsm8k_reward") + _HASH_ANSWER,
+        ),
+        "calc_geo3k_reward": Template(
+            "calc_geo3k_reward",
+            BUILT_IN["think_boxed"].text,
+            "math",
+            _EXPERT + _CALL_FIRST.format("calc_geo3k_reward"),
+        ),
+        "code_interpreter": None,
+        "search": Template("search", _SEARCH, "qa", "You are a helpful and harmless assistant."),
+    },
+    "interaction": {
+        "gsm8k": Template("gsm8k_interaction", _HASH, "gsm8k", _EXPERT + _RETHINK + _HASH_ANSWER)
+    },
+}
 
 
 @dataclass(frozen=True)
 class Turns:
-    """What a tool or an interaction adds to the rows of a dataset."""
+    """What a tool or an interaction (`option`) adds to the rows of a dataset."""
 
     option: str
     name: str
-    template: Template | None = None
+
+    @property
+    def template(self) -> Template | None:
+        """The instruction of verl's script; None for the dataset's own."""
+        return TURNS[self.option][self.name]
 
     def add_to(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return the row with the fields that verl's script writes, and the agent loop."""
+        # it imports pyarrow, which `list` does not need
+        from rewardkit.row import AGENT_NAME, TOOL_AGENT
+
         gold, name = row["reward_model"]["ground_truth"], self.name
         fields: dict[str, Any]
         if self.option == "interaction":
@@ -197,55 +224,17 @@ class Turns:
                 arguments["data_source"] = row["data_source"]
             entry = {"create_kwargs": arguments}
             fields = {"need_tools_kwargs": True, "tools_kwargs": {name: entry}}
-        info = {**row["extra_info"], **fields}
-        from rewardkit.row import (
-            AGENT_NAME,
-            TOOL_AGENT,
-        )  # it imports pyarrow, which `list` does not need
-
-        return {**row, "extra_info": info, AGENT_NAME.name: TOOL_AGENT}
-
-
-#: The instructions of verl's scripts: the user's text, the scorer and the system message.
-_TEMPLATES = {
-    "calc_gsm8k_reward": (
-        _HASH,
-        "gsm8k",
-        _EXPERT + _CALL_FIRST.format("calc_gsm8k_reward") + _HASH_ANSWER,
-    ),
-    "calc_geo3k_reward": (
-        BUILT_IN["think_boxed"].text,
-        "math",
-        _EXPERT + _CALL_FIRST.format("calc_geo3k_reward"),
-    ),
-    "code_interpreter": None,
-    "search": (_SEARCH, "qa", "You are a helpful and harmless assistant."),
-}
-TOOLS: Mapping[str, Turns] = {
-    name: Turns("tools", name, Template(name, *template) if template else None)
-    for name, template in _TEMPLATES.items()
-}
-
-_RETHINK = "You should rethinking carefully if user point out your answer is wrong. "
-INTERACTIONS: Mapping[str, Turns] = {
-    "gsm8k": Turns(
-        "interaction",
-        "gsm8k",
-        Template("gsm8k_interaction", _HASH, "gsm8k", _EXPERT + _RETHINK + _HASH_ANSWER),
-    )
-}
+        return {**row, "extra_info": row["extra_info"] | fields, AGENT_NAME.name: TOOL_AGENT}
 
 
 def load_turns(tools: str | None, interaction: str | None) -> Turns | None:
     """Return the tool or the interaction of that name; None if neither is named."""
     if tools and interaction:
         raise UsageError("--tools and --interaction exclude each other.")
-    name = tools or interaction
+    option, name = ("tools", tools) if tools else ("interaction", interaction)
     if name is None:
         return None
-    table, kind = (TOOLS, "tool") if tools else (INTERACTIONS, "interaction")
-    if name not in table:
-        raise UnknownNameError(
-            f"unknown {kind} {name!r}.{did_you_mean(name, table)} Use {', '.join(table)}."
-        )
-    return table[name]
+    if name not in TURNS[option]:
+        near, names = did_you_mean(name, TURNS[option]), ", ".join(TURNS[option])
+        raise UnknownNameError(f"unknown {option.rstrip('s')} {name!r}.{near} Use {names}.")
+    return Turns(option, name)

@@ -14,13 +14,13 @@ import pytest
 import rewardkit
 from rewardkit.checks.schema import concatenation_fault
 from rewardkit.preprocess.mix import MixPart, mix
-from rewardkit.preprocess.template import TOOLS
+from rewardkit.preprocess.template import load_turns
 from rewardkit.row import read_rows, write_rows
 from tests.integration.conftest import row
 
 
 def search_row(i):
-    turns, question = TOOLS["search"], f"Who wrote book {i}?"
+    turns, question = load_turns("search", None), f"Who wrote book {i}?"
     answers = json.dumps(["Ann Lee", f"A. Lee {i}"])
     return turns.add_to(
         row(i, question, answers, "searchR1_nq", "", turns.template.messages(question))

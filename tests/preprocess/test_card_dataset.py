@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -131,6 +132,13 @@ def test_a_card_s_front_matter_is_read_strictly(tmp_path):
     (tmp_path / "sums.md").write_text("---\nname: sums\narea: &a [x, x]\nuse: [*a, *a]\n---\n")
     with pytest.raises(DataError, match=r"sums\.md:4: aliases are not read"):
         load_dataset(str(tmp_path / "sums.md"))
+
+
+def test_the_parts_of_a_card_are_in_columns_alone(tmp_path):
+    path = Path(write_card(tmp_path, PLAIN))
+    path.write_text(path.read_text().replace("---\n", "---\nmaps: []\n", 1))
+    with pytest.raises(DataError, match="unknown key 'maps'. Name the parts in columns"):
+        load_dataset(str(path))
 
 
 def test_our_own_cards_pass_the_validation_of_a_user_s_card(tmp_path):

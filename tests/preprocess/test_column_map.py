@@ -30,7 +30,7 @@ NAMES = [
 def gold(text, value):
     """What a card's `gold: x | ...` makes of a value in the column `x`."""
     [layout] = parse_columns({"question": "q", "gold": f"x | {text}"}, "card")
-    return layout.gold[0].value({"x": value})
+    return layout["gold"][0].value({"x": value})
 
 
 @every(

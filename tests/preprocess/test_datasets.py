@@ -153,7 +153,7 @@ def check_schema_and_metadata(file, name, split, origin):
     """The one schema, with pictures where the card names some, and metadata that say how it was made."""
     check_schema(file)
     schema = pq.read_schema(file)
-    assert (IMAGES.name in schema.names) == any(layout.images for layout in read_card(name).maps)
+    assert (IMAGES.name in schema.names) == any(layout["images"] for layout in read_card(name).maps)
     metadata = json.loads(schema.metadata[METADATA_KEY])
     assert (metadata["dataset"], metadata["split"], metadata["origin"]) == (name, split, origin)
 

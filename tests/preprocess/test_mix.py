@@ -172,6 +172,14 @@ def test_pictures_are_written_even_if_the_first_rows_have_none(files, tmp_path):
     assert not any(row["images"] for row in rows[:2048])
 
 
+def test_images_that_the_first_rows_lack_are_an_error_and_not_lost(tmp_path):
+    rows = [our_row(i) for i in range(2049)]
+    rows[-1]["images"] = [{"bytes": b"png", "path": None}]
+    with pytest.raises(DataError, match="after the first 2,048 have images, which those lack"):
+        write_rows(rows, tmp_path / "m.parquet", {})
+    assert not any(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("part", "message"),
     [

@@ -18,7 +18,7 @@ from rewardkit.errors import DataError, UnknownNameError, UsageError
 from rewardkit.preprocess.foreign_rows import to_schema_row
 from rewardkit.preprocess.mix import MixPart, mix
 from rewardkit.preprocess.prep import preview
-from rewardkit.preprocess.template import INTERACTIONS, TOOLS, load_turns
+from rewardkit.preprocess.template import TURNS, load_turns
 from rewardkit.row import read_rows, write_rows
 from tests.preprocess.rows import verl_row
 from tests.tables import every
@@ -28,7 +28,7 @@ GOLDS = ["Ann Lee", "A. Lee"]
 
 
 def tool_row(i=0, name="calc_gsm8k_reward", **more):
-    return TOOLS[name].add_to(verl_row(i, **more))
+    return load_turns(name, None).add_to(verl_row(i, **more))
 
 
 #: A row of each kind.
@@ -38,7 +38,7 @@ KINDS = {
     "search": lambda i=0: tool_row(
         i, "search", ground_truth=json.dumps(GOLDS), question=QUESTION, answer="", scorer="qa"
     ),
-    "interaction": lambda i=0: INTERACTIONS["gsm8k"].add_to(verl_row(i)),
+    "interaction": lambda i=0: load_turns(None, "gsm8k").add_to(verl_row(i)),
 }
 
 
@@ -82,7 +82,7 @@ PROMPTS = {
 
 @pytest.mark.parametrize("name", PROMPTS)
 def test_the_prompt_is_that_of_the_script_of_verl(name):
-    messages = (TOOLS | INTERACTIONS)[name].template.messages(QUESTION)
+    messages = (TURNS["tools"] | TURNS["interaction"])[name].messages(QUESTION)
     assert sha256(json.dumps(messages).encode()).hexdigest()[:16] == PROMPTS[name]
 
 
@@ -130,7 +130,7 @@ def test_an_unknown_tool_and_two_options_are_errors():
 
 def test_the_command_has_every_tool_and_interaction():
     hints = get_type_hints(RowOptions)
-    for name, table in (("tools", TOOLS), ("interaction", INTERACTIONS)):
+    for name, table in TURNS.items():
         names, _ = get_args(hints[name])
         assert get_args(names) == tuple(table)
 
